@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // TestComplete fills in what is only known when a metric is measured.
@@ -40,7 +40,7 @@ func TestComplete(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(map[string]any{"url": tc.want}, config); err != nil || diff != "" {
+			if diff := compare.Diff(map[string]any{"url": tc.want}, config); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 		})
@@ -49,7 +49,7 @@ func TestComplete(t *testing.T) {
 
 func TestVariables(t *testing.T) {
 	got := Variables("a {{templates.a.podTemplateHash}} b {{ experiment.availableAt }} {c} {{args.d e}}")
-	if diff := cmp.Diff([]string{"templates.a.podTemplateHash", "experiment.availableAt"}, got); diff != "" {
+	if diff := compare.Diff([]string{"templates.a.podTemplateHash", "experiment.availableAt"}, got); diff != "" {
 		t.Error(diff)
 	}
 	if got := Variables("plain"); got != nil {

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -132,7 +132,7 @@ func TestInstantiate(t *testing.T) {
 					got[i].Pods = nil
 				}
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := compare.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -154,7 +154,7 @@ func TestInstantiateChecksProviders(t *testing.T) {
 	if !errors.As(err, &got) {
 		t.Fatalf("error %v, want an InvalidError", err)
 	}
-	if diff := cmp.Diff(&rollout.InvalidError{About: rollout.Ref{Kind: "AnalysisTemplate", Name: "b"}, Field: "spec.metrics[1].provider.job.spec", Msg: "is missing", Fix: "write it"}, got); diff != "" {
+	if diff := compare.Diff(&rollout.InvalidError{About: rollout.Ref{Kind: "AnalysisTemplate", Name: "b"}, Field: "spec.metrics[1].provider.job.spec", Msg: "is missing", Fix: "write it"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -216,7 +216,7 @@ func TestUnknownArguments(t *testing.T) {
 		}
 	}
 	got, err := fill([]any{"{{args.path}}", map[string]any{"a": "x{{ args.path }}"}, 3}, values, "f")
-	if diff := cmp.Diff([]any{"p", map[string]any{"a": "xp"}, 3}, got); err != nil || diff != "" {
+	if diff := compare.Diff([]any{"p", map[string]any{"a": "xp"}, 3}, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

@@ -4,8 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -42,7 +41,7 @@ func TestPartitionIsRead(t *testing.T) {
 		"status": map[string]any{"observedGeneration": int64(6), "replicas": int64(4), "updatedReplicas": int64(3), "updatedReadyReplicas": int64(2),
 			"availableReplicas": int64(1), "currentRevision": "a", "updateRevision": "b"}})
 	want := workload{generation: 7, observed: 6, replicas: 5, total: 4, updated: 3, updatedReady: 2, available: 1, base: "a", update: "b"}
-	if diff := cmp.Diff(want, *got, cmp.AllowUnexported(workload{})); diff != "" {
+	if diff := compare.Diff(want, *got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // tree reads JSON as the clients do: whole numbers are int64 in objects, and
@@ -163,7 +163,7 @@ func TestFieldTrees(t *testing.T) {
 		"within none": {within(a, nil), nil},
 	}
 	for name, c := range want {
-		if diff := cmp.Diff(c.want, c.got); diff != "" {
+		if diff := compare.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

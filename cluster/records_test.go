@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -149,7 +149,7 @@ spec:
 		{"Secret", "flex"}, {"Secret", "iscsi"}, {"Secret", "key"}, {"Secret", "projected"}, {"Secret", "pull"}, {"Secret", "rbd"},
 		{"Secret", "scale"}, {"Secret", "storage"}, {"Secret", "volume"},
 	}
-	if diff := cmp.Diff(want, configsOf(&p.Spec), cmp.AllowUnexported(configRef{})); diff != "" {
+	if diff := compare.Diff(want, configsOf(&p.Spec)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -564,12 +564,12 @@ func TestTroublesAreNoted(t *testing.T) {
 	want := []rollout.Trouble{
 		{Ref: rollout.Ref{Kind: "Job", Name: "a"}, Failed: true, Message: "because"}, {Ref: rollout.Ref{Kind: "Job", Name: "b"}, Message: "because"},
 	}
-	if diff := cmp.Diff(want, all.of("shop")); diff != "" || len(all) != 1 {
+	if diff := compare.Diff(want, all.of("shop")); diff != "" || len(all) != 1 {
 		t.Errorf("%d apps (-want +got):\n%s", len(all), diff)
 	}
 	all.note(at("a", "shop", "prod", "Failed"), nil, "prod")
 	all.note(at("b", "shop", "prod", ""), at("b", "shop", "prod", "InProgress"), "prod")
-	if diff := cmp.Diff(want[1:], all.of("shop")); diff != "" {
+	if diff := compare.Diff(want[1:], all.of("shop")); diff != "" {
 		t.Error(diff)
 	}
 	all.note(at("b", "shop", "prod", "InProgress"), at("b", "shop", "prod", ""), "prod")

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -29,7 +28,7 @@ func atomicPush(w *world) {
 	ids := w.push(r, stateUpdate("", "x", "1"), proposal("shop", "", heads.Main), proposal("cart", "", heads.Main))
 	heads = w.fetch(r)
 	want := map[string]string{"gitrollout/promote/prod/shop": ids[1], "gitrollout/promote/prod/cart": ids[2]}
-	if diff := cmp.Diff(want, heads.Proposals); diff != "" || heads.State != ids[0] {
+	if diff := compare.Diff(want, heads.Proposals); diff != "" || heads.State != ids[0] {
 		w.Errorf("heads %+v (-want +got):\n%s", heads, diff)
 	}
 	pushes := r.Stats().Pushes
@@ -45,7 +44,7 @@ func atomicPush(w *world) {
 		w.Errorf("Push with a stale update: %v, want ErrConflict", err)
 	}
 	refs["refs/heads/main"] = w.server.Head()
-	if diff := cmp.Diff(refs, w.server.Refs()); diff != "" {
+	if diff := compare.Diff(refs, w.server.Refs()); diff != "" {
 		w.Errorf("refs moved (-before +after):\n%s", diff)
 	}
 }
@@ -108,7 +107,7 @@ func deterministic(w *world) {
 	first := w.push(a, updates...)
 	// The same push by someone who does not know that it has arrived: success, and the same commits.
 	w.fetch(b)
-	if again := w.push(b, updates...); !cmp.Equal(first, again) {
+	if again := w.push(b, updates...); !compare.Equal(first, again) {
 		w.Errorf("made %v, then %v", first, again)
 	}
 	if heads := w.fetch(b); heads.State != first[0] {
@@ -239,7 +238,7 @@ func hookRefusal(w *world) {
 	if !errors.Is(err, git.ErrRejected) || !strings.Contains(err.Error(), "gitrollout/promote/prod/shop") {
 		w.Errorf("update hook: %v, want ErrRejected", err)
 	}
-	if diff := cmp.Diff(refs, w.server.Refs()); diff != "" {
+	if diff := compare.Diff(refs, w.server.Refs()); diff != "" {
 		w.Errorf("a refused push moved refs (-before +after):\n%s", diff)
 	}
 	w.server.InBare("config", "receive.denyNonFastForwards", "true")

@@ -8,9 +8,8 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/google/go-cmp/cmp"
-
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -46,7 +45,7 @@ func sameAsGit(w *world, r *git.Repo, commit string) {
 		}
 	}
 	walk("")
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		w.Errorf("snapshot of %s (-git +snapshot):\n%s", commit, diff)
 	}
 }
@@ -87,7 +86,7 @@ func snapshotIsGit(w *world) {
 	sameAsGit(w, r, commit)
 	info := s.Commit()
 	want := rollout.Commit{ID: commit, Author: "Dev <dev@example.com>", When: info.When, Subject: "Subject line"}
-	if diff := cmp.Diff(want, info); diff != "" {
+	if diff := compare.Diff(want, info); diff != "" {
 		w.Errorf("commit (-want +got):\n%s", diff)
 	}
 	if got := s.Message(); got != "Subject line\n\nBody.\n\nTrailer: yes\n" {

@@ -12,10 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/git/wire"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -180,8 +179,8 @@ func idlePoll(w *world) {
 	before := r.Stats()
 	second := w.fetch(r)
 	after := r.Stats()
-	if !cmp.Equal(first, second) {
-		w.Errorf("second Fetch differs: %s", cmp.Diff(first, second))
+	if !compare.Equal(first, second) {
+		w.Errorf("second Fetch differs: %s", compare.Diff(first, second))
 	}
 	if n := after.Requests - before.Requests; n != 1 {
 		w.Errorf("an idle poll made %d requests, want 1", n)
@@ -252,10 +251,10 @@ func orphanState(w *world) {
 	if got := w.server.Git("rev-list", "--max-parents=0", "--count", fetched(w, stateBranch)); got != "1" {
 		w.Errorf("%s roots", got)
 	}
-	if diff := cmp.Diff([]string{"apps/shop/a.yaml", "apps/shop/b.yaml"}, w.server.Files(stateBranch)); diff != "" {
+	if diff := compare.Diff([]string{"apps/shop/a.yaml", "apps/shop/b.yaml"}, w.server.Files(stateBranch)); diff != "" {
 		w.Errorf("files (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"prod: apps/shop/b.yaml", "prod: apps/shop/a.yaml"}, w.server.Log(stateBranch)); diff != "" {
+	if diff := compare.Diff([]string{"prod: apps/shop/b.yaml", "prod: apps/shop/a.yaml"}, w.server.Log(stateBranch)); diff != "" {
 		w.Errorf("log (-want +got):\n%s", diff)
 	}
 	// The same content again is no commit, and no request.
@@ -276,7 +275,7 @@ func orphanState(w *world) {
 	if heads := w.fetch(r); heads.State != third {
 		w.Errorf("the other's push: %+v", heads)
 	}
-	if diff := cmp.Diff([]string{"cluster.yaml"}, w.server.Files(stateBranch)); diff != "" {
+	if diff := compare.Diff([]string{"cluster.yaml"}, w.server.Files(stateBranch)); diff != "" {
 		w.Errorf("files (-want +got):\n%s", diff)
 	}
 }
@@ -306,7 +305,7 @@ func staleWriter(w *world) {
 		if _, err := pushAll(w.Context(), b, update); !errors.Is(err, git.ErrConflict) {
 			w.Errorf("%s: %v, want ErrConflict", name, err)
 		}
-		if diff := cmp.Diff(refs, w.server.Refs()); diff != "" {
+		if diff := compare.Diff(refs, w.server.Refs()); diff != "" {
 			w.Errorf("%s moved refs (-before +after):\n%s", name, diff)
 		}
 	}

@@ -14,10 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/git/wire"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -40,7 +39,7 @@ func TestHTTPRequests(t *testing.T) {
 		for i := range all {
 			all[i] = strings.Replace(all[i], "/repo.git/", "/", 1)
 		}
-		if diff := cmp.Diff(want, all); diff != "" {
+		if diff := compare.Diff(want, all); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}

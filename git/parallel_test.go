@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -192,11 +191,11 @@ func TestPushOvertakesFetch(t *testing.T) {
 	leave()
 	got := <-ended
 	want := rollout.Heads{Main: main, State: third, Proposals: map[string]string{}}
-	if diff := cmp.Diff(want, got.Heads); diff != "" || got.error != nil {
+	if diff := compare.Diff(want, got.Heads); diff != "" || got.error != nil {
 		t.Errorf("the fetch that was overtaken: %v (-want +got):\n%s", got.error, diff)
 	}
-	if heads := w.fetch(r); !cmp.Equal(heads, want) {
-		t.Errorf("the next fetch: %s", cmp.Diff(want, heads))
+	if heads := w.fetch(r); !compare.Equal(heads, want) {
+		t.Errorf("the next fetch: %s", compare.Diff(want, heads))
 	}
 	// Only a look-up that was under way is doubted: the next one sees what somebody else does.
 	repo.InBare("update-ref", "refs/heads/"+stateBranch, second)
@@ -347,21 +346,21 @@ func bringSome(w *world) {
 	w.fetch(r)
 	before := r.Stats()
 	missing, err := r.Bring(w.Context(), append(ids, ids[3]))
-	if diff := cmp.Diff(lost, missing); diff != "" || err != nil {
+	if diff := compare.Diff(lost, missing); diff != "" || err != nil {
 		w.Fatalf("Bring: %v; missing (-want +got):\n%s", err, diff)
 	}
 	if n := r.Stats().Requests - before.Requests; n > 4 {
 		w.Errorf("%d requests for %d commits of which %d are lost", n, len(ids), len(lost))
 	}
 	for _, id := range ids {
-		if want := !cmp.Equal(strings.Count(id, id[:1]), 40); held(r, id) != want {
+		if want := !compare.Equal(strings.Count(id, id[:1]), 40); held(r, id) != want {
 			w.Errorf("Has(%s) = %t", id, !want)
 		} else if want {
 			sameAsGit(w, r, id)
 		}
 	}
 	before = r.Stats()
-	if missing, err = r.Bring(w.Context(), ids); err != nil || !cmp.Equal(missing, lost) || r.Stats() != before {
+	if missing, err = r.Bring(w.Context(), ids); err != nil || !compare.Equal(missing, lost) || r.Stats() != before {
 		w.Errorf("asked again: %v, %v, %+v -> %+v", missing, err, before, r.Stats())
 	}
 	if _, err := r.Bring(w.Context(), []string{"HEAD"}); err == nil {

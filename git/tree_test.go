@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -125,7 +124,7 @@ func TestEditsAgainstModel(t *testing.T) {
 		if err != nil {
 			t.Fatalf("edits %q on %q: %v", edits, want, err)
 		}
-		if unchanged := base != "" && cmp.Equal(want, next); unchanged != (ids[0] == "") {
+		if unchanged := base != "" && compare.Equal(want, next); unchanged != (ids[0] == "") {
 			t.Fatalf("edits %q on %q: commit %q", edits, want, ids[0])
 		}
 		if want = next; ids[0] == "" {
@@ -137,7 +136,7 @@ func TestEditsAgainstModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, readAll(t, s)); diff != "" {
+		if diff := compare.Diff(want, readAll(t, s)); diff != "" {
 			t.Fatalf("after %q (-model +snapshot):\n%s", edits, diff)
 		}
 	}
@@ -150,7 +149,7 @@ func TestEditsAgainstModel(t *testing.T) {
 		sorted = append(sorted, p)
 	}
 	sort.Strings(sorted)
-	if diff := cmp.Diff(sorted, repo.Files("main")); diff != "" {
+	if diff := compare.Diff(sorted, repo.Files("main")); diff != "" {
 		t.Errorf("files (-model +git):\n%s", diff)
 	}
 }
@@ -249,7 +248,7 @@ func TestChanges(t *testing.T) {
 		}
 		sort.Strings(got)
 		sort.Strings(want)
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := compare.Diff(want, got); diff != "" {
 			t.Errorf("Changes(%q) (-git +ours):\n%s", dir, diff)
 		}
 	}

@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -62,7 +61,7 @@ func TestTimers(t *testing.T) {
 	a.after("web", time.Second)
 	a.at("api", time.Now().Add(time.Hour))
 	a.at("job", time.Time{})
-	if diff := cmp.Diff(queued{"shop false", "web true", "api true"}, *q); diff != "" || len(a.take(time.Now())) > 0 {
+	if diff := compare.Diff(queued{"shop false", "web true", "api true"}, *q); diff != "" || len(a.take(time.Now())) > 0 {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -78,7 +77,7 @@ func TestWayBackObjects(t *testing.T) {
 	for _, o := range wayBack(all, []rollout.Object{route}) {
 		got = append(got, o.Kind()+" "+o.Name())
 	}
-	if diff := cmp.Diff([]string{"Service web", "Deployment web", "Route web", "StatefulSet db"}, got); diff != "" || len(all) != 6 || all[0].Kind() != "ConfigMap" {
+	if diff := compare.Diff([]string{"Service web", "Deployment web", "Route web", "StatefulSet db"}, got); diff != "" || len(all) != 6 || all[0].Kind() != "ConfigMap" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -352,7 +351,7 @@ func TestClaims(t *testing.T) {
 	for _, c := range p.rivals("shop", render("x", "y", "z"), "new") {
 		got = append(got, fmt.Sprintf("%s of %s %t", c.ref.Name, c.app, c.isOld))
 	}
-	if diff := cmp.Diff([]string{"y of web true", "y of job true", "z of web true"}, got); diff != "" {
+	if diff := compare.Diff([]string{"y of web true", "y of job true", "z of web true"}, got); diff != "" {
 		t.Errorf("rivals (-want +got):\n%s", diff)
 	}
 	if all := p.rivals("web", render("y"), "new"); len(all) != 2 || all[0].isOld || !all[1].isOld {

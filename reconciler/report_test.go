@@ -3,8 +3,7 @@ package reconciler
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -52,7 +51,7 @@ func TestFacts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, facts("prod", tc.state)); diff != "" {
+			if diff := compare.Diff(tc.want, facts("prod", tc.state)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if reason, warning := (App{Decision: strategies.Decision{State: tc.state, Retreat: tc.retreat}}).Note(); reason != tc.reason || warning != tc.warning {

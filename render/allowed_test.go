@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -95,7 +94,7 @@ func TestADefinitionChangesNoKindOfKubernetes(t *testing.T) {
 			text := strings.NewReplacer("GROUP", tt.group, "KIND", tt.kind, "SCOPE", tt.scope).Replace(definition) + "kind: " + tt.kind + "\n" + tt.object + "\nmetadata: {name: a}\n"
 			_, b := forbidden(t, rollout.App{Namespace: "shop", ClusterResources: "apiextensions.k8s.io/*"}, map[string]string{
 				"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": text})
-			if diff := cmp.Diff(strings.Fields(tt.want), b.ClusterResources); len(b.ClusterResources)+len(tt.want) > 0 && diff != "" {
+			if diff := compare.Diff(strings.Fields(tt.want), b.ClusterResources); len(b.ClusterResources)+len(tt.want) > 0 && diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -5,10 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -96,7 +95,7 @@ spec:
 		},
 		Secrets: map[string]rollout.SecretRef{"token": {Name: "metrics", Key: "token"}}, Pods: map[string]string{"hash": "Latest"},
 	}}}
-	if diff := cmp.Diff(&background, c.Analysis); diff != "" {
+	if diff := compare.Diff(&background, c.Analysis); diff != "" {
 		t.Errorf("in the background (-want +got):\n%s", diff)
 	}
 	step := rollout.Analysis{Metrics: []rollout.Metric{{
@@ -104,7 +103,7 @@ spec:
 		Config:  map[string]any{"address": "http://prometheus:9090", "query": `p99{region="eu"}`},
 		Secrets: map[string]rollout.SecretRef{}, Pods: map[string]string{},
 	}}}
-	if diff := cmp.Diff(&step, c.Steps[1].Analysis); diff != "" {
+	if diff := compare.Diff(&step, c.Steps[1].Analysis); diff != "" {
 		t.Errorf("at the step (-want +got):\n%s", diff)
 	}
 }

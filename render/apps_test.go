@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -56,7 +55,7 @@ func TestFindApps(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+			if diff := compare.Diff(tt.want, got); diff != "" || err != nil {
 				t.Errorf("%s: error %v, apps (-want +got):\n%s", tt.reason, err, diff)
 			}
 		})

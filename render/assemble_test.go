@@ -5,8 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -152,7 +151,7 @@ func TestSpecs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := renderDocs(t, tt.docs)
 			tt.want.Workload, tt.want.Name = web, "web"
-			if diff := cmp.Diff([]rollout.Spec{tt.want}, got.Specs); diff != "" {
+			if diff := compare.Diff([]rollout.Spec{tt.want}, got.Specs); diff != "" {
 				t.Errorf("specs (-want +got):\n%s", diff)
 			}
 			if len(got.Warnings) > 0 {
@@ -194,7 +193,7 @@ func TestDeployments(t *testing.T) {
 				t.Fatalf("objects: %v, want the Deployment only", refs(got.Objects))
 			}
 			tt.want["selector"], tt.want["template"] = selector, template
-			if diff := cmp.Diff(tt.want, got.Objects[0].Map("spec")); diff != "" {
+			if diff := compare.Diff(tt.want, got.Objects[0].Map("spec")); diff != "" {
 				t.Errorf("%s: spec (-want +got):\n%s", tt.reason, diff)
 			}
 			h, err := rollout.HashTemplate(template)
@@ -204,7 +203,7 @@ func TestDeployments(t *testing.T) {
 		})
 	}
 	meta := renderDocs(t, argo+"  strategy: {canary: {}}\nstatus: {phase: old}\n").Objects[0].Map("metadata")
-	if diff := cmp.Diff(map[string]any{"name": "web", "namespace": "shop", "labels": map[string]any{"team": "x"}, "annotations": map[string]any{"keep": "me"}}, meta); diff != "" {
+	if diff := compare.Diff(map[string]any{"name": "web", "namespace": "shop", "labels": map[string]any{"team": "x"}, "annotations": map[string]any{"keep": "me"}}, meta); diff != "" {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}
 }
@@ -244,7 +243,7 @@ func TestScalers(t *testing.T) {
 					t.Errorf("replicas: %v, want them omitted: %v", o.Map("spec")["replicas"], tt.scaled)
 				}
 				if target := o.Map("spec", "scaleTargetRef"); target != nil && tt.scaled {
-					if diff := cmp.Diff(tt.target, target); diff != "" {
+					if diff := compare.Diff(tt.target, target); diff != "" {
 						t.Errorf("target (-want +got):\n%s", diff)
 					}
 				}
@@ -254,7 +253,7 @@ func TestScalers(t *testing.T) {
 					t.Errorf("Spec.Replicas is nil: %v, want %v", s.Replicas == nil, tt.scaled)
 				}
 			}
-			if diff := cmp.Diff(tt.warnings, got.Warnings); diff != "" {
+			if diff := compare.Diff(tt.warnings, got.Warnings); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})
@@ -298,7 +297,7 @@ func TestWarnings(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := renderDocs(t, deploymentHead+serviceDocs+ownHead+tt.rollout)
-			if diff := cmp.Diff(tt.want, got.Warnings); diff != "" {
+			if diff := compare.Diff(tt.want, got.Warnings); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})
@@ -320,7 +319,7 @@ func TestJobWithATTL(t *testing.T) {
 		}
 	}
 	want := []string{"Job/shop/move: ttlSecondsAfterFinished is left out: the Job runs once, and goes when it leaves Git"}
-	if diff := cmp.Diff(want, got.Warnings); diff != "" {
+	if diff := compare.Diff(want, got.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
@@ -341,7 +340,7 @@ func TestRenamed(t *testing.T) {
 	}
 	canary, blueGreen := got.Specs[0], got.Specs[1]
 	names := []string{canary.Workload.Name, canary.Canary.CanaryService, blueGreen.Workload.Name, blueGreen.BlueGreen.ActiveService, blueGreen.BlueGreen.PreviewService}
-	if diff := cmp.Diff([]string{"eu-argo-b", "eu-next-b", "eu-web-b", "eu-web-b", "eu-next-b"}, names); diff != "" {
+	if diff := compare.Diff([]string{"eu-argo-b", "eu-next-b", "eu-web-b", "eu-web-b", "eu-next-b"}, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	if canary.Replicas != nil {
@@ -358,7 +357,7 @@ func TestGeneratedNames(t *testing.T) {
 		"all.yaml":           argo + "  strategy: {canary: {}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\n",
 	})
 	want := []string{"Rollout/shop/web: the template names ConfigMap settings, which kustomize has generated as settings-4h2mbtbbt6; add `configurations` with a nameReference for Rollout"}
-	if diff := cmp.Diff(want, got.Warnings); diff != "" {
+	if diff := compare.Diff(want, got.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
@@ -397,7 +396,7 @@ func TestNamespacesAndOrder(t *testing.T) {
 		"example.com/Widget/-/w", "example.com/Gadget/shop/g", "example.com/Unknown/shop/u", "cert-manager.io/ClusterIssuer/-/i",
 		"admissionregistration.k8s.io/ValidatingWebhookConfiguration/-/hook",
 	}
-	if diff := cmp.Diff(want, refs(got.Objects)); diff != "" {
+	if diff := compare.Diff(want, refs(got.Objects)); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 }

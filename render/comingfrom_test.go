@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -42,7 +41,7 @@ func TestComingFrom(t *testing.T) {
 			for _, m := range fileBlock.FindAllStringSubmatch(string(data), -1) {
 				files[m[1]] = m[2]
 			}
-			if diff := cmp.Diff(summary, summarize(t, files)); diff != "" {
+			if diff := compare.Diff(summary, summarize(t, files)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -71,7 +71,7 @@ func TestSameBytesAsKustomize(t *testing.T) {
 			if strings.HasPrefix(dir, "encrypted/") {
 				continue // kustomize takes what is encrypted for what it says
 			}
-			t.Run(filepath.Base(feature)+"/"+dir, func(t *testing.T) { compare(t, tree, checkout, dir, feature == "testdata/corpus/openapi") })
+			t.Run(filepath.Base(feature)+"/"+dir, func(t *testing.T) { compareBuilds(t, tree, checkout, dir, feature == "testdata/corpus/openapi") })
 			builds++
 		}
 	}
@@ -95,7 +95,7 @@ func kustomizations(files map[string]string) []string {
 	return dirs
 }
 
-func compare(t *testing.T, tree Tree, checkout, dir string, ownSchema bool) {
+func compareBuilds(t *testing.T, tree Tree, checkout, dir string, ownSchema bool) {
 	if dir == "." {
 		dir = ""
 	}
@@ -108,7 +108,7 @@ func compare(t *testing.T, tree Tree, checkout, dir string, ownSchema bool) {
 		t.Logf("both refuse: %v", err)
 		return
 	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+	if diff := compare.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("bytes (-kustomize +ours):\n%s", diff)
 	}
 	// The objects are those bytes' values, numbers included.
@@ -124,7 +124,7 @@ func compare(t *testing.T, tree Tree, checkout, dir string, ownSchema bool) {
 		}
 		fromText = append(fromText, object)
 	}
-	if diff := cmp.Diff(fromText, objects); diff != "" {
+	if diff := compare.Diff(fromText, objects); diff != "" {
 		t.Errorf("objects (-printed +ours):\n%s", diff)
 	}
 }
@@ -144,7 +144,7 @@ func TestSchemaDoesNotLeak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(before), string(after)); diff != "" {
+	if diff := compare.Diff(string(before), string(after)); diff != "" {
 		t.Errorf("a schema has leaked:\n%s", diff)
 	}
 	if version := openapi.GetSchemaVersion(); strings.Contains(version, "custom") {

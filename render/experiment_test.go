@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -92,14 +91,14 @@ func TestExperiment(t *testing.T) {
 		},
 		Analyses: []rollout.ExperimentAnalysis{{Name: "errors", Required: true, Analysis: &rollout.Analysis{Metrics: []rollout.Metric{metric}}}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	pods := map[string]string{
 		"canary": "{{templates.canary.podTemplateHash}}", "baseline": "{{ templates.baseline.replicaset.name }}",
 		"since": "{{experiment.availableAt}}..{{experiment.finishedAt}}",
 	}
-	if diff := cmp.Diff(pods, metric.Pods); diff != "" || !metric.DryRun {
+	if diff := compare.Diff(pods, metric.Pods); diff != "" || !metric.DryRun {
 		t.Errorf("dry run %t, arguments (-want +got):\n%s", metric.DryRun, diff)
 	}
 	if query := metric.Config["query"].(string); !strings.HasSuffix(query, "] eu") {

@@ -4,8 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -35,19 +34,19 @@ func TestGettingStarted(t *testing.T) {
 		}},
 		Replicas: &five, MaxSurge: quarter, MaxUnavailable: quarter, ProgressDeadlineSeconds: 600, Scaling: rollout.InPlace,
 	}}
-	if diff := cmp.Diff(want, got.Specs); diff != "" {
+	if diff := compare.Diff(want, got.Specs); diff != "" {
 		t.Errorf("specs (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"core/Service/default/rollouts-demo", "apps/Deployment/default/rollouts-demo"}, refs(got.Objects)); diff != "" {
+	if diff := compare.Diff([]string{"core/Service/default/rollouts-demo", "apps/Deployment/default/rollouts-demo"}, refs(got.Objects)); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[rollout.Workload]rollout.Hash{demo: goldenHash}, got.Templates); diff != "" {
+	if diff := compare.Diff(map[rollout.Workload]rollout.Hash{demo: goldenHash}, got.Templates); diff != "" {
 		t.Errorf("template hashes (-want +got):\n%s", diff)
 	}
 	if len(got.Warnings) > 0 {
 		t.Errorf("warnings: %q", got.Warnings)
 	}
-	if diff := cmp.Diff([]string{"kustomization.yaml", "rollout.yaml", "service.yaml"}, got.Files); diff != "" {
+	if diff := compare.Diff([]string{"kustomization.yaml", "rollout.yaml", "service.yaml"}, got.Files); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 }

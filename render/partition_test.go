@@ -4,8 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -67,7 +66,7 @@ func TestWorkloadsByTheirFields(t *testing.T) {
 			if got := object.Map(tc.at...)["minReadySeconds"]; spec.MinReadySeconds != tc.minReady || got != int64(tc.minReady) {
 				t.Errorf("minReadySeconds are %d, and %v in the object", spec.MinReadySeconds, got)
 			}
-			if diff := cmp.Diff([]string{"CloneSet/shop/web: replicas are ignored, HorizontalPodAutoscaler/shop/web scales it; leave them out of the manifest"},
+			if diff := compare.Diff([]string{"CloneSet/shop/web: replicas are ignored, HorizontalPodAutoscaler/shop/web scales it; leave them out of the manifest"},
 				r.Warnings); tc.kind == "CloneSet" && diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}

@@ -12,9 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -31,7 +30,7 @@ func checkPage(t *testing.T, page, want string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
+	if diff := compare.Diff(want, string(got)); diff != "" {
 		t.Errorf("%s is not what the code says (-want +got), write it anew with -update:\n%s", page, diff)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -76,7 +75,7 @@ func TestBuildsOnlyWhatChanged(t *testing.T) {
 					built = append(built, app.Name)
 				}
 			}
-			if diff := cmp.Diff(tt.want, built); diff != "" {
+			if diff := compare.Diff(tt.want, built); diff != "" {
 				t.Errorf("%s: builds (-want +got):\n%s", tt.reason, diff)
 			}
 		})
@@ -103,7 +102,7 @@ func TestUnchangedRepositoryIsOneLookup(t *testing.T) {
 		t.Errorf("commits are %s and %s, want 1 and 2", first.Commit.ID, again.Commit.ID)
 	}
 	again.Commit = first.Commit
-	if diff := cmp.Diff(first, again); diff != "" {
+	if diff := compare.Diff(first, again); diff != "" {
 		t.Errorf("results differ:\n%s", diff)
 	}
 	// Another app has changed: the root, apps/, base/, and apps/a00 answer.

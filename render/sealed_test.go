@@ -11,8 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/sopstest"
 	"gitrollout.dev/gitrollout/render/sops"
 	"gitrollout.dev/gitrollout/rollout"
@@ -126,7 +125,7 @@ func TestEncryptedFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 				secret, got := secretOf(t, open)
-				if diff := cmp.Diff(map[string]string{"password": "hunter2-in-git", "user": "postgres"}, got); diff != "" {
+				if diff := compare.Diff(map[string]string{"password": "hunter2-in-git", "user": "postgres"}, got); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 				sealed, err := New().Render(tree, app, rollout.Commit{})
@@ -142,7 +141,7 @@ func TestEncryptedFiles(t *testing.T) {
 						t.Errorf("without a key %s is %q", key, value)
 					}
 				}
-				if diff := cmp.Diff(open.Templates, sealed.Templates); diff != "" {
+				if diff := compare.Diff(open.Templates, sealed.Templates); diff != "" {
 					t.Errorf("templates (-open +sealed):\n%s", diff)
 				}
 				if text, _ := json.Marshal(sealed.Objects); strings.Contains(string(text), "hunter2") || !strings.Contains(string(text), rollout.AnnotationSealed) {
@@ -326,8 +325,8 @@ func TestEncryptedExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"password": "example-of-a-password", "user": "postgres", "API_TOKEN": "example-of-a-token"}
-	if _, got := secretOf(t, open); !cmp.Equal(want, got) {
-		t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
+	if _, got := secretOf(t, open); !compare.Equal(want, got) {
+		t.Errorf("(-want +got):\n%s", compare.Diff(want, got))
 	}
 	sealed, err := New().Render(newTree(files), app, rollout.Commit{})
 	if err != nil {

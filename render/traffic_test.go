@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/traffic"
 )
@@ -109,7 +108,7 @@ func TestTraffic(t *testing.T) {
 				want.Settle = 3 * time.Second
 			}
 			want.Settle = max(want.Settle, 0)
-			if diff := cmp.Diff(&want, got.Specs[0].Canary.Traffic); diff != "" {
+			if diff := compare.Diff(&want, got.Specs[0].Canary.Traffic); diff != "" {
 				t.Errorf("trafficRouting (-want +got):\n%s", diff)
 			}
 		})
@@ -132,7 +131,7 @@ func TestTrafficRenamed(t *testing.T) {
 		router(t, "nginx", map[string]any{"stableIngresses": []any{"eu-front", "eu-back"}}),
 	}
 	c := got.Specs[0].Canary
-	if diff := cmp.Diff(want, c.Traffic.Routers); diff != "" || c.StableService != "eu-web" || c.CanaryService != "eu-next" {
+	if diff := compare.Diff(want, c.Traffic.Routers); diff != "" || c.StableService != "eu-web" || c.CanaryService != "eu-next" {
 		t.Errorf("Services %s and %s, routers (-want +got):\n%s", c.StableService, c.CanaryService, diff)
 	}
 }
@@ -168,7 +167,7 @@ spec:
 			weights[asMap(b)["name"].(string)] = asMap(b)["weight"]
 		}
 	}
-	if diff := cmp.Diff(map[string]any{"api": int64(90), "api-next": int64(10), "web": int64(80), "next": int64(20)}, weights); diff != "" {
+	if diff := compare.Diff(map[string]any{"api": int64(90), "api-next": int64(10), "web": int64(80), "next": int64(20)}, weights); diff != "" {
 		t.Errorf("weights (-want +got):\n%s", diff)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -196,7 +195,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: "a:
 		"ConfigMap//c: data[run.sh] is a script, and ${HOME:-/root} in it is substituted before a shell sees it; write $${HOME:-/root} where the shell's is meant",
 		"Job//j: spec.template.spec.containers[0].args[0] is a script, and ${x} in it is substituted before a shell sees it; write $${x} where the shell's is meant",
 	}
-	if diff := cmp.Diff(want, r.Warnings); diff != "" {
+	if diff := compare.Diff(want, r.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // TestMetricsOfASpec lists those of every place that an analysis can be at.
@@ -33,7 +33,7 @@ func TestMetricsOfASpec(t *testing.T) {
 			got = append(got, m.Name)
 		}
 		slices.Sort(got)
-		if diff := cmp.Diff(c.want, got); diff != "" {
+		if diff := compare.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

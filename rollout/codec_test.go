@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -62,7 +62,7 @@ func TestStateGoldenFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+	if diff := compare.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("the bytes of a state file are a promise to every older and newer version (-want +got):\n%s", diff)
 	}
 	back, err := ParseState("state.yaml", got)
@@ -71,7 +71,7 @@ func TestStateGoldenFile(t *testing.T) {
 	}
 	wantState := fullState()
 	wantState.APIVersion, wantState.Kind = APIVersion, "RolloutState"
-	if diff := cmp.Diff(wantState, *back); diff != "" {
+	if diff := compare.Diff(wantState, *back); diff != "" {
 		t.Errorf("round trip (-want +got):\n%s", diff)
 	}
 }
@@ -162,7 +162,7 @@ func TestParseStateRefuses(t *testing.T) {
 			if !errors.As(err, &invalid) {
 				t.Fatalf("%s: got state %v and error %v, want an InvalidError", tc.reason, got, err)
 			}
-			if diff := cmp.Diff(tc.field, invalid.Field); diff != "" {
+			if diff := compare.Diff(tc.field, invalid.Field); diff != "" {
 				t.Errorf("%s: field (-want +got):\n%s\nin %v", tc.reason, diff, err)
 			}
 			if !strings.Contains(err.Error(), tc.text) || !strings.HasPrefix(err.Error(), "state.yaml: ") {
@@ -225,7 +225,7 @@ writer:
   epoch: 3
   id: gitrollout-7d9f
 `
-	if diff := cmp.Diff(want, string(data)); diff != "" {
+	if diff := compare.Diff(want, string(data)); diff != "" {
 		t.Errorf("cluster.yaml (-want +got):\n%s", diff)
 	}
 	back, err := ParseCluster(data)
@@ -233,7 +233,7 @@ writer:
 		t.Fatal(err)
 	}
 	c.APIVersion, c.Kind = APIVersion, "ClusterState"
-	if diff := cmp.Diff(c, *back); diff != "" {
+	if diff := compare.Diff(c, *back); diff != "" {
 		t.Errorf("round trip (-want +got):\n%s", diff)
 	}
 	if _, err := ParseCluster([]byte(strings.Replace(string(data), "uid:", "uuid:", 1))); err == nil {

@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 const configHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"
@@ -49,7 +48,7 @@ func TestParseConfig(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.want.File, tt.want.Limits = file, tt.want.Limits.OrDefault()
-			if diff := cmp.Diff(&tt.want, got, cmpopts.IgnoreUnexported(AppGlob{}, Window{})); diff != "" {
+			if diff := compare.Diff(&tt.want, got, AppGlob{}, Window{}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -176,12 +175,12 @@ func TestVariableEntries(t *testing.T) {
 		"substituteFrom: [{file: a b.env}, {file: c.yaml}]\n  substitute: {a: b}": {On: true, Files: "a b.env\nc.yaml", Values: `{"a":"b"}`},
 	} {
 		app, err := parse(entry)
-		if diff := cmp.Diff(want, app.Variables); err != nil || diff != "" {
+		if diff := compare.Diff(want, app.Variables); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", entry, err, diff)
 		}
 	}
 	v := Variables{On: true, Files: "a b.env\nc.yaml", Values: `{"a":"b"}`}
-	if diff := cmp.Diff(v, NewVariables(v.Map(), v.From())); diff != "" {
+	if diff := compare.Diff(v, NewVariables(v.Map(), v.From())); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for entry, want := range map[string]string{
@@ -209,10 +208,10 @@ func TestHelmEntries(t *testing.T) {
 		"kubernetes: {version: v1.36.3, apiVersions: [v1, example.com/v1beta1/Shop]}\n")
 	want := App{Name: "shop", Path: "charts/shop", Namespace: "default", Kubernetes: "v1.36.3", APIVersions: "v1 example.com/v1beta1/Shop",
 		Helm: Helm{ReleaseName: "eu", ValueFiles: "a.yaml\nb c.yaml", Values: `{"gone":null,"replicas":3}`, SkipCRDs: true}}
-	if diff := cmp.Diff(want, app); err != nil || diff != "" {
+	if diff := compare.Diff(want, app); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if diff := cmp.Diff([]string{"a.yaml", "b c.yaml"}, app.Helm.Files()); diff != "" {
+	if diff := compare.Diff([]string{"a.yaml", "b c.yaml"}, app.Helm.Files()); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	for entry, want := range map[string]string{

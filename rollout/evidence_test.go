@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 func TestEvidence(t *testing.T) {
@@ -21,7 +21,7 @@ func TestEvidence(t *testing.T) {
 		"web/step-2 load: Pending",
 		"web/background errors: Successful, 7 ok",
 	}
-	if diff := cmp.Diff(want, Evidence(runs)); diff != "" {
+	if diff := compare.Diff(want, Evidence(runs)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 func TestParseForge(t *testing.T) {
@@ -26,7 +26,7 @@ func TestParseForge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, c.Forge); diff != "" {
+			if diff := compare.Diff(tt.want, c.Forge); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if !c.Forge.Equal(tt.want) || c.Forge.Equal(&Forge{Type: GitHub}) {

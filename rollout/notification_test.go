@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 const notifiedHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\nnotifications:\n"
@@ -36,7 +36,7 @@ func TestParseReceivers(t *testing.T) {
 	if r.Service != "slack" || r.Credentials["url"] != want || !r.Wants("cart-eu") || r.Wants("other") {
 		t.Errorf("got %+v", r)
 	}
-	if diff := cmp.Diff([]EventKind{EventPaused, EventAborted}, r.On); diff != "" {
+	if diff := compare.Diff([]EventKind{EventPaused, EventAborted}, r.On); diff != "" {
 		t.Error(diff)
 	}
 	if bus := c.Receivers[1]; bus.Headers["X-Key"].Env != "GITROLLOUT_NOTIFY_BUS" || bus.Credentials["signingKey"].File != "bus" || bus.Settings["address"] != "https://bus.example.com/in" {

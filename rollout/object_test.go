@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 func TestRefText(t *testing.T) {
@@ -28,7 +28,7 @@ func TestRefText(t *testing.T) {
 			if err := back.UnmarshalText(text); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.ref, back); diff != "" {
+			if diff := compare.Diff(tc.ref, back); diff != "" {
 				t.Errorf("round trip (-want +got):\n%s", diff)
 			}
 		})
@@ -120,7 +120,7 @@ func TestObject(t *testing.T) {
 	}
 
 	c := o.Copy()
-	if diff := cmp.Diff(o, c); diff != "" {
+	if diff := compare.Diff(o, c); diff != "" {
 		t.Fatalf("copy (-want +got):\n%s", diff)
 	}
 	c.Map("spec")["list"].([]any)[0].(map[string]any)["a"] = int64(2)

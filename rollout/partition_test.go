@@ -3,7 +3,7 @@ package rollout
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 const gameServers = `
@@ -29,7 +29,7 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]Partitioned{want}, PartitionedOf(app)); diff != "" {
+	if diff := compare.Diff([]Partitioned{want}, PartitionedOf(app)); diff != "" {
 		t.Errorf("the kinds of its apps (-want +got):\n%s", diff)
 	}
 	if found, _ := FindPartitioned(PartitionedOf(app), "example.com/v1", "GameServerSet"); found == nil || *found != want {
@@ -60,14 +60,14 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 func TestWorkloadsOfAState(t *testing.T) {
 	clone, _ := WorkloadOf(Ref{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"})
 	s := State{Inventory: []Ref{clone.Ref(), web.Ref(), {Kind: "Service", Namespace: "shop", Name: "web"}}}
-	if diff := cmp.Diff([]Workload{web}, s.Workloads()); diff != "" {
+	if diff := compare.Diff([]Workload{web}, s.Workloads()); diff != "" {
 		t.Errorf("without a release (-want +got):\n%s", diff)
 	}
 	for _, released := range []State{
 		{Inventory: s.Inventory, Stable: &Release{Templates: map[Workload]Hash{clone: "h1-one"}}},
 		{Inventory: s.Inventory, Release: &Release{Templates: map[Workload]Hash{clone: "h1-one"}}},
 	} {
-		if diff := cmp.Diff([]Workload{clone, web}, released.Workloads()); diff != "" {
+		if diff := compare.Diff([]Workload{clone, web}, released.Workloads()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 const promotionHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\n"
@@ -38,7 +38,7 @@ func TestParsePromotion(t *testing.T) {
 			}
 			got.Digest = ""
 			tc.want.APIVersion, tc.want.Kind = APIVersion, "Promotion"
-			if diff := cmp.Diff(tc.want, *got); diff != "" {
+			if diff := compare.Diff(tc.want, *got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -186,7 +186,7 @@ func TestPromotionEncode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(tc.want, string(data)); diff != "" {
+		if diff := compare.Diff(tc.want, string(data)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if back, err := ParsePromotion("p", data); err != nil || back.Through != tc.p.Through && tc.p.Decision == Promote {
@@ -231,7 +231,7 @@ func FuzzParsePromotion(f *testing.F) {
 			t.Fatalf("a promotion that was written cannot be read: %v\n%s", err, once)
 		}
 		back.Digest, p.Digest = "", ""
-		if diff := cmp.Diff(p, back); diff != "" {
+		if diff := compare.Diff(p, back); diff != "" {
 			t.Fatalf("round trip (-want +got):\n%s", diff)
 		}
 	})

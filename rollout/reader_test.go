@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // form has a field of each kind and each tag.
@@ -114,10 +115,10 @@ useless: {a: 1}
 		Inner: &inner{Deep: "here"}, Listed: []choice{{A: &one}}, Texts: map[string]string{"k": "v"},
 		ByApp: map[Workload]Hash{{Namespace: "shop", Name: "web"}: "h1-1"}, Any: []any{int64(1)}, Ours: "yes it is",
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(form{})); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"spec.useless is ignored: nothing reads it"}, r.Warnings); diff != "" {
+	if diff := compare.Diff([]string{"spec.useless is ignored: nothing reads it"}, r.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 	if got, _ := readForm(t, enough+"only: x\n", true); got.Only != "x" {
@@ -187,7 +188,7 @@ func TestReaderKeepsTheRest(t *testing.T) {
 	if err := Read("", map[string]any{"known": "a", "other": int64(1)}, &o); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(open{Known: "a", Rest: map[string]any{"other": int64(1)}}, o); diff != "" {
+	if diff := compare.Diff(open{Known: "a", Rest: map[string]any{"other": int64(1)}}, o); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -3,7 +3,7 @@ package rollout
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 func TestChanges(t *testing.T) {
@@ -24,7 +24,7 @@ func TestChanges(t *testing.T) {
 		{Ref: Ref{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "shop"}, Verb: "changed", Images: []ImageChange{
 			{Container: "app", From: "shop:1", To: "shop:2"}, {Container: "proxy", To: "p:1"}}},
 	}
-	if diff := cmp.Diff(want, Changes(from, to)); diff != "" {
+	if diff := compare.Diff(want, Changes(from, to)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if all := Changes(nil, to); len(all) != 4 || all[0].Verb != "added" {
@@ -50,7 +50,7 @@ func TestImagesThatGo(t *testing.T) {
 	from, to := pod(map[string]string{"z": "1"}, map[string]string{"a": "1", "b": "1", "c": "1"}), pod(map[string]string{"z": "2"}, map[string]string{"a": "1", "c": "2", "d": "1"})
 	want := []ImageChange{{"z", "1", "2"}, {"b", "1", ""}, {"c", "1", "2"}, {"d", "", "1"}}
 	for range 5 {
-		if diff := cmp.Diff(want, Changes(from, to)[0].Images); diff != "" {
+		if diff := compare.Diff(want, Changes(from, to)[0].Images); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	}

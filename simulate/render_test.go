@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -316,7 +315,7 @@ func TestShortcut(t *testing.T) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			got.Digest, want.Digest, want.Warnings = "", "", nil
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := compare.Diff(want, got); diff != "" {
 				t.Fatalf("seed %d, %s (-real +shortcut):\n%s", seed, a.name, diff)
 			}
 		}

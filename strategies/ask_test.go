@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -260,7 +259,7 @@ func TestAsk(t *testing.T) {
 			if d.State.Held != nil {
 				got.Held = string(d.State.Held.Reason)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := compare.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if refused := in.HeadErr() != nil; refused != (got.Held == "InvalidInput") {
@@ -285,7 +284,7 @@ func TestPending(t *testing.T) {
 	live := in.Observed.Workloads[web]
 	live.Hash, live.Complete, live.Revisions = in.State.StableHash(web), true, live.Revisions[1:]
 	in.Observed.Workloads[web], in.Source = live, h.at(in.State.Source)
-	if diff := cmp.Diff(back, Decide(in)); diff != "" {
+	if diff := compare.Diff(back, Decide(in)); diff != "" {
 		t.Errorf("a retreat that is not recorded is left (-want +got):\n%s", diff)
 	}
 	in.State.Source, in.State.Retreat.Drain = commitID(1), in.Now

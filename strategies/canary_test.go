@@ -4,14 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
-)
-
-var (
-	compareCounts = cmp.AllowUnexported(counts{})
-	compareFence  = cmp.AllowUnexported(fence{})
 )
 
 // Each line is what Argo Rollouts' CalculateReplicaCountsForBasicCanary returns
@@ -73,7 +67,7 @@ func TestApproximateIsArgosArithmetic(t *testing.T) {
 	}
 	for _, tc := range cases {
 		for _, w := range tc.weights {
-			if diff := cmp.Diff(tc.want, approximate(tc.n, w, tc.surge), compareCounts); diff != "" {
+			if diff := compare.Diff(tc.want, approximate(tc.n, w, tc.surge)); diff != "" {
 				t.Errorf("n=%d weight=%d surge=%t (-want +got):\n%s", tc.n, w, tc.surge, diff)
 			}
 		}
@@ -92,7 +86,7 @@ func span(from, to int) []int {
 // replicas: an exact tie whose upper half is every pod.
 func TestApproximateDeviatesFromArgoOnlyHere(t *testing.T) {
 	for n, weight := range map[int]int{2: 75, 5: 90, 10: 95, 25: 98, 50: 99} {
-		if diff := cmp.Diff(counts{canary: n - 1, stable: 1}, approximate(n, weight, false), compareCounts); diff != "" {
+		if diff := compare.Diff(counts{canary: n - 1, stable: 1}, approximate(n, weight, false)); diff != "" {
 			t.Errorf("n=%d weight=%d (-want +got):\n%s", n, weight, diff)
 		}
 	}
@@ -175,7 +169,7 @@ func TestCanaryCounts(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := canaryCounts(tc.spec, tc.weight, tc.scale, false)(tc.n)
-			if diff := cmp.Diff(tc.want, got, compareCounts); diff != "" {
+			if diff := compare.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -306,8 +300,7 @@ func TestPlans(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, rowsOf(compile(tc.spec)),
-				cmp.AllowUnexported(timerWait{}, delayWait{}, promotionWait{})); diff != "" {
+			if diff := compare.Diff(tc.want, rowsOf(compile(tc.spec))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -432,7 +425,7 @@ func TestCanaryScaleCountsDown(t *testing.T) {
 			for i := range steps {
 				got = append(got, p.countsAt(i, 10).canary)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := compare.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -5,8 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -175,7 +174,7 @@ func TestDecideAtRest(t *testing.T) {
 			if d.State.Held != nil {
 				got.Held = string(d.State.Held.Reason)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := compare.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if !strings.Contains(d.Subject, tc.want.Says) || (d.Subject == "") != (tc.want.Says == "") {
@@ -266,7 +265,7 @@ func TestLeavingARelease(t *testing.T) {
 			}
 			_, rejected := d.State.IsRejected(in.State.Release.Hash)
 			got := want{d.State.Phase, d.State.Retreat.To, rejected, d.State.Retreat.Drain.Sub(d.State.Retreat.Routed)}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := compare.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -394,7 +393,7 @@ func TestGates(t *testing.T) {
 			}
 			spec, _ := in.Head.Render.Spec(web)
 			got := gates.verdict(in, movingOf(in.State, compile(spec), in.State.Progress[0], in.Observed))
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(verdict{})); diff != "" {
+			if diff := compare.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -503,11 +502,11 @@ func TestRollbackWindow(t *testing.T) {
 func TestRemember(t *testing.T) {
 	list := []rollout.Hash{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 	before := dump(list)
-	if diff := cmp.Diff([]rollout.Hash{"x", "0", "1", "2", "3", "4", "5", "6", "7", "8"},
+	if diff := compare.Diff([]rollout.Hash{"x", "0", "1", "2", "3", "4", "5", "6", "7", "8"},
 		remember(list, "x")); diff != "" {
 		t.Errorf("the oldest goes (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]rollout.Hash{"4", "5", "6", "7", "8", "9"}, remember(list, "4")); diff != "" {
+	if diff := compare.Diff([]rollout.Hash{"4", "5", "6", "7", "8", "9"}, remember(list, "4")); diff != "" {
 		t.Errorf("those that came after a known one are left (-want +got):\n%s", diff)
 	}
 	if dump(list) != before {

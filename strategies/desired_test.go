@@ -5,8 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -159,7 +158,7 @@ func TestDesiredDeployment(t *testing.T) {
 			}
 			v := viewOf(in, h)
 			before := dump(v)
-			if diff := cmp.Diff(tc.want, shapeOf(t, mustDesired(in.State, v))); diff != "" {
+			if diff := compare.Diff(tc.want, shapeOf(t, mustDesired(in.State, v))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if dump(v) != before {
@@ -270,7 +269,7 @@ func TestPins(t *testing.T) {
 			spec, _ := h.at(fresh).Spec(web)
 			main, side := compile(spec).services(rollout.State{})
 			ref := func(name string) rollout.Ref { return rollout.Ref{Kind: "Service", Namespace: "shop", Name: name} }
-			if diff := cmp.Diff(tc.want, [2]string{pins[ref(main)].Value, pins[ref(side)].Value}); diff != "" {
+			if diff := compare.Diff(tc.want, [2]string{pins[ref(main)].Value, pins[ref(side)].Value}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -285,10 +284,10 @@ func TestInventoryAndPrunable(t *testing.T) {
 	}
 	s := rollout.State{Inventory: []rollout.Ref{ref("b"), ref("old")}}
 	desired := []rollout.Object{object("c"), object("b"), object("a")}
-	if diff := cmp.Diff([]rollout.Ref{ref("a"), ref("b"), ref("c"), ref("old")}, Inventory(s, desired)); diff != "" {
+	if diff := compare.Diff([]rollout.Ref{ref("a"), ref("b"), ref("c"), ref("old")}, Inventory(s, desired)); diff != "" {
 		t.Errorf("inventory (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]rollout.Ref{ref("old")}, Prunable(s, desired)); diff != "" {
+	if diff := compare.Diff([]rollout.Ref{ref("old")}, Prunable(s, desired)); diff != "" {
 		t.Errorf("prunable (-want +got):\n%s", diff)
 	}
 	s.Release = &rollout.Release{}
@@ -370,7 +369,7 @@ func TestExplain(t *testing.T) {
 		Steps:              3,
 		WaitsForAPromotion: true, GateStep: 1, GateShut: true,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := Explain(Input{}); got != nil {
@@ -398,7 +397,7 @@ func TestExplainRevisions(t *testing.T) {
 		got = append(got, r.Name+" "+string(r.Role))
 	}
 	want := []string{"web-" + commitID(0) + " stable", "web-" + commitID(1) + " canary", "web-members ", "web-going ", "web-coming "}
-	if diff := cmp.Diff(want, got); diff != "" || e.Ready != 8 || e.Real != 0 || e.Routed {
+	if diff := compare.Diff(want, got); diff != "" || e.Ready != 8 || e.Real != 0 || e.Routed {
 		t.Errorf("%d ready, %d %% (-want +got):\n%s", e.Ready, e.Real, diff)
 	}
 	in.Source = nil // it is read anew, and what Git asks for is known

@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
@@ -165,11 +164,11 @@ func TestExperimentDesired(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	if diff := cmp.Diff([]string{"Deployment baseline v1", "Deployment candidate v2", "Service baseline"},
+	if diff := compare.Diff([]string{"Deployment baseline v1", "Deployment candidate v2", "Service baseline"},
 		names(in.State, h.at(commitID(0)))); diff != "" {
 		t.Errorf("at the step (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"Deployment candidate v2"}, names(in.State, nil)); diff != "" {
+	if diff := compare.Diff([]string{"Deployment candidate v2"}, names(in.State, nil)); diff != "" {
 		t.Errorf("without the stable commit (-want +got):\n%s", diff)
 	}
 	ahead, err := Ahead(h.at(commitID(1)), h.at(commitID(1)).Objects)

@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -181,7 +180,7 @@ func TestWalk(t *testing.T) {
 			if ok == tc.none {
 				t.Fatalf("%s: held is %t", tc.reason, ok)
 			}
-			if diff := cmp.Diff(tc.fence, got, compareFence); diff != "" {
+			if diff := compare.Diff(tc.fence, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})

@@ -4,8 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -18,10 +17,10 @@ func TestGatesOfAFullPromotion(t *testing.T) {
 		}
 		return names
 	}
-	if diff := cmp.Diff([]string{"hold", "base", "healed", "suspended", "routers", "inconclusive", "wait", "window"}, names(gates)); diff != "" {
+	if diff := compare.Diff([]string{"hold", "base", "healed", "suspended", "routers", "inconclusive", "wait", "window"}, names(gates)); diff != "" {
 		t.Errorf("the gates (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"hold", "healed", "window"}, names(fullGates)); diff != "" {
+	if diff := compare.Diff([]string{"hold", "healed", "window"}, names(fullGates)); diff != "" {
 		t.Errorf("those that a promotion of everything does not open (-want +got):\n%s", diff)
 	}
 }
@@ -48,7 +47,7 @@ func TestGatesAskInOrder(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.gates.verdict(Input{}, moving{}), cmp.AllowUnexported(verdict{})); diff != "" {
+			if diff := compare.Diff(tc.want, tc.gates.verdict(Input{}, moving{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -3,8 +3,7 @@ package strategies
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -62,7 +61,7 @@ func TestASecondKind(t *testing.T) {
 	}
 	for ready, want := range []int64{9, 8, 7, 7} {
 		in.Observed = seen(of(commitID(1), ready, ready), of(commitID(0), 10-ready, 10-ready))
-		if diff := cmp.Diff(any(want), partition()); diff != "" {
+		if diff := compare.Diff(any(want), partition()); diff != "" {
 			t.Errorf("with %d pods of the new version, the partition is (-want +got):\n%s", ready, diff)
 		}
 		if moved := Decide(in).State.Progress[0].Step > 0; moved != (ready == 3) {

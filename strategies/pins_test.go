@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // TestPinRows is the truth table of what Services select: "main/side" at each place,
@@ -114,7 +114,7 @@ left      enough all/all       all/stable    stable/stable
 					b.WriteString("\n" + strings.TrimRight(line, " "))
 				}
 			}
-			if diff := cmp.Diff(tc.want, b.String()+"\n"); diff != "" {
+			if diff := compare.Diff(tc.want, b.String()+"\n"); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if len(used) < len(tc.rows)-3 { // the canary's own rows may be covered by another strategy's

@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/traffic"
 )
@@ -143,7 +142,7 @@ func TestRouteGates(t *testing.T) {
 				got.Reason = d.State.Reason
 			}
 			if d.Ask != nil && d.Ask.Endpoints != nil {
-				if diff := cmp.Diff(&Ask{Endpoints: []Need{{Service: webCanary, PodHash: commitID(1)}}}, d.Ask); diff != "" {
+				if diff := compare.Diff(&Ask{Endpoints: []Need{{Service: webCanary, PodHash: commitID(1)}}}, d.Ask); diff != "" {
 					t.Error(diff)
 				}
 				got.Service = d.Ask.Endpoints[0].Service.Name
@@ -151,7 +150,7 @@ func TestRouteGates(t *testing.T) {
 			if tc.want.Due > 0 {
 				got.Due = d.Requeue.Sub(in.Now)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := compare.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -276,10 +275,10 @@ func TestGenerated(t *testing.T) {
 		"metadata": map[string]any{"name": "web", "namespace": "shop"}}
 	s := rollout.State{Release: &rollout.Release{}}
 	s.Generated = Generated(s, []rollout.Object{own, made("a"), made("b")})
-	if diff := cmp.Diff([]rollout.Ref{made("a").Ref(), made("b").Ref()}, s.Generated); diff != "" {
+	if diff := compare.Diff([]rollout.Ref{made("a").Ref(), made("b").Ref()}, s.Generated); diff != "" {
 		t.Errorf("generated (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]rollout.Ref{made("a").Ref()}, Leftover(s, []rollout.Object{own, made("b")})); diff != "" {
+	if diff := compare.Diff([]rollout.Ref{made("a").Ref()}, Leftover(s, []rollout.Object{own, made("b")})); diff != "" {
 		t.Errorf("left over (-want +got):\n%s", diff)
 	}
 	if got := Generated(s, []rollout.Object{own}); len(got) != 2 {

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/simulate/kube"
@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 			}
 			s, timeline := readScript(t, archive)
 			got := s.play(t, string(timeline.Data))
-			if diff := cmp.Diff(string(timeline.Data), got); diff != "" && !*update {
+			if diff := compare.Diff(string(timeline.Data), got); diff != "" && !*update {
 				t.Errorf("(-want +got, rewrite with -update):\n%s", diff)
 			}
 			if timeline.Data = []byte(got); *update {

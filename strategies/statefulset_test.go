@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -48,7 +47,7 @@ func TestStatefulSetNumbers(t *testing.T) {
 				t.Errorf("%s of %d pods is %+v", name, n, c)
 			}
 		}
-		if diff := cmp.Diff(tc.want, got); diff != "" {
+		if diff := compare.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

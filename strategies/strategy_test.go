@@ -5,8 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -47,7 +46,7 @@ func TestAThirdStrategy(t *testing.T) {
 			selects[o.Name()] = pin
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"web": commitID(0), "web-new": commitID(1)}, selects); diff != "" {
+	if diff := compare.Diff(map[string]string{"web": commitID(0), "web-new": commitID(1)}, selects); diff != "" {
 		t.Errorf("Services select (-want +got):\n%s", diff)
 	}
 	in.State = Decide(in).State

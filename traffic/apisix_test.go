@@ -3,8 +3,7 @@ package traffic
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -28,7 +27,7 @@ func TestVerifyApisix(t *testing.T) {
 		{"of another kind", condition("Programmed", "False", "Pending", 1), Verdict{Taken: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, verifyApisix(c.seen)); diff != "" {
+			if diff := compare.Diff(c.want, verifyApisix(c.seen)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -52,7 +51,7 @@ func TestApisixSources(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := compare.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/docpage"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -83,7 +83,7 @@ func TestDocsExample(t *testing.T) {
 	}
 	want := []any{service("shop", 95), service("shop-canary", 5)}
 	got := mapping(list(objects.List()[0].Map("spec")["routes"])[0])["services"]
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("services (-want +got):\n%s", diff)
 	}
 	parsed, err := Parse("object", block.TrafficRouting.Object, nil)

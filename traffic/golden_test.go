@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -57,17 +57,17 @@ func playOverlay(t *testing.T, kind, file string) {
 	} else {
 		after = string(bytesOf(t, objects.List()))
 	}
-	if diff := cmp.Diff(string(untouched), string(bytesOf(t, before))); diff != "" {
+	if diff := compare.Diff(string(untouched), string(bytesOf(t, before))); diff != "" {
 		t.Errorf("the objects before were changed:\n%s", diff)
 	}
 	if *update {
 		writeSections(t, file, archive, map[string]string{"after.yaml": after, "error.txt": problem})
 		return
 	}
-	if diff := cmp.Diff(sectionText(archive, "error.txt"), problem); diff != "" {
+	if diff := compare.Diff(sectionText(archive, "error.txt"), problem); diff != "" {
 		t.Errorf("error (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(sectionText(archive, "after.yaml"), after); diff != "" {
+	if diff := compare.Diff(sectionText(archive, "after.yaml"), after); diff != "" {
 		t.Errorf("after (-want +got):\n%s", diff)
 	}
 }

@@ -3,8 +3,7 @@ package traffic
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -32,7 +31,7 @@ func TestVerifyIstio(t *testing.T) {
 			routers := parsed(t, "istio", map[string]any{"virtualService": map[string]any{"name": "shop"}})
 			ref := rollout.Ref{Group: istioGroup, Kind: "VirtualService", Namespace: "shop", Name: "shop"}
 			got := Verify(routers, "shop", map[rollout.Ref]rollout.ObservedRoute{ref: {Generation: 2, Status: c.status}})
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := compare.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -3,8 +3,7 @@ package traffic
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -41,7 +40,7 @@ func TestVerifyObject(t *testing.T) {
 				t.Fatalf("watches %v", refs)
 			}
 			got := Verify(routers, "shop", map[rollout.Ref]rollout.ObservedRoute{refs[0]: {Generation: 2, Status: c.status}})
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := compare.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})

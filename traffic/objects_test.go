@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -124,7 +123,7 @@ func TestSetMakesTheWay(t *testing.T) {
 	set(m, "3", "a", "e")
 	set(m, "4", "f")
 	want := map[string]any{"a": map[string]any{"e": "3"}, "b": map[string]any{"c": "1", "d": "2"}, "f": "4"}
-	if diff := cmp.Diff(want, m); diff != "" {
+	if diff := compare.Diff(want, m); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -206,7 +205,7 @@ func TestStagesAreAllThatAReleaseAsksFor(t *testing.T) {
 			t.Errorf("pods of %+v", r)
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	spec.Canary.PingPong = &rollout.PingPong{PingService: "ping", PongService: "pong"}

@@ -3,7 +3,7 @@ package traffic
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 func TestParsePath(t *testing.T) {
@@ -26,7 +26,7 @@ func TestParsePath(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if diff := cmp.Diff(c.problem, got); diff != "" {
+		if diff := compare.Diff(c.problem, got); diff != "" {
 			t.Errorf("%s: %s", c.path, diff)
 		}
 	}
@@ -60,7 +60,7 @@ func FuzzPath(f *testing.F) {
 				t.Fatalf("the place %q is no path: %v", at.path, err)
 			}
 			same, err := exact.find(object)
-			if err != nil || len(same) != 1 || !cmp.Equal(same[0].value, at.value) {
+			if err != nil || len(same) != 1 || !compare.Equal(same[0].value, at.value) {
 				t.Fatalf("%q leads to %v (%v), %q to %v", at.path, same, err, p, at.value)
 			}
 		}

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -375,19 +375,19 @@ func TestOverlaysCanBeRepeated(t *testing.T) {
 		if made := len(rest) - len(users(rest)); made > 0 {
 			t.Errorf("%s: %d objects are made at rest", e.name, made)
 		}
-		if diff := cmp.Diff(dump(t, rest), dump(t, e.lay(t, rest, e.rest()))); diff != "" {
+		if diff := compare.Diff(dump(t, rest), dump(t, e.lay(t, rest, e.rest()))); diff != "" {
 			t.Errorf("%s: rest over rest:\n%s", e.name, diff)
 		}
 		release := e.lay(t, e.objects, e.at(w))
-		if diff := cmp.Diff(dump(t, release), dump(t, e.lay(t, e.objects, e.at(w)))); diff != "" {
+		if diff := compare.Diff(dump(t, release), dump(t, e.lay(t, e.objects, e.at(w)))); diff != "" {
 			t.Errorf("%s: the same twice:\n%s", e.name, diff)
 		}
-		if diff := cmp.Diff(dump(t, release), dump(t, e.lay(t, users(release), e.at(w)))); diff != "" {
+		if diff := compare.Diff(dump(t, release), dump(t, e.lay(t, users(release), e.at(w)))); diff != "" {
 			t.Errorf("%s: the same over itself:\n%s", e.name, diff)
 		}
 		back := e.lay(t, users(release), e.rest())
 		for i := range rest {
-			if diff := cmp.Diff(dump(t, withoutZeros(rest[i])), dump(t, withoutZeros(back[i]))); diff != "" {
+			if diff := compare.Diff(dump(t, withoutZeros(rest[i])), dump(t, withoutZeros(back[i]))); diff != "" {
 				t.Errorf("%s: rest after a release:\n%s", e.name, diff)
 			}
 		}
@@ -465,7 +465,7 @@ func checkSpoiled(t testing.TB, e example, seed uint64) {
 		}
 		out, err := lay(t, e.kind, e.config, route, objects)
 		if after := dump(t, objects); after != untouched {
-			t.Errorf("%s, seed %d: the objects before were changed:\n%s", e.name, seed, cmp.Diff(untouched, after))
+			t.Errorf("%s, seed %d: the objects before were changed:\n%s", e.name, seed, compare.Diff(untouched, after))
 		}
 		var known *rollout.InvalidError
 		if err != nil && (!asError(err, &known) || known.Msg == "") {

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -208,7 +207,7 @@ func TestWhatTheTableSaysIsTrue(t *testing.T) {
 						return
 					}
 					without, with := e.lay(t, e.objects, e.route), e.lay(t, e.objects, route)
-					if gocmp.Equal(without, with) {
+					if compare.Equal(without, with) {
 						t.Error("the match changes nothing")
 					}
 				})
@@ -226,7 +225,7 @@ func TestWhatTheTableSaysIsTrue(t *testing.T) {
 			}
 			route := e.route
 			change(&route)
-			if gocmp.Equal(e.lay(t, e.objects, e.route), e.lay(t, e.objects, route)) {
+			if compare.Equal(e.lay(t, e.objects, e.route), e.lay(t, e.objects, route)) {
 				t.Errorf("%s: %s changes nothing", r.kind, f)
 			}
 		}
@@ -316,7 +315,7 @@ func TestParseTwice(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", e.name, err)
 		}
-		if diff := gocmp.Diff(first, second); diff != "" {
+		if diff := compare.Diff(first, second); diff != "" {
 			t.Errorf("%s: %s", e.name, diff)
 		}
 	}

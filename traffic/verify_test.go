@@ -3,8 +3,7 @@ package traffic
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -50,7 +49,7 @@ func TestVerifyParents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := verifyParents(rollout.ObservedRoute{Generation: 2, Status: map[string]any{"parents": c.parents}})
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := compare.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -85,7 +84,7 @@ func TestTheWorstVerdictIsTold(t *testing.T) {
 		"late, refused": {late, refused, behind, Verdict{Rejected: true, Text: "HTTPRoute/b is rejected by x: Accepted is False, No: no"}},
 	} {
 		seen := map[rollout.Ref]rollout.ObservedRoute{refs[0]: c.a, refs[1]: c.b, refs[2]: c.c}
-		if diff := cmp.Diff(c.want, Verify(both, "shop", seen)); diff != "" {
+		if diff := compare.Diff(c.want, Verify(both, "shop", seen)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -130,7 +129,7 @@ func TestWatched(t *testing.T) {
 		{"smi", map[string]any{}, nil},
 		{"ambassador", map[string]any{"mappings": []any{"a"}}, nil},
 	} {
-		if diff := cmp.Diff(c.want, Watched(parsed(t, c.kind, c.config), "shop")); diff != "" {
+		if diff := compare.Diff(c.want, Watched(parsed(t, c.kind, c.config), "shop")); diff != "" {
 			t.Errorf("%s %v: %s", c.kind, c.config, diff)
 		}
 	}

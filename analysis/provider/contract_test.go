@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
@@ -155,7 +153,7 @@ func (f *fake) want(r *http.Request, method, path string) {
 // wantEqual compares what a request has with what it has to have.
 func (f *fake) wantEqual(what string, got, want any) {
 	f.t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		f.t.Errorf("%s differs (-want +got):\n%s", what, diff)
 	}
 }
@@ -245,8 +243,7 @@ func TestValues(t *testing.T) {
 				case a.err == "" && err != nil:
 					t.Fatalf("got the error %q", err)
 				}
-				nan := cmp.Comparer(func(x, y float64) bool { return x == y || math.IsNaN(x) && math.IsNaN(y) })
-				if diff := cmp.Diff(a.want, got.Value, nan); diff != "" {
+				if diff := compare.Diff(a.want, got.Value); diff != "" {
 					t.Errorf("value (-want +got):\n%s", diff)
 				}
 				if got.Phase != a.phase {
@@ -327,7 +324,7 @@ func TestTriesAgain(t *testing.T) {
 		if err != nil {
 			t.Fatalf("got the error %q", err)
 		}
-		if diff := cmp.Diff(c.answers[0].want, got.Value); diff != "" {
+		if diff := compare.Diff(c.answers[0].want, got.Value); diff != "" {
 			t.Errorf("value (-want +got):\n%s", diff)
 		}
 	})

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // parsed decodes JSON as the providers do.
@@ -31,7 +31,7 @@ func TestJSONPath(t *testing.T) {
 		`{.a.list[?(@.v>9.0)].v}`: nil, "{..v}": 1.0, "{..list[0].n}": "x",
 	} {
 		got, err := valueAt(path, doc)
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		if diff := compare.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", path, err, diff)
 		}
 	}

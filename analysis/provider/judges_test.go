@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -179,7 +178,7 @@ type fakeJobs struct {
 func (f *fakeJobs) Ensure(_ context.Context, object map[string]any, begun bool) (rollout.JobState, error) {
 	f.begun = begun
 	for _, made := range f.made {
-		if cmp.Equal(made["metadata"], object["metadata"]) {
+		if compare.Equal(made["metadata"], object["metadata"]) {
 			return f.state, f.err
 		}
 	}
@@ -295,10 +294,10 @@ func TestJobObject(t *testing.T) {
 			"restartPolicy": "Never", "containers": []any{map[string]any{"name": "test", "image": "test:1"}},
 		}}},
 	}
-	if diff := cmp.Diff(want, jobs.made[0]); diff != "" {
+	if diff := compare.Diff(want, jobs.made[0]); diff != "" {
 		t.Errorf("the Job differs (-want +got):\n%s", diff)
 	}
-	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest()); err != nil || !cmp.Equal(jobs.deleted, []string{"shop/" + name}) {
+	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest()); err != nil || !compare.Equal(jobs.deleted, []string{"shop/" + name}) {
 		t.Errorf("deleted %v, %v", jobs.deleted, err)
 	}
 }

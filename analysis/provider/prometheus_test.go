@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // servePrometheus follows the documentation's requests: POST with a form, whose
@@ -116,7 +116,7 @@ func TestPrometheusAddress(t *testing.T) {
 		delete(b.request.Config, "address")
 		b.reply = c.answers[0].reply
 		got, err := b.measure(t.Context())
-		if diff := cmp.Diff([]any{0.97}, got.Value); err != nil || diff != "" {
+		if diff := compare.Diff([]any{0.97}, got.Value); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}
@@ -143,7 +143,7 @@ func TestPrometheusWithoutPost(t *testing.T) {
 	b.reply = `{"status":"success","warnings":["partial","slow"],"data":{"resultType":"scalar","result":[1,"3"]}}`
 	got, err := b.measure(t.Context())
 	want := Result{Value: 3.0, Metadata: map[string]string{"ResolvedPrometheusQuery": `sum(rate(errors{app="a&b"}[5m]))`, "warnings": "partial; slow"}}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+	if diff := compare.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

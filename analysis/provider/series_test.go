@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 var wavefrontContract = contract{
@@ -251,7 +251,7 @@ func TestWhatPeopleAreShown(t *testing.T) {
 			got, err := b.measure(t.Context())
 			delete(got.Metadata, "ResolvedPrometheusQuery")
 			if len(got.Metadata)+len(c.want) > 0 || err != nil {
-				if diff := cmp.Diff(c.want, got.Metadata); err != nil || diff != "" {
+				if diff := compare.Diff(c.want, got.Metadata); err != nil || diff != "" {
 					t.Errorf("%v (-want +got):\n%s", err, diff)
 				}
 			}

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
@@ -125,7 +124,7 @@ func TestDirTreeIsTheCommit(t *testing.T) {
 		}
 		switch want.Kind {
 		case rollout.Dir:
-			if diff := cmp.Diff(children(t, commit.ReadDir, path), children(t, dir.ReadDir, path)); diff != "" {
+			if diff := compare.Diff(children(t, commit.ReadDir, path), children(t, dir.ReadDir, path)); diff != "" {
 				t.Errorf("ReadDir(%q) (-commit +folder):\n%s", path, diff)
 			}
 		case rollout.File, rollout.Symlink:

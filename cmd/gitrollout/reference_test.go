@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 var update = flag.Bool("update", false, "rewrite what is written by the tests")
@@ -57,7 +58,7 @@ the environment are [at the end](#gitrollout-exit-codes).
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
+	if diff := compare.Diff(want, string(got)); diff != "" {
 		t.Errorf("%s is not what the commands say (-want +got), write it anew with -update:\n%s", commandsPage, diff)
 	}
 }

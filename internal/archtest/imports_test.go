@@ -110,7 +110,8 @@ var table = map[string]rule{
 	"internal/testbin":       {},
 	"internal/testcluster":   {own: []string{"internal/testbin"}, others: kubernetes},
 	"internal/e2e/dashboard": {},
-	"internal/docpage":       {others: []string{"github.com/google/go-cmp/cmp"}},
+	"internal/compare":       {others: []string{"github.com/rogpeppe/go-internal/diff"}},
+	"internal/docpage":       {own: []string{"internal/compare"}},
 	"internal/oidctest":      {},
 	"internal/sopstest": {others: []string{
 		"filippo.io/age", "github.com/ProtonMail/go-crypto/openpgp", "sigs.k8s.io/kustomize/kyaml/yaml",
@@ -127,7 +128,7 @@ var impure = []string{
 	"net", "net/http", "os", "os/exec", "os/signal", "path/filepath", "sync", "sync/atomic", "syscall", "testing",
 }
 
-// testLibraries replace what the testing package and go-cmp do.
+// testLibraries replace what the testing package and internal/compare do.
 var testLibraries = []string{
 	"github.com/stretchr/testify", "github.com/onsi/gomega", "github.com/onsi/ginkgo", "go.uber.org/mock", "github.com/golang/mock",
 }
@@ -137,7 +138,7 @@ func TestImports(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, p := range s.imports() {
 			if hasPrefix(p, testLibraries) {
-				t.Errorf("%s imports %s: tests use the testing package and go-cmp", s.path, p)
+				t.Errorf("%s imports %s: tests use the testing package and internal/compare", s.path, p)
 			}
 		}
 		dir := s.dir()

@@ -11,21 +11,22 @@ import (
 // Beyond the aim of 24 are kstatus, because what it knows of the health of each kind nobody should write again, Helm,
 // whose templates are what its engine makes of them, Flux's envsubst, whose expressions are what it makes of them, semver,
 // whose ranges are what Helm makes of them, and age, because nobody should write cryptography again.
-const mostRequirements = 29
+const mostRequirements = 28
 
 // banned are modules that the product does without, each with its reason. Some come
 // along with others; none is required by ours.
 var banned = map[string]string{
 	"github.com/argoproj/argo-rollouts":     "its documents are read by our own reader, which says what is not supported",
 	"github.com/go-logr/logr":               "log/slog is the program's logger; klog's is silenced with klog's own type",
+	"github.com/google/go-cmp":              "only tests need it: internal/compare says what differs",
 	"github.com/google/go-github":           "what is needed of a forge is a handful of requests",
 	"github.com/onsi/ginkgo":                "tests use the testing package",
-	"github.com/onsi/gomega":                "tests use the testing package and go-cmp",
+	"github.com/onsi/gomega":                "tests use the testing package and internal/compare",
 	"github.com/pkg/errors":                 "errors are wrapped by fmt.Errorf",
 	"github.com/sirupsen/logrus":            "log/slog is the program's logger",
 	"github.com/spf13/pflag":                "cobra's commands have their flags: no type of it needs a name",
 	"github.com/spf13/viper":                "a setting is a flag or is in config.yaml, not both and an environment variable",
-	"github.com/stretchr/testify":           "tests use the testing package and go-cmp",
+	"github.com/stretchr/testify":           "tests use the testing package and internal/compare",
 	"go.uber.org/zap":                       "log/slog is the program's logger",
 	"gopkg.in/yaml.v2":                      "sigs.k8s.io/yaml sorts keys, and reads YAML as Kubernetes does",
 	"gopkg.in/yaml.v3":                      "sigs.k8s.io/yaml sorts keys, and reads YAML as Kubernetes does",
@@ -37,9 +38,6 @@ var banned = map[string]string{
 	"github.com/santhosh-tekuri/jsonschema": "only tests need it: internal/e2e requires it",
 	"google.golang.org/grpc":                "traces are sent by OTLP over HTTP",
 }
-
-// forTests are the modules that serve tests beside the code, and no code.
-var forTests = []string{"github.com/google/go-cmp"}
 
 // require is one module that a go.mod requires.
 type require struct {
@@ -81,7 +79,7 @@ func TestDependencies(t *testing.T) {
 		if !strings.Contains(documented, "| `"+r.module+"` |") {
 			t.Errorf("docs/dependencies.md has no row for %s", r.module)
 		}
-		if !slices.Contains(forTests, r.module) && !importedByProduct(t, r.module) {
+		if !importedByProduct(t, r.module) {
 			t.Errorf("go.mod requires %s, which only tests import: internal/e2e is a module for that", r.module)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // Table compares what stands between two comments of a page, "<!-- NAME: … -->"
@@ -32,7 +32,7 @@ func Table(t *testing.T, page, name, want string, update bool) {
 		}
 		return
 	}
-	if diff := cmp.Diff(want, text[i:j]); diff != "" {
+	if diff := compare.Diff(want, text[i:j]); diff != "" {
 		t.Errorf("the table of %s in %s (-want +got), write it anew with -update:\n%s", name, page, diff)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
@@ -51,13 +50,13 @@ func TestRepoHelpers(t *testing.T) {
 		t.Errorf("merged file = %q", got)
 	}
 	repo.Revert(merge)
-	if diff := cmp.Diff([]string{"f"}, repo.Files("main")); diff != "" {
+	if diff := compare.Diff([]string{"f"}, repo.Files("main")); diff != "" {
 		t.Errorf("files after the revert (-want +got):\n%s", diff)
 	}
 	if repo.ForcePush(first); repo.Head() != first {
 		t.Errorf("head = %s, want %s", repo.Head(), first)
 	}
-	if diff := cmp.Diff([]string{"first"}, repo.Log("main")); diff != "" {
+	if diff := compare.Diff([]string{"first"}, repo.Log("main")); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // TestWho asks the tests that came by a mutant, the quick ones first.
@@ -23,7 +23,7 @@ func TestWho(t *testing.T) {
 		for _, x := range known.who(&mutant{number: number}) {
 			got = append(got, x.name)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := compare.Diff(want, got); diff != "" {
 			t.Errorf("mutant %d: %s", number, diff)
 		}
 	}
@@ -42,7 +42,7 @@ func TestGroups(t *testing.T) {
 		}
 		got = append(got, names)
 	}
-	if diff := cmp.Diff([][]string{{"TestA", "TestB"}, {"TestS/a", "TestS/b"}, {"TestC"}}, got); diff != "" {
+	if diff := compare.Diff([][]string{{"TestA", "TestB"}, {"TestS/a", "TestS/b"}, {"TestC"}}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -181,7 +181,7 @@ func TestByChance(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := compare.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -267,7 +267,7 @@ func TestWrite(t *testing.T) {
 			t.Fatalf("line %d: %s: %v", d.at[0], d.what, err)
 		}
 		one, other := said(binary, 0), said(known.binary, d.number)
-		if diff := cmp.Diff(one, other); diff != "" {
+		if diff := compare.Diff(one, other); diff != "" {
 			t.Errorf("line %d: %s: %s", d.at[0], d.what, diff)
 		}
 		if one != asIs {

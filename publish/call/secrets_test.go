@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 // secret has what each way to write a text changes.
@@ -122,7 +122,7 @@ func TestScrubValue(t *testing.T) {
 	s.Hide("s3cr3t")
 	got := s.ScrubValue(map[string]any{"you said": []any{"Bearer s3cr3t", 1.5, nil, map[string]any{"s3cr3t": true}}})
 	want := map[string]any{"you said": []any{"Bearer ***", 1.5, nil, map[string]any{"***": true}}}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

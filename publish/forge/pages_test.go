@@ -3,8 +3,7 @@ package forge
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -38,7 +37,7 @@ func TestAddresses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := PagesOf(c.config, c.remote)
 			got := [3]string{p.Commit("9f3"), p.Branch(branch), p.Pull("main", branch)}
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := compare.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

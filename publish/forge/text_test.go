@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -76,7 +75,7 @@ func TestTextsOfPullRequests(t *testing.T) {
 			"\n### If you do not\n\nThe release stays where it is. Closing this changes nothing.\n" +
 			"\n### To undo\n\nBefore or after the merge, revert the release: `git revert 2222222`. Traffic then goes back at once. " +
 			"To stop it without touching the manifests: `gitrollout abort shop`.\n"}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(text{})); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("a promotion (-want +got):\n%s", diff)
 	}
 	over := s
@@ -93,7 +92,7 @@ func TestTextsOfPullRequests(t *testing.T) {
 			"\n### What merging changes\n\n- the objects could not be compared\n- Afterwards Git asks for `h1-1` of commit `1111111` again: `Before`\n" +
 			"\n**It also changes files of other apps: `cart, till`.** Look at their renders before you merge.\n" +
 			"\n### Instead\n\nPush a fix: a new version is a new release. To try the same version again: `gitrollout retry shop`.\n"}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(text{})); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("a revert (-want +got):\n%s", diff)
 	}
 	for n, more := range map[int]string{20: "", 21: "- and 1 more objects\n", 23: "- and 3 more objects\n"} {

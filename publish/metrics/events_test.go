@@ -4,8 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -127,7 +126,7 @@ func TestBetween(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Between(tc.before, tc.after, tc.asked, noon.Add(10*time.Minute))
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := compare.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -157,7 +156,7 @@ func TestWaitOf(t *testing.T) {
 	in.Head, in.Source = strategies.Head{Commit: head.Commit, Render: head}, head
 	in.State.App, in.State.Phase, in.State.Stable = "shop", rollout.Paused, stable
 	in.State.Release = &rollout.Release{Hash: head.Release(), Commit: "c2", Since: noon, Templates: head.Templates}
-	if diff := cmp.Diff(Wait{OnPromotion, noon.Add(7 * time.Minute)}, WaitOf(in)); diff != "" {
+	if diff := compare.Diff(Wait{OnPromotion, noon.Add(7 * time.Minute)}, WaitOf(in)); diff != "" {
 		t.Error(diff)
 	}
 	in.State.Progress[1].Step, in.State.Progress[1].Weight = 1, 60

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 var update = flag.Bool("update", false, "write the reference anew")
@@ -51,7 +51,7 @@ release since the start, and the others exist only while what they say is so.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
+	if diff := compare.Diff(want, string(got)); diff != "" {
 		t.Errorf("%s is not what is served (-want +got), write it anew with -update:\n%s", referencePage, diff)
 	}
 }

@@ -9,8 +9,7 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -119,7 +118,7 @@ func TestKinds(t *testing.T) {
 		{"the app is removed", healthy("v1"), rollout.State{}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, Kinds(c.before, c.after)); diff != "" {
+			if diff := compare.Diff(c.want, Kinds(c.before, c.after)); diff != "" {
 				t.Errorf("kinds (-want +got):\n%s", diff)
 			}
 		})

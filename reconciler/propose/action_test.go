@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -184,7 +183,7 @@ func TestDecide(t *testing.T) {
 			if o.Branch != "main" || !o.When.Equal(c.in.Now) || !strings.Contains(o.Then, c.then) {
 				t.Errorf("the order is %+v", o)
 			}
-			if diff := cmp.Diff(c.message, o.Message); diff != "" {
+			if diff := compare.Diff(c.message, o.Message); diff != "" {
 				t.Error(diff)
 			}
 		})

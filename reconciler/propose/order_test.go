@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -27,7 +26,7 @@ shop/shop is at step 2/3 (pause), 20%.
 Merge this commit to let the release go on.
 To undo the release, before or after that: git revert c2c2c2c
 `}
-	if diff := cmp.Diff(want, o); diff != "" {
+	if diff := compare.Diff(want, o); diff != "" {
 		t.Error(diff)
 	}
 	// What was measured, and the step that was entered last.
@@ -64,7 +63,7 @@ To try the same version again instead: gitrollout retry shop
 
 It also changes files of: cart
 `
-	if diff := cmp.Diff(want, o.Message); diff != "" {
+	if diff := compare.Diff(want, o.Message); diff != "" {
 		t.Error(diff)
 	}
 	if o := Revert("prod", s, s.Rejected[0], false, v); strings.Contains(o.Message, "retry") {
@@ -101,7 +100,7 @@ Version 1
 
 Reason: wrong prices
 `
-	if diff := cmp.Diff(want, o.Message); diff != "" {
+	if diff := compare.Diff(want, o.Message); diff != "" {
 		t.Error(diff)
 	}
 	if !strings.HasPrefix(o.Message, UndoSubject(s)) || o.Branch != "gitrollout/revert/prod/shop" {
@@ -123,12 +122,12 @@ Version 1
 
 It also changes files of: cart
 `
-	if diff := cmp.Diff(want, o.Message); diff != "" {
+	if diff := compare.Diff(want, o.Message); diff != "" {
 		t.Error(diff)
 	}
 	// Of an app without stages there is no release to name.
 	plain := Target{Cluster: "prod"}.Undo(rollout.State{App: "jobs", Source: "c2c2c2c2c2", Phase: rollout.Healthy}, Version{Commit: "c1c1c1c1c1"}, "One", Reversion{}, "")
-	if diff := cmp.Diff("Undo c2c2c2c of jobs in prod: back to c1c1c1c\n\n\nThis makes the files of jobs what they were in c1c1c1c:\nOne\n", plain.Message); diff != "" {
+	if diff := compare.Diff("Undo c2c2c2c of jobs in prod: back to c1c1c1c\n\n\nThis makes the files of jobs what they were in c1c1c1c:\nOne\n", plain.Message); diff != "" {
 		t.Error(diff)
 	}
 	healthy := shop().State
@@ -211,7 +210,7 @@ func TestReversion(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string][]byte{"apps/shop/a.yaml": []byte("1"), "apps/shop/new.yaml": nil, "base/x.yaml": []byte("1")}
-	if diff := cmp.Diff(want, v.Edits); diff != "" {
+	if diff := compare.Diff(want, v.Edits); diff != "" {
 		t.Errorf("what another app needs is not deleted: %s", diff)
 	}
 	if !v.Shared() || strings.Join(v.Sharers, " ") != "cart" || strings.Join(v.Outside, " ") != "base/x.yaml" {

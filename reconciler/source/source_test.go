@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -589,7 +588,7 @@ func TestKindsAreMadeKnown(t *testing.T) {
 			},
 		}
 		g.Look(&strategies.Input{Head: strategies.Head{Render: c.head}, Source: c.source})
-		if diff := cmp.Diff(c.want, told); diff != "" || !asked {
+		if diff := compare.Diff(c.want, told); diff != "" || !asked {
 			t.Errorf("%s: asked in time %t (-want +got):\n%s", name, asked, diff)
 		}
 	}

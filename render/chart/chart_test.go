@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 const main = "apiVersion: v2\nname: shop\nversion: 1.0.0\n"
@@ -123,7 +123,7 @@ func TestSchemaStaysAtHome(t *testing.T) {
 			t.Fatalf("%s: %v", ref, err)
 		}
 		want := []string{"chart shop: values.schema.json refers to " + ref + ", which is not in the chart: values are not checked against that"}
-		if diff := cmp.Diff(want, out.Warnings); diff != "" {
+		if diff := compare.Diff(want, out.Warnings); diff != "" {
 			t.Errorf("warnings (-want +got):\n%s", diff)
 		}
 	}
@@ -349,7 +349,7 @@ func TestSchemasOfChartsBelow(t *testing.T) {
 	for _, w := range out.Warnings {
 		got = append(got, strings.TrimSuffix(w, ", which is not in the chart: values are not checked against that"))
 	}
-	if diff := cmp.Diff([]string{"chart shop: values.schema.json refers to x.json", "chart shop: values.schema.json refers to y.json", "chart sub: values.schema.json refers to z.json"}, got); diff != "" {
+	if diff := compare.Diff([]string{"chart shop: values.schema.json refers to x.json", "chart shop: values.schema.json refers to y.json", "chart sub: values.schema.json refers to z.json"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if _, err := Render(shop("values.schema.json", "{", "templates/a.yaml", config("1")), Release{Name: "eu"}); err == nil {

@@ -4,8 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -111,7 +110,7 @@ apps:
 left out argocd/guestbook.yaml: ApplicationSet all is not read: what it deploys is listed by its folders, with patterns such as apps/*
 note charts/shop: what argocd/guestbook.yaml says with source.helm.fileParameters is not carried over: put it into the folder
 note web: what argocd/guestbook.yaml says with source.kustomize is not carried over: put it into the folder`
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -190,7 +189,7 @@ note apps/lost: what clusters/prod/lost.yaml says with spec.postBuild.substitute
 note apps/web is what clusters/prod/apps.yaml says of it, and not clusters/staging/apps.yaml
 note apps/web: what clusters/prod/apps.yaml says with spec.postBuild.substituteFrom ConfigMap/absent, spec.postBuild.substituteFrom Secret/keys is not carried over: put it into the folder
 note charts/shop: what releases/shop.yaml says with spec.valuesFrom is not carried over: put it into the folder`
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	other := proposedFor(t, "staging", files)
@@ -212,7 +211,7 @@ func TestVariablesOfSeveral(t *testing.T) {
 		"svc/b/kustomization.yaml": "configMapGenerator: [{name: b, literals: ['v=${v}']}]\n",
 	})
 	want := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: svc/a\n  substitute:\n    v: one\n- path: svc/b\n  substitute:\n    v: two\n"
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -238,7 +237,7 @@ apps:
   namespace: shop
 note svc/a: the keys of its encrypted files are to be in Secret sops-age of namespace shop
 note svc/b: what clusters/prod/b.yaml says with spec.decryption is not carried over: put it into the folder`
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -4,9 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -82,7 +80,7 @@ func TestWhatALookFinds(t *testing.T) {
 		Flux:           []string{"apps/web"}, Plain: []string{"rollouts"}, ArgoRollouts: []string{"rollouts/web.yaml"},
 		Given: []Given{{File: "flux/a.yaml", Entry: Entry{Path: "apps/web"}}, {File: "flux/b.yaml", Entry: Entry{Path: "apps/web"}}},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Given{}, render.Beyond{})); diff != "" {
+	if diff := compare.Diff(want, got, Given{}, render.Beyond{}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -117,10 +115,10 @@ func TestWhatIsAnApp(t *testing.T) {
 - path: svc/api
 - path: svc/web
 `
-	if diff := cmp.Diff(want, strings.TrimPrefix(configText(p.Entries), "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n")); diff != "" {
+	if diff := compare.Diff(want, strings.TrimPrefix(configText(p.Entries), "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]LeftOut{{"flux", "has objects of Flux"}}, p.LeftOut); diff != "" {
+	if diff := compare.Diff([]LeftOut{{"flux", "has objects of Flux"}}, p.LeftOut); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}
 }
@@ -233,7 +231,7 @@ note apps/web: what engines/flux.yaml says with spec.patches, spec.images, spec.
 note charts/four: what engines/argo.yaml says with source.helm.values is not carried over: put it into the folder
 note charts/one: what engines/releases.yaml says with spec.postRenderers is not carried over: put it into the folder
 note charts/two: what engines/argo.yaml says with source.plugin, source.helm.valueFiles https://example.com/v.yaml is not carried over: put it into the folder`
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -245,7 +243,7 @@ func TestVariablesText(t *testing.T) {
 		"  substitute:\n    a: b\n":             rollout.NewVariables(map[string]string{"a": "b"}, nil),
 		"  substituteFrom:\n  - file: a.yaml\n": rollout.NewVariables(nil, []string{"a.yaml"}),
 	} {
-		if diff := cmp.Diff(want, variablesText(v)); diff != "" {
+		if diff := compare.Diff(want, variablesText(v)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}

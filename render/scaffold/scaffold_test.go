@@ -6,9 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -72,10 +70,11 @@ func TestLook(t *testing.T) {
 		Flux: []string{"apps/web"}, ArgoCD: []string{"apps/db", "apps/web"},
 		ArgoRollouts: []string{"apps/base/all.yaml"}, Charts: []Chart{{Path: "charts/db"}},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Survey{}, "Given")); diff != "" {
+	want.Given = got.Given
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"apps/broken", "apps/web"}, got.roots()); diff != "" {
+	if diff := compare.Diff([]string{"apps/broken", "apps/web"}, got.roots()); diff != "" {
 		t.Errorf("roots (-want +got):\n%s", diff)
 	}
 }
@@ -115,7 +114,7 @@ func TestOneObjectOneApp(t *testing.T) {
 	why := " has objects that kustomize has, too, such as Service default/web; an object belongs to one app: " +
 		"list one of them, or give this one a namespace of its own"
 	want := []string{"kustomize", "other", "manifests" + why, "release" + why}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -161,7 +160,7 @@ apps:
 		t.Errorf("apps %s", got)
 	}
 	notes := []string{"guestbook: what is no Kubernetes object is excluded: {list.json,package.json}"}
-	if diff := cmp.Diff(notes, p.Notes); diff != "" {
+	if diff := compare.Diff(notes, p.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 }
@@ -231,7 +230,7 @@ func TestPropose(t *testing.T) {
 			if got.Apps = nil; strings.Join(names, " ") != tt.names {
 				t.Errorf("apps %v, want %s", names, tt.names)
 			}
-			if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(render.Beyond{}, Proposal{})); diff != "" {
+			if diff := compare.Diff(tt.want, got, render.Beyond{}, Proposal{}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if _, err := rollout.ParseConfig(got.ConfigFile().Path, []byte(got.ConfigFile().Content)); err != nil {
@@ -273,7 +272,7 @@ apps:
   namespaces: [edge]
   clusterResources: [Namespace]
 `}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -416,7 +415,7 @@ func TestWith(t *testing.T) {
 			names = append(names, dir+"/"+e.Name)
 		}
 	}
-	if diff := cmp.Diff([]string{"/a", "/b", "a/one", "a/two", "b/c", "b/c/three"}, names); diff != "" {
+	if diff := compare.Diff([]string{"/a", "/b", "a/one", "a/two", "b/c", "b/c/three"}, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for file, want := range map[string]string{"a/one": "1", "a/two": "new", "b/c/three": "3"} {

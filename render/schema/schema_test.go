@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/schemas")
@@ -33,7 +33,7 @@ func TestPublished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(string(data), string(got)); diff != "" {
+		if diff := compare.Diff(string(data), string(got)); diff != "" {
 			t.Errorf("%s (-code +file, rewrite with go test ./schema -update):\n%s", file, diff)
 		}
 	}

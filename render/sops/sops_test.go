@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	yaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/sopstest"
 )
 
@@ -96,7 +96,7 @@ func TestFilesOfSOPS(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, plain, _ := strings.Cut(name, "-")
-			if diff := cmp.Diff(meaning(t, name, read(t, "plain/"+plain)), meaning(t, name, got)); diff != "" {
+			if diff := compare.Diff(meaning(t, name, read(t, "plain/"+plain)), meaning(t, name, got)); diff != "" {
 				t.Errorf("(-encrypted +opened):\n%s", diff)
 			}
 			if strings.Contains(got, "ENC[") || strings.Contains(got, "sops") {
@@ -147,7 +147,7 @@ func TestWhatWasChanged(t *testing.T) {
 			refused++
 			continue
 		}
-		if diff := cmp.Diff(want, values(meaning(t, name, got))); diff != "" && !strings.Contains(got, "ENC[") {
+		if diff := compare.Diff(want, values(meaning(t, name, got))); diff != "" && !strings.Contains(got, "ENC[") {
 			t.Fatalf("byte %d, %q instead of %q, goes unnoticed:\n%s", i, changed[i], content[i], diff)
 		}
 	}

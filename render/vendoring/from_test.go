@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -56,7 +55,7 @@ func TestFrom(t *testing.T) {
 	want := "# ours\nresources:\n- app.yaml # stays\n- vendor/" + name + "-deploy/overlay # theirs\n- \"vendor/" + name + "-deploy\"\ncomponents: [\"vendor/" + name + "\"]\n"
 	has := w.has()
 	if got := has["kustomization.yml"]; !strings.HasPrefix(got, want) || len(said) != 4 {
-		t.Errorf("said %q (-want +got):\n%s", said, cmp.Diff(want, got))
+		t.Errorf("said %q (-want +got):\n%s", said, compare.Diff(want, got))
 	}
 	w.update("")
 	if has = w.has(); has["vendor/"+name+"-deploy/overlay/kustomization.yaml"] == "" || has["vendor/"+name+"/README.md"] == "" || has["charts/redis-20.1.5/redis/Chart.yaml"] == "" || len(w.wrong()) > 0 {
@@ -86,7 +85,7 @@ func TestFromBesideOthers(t *testing.T) {
 	if _, err := From(w.on()); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff("resources:\n- vendor/repo-2\n- vendor/repo\n- vendor/repo-3\nhelmCharts: [{name: web, repo: \"oci://ghcr.io/charts\", version: 1.2.3}]\n", w.has()["kustomization.yml"]); diff != "" {
+	if diff := compare.Diff("resources:\n- vendor/repo-2\n- vendor/repo\n- vendor/repo-3\nhelmCharts: [{name: web, repo: \"oci://ghcr.io/charts\", version: 1.2.3}]\n", w.has()["kustomization.yml"]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	after, _ := os.ReadFile(filepath.Join(w.dir, "vendor.yaml"))
@@ -98,7 +97,7 @@ func TestFromBesideOthers(t *testing.T) {
 	for _, s := range sources {
 		wants = append(wants, s.Into+" "+s.Wants())
 	}
-	if diff := cmp.Diff([]string{"vendor/repo git https://github.com/org/repo v1 .", "vendor/repo-2 git https://github.com/org/repo v2 .",
+	if diff := compare.Diff([]string{"vendor/repo git https://github.com/org/repo v1 .", "vendor/repo-2 git https://github.com/org/repo v2 .",
 		"vendor/repo-3 git https://github.com/org/repo v3 .", "charts chart oci://ghcr.io/charts web 1.2.3"}, wants); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -131,7 +130,7 @@ func TestFromRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, &invalid) && invalid.Fix == "" {
 			t.Errorf("%s: error %v, want %s", name, err, c.want)
 		}
-		if diff := cmp.Diff(before, w.has()); diff != "" {
+		if diff := compare.Diff(before, w.has()); diff != "" {
 			t.Errorf("%s: written: %s", name, diff)
 		}
 	}

@@ -14,8 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -386,7 +385,7 @@ func TestWhatPeopleChanged(t *testing.T) {
 			}
 			switch name {
 			case "a folder":
-				if diff := cmp.Diff(first, w.has()); diff != "" {
+				if diff := compare.Diff(first, w.has()); diff != "" {
 					t.Errorf("(-before +after):\n%s", diff)
 				}
 			case "the source":

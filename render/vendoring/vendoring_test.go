@@ -15,8 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
@@ -105,7 +104,7 @@ func TestMaliciousArchives(t *testing.T) {
 		}
 	}
 	all, err := unzip(packed(t, special("a/", tar.TypeDir, ""), plain("./a/b.yaml", "x"), plain("a/.gitignore", "*"), plain("a/.helmignore", "y")))
-	if diff := cmp.Diff(files{"a/b.yaml": []byte("x"), "a/.helmignore": []byte("y")}, all); diff != "" || err != nil {
+	if diff := compare.Diff(files{"a/b.yaml": []byte("x"), "a/.helmignore": []byte("y")}, all); diff != "" || err != nil {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
 }
@@ -263,7 +262,7 @@ func TestUpdate(t *testing.T) {
 		"charts/redis-20.1.5/redis/Chart.yaml": "name: redis\nversion: 20.1.5\n", "charts/redis-20.1.5/redis/values.yaml": "a: 2\n",
 		"base/base.yaml": "base: 1\n", "podinfo/podinfo.yaml": "v: 6.10.1\n", "charts/web-1.2.3+b1/web/Chart.yaml": "name: web\nversion: 1.2.3+b1\n",
 	}
-	if diff := cmp.Diff(want, first); diff != "" {
+	if diff := compare.Diff(want, first); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, text := range []string{"wants: chart http://HOST/charts redis ~20.1", "into: charts/redis-20.1.5", "version: 6.10.1", "commit: ", "digest: sha256:", "tree: sha256:"} {
@@ -276,7 +275,7 @@ func TestUpdate(t *testing.T) {
 	w.update("")
 	second := w.has()
 	if second["vendor.lock"] != lock {
-		t.Errorf("a second run changed vendor.lock:\n%s", cmp.Diff(lock, second["vendor.lock"]))
+		t.Errorf("a second run changed vendor.lock:\n%s", compare.Diff(lock, second["vendor.lock"]))
 	}
 	if wrong := w.wrong(); len(wrong) != 0 {
 		t.Errorf("wrong: %v", wrong)
@@ -315,7 +314,7 @@ func TestMoved(t *testing.T) {
 			before := w.has()
 			c.move(w)
 			w.update("", "has moved", "--update=", c.want)
-			if diff := cmp.Diff(before, w.has()); diff != "" {
+			if diff := compare.Diff(before, w.has()); diff != "" {
 				t.Errorf("something was written (-before +after):\n%s", diff)
 			}
 			w.update(All)

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/traffic"
@@ -63,7 +61,7 @@ func TestExact(t *testing.T) {
 	if err := decode(data, &got); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-sent +arrived):\n%s", diff)
 	}
 	if !math.Signbit(got.Render.Objects[1]["minus"].(float64)) {

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -180,10 +180,10 @@ func TestObjects(t *testing.T) {
 			from, others := object(t, string(must(t, made.From))), objects(t)
 			var want []rollout.Object
 			read(t, tc.want, &want)
-			if diff := cmp.Diff(want, made.Objects()); diff != "" {
+			if diff := compare.Diff(want, made.Objects()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(from, made.From) + cmp.Diff(others, made.Others); diff != "" {
+			if diff := compare.Diff(from, made.From) + compare.Diff(others, made.Others); diff != "" {
 				t.Errorf("what it is made of has changed:\n%s", diff)
 			}
 		})
@@ -205,7 +205,7 @@ func TestPorts(t *testing.T) {
 		return map[string]any{"name": name, "port": n, "targetPort": n, "protocol": "TCP"}
 	}
 	want := []any{port("http", 8080), port("port-9090", 9090), port("port-15000", 15000)}
-	if diff := cmp.Diff(want, template(t, nil).Ports()); diff != "" {
+	if diff := compare.Diff(want, template(t, nil).Ports()); diff != "" {
 		t.Error(diff)
 	}
 }

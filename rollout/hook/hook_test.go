@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -64,7 +63,7 @@ func TestWhen(t *testing.T) {
 			return whens
 		}
 		got := [][]rollout.HookWhen{at(Release{First: true}), at(Release{}), at(Release{Fast: true})}
-		if diff := cmp.Diff([][]rollout.HookWhen{c.first, c.later, c.quick}, got); diff != "" {
+		if diff := compare.Diff([][]rollout.HookWhen{c.first, c.later, c.quick}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.annotations, diff)
 		}
 		if is := strings.Contains(c.annotations, "/hook"); Is(o) != is {

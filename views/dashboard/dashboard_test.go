@@ -16,8 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
@@ -435,7 +434,7 @@ func TestRows(t *testing.T) {
 	} {
 		want := Row{App: "shop", Phase: rollout.Paused, Due: &due, Warnings: 2, Commit: strings.Repeat("2", 40), Author: "Ann", Subject: evil}
 		c.want(&want)
-		if diff := cmp.Diff(want, rowOf(c.a)); diff != "" {
+		if diff := compare.Diff(want, rowOf(c.a)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -451,7 +450,7 @@ func TestSamples(t *testing.T) {
 	a.Workloads = append(a.Workloads, status.Workload{Workload: "shop/other", Strategy: "plain"})
 	var none *moves
 	m := none.add(at, a)
-	if diff := cmp.Diff(map[string][]Sample{"shop/shop": {{At: at, Weight: 25, Real: 250, New: 3, Old: 12, Want: 4}}}, m.copy()); diff != "" {
+	if diff := compare.Diff(map[string][]Sample{"shop/shop": {{At: at, Weight: 25, Real: 250, New: 3, Old: 12, Want: 4}}}, m.copy()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	rest := a

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -69,7 +69,7 @@ func TestRoles(t *testing.T) {
 		"- apiGroups: [\"apps\"]\n  resources: [deployments]\n  verbs: [create, delete, get, patch]\n" +
 		"- apiGroups: [\"batch\"]\n  resources: [jobs]\n  verbs: [create, delete, get]\n" +
 		bound("Role", "gitrollout-shop-deployer", ", namespace: shop", "deployer", "shop")
-	if diff := cmp.Diff(want, b.String()); diff != "" {
+	if diff := compare.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if x.e.Problems != 1 || x.e.Findings[0].Message != "example.com/v1 Widget is in Git, and the cluster does not know it" {

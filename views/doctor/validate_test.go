@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/worktree"
 )
@@ -104,14 +103,14 @@ func TestCheck(t *testing.T) {
 			}
 			text := strings.Join(lines, "\n")
 			if !strings.HasPrefix(text, c.want) || strings.HasSuffix(c.want, "staged") && text != c.want {
-				t.Error(cmp.Diff(c.want, text))
+				t.Error(compare.Diff(c.want, text))
 			}
 			if r.Errors != strings.Count("\n"+text, "\nerror ")+strings.Count(text, ", error ") || r.Warnings != strings.Count("\n"+text, "\nwarning ")+strings.Count(text, ", warning ") {
 				t.Errorf("%d errors and %d warnings are counted of:\n%s", r.Errors, r.Warnings, text)
 			}
 			if name == "what the app may not have" {
 				want := []string{"- path: apps/*", "  namespaces: [far]"}
-				if diff := cmp.Diff(want, got.Allow); diff != "" {
+				if diff := compare.Diff(want, got.Allow); diff != "" {
 					t.Errorf("what would allow it (-want +got):\n%s", diff)
 				}
 			} else if len(got.Allow) > 0 {

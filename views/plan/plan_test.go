@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -83,7 +83,7 @@ func TestPlans(t *testing.T) {
 					t.Errorf("machines read %q, want %q among them: %t", names, name, want)
 				}
 			}
-			if diff := cmp.Diff(string(archive.Files[want].Data), got); diff != "" && !*update {
+			if diff := compare.Diff(string(archive.Files[want].Data), got); diff != "" && !*update {
 				t.Errorf("(-want +got, rewrite with -update):\n%s", diff)
 			}
 			if strings.Contains(got, "c2VjcmV0") || strings.Contains(got, "hunter2") {
@@ -194,7 +194,7 @@ func TestShared(t *testing.T) {
 	p.Add(App{App: "c"}, false)
 	p.Finish()
 	want := []Shared{{File: "base/deployment.yaml", Apps: []string{"a", "b"}}}
-	if diff := cmp.Diff(want, p.Shared); diff != "" || p.Unchanged != 1 || p.Apps[0].App != "a" {
+	if diff := compare.Diff(want, p.Shared); diff != "" || p.Unchanged != 1 || p.Apps[0].App != "a" {
 		t.Errorf("(-want +got):\n%s\n%+v", diff, p)
 	}
 }

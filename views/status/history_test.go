@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -128,7 +127,7 @@ func TestReleases(t *testing.T) {
 			for _, p := range Releases(c.events, c.whole) {
 				got = append(got, inWords(p))
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := compare.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -170,7 +169,7 @@ func TestTransitions(t *testing.T) {
 	}
 	const where = "Paused at step 2/4 (pause, 20%), release h1-2 of h1-2-co, stable h1-1 of h1-1-co"
 	want := []string{"12:10 UTC " + where + ": waits", "12:11 UTC " + where + ", held: a typo", "12:12 UTC Promoting at step 4/4 (, 0%), release h1-2 of h1-2-co"}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	past := Releases([]Event{{At: minute(10), State: s}, {At: minute(13).In(zone), State: rollout.State{Stable: one}}}, true)

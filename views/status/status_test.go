@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -210,7 +209,7 @@ func TestOf(t *testing.T) {
 				c.change(&in)
 			}
 			got := strings.ReplaceAll(inLines(Of(in, "prod", c.proposals)), hash, "RELEASE")
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := compare.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -294,7 +293,7 @@ func TestPlainWorkloads(t *testing.T) {
 			got = append(got, text)
 		}
 		want := []string{"shop/a plain ", "shop/b plain ", "shop/c experiment ", "shop/web plain ****** web-bbb web-aaa asked ending new"}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := compare.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}

@@ -1,12 +1,11 @@
 package terminal
 
 import (
-	"github.com/google/go-cmp/cmp"
-
 	"fmt"
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -49,7 +48,7 @@ func TestFleetFilter(t *testing.T) {
 			for _, a := range c.filter.Apply(fleet()).Apps {
 				names = append(names, a.App)
 			}
-			if diff := cmp.Diff(c.want, strings.Join(names, " ")); diff != "" {
+			if diff := compare.Diff(c.want, strings.Join(names, " ")); diff != "" {
 				t.Error(diff)
 			}
 		})

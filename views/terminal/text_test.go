@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"gitrollout.dev/gitrollout/internal/compare"
 )
 
 func TestWidth(t *testing.T) {
@@ -56,7 +56,7 @@ func TestWrap(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, wrap(c.text, c.n)); diff != "" {
+			if diff := compare.Diff(c.want, wrap(c.text, c.n)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -111,7 +111,7 @@ func TestClosest(t *testing.T) {
 		"shpo": {"shop"}, "Shop": {"shop", "shop-admin"}, "chekout": {"checkout"}, "zebra": nil, "shop-admim": {"shop-admin"}, "shxyz": nil, "checkxyz": nil, "shop-axxxn": {"shop-admin"},
 		"c": nil, "ch": {"checkout"}, "sho": {"shop", "shop-admin"}, "hop": {"shop"}, "sxo": nil, "xhxp": {"shop"}, "": nil, "seach": {"search"}, "zzop": {"shop"},
 	} {
-		if diff := cmp.Diff(want, Closest(typed, names)); diff != "" {
+		if diff := compare.Diff(want, Closest(typed, names)); diff != "" {
 			t.Errorf("Closest(%q): %s", typed, diff)
 		}
 	}
@@ -151,7 +151,7 @@ func TestScreen(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if diff := cmp.Diff(c.want, out.String()); diff != "" {
+			if diff := compare.Diff(c.want, out.String()); diff != "" {
 				t.Error(diff)
 			}
 		})

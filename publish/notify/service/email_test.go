@@ -21,8 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/publish/notify"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -222,7 +221,7 @@ func TestEmail(t *testing.T) {
 				"Release: h1-7b4e2a91d0\nCommit: 9f9f9f9 Cheaper \"basket\" <https://evil.example|click>\nAuthor: Ann <ann@example.com>\nStable: h1-0123456789\nStep: 2/4 setWeight 40\n" +
 				"Commit: https://git.example.com/shop/commit/9f9f\nProposal: https://git.example.com/shop/tree/gitrollout/revert/prod-eu/shop\n"
 			if got := strings.TrimRight(strings.ReplaceAll(string(body), "\r\n", "\n"), "\n") + "\n"; got != want {
-				t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
+				t.Errorf("(-want +got):\n%s", compare.Diff(want, got))
 			}
 			if sent, err := first.Header.Date(); err != nil || !sent.Equal(at) {
 				t.Errorf("it is of %v (%v), not of when it happened", sent, err)

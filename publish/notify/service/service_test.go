@@ -17,8 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/publish/notify"
 	"gitrollout.dev/gitrollout/rollout"
@@ -224,7 +223,7 @@ func TestContracts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(strings.TrimSpace(string(want)), string(got)); diff != "" {
+			if diff := compare.Diff(strings.TrimSpace(string(want)), string(got)); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 		})
@@ -484,7 +483,7 @@ func TestCredentials(t *testing.T) {
 // TestTableIsTheConfigurations: the services that can be configured are those
 // that can be sent to.
 func TestTableIsTheConfigurations(t *testing.T) {
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(rollout.Services())), slices.Sorted(maps.Keys(table))); diff != "" {
+	if diff := compare.Diff(slices.Sorted(maps.Keys(rollout.Services())), slices.Sorted(maps.Keys(table))); diff != "" {
 		t.Errorf("services (-configuration +table):\n%s", diff)
 	}
 	for name, row := range table {

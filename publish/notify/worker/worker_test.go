@@ -11,8 +11,7 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/publish/notify"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -265,7 +264,7 @@ func TestBreakIsKept(t *testing.T) {
 		p.Notify(w.config, c.ID, c)
 		time.Sleep(time.Minute)
 		end(true)
-		if diff := cmp.Diff([]time.Duration{0, 42 * time.Second}, at); diff != "" {
+		if diff := compare.Diff([]time.Duration{0, 42 * time.Second}, at); diff != "" {
 			t.Errorf("asked at (-want +got):\n%s", diff)
 		}
 	})
@@ -392,7 +391,7 @@ func TestKilledAnywhere(t *testing.T) {
 						once = append(once, id)
 					}
 				}
-				if diff := cmp.Diff([]string{"01/shop", "02/shop", "03/shop"}, once); diff != "" {
+				if diff := compare.Diff([]string{"01/shop", "02/shop", "03/shop"}, once); diff != "" {
 					t.Errorf("lost (-want +got):\n%s", diff)
 				}
 			})

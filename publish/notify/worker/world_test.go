@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/publish/notify"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -157,7 +156,7 @@ func (w *world) wantInbox(want map[string][]string) {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if diff := cmp.Diff(want, w.inbox); diff != "" {
+	if diff := compare.Diff(want, w.inbox); diff != "" {
 		w.t.Errorf("told (-want +got):\n%s\nrecord %+v, reports %q", diff, w.record, w.reports)
 	}
 }

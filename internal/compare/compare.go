@@ -1,0 +1,132 @@
+// Package compare says in which lines two values differ, for tests of all packages. It is beside them so that
+// the product's go.mod has no library that only tests need.
+package compare
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/diff"
+)
+
+// Diff is "" where two values are equal, unexported fields and types behind interfaces included, and nil is not
+// empty. Otherwise it is their lines, with - before those that want has alone and + before those of got. Of the
+// types of public values only exported fields count.
+func Diff(want, got any, public ...any) string {
+	return string(diff.Diff("want", lines(want, public), "got", lines(got, public)))
+}
+
+// Equal reports whether Diff says nothing.
+func Equal(a, b any) bool { return Diff(a, b) == "" }
+
+func lines(v any, public []any) []byte {
+	p := printer{public: map[reflect.Type]bool{}}
+	for _, one := range public {
+		p.public[reflect.TypeOf(one)] = true
+	}
+	if v != nil { // in an addressable copy, whose times can be asked wherever they are
+		root := reflect.New(reflect.TypeOf(v)).Elem()
+		root.Set(reflect.ValueOf(v))
+		p.print("", root.Type().String()+" ", root)
+	} else {
+		p.line("", "nil")
+	}
+	return []byte(p.text.String())
+}
+
+// printer writes a value with each leaf on a line of its own.
+type printer struct {
+	text   strings.Builder
+	public map[reflect.Type]bool
+}
+
+func (p *printer) line(indent string, text ...string) {
+	p.text.WriteString(indent + strings.Join(text, "") + "\n")
+}
+
+// print writes a value behind what it is called.
+func (p *printer) print(indent, name string, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		if v.IsNil() {
+			p.line(indent, name, "nil")
+			return
+		}
+	}
+	inner := indent + "  "
+	switch v.Kind() {
+	case reflect.Pointer:
+		p.print(indent, name+"&", v.Elem())
+	case reflect.Interface:
+		p.print(indent, name+v.Elem().Type().String()+" ", v.Elem())
+	case reflect.Struct:
+		p.fields(indent, name, v)
+	case reflect.Slice, reflect.Array:
+		if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
+			p.quoted(indent, name, string(v.Bytes()))
+			return
+		}
+		p.line(indent, name, "[")
+		for i := range v.Len() {
+			p.print(inner, "", v.Index(i))
+		}
+		p.line(indent, "]")
+	case reflect.Map:
+		p.line(indent, name, "{")
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		for _, key := range keys {
+			p.print(inner, fmt.Sprintf("%#v: ", key), v.MapIndex(key))
+		}
+		p.line(indent, "}")
+	case reflect.String:
+		p.quoted(indent, name, v.String())
+	default:
+		text := fmt.Sprint(v)
+		if raw := fmt.Sprintf("%#v", v); raw != text && v.Type().NumMethod() > 0 { // its String may be one for many
+			text += " = " + raw
+		}
+		p.line(indent, name, text)
+	}
+}
+
+// quoted writes a text, each line of it on one.
+func (p *printer) quoted(indent, name, text string) {
+	for i, part := range strings.SplitAfter(text, "\n") {
+		if i == 0 || part != "" {
+			p.line(indent, name, strconv.Quote(part))
+		}
+	}
+}
+
+// fields writes a struct. A time is the moment that it is, wherever its clock hangs.
+func (p *printer) fields(indent, name string, v reflect.Value) {
+	if at, is := timeOf(v); is {
+		p.line(indent, name, at.UTC().Format(time.RFC3339Nano))
+		return
+	}
+	p.line(indent, name, "{")
+	for field, value := range v.Fields() {
+		if field.IsExported() || !p.public[v.Type()] {
+			p.print(indent+"  ", field.Name+": ", value)
+		}
+	}
+	p.line(indent, "}")
+}
+
+func timeOf(v reflect.Value) (time.Time, bool) {
+	if v.Type() != reflect.TypeFor[time.Time]() {
+		return time.Time{}, false
+	}
+	if v.CanInterface() {
+		return v.Interface().(time.Time), true
+	}
+	if v.CanAddr() {
+		return *(*time.Time)(v.Addr().UnsafePointer()), true
+	}
+	return time.Time{}, false
+}
