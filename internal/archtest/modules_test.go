@@ -9,9 +9,9 @@ import (
 
 // mostRequirements bounds what the product's go.mod requires by itself.
 // Beyond the aim of 24 are kstatus, because what it knows of the health of each kind nobody should write again, Helm,
-// whose templates are what its engine makes of them, Flux's envsubst, whose expressions are what it makes of them, semver,
-// whose ranges are what Helm makes of them, and age, because nobody should write cryptography again.
-const mostRequirements = 28
+// whose templates are what its engine makes of them, Flux's envsubst, whose expressions are what it makes of them,
+// and age, because nobody should write cryptography again.
+const mostRequirements = 27
 
 // banned are modules that the product does without, each with its reason. Some come
 // along with others; none is required by ours.

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
@@ -94,7 +94,7 @@ func TestChartIsTheManifests(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := byName(t, string(out))
-		if diff := cmp.Diff(want, byName(t, made)); diff != "" || len(want) < 9 {
+		if diff := compare.Diff(want, byName(t, made)); diff != "" || len(want) < 9 {
 			t.Errorf("component %q: of %d objects differ (-kustomize +helm):\n%s", component, len(want), diff)
 		}
 	}
@@ -102,7 +102,7 @@ func TestChartIsTheManifests(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, made)
 	}
-	if diff := cmp.Diff(byName(t, readText(t, filepath.Join(releaseOf(t), "install.yaml"))), byName(t, made)); diff != "" {
+	if diff := compare.Diff(byName(t, readText(t, filepath.Join(releaseOf(t), "install.yaml"))), byName(t, made)); diff != "" {
 		t.Errorf("a release's (-install.yaml +chart):\n%s", diff)
 	}
 }

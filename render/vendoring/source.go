@@ -15,7 +15,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -91,13 +92,19 @@ func newest(versions []string, wants string, locked *Pin) (string, error) {
 	if slices.Contains(versions, wants) {
 		return wants, nil
 	}
-	allowed, err := semver.NewConstraint(wants)
-	if err != nil {
+	if !chartutil.IsCompatibleRange(wants+" || *", "1.0.0") { // Helm takes no version for a range that it cannot read
 		return "", fmt.Errorf("%q is no version and no range of versions", wants)
 	}
-	best, text := (*semver.Version)(nil), ""
+	best, text := (*version.Version)(nil), ""
 	for _, one := range versions {
-		if v, err := semver.NewVersion(one); err == nil && allowed.Check(v) && (best == nil || v.GreaterThan(best)) {
+		if !chartutil.IsCompatibleRange(wants, one) {
+			continue
+		}
+		v, err := version.Parse(one)
+		if err != nil {
+			v, err = version.Parse(one + ".0") // 1, which Helm takes for 1.0.0
+		}
+		if err == nil && (best == nil || v.GreaterThan(best)) {
 			best, text = v, one
 		}
 	}
