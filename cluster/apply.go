@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -31,7 +33,7 @@ func (r Result) Changed() int { return len(r.Created) + len(r.Configured) }
 // pods before its configuration is there. One that somebody else changes again
 // and again is put back ever more seldom, which is an error, too, and stops nothing. Check finds most
 // such errors before anything is changed. An object with rollout.AnnotationGenerated takes over none
-// that is not the app's.
+// that is not the app's, and one that is rollout.Object.CreateOnly writes nothing to one that is there but whose it is.
 //
 // The result tells what was done, also when there is an error. It is safe to
 // repeat at any time.
@@ -152,6 +154,8 @@ func (c *Client) isApplied(d *desired) bool {
 	switch {
 	case !exists:
 		return false
+	case d.once:
+		return l.app == d.label(rollout.LabelApp) && l.once
 	case remembered:
 		return k.digest == d.digest && k.print == l.print
 	case l.provenBy(d):
@@ -175,13 +179,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (created bool, err er
 	if err := c.refuseForeign(ctx, d); err != nil {
 		return false, err
 	}
-	if err := c.handOverReplicas(ctx, d); err != nil {
-		return false, err
-	}
-	if err := c.takeOver(ctx, d); err != nil {
-		return false, err
-	}
-	u, created, err := c.server.apply(ctx, d)
+	u, created, err := c.write(ctx, d)
 	if err != nil {
 		return false, err
 	}
@@ -196,4 +194,21 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (created bool, err er
 		return created, c.awaitEstablished(ctx, d)
 	}
 	return created, nil
+}
+
+// write sends one object, and returns what it then is.
+func (c *Client) write(ctx context.Context, d *desired) (u *unstructured.Unstructured, created bool, err error) {
+	if d.once {
+		return c.makeOnce(ctx, d)
+	}
+	if err := c.nowAlways(ctx, d); err != nil {
+		return nil, false, err
+	}
+	if err := c.handOverReplicas(ctx, d); err != nil {
+		return nil, false, err
+	}
+	if err := c.takeOver(ctx, d); err != nil {
+		return nil, false, err
+	}
+	return c.server.apply(ctx, d)
 }

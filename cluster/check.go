@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -53,6 +55,14 @@ func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 		}
 		if err := c.refuseForeign(ctx, d); err != nil {
 			return err
+		}
+		if d.once {
+			if _, err := c.server.get(ctx, d.kind, d.ref); !apierrors.IsNotFound(err) {
+				if err != nil {
+					return explain(err, d.ref, "get")
+				}
+				continue // it stays as it is
+			}
 		}
 		_, _, err := c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true, dryRun: true})
 		if err != nil && !strings.Contains(err.Error(), "does not support dry run") {

@@ -35,7 +35,7 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 }
 
 // Compare returns the object as it is, nil if it does not exist, and as it
-// would be after an apply.
+// would be after an apply. One that is made once is what it is.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	gvk := schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind())
 	objects, err := d.resource(ctx, gvk.GroupKind(), o.Namespace(), gvk.Version)
@@ -48,6 +48,9 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 	}
 	if err != nil {
 		return nil, nil, err
+	}
+	if o.CreateOnly() {
+		return found.Object, found.Object, nil
 	}
 	made, err := objects.Apply(ctx, o.Name(), &unstructured.Unstructured{Object: o.Copy()},
 		metav1.ApplyOptions{FieldManager: "gitrollout", Force: true, DryRun: []string{metav1.DryRunAll}})

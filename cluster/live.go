@@ -22,7 +22,8 @@ type live struct {
 	apiVersion   string
 	app          string // rollout.LabelApp
 	cluster      string // rollout.AnnotationCluster
-	keep         bool   // rollout.AnnotationPrune is "disabled"
+	once         bool   // rollout.Object.CreateOnly
+	keep         string // the annotation by which it is never deleted, with its value
 	terminating  bool
 	applied      string        // AnnotationApplied
 	print        string        // fingerprint of the fields that our manager owns, "" for none
@@ -53,7 +54,8 @@ func (c *Client) readLive(k *kind, obj any) (*live, error) {
 		apiVersion:  o.APIVersion(),
 		app:         u.GetLabels()[rollout.LabelApp],
 		cluster:     o.Annotation(rollout.AnnotationCluster),
-		keep:        o.Annotation(rollout.AnnotationPrune) == "disabled",
+		once:        o.CreateOnly(),
+		keep:        o.Keeps(),
 		terminating: u.GetDeletionTimestamp() != nil,
 		applied:     o.Annotation(AnnotationApplied),
 		awaited:     awaitedOf(ref, o),

@@ -19,6 +19,7 @@ type desired struct {
 	gvk    schema.GroupVersionKind
 	object map[string]any
 	digest string // of everything but AnnotationApplied
+	once   bool   // rollout.Object.CreateOnly
 	kind   *kind  // nil until its CRD, which is in the same set, is there
 }
 
@@ -26,7 +27,7 @@ type desired struct {
 // metadata only: in a pod template it would start a release, and in a selector
 // it would be wrong for ever.
 func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
-	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o))}
+	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o)), once: o.CreateOnly()}
 	if d.gvk.Version == "" || d.gvk.Kind == "" || d.ref.Name == "" {
 		return nil, &Error{Ref: d.ref, Reason: Invalid, Msg: "has no apiVersion, no kind or no name"}
 	}

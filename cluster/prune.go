@@ -102,8 +102,8 @@ func (w *workloads) whyKept(l *live) string {
 // or a claim deletes what people put into it, for good: that is theirs to do.
 func staysForGood(l *live) string {
 	switch {
-	case l.keep:
-		return fmt.Sprintf("%s is annotated %s: disabled", describe(l.ref), rollout.AnnotationPrune)
+	case l.keep != "":
+		return fmt.Sprintf("%s is annotated %s", describe(l.ref), l.keep)
 	case l.ref.HoldsData():
 		return describe(l.ref) +
 			" is never deleted automatically, because everything in it would be lost; delete it by hand"

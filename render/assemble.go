@@ -125,7 +125,11 @@ func (a *assembly) hash() error {
 // render returns the result.
 func (a *assembly) render() (*rollout.Render, error) {
 	slices.SortFunc(a.specs, func(x, y rollout.Spec) int { return cmp.Compare(x.Workload.String(), y.Workload.String()) })
-	raw, err := json.Marshal([]any{a.objects, a.specs})
+	told := make([]rollout.Object, len(a.objects))
+	for i, o := range a.objects {
+		told[i] = o.Told()
+	}
+	raw, err := json.Marshal([]any{told, a.specs})
 	if err != nil {
 		return nil, fmt.Errorf("digest of app %s: %w", a.app.Name, err)
 	}

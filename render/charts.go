@@ -236,9 +236,14 @@ func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) 
 	if err != nil {
 		return err
 	}
+	r.Draw = in.fs.draw
 	rendered, err := chart.Render(files, r)
 	if err != nil {
 		return within(dir, err)
+	}
+	for _, c := range rendered.ByChance {
+		c.Why.File = path.Join(dir, c.Why.File)
+		in.fs.chances = append(in.fs.chances, c)
 	}
 	for _, w := range rendered.Warnings {
 		in.warn("%s: %s", dir, w)

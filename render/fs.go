@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"gitrollout.dev/gitrollout/render/chart"
 	"gitrollout.dev/gitrollout/render/sops"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -73,6 +74,9 @@ type treeFS struct {
 	twin      bool                              // by the other one of both seals
 	keysIn    string                            // the Secret of the keys
 	encrypted map[string][]sops.Lock            // such files that were read
+
+	draw    chart.Draw     // what charts get of chance
+	chances []chart.Chance // what would show of it
 }
 
 var _ filesys.FileSystem = (*treeFS)(nil)

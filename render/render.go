@@ -180,7 +180,14 @@ func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) 
 		return nil, orDepends(fs, app, err)
 	}
 	a := &assembly{fs: fs, app: app, file: plan.file, checkProvider: b.CheckProvider, warnings: plan.warnings}
+	drawn, err := a.byChance(objects)
+	if err != nil {
+		return nil, err
+	}
 	if objects, err = b.open(a, objects); err != nil {
+		return nil, err
+	}
+	if err := b.draw(a, objects, drawn); err != nil {
 		return nil, err
 	}
 	if err := a.assemble(objects); err != nil {

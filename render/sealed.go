@@ -101,10 +101,7 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 	if b.Unlock == nil || a.app.Sealed {
 		return a.keep(sealed, twin, files), nil
 	}
-	open, err := again(a.fs, a.app, func(fs *treeFS) {
-		fs.keysIn = a.app.Namespace + "/" + a.app.Decryption
-		fs.unlock = func(locks []sops.Lock) ([]byte, error) { return b.Unlock(a.app, locks) }
-	})
+	open, err := again(a.fs, a.app, func(fs *treeFS) { b.unlocks(fs, a.app) })
 	switch {
 	case a.fs.failed != nil:
 		return nil, a.fs.failed
@@ -115,6 +112,15 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 	}
 	c.learns = false
 	return merge(&c, sealed, open, files[0])
+}
+
+// unlocks has the encrypted files of a build opened, if there are keys.
+func (b InProcess) unlocks(fs *treeFS, app rollout.App) {
+	if b.Unlock == nil || app.Sealed {
+		return
+	}
+	fs.keysIn = app.Namespace + "/" + app.Decryption
+	fs.unlock = func(locks []sops.Lock) ([]byte, error) { return b.Unlock(app, locks) }
 }
 
 // openable refuses files that no key would open.
@@ -192,7 +198,7 @@ func (a *assembly) neverEncrypted(objects []rollout.Object) error {
 		case none != "" && none != "none":
 			return a.blame(&rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationDecryption + "]",
 				Msg: fmt.Sprintf("is %q, and none is all that it may be", none), Fix: "write none, or take it out"}, o.Ref())
-		case none != "" && isSecret(o):
+		case none != "" && o.IsSecret():
 			return a.blame(&rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationDecryption + "]",
 				Msg: "is on a Secret, which pods read as it is", Fix: "take it out"}, o.Ref())
 		case none != "":
@@ -217,15 +223,13 @@ func (a *assembly) neverEncrypted(objects []rollout.Object) error {
 func each(o rollout.Object, f func(at, text string)) {
 	eachText(map[string]any(o), "", func(at, text string) {
 		f(at, text)
-		if isSecret(o) && strings.HasPrefix(at, "data") {
+		if o.IsSecret() && strings.HasPrefix(at, "data") {
 			if plain, err := base64.StdEncoding.DecodeString(text); err == nil {
 				f(at, string(plain))
 			}
 		}
 	})
 }
-
-func isSecret(o rollout.Object) bool { return o.Kind() == "Secret" && o.APIVersion() == "v1" }
 
 // alike returns the twin in the order of what is sealed, and refuses what differs between them, but for values of
 // Secrets.
@@ -240,7 +244,7 @@ func (a *assembly) alike(c *comparison, sealed, twin []rollout.Object, file stri
 	}
 	invalid := &rollout.InvalidError{Field: field, Msg: onlyInSecrets, Fix: encryptLess}
 	switch {
-	case isSecret(sealed[i]) && (strings.HasPrefix(field, "data") || strings.HasPrefix(field, "stringData")):
+	case sealed[i].IsSecret() && (strings.HasPrefix(field, "data") || strings.HasPrefix(field, "stringData")):
 		invalid.Msg = "is a name of values or no text, and " + onlyInSecrets
 		invalid.Fix = "encrypt values alone, and numbers in quotes"
 	case strings.Contains(field, "annotations"):
@@ -258,7 +262,7 @@ func (a *assembly) alike(c *comparison, sealed, twin []rollout.Object, file stri
 // keep marks the Secrets whose values are not known.
 func (a *assembly) keep(sealed, twin []rollout.Object, files []string) []rollout.Object {
 	for i, o := range sealed {
-		if !isSecret(o) || reflect.DeepEqual(o["data"], twin[i]["data"]) &&
+		if !o.IsSecret() || reflect.DeepEqual(o["data"], twin[i]["data"]) &&
 			reflect.DeepEqual(o["stringData"], twin[i]["stringData"]) {
 			continue
 		}
@@ -286,7 +290,7 @@ func merge(c *comparison, sealed, open []rollout.Object, file string) ([]rollout
 	}
 	for i, o := range sealed {
 		for _, field := range valueFields {
-			if values, has := open[i][field]; has && isSecret(o) {
+			if values, has := open[i][field]; has && o.IsSecret() {
 				o[field] = values
 			}
 		}

@@ -20,7 +20,7 @@ var valueFields = []string{"data", "stringData"}
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
 		ref := o.Ref()
-		if isSecret(o) {
+		if o.IsSecret() {
 			ref.Name = generatedSuffix.ReplaceAllString(ref.Name, "")
 		}
 		return ref
@@ -66,7 +66,7 @@ func (c *comparison) first(sealed, other []rollout.Object) (object int, field st
 	for i, o := range sealed {
 		c.object = i
 		a, b := map[string]any(o), map[string]any(other[i])
-		if isSecret(o) {
+		if o.IsSecret() {
 			a, b = maps.Clone(a), maps.Clone(b)
 			for _, field := range valueFields {
 				if at, differ := namesDiffer(field, a[field], b[field]); differ {

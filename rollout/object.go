@@ -47,6 +47,38 @@ func (o Object) Namespace() string { return text(o.Map("metadata"), "namespace")
 // Annotation returns one annotation, "" when it is absent.
 func (o Object) Annotation(key string) string { return text(o.Map("metadata", "annotations"), key) }
 
+// IsSecret reports whether the object is a Secret.
+func (o Object) IsSecret() bool { return o.Kind() == "Secret" && o.APIVersion() == "v1" }
+
+// CreateOnly reports whether the object is made where it is missing, and left alone otherwise.
+func (o Object) CreateOnly() bool {
+	return o.IsSecret() && o.Annotation(AnnotationCreateOnly) == "true"
+}
+
+// Keeps is the annotation by which the object stays in the cluster when it leaves Git, with its value; "" if it has
+// none.
+func (o Object) Keeps() string {
+	for _, keeps := range [][2]string{{AnnotationPrune, "disabled"}, {AnnotationCreateOnly, "true"}} {
+		if o.Annotation(keeps[0]) == keeps[1] {
+			return keeps[0] + ": " + keeps[1]
+		}
+	}
+	return ""
+}
+
+// Told is what of the object is compared and shown: of one that is CreateOnly that it is to be there, for what is in it
+// may be made by chance, and what the cluster has counts.
+func (o Object) Told() Object {
+	if !o.CreateOnly() {
+		return o
+	}
+	metadata := map[string]any{"name": o.Name(), "annotations": map[string]any{AnnotationCreateOnly: "true"}}
+	if o.Namespace() != "" {
+		metadata["namespace"] = o.Namespace()
+	}
+	return Object{"apiVersion": o.APIVersion(), "kind": o.Kind(), "metadata": metadata}
+}
+
 // Map returns the map at a path of keys, nil when there is none.
 func (o Object) Map(path ...string) map[string]any {
 	m := map[string]any(o)

@@ -119,7 +119,7 @@ type Render struct {
 	Specs     []Spec            // one for each staged workload, ordered by workload
 	Templates map[Workload]Hash // the template hash of every workload, staged or not
 	Files     []string          // sorted paths of every file that the build read
-	Digest    string            // of Objects and Specs: equal digests have nothing to apply
+	Digest    string            // of Objects as they are told and Specs: equal digests have nothing to apply
 	Warnings  []string          // what is accepted but unlikely to be meant, one sentence each
 	Unopened  []string          // sorted paths of the encrypted files that were read without a key
 }
@@ -195,14 +195,14 @@ func Invalidf(file, field, format string, args ...any) *InvalidError {
 	return &InvalidError{File: file, Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
-// ByRef are the objects by what they are; of a nil Render none.
+// ByRef are the objects by what they are, as they are told; of a nil Render none.
 func (r *Render) ByRef() map[Ref]Object {
 	if r == nil {
 		return nil
 	}
 	objects := make(map[Ref]Object, len(r.Objects))
 	for _, o := range r.Objects {
-		objects[o.Ref()] = o
+		objects[o.Ref()] = o.Told()
 	}
 	return objects
 }

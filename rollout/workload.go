@@ -117,6 +117,8 @@ const (
 	AnnotationSealed = "gitrollout.dev/sealed"
 
 	AnnotationPrune = "gitrollout.dev/prune" // by users, "disabled": never delete this object
+	// AnnotationCreateOnly is by users, "true" on a Secret: make it where it is missing, and leave it alone otherwise.
+	AnnotationCreateOnly = "gitrollout.dev/create-only"
 	// AnnotationDecryption is by users, "none": what SOPS has encrypted in this object is for somebody else to decrypt.
 	AnnotationDecryption = "gitrollout.dev/decryption"
 

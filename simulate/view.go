@@ -177,6 +177,9 @@ func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) er
 		if err := v.refuseForeign(app, o); err != nil {
 			return err
 		}
+		if live := v.cluster.objects[o.Ref()]; live != nil && live.app == app && o.CreateOnly() {
+			continue
+		}
 		outcome := v.gate(Effect{Verb: "apply", Object: name(o)})
 		if outcome.Err == nil || outcome.After {
 			v.cluster.writing(v, app, o)
@@ -239,7 +242,7 @@ func (v *View) Prune(_ context.Context, app string, candidates []rollout.Ref) ([
 			gone = append(gone, ref)
 			continue
 		}
-		if live.body.Annotation(rollout.AnnotationPrune) == "disabled" {
+		if live.body.Keeps() != "" {
 			continue
 		}
 		outcome := v.gate(Effect{Verb: "prune", Object: ref.Kind + "/" + ref.Name})

@@ -124,7 +124,13 @@ func (r *realCluster) Scale(t *testing.T, deployment string, replicas int) {
 
 func (r *realCluster) Delete(t *testing.T, ref rollout.Ref) {
 	t.Helper()
-	if err := r.Kube.CoreV1().ConfigMaps(r.namespace).Delete(t.Context(), ref.Name, metav1.DeleteOptions{}); err != nil {
+	var err error
+	if ref.Kind == "Secret" {
+		err = r.Kube.CoreV1().Secrets(r.namespace).Delete(t.Context(), ref.Name, metav1.DeleteOptions{})
+	} else {
+		err = r.Kube.CoreV1().ConfigMaps(r.namespace).Delete(t.Context(), ref.Name, metav1.DeleteOptions{})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -132,6 +138,9 @@ func (r *realCluster) Delete(t *testing.T, ref rollout.Ref) {
 func (r *realCluster) Exists(t *testing.T, ref rollout.Ref) bool {
 	t.Helper()
 	_, err := r.Kube.CoreV1().ConfigMaps(r.namespace).Get(t.Context(), ref.Name, metav1.GetOptions{})
+	if ref.Kind == "Secret" {
+		_, err = r.Kube.CoreV1().Secrets(r.namespace).Get(t.Context(), ref.Name, metav1.GetOptions{})
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}

@@ -98,6 +98,9 @@ func (c *diffCommand) app(ctx context.Context, w *world, server *cluster.DryRunn
 			fmt.Fprintf(c.err, "%s is encrypted in Git, and is not compared: there is no key here\n", o.Ref())
 			continue
 		}
+		if o.CreateOnly() {
+			fmt.Fprintf(c.err, "%s is made once: what it holds is not compared\n", o.Ref())
+		}
 		live, after, err := server.Compare(ctx, o)
 		if err != nil {
 			return differences, fmt.Errorf("%s: %w", o.Ref(), err)

@@ -42,7 +42,8 @@ record, and then the record itself.
 It is for an app that Git no longer lists, which the reconciler leaves alone: one
 that is still listed is refused. Objects that are another app's by now stay, and so
 do Namespaces, volume claims and definitions, with what people have put into
-them, and what is annotated gitrollout.dev/prune: disabled.
+them, and what is annotated gitrollout.dev/prune: disabled or
+gitrollout.dev/create-only: "true".
 
 It shows what it would delete and asks; --yes does not ask. If it fails half way,
 say it again.`,

@@ -112,7 +112,7 @@ func (c *renderCommand) objects(ctx context.Context, w *world, app rollout.App) 
 // print writes one document for each object.
 func (c *renderCommand) print(objects []rollout.Object) error {
 	for _, o := range objects {
-		data, err := yaml.Marshal(o)
+		data, err := yaml.Marshal(o.Told())
 		if err != nil {
 			return fmt.Errorf("print %s: %w", o.Ref(), err)
 		}

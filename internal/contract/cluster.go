@@ -54,6 +54,7 @@ func ClusterCases(t *testing.T, open func(t *testing.T) Cluster) {
 		"what somebody deleted is made again":         deletedComesBack,
 		"a refusal changes nothing and says so":       refused,
 		"pruning takes what is the app's, and only":   prunes,
+		"what is made once is left as it is":          madeOnce,
 		"a running template is compared with the new": templates,
 		"what is made for a release takes nothing":    takesNothing,
 		"a version serves once it has an endpoint":    serves,
@@ -297,6 +298,32 @@ func prunes(c *clusterTest) {
 	if !c.Exists(c.T, kept.Ref()) || !c.Exists(c.T, others.Ref()) {
 		c.Error("something that was to stay is deleted")
 	}
+}
+
+// madeOnce: an object that is create-only is made where it is missing, is never written again, and is kept.
+func madeOnce(c *clusterTest) {
+	secret := func(value string) rollout.Object {
+		return rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "auth", "namespace": c.Namespace(),
+			"annotations": map[string]any{rollout.AnnotationCreateOnly: "true"}}, "stringData": map[string]any{"key": value}}
+	}
+	before := c.Writes(c.T)
+	for _, value := range []string{"a", "b", "a"} {
+		c.apply(secret(value))
+		if err := c.Check(c.Context(), c.app, []rollout.Object{secret(value + value)}); err != nil {
+			c.Errorf("Check says %v", err)
+		}
+	}
+	if n := c.Writes(c.T) - before; n != 1 {
+		c.Errorf("it is written %d times", n)
+	}
+	if gone, err := c.Prune(c.Context(), c.app, []rollout.Ref{secret("").Ref()}); err != nil || len(gone) != 0 {
+		c.Errorf("Prune returns %v, %v", gone, err)
+	}
+	c.Delete(c.T, secret("").Ref())
+	c.Await(c.T, "it is made again", func() bool {
+		c.apply(secret("c"))
+		return c.Exists(c.T, secret("").Ref()) && c.Writes(c.T)-before == 2
+	})
 }
 
 // takesNothing: an object that is not in Git may have the name of one that is

@@ -1,6 +1,6 @@
 // Package chart renders Helm charts as `helm template` does, with Helm's own engine: from the bytes of the chart's
 // files and its values alone. There is no cluster, clock, chance, environment, network or file system: lookup finds
-// nothing, and what a template would make anew each time is refused by name.
+// nothing, and what a template would make anew each time is told by name, for the caller to refuse.
 //
 // In the process that calls it nothing bounds what memory and time a template takes.
 //
@@ -32,7 +32,18 @@ type Release struct {
 	KubeVersion     string         // as .Capabilities tells it: 1.36.3 or v1.36.3; "" for rollout.DefaultKubernetes
 	APIVersions     []string       // besides those that Kubernetes has by itself: group/version, group/version/Kind
 	CRDs            bool           // with the objects in crds folders
+	Draw            Draw
 }
+
+// Draw is what templates get of the functions whose results differ from one call to the next.
+type Draw int
+
+// Fixed and Other are always the same, and what they give never reaches a cluster.
+const (
+	Fixed Draw = iota // what shows of it is in Rendered.ByChance
+	Other             // something else than Fixed
+	Drawn             // results as they are for Helm
+)
 
 // Document is one object that a chart renders to.
 type Document struct {
@@ -45,6 +56,13 @@ type Document struct {
 type Rendered struct {
 	Documents []Document // the CRDs first, then in the order in which Helm installs them, then the hooks
 	Warnings  []string
+	ByChance  []Chance
+}
+
+// Chance is an object that would be another at each render.
+type Chance struct {
+	Kind, Name string                // "" for a text that is no object
+	Why        *rollout.InvalidError // its place, what makes it, and what to do
 }
 
 // Render renders a chart. Errors are InvalidErrors whose File is a path in the chart's folder, "." for the chart as a
@@ -80,24 +98,25 @@ func Render(files []File, r Release) (*Rendered, error) {
 		}
 		return documents(c, values, f)
 	}
-	first := &functions{called: map[string]bool{}}
+	first := &functions{called: map[string]bool{}, draw: r.Draw}
 	docs, err := run(first)
 	if err != nil {
 		return nil, err
 	}
-	if len(first.called) > 0 {
-		other, err := run(&functions{called: map[string]bool{}, again: true})
+	var chances []Chance
+	if len(first.called) > 0 && r.Draw == Fixed {
+		other, err := run(&functions{called: map[string]bool{}, draw: Other})
 		if err != nil {
 			return nil, err
 		}
-		if err := first.same(c, docs, other); err != nil {
+		if chances, err = first.differences(c, docs, other); err != nil {
 			return nil, err
 		}
 	}
 	if r.CRDs {
 		docs = append(crds(c), docs...)
 	}
-	return &Rendered{Documents: docs, Warnings: warnings}, nil
+	return &Rendered{Documents: docs, Warnings: warnings, ByChance: chances}, nil
 }
 
 func capabilities(r Release) (*common.Capabilities, error) {

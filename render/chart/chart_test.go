@@ -37,6 +37,9 @@ func text(files []File) string {
 	if err != nil {
 		return err.Error()
 	}
+	if len(out.ByChance) > 0 {
+		return out.ByChance[0].Why.Error()
+	}
 	var all []string
 	for _, d := range out.Documents {
 		all = append(all, d.Text)

@@ -19,17 +19,16 @@ import (
 )
 
 // functions are those of templates whose results would differ from one render to the next. In their place are some that
-// always give the same, and something else when a chart is rendered again: where that shows, the chart is refused. What
-// they give so never reaches a cluster.
+// always give the same, and something else when a chart is rendered again: where that shows, it is told.
 type functions struct {
-	again  bool
+	draw   Draw
 	called map[string]bool // by name
 }
 
 // pick notes a call, and returns one of two values.
 func pick[T any](f *functions, name string, first, second T) T {
 	f.called[name] = true
-	if f.again {
+	if f.draw == Other {
 		return second
 	}
 	return first
@@ -91,8 +90,14 @@ func (f *functions) table() template.FuncMap {
 		"genSignedCert", "genSignedCertWithKey"} {
 		t[name] = func(...any) certificate { return pick(f, name, certificate{"a", "a"}, certificate{"b", "b"}) }
 	}
+	if f.draw == Drawn {
+		maps.DeleteFunc(t, func(name string, _ any) bool { return !slices.Contains(withoutChance, name) })
+	}
 	return t
 }
+
+// withoutChance are those that stay what they are where Helm's own take the place of the others.
+var withoutChance = []string{"toDate", "mustToDate", "durationRound", "keys", "values"}
 
 // now is one of two times that differ in all that is told of a time.
 func (f *functions) now() time.Time {
@@ -128,10 +133,10 @@ func (f *functions) dateInZone(layout string, date any, zone string) string {
 	return f.at(date).In(in).Format(layout)
 }
 
-// same compares what a chart rendered to twice. A difference is an InvalidError that names the object, the field, and
-// what made it.
-func (f *functions) same(c *helm.Chart, first, second []Document) error {
+// differences are the objects in which two renders of a chart differ. Renders of other objects are an InvalidError.
+func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chance, error) {
 	names := strings.Join(slices.Sorted(maps.Keys(f.called)), ", ")
+	var all []Chance
 	for i, d := range first {
 		var other Document
 		if i < len(second) {
@@ -140,24 +145,32 @@ func (f *functions) same(c *helm.Chart, first, second []Document) error {
 		if d.Text == other.Text && d.Source == other.Source {
 			continue
 		}
-		what, field := "the text", ""
+		what, field, fix := "the text", "", f.fix(c, d.Source)
 		var x, y map[string]any
+		var o rollout.Object
 		if yaml.Unmarshal([]byte(d.Text), &x) == nil && yaml.Unmarshal([]byte(other.Text), &y) == nil {
-			o := rollout.Object(x)
+			o = x
 			what, field = o.Kind()+"/"+o.Name()+":", strings.TrimPrefix(difference(x, y), ".")
 		}
 		if field == "" {
 			field = "the text"
 		}
+		if o.IsSecret() {
+			fix += "; or have it made once, by a patch that annotates it " + rollout.AnnotationCreateOnly + `: "true"`
+		}
 		source := d.Source[strings.IndexByte(d.Source, '/')+1:]
-		return &rollout.InvalidError{File: source, Msg: strings.TrimSpace(fmt.Sprintf(
-			"%s %s would be another at each render (%s)", what, field, names)), Fix: f.fix(c, d.Source)}
+		why := &rollout.InvalidError{File: source, Fix: fix, Msg: strings.TrimSpace(fmt.Sprintf(
+			"%s %s would be another at each render (%s)", what, field, names))}
+		if d.Source != other.Source {
+			return nil, why
+		}
+		all = append(all, Chance{Kind: o.Kind(), Name: o.Name(), Why: why})
 	}
 	if len(second) > len(first) {
-		return &rollout.InvalidError{File: ".", Msg: "would be other objects at each render (" + names + ")",
+		return nil, &rollout.InvalidError{File: ".", Msg: "would be other objects at each render (" + names + ")",
 			Fix: f.fix(c, "")}
 	}
-	return nil
+	return all, nil
 }
 
 // difference is the path of the first value that two have not in common, "" if they are the same.

@@ -18,7 +18,7 @@ import (
 // differ.
 func Compare(wasName string, was rollout.Object, nowName string, now rollout.Object) (string, error) {
 	was, now = withoutServer(was), withoutServer(now)
-	if isSecret(was) || isSecret(now) {
+	if was.IsSecret() || now.IsSecret() {
 		was, now = plainSecret(was), plainSecret(now)
 		was, now = hide(was, now, "before"), hide(now, was, "after")
 	}
@@ -70,10 +70,6 @@ func withoutServer(o rollout.Object) rollout.Object {
 		delete(metadata, "annotations")
 	}
 	return o
-}
-
-func isSecret(o rollout.Object) bool {
-	return o != nil && o.Kind() == "Secret" && !strings.Contains(o.APIVersion(), "/")
 }
 
 // plainSecret is a Secret as the API server keeps it: what people write below stringData is data.

@@ -340,8 +340,8 @@ func (c comparison) hints(a App) []Note {
 		}
 		why := ""
 		switch was := c.before[o.Object]; {
-		case was.Annotation(rollout.AnnotationPrune) == "disabled":
-			why = rollout.AnnotationPrune + " is disabled"
+		case was.Keeps() != "":
+			why = "it is annotated " + was.Keeps()
 		case slices.Contains(neverDeleted, o.Object.Kind):
 			why = "gitrollout never deletes one, because all that is in it would go, too"
 		default:

@@ -1,0 +1,100 @@
+package cluster_test
+
+import (
+	"context"
+	"maps"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// values is what a Secret holds.
+func (w *world) values(name string) map[string]string {
+	w.t.Helper()
+	s, err := w.cluster.Kube.CoreV1().Secrets(w.ns).Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string]string{}
+	for key, value := range s.Data {
+		out[key] = string(value)
+	}
+	return out
+}
+
+func (w *world) wantValues(what string, want map[string]string) {
+	w.t.Helper()
+	if got := w.values("auth"); !maps.Equal(got, want) {
+		w.t.Errorf("%s: it holds %v, want %v", what, got, want)
+	}
+}
+
+const (
+	anyAuth  = "apiVersion: v1\nkind: Secret\nmetadata: {name: auth, namespace: NS"
+	onceAuth = anyAuth + `, annotations: {gitrollout.dev/create-only: "true"}}` + "\n"
+)
+
+// TestMadeOnce: a Secret that is create-only is made where it is missing, and what is in it stays, whoever has put it there:
+// we, another process of ours, a person, Helm. Without the annotation it is what Git says again.
+func TestMadeOnce(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	secrets := w.cluster.Kube.CoreV1().Secrets(w.ns)
+	w.apply("shop", onceAuth+"stringData: {password: first}")
+	for range 2 {
+		w.wantWrites(0, "another draw", func() { w.apply("shop", onceAuth+"stringData: {password: second, other: x}") })
+		w.wantValues("made", map[string]string{"password": "first"})
+		w.restart()
+	}
+	s, err := secrets.Get(ctx, "auth", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Data["password"] = []byte("rotated")
+	if _, err := secrets.Update(ctx, s, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.wantWrites(0, "a rotated password", func() { w.apply("shop", onceAuth+"stringData: {password: third}") })
+	w.wantValues("rotated by hand", map[string]string{"password": "rotated"})
+	w.prune([]rollout.Ref{w.ref("", "Secret", "auth")})
+
+	w.apply("shop", anyAuth+"}\nstringData: {password: git}")
+	w.wantValues("not create-only any more", map[string]string{"password": "git"})
+	w.apply("shop", onceAuth+"stringData: {password: fourth}")
+	w.wantWrites(0, "the second time", func() { w.apply("shop", onceAuth+"stringData: {password: fifth}") })
+	w.wantValues("create-only again", map[string]string{"password": "git"})
+	w.apply("shop", anyAuth+"}\nstringData: {key: git}")
+	w.wantValues("and not again", map[string]string{"key": "git"})
+	w.prune([]rollout.Ref{w.ref("", "Secret", "auth")}, w.ref("", "Secret", "auth"))
+}
+
+// TestMadeOnceByAnother: a Secret that was there before the app becomes the app's, and keeps what it holds.
+func TestMadeOnceByAnother(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	secrets := w.cluster.Kube.CoreV1().Secrets(w.ns)
+	immutable := true
+	if _, err := secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "auth"}, Immutable: &immutable,
+		StringData: map[string]string{"password": "helm's"}}, metav1.CreateOptions{FieldManager: "helm"}); err != nil {
+		t.Fatal(err)
+	}
+	want := onceAuth + "stringData: {password: drawn}"
+	if err := w.Check(ctx, "shop", w.objects(want)); err != nil {
+		t.Errorf("Check says %v", err)
+	}
+	w.apply("shop", want)
+	w.wantWrites(0, "the second time", func() { w.apply("shop", want) })
+	w.wantValues("taken over", map[string]string{"password": "helm's"})
+	w.prune([]rollout.Ref{w.ref("", "Secret", "auth")})
+	if err := secrets.Delete(ctx, "auth", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("its end being seen", func() (bool, string) {
+		return !w.Shows(ctx, "shop", w.ref("", "Secret", "auth")), ""
+	})
+	w.apply("shop", want)
+	w.wantValues("made again", map[string]string{"password": "drawn"})
+}
