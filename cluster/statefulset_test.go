@@ -110,9 +110,15 @@ func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	made.Annotations = nil
-	if _, err := w.cluster.Kube.AppsV1().StatefulSets(w.ns).Create(t.Context(), &made, metav1.CreateOptions{}); err != nil {
+	sets := w.cluster.Kube.AppsV1().StatefulSets(w.ns)
+	if _, err := sets.Create(t.Context(), &made, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	// The controller copies the annotations into the revision that it makes: it is to make it before the adoption.
+	w.until("the revision of somebody else", func() (bool, string) {
+		set, err := sets.Get(t.Context(), made.Name, metav1.GetOptions{})
+		return err == nil && set.Status.CurrentRevision != "", fmt.Sprintf("%+v, %v", set, err)
+	})
 	w.apply("db", ordinals("db:v1", 2, "h1-one", ""))
 	one := w.awaitSet(2)
 	if r := one.Revisions[0]; r.Hash != "h1-one" || !r.Current {
