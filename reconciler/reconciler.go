@@ -232,9 +232,19 @@ func (r *Reconciler) visitDue(
 	ctx context.Context, clock func() time.Time, visits map[string]*visit,
 ) (err error) {
 	due := clock() // what becomes due meanwhile is the next pass's
+	var done []string
+	defer func() {
+		for _, app := range done {
+			r.touch(app)
+		}
+	}()
 	for {
 		r.renders.drain() // what an app's head asks for now is a better reason than what it asked for before
 		for _, app := range r.agenda.take(due) {
+			if s := visits[app]; s != nil && s.recorded { // before another app's transition has lost the race
+				done = append(done, app)
+				continue
+			}
 			if s := r.attend(ctx, app, clock); s != nil {
 				visits[app] = s
 			}
