@@ -3,6 +3,7 @@ package strategies
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
@@ -121,7 +122,9 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 	if in.Source == nil || in.Source.Release() != s.Stable.Hash {
 		s.Source = s.Stable.Commit
 	}
-	s.Reason = fmt.Sprintf("Git asks for %s, which was rejected: %s", rejection.Hash, rejection.Reason)
+	if was != rollout.Degraded || !strings.HasPrefix(s.Reason, rejection.Reason) { // back while Git could not be read
+		s.Reason = fmt.Sprintf("Git asks for %s, which was rejected: %s", rejection.Hash, rejection.Reason)
+	}
 	// No commit is named: since which one Git asks for it now is not on record, and to revert the one that was
 	// rejected may lead back to what served long before.
 	retry := "decision: retry"

@@ -32,6 +32,7 @@ type Leave struct {
 	Lag        bool // controllers work with old numbers, and break maxUnavailable by themselves
 	Overtaken  bool // somebody promoted a release fully while another one was on its way back
 	Clock      bool // the clocks by which a release waits are wrong
+	Lost       bool // people took the commits of what is in flight out of the history: nobody can read its routes
 }
 
 // needsRoom reports whether pods may go before proxies know that they get no requests: a dynamic stable on its way back
@@ -46,7 +47,7 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 		g.Scaled(k.Now, d, spec)
 	}
 	g.follow(k, d, spec)
-	if n := len(g.seen); (leave.Overtaken || leave.needsRoom(spec)) && n > 0 {
+	if n := len(g.seen); (leave.Overtaken || leave.Lost || leave.needsRoom(spec)) && n > 0 {
 		g.seen = g.seen[n-1:] // what left meanwhile is forgiven when the leave ends, too
 	}
 	ready, serving, versions := 0, 0, map[string]int{}
