@@ -48,7 +48,7 @@ func (r *recorder) promotion(ctx context.Context, v *view, before, after strateg
 	switch {
 	case key != nil:
 		u := ordered(propose.Promotion(r.Cluster, after.State, key), old, v.main())
-		return r.renewed(ctx, u, !reflect.DeepEqual(was, key))
+		return r.renewed(ctx, after.App.Name, u, !reflect.DeepEqual(was, key))
 	case old != "" && !r.keepsFor(v, rollout.ProposePromotion, before.State, after.State):
 		return []Update{{Branch: branch, Old: old, Delete: true}}
 	}
@@ -72,7 +72,7 @@ func (r *recorder) reversion(ctx context.Context, v *view, s *visit) []Update {
 			r.Log.Warn("no revert is proposed", "app", s.app.Name, "error", err)
 		case u != nil && (autoRevert == rollout.AutoRevertPropose || doubtful || !isNew):
 			u.Branch, u.Old = branch, old
-			return r.renewed(ctx, *u, isNew)
+			return r.renewed(ctx, s.app.Name, *u, isNew)
 		case u == nil && old != "" && s.input.Head.Render != nil: // Git asks for something else meanwhile
 			return []Update{{Branch: branch, Old: old, Delete: true}}
 		}
@@ -89,8 +89,8 @@ func ordered(o propose.Order, old, parent string) Update {
 }
 
 // renewed is the push of a proposal, nothing if what is on its branch can be merged and does the same. One that does
-// not exist is made when it is new.
-func (r *recorder) renewed(ctx context.Context, u Update, isNew bool) []Update {
+// not exist is made when it is new; one that cannot be read is compared again after the next look at Git.
+func (r *recorder) renewed(ctx context.Context, app string, u Update, isNew bool) []Update {
 	if u.Old == "" && isNew {
 		return []Update{u}
 	}
@@ -101,6 +101,7 @@ func (r *recorder) renewed(ctx context.Context, u Update, isNew bool) []Update {
 	switch {
 	case err != nil && !isNew:
 		r.Log.Warn("a proposal cannot be read", "branch", u.Branch, "error", err)
+		r.retry(app)
 		return nil
 	case err == nil && m.Does(u.Edits):
 		return nil
@@ -164,15 +165,20 @@ func (r *recorder) renewProposals(ctx context.Context) {
 		if err == nil {
 			continue
 		}
-		r.mu.Lock()
-		r.failed = append(r.failed, app)
-		r.mu.Unlock()
+		r.retry(app)
 		if errors.Is(err, ErrConflict) {
 			r.poll()
 			continue
 		}
 		r.Log.Warn("proposals cannot be made anew", "app", app, "error", err)
 	}
+}
+
+// retry has an app's proposals looked at again after the next look at Git.
+func (r *recorder) retry(app string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed = append(r.failed, app)
 }
 
 // pushProposals pushes proposals apart from any transition, and tells the forge.

@@ -32,7 +32,7 @@ type recorder struct {
 	answered map[string]*visit
 	reverts  map[string]*visit // that are to be pushed to the users' branch
 	proposes map[string]*visit // whose proposals are to be looked at
-	failed   []string          // apps whose proposals could not be pushed: again after the next look at Git
+	failed   []string          // apps whose proposals could not be read or pushed: again after the next look at Git
 	news     chan struct{}
 
 	refused  int               // pushes of several transitions that the server did not take
