@@ -980,10 +980,14 @@ func (p *promises) wayOut(s rollout.State) law {
 }
 
 // goesAlong reports whether a workload has no pods, and so no users who could be on anything, and no gate before it that
-// people open.
-func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress) bool {
+// people open and have not opened.
+func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress, release rollout.Hash, key *rollout.Promotion) bool {
 	d, legs := p.u.kube.Deployments[pr.Workload], w.legs()
-	return d != nil && d.Replicas == 0 && !slices.ContainsFunc(legs[at(w, legs, pr):], func(l leg) bool { return l.people })
+	shut := d == nil || d.Replicas != 0
+	for i := at(w, legs, pr); i < len(legs); i++ {
+		shut = shut || legs[i].people && !(key.Says(rollout.Promote, release) && keyOpens(key, pr.Workload, legs, i))
+	}
+	return !shut
 }
 
 // takenBack says how people took back the release of an app that is on its way, as of a commit; "" if they did not. What
@@ -996,7 +1000,7 @@ func (p *promises) takenBack(app, commit string) string {
 	head := p.u.oracle.at(app, commit)
 	all := len(s.Progress) > 0 && !slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
 		w := p.u.appIn(s.Source, app).find(pr.Workload)
-		return w == nil || p.served[pr.Workload].version != w.version && !p.serves(pr.Workload, w, 0) && !p.goesAlong(w, pr)
+		return w == nil || p.served[pr.Workload].version != w.version && !p.serves(pr.Workload, w, 0) && !p.goesAlong(w, pr, s.Release.Hash, source.promotion)
 	})
 	removed := slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool { // nobody knows how it is to be moved
 		return source.find(pr.Workload) == nil && head != nil && head.Templates[pr.Workload] != ""

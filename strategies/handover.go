@@ -96,12 +96,12 @@ func (m moving) hasArrived(in Input) bool {
 
 // isMoving reports whether all users reach the release in flight already and only
 // proxies have yet to learn of it: it arrives before another one starts. A version
-// that is still to be judged makes room. Workloads without pods go along, where nobody holds them.
+// that is still to be judged makes room. Workloads without pods go along.
 func isMoving(in Input) bool {
 	moving := false
 	for _, m := range movers(in) {
 		at, _ := m.movedAt()
-		if m.n == 0 && m.isFree(in, at) && gateHold(in, m).done || m.hasArrived(in) {
+		if m.n == 0 && m.isFree(in, at) || m.hasArrived(in) {
 			continue
 		}
 		isJudged := slices.ContainsFunc(m.stages[min(m.Step, at):at], func(s stage) bool {
