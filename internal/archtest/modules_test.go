@@ -11,32 +11,33 @@ import (
 // Beyond the aim of 24 are kstatus, because what it knows of the health of each kind nobody should write again, Helm,
 // whose templates are what its engine makes of them, Flux's envsubst, whose expressions are what it makes of them,
 // and age, because nobody should write cryptography again.
-const mostRequirements = 27
+const mostRequirements = 26
 
 // banned are modules that the product does without, each with its reason. Some come
 // along with others; none is required by ours.
 var banned = map[string]string{
-	"github.com/argoproj/argo-rollouts":     "its documents are read by our own reader, which says what is not supported",
-	"github.com/go-logr/logr":               "log/slog is the program's logger; klog's is silenced with klog's own type",
-	"github.com/google/go-cmp":              "only tests need it: internal/compare says what differs",
-	"github.com/google/go-github":           "what is needed of a forge is a handful of requests",
-	"github.com/onsi/ginkgo":                "tests use the testing package",
-	"github.com/onsi/gomega":                "tests use the testing package and internal/compare",
-	"github.com/pkg/errors":                 "errors are wrapped by fmt.Errorf",
-	"github.com/sirupsen/logrus":            "log/slog is the program's logger",
-	"github.com/spf13/pflag":                "cobra's commands have their flags: no type of it needs a name",
-	"github.com/spf13/viper":                "a setting is a flag or is in config.yaml, not both and an environment variable",
-	"github.com/stretchr/testify":           "tests use the testing package and internal/compare",
-	"go.uber.org/zap":                       "log/slog is the program's logger",
-	"gopkg.in/yaml.v2":                      "sigs.k8s.io/yaml sorts keys, and reads YAML as Kubernetes does",
-	"gopkg.in/yaml.v3":                      "sigs.k8s.io/yaml sorts keys, and reads YAML as Kubernetes does",
-	"k8s.io/kubernetes":                     "the tests' control plane is made of it, in a module of its own",
-	"sigs.k8s.io/controller-runtime":        "there is one loop, over Git, and no kind of our own to reconcile",
-	"gitlab.com/gitlab-org/api/client-go":   "what is needed of a forge is a handful of requests",
-	"github.com/containrrr/shoutrrr":        "a service's message is one request, with keys, colours and links",
-	"github.com/chromedp/chromedp":          "only tests need it: internal/e2e requires it",
-	"github.com/santhosh-tekuri/jsonschema": "only tests need it: internal/e2e requires it",
-	"google.golang.org/grpc":                "traces are sent by OTLP over HTTP",
+	"github.com/argoproj/argo-rollouts":                               "its documents are read by our own reader, which says what is not supported",
+	"github.com/go-logr/logr":                                         "log/slog is the program's logger; klog's is silenced with klog's own type",
+	"github.com/google/go-cmp":                                        "only tests need it: internal/compare says what differs",
+	"github.com/google/go-github":                                     "what is needed of a forge is a handful of requests",
+	"github.com/onsi/ginkgo":                                          "tests use the testing package",
+	"github.com/onsi/gomega":                                          "tests use the testing package and internal/compare",
+	"github.com/pkg/errors":                                           "errors are wrapped by fmt.Errorf",
+	"github.com/sirupsen/logrus":                                      "log/slog is the program's logger",
+	"github.com/spf13/pflag":                                          "cobra's commands have their flags: no type of it needs a name",
+	"github.com/spf13/viper":                                          "a setting is a flag or is in config.yaml, not both and an environment variable",
+	"github.com/stretchr/testify":                                     "tests use the testing package and internal/compare",
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp": "it brings gRPC along, and spans are a small JSON document",
+	"go.uber.org/zap":                                                 "log/slog is the program's logger",
+	"gopkg.in/yaml.v2":                                                "sigs.k8s.io/yaml sorts keys, and reads YAML as Kubernetes does",
+	"gopkg.in/yaml.v3":                                                "sigs.k8s.io/yaml sorts keys, and reads YAML as Kubernetes does",
+	"k8s.io/kubernetes":                                               "the tests' control plane is made of it, in a module of its own",
+	"sigs.k8s.io/controller-runtime":                                  "there is one loop, over Git, and no kind of our own to reconcile",
+	"gitlab.com/gitlab-org/api/client-go":                             "what is needed of a forge is a handful of requests",
+	"github.com/containrrr/shoutrrr":                                  "a service's message is one request, with keys, colours and links",
+	"github.com/chromedp/chromedp":                                    "only tests need it: internal/e2e requires it",
+	"github.com/santhosh-tekuri/jsonschema":                           "only tests need it: internal/e2e requires it",
+	"google.golang.org/grpc":                                          "traces are sent by OTLP over HTTP",
 }
 
 // require is one module that a go.mod requires.

@@ -1,17 +1,15 @@
 package e2e
 
 import (
-	"compress/gzip"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
 
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
+
+	"gitrollout.dev/gitrollout/internal/e2e/tracing"
 )
 
 // TestTraces runs gitrollout with a collector of OTLP over HTTP and follows the
@@ -20,15 +18,11 @@ func TestTraces(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	spans := map[string]*otlp.Span{} // by id
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := io.Reader(r.Body)
-		if r.Header.Get("Content-Encoding") == "gzip" {
-			body, _ = gzip.NewReader(body)
-		}
-		data, _ := io.ReadAll(body)
-		var request collector.ExportTraceServiceRequest
-		if err := proto.Unmarshal(data, &request); err != nil {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		request, err := tracing.Decode(r)
+		if err != nil {
 			t.Errorf("decode: %v", err)
+			return
 		}
 		mu.Lock()
 		defer mu.Unlock()

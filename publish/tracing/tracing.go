@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
 
@@ -32,6 +31,7 @@ func Variables() []string {
 type Options struct {
 	Version string
 	Cluster string
+	Now     func() time.Time // the clock by which a collector says when to ask again
 	Problem func(error) // a collector that does not take spans; called from any goroutine
 }
 
@@ -44,7 +44,7 @@ const scope = "gitrollout.dev/gitrollout"
 // Start connects to the collector that the environment names, by OTLP over HTTP.
 // A collector that does not answer costs spans, and no pass.
 func Start(ctx context.Context, o Options) (*Tracing, error) {
-	exporter, err := otlptracehttp.New(ctx)
+	exporter, err := newExporter(o.Now)
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}

@@ -1,3 +1,4 @@
-// Package tracing has the tests of what a collector of OpenTelemetry receives of
-// publish/tracing. It has only tests.
+// Package tracing holds what a collector receives of publish/tracing against OpenTelemetry's own definition.
+//
+// Its neighbours: publish/tracing, and internal/e2e, whose reconciler is followed by its spans.
 package tracing

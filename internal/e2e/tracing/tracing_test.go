@@ -1,21 +1,20 @@
 package tracing
 
 import (
-	"compress/gzip"
 	"context"
+	"encoding/pem"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"gitrollout.dev/gitrollout/publish/tracing"
 	"gitrollout.dev/gitrollout/reconciler"
@@ -28,37 +27,32 @@ type sink struct {
 	spans    []*otlp.Span
 	resource string
 	headers  http.Header
+	busy     int // so many requests get no answer
 }
 
 func newSink(t *testing.T) *sink {
 	s := &sink{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := io.Reader(r.Body)
-		if r.Header.Get("Content-Encoding") == "gzip" {
-			body, _ = gzip.NewReader(body)
-		}
-		data, err := io.ReadAll(body)
-		var request collector.ExportTraceServiceRequest
-		if err == nil {
-			err = proto.Unmarshal(data, &request)
-		}
-		if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" {
-			t.Errorf("%s %s %v: %v", r.Method, r.URL, r.Header, err)
+		request, err := Decode(r)
+		if err != nil {
+			t.Error(err)
 			http.Error(w, "no", http.StatusBadRequest)
 			return
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.headers = r.Header
+		s.headers, s.spans = r.Header, nil
 		for _, rs := range request.ResourceSpans {
 			s.resource = rs.Resource.String()
 			for _, ss := range rs.ScopeSpans {
 				s.spans = append(s.spans, ss.Spans...)
 			}
 		}
-		w.Header().Set("Content-Type", "application/x-protobuf")
-		answer, _ := proto.Marshal(&collector.ExportTraceServiceResponse{})
-		_, _ = w.Write(answer)
+		if s.busy--; s.busy >= 0 { // after its work, as a proxy in front of it may
+			http.Error(w, "busy", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("{}"))
 	}))
 	t.Cleanup(s.Close)
 	return s
@@ -77,10 +71,11 @@ func (s *sink) named(t *testing.T, name string) *otlp.Span {
 // OpenTelemetry's own variables.
 func TestSpans(t *testing.T) {
 	s := newSink(t)
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", s.URL)
-	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=shop")
+	s.busy = 2
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", s.URL+"/")
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Basic%20dXNlcg==, x-tenant=shop")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=prod")
-	sender, err := tracing.Start(t.Context(), tracing.Options{Version: "v1", Cluster: "prod-eu", Problem: func(err error) { t.Error(err) }})
+	sender, err := tracing.Start(t.Context(), tracing.Options{Now: time.Now, Version: "v1", Cluster: "prod-eu", Problem: func(err error) { t.Error(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +121,7 @@ func TestSpans(t *testing.T) {
 			t.Errorf("the resource has no %s: %s", want, s.resource)
 		}
 	}
-	if s.headers.Get("X-Tenant") != "shop" {
+	if s.headers.Get("X-Tenant") != "shop" || s.headers.Get("Authorization") != "Basic dXNlcg==" {
 		t.Errorf("headers %v", s.headers)
 	}
 }
@@ -137,7 +132,7 @@ func TestCollectorIsAway(t *testing.T) {
 	s.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", s.URL)
 	told := make(chan error, 8)
-	sender, err := tracing.Start(t.Context(), tracing.Options{Problem: func(err error) { told <- err }})
+	sender, err := tracing.Start(t.Context(), tracing.Options{Now: time.Now, Problem: func(err error) { told <- err }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,9 +147,54 @@ func TestCollectorIsAway(t *testing.T) {
 	}
 }
 
+// TestWrongVariable names what is wrong in the environment, and shows no header.
+func TestWrongVariable(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none.pem")
+	for name, value := range map[string]string{
+		"OTEL_EXPORTER_OTLP_HEADERS": "x-token secret", "OTEL_EXPORTER_OTLP_TIMEOUT": "10s",
+		"OTEL_EXPORTER_OTLP_CERTIFICATE": none, "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": none,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+			t.Setenv(name, value)
+			_, err := tracing.Start(t.Context(), tracing.Options{Now: time.Now})
+			if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestTrustedCollector: its certificate is trusted if the variable for traces names it, which is asked first.
+func TestTrustedCollector(t *testing.T) {
+	asked := make(chan string, 8)
+	s := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))
+	t.Cleanup(s.Close)
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	data := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", s.URL+"/there")
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", file)
+	sender, err := tracing.Start(t.Context(), tracing.Options{Now: time.Now, Problem: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, end := sender.Trace(t.Context(), reconciler.PartPass, "")
+	end(nil)
+	if err := sender.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if path := <-asked; path != "/there" {
+		t.Errorf("it was asked at %s", path)
+	}
+}
+
 func BenchmarkSpan(b *testing.B) {
 	b.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-	sender, err := tracing.Start(b.Context(), tracing.Options{Problem: func(error) {}})
+	sender, err := tracing.Start(b.Context(), tracing.Options{Now: time.Now, Problem: func(error) {}})
 	if err != nil {
 		b.Fatal(err)
 	}
