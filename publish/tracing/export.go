@@ -66,7 +66,7 @@ func newExporter(now func() time.Time) (*exporter, error) {
 		key, text, found := strings.Cut(pair, "=")
 		value, err := url.PathUnescape(strings.TrimSpace(text))
 		if !found || err != nil {
-			return nil, errors.New("OTEL_EXPORTER_OTLP_HEADERS: want key=value, with commas between, and %XX for other characters")
+			return nil, errors.New("OTEL_EXPORTER_OTLP_HEADERS: want key=value, commas between, %XX for other characters")
 		}
 		e.ask.Header.Set(strings.TrimSpace(key), value)
 	}
