@@ -32,7 +32,7 @@ type Options struct {
 	Version string
 	Cluster string
 	Now     func() time.Time // the clock by which a collector says when to ask again
-	Problem func(error) // a collector that does not take spans; called from any goroutine
+	Problem func(error)      // a collector that does not take spans; called from any goroutine
 }
 
 // Tracing sends spans until Stop.
