@@ -3,7 +3,6 @@ package strategies
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
@@ -122,9 +121,7 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 	if in.Source == nil || in.Source.Release() != s.Stable.Hash {
 		s.Source = s.Stable.Commit
 	}
-	if was != rollout.Degraded || !strings.HasPrefix(s.Reason, rejection.Reason) { // back while Git could not be read
-		s.Reason = fmt.Sprintf("Git asks for %s, which was rejected: %s", rejection.Hash, rejection.Reason)
-	}
+	s.Reason = rejectedText(rejection)
 	// No commit is named: since which one Git asks for it now is not on record, and to revert the one that was
 	// rejected may lead back to what served long before.
 	retry := "decision: retry"
@@ -141,6 +138,10 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 		d.Subject = fmt.Sprintf("%s degraded: %s was rejected, %s serves", s.App, rejection.Hash, s.Stable.Hash)
 	}
 	return d
+}
+
+func rejectedText(r rollout.Rejection) string {
+	return fmt.Sprintf("Git asks for %s, which was rejected: %s", r.Hash, r.Reason)
 }
 
 // isTriedAgain reports whether what was rejected has another try: somebody asked for it, or the hook that failed is

@@ -149,7 +149,10 @@ func finishRetreat(in Input) (Decision, bool) {
 		return d, true
 	}
 	s.Hooks = pastHooks(s.Hooks)
-	if in.Head.Render == nil { // Git cannot be read: come to rest at stable
+	if in.Head.Render == nil { // Git cannot be read: come to rest at stable, as if it still asked for the same
+		if rejection, is := s.IsRejected(s.Release.Hash); is {
+			s.Reason = rejectedText(rejection)
+		}
 		s.Phase, s.Release, s.Progress, s.Retreat = rollout.Degraded, nil, nil, nil
 		d := hold(s, rollout.ReasonOf(in.Head.Err), in.Head.Err.Error(), in.Head.Commit.ID)
 		d.Subject = s.App + " back at " + string(s.Stable.Hash)
