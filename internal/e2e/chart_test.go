@@ -179,18 +179,9 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestInstallChart installs what Helm makes of the chart, beside another installation, and releases an app with it.
+// TestInstallChart installs the chart as docs/install.md says, beside another installation, and releases an app with it.
 func TestInstallChart(t *testing.T) {
 	t.Parallel()
-	const namespace = "gitrollout-by-chart"
-	made, err := helm(t, "template", "second", releasedChart(t), "-n", namespace)
-	if err != nil {
-		t.Fatalf("%v: %s", err, made)
-	}
-	file := filepath.Join(t.TempDir(), "chart.yaml")
-	own := "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + namespace + "\n  labels: {pod-security.kubernetes.io/enforce: restricted}\n---\n"
-	if err := os.WriteFile(file, []byte(own+made), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	install(t, installation{namespace, file, []string{"second-gitrollout-loop", "second-gitrollout-apps"}})
+	install(t, installation{namespace: "gitrollout-by-chart", chart: releasedChart(t),
+		roles: []string{"second-gitrollout-loop", "second-gitrollout-apps"}})
 }

@@ -21,7 +21,8 @@ import (
 // installation is one way to install gitrollout into a namespace.
 type installation struct {
 	namespace string
-	manifests string   // a file, for kubectl apply
+	manifests string   // a file, for kubectl apply; "" if there is a chart
+	chart     string   // for helm install, as second
 	roles     []string // the ClusterRoles in it
 }
 
@@ -29,7 +30,8 @@ type installation struct {
 // it release an app: with its image, its arguments, its environment, its volumes and its account, as a kubelet would.
 func TestInstall(t *testing.T) {
 	t.Parallel()
-	install(t, installation{"gitrollout", filepath.Join(releaseOf(t), "install.yaml"), []string{"gitrollout-loop", "gitrollout-apps"}})
+	install(t, installation{namespace: "gitrollout", manifests: filepath.Join(releaseOf(t), "install.yaml"),
+		roles: []string{"gitrollout-loop", "gitrollout-apps"}})
 }
 
 func install(t *testing.T, in installation) {
@@ -37,19 +39,21 @@ func install(t *testing.T, in installation) {
 	files := everyKind()
 	files["more.yaml"] = regexp.MustCompile(`(?s)apiVersion: v1\nkind: (Secret|ServiceAccount)\n.*?---\n`).ReplaceAllString(files["more.yaml"], "")
 	w := newWorld(t, files)
-	t.Cleanup(func() {
-		w.kubectl("delete", "-n", in.namespace, "--ignore-not-found", "--wait=false", "-f", in.manifests)
-	})
 	w.server = w.repo.HTTP(gittest.HTTPOptions{TLS: true, User: "x-access-token", Password: "s3cret"})
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("s3cret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range installLines(t) {
-		line = strings.NewReplacer("install.yaml", in.manifests, "-n gitrollout", "-n "+in.namespace,
+	for _, line := range in.lines(t) {
+		line = strings.NewReplacer("install.yaml", in.manifests, "-n gitrollout", "-n "+in.namespace, "install gitrollout gitrollout-0.2.0.tgz", "install second "+in.chart,
 			"https://git.example.com/shop.git", w.server.URL, "--from-literal=cluster=prod", "--from-literal=cluster=test", "=token", "="+token).Replace(line)
+		if args, is := strings.CutPrefix(line, "helm "); is {
+			w.helm(strings.Fields(args)...)
+			continue
+		}
 		w.kubectl(append(strings.Fields(line)[1:], "-n", in.namespace)...)
 	}
+	t.Cleanup(func() { in.remove(w) })
 	k := newKubelet(t, w, in.namespace)
 	w.inside, w.env = k.container, k.env
 	w.startExactly(k.args...)
@@ -71,22 +75,53 @@ func install(t *testing.T, in installation) {
 	k.api.compare(t, roles)
 }
 
-// installLines are what docs/install.md has people type.
-func installLines(t *testing.T) []string {
+// lines are what people type to install it, with the namespace of the chart's, in which pods must be restricted ones.
+func (in installation) lines(t *testing.T) []string {
+	t.Helper()
+	manifests, byChart := installLines(t)
+	if in.chart == "" {
+		return manifests
+	}
+	return []string{"kubectl create namespace " + in.namespace,
+		"kubectl label namespace " + in.namespace + " pod-security.kubernetes.io/enforce=restricted", byChart, manifests[1]}
+}
+
+// remove takes the installation out of the cluster.
+func (in installation) remove(w *world) {
+	if in.chart == "" {
+		w.kubectl("delete", "-n", in.namespace, "--ignore-not-found", "--wait=false", "-f", in.manifests)
+		return
+	}
+	w.helm("uninstall", "second", "-n", in.namespace, "--wait=hookOnly")
+	w.kubectl("delete", "namespace", in.namespace, "--wait=false")
+}
+
+// helm runs Helm against the test's cluster.
+func (w *world) helm(args ...string) string {
+	w.t.Helper()
+	out, err := helm(w.t, append(args, "--kubeconfig", w.cluster.Kubeconfig)...)
+	if err != nil {
+		w.t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// installLines are what docs/install.md has people type, with manifests and with the chart.
+func installLines(t *testing.T) (manifests []string, byChart string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/install.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	section, _, _ := strings.Cut(string(page), "\n## An image")
-	var lines []string
 	for _, m := range regexp.MustCompile(`(?m)^    (kubectl (?:[^\n]*\\\n)*[^\n]*)$`).FindAllStringSubmatch(section, -1) {
-		lines = append(lines, strings.ReplaceAll(m[1], "\\\n", ""))
+		manifests = append(manifests, strings.ReplaceAll(m[1], "\\\n", ""))
 	}
-	if len(lines) != 2 {
-		t.Fatalf("docs/install.md installs by %q, and not by a manifest and a Secret", lines)
+	byChart = strings.TrimSpace(regexp.MustCompile(`(?m)^    helm install .*$`).FindString(section))
+	if len(manifests) != 2 || byChart == "" {
+		t.Fatalf("docs/install.md installs by %q, and not by a manifest and a Secret, and by %q", manifests, byChart)
 	}
-	return lines
+	return manifests, byChart
 }
 
 // kubelet is what a node makes of the pod of an installation.
