@@ -231,8 +231,8 @@ func helmReleaseIn(file, text string) (g Given, left LeftOut) {
 	}
 	spec := o.Spec.Chart.Spec
 	if o.Spec.ChartRef != nil || spec.SourceRef.Kind == "HelmRepository" {
-		return g, LeftOut{file, fmt.Sprintf("HelmRelease %s has the chart of a repository of charts; commit it, as "+
-			"helm pull --untar unpacks it, and list its folder with helm: {valuesObject: …}", o.Metadata.Name)}
+		return g, LeftOut{file, fmt.Sprintf("HelmRelease %s has the chart of a repository of charts; write helmCharts in a "+
+			"kustomization in its place, with the version, and bring the chart with gitrollout vendor --from", o.Metadata.Name)}
 	}
 	if spec.Chart == "" {
 		return g, left

@@ -183,7 +183,7 @@ apps:
     - values.yaml
     valuesObject:
       a: 5
-left out releases/shop.yaml: HelmRelease podinfo has the chart of a repository of charts; commit it, as helm pull --untar unpacks it, and list its folder with helm: {valuesObject: …}
+left out releases/shop.yaml: HelmRelease podinfo has the chart of a repository of charts; write helmCharts in a kustomization in its place, with the version, and bring the chart with gitrollout vendor --from
 left out apps/lost: cannot be rendered: apps/lost/kustomization.yaml: data.a: the variable key is not set (ConfigMap//lost-m9gb8k2g46); give it a value in substitute or substituteFrom of the app's entry, write ${key:=default}, or $${key} where the text is meant
 note apps/lost: what clusters/prod/lost.yaml says with spec.postBuild.substituteFrom Secret/keys is not carried over: put it into the folder
 note apps/web is what clusters/prod/apps.yaml says of it, and not clusters/staging/apps.yaml

@@ -123,6 +123,28 @@ func TestWhatIsAnApp(t *testing.T) {
 	}
 }
 
+// TestWhatIsNoApp: what is rendered to an engine's objects is no app, and what is jsonnet is told.
+func TestWhatIsNoApp(t *testing.T) {
+	tree := treeOf(map[string]string{"apps/Chart.yaml": chartOfShop, "web/main.jsonnet": "[]", "web/params.libsonnet": "{}"}, "svc/web")
+	p, err := Propose(tree, look(t, tree), "", "gitrollout", func(a rollout.App) (*rollout.Render, error) {
+		r := &rollout.Render{App: a}
+		if a.Path == "apps" {
+			r.Objects = []rollout.Object{{"apiVersion": "v1", "kind": "Secret"}, {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}}
+		}
+		return r, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []LeftOut{
+		{"web/main.jsonnet", "is jsonnet, which is not run here: have CI run it, and commit the manifests that it prints"},
+		{"apps", "has objects of Argo CD"},
+	}
+	if diff := compare.Diff(want, p.LeftOut); diff != "" || len(p.Apps) != 1 {
+		t.Errorf("%d apps, left out (-want +got):\n%s", len(p.Apps), diff)
+	}
+}
+
 // TestWhoKeepsAnObject: of a chart and a kustomization with the same one, the kustomization; and an entry says what its
 // apps need beyond their own namespace.
 func TestWhoKeepsAnObject(t *testing.T) {
@@ -226,7 +248,7 @@ apps:
 - path: plain
   directory: {}
   namespaces: [x]
-left out engines/releases.yaml: HelmRelease referred has the chart of a repository of charts; commit it, as helm pull --untar unpacks it, and list its folder with helm: {valuesObject: …}
+left out engines/releases.yaml: HelmRelease referred has the chart of a repository of charts; write helmCharts in a kustomization in its place, with the version, and bring the chart with gitrollout vendor --from
 note apps/web: what engines/flux.yaml says with spec.patches, spec.images, spec.components, spec.decryption is not carried over: put it into the folder
 note charts/four: what engines/argo.yaml says with source.helm.values is not carried over: put it into the folder
 note charts/one: what engines/releases.yaml says with spec.postRenderers is not carried over: put it into the folder

@@ -232,6 +232,12 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 			bad = append(bad, LeftOut{app.Path, "cannot be rendered: " + err.Error()})
 			continue
 		}
+		foreign := slices.IndexFunc(r.Objects, func(o rollout.Object) bool { return engineOf(o.Ref().Group, o.Kind()) != "" })
+		if foreign >= 0 {
+			ref := r.Objects[foreign].Ref()
+			bad = append(bad, LeftOut{app.Path, "has objects of " + engineOf(ref.Group, ref.Kind)})
+			continue
+		}
 		all = append(all, r)
 		p.Entries[entryOf[app.Name]].Needs.Add(render.BeyondOf(r, p.own))
 	}

@@ -98,6 +98,9 @@ func (l *looker) folder(dir string, depth int) error {
 				}
 			}
 		case e.Kind != rollout.File || l.files >= maxFiles:
+		case path.Ext(e.Name) == ".jsonnet":
+			l.found.LeftOut = append(l.found.LeftOut, LeftOut{name,
+				"is jsonnet, which is not run here: have CI run it, and commit the manifests that it prints"})
 		case e.Name == "Chart.yaml":
 			if err := l.chart(dir, e, entries); err != nil {
 				return err
@@ -209,15 +212,16 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 		kinds, last = append(kinds, h.Kind), h
 		group, _, _ := strings.Cut(h.APIVersion, "/")
 		workload = workload || slices.Contains(workloads, h.Kind)
-		switch {
-		case group == "argoproj.io" && h.Kind == "Rollout":
+		if group == "argoproj.io" && h.Kind == "Rollout" {
 			workload = true
 			l.found.ArgoRollouts = append(l.found.ArgoRollouts, name)
-		case strings.HasSuffix(group, ".toolkit.fluxcd.io"):
-			engine = "Flux"
+		}
+		whose := engineOf(group, h.Kind)
+		engine = cmp.Or(whose, engine)
+		switch whose {
+		case flux:
 			l.flux(name, text, h.Kind)
-		case group == "argoproj.io" && slices.Contains([]string{"Application", "ApplicationSet", "AppProject"}, h.Kind):
-			engine = "Argo CD"
+		case argoCD:
 			l.argoCD(name, text, h)
 		}
 	}
@@ -228,6 +232,20 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 		l.found.ConfigMaps[last.Metadata.Name] = append(l.found.ConfigMaps[last.Metadata.Name], name)
 	}
 	return engine, workload
+}
+
+// Those who deploy from Git, too.
+const flux, argoCD = "Flux", "Argo CD"
+
+// engineOf is whose own object one of that kind is, "" for nobody's.
+func engineOf(group, kind string) string {
+	switch {
+	case strings.HasSuffix(group, ".toolkit.fluxcd.io"):
+		return flux
+	case group == "argoproj.io" && slices.Contains([]string{"Application", "ApplicationSet", "AppProject"}, kind):
+		return argoCD
+	}
+	return ""
 }
 
 // flux notes what an object of Flux's says of folders.

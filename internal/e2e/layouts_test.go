@@ -1,0 +1,178 @@
+package e2e
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestLayouts has repositories, laid out as others have them, initialised by gitrollout init, and all of their apps
+// released: nothing is passed over but what is named with its reason.
+func TestLayouts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files map[string]string
+		mend  func(w *world) // what a person does first, who has read what is left out
+		apps  string
+		left  []string
+
+		deployments int
+	}{
+		"argo-cd": {files: layout(t, "argo-cd"), apps: "blue-green guestbook helm-guestbook kustomize-guestbook", deployments: 4, left: []string{
+			"jsonnet-guestbook/guestbook.jsonnet: is jsonnet, which is not run here: have CI run it, and commit the manifests that it prints",
+			"apps: has objects of Argo CD",
+			"helm-dependency: cannot be rendered: helm-dependency/Chart.yaml: dependencies[0]: the chart wordpress is not in charts/; run helm dependency build, and commit what it writes there: charts are read from Git alone",
+			"sync-waves: cannot be rendered: sync-waves: kustomize: manifests.yaml: missing metadata.name in object batch/v1 Job; give it an apiVersion, a kind and a metadata.name, or take the file out of resources",
+		}},
+		"flux": {files: layout(t, "flux"), mend: inPlaceOfHelmRelease, apps: "production", deployments: 1, left: []string{
+			"infrastructure/controllers/cert-manager.yaml: HelmRelease cert-manager has the chart of a repository of charts; write helmCharts in a kustomization in its place, with the version, and bring the chart with gitrollout vendor --from",
+			"clusters/production/flux-system: has objects of Flux",
+			"infrastructure/controllers: has objects of Flux",
+		}},
+		"twelve services": {files: twelveServices(), apps: "kustomize", deployments: 12, left: []string{
+			"kubernetes-manifests: has objects that kustomize has, too, such as ServiceAccount default/ad; an object belongs to one app: list one of them, or give this one a namespace of its own",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := testcluster.Shared(t)
+			w := &world{t: t, repo: gittest.New(t), cluster: cluster, ns: cluster.Namespace(t), log: &lockedBuffer{}}
+			w.repo.CommitFiles("as it is", c.files)
+			if c.mend != nil {
+				c.mend(w)
+			}
+			out := w.here("init", "--cluster", "test")
+			var left, apps []string
+			for line := range strings.Lines(out) {
+				if text, is := strings.CutPrefix(line, "left out "); is {
+					left = append(left, strings.TrimSpace(text))
+				}
+				if text, is := strings.CutPrefix(line, "app "); is {
+					name, _, _ := strings.Cut(strings.TrimSpace(text), ":")
+					apps = append(apps, name)
+				}
+			}
+			if diff := compare.Diff(c.left, left); diff != "" || strings.Join(apps, " ") != c.apps {
+				t.Errorf("apps %q, left out (-want +got):\n%s\n%s", apps, diff, out)
+			}
+			config := filepath.Join(w.repo.Work, ".gitrollout/test/config.yaml")
+			text := regexp.MustCompile(`(?m)^- path: `).ReplaceAllString(readText(t, config), "- namespace: "+w.ns+"\n  path: ")
+			head := w.repo.CommitFiles("gitrollout init", map[string]string{".gitrollout/test/config.yaml": text})
+			w.server = w.repo.HTTP(gittest.HTTPOptions{})
+			w.start()
+			for _, w.app = range apps {
+				w.seen.head = ""
+				w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Source == head && s.Held == nil })
+			}
+			w.until("all Deployments are available", func() bool {
+				list, err := cluster.Kube.AppsV1().Deployments(w.ns).List(t.Context(), metav1.ListOptions{})
+				available := func(d appsv1.Deployment) bool { return d.Status.AvailableReplicas == *d.Spec.Replicas }
+				return err == nil && len(slices.DeleteFunc(list.Items, func(d appsv1.Deployment) bool { return !available(d) })) == c.deployments
+			})
+		})
+	}
+}
+
+// here runs a gitrollout command in the repository's folder.
+func (w *world) here(args ...string) string {
+	w.t.Helper()
+	path, err := binary()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Dir, cmd.Env = w.repo.Work, append(gittest.Env(), "HOME="+w.t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("gitrollout %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// layout are the files of a repository.
+func layout(t *testing.T, name string) map[string]string {
+	t.Helper()
+	archive, err := txtar.ParseFile(filepath.Join("testdata", "layouts", name+".txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, f := range archive.Files {
+		files[f.Name] = string(f.Data)
+	}
+	return files
+}
+
+// inPlaceOfHelmRelease does what init says of a HelmRelease, with the chart of a repository of charts.
+func inPlaceOfHelmRelease(w *world) {
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	archive := tar.NewWriter(zip)
+	for name, text := range map[string]string{"Chart.yaml": "apiVersion: v2\nname: podinfo\nversion: 1.2.0\n",
+		"values.yaml": "replicaCount: 1\nimage: {tag: v1}\n", "templates/web.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: {{ .Release.Name }}}\n" +
+			"spec:\n  replicas: {{ .Values.replicaCount }}\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n" +
+			"    spec: {containers: [{name: web, image: \"podinfo:{{ .Values.image.tag }}\"}]}\n"} {
+		_ = archive.WriteHeader(&tar.Header{Name: "podinfo/" + name, Size: int64(len(text)), Mode: 0o644})
+		_, _ = archive.Write([]byte(text))
+	}
+	_ = archive.Close()
+	_ = zip.Close()
+	charts := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		if strings.HasSuffix(in.URL.Path, "index.yaml") {
+			fmt.Fprint(out, "apiVersion: v1\nentries: {podinfo: [{name: podinfo, version: 1.2.0, urls: [podinfo-1.2.0.tgz]}]}\n")
+			return
+		}
+		_, _ = out.Write(packed.Bytes())
+	}))
+	w.t.Cleanup(charts.Close)
+	dir := filepath.Join(w.repo.Work, "apps/production")
+	err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("helmCharts:\n- name: podinfo\n  repo: "+charts.URL+
+		"\n  version: 1.2.0\n  releaseName: podinfo\n  valuesInline: {replicaCount: 2, image: {tag: v2}}\n"), 0o600)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.repo.Git("rm", "-r", "-q", "apps/base", "apps/production/podinfo-values.yaml")
+	w.here("vendor", "--from", "apps/production")
+	w.here("vendor", "apps/production")
+}
+
+// twelveServices are those of a shop: a base with a Deployment, a Service and an account for each, a component, and the
+// same once more as manifests.
+func twelveServices() map[string]string {
+	files := map[string]string{
+		"kustomize/kustomization.yaml": "resources: [base]\n",
+		"kustomize/components/without-load/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n" +
+			"patches: [{patch: '{$patch: delete, apiVersion: apps/v1, kind: Deployment, metadata: {name: loadgenerator}}'}]\n",
+	}
+	var all []string
+	for name := range strings.FieldsSeq("ad cart checkout currency email frontend payment catalog recommendation shipping redis loadgenerator") {
+		files["kustomize/base/"+name+".yaml"] = strings.ReplaceAll("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: NAME}\nspec:\n  selector: {matchLabels: {app: NAME}}\n"+
+			"  template:\n    metadata: {labels: {app: NAME}}\n    spec: {serviceAccountName: NAME, containers: [{name: server, image: \"NAME:v1\"}]}\n---\n"+
+			"apiVersion: v1\nkind: Service\nmetadata: {name: NAME}\nspec: {ports: [{port: 80}], selector: {app: NAME}}\n---\n"+
+			"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: NAME}\n", "NAME", name)
+		files["kubernetes-manifests/"+name+".yaml"] = files["kustomize/base/"+name+".yaml"]
+		files["src/"+name+"/Dockerfile"] = "FROM scratch\n"
+		all = append(all, name+".yaml")
+	}
+	files["kustomize/base/kustomization.yaml"] = "resources: [" + strings.Join(all, ", ") + "]\n"
+	return files
+}
