@@ -141,8 +141,7 @@ func Blame(tree Tree, r *rollout.Render, invalid *rollout.InvalidError, ref roll
 			return err
 		}
 	}
-	a := &assembly{fs: fs, file: fs.kustomizationIn(r.App.Path, r.App.Path)}
-	return a.blame(invalid, ref)
+	return origins{fs, fs.kustomizationIn(r.App.Path, r.App.Path)}.blame(invalid, ref)
 }
 
 func distinct(texts []string) []string {

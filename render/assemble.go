@@ -15,9 +15,8 @@ import (
 
 // assembly turns what kustomize built for one app into a Render.
 type assembly struct {
-	fs       *treeFS
+	origins
 	app      rollout.App
-	file     string // the app's kustomization, for what no other file is to blame
 	warnings []string
 	unopened []string // encrypted files that are read without a key
 
@@ -37,7 +36,7 @@ func (a *assembly) assemble(built []rollout.Object) error {
 	if err != nil {
 		return err
 	}
-	if err := a.unique(built); err != nil {
+	if err := unique(built, a.file); err != nil {
 		return err
 	}
 	a.deployments = map[rollout.Workload]rollout.Object{}
@@ -62,12 +61,12 @@ func (a *assembly) assemble(built []rollout.Object) error {
 
 // unique refuses two objects that are one once the default namespace is filled
 // in; kustomize takes them for different ones.
-func (a *assembly) unique(objects []rollout.Object) error {
+func unique(objects []rollout.Object, file string) error {
 	seen := make(map[rollout.Ref]bool, len(objects))
 	for _, object := range objects {
 		ref := object.Ref()
 		if seen[ref] {
-			return &rollout.InvalidError{File: a.file, Msg: ref.String() + " is there twice, with and without its namespace",
+			return &rollout.InvalidError{File: file, Msg: ref.String() + " is there twice, with and without its namespace",
 				Fix: "remove one of them"}
 		}
 		seen[ref] = true

@@ -227,7 +227,7 @@ func (d *document) readStep(at string, form *stepForm) rollout.Step {
 	if full := d.fullWeight(); step.SetWeight != nil && *step.SetWeight > full {
 		d.Fail(at+".setWeight", "", "%d is not within 0..%d", *step.SetWeight, full)
 	}
-	step.Route = d.readRoute(at, form)
+	step.Route = routeReader{d.Reader, d.spec.Canary.Traffic}.read(at, form)
 	if step.Pause != nil {
 		d.checkPause(at+".pause", step.Pause)
 	}

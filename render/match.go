@@ -11,91 +11,97 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// readRoute reads the steps that match requests, nil if this is none.
-func (d *document) readRoute(at string, form *stepForm) *rollout.ManagedRoute {
+// routeReader reads what a step asks of requests that match.
+type routeReader struct {
+	*rollout.Reader
+	traffic *rollout.Traffic // of the canary; nil if it has none
+}
+
+// read reads the steps that match requests, nil if this is none.
+func (r routeReader) read(at string, form *stepForm) *rollout.ManagedRoute {
 	var route *rollout.ManagedRoute
 	switch {
 	case form.HeaderRoute != nil:
 		route = &rollout.ManagedRoute{Name: form.HeaderRoute.Name}
 		for i, m := range form.HeaderRoute.Match {
-			d.checkText(fmt.Sprintf("%s.setHeaderRoute.match[%d].headerValue", at, i), m.HeaderValue)
+			r.checkText(fmt.Sprintf("%s.setHeaderRoute.match[%d].headerValue", at, i), m.HeaderValue)
 			header := rollout.NamedMatch{Name: m.HeaderName, StringMatch: *m.HeaderValue}
 			route.Matches = append(route.Matches, rollout.Match{Headers: []rollout.NamedMatch{header}})
 		}
-		d.checkManaged(at+".setHeaderRoute.name", route.Name)
+		r.checkManaged(at+".setHeaderRoute.name", route.Name)
 	case form.MirrorRoute != nil:
-		route = d.readMirror(at+".setMirrorRoute", form.MirrorRoute)
+		route = r.mirror(at+".setMirrorRoute", form.MirrorRoute)
 	case form.Match != nil:
 		route = &rollout.ManagedRoute{Name: rollout.MatchRoute, Matches: append([]rollout.Match(nil), form.Match...)}
 		for i, m := range form.Match {
-			d.checkMatch(fmt.Sprintf("%s.match[%d]", at, i), m)
+			r.checkMatch(fmt.Sprintf("%s.match[%d]", at, i), m)
 		}
 	default:
 		return nil
 	}
-	if d.spec.Canary.Traffic == nil {
-		d.Fail(at, "add trafficRouting with a router", "matches requests, and there is no trafficRouting")
+	if r.traffic == nil {
+		r.Fail(at, "add trafficRouting with a router", "matches requests, and there is no trafficRouting")
 	}
 	return route
 }
 
-func (d *document) readMirror(at string, form *mirrorRoute) *rollout.ManagedRoute {
+func (r routeReader) mirror(at string, form *mirrorRoute) *rollout.ManagedRoute {
 	route := &rollout.ManagedRoute{Name: form.Name, Mirror: form.Percentage}
 	for i, m := range form.Match {
 		field := fmt.Sprintf("%s.match[%d]", at, i)
 		match := rollout.Match{Method: m.Method, Path: m.Path}
 		for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
 			match.Headers = append(match.Headers, rollout.NamedMatch{Name: name, StringMatch: m.Headers[name]})
-			d.checkToken(field+".headers["+name+"]", "header", name)
-			d.checkText(field+".headers["+name+"]", new(m.Headers[name]))
+			r.checkToken(field+".headers["+name+"]", "header", name)
+			r.checkText(field+".headers["+name+"]", new(m.Headers[name]))
 		}
-		d.checkSingle(field, match)
+		r.checkSingle(field, match)
 		route.Matches = append(route.Matches, match)
 	}
-	d.checkManaged(at+".name", route.Name)
+	r.checkManaged(at+".name", route.Name)
 	return route
 }
 
 // checkManaged refuses a route that managedRoutes does not list: its precedence
 // would be unknown.
-func (d *document) checkManaged(at, name string) {
-	if t := d.spec.Canary.Traffic; t != nil && !slices.Contains(t.ManagedRoutes, name) {
-		d.Fail(at, "add it there: - name: "+name, "%q is not among trafficRouting.managedRoutes", name)
+func (r routeReader) checkManaged(at, name string) {
+	if r.traffic != nil && !slices.Contains(r.traffic.ManagedRoutes, name) {
+		r.Fail(at, "add it there: - name: "+name, "%q is not among trafficRouting.managedRoutes", name)
 	}
 }
 
 // checkMatch looks at one entry of a step's match: all that it names must match.
-func (d *document) checkMatch(at string, m rollout.Match) {
+func (r routeReader) checkMatch(at string, m rollout.Match) {
 	for _, named := range []struct {
 		field, what string
 		all         []rollout.NamedMatch
 	}{{"headers", "header", m.Headers}, {"cookies", "cookie", m.Cookies}, {"queryParams", "", m.QueryParams}} {
 		for i, n := range named.all {
 			field := fmt.Sprintf("%s.%s[%d]", at, named.field, i)
-			if d.checkText(field, &n.StringMatch); named.what != "" {
-				d.checkToken(field+".name", named.what, n.Name)
+			if r.checkText(field, &n.StringMatch); named.what != "" {
+				r.checkToken(field+".name", named.what, n.Name)
 			}
 		}
 	}
 	if len(m.Headers)+len(m.Cookies)+len(m.QueryParams) == 0 && m.Path == nil && m.Method == nil && m.Source == nil {
-		d.Fail(at, "name headers, cookies, queryParams, path, method or source", "matches every request")
+		r.Fail(at, "name headers, cookies, queryParams, path, method or source", "matches every request")
 	}
-	d.checkSingle(at, m)
+	r.checkSingle(at, m)
 }
 
 // checkSingle looks at what a request has one of, and refuses texts that none has.
-func (d *document) checkSingle(at string, m rollout.Match) {
+func (r routeReader) checkSingle(at string, m rollout.Match) {
 	for _, single := range []struct {
 		field string
 		text  *rollout.StringMatch
 	}{{"path", m.Path}, {"method", m.Method}, {"source", m.Source}} {
-		d.checkText(at+"."+single.field, single.text)
+		r.checkText(at+"."+single.field, single.text)
 	}
 	if m.Path != nil && m.Path.Regex == "" {
-		d.checkPath(at+".path", m.Path.Exact+m.Path.Prefix)
+		r.checkPath(at+".path", m.Path.Exact+m.Path.Prefix)
 	}
 	if m.Method != nil && m.Method.Regex == "" && !httpMethod.MatchString(m.Method.Exact+m.Method.Prefix) {
-		d.Fail(at+".method", "write it as in GET", "%q is not a method", m.Method.Exact+m.Method.Prefix)
+		r.Fail(at+".method", "write it as in GET", "%q is not a method", m.Method.Exact+m.Method.Prefix)
 	}
 	if m.Source == nil {
 		return
@@ -103,43 +109,43 @@ func (d *document) checkSingle(at string, m rollout.Match) {
 	switch {
 	case m.Source.Exact != "":
 		if _, err := netip.ParseAddr(m.Source.Exact); err != nil {
-			d.Fail(at+".source.exact", "write an address such as 10.1.2.3; a network is a prefix", "%q is not an address",
+			r.Fail(at+".source.exact", "write an address such as 10.1.2.3; a network is a prefix", "%q is not an address",
 				m.Source.Exact)
 		}
 	case m.Source.Prefix != "":
 		if _, err := netip.ParsePrefix(m.Source.Prefix); err != nil {
-			d.Fail(at+".source.prefix", "write it as in 10.1.0.0/16", "%q is not a network", m.Source.Prefix)
+			r.Fail(at+".source.prefix", "write it as in 10.1.0.0/16", "%q is not a network", m.Source.Prefix)
 		}
 	}
 }
 
 // checkPath refuses what no request has for its path: proxies compare it without
 // the query, and after they have resolved "//" and "..".
-func (d *document) checkPath(at, p string) {
+func (r routeReader) checkPath(at, p string) {
 	switch bad := pathForbidden.FindString(p); {
 	case !strings.HasPrefix(p, "/"):
-		d.Fail(at, "paths begin with /", "%q is not a path", p)
+		r.Fail(at, "paths begin with /", "%q is not a path", p)
 	case bad != "":
-		d.Fail(at, "write the path alone, other characters as in %20", "%q has %q, which the path of a request has not", p,
+		r.Fail(at, "write the path alone, other characters as in %20", "%q has %q, which the path of a request has not", p,
 			bad)
 	}
 }
 
 // checkToken refuses what is not the name of a header or a cookie (RFC 9110, 5.6.2;
 // RFC 6265, 4.1.1).
-func (d *document) checkToken(at, what, name string) {
+func (r routeReader) checkToken(at, what, name string) {
 	if !rollout.Formats()["header"].Pattern.MatchString(name) {
-		d.Fail(at, "use letters, digits, - and _", "%q is not the name of a %s", name, what)
+		r.Fail(at, "use letters, digits, - and _", "%q is not the name of a %s", name, what)
 	}
 }
 
 // checkText refuses a regular expression that is none.
-func (d *document) checkText(at string, m *rollout.StringMatch) {
+func (r routeReader) checkText(at string, m *rollout.StringMatch) {
 	if m == nil {
 		return
 	}
 	if _, err := regexp.Compile(m.Regex); err != nil {
-		d.Fail(at+".regex", "use the syntax of RE2", "is not a regular expression: %v", err)
+		r.Fail(at+".regex", "use the syntax of RE2", "is not a regular expression: %v", err)
 	}
 }
 

@@ -9,15 +9,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// origins knows in which files the objects of an app are.
+type origins struct {
+	fs   *treeFS
+	file string // the app's kustomization, for what no other file is to blame
+}
+
 // invalid makes an error about an object of the app.
-func (a *assembly) invalid(ref rollout.Ref, field, fix, format string, args ...any) error {
-	return a.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
+func (o origins) invalid(ref rollout.Ref, field, fix, format string, args ...any) error {
+	return o.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
 }
 
 // blame says in which file the object is that an error is about, which is the one at
 // ref unless the error names another. Kustomize would tell only by adding
 // annotations to the output; looking for it costs nothing until something is wrong.
-func (a *assembly) blame(err error, ref rollout.Ref) error {
+func (o origins) blame(err error, ref rollout.Ref) error {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.File != "" {
 		return err
@@ -25,24 +31,24 @@ func (a *assembly) blame(err error, ref rollout.Ref) error {
 	if invalid.About != (rollout.Ref{}) {
 		ref = invalid.About
 	}
-	invalid.About, invalid.File, invalid.Msg = rollout.Ref{}, a.origin(ref), invalid.Msg+" ("+shortRef(ref)+")"
+	invalid.About, invalid.File, invalid.Msg = rollout.Ref{}, o.origin(ref), invalid.Msg+" ("+shortRef(ref)+")"
 	return invalid
 }
 
 // origin returns the file that most likely holds an object, the app's
 // kustomization if none does.
-func (a *assembly) origin(ref rollout.Ref) string {
-	file, _ := a.source(ref)
+func (o origins) origin(ref rollout.Ref) string {
+	file, _ := o.source(ref)
 	return file
 }
 
 // source returns the file that most likely holds an object, and its name there:
 // of the documents of its kind, the one whose name is the longest part of the
 // object's name, which kustomize may have given a prefix and a suffix.
-func (a *assembly) source(ref rollout.Ref) (file, name string) {
-	file = a.file
-	for _, candidate := range a.fs.files() {
-		docs, err := decodeDocuments(a.fs.blobs[candidate])
+func (o origins) source(ref rollout.Ref) (file, name string) {
+	file = o.file
+	for _, candidate := range o.fs.files() {
+		docs, err := decodeDocuments(o.fs.blobs[candidate])
 		if err != nil {
 			continue // data of a generator
 		}

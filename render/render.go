@@ -179,7 +179,7 @@ func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) 
 	if err != nil {
 		return nil, orDepends(fs, app, err)
 	}
-	a := &assembly{fs: fs, app: app, file: plan.file, checkProvider: b.CheckProvider, warnings: plan.warnings}
+	a := &assembly{origins: origins{fs, plan.file}, app: app, checkProvider: b.CheckProvider, warnings: plan.warnings}
 	drawn, err := a.byChance(objects)
 	if err != nil {
 		return nil, err
@@ -223,8 +223,7 @@ func buildAll(fs *treeFS, app rollout.App) (plan, []rollout.Object, error) {
 	}
 	objects, err := kustomize(fs, app.Path, &plan, variables)
 	if err != nil {
-		a := &assembly{fs: fs, app: app, file: plan.file}
-		return plan, nil, a.blame(fs.orNoObject(app.Path, listed, err), rollout.Ref{})
+		return plan, nil, origins{fs, plan.file}.blame(fs.orNoObject(app.Path, listed, err), rollout.Ref{})
 	}
 	return plan, objects, nil
 }

@@ -16,10 +16,10 @@ type scaler struct {
 	name   string
 }
 
-// scalers returns the HPAs and KEDA ScaledObjects of the app.
-func (a *assembly) scalers() []scaler {
+// scalersAmong returns the HPAs and KEDA ScaledObjects.
+func scalersAmong(objects []rollout.Object) []scaler {
 	var out []scaler
-	for _, object := range a.objects {
+	for _, object := range objects {
 		ref := object.Ref()
 		isHPA := ref.Group == "autoscaling" && ref.Kind == "HorizontalPodAutoscaler"
 		isKEDA := ref.Group == "keda.sh" && ref.Kind == "ScaledObject"
@@ -44,7 +44,7 @@ func (a *assembly) scalers() []scaler {
 // replicas out of every Deployment that something else scales: applying it
 // would undo the scaling each time.
 func (a *assembly) scale() {
-	for _, s := range a.scalers() {
+	for _, s := range scalersAmong(a.objects) {
 		w := rollout.Workload{Namespace: s.ref.Namespace, Name: s.name}
 		switch {
 		case s.kind == "Rollout" && (s.group == argoGroup || s.group == ownGroup):

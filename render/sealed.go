@@ -80,11 +80,11 @@ func (f *treeFS) undecryptable(real string, why error) error {
 
 // open puts the values into Secrets that are encrypted in Git, if there are keys, and marks them as sealed if not.
 func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object, error) {
-	if err := a.neverEncrypted(sealed); err != nil || len(a.fs.encrypted) == 0 {
+	if err := neverEncrypted(sealed, a.origins); err != nil || len(a.fs.encrypted) == 0 {
 		return sealed, err
 	}
 	files := slices.Sorted(maps.Keys(a.fs.encrypted))
-	if err := a.openable(files); err != nil {
+	if err := openable(a.fs, a.app, files); err != nil {
 		return nil, err
 	}
 	twin, err := again(a.fs, a.app, func(fs *treeFS) { fs.twin = true })
@@ -95,11 +95,12 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 		return nil, dependsOn(files[0], ifBuilt)
 	}
 	c := comparison{digests: map[string]bool{}, learns: true}
-	if twin, err = a.alike(&c, sealed, twin, files[0]); err != nil {
+	if twin, err = c.alike(sealed, twin, files[0], a.origins); err != nil {
 		return nil, err
 	}
 	if b.Unlock == nil || a.app.Sealed {
-		return a.keep(sealed, twin, files), nil
+		a.unopened = files
+		return keep(sealed, twin), nil
 	}
 	open, err := again(a.fs, a.app, func(fs *treeFS) { b.unlocks(fs, a.app) })
 	switch {
@@ -124,12 +125,12 @@ func (b InProcess) unlocks(fs *treeFS, app rollout.App) {
 }
 
 // openable refuses files that no key would open.
-func (a *assembly) openable(files []string) error {
+func openable(fs *treeFS, app rollout.App, files []string) error {
 	for _, file := range files {
-		locks := a.fs.encrypted[file]
+		locks := fs.encrypted[file]
 		invalid := &rollout.InvalidError{File: file, Reason: rollout.HeldUndecryptable}
 		switch {
-		case a.app.Decryption == "":
+		case app.Decryption == "":
 			invalid.Msg = "is encrypted by SOPS, and the app's entry names no keys"
 			invalid.Fix = "add decryption: {provider: sops, secretRef: {name: …}} to it in the cluster's config.yaml; " +
 				leftAlone
@@ -188,18 +189,18 @@ func dependsSomewhere(file, what string) error {
 }
 
 // neverEncrypted refuses objects that hold values as SOPS encrypts them: no key would ever open those.
-func (a *assembly) neverEncrypted(objects []rollout.Object) error {
+func neverEncrypted(objects []rollout.Object, in origins) error {
 	for _, o := range objects {
 		if o.Annotation(rollout.AnnotationSealed) != "" {
-			return a.blame(&rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationSealed + "]",
+			return in.blame(&rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationSealed + "]",
 				Msg: "is gitrollout's own, for what is never applied", Fix: "take it out"}, o.Ref())
 		}
 		switch none := o.Annotation(rollout.AnnotationDecryption); {
 		case none != "" && none != "none":
-			return a.blame(&rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationDecryption + "]",
+			return in.blame(&rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationDecryption + "]",
 				Msg: fmt.Sprintf("is %q, and none is all that it may be", none), Fix: "write none, or take it out"}, o.Ref())
 		case none != "" && o.IsSecret():
-			return a.blame(&rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationDecryption + "]",
+			return in.blame(&rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationDecryption + "]",
 				Msg: "is on a Secret, which pods read as it is", Fix: "take it out"}, o.Ref())
 		case none != "":
 			continue
@@ -211,7 +212,7 @@ func (a *assembly) neverEncrypted(objects []rollout.Object) error {
 			}
 		})
 		if field != "" {
-			return a.blame(&rollout.InvalidError{Field: field, Reason: rollout.HeldUndecryptable,
+			return in.blame(&rollout.InvalidError{Field: field, Reason: rollout.HeldUndecryptable,
 				Msg: "holds a value that SOPS has encrypted, in a file without what SOPS notes of it",
 				Fix: "encrypt the file itself, with sops encrypt; " + leftAlone}, o.Ref())
 		}
@@ -233,7 +234,7 @@ func each(o rollout.Object, f func(at, text string)) {
 
 // alike returns the twin in the order of what is sealed, and refuses what differs between them, but for values of
 // Secrets.
-func (a *assembly) alike(c *comparison, sealed, twin []rollout.Object, file string) ([]rollout.Object, error) {
+func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origins) ([]rollout.Object, error) {
 	twin, lone := counterparts(sealed, twin)
 	if lone != (rollout.Ref{}) {
 		return nil, dependsOn(file, "whether "+shortRef(lone)+" is there")
@@ -252,15 +253,15 @@ func (a *assembly) alike(c *comparison, sealed, twin []rollout.Object, file stri
 	default:
 		invalid.Fix += "; a digest has 40 to 128 digits, as sha256sum writes them, and 8 will do in an annotation"
 	}
-	err := a.blame(invalid, sealed[i].Ref())
-	if a.fs.encrypted[invalid.File] != nil {
+	err := in.blame(invalid, sealed[i].Ref())
+	if in.fs.encrypted[invalid.File] != nil {
 		invalid.Fix += "; " + leftAlone
 	}
 	return nil, err
 }
 
 // keep marks the Secrets whose values are not known.
-func (a *assembly) keep(sealed, twin []rollout.Object, files []string) []rollout.Object {
+func keep(sealed, twin []rollout.Object) []rollout.Object {
 	for i, o := range sealed {
 		if !o.IsSecret() || reflect.DeepEqual(o["data"], twin[i]["data"]) &&
 			reflect.DeepEqual(o["stringData"], twin[i]["stringData"]) {
@@ -274,7 +275,6 @@ func (a *assembly) keep(sealed, twin []rollout.Object, files []string) []rollout
 		}
 		notes[rollout.AnnotationSealed] = "true"
 	}
-	a.unopened = files
 	return sealed
 }
 
