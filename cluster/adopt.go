@@ -87,7 +87,7 @@ func podTemplate(u *unstructured.Unstructured) map[string]any {
 // second manager first states the number that is live, without force: it then
 // owns the field too and it stays, until the autoscaler's first scaling takes
 // it. Losing the race means that somebody scales already, which is as good.
-func (c *Client) handOverReplicas(ctx context.Context, d *desired) error {
+func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.live.get(d.kind.key(d.ref))
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
 		return nil
@@ -100,7 +100,7 @@ func (c *Client) handOverReplicas(ctx context.Context, d *desired) error {
 	if err != nil {
 		return fmt.Errorf("encode replicas of %s: %w", describe(d.ref), err)
 	}
-	_, _, err = c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: body, manager: c.opts.Manager + "-replicas"})
+	_, _, err = s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: body, manager: s.manager + "-replicas"})
 	if isConflict(err) {
 		return nil
 	}
@@ -125,20 +125,20 @@ func (c *Client) handOverReplicas(ctx context.Context, d *desired) error {
 // is never removed when Git omits it. client-go's csaupgrade takes over every
 // field that kubectl owns, defaulted ones and replicas included, and then
 // removes those: an immutable one could never be applied.
-func (c *Client) takeOver(ctx context.Context, d *desired) error {
+func (s *server) takeOver(ctx context.Context, d *desired) error {
 	l, seen := d.kind.live.get(d.kind.key(d.ref))
 	if seen && (!l.shared || l.isVersion(d.annotation(rollout.AnnotationHash))) {
 		return nil
 	}
 	for range attempts {
-		u, err := c.server.get(ctx, d.kind, d.ref)
+		u, err := s.get(ctx, d.kind, d.ref)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		change := ownershipChange(u.Object, d, c.opts.Manager)
+		change := ownershipChange(u.Object, d, s.manager)
 		if change == nil {
 			return nil
 		}
@@ -146,7 +146,7 @@ func (c *Client) takeOver(ctx context.Context, d *desired) error {
 		if err != nil {
 			return fmt.Errorf("encode owners of %s: %w", describe(d.ref), err)
 		}
-		_, _, err = c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, form: types.JSONPatchType, body: body})
+		_, _, err = s.patch(ctx, patch{kind: d.kind, ref: d.ref, form: types.JSONPatchType, body: body})
 		if !isConflict(err) {
 			return err
 		}

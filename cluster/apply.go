@@ -56,7 +56,7 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 	}
 	var fights error
 	for _, d := range todo {
-		if fight := c.fight(d); fight != nil {
+		if fight := c.memory.fight(d); fight != nil {
 			fights = errors.Join(fights, fight)
 			continue
 		}
@@ -78,8 +78,8 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 
 // fight is why an object is left as it is for now, nil if it is not: somebody else writes the same fields again and
 // again.
-func (c *Client) fight(d *desired) error {
-	k, _ := c.memory.of(d.ref)
+func (m *memory) fight(d *desired) error {
+	k, _ := m.of(d.ref)
 	if d.kind == nil || k.digest != d.digest || !k.fighting(time.Now()) {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (c *Client) toApply(ctx context.Context, app string, all []*desired, result
 		if err != nil {
 			return nil, err
 		}
-		if shared || c.isApplied(d) {
+		if shared || c.memory.isApplied(d) {
 			result.Unchanged = append(result.Unchanged, d.ref)
 		} else {
 			todo = append(todo, d)
@@ -148,9 +148,9 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 
 // isApplied reports whether the live object is what was applied last, and that
 // is what is desired now. It sends nothing.
-func (c *Client) isApplied(d *desired) bool {
+func (m *memory) isApplied(d *desired) bool {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
-	k, remembered := c.memory.of(d.ref)
+	k, remembered := m.of(d.ref)
 	switch {
 	case !exists:
 		return false
@@ -159,7 +159,7 @@ func (c *Client) isApplied(d *desired) bool {
 	case remembered:
 		return k.digest == d.digest && k.print == l.print
 	case l.provenBy(d):
-		c.memory.note(d, l, time.Time{})
+		m.note(d, l, time.Time{})
 		if l.pending != "" {
 			d.kind.live.swap(l, l.settled())
 		}
@@ -176,10 +176,10 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (created bool, err er
 			return false, err
 		}
 	}
-	if err := c.refuseForeign(ctx, d); err != nil {
+	if err := c.server.refuseForeign(ctx, d); err != nil {
 		return false, err
 	}
-	u, created, err := c.write(ctx, d)
+	u, created, err := c.server.write(ctx, d)
 	if err != nil {
 		return false, err
 	}
@@ -191,24 +191,24 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (created bool, err er
 	c.memory.note(d, l, time.Now())
 	d.kind.live.put(l)
 	if isCRD(d.ref) {
-		return created, c.awaitEstablished(ctx, d)
+		return created, d.awaitEstablished(ctx)
 	}
 	return created, nil
 }
 
 // write sends one object, and returns what it then is.
-func (c *Client) write(ctx context.Context, d *desired) (u *unstructured.Unstructured, created bool, err error) {
+func (s *server) write(ctx context.Context, d *desired) (u *unstructured.Unstructured, created bool, err error) {
 	if d.once {
-		return c.makeOnce(ctx, d)
+		return s.makeOnce(ctx, d)
 	}
-	if err := c.nowAlways(ctx, d); err != nil {
+	if err := s.nowAlways(ctx, d); err != nil {
 		return nil, false, err
 	}
-	if err := c.handOverReplicas(ctx, d); err != nil {
+	if err := s.handOverReplicas(ctx, d); err != nil {
 		return nil, false, err
 	}
-	if err := c.takeOver(ctx, d); err != nil {
+	if err := s.takeOver(ctx, d); err != nil {
 		return nil, false, err
 	}
-	return c.server.apply(ctx, d)
+	return s.apply(ctx, d)
 }

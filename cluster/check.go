@@ -53,7 +53,7 @@ func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 		if d.kind == nil || namespaces[d.ref.Namespace] {
 			continue
 		}
-		if err := c.refuseForeign(ctx, d); err != nil {
+		if err := c.server.refuseForeign(ctx, d); err != nil {
 			return err
 		}
 		if d.once {

@@ -61,7 +61,7 @@ const (
 )
 
 // awaitEstablished waits until objects of a new CRD can be applied.
-func (c *Client) awaitEstablished(ctx context.Context, d *desired) error {
+func (d *desired) awaitEstablished(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, establishedWithin)
 	defer cancel()
 	for {

@@ -13,7 +13,7 @@ import (
 // that is not the app's: nobody has named that in Git, so nobody has given it
 // away, and it would be deleted at the end of the release. What the watch shows
 // to be the app's costs no request.
-func (c *Client) refuseForeign(ctx context.Context, d *desired) error {
+func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	by, app := d.annotation(rollout.AnnotationGenerated), d.label(rollout.LabelApp)
 	if by == "" || d.kind == nil {
 		return nil
@@ -21,7 +21,7 @@ func (c *Client) refuseForeign(ctx context.Context, d *desired) error {
 	if l, ok := d.kind.live.get(d.kind.key(d.ref)); ok && l.app == app {
 		return nil
 	}
-	live, err := c.server.get(ctx, d.kind, d.ref)
+	live, err := s.get(ctx, d.kind, d.ref)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

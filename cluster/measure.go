@@ -75,7 +75,7 @@ func (c *Client) EnsureJob(
 	case apierrors.IsNotFound(err) && begun:
 		return rollout.JobState{Gone: true}, nil
 	case apierrors.IsNotFound(err):
-		c.nameOwners(ctx, &job)
+		c.kube.nameOwners(ctx, &job)
 		live, err = jobs.Create(ctx, &job, metav1.CreateOptions{FieldManager: c.opts.Manager})
 		if apierrors.IsAlreadyExists(err) { // somebody else who was told to make it was faster
 			live, err = jobs.Get(ctx, job.Name, metav1.GetOptions{})
@@ -87,15 +87,15 @@ func (c *Client) EnsureJob(
 	if live.Annotations[annotation] != job.Annotations[annotation] {
 		return rollout.JobState{}, fmt.Errorf("Job %s/%s exists and is somebody else's", job.Namespace, job.Name)
 	}
-	return c.jobState(ctx, live)
+	return c.kube.jobState(ctx, live)
 }
 
 // nameOwners completes the owners of a Job that is made, with which it goes. One that cannot be had is left out.
-func (c *Client) nameOwners(ctx context.Context, job *batchv1.Job) {
+func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil
 	for _, o := range owners {
-		if d, err := c.kube.apps.Deployments(job.Namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
+		if d, err := t.apps.Deployments(job.Namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
 			o.UID = d.UID
 			job.OwnerReferences = append(job.OwnerReferences, o)
 		}
@@ -117,7 +117,7 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 // stuck are the reasons for which a container waits and will go on waiting.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
 
-func (c *Client) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState, error) {
+func (t typed) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState, error) {
 	var state rollout.JobState
 	for _, condition := range job.Status.Conditions {
 		if condition.Status != corev1.ConditionTrue {
@@ -134,7 +134,7 @@ func (c *Client) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobSta
 		return state, nil
 	}
 	of := metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job.Name}
-	pods, err := c.kube.core.Pods(job.Namespace).List(ctx, of)
+	pods, err := t.core.Pods(job.Namespace).List(ctx, of)
 	if err != nil {
 		return state, explain(err, rollout.Ref{Kind: "Pod", Namespace: job.Namespace, Name: job.Name}, "list")
 	}

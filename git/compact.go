@@ -36,7 +36,7 @@ func (r *Repo) Compact(ctx context.Context, branch, archive, base, message strin
 	}
 	made := newStore()
 	u := rollout.Update{Branch: branch, Message: message, When: when}
-	root, err := r.commit(made, commit.TreeHash, plumbing.ZeroHash, u)
+	root, err := r.opts.commit(made, commit.TreeHash, plumbing.ZeroHash, u)
 	if err != nil {
 		return "", err
 	}

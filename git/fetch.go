@@ -85,8 +85,8 @@ func (r *Repo) fetch(ctx context.Context) (rollout.Heads, error) {
 	return r.update(ctx, s, found, before)
 }
 
-func (r *Repo) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Heads, error) {
-	branch, state := r.Branch(), r.StateBranch()
+func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Heads, error) {
+	branch, state := m.Branch(), m.StateBranch()
 	main := headsPrefix + branch
 	if branch == "" {
 		main = "HEAD"
@@ -95,11 +95,11 @@ func (r *Repo) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Heads,
 	if state != "" {
 		prefixes = append(prefixes, headsPrefix+state)
 	}
-	if r.opts.Policy != "" {
-		prefixes = append(prefixes, headsPrefix+r.policyRef)
+	if m.policyRef != "" {
+		prefixes = append(prefixes, headsPrefix+m.policyRef)
 	}
-	if r.opts.Cluster != "" {
-		for _, prefix := range rollout.ProposalBranches(r.opts.Cluster) {
+	if m.cluster != "" {
+		for _, prefix := range rollout.ProposalBranches(m.cluster) {
 			prefixes = append(prefixes, headsPrefix+prefix)
 		}
 	}
@@ -113,15 +113,15 @@ func (r *Repo) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Heads,
 	case found.IDs[main] == "":
 		return rollout.Heads{}, fmt.Errorf("%w: no branch %q, or the repository is empty", ErrNotFound, branch)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if branch == "" {
-		r.branch = strings.TrimPrefix(found.Head, headsPrefix)
+		m.branch = strings.TrimPrefix(found.Head, headsPrefix)
 	}
 	heads := rollout.Heads{Main: found.IDs[main], Proposals: map[string]string{}}
 	for name, id := range found.IDs {
-		if short := strings.TrimPrefix(name, headsPrefix); short != r.branch {
-			r.place(&heads, short, id)
+		if short := strings.TrimPrefix(name, headsPrefix); short != m.branch {
+			m.place(&heads, short, id)
 		}
 	}
 	return heads, nil
@@ -191,7 +191,7 @@ func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash
 	}
 }
 
-func (r *Repo) downloadWhole(ctx context.Context, s *wire.Session, st *store, q wire.Question) error {
+func (m *mirror) downloadWhole(ctx context.Context, s *wire.Session, st *store, q wire.Question) error {
 	into := st
 	if q.Between() { // the commits in between may be without their files: they are not for keeping
 		into = newStore()
@@ -204,7 +204,7 @@ func (r *Repo) downloadWhole(ctx context.Context, s *wire.Session, st *store, q 
 	into.forgive(len(q.Haves) == 0)
 	defer into.forgive(false)
 	if into != st {
-		r.noteParents(into)
+		m.noteParents(into)
 	}
 	for _, want := range q.Wants {
 		if into != st {

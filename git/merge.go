@@ -133,7 +133,7 @@ func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*stor
 
 // lineage looks for commits among those that another one is built on, itself included, as far as their parents are
 // known or in a store, and takes those that it finds off what is sought. whole tells that it has looked at all of them.
-func (r *Repo) lineage(st *store, commit plumbing.Hash, sought map[plumbing.Hash]bool) (whole bool) {
+func (m *mirror) lineage(st *store, commit plumbing.Hash, sought map[plumbing.Hash]bool) (whole bool) {
 	whole = true
 	seen := map[plumbing.Hash]bool{}
 	for next := []plumbing.Hash{commit}; len(next) > 0 && len(sought) > 0; {
@@ -143,20 +143,20 @@ func (r *Repo) lineage(st *store, commit plumbing.Hash, sought map[plumbing.Hash
 		}
 		seen[id] = true
 		delete(sought, id)
-		parents, known := r.parentsOf(st, id)
+		parents, known := m.parentsOf(st, id)
 		whole = whole && known
 		next = append(next, parents...)
 	}
 	return whole
 }
 
-func (r *Repo) parentsOf(st *store, id plumbing.Hash) (parents []plumbing.Hash, known bool) {
+func (m *mirror) parentsOf(st *store, id plumbing.Hash) (parents []plumbing.Hash, known bool) {
 	if c, err := st.commit(id); err == nil {
 		return c.ParentHashes, true
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	parents, known = r.parents[id]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	parents, known = m.parents[id]
 	return parents, known
 }
 

@@ -88,7 +88,7 @@ func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c wi
 	if !parent.IsZero() && after == tree {
 		return c, false, nil
 	}
-	if c.New, err = r.commit(b.made, after, parent, u); err != nil {
+	if c.New, err = r.opts.commit(b.made, after, parent, u); err != nil {
 		return c, false, err
 	}
 	made.addAll(b.made)
@@ -96,10 +96,10 @@ func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c wi
 }
 
 // commit makes the commit of an update, signed if it is to be.
-func (r *Repo) commit(into *store, tree, parent plumbing.Hash, u rollout.Update) (plumbing.Hash, error) {
-	data, err := encodeCommit(tree, parent, cmp.Or(u.Author, r.opts.Identity), u.When, u.Message)
-	if err == nil && r.opts.Sign != nil {
-		data, err = r.opts.Sign(data)
+func (o *Options) commit(into *store, tree, parent plumbing.Hash, u rollout.Update) (plumbing.Hash, error) {
+	data, err := encodeCommit(tree, parent, cmp.Or(u.Author, o.Identity), u.When, u.Message)
+	if err == nil && o.Sign != nil {
+		data, err = o.Sign(data)
 	}
 	if err != nil {
 		return plumbing.ZeroHash, fmt.Errorf("branch %s: %w", u.Branch, err)
@@ -183,7 +183,7 @@ func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
 		return err
 	}
-	now, lookErr := r.lookUpRefs(ctx, commands)
+	now, lookErr := lookUpRefs(ctx, r.server, commands)
 	if lookErr == nil && arrivedAt(now, commands) {
 		r.land(commands, made)
 		return nil
@@ -219,8 +219,8 @@ func arrivedAt(now map[string]string, commands []wire.Command) bool {
 }
 
 // lookUpRefs is where the branches of a push are now.
-func (r *Repo) lookUpRefs(ctx context.Context, commands []wire.Command) (map[string]string, error) {
-	s, err := r.server.ToFetch(ctx)
+func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (map[string]string, error) {
+	s, err := at.ToFetch(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ func (r *Repo) CommitToBranch(
 	for attempt := 1; ; attempt++ {
 		var now map[string]string
 		err := r.onNetwork(ctx, r.pushing, "look up "+ref.Short()+" in", func(ctx context.Context) (err error) {
-			now, err = r.lookUpRefs(ctx, []wire.Command{{Ref: ref}})
+			now, err = lookUpRefs(ctx, r.server, []wire.Command{{Ref: ref}})
 			return err
 		})
 		if err != nil {
