@@ -23,7 +23,7 @@ func (d dashActor) Act(ctx context.Context, who dashboard.Person, app string, a 
 	defer d.mu.Unlock()
 	w, err := d.open(ctx)
 	if err == nil {
-		said, err = w.actFor(ctx, rollout.Identity{Name: who.Name, Email: who.Email}, app, a)
+		said, err = actFor(ctx, w, rollout.Identity{Name: who.Name, Email: who.Email}, app, a)
 	}
 	if err != nil {
 		return "", errors.New(message(err)) // as the commands print it
@@ -32,7 +32,7 @@ func (d dashActor) Act(ctx context.Context, who dashboard.Person, app string, a 
 }
 
 // actFor is any verb, about the release that the person sees.
-func (w *world) actFor(ctx context.Context, who rollout.Identity, app string, a propose.Action) (string, error) {
+func actFor(ctx context.Context, w *world, who rollout.Identity, app string, a propose.Action) (string, error) {
 	if a.Verb != propose.Undo {
 		return w.act(ctx, who, app, a, a.StillAbout)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/doctor"
 	"gitrollout.dev/gitrollout/views/terminal"
@@ -145,20 +146,20 @@ func (c *doctorCommand) cluster(w *world, config *rest.Config) doctor.Cluster {
 		s, _ := w.states.Of(name)
 		app := doctor.App{Name: name, Known: s.Stable != nil, Has: s.Inventory, Render: w.head(w.apps[name]).Render}
 		if app.Render != nil && len(app.Render.Unopened) > 0 {
-			app.Encrypted = w.contents(app.Render.Unopened)
+			app.Encrypted = contents(w.branch.Tree, app.Render.Unopened)
 		}
 		look.Apps = append(look.Apps, app)
 	}
 	return look
 }
 
-// contents are those of files of the users' branch.
-func (w *world) contents(files []string) map[string][]byte {
+// contents are those of files of a tree.
+func contents(tree render.Tree, files []string) map[string][]byte {
 	all := map[string][]byte{}
 	for _, file := range files {
-		entry, found, err := w.branch.Tree.Lookup(file)
+		entry, found, err := tree.Lookup(file)
 		if err == nil && found {
-			all[file], _ = w.branch.Tree.ReadBlob(entry.ID) // it is here: it was rendered
+			all[file], _ = tree.ReadBlob(entry.ID) // it is here: it was rendered
 		}
 	}
 	return all

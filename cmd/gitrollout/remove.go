@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -87,7 +88,7 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 	if goOn, err := c.confirm(r); !goOn || err != nil {
 		return err
 	}
-	err = slowly(c.streams, "waiting for its pods to end", func() error { return w.delete(ctx, name, there) })
+	err = slowly(c.streams, "waiting for its pods to end", func() error { return deleteAll(ctx, w.client, name, there) })
 	if err != nil {
 		return err
 	}
@@ -144,12 +145,12 @@ func (w *world) unlisted() []string {
 // removeWithin bounds how long remove waits for the pods that still use an app's configuration.
 const removeWithin = 3 * time.Minute
 
-// delete deletes objects of an app: first what runs, then what that used.
-func (w *world) delete(ctx context.Context, app string, refs []rollout.Ref) error {
+// deleteAll deletes objects of an app: first what runs, then what that used.
+func deleteAll(ctx context.Context, from *cluster.Client, app string, refs []rollout.Ref) error {
 	ctx, stop := context.WithTimeout(ctx, removeWithin)
 	defer stop()
 	for {
-		gone, kept, err := w.client.Prune(ctx, app, refs)
+		gone, kept, err := from.Prune(ctx, app, refs)
 		refs = slices.DeleteFunc(slices.Clone(refs), func(ref rollout.Ref) bool { return slices.Contains(gone, ref) })
 		if err != nil || len(refs) == 0 {
 			return err

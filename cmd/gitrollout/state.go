@@ -155,7 +155,7 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 	}
 	live := w.client.Observe(app, state.Workloads(), nil).Serial()
 	_, unsealed := rollout.ParseState(path, data)
-	if from == "" && unsealed == nil && live <= state.Serial && !w.signs() {
+	if from == "" && unsealed == nil && live <= state.Serial && w.source.signing() == "" { // what is pushed is not signed
 		_, err := fmt.Fprintf(c.out, "%s needs no repair: its record is as gitrollout wrote it, and none is newer\n", app)
 		return err
 	}
@@ -173,9 +173,6 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 		return map[string][]byte{path: data}, nil
 	})
 }
-
-// signs tells whether what is pushed is signed.
-func (w *world) signs() bool { return w.source.signing() != "" }
 
 func newStateAdopt(s streams) *cobra.Command {
 	c := &stateCommand{streams: s}
