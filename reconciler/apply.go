@@ -11,41 +11,49 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
+// keeper makes the cluster hold what the record asks for, and nothing that an app had before.
+type keeper struct {
+	*Options
+	record  *record
+	renders *renders
+	current func() *view
+}
+
 // apply makes the cluster hold what a state asks for, which is nothing before the app has followed a commit. An app
 // that Git does not list any more is left alone, unless it is on its way back: and then what is another app's by
 // now is. In a retreat, an object that the cluster does not take keeps neither requests nor pods from going back.
-func (r *Reconciler) apply(ctx context.Context, s *visit, state rollout.State, now time.Time) (err error) {
+func (k *keeper) apply(ctx context.Context, s *visit, state rollout.State, now time.Time) (err error) {
 	if state.Source == "" || s.app.unlisted != nil && state.Phase != rollout.Aborting {
 		return nil
 	}
 	app := s.app.Name
-	ctx, end := r.begin(ctx, PartApply, app)
+	ctx, end := k.begin(ctx, PartApply, app)
 	defer func() { end(err) }()
-	objects, err := r.desired(ctx, s, state, now)
+	objects, err := k.desired(ctx, s, state, now)
 	if err != nil {
 		return err
 	}
 	if s.app.unlisted != nil {
-		isTaken := func(o rollout.Object) bool { is, _ := r.isElsewhere(app, o.Ref(), s.view); return is }
+		isTaken := func(o rollout.Object) bool { is, _ := k.isElsewhere(app, o.Ref(), s.view); return is }
 		objects = slices.DeleteFunc(slices.Clone(objects), isTaken)
 	}
-	rendered, unread := r.renders.render(ctx, s.app.App, state.Source)
+	rendered, unread := k.renders.render(ctx, s.app.App, state.Source)
 	if unread != nil {
 		return unread
 	}
 	s.memory.routing.applying(strategies.Routing(state, rendered))
-	if err = r.Applier.Apply(ctx, app, objects); err == nil {
+	if err = k.Applier.Apply(ctx, app, objects); err == nil {
 		s.memory.routing.held = strategies.Routing(state, rendered)
 	}
 	if leftover := strategies.Leftover(state, objects); len(leftover) > 0 {
-		_, pruned := r.remove(ctx, s, leftover)
+		_, pruned := k.remove(ctx, s, leftover)
 		err = errors.Join(err, pruned)
 	}
 	if err == nil || state.Phase != rollout.Aborting {
 		return err
 	}
 	routes, _ := strategies.Ahead(rendered, nil) // what cannot be laid over the objects has been refused before
-	return r.applyEach(ctx, app, wayBack(objects, routes), err)
+	return applyEach(ctx, k.Applier, app, wayBack(objects, routes), err)
 }
 
 // wayBack are the objects that take users back: what requests go through, and the pods.
@@ -60,9 +68,9 @@ func wayBack(objects, routes []rollout.Object) []rollout.Object {
 
 // applyEach applies objects one by one after all of them together have failed, in their order: pods go only after
 // requests. An object that is somebody else's sends no requests on our behalf, so nothing waits for it.
-func (r *Reconciler) applyEach(ctx context.Context, app string, objects []rollout.Object, failed error) error {
+func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
-		err := r.Applier.Apply(ctx, app, []rollout.Object{o})
+		err := by.Apply(ctx, app, []rollout.Object{o})
 		if err == nil {
 			continue
 		}
@@ -78,15 +86,15 @@ func (r *Reconciler) applyEach(ctx context.Context, app string, objects []rollou
 }
 
 // desired computes what a state asks for from the commits that it names and what the cluster shows now.
-func (r *Reconciler) desired(
+func (k *keeper) desired(
 	ctx context.Context, s *visit, state rollout.State, now time.Time,
 ) ([]rollout.Object, error) {
 	in := s.input
 	in.State, in.Now = state, now
-	rendered, err := r.renders.render(ctx, s.app.App, state.Source)
+	rendered, err := k.renders.render(ctx, s.app.App, state.Source)
 	if err != nil {
 		return nil, fmt.Errorf("commit %s that the app is at: %w", rollout.ShortID(state.Source), err)
 	}
-	r.gatherer().Look(&in)
-	return r.gatherer().Desired(ctx, in, s.memory.routing.since(state, rendered, now))
+	k.gatherer(k.renders).Look(&in)
+	return k.gatherer(k.renders).Desired(ctx, in, s.memory.routing.since(state, rendered, now))
 }

@@ -1,8 +1,11 @@
 package reconciler
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // complaints logs a problem once, not each time that it is met again.
@@ -44,4 +47,19 @@ func (c *complaints) isNew(what, problem string) bool {
 	was, said := c.said[what]
 	c.said[what] = problem
 	return !said || was != problem
+}
+
+// ofPanic logs a panic with its stack, once.
+func (c *complaints) ofPanic(app string, problem any, stack []byte) {
+	if c.isNew("panic of "+app, fmt.Sprint(problem)) {
+		c.log.Error("panic", "app", app, "problem", fmt.Sprint(problem), "stack", string(stack))
+	}
+}
+
+// panicked is what holds an app that made its code panic.
+func panicked(what string, problem any) *rollout.InvalidError {
+	return &rollout.InvalidError{
+		Msg: fmt.Sprintf("%s: the program panicked: %v", what, problem),
+		Fix: "the log has the stack: report it, and go back to what was there before",
+	}
 }

@@ -21,8 +21,6 @@ type lookout struct {
 	record    *record
 	approvals *approvals
 	touch     func(app string)
-	begin     func(ctx context.Context, part Part, app string) (context.Context, func(error))
-	tell      func(Report)
 	looked    func() // told that the record was read
 
 	seen        atomic.Pointer[view]

@@ -110,12 +110,11 @@ func TestApplyEach(t *testing.T) {
 		"TwoOfThem": {map[string]error{"a": rollout.Invalidf("", "", "not ours"), "c": away}, "a b c", "first\nnot ours\naway"},
 	} {
 		a := &oneByOne{errs: c.errs}
-		r := &Reconciler{Options: Options{Applier: a}}
 		var objects []rollout.Object
 		for _, n := range []string{"a", "b", "c"} {
 			objects = append(objects, rollout.Object{"metadata": map[string]any{"name": n}})
 		}
-		if err := r.applyEach(t.Context(), "shop", objects, first); err.Error() != c.want || strings.Join(a.asked, " ") != c.asked {
+		if err := applyEach(t.Context(), a, "shop", objects, first); err.Error() != c.want || strings.Join(a.asked, " ") != c.asked {
 			t.Errorf("%s: asked for %v: %v", name, a.asked, err)
 		}
 	}
@@ -403,10 +402,10 @@ func TestHappened(t *testing.T) {
 		{{false, true, true}, {false, true, false}, {true, true, false}, {true, false, true}},
 		{{true, true, true}, {true, true, true}},
 	} {
-		r, s := &Reconciler{}, &visit{memory: &memory{}}
+		s := &visit{memory: &memory{}}
 		for i, c := range visits {
 			s.recorded, s.decision.Retreat = c.recorded, c.retreat
-			if got := r.happened(s); got != c.told {
+			if got := s.happened(); got != c.told {
 				t.Errorf("visit %d of %v: told %t", i, visits, got)
 			}
 		}

@@ -17,7 +17,7 @@ import (
 
 // prune removes what the app no longer has, once nothing of it is in use. Of an app that Git no longer lists that
 // is nothing, or everything, as the configuration says.
-func (r *Reconciler) prune(ctx context.Context, s *visit) {
+func (k *keeper) prune(ctx context.Context, s *visit) {
 	next := &s.decision.State
 	if s.decision.Subject != "" {
 		return
@@ -25,13 +25,13 @@ func (r *Reconciler) prune(ctx context.Context, s *visit) {
 	all := next.Inventory
 	switch {
 	case next.Source == "":
-		r.leave(s) // nothing of it was ever applied
+		k.leave(s) // nothing of it was ever applied
 		return
 	case s.app.unlisted != nil && !s.app.prunes:
 		next.Kept = ""
 		return
 	case s.app.unlisted == nil:
-		objects, err := r.desired(ctx, s, *next, s.input.Now)
+		objects, err := k.desired(ctx, s, *next, s.input.Now)
 		if err != nil {
 			return // apply has reported it
 		}
@@ -39,7 +39,7 @@ func (r *Reconciler) prune(ctx context.Context, s *visit) {
 	}
 	next.Kept = ""
 	candidates := slices.DeleteFunc(slices.Clone(all), func(ref rollout.Ref) bool {
-		is, why := r.isElsewhere(s.app.Name, ref, s.view)
+		is, why := k.isElsewhere(s.app.Name, ref, s.view)
 		if next.Kept == "" {
 			next.Kept = why
 		}
@@ -52,14 +52,14 @@ func (r *Reconciler) prune(ctx context.Context, s *visit) {
 		s.decision.Requeue = soonest(s.decision.Requeue, s.input.Now.Add(time.Minute))
 	}
 	if len(candidates) == 0 {
-		r.leave(s)
+		k.leave(s)
 		return
 	}
-	gone, err := r.remove(ctx, s, candidates)
+	gone, err := k.remove(ctx, s, candidates)
 	if err != nil {
 		s.err = errors.Join(s.err, fmt.Errorf("prune: %w", err))
 	} else {
-		defer r.leave(s)
+		defer k.leave(s)
 	}
 	if len(gone) > 0 {
 		next.Inventory = slices.DeleteFunc(slices.Clone(next.Inventory), func(ref rollout.Ref) bool {
@@ -71,9 +71,9 @@ func (r *Reconciler) prune(ctx context.Context, s *visit) {
 
 // leave drops the record of an app that is to be pruned when all that there is of it stays for good or is another
 // app's by now. An app of that name is then a new one.
-func (r *Reconciler) leave(s *visit) {
+func (k *keeper) leave(s *visit) {
 	isLeft := slices.ContainsFunc(s.decision.State.Inventory, func(ref rollout.Ref) bool {
-		return !ref.HoldsData() && !r.record.isOfAnother(s.app.Name, ref)
+		return !ref.HoldsData() && !k.record.isOfAnother(s.app.Name, ref)
 	})
 	if s.app.unlisted != nil && s.app.prunes && !isLeft {
 		s.leaves = true
@@ -83,13 +83,13 @@ func (r *Reconciler) leave(s *visit) {
 
 // remove deletes objects of an app, those too that still say that they are of a name which it had before. It returns
 // those that are gone.
-func (r *Reconciler) remove(ctx context.Context, s *visit, refs []rollout.Ref) (gone []rollout.Ref, err error) {
+func (k *keeper) remove(ctx context.Context, s *visit, refs []rollout.Ref) (gone []rollout.Ref, err error) {
 	gone = slices.Clone(refs)
 	for _, name := range append([]string{s.app.Name}, strings.Fields(s.app.Formerly)...) {
-		if name != s.app.Name && r.isAnother(name, s.view) {
+		if name != s.app.Name && k.isAnother(name, s.view) {
 			continue
 		}
-		absent, failed := r.Applier.Prune(ctx, name, refs) // another name's objects are none of this one's
+		absent, failed := k.Applier.Prune(ctx, name, refs) // another name's objects are none of this one's
 		gone = slices.DeleteFunc(gone, func(ref rollout.Ref) bool { return !slices.Contains(absent, ref) })
 		err = errors.Join(err, failed)
 	}
@@ -98,9 +98,9 @@ func (r *Reconciler) remove(ctx context.Context, s *visit, refs []rollout.Ref) (
 
 // isAnother reports whether a name that an app had before is another app's by now. Until Git is looked at again, the
 // old name is still known as one that is no longer listed, and has no record any more.
-func (r *Reconciler) isAnother(name string, v *view) bool {
+func (k *keeper) isAnother(name string, v *view) bool {
 	a := v.apps[name]
-	e, _ := r.record.of(name)
+	e, _ := k.record.of(name)
 	return a != nil && (a.unlisted == nil || e.err != nil || e.state.App != "")
 }
 
@@ -118,8 +118,8 @@ func listed(refs []rollout.Ref) string {
 // Wants is what the newest commit asks for of an object in an app, nil if it does not: then another app may have
 // it. An app that cannot be rendered wants what it has, whatever that should look like. The error is that this is
 // not known yet. It may be called from any goroutine.
-func (r *Reconciler) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
-	v := r.in.current()
+func (k *keeper) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
+	v := k.current()
 	if v == nil {
 		return nil, errors.New("Git was not read yet")
 	}
@@ -127,12 +127,12 @@ func (r *Reconciler) Wants(app string, ref rollout.Ref) (rollout.Object, error) 
 	if a == nil || a.unlisted != nil {
 		return nil, nil
 	}
-	head, ready := r.renders.head(v, a.App)
+	head, ready := k.renders.head(v, a.App)
 	switch {
 	case !ready:
 		return nil, fmt.Errorf("commit %s is still being read", rollout.ShortID(v.main()))
 	case head.Render == nil:
-		if e, _ := r.record.of(app); slices.Contains(e.state.Inventory, ref) {
+		if e, _ := k.record.of(app); slices.Contains(e.state.Inventory, ref) {
 			return rollout.Object{}, nil
 		}
 		return nil, nil
@@ -146,8 +146,8 @@ func (r *Reconciler) Wants(app string, ref rollout.Ref) (rollout.Object, error) 
 
 // App is an app with what it may touch, as the newest commit's configuration says: nothing if it is not listed. It may
 // be called from any goroutine.
-func (r *Reconciler) App(name string) rollout.App {
-	if v := r.in.current(); v != nil && v.apps[name] != nil {
+func (k *keeper) App(name string) rollout.App {
+	if v := k.current(); v != nil && v.apps[name] != nil {
 		return v.apps[name].App
 	}
 	return rollout.App{Name: name}
@@ -157,14 +157,14 @@ func (r *Reconciler) App(name string) rollout.App {
 // that is not rendered yet, or that cannot be rendered and has files that name the object. It then waits for its
 // new app, which may be held, and is not deleted. Why says so of one that waits for people, to mend what cannot be
 // rendered; it is the same as long as they do not.
-func (r *Reconciler) isElsewhere(app string, ref rollout.Ref, v *view) (is bool, why string) {
+func (k *keeper) isElsewhere(app string, ref rollout.Ref, v *view) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]
 		if name == app || other.unlisted != nil {
 			continue
 		}
-		head, _ := r.renders.head(v, other.App)
-		wanted, err := r.Wants(name, ref)
+		head, _ := k.renders.head(v, other.App)
+		wanted, err := k.Wants(name, ref)
 		switch {
 		case err != nil, wanted != nil && head.Render != nil:
 			return true, ""

@@ -53,7 +53,7 @@ const leastPatience = 5 * time.Minute
 // Hung says what Run, with the same interval, has been doing for so long that it will not end by itself, "" if there is
 // nothing: a piece of work that has given no sign of life for ten intervals, and for 5 minutes.
 func (r *Reconciler) Hung(interval time.Duration) string {
-	patience := max(leastPatience, 10*r.interval(interval))
+	patience := max(leastPatience, 10*r.in.interval(interval))
 	r.pulse.mu.Lock()
 	defer r.pulse.mu.Unlock()
 	var hung []string

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -66,11 +65,13 @@ type Options struct {
 // RunOnce plays them one after the other.
 type Reconciler struct {
 	Options
+	*keeper
 	in        *lookout
 	out       *recorder
 	record    *record
 	renders   *renders
 	approvals *approvals
+	heirs     heirs
 	agenda    *agenda
 	collects  bool          // the pass is the last one: what it would measure nobody would record
 	asked     chan bool     // for a look at Git: true for one at once
@@ -113,17 +114,19 @@ func New(o Options) *Reconciler {
 	r.renders = newRenders(&r.Options, reader)
 	r.renders.urgent, r.renders.touch, r.renders.wanted = r.record.isInFlight, r.touch, r.want
 	r.renders.stable = r.record.stable
-	r.renders.begin, r.renders.panics = r.begin, r.logPanic
+	r.renders.panics = r.complain.ofPanic
 	r.renders.held = func(commit string) (Snapshot, bool) { return r.Repository.Held(commit) }
 	r.approvals = newApprovals(o.Approve)
 	r.approvals.touch, r.approvals.wanted = r.touch, r.want
-	r.out = newRecorder(&r.Options, r.record, r.renders)
+	r.out = newRecorder(&r.Options, r.record, r.renders, r.touch)
 	r.in = &lookout{
 		Options: &r.Options, reader: reader, renders: r.renders, record: r.record, approvals: r.approvals,
-		touch: r.touch, begin: r.begin, tell: r.tell, looked: r.out.looked,
+		touch: r.touch, looked: r.out.looked,
 	}
-	r.out.current, r.out.touch, r.out.poll, r.out.tell = r.in.current, r.touch, r.Poll, r.tell
-	r.out.begin, r.out.stats, r.out.approvals = r.begin, &r.stats, r.approvals
+	r.out.current, r.out.poll = r.in.current, r.Poll
+	r.out.stats, r.out.approvals = &r.stats, r.approvals
+	r.keeper = &keeper{Options: &r.Options, record: r.record, renders: r.renders, current: r.in.current}
+	r.heirs = heirs{r.record, r.renders}
 	return r
 }
 
@@ -135,128 +138,9 @@ func (r *Reconciler) Stats() Stats {
 	}
 }
 
-// maxTries bounds how often RunOnce decides when it loses the race for the state branch each time. Each loss means
-// that another writer made progress.
-const maxTries = 5
-
 // ErrDeposed is what RunOnce and Run return when another writer has taken the state branch over from an exclusive
 // one. The process does nothing any more.
 var ErrDeposed = errors.New("another gitrollout has taken over")
-
-// RunOnce makes each pump turn once, one after the other: with fetch it looks at Git first; without, it works on what
-// is already known, as after a change in the cluster. Each app makes at most one transition. The error joins what
-// went wrong, and each app that is not named in it has been handled. The clock is asked anew for each app: what came
-// before may have taken long.
-func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
-	r.stats.passes.Add(1)
-	r.collects = r.Ends && !fetch
-	var looked error
-	if fetch {
-		looked = r.in.look(ctx)
-	}
-	if errors.Is(looked, ErrDeposed) {
-		return looked
-	}
-	visits := map[string]*visit{}
-	errs := []error{looked, r.visitDue(ctx, clock, visits)}
-	err := r.out.flush(ctx, clock())
-	for try := 1; errors.Is(err, ErrConflict) && try < maxTries; try++ {
-		if looked = r.in.look(ctx); errors.Is(looked, ErrDeposed) {
-			return looked
-		}
-		errs = []error{looked, r.visitDue(ctx, clock, visits)}
-		err = r.out.flush(ctx, clock())
-	}
-	errs = append(errs, err)
-	for _, app := range sortedKeys(visits) {
-		if s := r.out.answer(app); s != nil {
-			visits[app] = s
-			r.conclude(r.as(ctx, s.app.App), s, clock())
-		}
-	}
-	if errors.Join(errs...) == nil {
-		errs = append(errs, r.out.after(ctx, clock()))
-	}
-	for _, app := range sortedKeys(visits) {
-		if s := visits[app]; s.err != nil {
-			errs = append(errs, fmt.Errorf("app %s: %w", app, s.err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// Pump is one of the three that a Reconciler is made of.
-type Pump string
-
-// The pumps.
-const (
-	PumpIn   Pump = "in"   // looks at Git, and brings what visits wait for
-	PumpApps Pump = "apps" // visits what is due
-	PumpOut  Pump = "out"  // records what visits have handed over
-)
-
-// Pumps lists them in the order in which RunOnce plays them.
-func Pumps() []Pump { return []Pump{PumpIn, PumpApps, PumpOut} }
-
-// Turn makes one pump do once what there is for it to do, as Run does when all of them run beside each other: a
-// scheduler that is not random, as the simulator's, lets turns of different pumps overlap. Turns of the same pump do
-// not.
-func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time) error {
-	switch pump {
-	case PumpIn:
-		_, failed := r.in.bring(ctx)
-		err := errors.Join(failed, r.in.look(ctx))
-		_, failed = r.in.bring(ctx)
-		return errors.Join(err, failed)
-	case PumpApps:
-		r.renders.drain()
-		var errs []error
-		for _, app := range r.agenda.take(clock()) {
-			if s := r.attend(ctx, app, clock); s != nil && s.err != nil {
-				errs = append(errs, fmt.Errorf("app %s: %w", app, s.err))
-			}
-		}
-		return errors.Join(errs...)
-	default:
-		if waits, _ := r.out.waits(); !waits {
-			return nil
-		}
-		err := r.out.flush(ctx, clock())
-		return errors.Join(err, r.out.after(ctx, clock()))
-	}
-}
-
-// visitDue visits the apps that are due, and those that waited for something that can be had here and now, until none
-// is left.
-func (r *Reconciler) visitDue(
-	ctx context.Context, clock func() time.Time, visits map[string]*visit,
-) (err error) {
-	due := clock() // what becomes due meanwhile is the next pass's
-	var done []string
-	defer func() {
-		for _, app := range done {
-			r.touch(app)
-		}
-	}()
-	for {
-		r.renders.drain() // what an app's head asks for now is a better reason than what it asked for before
-		for _, app := range r.agenda.take(due) {
-			if s := visits[app]; s != nil && s.recorded { // before another app's transition has lost the race
-				done = append(done, app)
-				continue
-			}
-			if s := r.attend(ctx, app, clock); s != nil {
-				visits[app] = s
-			}
-		}
-		rendered := r.renders.drain()
-		brought, failed := r.in.bring(ctx)
-		err = errors.Join(err, failed)
-		if !rendered && !brought || failed != nil {
-			return err
-		}
-	}
-}
 
 // attend is one pass of one app: it carries out what has become of the last one's transition, visits the app, and
 // hands over what is to be recorded.
@@ -419,13 +303,13 @@ func (r *Reconciler) forget(app string, v *view) {
 	}
 }
 
-func (r *Reconciler) gatherer() source.Gatherer {
-	return source.Gatherer{RenderAt: r.renders.render, Observe: r.Observer.Observe, Know: r.Know}
+func (o *Options) gatherer(from *renders) source.Gatherer {
+	return source.Gatherer{RenderAt: from.render, Observe: o.Observer.Observe, Know: o.Know}
 }
 
-func (r *Reconciler) tell(report Report) {
-	if r.Tell != nil {
-		r.Tell(report)
+func (o *Options) tell(report Report) {
+	if o.Tell != nil {
+		o.Tell(report)
 	}
 }
 

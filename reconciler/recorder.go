@@ -5,150 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // recorder is the last pump: all transitions that wait go into one commit and one push, and each visit gets its
-// answer. Transitions are handed over and answers are taken from any goroutine; all else is for one.
+// answer. It is for one goroutine, but for its handover.
 type recorder struct {
 	*Options
-	record    *record
+	*handover
 	renders   *renders
 	current   func() *view
-	touch     func(app string)
 	poll      func()
-	tell      func(Report)
-	begin     func(ctx context.Context, part Part, app string) (context.Context, func(error))
 	stats     *counters
 	approvals *approvals
 
-	mu       sync.Mutex
-	isBehind bool              // another writer was faster: nothing is pushed before the next look at Git
-	waiting  map[string]*visit // for a push, by app
-	pushing  map[string]*visit
-	answered map[string]*visit
-	reverts  map[string]*visit // that are to be pushed to the users' branch
-	proposes map[string]*visit // whose proposals are to be looked at
-	failed   []string          // apps whose proposals could not be read or pushed: again after the next look at Git
-	news     chan struct{}
-
-	refused  int               // pushes of several transitions that the server did not take
-	reverted map[string]string // by app, the head that a revert was pushed on, or tried
-	compared map[string]string // by app, what its proposals were last compared with
-	stale    map[string]stale  // proposals that were merged, by branch
-	shown    *rollout.Forge    // the configuration that the forge was told everything with
+	refused int              // pushes of several transitions that the server did not take
+	stale   map[string]stale // proposals that were merged, by branch
+	shown   *rollout.Forge   // the configuration that the forge was told everything with
 }
 
-func newRecorder(o *Options, record *record, renders *renders) *recorder {
+func newRecorder(o *Options, record *record, renders *renders, touch func(app string)) *recorder {
 	return &recorder{
-		Options: o, record: record, renders: renders, news: make(chan struct{}, 1),
-		waiting: map[string]*visit{}, pushing: map[string]*visit{}, answered: map[string]*visit{},
-		reverts: map[string]*visit{}, proposes: map[string]*visit{}, reverted: map[string]string{},
-		compared: map[string]string{}, stale: map[string]stale{},
+		Options: o, handover: newHandover(record, touch), renders: renders, stale: map[string]stale{},
 	}
-}
-
-// hand gives a transition over to be recorded, in place of an older one of the same app. While one of its app is
-// being pushed, nobody knows what the next one begins at: the app is visited again when that is known.
-func (r *recorder) hand(s *visit) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.pushing[s.app.Name] != nil {
-		return
-	}
-	r.waiting[s.app.Name] = s
-	r.notify()
-}
-
-// drop takes a transition back that is not wanted any more.
-func (r *recorder) drop(app string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.waiting, app)
-}
-
-// forget drops what is known of an app that is no more.
-func (r *recorder) forget(app string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, visits := range []map[string]*visit{r.waiting, r.answered, r.reverts, r.proposes} {
-		delete(visits, app)
-	}
-	delete(r.reverted, app)
-	delete(r.compared, app)
-}
-
-// answer is what has become of an app's transition, nil if that is not known yet or was taken already.
-func (r *recorder) answer(app string) *visit {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.answered[app]
-	delete(r.answered, app)
-	return s
-}
-
-func (r *recorder) notify() {
-	select {
-	case r.news <- struct{}{}:
-	default:
-	}
-}
-
-// waits reports whether something is to be pushed, and whether a retreat is: its record does not wait for others.
-func (r *recorder) waits() (waits, urgent bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.waiting {
-		urgent = urgent || s.decision.Retreat
-	}
-	return len(r.waiting)+len(r.reverts)+len(r.proposes) > 0 && !r.isBehind, urgent
-}
-
-// looked says that the record is as Git has it.
-func (r *recorder) looked() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.isBehind = false
-	for _, app := range r.failed {
-		delete(r.compared, app)
-		r.touch(app)
-	}
-	r.failed = nil
-	r.notify()
-}
-
-// take returns what waits, in the order of the apps' names. A transition from a record that is not the newest any
-// more is left out: its app is visited again.
-func (r *recorder) take() []*visit {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var all []*visit
-	for _, app := range sortedKeys(r.waiting) {
-		s := r.waiting[app]
-		delete(r.waiting, app)
-		if e, _ := r.record.of(app); e.err != nil || !e.state.Equal(&s.before) || !r.mayInherit(s) {
-			r.touch(app)
-			continue
-		}
-		r.pushing[app] = s
-		all = append(all, s)
-	}
-	return all
-}
-
-// mayInherit reports whether the record that an app goes on with, if any, is still what it was, and nobody is about to
-// change it. The caller holds mu.
-func (r *recorder) mayInherit(s *visit) bool {
-	if s.inherits == nil {
-		return true
-	}
-	from := s.inherits.from
-	e, _ := r.record.of(from)
-	return e.err == nil && e.state.App == from && r.waiting[from] == nil && r.pushing[from] == nil &&
-		e.state.Serial == s.inherits.state.Serial
 }
 
 // flush records what waits, and answers. The error is about the push; ErrConflict means that the branch has moved,

@@ -16,20 +16,26 @@ type inheritance struct {
 	state rollout.State
 }
 
+// heirs knows which apps are others under a new name.
+type heirs struct {
+	record  *record
+	renders *renders
+}
+
 // inherit looks whether an app without a record is one that had another name: the newest commit has objects of that in
 // this one. It then goes on with the record of the old name, a release in flight included, which is recorded before
 // anything else happens.
-func (r *Reconciler) inherit(s *visit) {
+func (h heirs) inherit(s *visit) {
 	if s.app.unlisted != nil || s.app.refused != nil || isOfSomething(s.before) || s.view.behind != nil {
 		return
 	}
-	for _, name := range r.record.names() {
+	for _, name := range h.record.names() {
 		old := s.view.apps[name]
-		e, _ := r.record.of(name)
+		e, _ := h.record.of(name)
 		if old == nil || old.unlisted == nil || e.err != nil || e.state.Source == "" {
 			continue
 		}
-		heir, _, _ := r.heirOf(s.view, e.state)
+		heir, _, _ := h.of(s.view, e.state)
 		if gone := e.state.Held != nil; heir == s.app.Name && (s.inherits == nil || !gone) { // rather the one of just now
 			state := e.state
 			state.App, state.Path, state.Held = s.app.Name, s.app.Path, nil
@@ -48,13 +54,13 @@ func (r *Reconciler) inherit(s *visit) {
 	}
 }
 
-// awaitsHeir reports whether an app that Git lists no more may have a new name: nothing is done about it until that is
+// await reports whether an app that Git lists no more may have a new name: nothing is done about it until that is
 // known, or has its record.
-func (r *Reconciler) awaitsHeir(s *visit) bool {
+func (h heirs) await(s *visit) bool {
 	if s.app.unlisted == nil {
 		return false
 	}
-	heir, empty, known := r.heirOf(s.view, s.before)
+	heir, empty, known := h.of(s.view, s.before)
 	if known && heir == "" {
 		if len(empty) > 0 && len(s.before.Inventory) > 0 {
 			named := *s.app
@@ -68,17 +74,17 @@ func (r *Reconciler) awaitsHeir(s *visit) bool {
 	return true
 }
 
-// heirOf is the app of the newest commit that has objects of another one and no record of its own, "" if there is none.
+// of is the app of the newest commit that has objects of another one and no record of its own, "" if there is none.
 // It is not known while an app that it could be is being rendered. The empty ones are those that have neither: the heir
 // may be one of them.
-func (r *Reconciler) heirOf(v *view, old rollout.State) (heir string, empty []string, known bool) {
+func (h heirs) of(v *view, old rollout.State) (heir string, empty []string, known bool) {
 	known = true
 	for _, name := range sortedKeys(v.apps) {
 		a := v.apps[name]
-		if e, _ := r.record.of(name); a.unlisted != nil || e.err != nil || isOfSomething(e.state) {
+		if e, _ := h.record.of(name); a.unlisted != nil || e.err != nil || isOfSomething(e.state) {
 			continue
 		}
-		head, ready := r.renders.head(v, a.App)
+		head, ready := h.renders.head(v, a.App)
 		switch {
 		case !ready:
 			known = false

@@ -36,7 +36,7 @@ type App struct {
 func (r *Reconciler) report(s *visit) {
 	in := s.input
 	in.App, in.State, in.Runs = s.app.App, s.after, s.memory.runs
-	happened := r.happened(s)
+	happened := s.happened()
 	if happened {
 		r.Log.Info("transition", append(facts(r.Cluster, s.decision.State),
 			"what", s.decision.Subject, "waiting", s.decision.Waiting)...)
@@ -49,7 +49,7 @@ func (r *Reconciler) report(s *visit) {
 
 // happened reports whether a visit has brought what people are told of. A retreat is told of when it happens, not when
 // Git hears of it.
-func (r *Reconciler) happened(s *visit) bool {
+func (s *visit) happened() bool {
 	if !s.recorded && !s.decision.Retreat {
 		return false
 	}

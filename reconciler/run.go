@@ -138,25 +138,25 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 				failures = 0
 			}
 			looked = time.Now()
-			at(looked.Add(r.Spread(r.interval(interval))))
+			at(looked.Add(r.Spread(r.in.interval(interval))))
 		}
 	}
 }
 
 // interval is the flag's, or what the configuration in Git asks for.
-func (r *Reconciler) interval(flag time.Duration) time.Duration {
+func (l *lookout) interval(flag time.Duration) time.Duration {
 	if flag > 0 {
 		return flag
 	}
-	if v := r.in.current(); v != nil && v.branch.Config != nil {
+	if v := l.current(); v != nil && v.branch.Config != nil {
 		return v.branch.Config.Interval
 	}
 	return 30 * time.Second
 }
 
 // pushInterval is what the configuration in Git asks for.
-func (r *Reconciler) pushInterval() time.Duration {
-	if v := r.in.current(); v != nil && v.branch.Config != nil {
+func (l *lookout) pushInterval() time.Duration {
+	if v := l.current(); v != nil && v.branch.Config != nil {
 		return v.branch.Config.PushInterval
 	}
 	return 0
@@ -179,7 +179,7 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 			since = time.Now()
 			fallthrough
 		default:
-			when := later(since.Add(gathering), pushed.Add(r.pushInterval()))
+			when := later(since.Add(gathering), pushed.Add(r.in.pushInterval()))
 			if urgent {
 				when = since
 			}

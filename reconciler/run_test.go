@@ -290,8 +290,7 @@ func TestEachObjectIsTried(t *testing.T) {
 	} {
 		w := &world{T: t, cluster: &server{Cluster: kube.New(nil, time.Time{})}}
 		w.cluster.refuses = func(o rollout.Object) error { return c.refused[o.Name()] }
-		r := New(Options{Applier: w.cluster, Observer: w.cluster})
-		err := r.applyEach(t.Context(), "shop", objects, c.failed)
+		err := applyEach(t.Context(), w.cluster, "shop", objects, c.failed)
 		if applied := strings.ReplaceAll(strings.Join(w.cluster.applied, ""), "ConfigMap/", ""); err.Error() != c.want || applied != c.applied {
 			t.Errorf("%s: applied %q, want %q: %q, want %q", name, applied, c.applied, err, c.want)
 		}

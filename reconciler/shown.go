@@ -61,7 +61,7 @@ func (r *recorder) resume(ctx context.Context, now time.Time) {
 			continue
 		}
 		head, _ := r.renders.head(v, a.App)
-		g := source.Gatherer{RenderAt: r.renders.render, Observe: r.Observer.Observe, Know: r.Know}
+		g := r.gatherer(r.renders)
 		promotion, _, _ := r.approvals.of(v, a, head.Render, e.state)
 		in, _ := g.Gather(ctx, source.App{ // without its commit the pull request says less
 			App: a.App, Head: head, Promotion: promotion, Calendar: a.calendar, State: e.state,

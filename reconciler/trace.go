@@ -26,12 +26,12 @@ const (
 type Tracer func(ctx context.Context, part Part, app string) (context.Context, func(error))
 
 // begin marks the beginning of a part, which is a sign of life. Without a Tracer it costs nothing.
-func (r *Reconciler) begin(ctx context.Context, part Part, app string) (context.Context, func(error)) {
+func (o *Options) begin(ctx context.Context, part Part, app string) (context.Context, func(error)) {
 	Beat(ctx)
-	if r.Trace == nil {
+	if o.Trace == nil {
 		return ctx, func(error) {}
 	}
-	return r.Trace(ctx, part, app)
+	return o.Trace(ctx, part, app)
 }
 
 // Tracers tells each of several that are not nil. It is nil if there is none.

@@ -80,7 +80,7 @@ func (r *Reconciler) rescue(s *visit) {
 	if problem == nil {
 		return
 	}
-	r.logPanic(s.app.Name, problem, debug.Stack())
+	r.complain.ofPanic(s.app.Name, problem, debug.Stack())
 	err := panicked("app "+s.app.Name, problem)
 	state := s.before
 	state.App, state.Path = s.app.Name, s.app.Path
@@ -95,19 +95,12 @@ func (r *Reconciler) rescue(s *visit) {
 	s.changed = !state.Equal(&s.before)
 }
 
-// logPanic logs a panic with its stack, once.
-func (r *Reconciler) logPanic(app string, problem any, stack []byte) {
-	if r.complain.isNew("panic of "+app, fmt.Sprint(problem)) {
-		r.Log.Error("panic", "app", app, "problem", fmt.Sprint(problem), "stack", string(stack))
-	}
-}
-
 // decide asks the strategies what comes next, answers what they ask, and prepares what is to be recorded.
 func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
-	if r.awaitsHeir(s) {
+	if r.heirs.await(s) {
 		return
 	}
-	r.inherit(s)
+	r.heirs.inherit(s)
 	unknown, err := r.gather(ctx, s, now)
 	if s.changed = s.inherits != nil; s.changed {
 		return
@@ -168,12 +161,12 @@ func (s *visit) comesToRest() bool {
 }
 
 // list notes in the next state which objects it asks for.
-func (r *Reconciler) list(ctx context.Context, s *visit) {
+func (k *keeper) list(ctx context.Context, s *visit) {
 	next := &s.decision.State
 	if next.Source == "" || s.app.unlisted != nil {
 		return
 	}
-	if objects, err := r.desired(ctx, s, *next, s.input.Now); err == nil {
+	if objects, err := k.desired(ctx, s, *next, s.input.Now); err == nil {
 		next.Inventory, next.Generated = strategies.Inventory(*next, objects), strategies.Generated(*next, objects)
 	}
 }
@@ -202,8 +195,8 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	if s.view.behind != nil {
 		unknown = errors.Join(unknown, fmt.Errorf("nothing advances: %w", s.view.behind))
 	}
-	s.input, err = r.gatherer().Gather(ctx, source.App{
-		App: a.App, Head: r.headOf(s, head, refused, unknown), Promotion: promotion, Calendar: a.calendar, State: state,
+	s.input, err = r.gatherer(r.renders).Gather(ctx, source.App{
+		App: a.App, Head: s.headOf(head, refused, unknown), Promotion: promotion, Calendar: a.calendar, State: state,
 	}, now)
 	if err != nil {
 		return nil, err
@@ -222,7 +215,7 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	if a.unlisted == nil || state.Phase == rollout.Aborting { // else nothing is applied that proxies could learn of
 		s.input.Applied = m.routing.since(state, s.input.Source, now)
 	}
-	r.takeMeasurements(s)
+	s.takeMeasurements(r.Analyzer)
 	return unknown, nil
 }
 
@@ -246,8 +239,8 @@ func (r *Reconciler) headAt(s *visit) (head strategies.Head, ready bool) {
 // headOf is the head with what is wrong with it or with the promotion file, if anything: nobody who may has
 // signed it, or it cannot be read. That the head is known not to be the newest does not make it
 // unreadable: what it takes back is taken back.
-func (r *Reconciler) headOf(
-	s *visit, head strategies.Head, unapproved *rollout.InvalidError, unknown error,
+func (s *visit) headOf(
+	head strategies.Head, unapproved *rollout.InvalidError, unknown error,
 ) strategies.Head {
 	a := s.app
 	switch {
@@ -283,7 +276,7 @@ func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (
 			s.memory.health = s.memory.health.Applied(s.err, s.input.Now)
 			s.input.Health = s.memory.health
 		}
-		r.gatherer().Look(&s.input)
+		r.gatherer(r.renders).Look(&s.input)
 		if strategies.OrdersNodes(s.input) {
 			var nodes error
 			s.input.Observed.Nodes, nodes = r.Nodes(ctx)
@@ -299,9 +292,9 @@ func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (
 			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // they may let go
 		}
 	case ask.Adoptable != nil:
-		answers.Adoptable, err = r.adoptable(ctx, ask.Adoptable)
+		answers.Adoptable, err = adoptable(ctx, r.Observer, ask.Adoptable)
 	case ask.Endpoints != nil:
-		answers.Endpoints, err = r.serving(ctx, ask.Endpoints)
+		answers.Endpoints, err = serving(ctx, r.Observer, ask.Endpoints)
 	case ask.Jobs != nil:
 		s.askJobs(ctx, &r.Options, &r.complain, ask.Jobs)
 	case ask.Accept != "":
@@ -311,11 +304,11 @@ func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (
 }
 
 // adoptable asks which of the workloads that run already are what Git says.
-func (r *Reconciler) adoptable(ctx context.Context, objects []rollout.Object) (map[rollout.Workload]bool, error) {
+func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[rollout.Workload]bool, error) {
 	same := map[rollout.Workload]bool{}
 	for _, o := range objects {
 		w, _ := rollout.WorkloadOf(o.Ref())
-		is, err := r.Observer.SameTemplate(ctx, o)
+		is, err := in.SameTemplate(ctx, o)
 		if err != nil {
 			return nil, fmt.Errorf("compare %s %s with Git: %w", o.Kind(), w, err)
 		}
@@ -325,10 +318,10 @@ func (r *Reconciler) adoptable(ctx context.Context, objects []rollout.Object) (m
 }
 
 // serving asks which versions proxies can know of, because their Service has an endpoint of them.
-func (r *Reconciler) serving(ctx context.Context, needs []strategies.Need) (map[strategies.Need]bool, error) {
+func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[strategies.Need]bool, error) {
 	serving := map[strategies.Need]bool{}
 	for _, need := range needs {
-		is, err := r.Observer.Serves(ctx, need.Service, need.PodHash)
+		is, err := in.Serves(ctx, need.Service, need.PodHash)
 		if err != nil {
 			return nil, fmt.Errorf("look for the endpoints of Service %s/%s: %w", need.Service.Namespace, need.Service.Name, err)
 		}
@@ -339,12 +332,12 @@ func (r *Reconciler) serving(ctx context.Context, needs []strategies.Need) (map[
 
 // accepted asks the cluster about a commit that the app is about to follow, before anything is recorded or
 // applied. What the server refuses holds the app, like any other bad input.
-func (r *Reconciler) accepted(ctx context.Context, s *visit, commit string) (map[string]error, error) {
-	objects, err := r.desired(ctx, s, s.decision.State, s.input.Now)
+func (k *keeper) accepted(ctx context.Context, s *visit, commit string) (map[string]error, error) {
+	objects, err := k.desired(ctx, s, s.decision.State, s.input.Now)
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := r.renders.render(ctx, s.app.App, commit)
+	rendered, err := k.renders.render(ctx, s.app.App, commit)
 	if err != nil {
 		return nil, err
 	}
@@ -352,8 +345,8 @@ func (r *Reconciler) accepted(ctx context.Context, s *visit, commit string) (map
 	if err != nil {
 		return nil, err
 	}
-	if err = r.Applier.Check(ctx, s.app.Name, append(objects, ahead...)); err == nil {
-		err = s.checkJobs(ctx, r.Jobs, rendered)
+	if err = k.Applier.Check(ctx, s.app.Name, append(objects, ahead...)); err == nil {
+		err = s.checkJobs(ctx, k.Jobs, rendered)
 	}
 	var refused *rollout.InvalidError
 	switch {
@@ -368,12 +361,12 @@ func (r *Reconciler) accepted(ctx context.Context, s *visit, commit string) (map
 
 // takeMeasurements adds to what is known of an app's analyses what has been measured since the last visit. Only what
 // a restart must not forget becomes part of the state, with the decision that follows.
-func (r *Reconciler) takeMeasurements(s *visit) {
-	if r.Analyzer == nil {
+func (s *visit) takeMeasurements(by Analyzer) {
+	if by == nil {
 		return
 	}
 	s.input.Runs = s.memory.runs
-	for _, got := range r.Analyzer.Measured(s.app.Name) {
+	for _, got := range by.Measured(s.app.Name) {
 		s.input.Runs = strategies.Record(s.input, got)
 	}
 	s.memory.runs = s.input.Runs

@@ -1,0 +1,162 @@
+package reconciler
+
+import (
+	"context"
+	"runtime/debug"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// what is one thing to render: an app as of a commit, or as the head of the users' branch.
+type what struct {
+	app    rollout.App
+	commit string
+	head   bool
+}
+
+// job is something to render, with the commit's tree if it is the head.
+type job struct {
+	what
+	tree Snapshot
+	line []Snapshot // that leads to it from the head before
+}
+
+// work renders until close. Several may, each another app.
+func (p *renders) work() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.ended {
+		if !p.next() {
+			p.news.Wait()
+		}
+	}
+}
+
+// drain renders everything that is queued, here and now. It reports whether there was anything.
+func (p *renders) drain() (any bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.next() {
+		any = true
+	}
+	return any
+}
+
+// next does the first job of an app that nobody else renders now, and reports whether there was one.
+func (p *renders) next() bool {
+	for _, from := range []*[]job{&p.first, &p.jobs} {
+		i := slices.IndexFunc(*from, func(j job) bool { return !p.busy[j.app.Name] })
+		if i < 0 {
+			continue
+		}
+		j := (*from)[i]
+		copy((*from)[1:i+1], (*from)[:i])
+		*from = (*from)[1:]
+		delete(p.known, j.what)
+		p.busy[j.app.Name] = true
+		p.mu.Unlock()
+		p.do(j)
+		p.mu.Lock()
+		delete(p.busy, j.app.Name)
+		return true
+	}
+	return false
+}
+
+func (p *renders) close() {
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	p.news.Broadcast()
+}
+
+func (p *renders) do(j job) {
+	tree := j.tree
+	if tree == nil {
+		var held bool
+		if tree, held = p.held(j.commit); !held { // the mirror has been renewed since
+			p.mu.Lock()
+			p.want(j)
+			p.mu.Unlock()
+			return
+		}
+	}
+	policy := p.reader.Policy.Load() // one that comes meanwhile judges again
+	_, end := p.begin(context.Background(), PartRender, j.app.Name)
+	r, err := p.build(j, tree)
+	end(err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if j.head {
+		p.headIs(j, r, err, policy)
+		return
+	}
+	p.keep(j.app.Name, built{j.commit, r, err})
+	p.touch(j.app.Name)
+}
+
+// keep keeps a render of an older commit, and the few others that were used last.
+func (p *renders) keep(app string, b built) {
+	all := slices.Insert(p.at[app], 0, b)
+	p.at[app] = all[:min(len(all), kept)]
+}
+
+// build renders. What panics is that app's trouble alone.
+func (p *renders) build(j job, tree Snapshot) (r *rollout.Render, err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			p.panics(j.app.Name, problem, debug.Stack())
+			r, err = nil, panicked("render "+rollout.ShortID(tree.Commit().ID), problem)
+		}
+	}()
+	if !j.head {
+		return p.orSealed(tree, j.app)
+	}
+	r, err = p.reader.RenderHead(tree, j.app)
+	switch reason := rollout.ReasonOf(err); reason {
+	case rollout.HeldForbidden, rollout.HeldPolicy, rollout.HeldUndecryptable:
+		if back := p.wayBack(tree, j.app, reason); back != nil {
+			r, err = back, nil
+		}
+	}
+	if err == nil {
+		r = p.since(j, r)
+	}
+	return r, err
+}
+
+// headIs notes a head. An app whose objects come out the same keeps the head that it had, so that the
+// commit it names is the one that last changed it.
+func (p *renders) headIs(j job, r *rollout.Render, err error, policy *rollout.Policy) {
+	h := p.heads[j.app.Name]
+	if h == nil || h.want != j.commit {
+		return // forgotten meanwhile, or overtaken by a newer one
+	}
+	traced := h.vague && h.of == j.commit && len(j.line) > 0
+	was, same := h.head, h.of != "" && h.app == j.app && !traced
+	switch {
+	case same && err != nil && was.Err != nil && was.Err.Error() == err.Error():
+	case same && err == nil && was.Render != nil && was.Render.Digest == r.Digest:
+		again := *r // but perhaps from other files
+		again.Commit = was.Render.Commit
+		h.head.Render = &again
+	default:
+		same = false
+		if was.Render != nil { // what the app is at, until it follows
+			p.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
+		}
+		h.head = strategies.Head{Commit: j.tree.Commit(), Render: r, Err: err}
+		h.vague = len(j.line) == 0
+		if r != nil {
+			h.head.Commit = r.Commit
+		}
+	}
+	h.of, h.app, h.policy, h.line = j.commit, j.app, policy, nil
+	p.claims(j.app.Name, was.Render, h.head.Render)
+	if h.missed || !same {
+		h.missed = false
+		p.touch(j.app.Name)
+	}
+}
