@@ -18,32 +18,32 @@ import (
 
 // byChance are the places of the Secrets whose values are to be drawn. An object of which more than that is for chance
 // to say is an InvalidError.
-func (a *assembly) byChance(objects []rollout.Object) ([]int, error) {
-	for _, o := range objects {
-		if err := a.madeOnce(o); err != nil {
+func (o origins) byChance(app rollout.App, objects []rollout.Object) ([]int, error) {
+	for _, object := range objects {
+		if err := o.madeOnce(object); err != nil {
 			return nil, err
 		}
 	}
-	if len(a.fs.chances) == 0 {
+	if len(o.fs.chances) == 0 {
 		return nil, nil
 	}
-	first := a.fs.chances[0].Why
+	first := o.fs.chances[0].Why
 	if !slices.ContainsFunc(objects, rollout.Object.CreateOnly) {
 		return nil, first
 	}
-	others, err := again(a.fs, a.app, func(fs *treeFS) { fs.draw = chart.Other })
+	others, err := again(o.fs, app, func(fs *treeFS) { fs.draw = chart.Other })
 	switch {
-	case a.fs.failed != nil:
-		return nil, a.fs.failed
+	case o.fs.failed != nil:
+		return nil, o.fs.failed
 	case err != nil || len(others) != len(objects):
 		return nil, first
 	}
 	var drawn []int
-	for i, o := range objects {
+	for i, object := range objects {
 		switch {
-		case reflect.DeepEqual(o, others[i]):
-		case !o.CreateOnly() || !reflect.DeepEqual(withoutValues(o), withoutValues(others[i])):
-			return nil, a.blameChance(o)
+		case reflect.DeepEqual(object, others[i]):
+		case !object.CreateOnly() || !reflect.DeepEqual(withoutValues(object), withoutValues(others[i])):
+			return nil, o.blameChance(object)
 		default:
 			drawn = append(drawn, i)
 		}
@@ -52,37 +52,37 @@ func (a *assembly) byChance(objects []rollout.Object) ([]int, error) {
 }
 
 // madeOnce refuses the annotation where it means nothing.
-func (a *assembly) madeOnce(o rollout.Object) error {
-	once := o.Annotation(rollout.AnnotationCreateOnly)
+func (o origins) madeOnce(object rollout.Object) error {
+	once := object.Annotation(rollout.AnnotationCreateOnly)
 	invalid := &rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationCreateOnly + "]"}
 	switch {
-	case once == "" || o.CreateOnly():
+	case once == "" || object.CreateOnly():
 		return nil
-	case !o.IsSecret():
-		invalid.Msg = fmt.Sprintf("is on a %s, and Secrets alone are made once", o.Kind())
+	case !object.IsSecret():
+		invalid.Msg = fmt.Sprintf("is on a %s, and Secrets alone are made once", object.Kind())
 		invalid.Fix = "take it out, and write what the object is to be"
 	default:
 		invalid.Msg = fmt.Sprintf("is %q, and true is all that it may be", once)
 		invalid.Fix = `write "true", or take it out`
 	}
-	return a.blame(invalid, o.Ref())
+	return o.blame(invalid, object.Ref())
 }
 
 // blameChance is the error about an object that would be another at each render, which kustomize may have given a
 // longer name.
-func (a *assembly) blameChance(o rollout.Object) error {
-	for _, c := range a.fs.chances {
-		if c.Kind == o.Kind() && strings.Contains(o.Name(), c.Name) && !o.CreateOnly() {
+func (o origins) blameChance(object rollout.Object) error {
+	for _, c := range o.fs.chances {
+		if c.Kind == object.Kind() && strings.Contains(object.Name(), c.Name) && !object.CreateOnly() {
 			return c.Why
 		}
 	}
 	invalid := &rollout.InvalidError{Msg: "would be another at each render",
 		Fix: "look for functions such as randAlphaNum and now in the templates, and give their results by values"}
-	if o.CreateOnly() {
+	if object.CreateOnly() {
 		invalid.Msg = "has more than values of data and stringData that would be others at each render"
 		invalid.Fix = "give it a fixed name, type, labels and annotations"
 	}
-	return a.blame(invalid, o.Ref())
+	return o.blame(invalid, object.Ref())
 }
 
 // withoutValues is a Secret but for what it keeps.

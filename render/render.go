@@ -180,7 +180,7 @@ func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) 
 		return nil, orDepends(fs, app, err)
 	}
 	a := &assembly{origins: origins{fs, plan.file}, app: app, checkProvider: b.CheckProvider, warnings: plan.warnings}
-	drawn, err := a.byChance(objects)
+	drawn, err := a.byChance(app, objects)
 	if err != nil {
 		return nil, err
 	}
