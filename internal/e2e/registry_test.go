@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/distribution/distribution/v3/configuration"
+	"github.com/distribution/distribution/v3/registry/handlers"
+	_ "github.com/distribution/distribution/v3/registry/storage/driver/inmemory"
+)
+
+// newRegistry is the CNCF's registry, in this process and in memory. It returns its host.
+func newRegistry(t *testing.T) string {
+	config := &configuration.Configuration{Storage: configuration.Storage{"inmemory": nil}}
+	config.HTTP.Secret, config.Log.Level = "of the test", "error"
+	server := httptest.NewServer(handlers.NewApp(t.Context(), config))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// TestRegistry: a release's image goes to a real registry by the tool, twice, and the release's chart by Helm itself. What
+// comes back into Git with gitrollout vendor is the chart that was made, of the newest version that is asked for, and an
+// image is refused where a bundle of manifests is to be.
+func TestRegistry(t *testing.T) {
+	t.Parallel()
+	dist, host := releaseOf(t), newRegistry(t)
+	program, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool := filepath.Join(filepath.Dir(dist), "gitrollout-release")
+	image := host + "/team/gitrollout:" + releasedVersion
+	pushed := map[string]bool{}
+	for range 2 {
+		out, err := exec.Command(tool, "push", filepath.Join(dist, "image-"+releasedVersion+".tar"), image).CombinedOutput()
+		if err != nil {
+			t.Fatalf("push: %v: %s", err, out)
+		}
+		pushed[string(out)] = true
+	}
+	if len(pushed) != 1 {
+		t.Errorf("pushed twice, it is %v", pushed)
+	}
+	chart := filepath.Join(dist, "gitrollout-"+strings.TrimPrefix(releasedVersion, "v")+".tgz")
+	if out, err := helm(t, "push", chart, "oci://"+host+"/charts", "--plain-http"); err != nil {
+		t.Fatalf("helm push: %v: %s", err, out)
+	}
+	dir := t.TempDir()
+	vendor := func(sources string, args ...string) (string, error) {
+		text := "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n" + sources
+		if err := os.WriteFile(filepath.Join(dir, "vendor.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(program, append([]string{"vendor"}, args...)...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	source := "- chart: {repo: oci://" + host + "/charts, name: gitrollout, version: \">=0.9.0-0\"}\n  into: charts\n"
+	for _, args := range [][]string{nil, {"--check"}} {
+		if out, err := vendor(source, args...); err != nil {
+			t.Fatalf("vendor %v: %v: %s", args, err, out)
+		}
+	}
+	for _, name := range []string{"Chart.yaml", "values.schema.json"} {
+		found, err := filepath.Glob(filepath.Join(dir, "charts", "*", "gitrollout", name))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%s is at %v: %v", name, found, err)
+		}
+		want, err := exec.Command("tar", "-xzOf", chart, "gitrollout/"+name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := readText(t, found[0]); got != string(want) {
+			t.Errorf("%s is not the chart's: %s", name, got)
+		}
+	}
+	out, err := vendor("- oci: {url: oci://" + host + "/team/gitrollout, tag: " + releasedVersion + "}\n  into: bundle\n")
+	if err == nil || !strings.Contains(out, releasedVersion) {
+		t.Errorf("an image is taken for a bundle: %s", out)
+	}
+}
