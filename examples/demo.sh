@@ -5,17 +5,20 @@
 #   examples/demo.sh                      a throw-away cluster of its own
 #   examples/demo.sh --context kind-x     your own cluster, in two new namespaces
 #   examples/demo.sh --fast               without pauses for reading (or DEMO_PAUSE=0)
+#   examples/demo.sh --program FILE       a gitrollout of a release, not the one that is built here
 #
 # It leaves nothing behind, and fails if any stage does not come about in time.
 set -euo pipefail
 
 pause=${DEMO_PAUSE:-1.5}
 context=${CONTEXT:-}
+program=
 while [ $# -gt 0 ]; do
 	case "$1" in
 	--fast) pause=0 ;;
+	--program) program=$(realpath "${2:?--program needs a file}"); shift ;;
 	--context) context=${2:?--context needs a name}; shift ;;
-	-h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	-h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	*) echo "demo: unknown argument $1; see --help" >&2; exit 2 ;;
 	esac
 	shift
@@ -30,6 +33,10 @@ reconciler='' cluster='' created=''
 # The programs built here come first, and find cluster and repository by
 # themselves: the cluster by KUBECONFIG, the repository by the clone's origin.
 export PATH="$root/bin:$PATH"
+if [ -n "$program" ]; then
+	mkdir "$work/bin" && ln -s "$program" "$work/bin/gitrollout"
+	export PATH="$work/bin:$PATH"
+fi
 
 # No setting of yours gets in the way, and none is changed.
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 GIT_TERMINAL_PROMPT=0
@@ -124,8 +131,8 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
-for program in gitrollout kubectl; do
-	[ -x "$root/bin/$program" ] || fail "bin/$program is not built; run: make demo"
+for name in gitrollout kubectl; do
+	command -v "$name" >/dev/null || fail "bin/$name is not built; run: make demo"
 done
 
 start_cluster() {

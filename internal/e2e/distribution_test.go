@@ -74,7 +74,8 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 }
 
-// TestArchive unpacks the archive for this machine as somebody does who downloads it, and runs the program.
+// TestArchive unpacks the archive for this machine as somebody does who downloads it, runs the program, and plays the
+// demo with it.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	base := "gitrollout_" + releasedVersion + "_linux_" + runtime.GOARCH
@@ -88,6 +89,19 @@ func TestArchive(t *testing.T) {
 	out, err := exec.Command(filepath.Join(dir, "gitrollout"), "version").CombinedOutput()
 	if want := fmt.Sprintf("gitrollout %s (%.12s) ", releasedVersion, git("rev-parse", "HEAD")); err != nil || !strings.HasPrefix(string(out), want) {
 		t.Errorf("version: %v: %s, want %s", err, out, want)
+	}
+	called, asked := filepath.Join(dir, "called"), filepath.Join(dir, "asked") // which program the demo has called
+	script := fmt.Sprintf("#!/bin/sh\necho \"$1\" >>%s\nexec %s/gitrollout \"$@\"\n", called, dir)
+	if err := os.WriteFile(asked, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	demo := exec.Command("../../examples/demo.sh", "--fast", "--program", asked)
+	demo.Env = slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "CONTEXT=") })
+	if out, err := demo.CombinedOutput(); err != nil {
+		t.Fatalf("the demo: %v: %s", err, out)
+	}
+	if text := readText(t, called); !strings.Contains(text, "run\n") || !strings.Contains(text, "get\n") {
+		t.Errorf("the demo has called the program for %q", text)
 	}
 }
 
