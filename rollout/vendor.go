@@ -27,6 +27,9 @@ type VendorChart struct {
 	Repo    string `json:"repo" needs:"write https://host/path, or oci://host/path"`
 	Name    string `json:"name" needs:"name the chart" is:"label"`
 	Version string `json:"version" needs:"write a version, or a range of them, such as ~20.1"`
+
+	// Provenance is the file with the public PGP keys of those who may have signed the chart; "" takes any.
+	Provenance string `json:"provenance"`
 }
 
 // VendorGit is a folder of a commit of another repository.
@@ -80,7 +83,11 @@ func (s VendorSource) Name() string {
 func (s VendorSource) Wants() string {
 	switch {
 	case s.Chart != nil:
-		return fmt.Sprintf("chart %s %s %s", s.Chart.Repo, s.Chart.Name, s.Chart.Version)
+		wants := fmt.Sprintf("chart %s %s %s", s.Chart.Repo, s.Chart.Name, s.Chart.Version)
+		if s.Chart.Provenance != "" {
+			wants += " signed by " + s.Chart.Provenance
+		}
+		return wants
 	case s.Git != nil:
 		return fmt.Sprintf("git %s %s %s", s.Git.URL, s.Git.Ref, s.Git.Path)
 	default:

@@ -44,7 +44,8 @@ var table = map[string]rule{
 		"helm.sh/helm/v4/pkg/strvals", "sigs.k8s.io/yaml",
 	}},
 	"render/vendoring": {own: []string{"rollout"}, others: []string{
-		"helm.sh/helm/v4/pkg/chart/v2/util", "k8s.io/apimachinery/pkg/util/version", "sigs.k8s.io/kustomize/kyaml/yaml", "sigs.k8s.io/yaml",
+		"github.com/ProtonMail/go-crypto/openpgp", "helm.sh/helm/v4/pkg/chart/v2/util", "helm.sh/helm/v4/pkg/provenance",
+		"k8s.io/apimachinery/pkg/util/version", "sigs.k8s.io/kustomize/kyaml/yaml", "sigs.k8s.io/yaml",
 	}},
 	"render/schema": {own: []string{"analysis", "analysis/provider", "render", "rollout", "traffic"}, pure: true},
 	"git":           {own: []string{"git/sign", "git/wire", "rollout"}, others: []string{"github.com/go-git/go-git/v5/"}},

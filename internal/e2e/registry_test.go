@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"bytes"
+	"errors"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -8,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/distribution/distribution/v3/configuration"
 	"github.com/distribution/distribution/v3/registry/handlers"
 	_ "github.com/distribution/distribution/v3/registry/storage/driver/inmemory"
@@ -22,9 +25,40 @@ func newRegistry(t *testing.T) string {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// TestRegistry: a release's image goes to a real registry by the tool, twice, and the release's chart by Helm itself. What
-// comes back into Git with gitrollout vendor is the chart that was made, of the newest version that is asked for, and an
-// image is refused where a bundle of manifests is to be.
+// signed is a chart that Helm has packed again and signed, with its provenance beside it. The folder gets a file with the
+// public key, ours.gpg, and one of somebody else, others.gpg.
+func signed(t *testing.T, chart, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	if out, err := exec.Command("tar", "-C", to, "-xzf", chart).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range []string{"ours", "others"} {
+		key, err := openpgp.NewEntity(name, "", name+"@example.com", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var public, secret bytes.Buffer
+		if err := errors.Join(key.Serialize(&public), key.SerializePrivate(&secret, nil)); err != nil {
+			t.Fatal(err)
+		}
+		err = errors.Join(os.WriteFile(filepath.Join(dir, name+".gpg"), public.Bytes(), 0o600),
+			os.WriteFile(filepath.Join(to, name+".secret"), secret.Bytes(), 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := helm(t, "package", filepath.Join(to, "gitrollout"), "--destination", to,
+		"--sign", "--key", "ours", "--keyring", filepath.Join(to, "ours.secret"))
+	if err != nil {
+		t.Fatalf("helm package: %v: %s", err, out)
+	}
+	return filepath.Join(to, filepath.Base(chart))
+}
+
+// TestRegistry: a release's image goes to a real registry by the tool, twice, and the release's chart by Helm itself, which signs
+// it. What comes back into Git with gitrollout vendor is the chart that was made, of the newest version that is asked for
+// and by who may; an image is refused where a bundle of manifests is to be.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	dist, host := releaseOf(t), newRegistry(t)
@@ -46,10 +80,11 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("pushed twice, it is %v", pushed)
 	}
 	chart := filepath.Join(dist, "gitrollout-"+strings.TrimPrefix(releasedVersion, "v")+".tgz")
+	dir := t.TempDir()
+	chart = signed(t, chart, dir)
 	if out, err := helm(t, "push", chart, "oci://"+host+"/charts", "--plain-http"); err != nil {
 		t.Fatalf("helm push: %v: %s", err, out)
 	}
-	dir := t.TempDir()
 	vendor := func(sources string, args ...string) (string, error) {
 		text := "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n" + sources
 		if err := os.WriteFile(filepath.Join(dir, "vendor.yaml"), []byte(text), 0o600); err != nil {
@@ -60,9 +95,12 @@ func TestRegistry(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	source := "- chart: {repo: oci://" + host + "/charts, name: gitrollout, version: \">=0.9.0-0\"}\n  into: charts\n"
+	source := "- chart: {repo: oci://" + host + "/charts, name: gitrollout, version: \">=0.9.0-0\", provenance: KEYS}\n  into: charts\n"
+	if out, err := vendor(strings.Replace(source, "KEYS", "others.gpg", 1)); err == nil || !strings.Contains(out, "is not signed by one of the keys") {
+		t.Errorf("a chart of somebody else is taken: %s", out)
+	}
 	for _, args := range [][]string{nil, {"--check"}} {
-		if out, err := vendor(source, args...); err != nil {
+		if out, err := vendor(strings.Replace(source, "KEYS", "ours.gpg", 1), args...); err != nil {
 			t.Fatalf("vendor %v: %v: %s", args, err, out)
 		}
 	}

@@ -459,13 +459,13 @@ func TestRefsAreNames(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	g := &Getter{Client: &http.Client{Transport: transport(func(req *http.Request) { t.Errorf("asked for %s", req.URL) })}}
 	for _, repo := range []string{"charts", "::", "http:///charts", ""} {
-		_, _, err := g.chart(t.Context(), rollout.VendorChart{Repo: repo, Name: "redis", Version: "1.0.0"}, nil)
+		_, _, err := g.chart(t.Context(), rollout.VendorChart{Repo: repo, Name: "redis", Version: "1.0.0"}, nil, nil)
 		if err == nil || !strings.Contains(err.Error(), "the repository is no address") {
 			t.Errorf("%q: error %v", repo, err)
 		}
 	}
 	for _, address := range []string{"https://example.com/a", "oci:///a", "oci://example.com", "oci://example.com/", "::"} {
-		if _, _, err := g.artifact(t.Context(), address, "v1", true, nil); err == nil || !strings.Contains(err.Error(), "none of oci://host/path") {
+		if _, _, err := g.artifact(t.Context(), address, "v1", true, nil, nil); err == nil || !strings.Contains(err.Error(), "none of oci://host/path") {
 			t.Errorf("%q: error %v", address, err)
 		}
 	}

@@ -29,6 +29,7 @@ type Pin struct {
 	Version string `json:"version,omitempty"` // of a chart, or the tag of an artifact
 	Commit  string `json:"commit,omitempty"`  // of Git
 	Digest  string `json:"digest,omitempty"`  // of the archive of a chart, or of the manifest in a registry
+	Signed  string `json:"signed,omitempty"`  // the fingerprint of the key that signed a chart, if it had to be
 	Tree    string `json:"tree"`              // of the files in Into
 }
 
@@ -38,21 +39,27 @@ func (p Pin) is(other Pin) bool {
 }
 
 // fetch gets what a source names: what it is locked to, or the newest that it allows.
-func (g *Getter) fetch(ctx context.Context, s rollout.VendorSource, locked *Pin) (Pin, files, error) {
+func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource, locked *Pin) (Pin, files, error) {
 	var p Pin
 	var all files
+	var keys signers
 	var err error
+	if s.Chart != nil {
+		if keys, err = readSigners(dir, s.Chart.Provenance); err != nil {
+			return p, nil, fmt.Errorf("%s: %w", s.Wants(), err)
+		}
+	}
 	switch {
 	case s.Git != nil:
 		p.Commit, all, err = fromGit(ctx, *s.Git)
 	case s.OCI != nil:
 		wants := cmp.Or(s.OCI.Tag, s.OCI.Semver)
-		p, all, err = g.artifact(ctx, s.OCI.URL, wants, s.OCI.Tag != "", locked)
+		p, all, err = g.artifact(ctx, s.OCI.URL, wants, s.OCI.Tag != "", locked, nil)
 	case strings.HasPrefix(s.Chart.Repo, "oci://"):
 		at := strings.TrimSuffix(s.Chart.Repo, "/") + "/" + s.Chart.Name
-		p, all, err = g.artifact(ctx, at, s.Chart.Version, false, locked)
+		p, all, err = g.artifact(ctx, at, s.Chart.Version, false, locked, keys)
 	default:
-		p, all, err = g.chart(ctx, *s.Chart, locked)
+		p, all, err = g.chart(ctx, *s.Chart, locked, keys)
 	}
 	p.Into = s.Into
 	if err == nil && s.Chart != nil {
@@ -114,28 +121,27 @@ func newest(versions []string, wants string, locked *Pin) (string, error) {
 	return text, nil
 }
 
-// chart gets a chart of a repository with an index.yaml.
-func (g *Getter) chart(ctx context.Context, c rollout.VendorChart, locked *Pin) (Pin, files, error) {
-	repo, err := url.Parse(strings.TrimSuffix(c.Repo, "/") + "/")
-	if err != nil || repo.Host == "" {
-		return Pin{}, nil, errors.New("the repository is no address")
-	}
+// indexed is a version of a chart in the index.yaml of its repository.
+type indexed struct {
+	Version string   `json:"version"`
+	URLs    []string `json:"urls"`
+	Digest  string   `json:"digest"`
+}
+
+// indexed looks up which version of a chart a repository has for its range.
+func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorChart, locked *Pin) (indexed, error) {
 	a, err := g.get(ctx, repo.JoinPath("index.yaml").String(), g.basic(repo.Host), "")
 	if err == nil && a.status != http.StatusOK {
 		err = fmt.Errorf("%s answers %d for its index.yaml", repo.Host, a.status)
 	}
 	if err != nil {
-		return Pin{}, nil, err
+		return indexed{}, err
 	}
 	var index struct {
-		Entries map[string][]struct {
-			Version string   `json:"version"`
-			URLs    []string `json:"urls"`
-			Digest  string   `json:"digest"`
-		} `json:"entries"`
+		Entries map[string][]indexed `json:"entries"`
 	}
 	if err := yaml.Unmarshal(a.body, &index); err != nil {
-		return Pin{}, nil, fmt.Errorf("its index.yaml cannot be read: %w", err)
+		return indexed{}, fmt.Errorf("its index.yaml cannot be read: %w", err)
 	}
 	var versions []string
 	for _, e := range index.Entries[c.Name] {
@@ -143,33 +149,64 @@ func (g *Getter) chart(ctx context.Context, c rollout.VendorChart, locked *Pin) 
 	}
 	version, err := newest(versions, c.Version, locked)
 	if err != nil {
-		return Pin{}, nil, err
+		return indexed{}, err
 	}
 	e := index.Entries[c.Name][slices.Index(versions, version)]
 	if len(e.URLs) == 0 {
-		return Pin{}, nil, fmt.Errorf("version %s has no address", version)
+		return indexed{}, fmt.Errorf("version %s has no address", version)
+	}
+	return e, nil
+}
+
+// chart gets a chart of a repository with an index.yaml.
+func (g *Getter) chart(ctx context.Context, c rollout.VendorChart, locked *Pin, keys signers) (Pin, files, error) {
+	repo, err := url.Parse(strings.TrimSuffix(c.Repo, "/") + "/")
+	if err != nil || repo.Host == "" {
+		return Pin{}, nil, errors.New("the repository is no address")
+	}
+	e, err := g.indexed(ctx, repo, c, locked)
+	if err != nil {
+		return Pin{}, nil, err
 	}
 	at, err := repo.Parse(e.URLs[0])
 	if err != nil {
-		return Pin{}, nil, fmt.Errorf("the address of version %s is none", version)
+		return Pin{}, nil, fmt.Errorf("the address of version %s is none", e.Version)
 	}
 	who := ""
 	if at.Host == repo.Host {
 		who = g.basic(repo.Host)
 	}
-	if a, err = g.get(ctx, at.String(), who, ""); err == nil && a.status != http.StatusOK {
-		err = fmt.Errorf("%s%s answers %d", at.Host, at.Path, a.status)
-	}
+	a, err := g.found(ctx, at, who)
 	if err != nil {
 		return Pin{}, nil, err
 	}
-	p := Pin{Version: version, Digest: digest(a.body)}
+	p := Pin{Version: e.Version, Digest: digest(a.body)}
 	if e.Digest != "" && strings.TrimPrefix(e.Digest, "sha256:") != strings.TrimPrefix(p.Digest, "sha256:") {
-		return p, nil, fmt.Errorf("the archive of version %s has the digest %s, and its index.yaml says %s", version,
+		return p, nil, fmt.Errorf("the archive of version %s has the digest %s, and its index.yaml says %s", e.Version,
 			p.Digest, e.Digest)
+	}
+	if keys != nil {
+		signed := *at
+		signed.Path, signed.RawPath = at.Path+".prov", ""
+		prov, err := g.found(ctx, &signed, who)
+		if err == nil {
+			p.Signed, err = keys.verify(a.body, path.Base(at.Path), prov.body)
+		}
+		if err != nil {
+			return p, nil, err
+		}
 	}
 	all, err := unzip(a.body)
 	return p, all, err
+}
+
+// found is what a repository has at an address.
+func (g *Getter) found(ctx context.Context, at *url.URL, who string) (answer, error) {
+	a, err := g.get(ctx, at.String(), who, "")
+	if err == nil && a.status != http.StatusOK {
+		err = fmt.Errorf("%s%s answers %d", at.Host, at.Path, a.status)
+	}
+	return a, err
 }
 
 // manifest is as much of an OCI image manifest as is needed.
@@ -181,7 +218,9 @@ type manifest struct {
 }
 
 // artifact gets what a registry has under an address of oci://, by its tag or by the newest in a range of versions.
-func (g *Getter) artifact(ctx context.Context, address, wants string, isTag bool, locked *Pin) (Pin, files, error) {
+func (g *Getter) artifact(
+	ctx context.Context, address, wants string, isTag bool, locked *Pin, keys signers,
+) (Pin, files, error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Scheme != "oci" || at.Host == "" || len(at.Path) < 2 {
 		return Pin{}, nil, errors.New("the address is none of oci://host/path")
@@ -203,20 +242,38 @@ func (g *Getter) artifact(ctx context.Context, address, wants string, isTag bool
 	if err := json.Unmarshal(a.body, &m); err != nil {
 		return p, nil, fmt.Errorf("the manifest of %s cannot be read", tag)
 	}
-	for _, layer := range m.Layers {
-		if !strings.HasSuffix(layer.MediaType, "tar+gzip") && !strings.HasSuffix(layer.MediaType, "tar.gzip") {
-			continue // the provenance of a chart
+	layer := func(is func(mediaType string) bool) ([]byte, error) {
+		for _, l := range m.Layers {
+			if !is(l.MediaType) {
+				continue
+			}
+			a, err := g.registry(ctx, at.Host, base+"/blobs/"+l.Digest, "", &token)
+			if err != nil {
+				return nil, err
+			}
+			if got := digest(a.body); got != l.Digest {
+				return nil, fmt.Errorf("a layer of %s has the digest %s, and its manifest says %s", tag, got, l.Digest)
+			}
+			return a.body, nil
 		}
-		if a, err = g.registry(ctx, at.Host, base+"/blobs/"+layer.Digest, "", &token); err != nil {
-			return p, nil, err
-		}
-		if got := digest(a.body); got != layer.Digest {
-			return p, nil, fmt.Errorf("a layer of %s has the digest %s, and its manifest says %s", tag, got, layer.Digest)
-		}
-		all, err := unzip(a.body)
-		return p, all, err
+		return nil, nil
 	}
-	return p, nil, fmt.Errorf("%s has no layer that is a .tar.gz", tag)
+	isArchive := func(t string) bool { return strings.HasSuffix(t, "tar+gzip") || strings.HasSuffix(t, "tar.gzip") }
+	archive, err := layer(isArchive)
+	if err == nil && archive == nil {
+		err = fmt.Errorf("%s has no layer that is a .tar.gz", tag)
+	}
+	if err == nil && keys != nil {
+		var signed []byte
+		if signed, err = layer(func(t string) bool { return t == provenanceType }); err == nil {
+			p.Signed, err = keys.verify(archive, path.Base(at.Path)+"-"+tag+".tgz", signed)
+		}
+	}
+	if err != nil {
+		return p, nil, err
+	}
+	all, err := unzip(archive)
+	return p, all, err
 }
 
 // tagged is the tag for a range of versions, with + where a registry has _.

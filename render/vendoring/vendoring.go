@@ -154,7 +154,7 @@ func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []
 		if isNamed(s) {
 			old = nil
 		}
-		p, all, err := g.fetch(ctx, s, old)
+		p, all, err := g.fetch(ctx, dir, s, old)
 		if err != nil {
 			return nil, err
 		}

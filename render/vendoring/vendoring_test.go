@@ -170,9 +170,13 @@ func (w *world) chart(name, version, values string) {
 		strings.TrimPrefix(digest(w.answers[file]), "sha256:"))
 }
 
-func (w *world) artifact(name, tag string, archive []byte) {
-	m := fmt.Appendf(nil, `{"layers": [{"mediaType": "application/vnd.cncf.helm.chart.provenance.v1.prov", "digest": "x"}, {"mediaType": "application/vnd.cncf.flux.content.v1.tar+gzip", "digest": %q}]}`, digest(archive))
+func (w *world) artifact(name, tag string, archive []byte) { w.signed(name, tag, archive, []byte("x")) }
+
+func (w *world) signed(name, tag string, archive, prov []byte) {
+	m := fmt.Appendf(nil, `{"layers": [{"mediaType": %q, "digest": %q}, {"mediaType": "application/vnd.cncf.flux.content.v1.tar+gzip", "digest": %q}]}`,
+		provenanceType, digest(prov), digest(archive))
 	w.answers["/v2/"+name+"/manifests/"+tag] = m
+	w.answers["/v2/"+name+"/blobs/"+digest(prov)] = prov
 	w.answers["/v2/"+name+"/blobs/"+digest(archive)] = archive
 	var list struct{ Tags []string }
 	_ = json.Unmarshal(w.answers["/v2/"+name+"/tags/list"], &list)

@@ -1,0 +1,47 @@
+package vendoring
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"os"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"helm.sh/helm/v4/pkg/provenance"
+)
+
+// provenanceType is the media type of the layer in which a registry has the provenance of a chart.
+const provenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov"
+
+// signers are the public keys of those who may have made a chart, in a file beside vendor.yaml; nil where any chart is
+// taken.
+type signers openpgp.EntityList
+
+func readSigners(dir *os.Root, file string) (signers, error) {
+	if file == "" {
+		return nil, nil
+	}
+	data, err := dir.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("provenance: %w", err)
+	}
+	read := openpgp.ReadKeyRing
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("-----BEGIN")) {
+		read = openpgp.ReadArmoredKeyRing
+	}
+	keys, err := read(bytes.NewReader(data))
+	if err != nil || len(keys) == 0 {
+		return nil, fmt.Errorf("provenance: %s holds no public keys: export them with gpg --export --armor", file)
+	}
+	return signers(keys), nil
+}
+
+// verify returns the fingerprint of the key that has signed an archive of a name, as helm package --sign does.
+func (s signers) verify(archive []byte, name string, signed []byte) (fingerprint string, err error) {
+	helm := provenance.Signatory{KeyRing: openpgp.EntityList(s)}
+	by, err := helm.Verify(archive, signed, name)
+	if err != nil {
+		return "", fmt.Errorf("%s is not signed by one of the keys: %w", name, err)
+	}
+	return hex.EncodeToString(by.SignedBy.PrimaryKey.Fingerprint), nil
+}

@@ -1,0 +1,120 @@
+package vendoring
+
+import (
+	"bytes"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"helm.sh/helm/v4/pkg/provenance"
+)
+
+// newSigner makes a key, with its public part as gpg --export writes it, with --armor or without.
+func newSigner(t *testing.T, armored bool) (key *openpgp.Entity, public string) {
+	t.Helper()
+	key, err := openpgp.NewEntity("Ann", "", "ann@example.com", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if !armored {
+		err = key.Serialize(&out)
+		return key, out.String()
+	}
+	w, err := armor.Encode(&out, openpgp.PublicKeyType, nil)
+	if err == nil {
+		err = key.Serialize(w)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, out.String()
+}
+
+// sign is what helm package --sign writes beside an archive.
+func sign(t *testing.T, key *openpgp.Entity, archive []byte, name string) []byte {
+	t.Helper()
+	text, err := (&provenance.Signatory{Entity: key}).ClearSign(archive, name, []byte("name: redis\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []byte(text)
+}
+
+// TestProvenance: a chart comes in if one of the keys has signed its archive by its name, of a repository and of a
+// registry, and the lock says which key. Anything else writes nothing.
+func TestProvenance(t *testing.T) {
+	const redis, web = "/charts/redis-20.1.4.tgz", "web-1.2.3+b1.tgz"
+	chart := "- chart: {repo: http://HOST/charts, name: redis, version: 20.1.4, provenance: keys/team.asc}\n  into: charts\n"
+	oci := "- chart: {repo: oci://HOST/charts, name: web, version: ^1, provenance: keys/team.asc}\n  into: charts\n"
+	for name, c := range map[string]struct {
+		source string
+		binary bool
+		spoil  func(w *world, key *openpgp.Entity)
+		want   []string // words of the error; none: it comes in
+	}{
+		"signed":           {source: chart},
+		"a keyring":        {source: chart, binary: true},
+		"of a registry":    {source: oci},
+		"no file of keys":  {chart, false, func(w *world, _ *openpgp.Entity) { _ = os.RemoveAll(filepath.Join(w.dir, "keys")) }, []string{"keys/team.asc"}},
+		"keys that are no": {chart, false, func(w *world, _ *openpgp.Entity) { w.write("keys/team.asc", "x") }, []string{"holds no public keys", "gpg --export"}},
+		"keys elsewhere":   {strings.Replace(chart, "keys/", "../", 1), false, func(*world, *openpgp.Entity) {}, []string{"../team.asc", "escapes"}},
+		"not signed":       {chart, false, func(w *world, _ *openpgp.Entity) { delete(w.answers, redis+".prov") }, []string{redis + ".prov answers 404"}},
+		"no signature":     {chart, false, func(w *world, _ *openpgp.Entity) { w.answers[redis+".prov"] = []byte("x") }, []string{"is not signed by one of the keys"}},
+		"by somebody else": {chart, false, func(w *world, _ *openpgp.Entity) {
+			other, _ := newSigner(t, false)
+			w.answers[redis+".prov"] = sign(t, other, w.answers[redis], "redis-20.1.4.tgz")
+		}, []string{"redis-20.1.4.tgz is not signed by one of the keys"}},
+		"another version": {chart, false, func(w *world, key *openpgp.Entity) {
+			w.answers[redis+".prov"] = sign(t, key, w.answers["/charts/redis-20.1.5.tgz"], "redis-20.1.5.tgz")
+		}, []string{"is not signed by one of the keys"}},
+		"another archive": {chart, false, func(w *world, key *openpgp.Entity) {
+			w.answers[redis+".prov"] = sign(t, key, w.answers["/charts/redis-20.1.5.tgz"], "redis-20.1.4.tgz")
+		}, []string{"is not signed by one of the keys", "sum does not match"}},
+		"a registry without": {oci, false, func(w *world, _ *openpgp.Entity) {
+			w.artifact("charts/web", "1.2.3_b1", packed(t, plain("web/Chart.yaml", "name: web\nversion: 1.2.3+b1\n")))
+		}, []string{"is not signed by one of the keys"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			key, public := newSigner(t, !c.binary)
+			if err := os.Mkdir(filepath.Join(w.dir, "keys"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			w.write("keys/team.asc", public)
+			w.answers[redis+".prov"] = sign(t, key, w.answers[redis], "redis-20.1.4.tgz")
+			archive := packed(t, plain("web/Chart.yaml", "name: web\nversion: 1.2.3+b1\n"))
+			w.signed("charts/web", "1.2.3_b1", archive, sign(t, key, archive, web))
+			w.vendor(c.source)
+			if c.spoil != nil {
+				c.spoil(w, key)
+			}
+			w.update("", c.want...)
+			lock, err := os.ReadFile(filepath.Join(w.dir, "vendor.lock"))
+			if c.want != nil {
+				if err == nil {
+					t.Errorf("there is a lock: %s", lock)
+				}
+				return
+			}
+			if finger := hex.EncodeToString(key.PrimaryKey.Fingerprint); !strings.Contains(string(lock), "signed: "+finger) {
+				t.Errorf("the lock does not say who signed it, %s: %s", finger, lock)
+			}
+			w.update("")
+			if wrong := w.wrong(); len(wrong) > 0 {
+				t.Errorf("wrong is %v", wrong)
+			}
+			w.vendor(strings.Replace(c.source, ", provenance: keys/team.asc", "", 1))
+			if wrong := w.wrong(); len(wrong) == 0 {
+				t.Error("without the keys it is taken for the same")
+			}
+		})
+	}
+}
