@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -40,6 +42,7 @@ func TestAction(t *testing.T) {
 			t.Errorf("%s is %s, which is no input", name, value)
 		}
 	}
+	checkComponent(t, step.Run)
 	served := t.TempDir()
 	if err := os.CopyFS(served, os.DirFS(releaseOf(t))); err != nil {
 		t.Fatal(err)
@@ -79,5 +82,49 @@ func TestAction(t *testing.T) {
 	}
 	if out, err := run(good); err == nil || strings.Contains(out, "0 errors") {
 		t.Errorf("another archive was run:\n%s", out)
+	}
+}
+
+// checkComponent holds GitLab's template to its form, and to the script of the action.
+func checkComponent(t *testing.T, script string) {
+	t.Helper()
+	text := readText(t, "../../deploy/gitlab/plan.yml")
+	head, body, _ := strings.Cut(text, "\n---\n")
+	var spec struct {
+		Spec struct {
+			Inputs map[string]map[string]any
+		}
+	}
+	var jobs map[string]struct {
+		Stage, Image string
+		Rules        []map[string]string
+		Variables    map[string]string
+		Script       []string
+	}
+	if err := errors.Join(yaml.UnmarshalStrict([]byte(head), &spec), yaml.UnmarshalStrict([]byte(body), &jobs)); err != nil {
+		t.Fatal(err)
+	}
+	job := jobs["gitrollout plan"]
+	if len(jobs) != 1 || len(job.Script) != 1 || job.Script[0] != script || len(job.Rules) != 1 {
+		t.Errorf("deploy/gitlab/plan.yml has %d jobs, and the script\n%s\nis that of action.yml:\n%s", len(jobs), job.Script, script)
+	}
+	used := map[string]bool{}
+	for _, m := range regexp.MustCompile(`\$\[\[ inputs\.(\w+) \]\]`).FindAllStringSubmatch(body, -1) {
+		used[m[1]] = true
+	}
+	for name := range used {
+		if spec.Spec.Inputs[name] == nil {
+			t.Errorf("the input %s is used, and is none", name)
+		}
+	}
+	for name, input := range spec.Spec.Inputs {
+		if !used[name] || input["description"] == nil {
+			t.Errorf("the input %s is used: %t, and is described as %v", name, used[name], input["description"])
+		}
+	}
+	for _, name := range regexp.MustCompile(`\$\{?([A-Z]+)\b`).FindAllStringSubmatch(script, -1) {
+		if job.Variables[name[1]] == "" {
+			t.Errorf("the script reads %s, which no variable of the template is", name[1])
+		}
 	}
 }
