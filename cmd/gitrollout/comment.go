@@ -68,12 +68,22 @@ func pullOf(env func(string) string) (rollout.Forge, int, error) {
 		return rollout.Forge{}, 0, usagef("--comment is for a CI job of a pull request, " +
 			"where GITHUB_REF is refs/pull/…, or CI_MERGE_REQUEST_IID is set; elsewhere: -o markdown")
 	}
+	number, err := strconv.Atoi(m[1])
+	return forgeOf(env), number, err
+}
+
+// forgeOf is the repository of a CI job, whatever it runs for; zero elsewhere.
+func forgeOf(env func(string) string) rollout.Forge {
 	f := rollout.Forge{
 		Type: rollout.GitHub, URL: strings.TrimSuffix(env("GITHUB_SERVER_URL"), "/"), Repository: env("GITHUB_REPOSITORY"),
 	}
-	if env("GITEA_ACTIONS") != "" || env("FORGEJO_ACTIONS") != "" {
+	switch {
+	case env("CI_PROJECT_PATH") != "":
+		return rollout.Forge{Type: rollout.GitLab, URL: env("CI_SERVER_URL"), Repository: env("CI_PROJECT_PATH")}
+	case f.Repository == "":
+		return rollout.Forge{}
+	case env("GITEA_ACTIONS") != "" || env("FORGEJO_ACTIONS") != "":
 		f.Type = rollout.Gitea
 	}
-	number, err := strconv.Atoi(m[1])
-	return f, number, err
+	return f
 }

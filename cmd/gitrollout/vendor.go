@@ -21,6 +21,7 @@ type vendorCommand struct {
 	check  bool
 	update string
 	from   string
+	pr     string // the branch that it is to be merged into; "" for no pull request
 }
 
 func newVendor(s streams) *cobra.Command {
@@ -40,6 +41,10 @@ the one that is locked is an error.
 
 --check compares the files with vendor.lock, without the network: for CI.
 
+--pr proposes what has come as a pull request, from the branch gitrollout-vendor, and
+leaves the files in the working copy: for a job that runs every night with --update.
+Whose repository it is, CI says, or origin; the token is GITROLLOUT_FORGE_TOKEN.
+
 --from reads the kustomization of a folder instead: what it names of other
 repositories, and its charts, is written into that folder's vendor.yaml, and the
 kustomization names where it will be. Look at both, and call vendor.
@@ -49,6 +54,7 @@ login have written, Git with the git program and its credentials.`,
 		Example: `  gitrollout vendor
   gitrollout vendor --check
   gitrollout vendor infra --update=redis
+  gitrollout vendor --update --pr
   gitrollout vendor --from apps/shop`,
 		Args: atMostOne("path"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,16 +66,17 @@ login have written, Git with the git program and its credentials.`,
 	flags.StringVar(&c.update, "update", "", "take the newest version of the source of this `name` (without one: of all)")
 	flags.StringVar(&c.from, "from", "",
 		"write a vendor.yaml of what the kustomization in the folder `path` names elsewhere")
-	flags.Lookup("update").NoOptDefVal = vendoring.All
+	flags.StringVar(&c.pr, "pr", "", "propose it as a pull request into this `branch` (without one: main)")
+	flags.Lookup("update").NoOptDefVal, flags.Lookup("pr").NoOptDefVal = vendoring.All, "main"
 	return cmd
 }
 
 func (c *vendorCommand) run(ctx context.Context, at string) error {
-	if c.check && c.update != "" {
-		return usagef("--check writes nothing, and --update does: keep one")
+	if c.check && c.update+c.pr != "" {
+		return usagef("--check writes nothing, and --update and --pr do: keep one")
 	}
 	if c.from != "" {
-		if c.check || c.update != "" || at != "." {
+		if c.check || c.update+c.pr != "" || at != "." {
 			return usagef("--from is for the folder that it names, and goes with nothing else")
 		}
 		return c.rewrite()
@@ -89,12 +96,29 @@ func (c *vendorCommand) run(ctx context.Context, at string) error {
 	if err == nil && len(dirs) == 0 {
 		err = usagef("there is no %s in %s; write one: docs/vendor.md", rollout.VendorFile, at)
 	}
+	pull := vendorPull{c.streams, at, c.pr}
+	if err == nil && c.pr != "" {
+		err = vendoring.WorkingCopy(at).Clean(ctx)
+	}
 	if err != nil {
 		return err
 	}
+	all, err := c.folders(ctx, dirs)
+	switch {
+	case err != nil:
+		return err
+	case c.check && len(all) > 0:
+		return fmt.Errorf("%d vendored folders are not as vendor.lock says; remove them and run gitrollout vendor", len(all))
+	case c.pr != "":
+		return pull.propose(ctx, all)
+	}
+	return nil
+}
+
+// folders brings what the vendor.yaml of each of them names, or checks it, and returns what it has said of that.
+func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []string, err error) {
 	home, _ := os.UserHomeDir() // without one nobody is logged in
 	getter := &vendoring.Getter{Login: vendoring.Logins(home, os.Getenv)}
-	wrong := 0
 	for _, dir := range dirs {
 		lines, err := c.folder(ctx, getter, dir)
 		var invalid *rollout.InvalidError
@@ -102,20 +126,17 @@ func (c *vendorCommand) run(ctx context.Context, at string) error {
 			invalid.File = path.Join(filepath.ToSlash(dir), invalid.File)
 		}
 		if err != nil {
-			return err
+			return all, err
 		}
 		file := path.Join(filepath.ToSlash(dir), rollout.VendorFile)
 		for _, line := range lines {
-			if _, err := fmt.Fprintf(c.out, "%s: %s\n", file, line); err != nil {
-				return err
+			all = append(all, file+": "+line)
+			if err := c.say(all[len(all)-1]); err != nil {
+				return all, err
 			}
 		}
-		wrong += len(lines)
 	}
-	if c.check && wrong > 0 {
-		return fmt.Errorf("%d vendored folders are not as vendor.lock says; remove them and run gitrollout vendor", wrong)
-	}
-	return nil
+	return all, nil
 }
 
 // rewrite writes a vendor.yaml of what a kustomization names elsewhere.

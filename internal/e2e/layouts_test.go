@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"archive/tar"
-	"bytes"
 	"compress/gzip"
 	"fmt"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -122,30 +122,39 @@ func layout(t *testing.T, name string) map[string]string {
 	return files
 }
 
-// inPlaceOfHelmRelease does what init says of a HelmRelease, with the chart of a repository of charts.
-func inPlaceOfHelmRelease(w *world) {
-	var packed bytes.Buffer
-	zip := gzip.NewWriter(&packed)
-	archive := tar.NewWriter(zip)
-	for name, text := range map[string]string{"Chart.yaml": "apiVersion: v2\nname: podinfo\nversion: 1.2.0\n",
-		"values.yaml": "replicaCount: 1\nimage: {tag: v1}\n", "templates/web.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: {{ .Release.Name }}}\n" +
-			"spec:\n  replicas: {{ .Values.replicaCount }}\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n" +
-			"    spec: {containers: [{name: web, image: \"podinfo:{{ .Values.image.tag }}\"}]}\n"} {
-		_ = archive.WriteHeader(&tar.Header{Name: "podinfo/" + name, Size: int64(len(text)), Mode: 0o644})
-		_, _ = archive.Write([]byte(text))
-	}
-	_ = archive.Close()
-	_ = zip.Close()
-	charts := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+// podinfoCharts serves a repository of charts with one of a version, which may change.
+func podinfoCharts(t *testing.T, version *atomic.Value) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		version := version.Load().(string)
 		if strings.HasSuffix(in.URL.Path, "index.yaml") {
-			fmt.Fprint(out, "apiVersion: v1\nentries: {podinfo: [{name: podinfo, version: 1.2.0, urls: [podinfo-1.2.0.tgz]}]}\n")
+			fmt.Fprintf(out, "apiVersion: v1\nentries: {podinfo: [{name: podinfo, version: %s, urls: [podinfo-%s.tgz]}]}\n", version, version)
 			return
 		}
-		_, _ = out.Write(packed.Bytes())
+		zip := gzip.NewWriter(out)
+		archive := tar.NewWriter(zip)
+		for _, file := range [][2]string{{"Chart.yaml", "apiVersion: v2\nname: podinfo\nversion: " + version + "\n"},
+			{"values.yaml", "replicaCount: 1\nimage: {tag: v1}\n"}, {"templates/web.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: {{ .Release.Name }}}\n" +
+				"spec:\n  replicas: {{ .Values.replicaCount }}\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n" +
+				"    spec: {containers: [{name: web, image: \"podinfo:{{ .Values.image.tag }}\"}]}\n"}} {
+			name, text := file[0], file[1]
+			_ = archive.WriteHeader(&tar.Header{Name: "podinfo/" + name, Size: int64(len(text)), Mode: 0o644})
+			_, _ = archive.Write([]byte(text))
+		}
+		_ = archive.Close()
+		_ = zip.Close()
 	}))
-	w.t.Cleanup(charts.Close)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// inPlaceOfHelmRelease does what init says of a HelmRelease, with the chart of a repository of charts.
+func inPlaceOfHelmRelease(w *world) {
+	var version atomic.Value
+	version.Store("1.2.0")
+	charts := podinfoCharts(w.t, &version)
 	dir := filepath.Join(w.repo.Work, "apps/production")
-	err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("helmCharts:\n- name: podinfo\n  repo: "+charts.URL+
+	err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("helmCharts:\n- name: podinfo\n  repo: "+charts+
 		"\n  version: 1.2.0\n  releaseName: podinfo\n  valuesInline: {replicaCount: 2, image: {tag: v2}}\n"), 0o600)
 	if err != nil {
 		w.t.Fatal(err)

@@ -194,6 +194,35 @@ func TestContract(t *testing.T) {
 
 // contract is what holds for every forge.
 var contract = map[string]func(t *testing.T, r *rig){
+	"what a job proposes": func(t *testing.T, r *rig) {
+		const branch = "gitrollout-vendor"
+		propose := func(commit, body string, wantOpen bool) int {
+			t.Helper()
+			number, isOpen, err := Pull(t.Context(), r.options, r.config, branch, commit, "Vendor: redis", body)
+			if err != nil || isOpen != wantOpen {
+				t.Fatalf("%d, open %t, %v", number, isOpen, err)
+			}
+			return number
+		}
+		first := r.push(branch, "redis 1")
+		number := propose(first, "one", true)
+		if again := propose(r.push(branch, "redis 2"), "two", true); again != number {
+			t.Errorf("pull request %d, and then %d", number, again)
+		}
+		all := r.list()
+		if len(all) != 1 || all[0].state != "open" || all[0].body != "two" || all[0].title != "Vendor: redis" {
+			t.Fatalf("there is %+v", all)
+		}
+		last := r.push(branch, "redis 3")
+		propose(last, "two", true)
+		r.close(number)
+		if same := propose(last, "two", false); same != number || len(r.list()) != 1 {
+			t.Errorf("what somebody has closed is %d, of %+v", same, r.list())
+		}
+		if other := propose(r.push(branch, "redis 4"), "four", true); other == number || len(r.list()) != 2 {
+			t.Errorf("what is newer than what was closed is %d, of %+v", other, r.list())
+		}
+	},
 	"a proposal's life": func(t *testing.T, r *rig) {
 		release := r.push("release", "the release")
 		all := r.show(paused(release, 1, promotes(r.push(promoteBranch, "first"))))

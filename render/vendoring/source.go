@@ -312,14 +312,8 @@ func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	git := func(args ...string) (string, error) {
-		cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir, "-c", "core.autocrlf=false"}, args...)...)
-		cmd.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=https:ssh:http:git:file")
-		var out, said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &said
-		if err := cmd.Run(); err != nil {
-			return "", fmt.Errorf("git %s: %w: %.300s", args[0], err, rollout.OneLine(said.String()))
-		}
-		return out.String(), nil
+		return runGit(ctx, []string{"-C", dir, "-c", "core.autocrlf=false"},
+			[]string{"GIT_ALLOW_PROTOCOL=https:ssh:http:git:file"}, args...)
 	}
 	if strings.HasPrefix(s.Ref, "-") || strings.ContainsAny(s.Ref, ":+^*") {
 		return "", nil, fmt.Errorf("%q is no tag, branch or commit", s.Ref)
@@ -343,4 +337,16 @@ func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files
 		err = fmt.Errorf("commit %s has no folder %s", rollout.ShortID(commit), s.Path)
 	}
 	return commit, all, err
+}
+
+// runGit runs the git program, which asks nobody for a password, and returns what it prints.
+func runGit(ctx context.Context, options, env []string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", slices.Concat(options, args)...)
+	cmd.Env = append(append(os.Environ(), "GIT_TERMINAL_PROMPT=0"), env...)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("git %s: %w: %.300s", args[0], err, rollout.OneLine(said.String()))
+	}
+	return out.String(), nil
 }

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/git/wire"
+	"gitrollout.dev/gitrollout/publish/forge"
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/render/vendoring"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// vendorBranch is where it is proposed what vendor has brought.
+const vendorBranch = "gitrollout-vendor"
+
+// vendorPull makes a pull request of what vendor has written into a working copy, which stays as it is.
+type vendorPull struct {
+	streams
+	at, base string
+}
+
+// propose says what has been brought by a pull request.
+func (p vendorPull) propose(ctx context.Context, lines []string) error {
+	title := "Vendor: what is newer elsewhere"
+	if len(lines) == 1 {
+		_, what, _ := strings.Cut(lines[0], ": ")
+		title = "Vendor: " + strings.Fields(what + " ?")[0]
+	}
+	here := vendoring.WorkingCopy(p.at)
+	commit, err := here.Commit(ctx, vendorBranch, title)
+	if err != nil {
+		return err
+	}
+	if commit == "" {
+		return p.say("nothing is new: there is nothing to propose")
+	}
+	options, config, err := p.forge(ctx)
+	if err != nil {
+		return err
+	}
+	if err := here.Push(ctx, commit, vendorBranch); err != nil {
+		return err
+	}
+	body := "What `gitrollout vendor` brings now:\n"
+	for _, line := range lines {
+		body += "\n- `" + strings.ReplaceAll(line, "`", "") + "`"
+	}
+	number, isOpen, err := forge.Pull(ctx, options, config, vendorBranch, commit, title, body)
+	switch {
+	case err != nil:
+		return err
+	case !isOpen:
+		return p.say(fmt.Sprintf("pull request %d proposed the same, and was closed", number))
+	}
+	return p.say(fmt.Sprintf("proposed by pull request %d, from the branch %s", number, vendorBranch))
+}
+
+// forge is where to propose it: the repository of the CI job, or else that of origin, which is on a forge that is known
+// by its host, or that a configuration in the working copy names.
+func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, error) {
+	origin, err := gitSays(ctx, "-C", p.at, "remote", "get-url", "origin")
+	if err != nil {
+		return forge.Options{}, rollout.Forge{}, err
+	}
+	from := sourceOptions{repo: origin}
+	auth, err := from.auth()
+	if err != nil {
+		return forge.Options{}, rollout.Forge{}, err
+	}
+	options := forge.Options{Branch: p.base, Trusted: os.Getenv("GITROLLOUT_FORGE_URL"),
+		Token: forgeToken(from, auth), Now: time.Now}
+	config := forgeOf(os.Getenv)
+	if config.Repository != "" {
+		options.Remote = config.URL + "/" + config.Repository
+		return options, config, nil
+	}
+	remote, _, err := wire.ParseRemote(origin)
+	if err != nil {
+		return options, config, err
+	}
+	options.Remote = remote.String()
+	config, err = p.configured(ctx)
+	return options, config, err
+}
+
+// configured is the forge that a configuration in the working copy names, the zero one if none does.
+func (p vendorPull) configured(ctx context.Context) (rollout.Forge, error) {
+	top, err := gitSays(ctx, "-C", p.at, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return rollout.Forge{}, err
+	}
+	tree, err := openDir(top)
+	if err != nil {
+		return rollout.Forge{}, err
+	}
+	clusters, err := source.Clusters(tree)
+	for _, cluster := range clusters {
+		config, err := readConfig(tree, cluster)
+		if err == nil && config.Forge != nil {
+			return *config.Forge, nil
+		}
+	}
+	return rollout.Forge{}, err
+}

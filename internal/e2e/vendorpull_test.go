@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/giteatest"
+	"gitrollout.dev/gitrollout/internal/gittest"
+)
+
+// TestVendorPull has gitrollout vendor --update --pr propose on a real Gitea what a repository of charts publishes: once for
+// each version, by one pull request, from a CI job and from a working copy, whose files stay what they were on their branch.
+func TestVendorPull(t *testing.T) {
+	t.Parallel()
+	server := giteatest.Start(t)
+	owner := server.User("vera")
+	bot := server.User("vendorbot", "write:repository", "write:issue")
+	repo := server.Repository(owner, "infra", bot)
+	var version atomic.Value
+	version.Store("1.2.0")
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &planJob{T: t, dir: t.TempDir()}
+	j.git("init", "-q", "-b", "main")
+	j.git("remote", "add", "origin", server.CloneURL(owner, repo))
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(j.dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(j.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vendor := func(env ...string) (string, error) {
+		cmd := exec.Command(path, "vendor", "--update", "--pr")
+		cmd.Dir = j.dir
+		cmd.Env = append(append(gittest.Env(), "HOME="+t.TempDir(), "GITROLLOUT_FORGE_TOKEN="+bot.Token), env...)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	write("infra/vendor.yaml", "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- chart: {repo: "+podinfoCharts(t, &version)+", name: podinfo, version: \">=1\"}\n  into: charts\n")
+	write(".gitrollout/test/config.yaml", "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\nforge: {type: gitea, url: "+server.URL+"}\n")
+	if out, err := vendor(); err == nil || !strings.Contains(out, "commit or stash it") {
+		t.Errorf("with changes of one's own: %v\n%s", err, out)
+	}
+	j.git("add", ".")
+	j.git("commit", "-q", "-m", "sources")
+	j.git("push", "-q", "origin", "main")
+
+	giteatest.Eventually(t, "Gitea has seen the push", func() bool {
+		status, _ := server.API(owner, http.MethodGet, "/repos/"+repo+"/pulls", nil, nil)
+		return status == http.StatusOK
+	})
+
+	type pull struct {
+		Title, Body, State string
+		Head               struct{ Ref, Sha string }
+		User               struct{ Login string }
+	}
+	inJob := []string{"GITEA_ACTIONS=true", "GITHUB_SERVER_URL=" + server.URL, "GITHUB_REPOSITORY=" + repo}
+	commits := map[string]bool{}
+	for i, run := range []struct {
+		version string
+		env     []string
+		commits int
+	}{{"1.2.0", inJob, 1}, {"1.2.0", nil, 1}, {"1.3.0", nil, 2}, {"1.3.0", inJob, 2}} {
+		version.Store(run.version)
+		out, err := vendor(run.env...)
+		if err != nil {
+			t.Fatalf("run %d: %v\n%s", i, err, out)
+		}
+		var pulls []pull
+		server.Must(owner, http.MethodGet, "/repos/"+repo+"/pulls?state=all", nil, &pulls)
+		if len(pulls) != 1 || pulls[0].State != "open" || pulls[0].User.Login != "vendorbot" || pulls[0].Head.Ref != "gitrollout-vendor" ||
+			!strings.Contains(pulls[0].Title, "charts/podinfo-"+run.version) || !strings.Contains(out, "proposed by pull request 1") {
+			t.Fatalf("run %d: the pull requests are %+v, and it says\n%s", i, pulls, out)
+		}
+		if commits[pulls[0].Head.Sha] = true; len(commits) != run.commits {
+			t.Errorf("run %d: there were the commits %v", i, commits)
+		}
+		status := exec.Command("git", "-C", j.dir, "status", "--porcelain", "--untracked-files=all")
+		if text, err := status.Output(); err != nil || !strings.Contains(string(text), "?? infra/charts/podinfo-"+run.version+"/podinfo/Chart.yaml") {
+			t.Errorf("run %d: the working copy has %s, %v", i, text, err)
+		}
+		j.git("clean", "-q", "-f", "-d")
+	}
+	j.git("fetch", "-q", "origin", "gitrollout-vendor")
+	j.git("merge", "-q", "FETCH_HEAD")
+	if out, err := vendor(inJob...); err != nil || !strings.Contains(out, "nothing is new") {
+		t.Errorf("when it is merged: %v\n%s", err, out)
+	}
+}

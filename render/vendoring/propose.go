@@ -1,0 +1,66 @@
+package vendoring
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// WorkingCopy is a folder of a clone, of which what has come is proposed.
+type WorkingCopy string
+
+// Clean refuses changes of somebody else's, since all of them would be proposed.
+func (w WorkingCopy) Clean(ctx context.Context) error {
+	changes, err := w.git(ctx, "", "status", "--porcelain")
+	if err == nil && changes != "" {
+		return errors.New("all that is changed would be proposed, and something is already; commit or stash it")
+	}
+	return err
+}
+
+// Commit makes a commit of all that is changed, on top of the one that is checked out, and leaves the working copy as
+// it is; "" if nothing is. That of origin's branch is taken again if it is the same.
+func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string, error) {
+	temp, err := os.MkdirTemp("", "gitrollout-vendor")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(temp) }()
+	git := func(args ...string) (out string) {
+		if err == nil {
+			out, err = w.git(ctx, filepath.Join(temp, "index"), args...)
+		}
+		return out
+	}
+	head, was := git("rev-parse", "HEAD"), git("rev-parse", "HEAD^{tree}")
+	git("read-tree", "HEAD")
+	git("add", "--all", ":/")
+	tree := git("write-tree")
+	if err != nil || tree == was {
+		return "", err
+	}
+	if _, missing := w.git(ctx, "", "fetch", "--quiet", "origin", branch); missing == nil {
+		there := git("rev-parse", "FETCH_HEAD")
+		if git("rev-parse", "FETCH_HEAD^{tree}") == tree && git("rev-parse", "FETCH_HEAD^") == head {
+			return there, err
+		}
+	}
+	return git("commit-tree", tree, "-p", head, "-m", message), err
+}
+
+// Push makes a commit what a branch of origin is, whatever was there.
+func (w WorkingCopy) Push(ctx context.Context, commit, branch string) error {
+	_, err := w.git(ctx, "", "push", "--quiet", "--force", "origin", commit+":refs/heads/"+branch)
+	return err
+}
+
+func (w WorkingCopy) git(ctx context.Context, index string, args ...string) (string, error) {
+	var env []string
+	if index != "" {
+		env = append(env, "GIT_INDEX_FILE="+index)
+	}
+	out, err := runGit(ctx, []string{"-C", string(w)}, env, args...)
+	return strings.TrimSpace(out), err
+}
