@@ -1,12 +1,9 @@
 package rollout
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 )
@@ -58,30 +55,6 @@ func (AutoRevert) Shape() map[string]any {
 	return map[string]any{"enum": []any{AutoRevertPropose, AutoRevertPush, AutoRevertOff, false}}
 }
 
-// AppGlob names the folders of one or more apps.
-type AppGlob struct {
-	Path      string     // slash-separated; * ? [] match within one segment, as in path.Match
-	Name      string     // "" or, only without wildcards, the app's name
-	Namespace string     // for namespaced objects that name none; default "default"
-	Prune     bool       // the objects of an app whose folder is removed are deleted; default false: they are left alone
-	Directory *Directory // folders without a kustomization are apps, too; nil: they are not
-	Helm      *Helm      // folders of charts are apps, too; nil: they are not
-	Variables Variables  // of its apps' objects
-	// Decryption is the Secret that has the keys of its apps' encrypted files; "" if they have none.
-	Decryption string
-
-	Namespaces       []string // that its objects may be in besides Namespace; * and ? are wildcards
-	ClusterResources []string // group/Kind, or Kind of the core group, that it may have and that belong to no namespace
-	ServiceAccount   string   // namespace/name, or name in Namespace, as which its objects are written; "" for the default
-
-	field  string // apps[i], for messages
-	file   string
-	limits Limits // of its apps; zero for the defaults
-	kube   kubernetesFile
-
-	workloads string // as PartitionedText
-}
-
 // The defaults of a configuration.
 const (
 	defaultInterval = 30 * time.Second
@@ -114,69 +87,6 @@ type configFile struct {
 	Workloads     []partitionedFile `json:"workloads" max:"50" fix:"leave some out"`
 	_             any               `field:"signing" notYet:"leave it out"`
 }
-
-type appGlobFile struct {
-	Path      string     `json:"path" needs:"name the folder of a kustomization" like:"folder"`
-	Name      string     `json:"name" is:"label"`
-	Namespace string     `json:"namespace" is:"label" default:"default"`
-	Prune     bool       `json:"prune"`
-	Directory *Directory `json:"directory"`
-	Helm      *helmFile  `json:"helm"`
-
-	Substitute     map[string]string    `json:"substitute"`
-	SubstituteFrom []substituteFromFile `json:"substituteFrom" max:"20" fix:"put them into fewer files"`
-
-	Decryption *decryptionFile `json:"decryption"`
-
-	Namespaces       []string `json:"namespaces" max:"100" is:"namespaces" fix:"use wildcards, such as shop-*"`
-	ClusterResources []string `json:"clusterResources" max:"100" is:"groupKind" fix:"use wildcards, such as example.com/*"`
-	ServiceAccount   string   `json:"serviceAccount" is:"account"`
-}
-
-// decryptionFile has Flux's names.
-type decryptionFile struct {
-	Provider  string        `json:"provider" needs:"write provider: sops" oneOf:"sops"`
-	SecretRef secretRefFile `json:"secretRef" needs:"name the Secret that has the keys: secretRef: {name: sops-age}"`
-}
-
-func (d *decryptionFile) secret() string {
-	if d == nil {
-		return ""
-	}
-	return d.SecretRef.Name
-}
-
-type secretRefFile struct {
-	Name string `json:"name" needs:"name a Secret in the app's namespace" is:"object"`
-}
-
-type substituteFromFile struct {
-	File string `json:"file" needs:"name a .env file or a ConfigMap's manifest, from the repository's root" like:"folder"`
-}
-
-// helmFile has Argo CD's names.
-type helmFile struct {
-	ReleaseName  string     `json:"releaseName" is:"label"`
-	ValueFiles   []string   `json:"valueFiles" max:"100"`
-	ValuesObject helmValues `json:"valuesObject"`
-	SkipCRDs     bool       `json:"skipCrds"`
-}
-
-// helmValues keeps null, which takes a value of the chart's away.
-type helmValues map[string]any
-
-// ReadValue reads a mapping of anything.
-func (v *helmValues) ReadValue(raw any) error {
-	given, is := raw.(map[string]any)
-	if !is {
-		return &InvalidError{Msg: "is not a mapping", Fix: "write values as in the chart's values.yaml"}
-	}
-	*v = given
-	return nil
-}
-
-// Shape is the JSON Schema of values.
-func (helmValues) Shape() map[string]any { return map[string]any{"type": "object"} }
 
 // kubernetesFile is what charts are told of the cluster.
 type kubernetesFile struct {
@@ -270,132 +180,4 @@ func checkBranch(branch string) string {
 	default:
 		return ""
 	}
-}
-
-func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
-	g := &AppGlob{Path: strings.TrimSuffix(raw.Path, "/"), Name: raw.Name, Namespace: raw.Namespace, Prune: raw.Prune,
-		Directory: raw.Directory, Namespaces: raw.Namespaces, ClusterResources: raw.ClusterResources,
-		ServiceAccount: raw.ServiceAccount, Decryption: raw.Decryption.secret(),
-		field: field, file: file}
-	invalid := func(name, fix, format string, args ...any) (*AppGlob, error) {
-		return nil, &InvalidError{File: file, Field: field + "." + name, Msg: fmt.Sprintf(format, args...), Fix: fix}
-	}
-	if strings.HasPrefix(g.Path, "/") {
-		return invalid("path", "paths are relative to the repository's root", "%q begins with a slash", raw.Path)
-	}
-	for _, segment := range strings.Split(g.Path, "/") {
-		_, err := path.Match(segment, "")
-		switch {
-		case segment == "" || segment == "." || segment == "..":
-			return invalid("path", "name folders from the repository's root", "%q has the segment %q", raw.Path, segment)
-		case strings.Contains(segment, "**"):
-			return invalid("path", "write one * for each level", "%q has **, and a * matches within one folder", raw.Path)
-		case err != nil:
-			return invalid("path", "", "%q is not a pattern: %v", raw.Path, err)
-		}
-	}
-	if d := g.Directory; d != nil {
-		for name, pattern := range map[string]string{"include": d.Include, "exclude": d.Exclude} {
-			if _, err := MatchesAny(pattern, ""); err != nil {
-				return invalid("directory."+name, "write one pattern, as *.md, or several, as {*.md,ci/*}",
-					"%q is not a pattern: %v", pattern, err)
-			}
-		}
-	}
-	if g.Name != "" && IsGlob(g.Path) {
-		return invalid("name", "leave it out: each app is named by what the wildcards match",
-			"%q would be the name of every app that %s matches", g.Name, g.Path)
-	}
-	if raw.Substitute != nil || raw.SubstituteFrom != nil {
-		for _, name := range slices.Sorted(maps.Keys(raw.Substitute)) {
-			if !IsVariable(name) {
-				return invalid("substitute", BadVariable, "%q is no name of a variable", name)
-			}
-		}
-		var files []string
-		for _, from := range raw.SubstituteFrom {
-			files = append(files, from.File)
-		}
-		g.Variables = NewVariables(raw.Substitute, files)
-	}
-	if h := raw.Helm; h != nil {
-		g.Helm = &Helm{ReleaseName: h.ReleaseName, ValueFiles: strings.Join(h.ValueFiles, "\n"), SkipCRDs: h.SkipCRDs}
-		if h.ValuesObject != nil {
-			values, err := json.Marshal(h.ValuesObject)
-			if err != nil {
-				return invalid("helm.valuesObject", "", "cannot be written as JSON: %v", err)
-			}
-			g.Helm.Values = string(values)
-		}
-	}
-	return g, nil
-}
-
-// IsGlob reports whether a path, or a segment of one, has wildcards.
-func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
-
-// App returns the app in a folder that the glob's path matches: named by what
-// the wildcards matched, joined by "-", or else by the last folder. A name that
-// is none is an InvalidError.
-func (g AppGlob) App(dir string) (App, error) {
-	name := g.Name
-	if name == "" {
-		name = path.Base(dir)
-	}
-	if IsGlob(g.Path) {
-		var parts []string
-		got := strings.Split(dir, "/")
-		for i, segment := range strings.Split(g.Path, "/") {
-			if IsGlob(segment) && i < len(got) {
-				parts = append(parts, got[i])
-			}
-		}
-		name = strings.Join(parts, "-")
-	}
-	if !formats["label"].Pattern.MatchString(name) {
-		return App{}, &InvalidError{File: g.file, Field: g.field + ".path",
-			Msg: fmt.Sprintf("%s would be the app %q, which is not a name", dir, name),
-			Fix: "rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name"}
-	}
-	app := App{Name: name, Path: dir, Namespace: g.Namespace,
-		Namespaces: strings.Join(g.Namespaces, " "), ClusterResources: strings.Join(g.ClusterResources, " "),
-		Variables: g.Variables, Decryption: g.Decryption,
-		Limits: g.limits, Kubernetes: g.kube.Version, APIVersions: strings.Join(g.kube.APIVersions, " "),
-		Workloads: g.workloads}
-	if g.Helm != nil {
-		app.Helm = *g.Helm
-	}
-	if g.Directory != nil {
-		app.Plain, app.Directory = true, *g.Directory
-	}
-	return app.As(g.ServiceAccount), nil
-}
-
-// EntryOf is the entry that names an app's folder, nil if none does.
-func (c *Config) EntryOf(app App) *AppGlob {
-	for i, glob := range c.Apps {
-		if is, err := path.Match(glob.Path, app.Path); err == nil && is {
-			return &c.Apps[i]
-		}
-	}
-	return nil
-}
-
-// MatchesAny reports whether a pattern, or one of several as in {a,b}, matches a slash-separated path or its last name.
-// It is an error if one of them is no pattern.
-func MatchesAny(pattern, name string) (is bool, err error) {
-	if inner, opened := strings.CutPrefix(pattern, "{"); opened {
-		if pattern, opened = strings.CutSuffix(inner, "}"); !opened {
-			return false, path.ErrBadPattern
-		}
-	}
-	for one := range strings.SplitSeq(pattern, ",") {
-		whole, err := path.Match(one, name)
-		if err != nil {
-			return false, err
-		}
-		last, _ := path.Match(one, path.Base(name))
-		is = is || one != "" && (whole || last)
-	}
-	return is, nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/mail"
 	"net/url"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,18 +30,6 @@ type Receiver struct {
 
 	source string // the entry as it was written, for Equal
 }
-
-// Credential says where a secret is. It is itself never in Git.
-type Credential struct {
-	Secret    SecretRef // of the cluster
-	Namespace string    // of the Secret; "": the reconciler's own
-	Env       string    // or a variable of the reconciler's environment
-	File      string    // or a file of the folder that GITROLLOUT_NOTIFY_DIR names
-}
-
-// EnvPrefix is what the variables begin with that notifications may use: others
-// hold the credentials for Git.
-const EnvPrefix = "GITROLLOUT_NOTIFY_"
 
 // Equal reports whether two receivers are told the same in the same way.
 func (r Receiver) Equal(o Receiver) bool { return r.source == o.source }
@@ -110,13 +99,13 @@ type templateFile struct {
 
 // serviceFile has the fields of all services; Services says which has which.
 type serviceFile struct {
-	URL        *credentialFile           `json:"url"`
-	Token      *credentialFile           `json:"token"`
-	RoutingKey *credentialFile           `json:"routingKey"`
 	APIKey     *credentialFile           `json:"apiKey"`
-	SigningKey *credentialFile           `json:"signingKey"`
-	Username   *credentialFile           `json:"username"`
 	Password   *credentialFile           `json:"password"`
+	RoutingKey *credentialFile           `json:"routingKey"`
+	SigningKey *credentialFile           `json:"signingKey"`
+	Token      *credentialFile           `json:"token"`
+	URL        *credentialFile           `json:"url"`
+	Username   *credentialFile           `json:"username"`
 	Headers    map[string]credentialFile `json:"headers"`
 
 	Address   string   `json:"address"`
@@ -128,31 +117,6 @@ type serviceFile struct {
 	TLS       string   `json:"tls"`
 	Dashboard string   `json:"dashboard"`
 	Tags      []string `json:"tags"`
-}
-
-// credentialFile is a credential's form. A plain text is noticed, to say why it
-// is refused.
-type credentialFile struct {
-	SecretRef *struct {
-		Name      string `json:"name"`
-		Key       string `json:"key"`
-		Namespace string `json:"namespace"`
-	} `json:"secretRef"`
-	Env  string `json:"env"`
-	File string `json:"file"`
-}
-
-// ReadValue reads a credential, and says no word of one that is written out.
-func (c *credentialFile) ReadValue(raw any) error {
-	if _, ok := raw.(map[string]any); !ok {
-		return &InvalidError{Msg: "is written out, and the configuration is in Git",
-			Fix: "name a Secret: {secretRef: {name: notifications, key: slack}}"}
-	}
-	type plain credentialFile
-	if wrong := Read("", raw, (*plain)(c)); wrong != nil {
-		return wrong
-	}
-	return nil
 }
 
 // section reads one service's block, or the like, and collects what it finds.
@@ -189,13 +153,12 @@ func (s *section) receiver(raw receiverFile) (*Receiver, error) {
 	if !formats["label"].Pattern.MatchString(r.Name) {
 		return nil, s.invalid("name", "use lower-case letters, digits and -, at most 63", "%q is not a name", r.Name)
 	}
-	blocks := map[string]*serviceFile{
-		"slack": raw.Slack, "msteams": raw.MSTeams, "discord": raw.Discord, "googleChat": raw.GoogleChat,
-		"rocketChat": raw.RocketChat,
-		"webhook":    raw.Webhook, "email": raw.Email, "pagerDuty": raw.PagerDuty, "opsgenie": raw.Opsgenie,
-		"alertmanager": raw.Alertmanager, "grafana": raw.Grafana,
+	blocks := map[string]*serviceFile{}
+	for field, value := range reflect.ValueOf(raw).Fields() {
+		if block, is := value.Interface().(*serviceFile); is && block != nil {
+			blocks[field.Tag.Get("json")] = block
+		}
 	}
-	maps.DeleteFunc(blocks, func(_ string, b *serviceFile) bool { return b == nil })
 	names := slices.Sorted(maps.Keys(blocks))
 	if len(names) != 1 {
 		return nil, &InvalidError{File: s.file, Field: s.field, Msg: fmt.Sprintf("names %d services %v", len(names), names),
@@ -277,49 +240,25 @@ func (s *section) template(name, text string) (*texttemplate.Template, error) {
 }
 
 func (s *section) service(raw serviceFile) error {
-	given := map[string]*credentialFile{
-		"url": raw.URL, "token": raw.Token, "routingKey": raw.RoutingKey, "apiKey": raw.APIKey,
-		"signingKey": raw.SigningKey, "username": raw.Username, "password": raw.Password,
-	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if given[name] == nil {
+	for field, value := range reflect.ValueOf(raw).Fields() {
+		name := field.Tag.Get("json")
+		if value.IsZero() || value.Kind() != reflect.Pointer && value.Kind() != reflect.Int && value.Len() == 0 {
 			continue
 		}
-		read, err := s.credential(name, *given[name])
-		if err != nil {
-			return err
-		}
-		s.into.Credentials[name] = read
 		s.set = append(s.set, name)
-	}
-	for _, name := range slices.Sorted(maps.Keys(raw.Headers)) {
-		read, err := s.credential("headers."+name, raw.Headers[name])
+		var err error
+		switch given := value.Interface().(type) {
+		case *credentialFile:
+			s.into.Credentials[name], err = s.credential(name, *given)
+		case map[string]credentialFile:
+			s.into.Headers, err = s.headers(given)
+		case []string:
+			s.into.Lists[name] = given
+		default:
+			s.into.Settings[name] = fmt.Sprint(given)
+		}
 		if err != nil {
 			return err
-		}
-		if s.into.Headers == nil {
-			s.into.Headers = map[string]Credential{}
-			s.set = append(s.set, "headers")
-		}
-		s.into.Headers[name] = read
-	}
-	port := ""
-	if raw.Port != 0 {
-		port = fmt.Sprint(raw.Port)
-	}
-	for name, text := range map[string]string{
-		"address": raw.Address, "channel": raw.Channel, "host": raw.Host, "port": port, "from": raw.From,
-		"tls": raw.TLS, "dashboard": raw.Dashboard,
-	} {
-		if text != "" {
-			s.into.Settings[name] = text
-			s.set = append(s.set, name)
-		}
-	}
-	for name, list := range map[string][]string{"to": raw.To, "tags": raw.Tags} {
-		if len(list) > 0 {
-			s.into.Lists[name] = list
-			s.set = append(s.set, name)
 		}
 	}
 	slices.Sort(s.set)
@@ -405,36 +344,4 @@ func (s *section) checkValues(raw serviceFile) error {
 		}
 	}
 	return nil
-}
-
-func (s *section) credential(name string, raw credentialFile) (Credential, error) {
-	const fix = "name a Secret: {secretRef: {name: notifications, key: slack}}"
-	var c Credential
-	ways := 0
-	if r := raw.SecretRef; r != nil {
-		ways++
-		c.Secret, c.Namespace = SecretRef{Name: r.Name, Key: r.Key}, r.Namespace
-		if r.Name == "" || r.Key == "" {
-			return c, s.invalid(name+".secretRef", fix, "needs a name and a key")
-		}
-	}
-	if c.Env = raw.Env; raw.Env != "" {
-		ways++
-		if !strings.HasPrefix(raw.Env, EnvPrefix) {
-			return c, s.invalid(name+".env", "give the reconciler a variable "+EnvPrefix+"SLACK, or the like",
-				"%q does not begin with %s, as those for notifications do", raw.Env, EnvPrefix)
-		}
-	}
-	if c.File = raw.File; raw.File != "" {
-		ways++
-		if strings.ContainsAny(raw.File, `/\`) || raw.File == ".." || raw.File == "." {
-			return c, s.invalid(name+".file", "name a file of the folder "+EnvPrefix+"DIR, without a path",
-				"%q is not a file's name", raw.File)
-		}
-	}
-	switch {
-	case ways != 1:
-		return c, s.invalid(name, fix, "needs one of secretRef, env and file")
-	}
-	return c, nil
 }

@@ -1,0 +1,85 @@
+package rollout
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Credential says where a secret is. It is itself never in Git.
+type Credential struct {
+	Secret    SecretRef // of the cluster
+	Namespace string    // of the Secret; "": the reconciler's own
+	Env       string    // or a variable of the reconciler's environment
+	File      string    // or a file of the folder that GITROLLOUT_NOTIFY_DIR names
+}
+
+// EnvPrefix is what the variables begin with that notifications may use: others
+// hold the credentials for Git.
+const EnvPrefix = "GITROLLOUT_NOTIFY_"
+
+// credentialFile is a credential's form. A plain text is noticed, to say why it
+// is refused.
+type credentialFile struct {
+	SecretRef *struct {
+		Name      string `json:"name"`
+		Key       string `json:"key"`
+		Namespace string `json:"namespace"`
+	} `json:"secretRef"`
+	Env  string `json:"env"`
+	File string `json:"file"`
+}
+
+// ReadValue reads a credential, and says no word of one that is written out.
+func (c *credentialFile) ReadValue(raw any) error {
+	if _, ok := raw.(map[string]any); !ok {
+		return &InvalidError{Msg: "is written out, and the configuration is in Git",
+			Fix: "name a Secret: {secretRef: {name: notifications, key: slack}}"}
+	}
+	type plain credentialFile
+	if wrong := Read("", raw, (*plain)(c)); wrong != nil {
+		return wrong
+	}
+	return nil
+}
+
+func (s *section) credential(name string, raw credentialFile) (Credential, error) {
+	const fix = "name a Secret: {secretRef: {name: notifications, key: slack}}"
+	var c Credential
+	ways := 0
+	if r := raw.SecretRef; r != nil {
+		ways++
+		c.Secret, c.Namespace = SecretRef{Name: r.Name, Key: r.Key}, r.Namespace
+		if r.Name == "" || r.Key == "" {
+			return c, s.invalid(name+".secretRef", fix, "needs a name and a key")
+		}
+	}
+	if c.Env = raw.Env; raw.Env != "" {
+		ways++
+		if !strings.HasPrefix(raw.Env, EnvPrefix) {
+			return c, s.invalid(name+".env", "give the reconciler a variable "+EnvPrefix+"SLACK, or the like",
+				"%q does not begin with %s, as those for notifications do", raw.Env, EnvPrefix)
+		}
+	}
+	if c.File = raw.File; raw.File != "" {
+		ways++
+		if strings.ContainsAny(raw.File, `/\`) || raw.File == ".." || raw.File == "." {
+			return c, s.invalid(name+".file", "name a file of the folder "+EnvPrefix+"DIR, without a path",
+				"%q is not a file's name", raw.File)
+		}
+	}
+	if ways != 1 {
+		return c, s.invalid(name, fix, "needs one of secretRef, env and file")
+	}
+	return c, nil
+}
+
+func (s *section) headers(given map[string]credentialFile) (all map[string]Credential, err error) {
+	all = map[string]Credential{}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if all[name], err = s.credential("headers."+name, given[name]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,75 @@
+package status
+
+import (
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// Next is a way on: a command, and what it is for.
+type Next struct {
+	To      string `json:"to"`
+	Command string `json:"command"`
+	Branch  string `json:"branch,omitempty"` // the proposal that the command merges
+	URL     string `json:"url,omitempty"`    // of its pull request, where a forge is known
+}
+
+// nextSteps are the commands that move the app from where it is.
+func nextSteps(in strategies.Input, cluster string, proposals map[string]string) []Next {
+	app, s := in.App.Name, in.State
+	var out []Next
+	merge := func(to string, kind rollout.ProposalKind) {
+		branch := rollout.ProposalBranch(kind, cluster, app)
+		if _, exists := proposals[branch]; exists {
+			out = append(out, Next{To: to, Branch: branch, Command: "git fetch && git merge origin/" + branch + " && git push"})
+		}
+	}
+	add := func(to string, commands ...string) {
+		for _, c := range commands {
+			out = append(out, Next{To: to, Command: c})
+		}
+	}
+	out = append(out, nextOfHooks(s, strategies.FailedHook(in) != "", app)...)
+	_, shut := strategies.Gate(in)
+	switch {
+	case s.Held.Waits() && in.Head.Render != nil && in.Promotion.Says(rollout.Hold, in.Head.Render.Release()):
+		add("end the hold", "gitrollout hold "+app+" --off")
+	case strategies.Coming(in) != nil:
+		add("reject it", "gitrollout abort "+app)
+	case s.Held != nil && s.Held.Reason == rollout.HeldAdoption:
+		add("replace what runs", "gitrollout promote "+app+" --full")
+	case s.Held != nil && s.Held.Reason == rollout.HeldRenamed && s.Release == nil:
+		add("start all its pods at once", "gitrollout promote "+app+" --full")
+	case s.Held != nil && s.Held.Reason == rollout.HeldForeign:
+		add("take it over anyway", "gitrollout promote "+app+" --adopt-anyway")
+	case s.Phase == rollout.Degraded:
+		merge("go back in Git too", rollout.ProposeRevert)
+		if strategies.CanRetry(in) {
+			add("try it again", "gitrollout retry "+app)
+		}
+	case s.Phase == rollout.Aborting:
+		merge("go back in Git too", rollout.ProposeRevert)
+	case s.Release == nil || s.Stable == nil:
+		merge("go back", rollout.ProposeRevert)
+	default:
+		switch {
+		case in.Promotion.Says(rollout.Hold, s.Release.Hash):
+			add("end the hold", "gitrollout hold "+app+" --off")
+		case s.Held != nil || in.Head.Render == nil: // a promotion would be refused, or have no effect
+		case shut:
+			merge("go on", rollout.ProposePromotion)
+			add("go on", "gitrollout promote "+app)
+		default:
+			if _, timed := strategies.TimedPause(in); timed {
+				add("skip the wait", "gitrollout promote "+app)
+			}
+		}
+		merge("go back", rollout.ProposeRevert)
+		if s.Phase == rollout.Paused || s.Phase == rollout.Stalled || in.Head.Render == nil {
+			if in.Head.Render != nil { // what cannot be read, or is not listed, is not so for a revert of the release
+				add("go back", "git revert "+rollout.ShortID(s.Release.Commit)+" && git push")
+			}
+			add("go back", "gitrollout abort "+app)
+		}
+	}
+	return out
+}
