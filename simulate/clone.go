@@ -29,9 +29,6 @@ type Outcome struct {
 // Gate is asked before each effect of a process, and may make the process wait.
 type Gate func(Effect) Outcome
 
-// Open lets everything happen.
-func Open(Effect) Outcome { return Outcome{} }
-
 // ErrRejected is what a hook or a protected branch says.
 var ErrRejected = errors.New("remote rejected: pre-receive hook declined")
 

@@ -120,3 +120,6 @@ func TestStaleClusterShowsItsOwnWrites(t *testing.T) {
 		t.Error("it writes what it has written")
 	}
 }
+
+// Open lets everything happen.
+func Open(Effect) Outcome { return Outcome{} }

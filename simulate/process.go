@@ -88,16 +88,6 @@ func (p *Process) Begin(now time.Time, fetch bool) (ended bool) {
 	return p.start("pass", func() error { return p.RunOnce(context.Background(), p.now, fetch) })
 }
 
-// BeginTurn starts a turn of one pump, beside what the others are stopped at. It reports whether the turn is over
-// already.
-func (p *Process) BeginTurn(pump reconciler.Pump, now time.Time) (ended bool) {
-	if pump == reconciler.PumpApps {
-		p.now = p.clock(now)
-	}
-	clock := p.clock(now)
-	return p.start(string(pump), func() error { return p.Turn(context.Background(), pump, clock) })
-}
-
 // clock goes on from a time as the cluster's does.
 func (p *Process) clock(now time.Time) func() time.Time {
 	k, ahead := p.View.cluster.Kube, now.Sub(p.View.cluster.Kube.Now)
@@ -109,15 +99,6 @@ func (p *Process) start(name string, work func() error) (ended bool) {
 	p.threads, p.current = append(p.threads, t), t
 	go func() { t.steps <- step{err: work(), ended: true} }()
 	return p.await()
-}
-
-// Stopped are the names of the threads that are stopped at an effect.
-func (p *Process) Stopped() []string {
-	var names []string
-	for _, t := range p.threads {
-		names = append(names, t.name)
-	}
-	return names
 }
 
 // Choose says which of the stopped threads Resume is about.
@@ -145,21 +126,4 @@ func (p *Process) await() (ended bool) {
 	}
 	p.running = len(p.threads) > 0
 	return s.ended
-}
-
-// Kill ends the process before the effects that it is at. Nothing of it reaches the world any more.
-func (p *Process) Kill() {
-	p.dead = true
-	for len(p.threads) > 0 {
-		p.Choose(0)
-		p.Resume(Outcome{Err: errDead})
-	}
-}
-
-// Pass makes a whole pass in which everything happens, and returns its error.
-func (p *Process) Pass(now time.Time, fetch bool) error {
-	for ended := p.Begin(now, fetch); !ended; {
-		ended = p.Resume(Outcome{})
-	}
-	return p.err
 }

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -609,4 +610,40 @@ func (u *universe) workloads() []rollout.Workload {
 	}
 	slices.SortFunc(all, func(a, b rollout.Workload) int { return a.Ref().Compare(b.Ref()) })
 	return all
+}
+
+// BeginTurn starts a turn of one pump, beside what the others are stopped at. It reports whether the turn is over
+// already.
+func (p *Process) BeginTurn(pump reconciler.Pump, now time.Time) (ended bool) {
+	if pump == reconciler.PumpApps {
+		p.now = p.clock(now)
+	}
+	clock := p.clock(now)
+	return p.start(string(pump), func() error { return p.Turn(context.Background(), pump, clock) })
+}
+
+// Stopped are the names of the threads that are stopped at an effect.
+func (p *Process) Stopped() []string {
+	var names []string
+	for _, t := range p.threads {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+// Kill ends the process before the effects that it is at. Nothing of it reaches the world any more.
+func (p *Process) Kill() {
+	p.dead = true
+	for len(p.threads) > 0 {
+		p.Choose(0)
+		p.Resume(Outcome{Err: errDead})
+	}
+}
+
+// Pass makes a whole pass in which everything happens, and returns its error.
+func (p *Process) Pass(now time.Time, fetch bool) error {
+	for ended := p.Begin(now, fetch); !ended; {
+		ended = p.Resume(Outcome{})
+	}
+	return p.err
 }

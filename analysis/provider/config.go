@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -53,15 +52,6 @@ func parse(kind string, raw map[string]any) (config, error) {
 
 // ofMetric are fields that people write a level too deep.
 var ofMetric = []string{"interval", "count", "successCondition", "failureCondition", "failureLimit"}
-
-// fields are the names of a configuration's fields.
-func fields(c config) []string {
-	var names []string
-	for _, f := range rollout.Fields(reflect.TypeOf(c).Elem()) {
-		names = append(names, f.Name)
-	}
-	return names
-}
 
 // argument is a place that is filled in before anything is measured. Other
 // braces are the query's own.

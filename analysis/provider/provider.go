@@ -80,24 +80,6 @@ func Kinds() []string {
 	return kinds
 }
 
-// Row is one line of the docs' table of providers.
-type Row struct {
-	Kind, Title  string
-	Argo         bool     // Argo Rollouts has it, with these fields
-	Fields       []string // below the kind
-	Result, Keys string   // what conditions see, and where credentials come from, as Markdown
-}
-
-// Rows is the docs' table.
-func Rows() []Row {
-	var rows []Row
-	for _, p := range providers() {
-		rows = append(rows,
-			Row{Kind: p.kind, Title: p.title, Argo: p.argo, Fields: fields(p.config()), Result: p.result, Keys: p.keys})
-	}
-	return rows
-}
-
 // Check reads a provider's configuration strictly and asks nobody. An error is
 // an InvalidError with a field such as provider.prometheus.query.
 func Check(kind string, raw map[string]any) error {

@@ -3,9 +3,12 @@ package provider
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // diceConfig is the configuration of a provider that nothing but the table knows of.
@@ -47,4 +50,31 @@ func TestAProviderIsOneRow(t *testing.T) {
 			t.Errorf("%v: %v, want a problem with %s", config, err, field)
 		}
 	}
+}
+
+// Row is one line of the docs' table of providers.
+type Row struct {
+	Kind, Title  string
+	Argo         bool     // Argo Rollouts has it, with these fields
+	Fields       []string // below the kind
+	Result, Keys string   // what conditions see, and where credentials come from, as Markdown
+}
+
+// Rows is the docs' table.
+func Rows() []Row {
+	var rows []Row
+	for _, p := range providers() {
+		rows = append(rows,
+			Row{Kind: p.kind, Title: p.title, Argo: p.argo, Fields: fields(p.config()), Result: p.result, Keys: p.keys})
+	}
+	return rows
+}
+
+// fields are the names of a configuration's fields.
+func fields(c config) []string {
+	var names []string
+	for _, f := range rollout.Fields(reflect.TypeOf(c).Elem()) {
+		names = append(names, f.Name)
+	}
+	return names
 }

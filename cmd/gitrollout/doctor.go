@@ -83,10 +83,10 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 	w, err := openWorld(ctx, c.source, c.streams)
 	if err != nil {
 		e.Cluster = c.source.cluster
-		e.Add("git.read", doctor.Problem, gitFix(err), "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		e.Add("git.read", doctor.Problem, doctor.GitFix(err), "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	} else {
 		e.Cluster = w.source.cluster
-		c.examineGit(ctx, e, w, now)
+		c.git(w).Examine(ctx, e, now)
 	}
 	config, err := c.target.config()
 	if err != nil {
@@ -130,6 +130,16 @@ func (c *doctorCommand) printRBAC(ctx context.Context) error {
 	}
 	_, err = fmt.Fprint(c.out, text)
 	return err
+}
+
+// git is what there is to examine of Git.
+func (c *doctorCommand) git(w *world) doctor.Git {
+	g := doctor.Git{Repo: w.repo.Repo, Heads: w.heads, Branch: w.branch, Cluster: w.source.cluster, Own: protected(),
+		Head: w.head, Build: w.build, NoPush: c.noPush}
+	if options, err := w.source.options(); err == nil { // as the world was opened with
+		g.Forge = newForge(w.source, options.Auth, w.repo.Remote().String(), nil).Options
+	}
+	return g
 }
 
 // cluster is what there is to examine of the cluster; w is nil if Git cannot be read.

@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/git"
-	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
@@ -89,19 +87,18 @@ func (c *historyCommand) run(ctx context.Context, name string) error {
 
 // history reads the record of an app in the commits of the state branch, until so many releases are known in full.
 func (w *world) history(ctx context.Context, app string, limit, depth int) (status.History, error) {
-	r := recordReader{path: rollout.StatePath(app), releases: map[string]bool{}}
+	r := status.NewRecord(app)
 	whole, err := w.repo.Log(ctx, w.heads.State, depth, func(s *git.Snapshot) (bool, error) {
-		err := r.visit(s)
-		return len(r.releases) <= limit+1, err
+		releases, err := r.Visit(s)
+		return releases <= limit+1, err
 	})
-	if err == nil && whole {
-		err = r.changed("") // the branch begins with it
+	h := status.History{App: app, Cluster: w.source.cluster}
+	if err == nil {
+		h.Releases, err = r.Releases(whole)
 	}
 	if err != nil {
 		return status.History{}, err
 	}
-	slices.Reverse(r.events)
-	h := status.History{App: app, Cluster: w.source.cluster, Releases: status.Releases(r.events, whole)}
 	switch {
 	case len(h.Releases) > limit:
 		h.Releases = h.Releases[:limit]
@@ -111,50 +108,4 @@ func (w *world) history(ctx context.Context, app string, limit, depth int) (stat
 			w.config().StateBranch, 10*depth)
 	}
 	return h, nil
-}
-
-// recordReader reads one file of a line of commits, newest first. What changed it is an event: that is all it goes
-// by, and no commit's message.
-type recordReader struct {
-	path     string
-	newer    *git.Snapshot // the commit that was visited last
-	id       string        // of the file in it, "" if it has none
-	events   []status.Event
-	releases map[string]bool
-}
-
-func (r *recordReader) visit(s *git.Snapshot) error {
-	entry, _, err := s.Lookup(r.path)
-	if err != nil {
-		return err
-	}
-	err = r.changed(entry.ID)
-	r.newer, r.id = s, entry.ID
-	return err
-}
-
-// changed notes an event if the file was another one, or was not there, before the commit that was visited last.
-func (r *recordReader) changed(before string) error {
-	if r.id == "" || r.id == before {
-		return nil
-	}
-	data, err := r.newer.ReadBlob(r.id)
-	if err != nil {
-		return err
-	}
-	state, err := rollout.ParseEditedState(r.path, data)
-	if isInvalid(err) {
-		return nil // a record that nobody could read had no effect
-	}
-	if err != nil {
-		return err
-	}
-	commit := r.newer.Commit()
-	r.events = append(r.events, status.Event{Commit: commit.ID, At: commit.When, State: *state})
-	if release := state.Release; release != nil {
-		r.releases[string(release.Hash)+release.Since.String()] = true
-	} else if state.Stable == nil {
-		r.releases[state.Source] = true
-	}
-	return nil
 }

@@ -27,17 +27,16 @@ import (
 // newNotifier makes the worker that tells people what the state branch records.
 // What it does in Git is beside the loop's, so that no pass waits for it.
 func newNotifier(l *loop, writer string, log *slog.Logger) (*worker.Worker, error) {
-	records := &repository{l.created.Beside()}
 	id := make([]byte, 8)
 	if _, err := rand.Read(id); err != nil {
 		return nil, fmt.Errorf("name this process: %w", err)
 	}
 	deps := serviceDeps(l.client)
-	told := &toldRecord{repo: records.Repo, branch: rollout.NotifiedBranch(l.source.cluster), cluster: l.source.cluster}
+	told := &toldRecord{l.created.Beside(), rollout.NotifiedBranch(l.source.cluster), l.source.cluster}
 	return worker.New(worker.Options{
 		Spread: spread,
 		ID:     writer + "-" + hex.EncodeToString(id), Cluster: l.source.cluster,
-		Update: told.update, History: records.recorded,
+		Update: told.update, History: told.recorded,
 		Send: func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error) {
 			err = service.Send(ctx, deps, r, m)
 			var failed *service.Failure
@@ -107,50 +106,14 @@ func (t *toldRecord) update(ctx context.Context, now time.Time, change func(*rol
 	return err
 }
 
-// recorded is worker.Options' History: what the commits of the state branch have
-// changed. A file that cannot be read has told nothing.
-func (r *repository) recorded(ctx context.Context, after, upTo string) ([]rollout.Recorded, error) {
+// recorded is worker.Options' History: what the commits of the state branch have changed.
+func (t *toldRecord) recorded(ctx context.Context, after, upTo string) ([]rollout.Recorded, error) {
 	if upTo == "" {
 		return nil, worker.ErrGone
 	}
-	line, err := r.Line(ctx, after, upTo)
+	all, err := git.Recorded(ctx, t.repo, after, upTo)
 	if errors.Is(err, git.ErrNotFound) {
 		return nil, worker.ErrGone
 	}
-	if err != nil {
-		return nil, err
-	}
-	var all []rollout.Recorded
-	for i, commit := range line[1:] {
-		changes, err := git.Changes(line[i], commit, "apps")
-		if err != nil {
-			return nil, err
-		}
-		info := commit.Commit()
-		made := rollout.Recorded{ID: info.ID, Parent: line[i].Commit().ID, When: info.When}
-		for _, c := range changes {
-			before, okBefore := stateAt(line[i], c.Path, c.Old)
-			state, okAfter := stateAt(commit, c.Path, c.New)
-			if okBefore && okAfter && state.App != "" {
-				made.Apps = append(made.Apps, rollout.RecordedApp{App: state.App, Before: before, After: state})
-			}
-		}
-		all = append(all, made)
-	}
-	return all, nil
-}
-
-func stateAt(tree *git.Snapshot, path string, e rollout.Entry) (rollout.State, bool) {
-	if e.ID == "" {
-		return rollout.State{}, true
-	}
-	data, err := tree.ReadBlob(e.ID)
-	if err != nil {
-		return rollout.State{}, false
-	}
-	s, err := rollout.ParseState(path, data)
-	if err != nil {
-		return rollout.State{}, false
-	}
-	return *s, true
+	return all, err
 }

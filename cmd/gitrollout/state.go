@@ -9,9 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/reconciler/source"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -213,63 +211,16 @@ func (c *stateCommand) adopt(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
+	at := rollout.Cluster{Cluster: w.source.cluster, UID: uid,
+		Source: rollout.Source{Repo: w.repo.Remote().String(), Branch: w.source.branch}}
 	tell := func(app, what string) { _ = c.say(app + ": " + what) }
-	if _, err := w.startOver(w.state, uid, now, tell); err != nil {
+	if _, err := source.StartOver(w.state, at, w.names(), now, tell); err != nil {
 		return err
 	}
 	return c.push(ctx, w, fmt.Sprintf("cluster %s adopted by %s", uid, who.Name),
 		func(state *git.Snapshot) (map[string][]byte, error) {
-			return w.startOver(state, uid, now, func(string, string) {})
+			return source.StartOver(state, at, w.names(), now, func(string, string) {})
 		})
-}
-
-// startOver returns the edits that make a state branch one for another cluster.
-func (w *world) startOver(
-	tree render.Tree, uid string, now time.Time, tell func(app, what string),
-) (map[string][]byte, error) {
-	data, found, err := source.ReadFile(tree, rollout.ClusterPath)
-	if err != nil {
-		return nil, err
-	}
-	users := rollout.Source{Repo: w.repo.Remote().String(), Branch: w.source.branch}
-	of := &rollout.Cluster{Cluster: w.source.cluster, Source: users}
-	if found {
-		if of, err = rollout.ParseCluster(data); err != nil {
-			return nil, err
-		}
-	}
-	of.UID = uid
-	of.Writer.Epoch++
-	edits := map[string][]byte{}
-	if edits[rollout.ClusterPath], err = of.Encode(); err != nil {
-		return nil, err
-	}
-	for _, app := range w.names() {
-		path := rollout.StatePath(app)
-		data, found, err := source.ReadFile(tree, path)
-		if err != nil {
-			return nil, err
-		}
-		if !found {
-			continue
-		}
-		state, err := rollout.ParseState(path, data)
-		if err != nil {
-			tell(app, "left as it is: "+err.Error())
-			continue
-		}
-		next, ok := strategies.StartOver(*state, now)
-		if !ok {
-			edits[path] = nil
-			tell(app, "starts as a first deployment: nothing was stable yet")
-			continue
-		}
-		if edits[path], err = next.Encode(); err != nil {
-			return nil, err
-		}
-		tell(app, "first to stable "+string(next.Stable.Hash)+" of "+rollout.ShortID(next.Stable.Commit))
-	}
-	return edits, nil
 }
 
 func newStateCompact(s streams) *cobra.Command {

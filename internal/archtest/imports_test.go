@@ -32,7 +32,7 @@ var table = map[string]rule{
 	"strategies":         {own: []string{"analysis", "rollout/experiment", "rollout/hook", "rollout", "rollout/schedule", "traffic"}, pure: true},
 	"views/status":       {own: []string{"reconciler/propose", "rollout", "strategies"}, pure: true},
 	"views/plan":         {own: []string{"rollout", "rollout/hook", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/diff", "sigs.k8s.io/yaml"}, pure: true},
-	"views/doctor":       {own: []string{"reconciler/source", "render", "render/policy", "render/sops", "rollout", "rollout/hook", "strategies"}, others: kubernetes},
+	"views/doctor":       {own: []string{"git", "publish/forge", "reconciler/source", "render", "render/policy", "render/sops", "rollout", "rollout/hook", "strategies", "views/status"}, others: kubernetes},
 	"views/terminal":     {own: []string{"rollout", "views/doctor", "views/plan", "views/status"}, others: []string{"golang.org/x/text/width"}},
 	"render/worktree":    {own: []string{"render", "rollout"}},
 	"render/worker":      {own: []string{"render", "render/sops", "rollout", "traffic"}},

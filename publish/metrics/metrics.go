@@ -154,13 +154,6 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// Gatherer is what Handler serves.
-func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
-
-// Families lists what is counted, but for what the Go runtime and the process say
-// of themselves.
-func (m *Metrics) Families() []Family { return m.families }
-
 // Leading notes whether this process makes passes.
 func (m *Metrics) Leading(is bool) {
 	if is {

@@ -227,7 +227,7 @@ func TestFamilies(t *testing.T) {
 	})
 	m.Tell(reconciler.Report{Apps: []reconciler.App{{Input: strategies.Input{App: rollout.App{Name: "shop"}, State: waits}, Err: errors.New("no")}}})
 	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // takes a whole release
-	got, err := m.Gatherer().Gather()
+	got, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,3 +267,7 @@ func BenchmarkScrape(b *testing.B) {
 		b.ReportMetric(float64(answer.Body.Len()), "bytes")
 	}
 }
+
+// Families lists what is counted, but for what the Go runtime and the process say
+// of themselves.
+func (m *Metrics) Families() []Family { return m.families }

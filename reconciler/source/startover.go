@@ -1,0 +1,58 @@
+package source
+
+import (
+	"time"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// StartOver returns the edits that make a state branch one for another cluster, and tells what becomes of each app.
+// What the branch says of the old cluster stays, but for its UID and its writer.
+func StartOver(
+	tree render.Tree, at rollout.Cluster, apps []string, now time.Time, tell func(app, what string),
+) (map[string][]byte, error) {
+	data, found, err := ReadFile(tree, rollout.ClusterPath)
+	if err != nil {
+		return nil, err
+	}
+	of := &at
+	if found {
+		if of, err = rollout.ParseCluster(data); err != nil {
+			return nil, err
+		}
+	}
+	of.UID = at.UID
+	of.Writer.Epoch++
+	edits := map[string][]byte{}
+	if edits[rollout.ClusterPath], err = of.Encode(); err != nil {
+		return nil, err
+	}
+	for _, app := range apps {
+		path := rollout.StatePath(app)
+		data, found, err := ReadFile(tree, path)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			continue
+		}
+		state, err := rollout.ParseState(path, data)
+		if err != nil {
+			tell(app, "left as it is: "+err.Error())
+			continue
+		}
+		next, ok := strategies.StartOver(*state, now)
+		if !ok {
+			edits[path] = nil
+			tell(app, "starts as a first deployment: nothing was stable yet")
+			continue
+		}
+		if edits[path], err = next.Encode(); err != nil {
+			return nil, err
+		}
+		tell(app, "first to stable "+string(next.Stable.Hash)+" of "+rollout.ShortID(next.Stable.Commit))
+	}
+	return edits, nil
+}

@@ -1,0 +1,209 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/publish/forge"
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// GitFix is what to do about an error of Git.
+func GitFix(err error) string {
+	switch {
+	case errors.Is(err, git.ErrAuth):
+		return "give credentials that may read the repository: gitrollout help environment"
+	case errors.Is(err, git.ErrNotFound):
+		return "check --repo and --branch; some servers say this of repositories that the credentials may not see"
+	case errors.Is(err, git.ErrUnreachable):
+		return "check the address, the network, and the proxy (HTTPS_PROXY, NO_PROXY, --git-proxy)"
+	default:
+		return ""
+	}
+}
+
+// Git is what there is to examine of Git, which could be read, and of the forge.
+type Git struct {
+	Repo    *git.Repo
+	Heads   rollout.Heads
+	Branch  *source.Branch // of the users
+	Cluster string
+	Own     string // gitrollout's namespace, where no app may write
+	Head    func(app rollout.App) strategies.Head
+	Build   *render.Renderer
+	NoPush  bool          // nothing is tried out
+	Forge   forge.Options // if the configuration names one
+}
+
+// Examine adds what it finds. now is asked before and after each request to a clock.
+func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) {
+	repo, config := g.Repo, g.Branch.Config
+	e.Add("git.read", Healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(),
+		rollout.ShortID(g.Heads.Main))
+	switch apps := len(g.Branch.Apps); {
+	case g.Branch.Behind != nil:
+		e.Add("git.config", Problem, "mend it, and ask gitrollout validate", "%v", g.Branch.Behind)
+	case apps == 0:
+		e.Add("git.config", Problem,
+			"write paths that match a folder with a kustomization; gitrollout init finds them", "%s names no app",
+			config.File)
+	default:
+		e.Add("git.config", Healthy, "", "%s names %s", config.File, status.Count(apps, "app"))
+	}
+	g.examineApps(e)
+	if g.NoPush {
+		e.Add("git.push", Unknown, "", "was not tried out, because of --no-push")
+	} else {
+		g.examinePush(ctx, e, now())
+	}
+	switch {
+	case g.Heads.State == "":
+		e.Add("git.state", Healthy, "", "%s does not exist yet: the first pass makes it", config.StateBranch)
+	default:
+		e.Add("git.state", Healthy, "", "%s is at %s", config.StateBranch, rollout.ShortID(g.Heads.State))
+	}
+	g.examineForge(ctx, e)
+	remote := repo.Remote().String()
+	if !strings.HasPrefix(remote, "http") {
+		e.Add("clock.git", Unknown, "", "%s is not spoken to by HTTP, so its clock cannot be seen", remote)
+		return
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, remote+"/info/refs?service=git-upload-pack", nil)
+	if err != nil {
+		e.Add("clock.git", Unknown, "", "%v", err)
+		return
+	}
+	// What the answer is does not matter, and no credential is sent for it.
+	Clock(e, "clock.git", "the Git server", http.DefaultClient, request, now)
+}
+
+// examineApps counts what cannot be rendered.
+func (g Git) examineApps(e *Examination) {
+	broken, forbidden := len(g.Branch.Unnamed), 0
+	var first error
+	if broken > 0 {
+		first = g.Branch.Unnamed[0].Err
+	}
+	for _, app := range g.Branch.Apps {
+		if err := g.Head(app).Err; err != nil {
+			if rollout.ReasonOf(err) == rollout.HeldForbidden {
+				forbidden++
+				continue
+			}
+			broken++
+			if first == nil {
+				first = err
+			}
+		}
+	}
+	if forbidden > 0 {
+		checked, _ := Check(g.Branch.Tree, g.Cluster, g.Own, nil, g.Build)
+		lines := strings.ReplaceAll(strings.Join(checked.Allow, "\n"), "\n  ", ", ")
+		e.Add("git.forbidden", Problem, "to let them, write in "+g.Branch.Config.File+": "+rollout.OneLine(lines),
+			"the configuration does not let %s touch what is in Git", status.Count(forbidden, "app"))
+	}
+	if broken > 0 {
+		e.Add("git.apps", Problem, "gitrollout validate names all of them",
+			"%s cannot be rendered and would be held: %v", status.Count(broken, "app"), first)
+	}
+}
+
+// examinePush makes a branch and removes it again. That is the only way to know:
+// hooks, protected branches and read-only credentials say no when something is
+// pushed, and not before.
+func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
+	branch := rollout.ProposalBranch(rollout.ProposePromotion, g.Cluster, fmt.Sprintf("doctor-%d", at.UnixNano()))
+	repo := g.Repo
+	text := "gitrollout doctor tried out whether it may push. This branch can be removed.\n"
+	heads, err := repo.Push(ctx, []rollout.Update{{
+		Branch: branch, Edits: map[string][]byte{"README": []byte(text)}, Message: "doctor: may this be pushed?\n", When: at,
+	}})
+	switch {
+	case errors.Is(err, git.ErrRejected):
+		e.Add("git.push", Problem,
+			"let gitrollout's user push, force and remove branches below gitrollout/: look at protected branches, rulesets and hooks of the server",
+			"the server refuses branches below gitrollout/: %v", err)
+		return
+	case errors.Is(err, git.ErrAuth):
+		e.Add("git.push", Problem,
+			"give the credentials the right to write contents (GitHub: Contents, read and write; GitLab: Developer and write_repository; Gitea: write on the repository)",
+			"the credentials may read, and not push: %v", err)
+		return
+	case err != nil:
+		e.Add("git.push", Problem, GitFix(err), "%v", err)
+		return
+	}
+	if _, err := repo.Push(ctx, []rollout.Update{{Branch: branch, Old: heads[branch], Delete: true}}); err != nil {
+		e.Add("git.push", Problem,
+			"allow gitrollout's user to remove branches below gitrollout/, and remove "+branch+" by hand",
+			"branches below gitrollout/ can be pushed, and not removed, so that proposals stay for ever: %v",
+			err)
+		return
+	}
+	e.Add("git.push", Healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)",
+		branch)
+}
+
+// examineForge looks at branch protection, as far as the forge shows it to
+// somebody who is no administrator.
+func (g Git) examineForge(ctx context.Context, e *Examination) {
+	if g.Branch.Config.Forge == nil {
+		e.Add("forge", Unknown, "", "%s names no forge, so branch protection cannot be seen", g.Branch.Config.File)
+		return
+	}
+	for _, b := range []struct{ name, what, fix string }{
+		{g.Repo.Branch(), "whoever may push can release without a review",
+			"protect %s: require reviews, and let people merge only"},
+		{g.Branch.Config.StateBranch, "whoever may push can change what gitrollout has recorded",
+			"protect %s so that only gitrollout's user may push to it, and let nobody force"},
+	} {
+		protected, err := forge.IsProtected(ctx, g.Forge, *g.Branch.Config.Forge, b.name)
+		switch {
+		case g.Heads.State == "" && b.name == g.Branch.Config.StateBranch:
+			e.Add("forge.protection", Unknown, fmt.Sprintf(b.fix, b.name), "%s does not exist yet", b.name)
+		case err != nil:
+			e.Add("forge.protection", Unknown, "", "%s: %v", b.name, err)
+		case protected:
+			e.Add("forge.protection", Healthy, "", "%s is protected", b.name)
+		default:
+			e.Add("forge.protection", Warning, fmt.Sprintf(b.fix, b.name), "%s is not protected: %s", b.name, b.what)
+		}
+	}
+	g.examineOwners(ctx, e)
+}
+
+// examineOwners looks whether those whom the repository names have to agree to what is released and promoted.
+func (g Git) examineOwners(ctx context.Context, e *Examination) {
+	const check = "forge.owners"
+	var file string
+	for _, name := range forge.CodeOwners() {
+		if _, found, err := g.Branch.Tree.Lookup(name); found && err == nil {
+			file = name
+		}
+	}
+	branch := g.Repo.Branch()
+	asks, err := forge.AsksOwners(ctx, g.Forge, *g.Branch.Config.Forge, branch)
+	switch {
+	case file == "":
+		e.Add(check, Unknown, "name the owners of .gitrollout/, and require their reviews: "+
+			"else who may promote is up to --promoters and --verify-commits of gitrollout run, which cannot be seen from here",
+			"%s has no CODEOWNERS: the forge lets whoever may merge promote, and say what apps may", branch)
+	case err != nil:
+		e.Add(check, Unknown, "", "whether %s waits for the owners in %s was not checked: %v", branch, file, err)
+	case asks:
+		e.Add(check, Healthy, "", "%s waits for reviews of the owners in %s", branch, file)
+	default:
+		e.Add(check, Warning, "protect "+branch+": require review from code owners "+
+			"(GitLab: code owner approval; Gitea: block merge on official review requests)",
+			"%s does not wait for the owners in %s: they decide nothing", branch, file)
+	}
+}
