@@ -81,7 +81,7 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{
 		spec.Workload: {Replicas: 2, Hash: "h1-new", Synced: true, Revisions: []rollout.Revision{byHand, own, old}},
 	}}
-	if main, _ := movingOf(s, p, s.Progress[0], o).pinned(s, View{Now: noon, Observed: o}); main != rollout.PodHash("own") {
+	if main, _ := pinned(movingOf(s, p, s.Progress[0], o), s, View{Now: noon, Observed: o}); main != rollout.PodHash("own") {
 		t.Errorf("users come to %q, want the pods of the release", main)
 	}
 }
@@ -115,7 +115,7 @@ func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 	s := rollout.State{Phase: rollout.Promoting, Stable: &rollout.Release{Hash: "r1"}, Release: &rollout.Release{Hash: "r2"}}
 	for want, former := range map[string]*rollout.Former{"": nil, "new": {}} {
 		s.Former = former
-		if main, _ := m.pinned(s, View{Now: noon}); main.Value != want {
+		if main, _ := pinned(m, s, View{Now: noon}); main.Value != want {
 			t.Errorf("with old pods kept %t, users come to %q, want %q", former != nil, main, want)
 		}
 	}

@@ -102,7 +102,7 @@ func pinsOf(s rollout.State, v View) map[rollout.Ref]rollout.Pin {
 		return pins
 	}
 	for _, m := range v.movers(s) {
-		main, side := m.pinned(s, v)
+		main, side := pinned(m, s, v)
 		mainName, sideName := m.services(s)
 		service := func(name string) rollout.Ref {
 			return rollout.Ref{Kind: "Service", Namespace: m.Workload.Namespace, Name: name}
@@ -135,19 +135,27 @@ func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	return len(selector) > 0
 }
 
+// pinning says what the two Services of a workload select at a place of its release.
+type pinning struct {
+	moving
+	state rollout.State
+	view  View
+}
+
 // pinned is the label that both Services of a workload select, the zero value for
 // all pods.
-func (m moving) pinned(s rollout.State, v View) (main, side rollout.Pin) {
+func pinned(of moving, s rollout.State, v View) (main, side rollout.Pin) {
+	m := pinning{of, s, v}
 	// An image that was set by hand makes a ReplicaSet that is the release's by its hash: users wait for no pod of it.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.fresh.Hash && r.Ready() > 0 }
 	if i := slices.IndexFunc(m.live.Revisions, isOwn); i >= 0 && m.fresh.Hash != "" && m.fresh.Ready() == 0 {
 		m.fresh = m.live.Revisions[i]
 	}
-	at := m.place(s)
+	at := m.place()
 	if (at == atSteps || at == shared) && m.hasStrangers() && m.fresh.Ready() == 0 {
 		return main, m.stable.Pin // they serve until stable does
 	}
-	i := firstFit(m.pins, at, m.freshSupply(at, v), m.stableSupply(at, s))
+	i := firstFit(m.pins, at, m.freshSupply(at), m.stableSupply(at))
 	if i < 0 { // which TestPinRows rules out
 		return main, side
 	}
@@ -156,8 +164,8 @@ func (m moving) pinned(s rollout.State, v View) (main, side rollout.Pin) {
 	return hashes[m.pins[i].main], hashes[m.pins[i].side]
 }
 
-func (m moving) place(s rollout.State) place {
-	switch {
+func (m pinning) place() place {
+	switch s := m.state; {
 	case s.Phase == rollout.Aborting && isHeld(s):
 		return leaving
 	case s.Phase == rollout.Aborting:
@@ -174,13 +182,13 @@ func (m moving) place(s rollout.State) place {
 }
 
 // isShared reports whether users reach the pods of both versions at the present step.
-func (m moving) isShared() bool { return m.sharesPods() && m.stage().weight > 0 }
+func (m pinning) isShared() bool { return m.sharesPods() && m.stage().weight > 0 }
 
 // freshSupply: between steps the new version has enough pods once one of them is
 // ready, is to stay and may be given requests.
-func (m moving) freshSupply(at place, v View) supply {
+func (m pinning) freshSupply(at place) supply {
 	going := m.live.Hash == m.stable.Hash && !m.live.Synced // the controller has yet to see that stable alone is asked for
-	idle := m.fresh.Desired == 0 || m.isTakenForAll() || (m.want().canary == 0 || going) && !m.stillRouted(v)
+	idle := m.fresh.Desired == 0 || m.isTakenForAll() || (m.want().canary == 0 || going) && !m.stillRouted(m.view)
 	switch {
 	case m.fresh.Ready() == 0:
 		return none
@@ -194,11 +202,11 @@ func (m moving) freshSupply(at place, v View) supply {
 // stableSupply: between steps there are enough while one is to stay; on the way
 // back, when so many are ready that they can have all requests. A pod that is
 // being removed does not count then.
-func (m moving) stableSupply(at place, s rollout.State) supply {
+func (m pinning) stableSupply(at place) supply {
 	ready := min(m.stable.Ready(), m.stable.Desired)
 	back := at == leaving || at == left
 	switch {
-	case back && (ready == 0 || m.draining(s)):
+	case back && (ready == 0 || m.draining()):
 		return none
 	case back && ready < m.neededStable():
 		return some
@@ -215,7 +223,7 @@ func (m moving) stableSupply(at place, s rollout.State) supply {
 
 // mayGo reports whether the controller may still be taking stable pods for a larger step than the list has now: there
 // are fewer than are to stay, and more new ones, and it has yet to see what was asked for last.
-func (m moving) mayGo() bool {
+func (m pinning) mayGo() bool {
 	want := m.want()
 	return !m.live.Synced && m.stable.Desired < want.stable && m.fresh.Desired > want.canary
 }
@@ -223,15 +231,15 @@ func (m moving) mayGo() bool {
 // draining reports whether the controller may still be removing the last stable
 // pods: the release was at a step that keeps none or was being promoted when its
 // retreat began, and the stable template is not yet back.
-func (m moving) draining(s rollout.State) bool {
-	promoted := !slices.ContainsFunc(s.Progress, func(o rollout.Progress) bool { return o.Step < o.Of })
-	return (promoted || m.want().stable == 0) && (m.live.Hash != s.StableHash(m.Workload) || !m.live.Synced)
+func (m pinning) draining() bool {
+	promoted := !slices.ContainsFunc(m.state.Progress, func(o rollout.Progress) bool { return o.Step < o.Of })
+	return (promoted || m.want().stable == 0) && (m.live.Hash != m.state.StableHash(m.Workload) || !m.live.Synced)
 }
 
 // neededStable is how many stable pods must be ready before a retreat sends all
 // traffic to them: all of them, where the new version had taken it over, and
 // any, where stable had it all the time.
-func (m moving) neededStable() int {
+func (m pinning) neededStable() int {
 	switch {
 	case m.isShared(): // users reach the pods of both until one is missing at most
 		return max(1, m.n-1)

@@ -117,7 +117,7 @@ func routeOf(s rollout.State, p *plan, v View) traffic.Route {
 	}
 	m := movingOf(s, p, pr, v.Observed)
 	r.Active = true
-	main, side := m.pinned(s, v)
+	main, side := pinned(m, s, v)
 	r.StablePods, r.CanaryPods, r.PodLabel = main.Value, side.Value, cmp.Or(main, side).Label
 	switch {
 	case s.Phase == rollout.Aborting:

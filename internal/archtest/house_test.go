@@ -22,7 +22,7 @@ const (
 	mostLines         = 77_330 // of the product, with what vendor proposes; the aim is 50_000
 	mostCommandLines  = 8_320  // of cmd/gitrollout; the aim is 6_000
 	leastTestShare    = 0.98   // lines of tests for each line of the product; the aim is 1.0
-	mostMethods       = 43     // on one receiver; the aim is 35
+	mostMethods       = 35     // on one receiver
 	mostTopFolders    = 16
 	mostColumns       = 120
 	longestFunction   = 60
