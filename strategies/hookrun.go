@@ -1,0 +1,198 @@
+package strategies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
+)
+
+// runningHook is the place of the one that runs, -1 if none does.
+func runningHook(s rollout.State) int {
+	return slices.IndexFunc(s.Hooks, func(r rollout.HookRun) bool { return r.Phase == rollout.HookRunning })
+}
+
+// runHooks makes the next transition of those that run at a time of a release; false if all of them are over.
+func runHooks(
+	in Input, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
+) (d Decision, waits bool) {
+	if i := runningHook(in.State); i >= 0 {
+		return awaitHook(in, i, r, when, release), true
+	}
+	for _, h := range hooksAt(in, r, when, release) {
+		i := slices.IndexFunc(in.State.Hooks, func(run rollout.HookRun) bool {
+			return !run.Past && run.Release == release.Hash && run.When == when && run.Name == h.Name()
+		})
+		switch {
+		case i < 0, when != rollout.HookAbort && isAnother(in.State.Hooks[i], h):
+			return beginHook(in, r, h, when, release), true // it has not run yet, or has changed since
+		case when == rollout.HookAbort: // there is nothing to go back to from there
+		case in.State.Hooks[i].Phase == rollout.HookFailed && !h.Continues && runsAgain(in, in.State.Hooks[i]):
+			return beginHook(in, r, h, when, release), true
+		case in.State.Hooks[i].Phase == rollout.HookFailed && !h.Continues:
+			return failed(in, in.State.Hooks[i], release), true
+		}
+	}
+	return Decision{}, false
+}
+
+// runsAgain reports whether somebody asked for another try of what a failed hook is of, after it had failed: no version
+// was rejected for it.
+func runsAgain(in Input, run rollout.HookRun) bool {
+	if !in.Promotion.Says(rollout.Retry, run.Release) {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339, in.Promotion.At)
+	return err == nil && at.After(run.Since)
+}
+
+// FailedHook is the hook for which an app is held though no version was rejected, "" if it is not: it can be tried
+// again as it is.
+func FailedHook(in Input) string {
+	h := in.State.Held
+	if h == nil || h.Reason != rollout.HeldHookFailed && h.Reason != rollout.HeldNoStable || in.Head.Render == nil {
+		return ""
+	}
+	for _, run := range in.State.Hooks {
+		if !run.Past && run.Phase == rollout.HookFailed && run.When != rollout.HookAbort &&
+			run.Release == in.Head.Render.Release() {
+			return run.Name
+		}
+	}
+	return ""
+}
+
+// isAnother reports whether a hook is not any more what ran.
+func isAnother(run rollout.HookRun, h hook.Hook) bool {
+	return run.Content != "" && run.Content != hook.Content(h.Object)
+}
+
+// beginHook records that a Job is to be made. Those of earlier attempts that are too many by then, or run no more, are
+// deleted first: what is not on record any more would stay for ever.
+func beginHook(
+	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
+) Decision {
+	d := Decision{State: in.State, Waiting: "hook " + h.Name() + " to begin"}
+	s, attempt, before := &d.State, 1, 0
+	s.Hooks = nil
+	var gone []HookJob
+	for _, run := range slices.Backward(in.State.Hooks) {
+		isIts := run.Name == h.Name()
+		if isIts {
+			before++
+		}
+		if isIts && run.Release == release.Hash {
+			attempt = max(attempt, run.Attempt+1)
+		}
+		isOld := isIts && before >= h.Kept
+		job := HookJob{Object: hook.Known(s.App, run), Delete: true}
+		if (isOld || run.Message == interrupted) && !hasKey(in.Answers.Jobs, job.Key()) {
+			gone = append(gone, job)
+		}
+		if isOld {
+			continue
+		}
+		run.Past = run.Past || run.Release != release.Hash || run.Name == h.Name() && run.When == when
+		s.Hooks = append(s.Hooks, run)
+	}
+	if len(gone) > 0 {
+		d.State, d.Ask = in.State, &Ask{Jobs: gone}
+		return d
+	}
+	slices.Reverse(s.Hooks)
+	run := rollout.HookRun{
+		Name: h.Name(), When: when, Release: release.Hash, Job: h.JobName(release.Hash, attempt),
+		Phase: rollout.HookRunning, Since: rollout.Second(in.Now), Attempt: attempt, Content: hook.Content(h.Object),
+	}
+	s.Hooks = append(s.Hooks, run)
+	s.Inventory = sorted(slices.Concat(s.Inventory, refsOf(needsOfHook(in, r, h, when, release))))
+	d.Subject = fmt.Sprintf("%s runs hook %s %s %s", s.App, h.Name(), when, release.Hash)
+	if when == rollout.HookBefore || isOfStable(in.State, release) {
+		return keptByHook(in, d, release)
+	}
+	return d
+}
+
+func needsOfHook(
+	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
+) []rollout.Object {
+	return hook.Needs(h, when, tryOf(in, release), r.Objects, in.Source.ByRef())
+}
+
+// awaitHook looks at the one that runs, and records its end. That of another release than the one that is to go on
+// decides nothing, and is waited for all the same: a migration is not run beside another one. But one that cannot
+// start, for its image is missing, makes room.
+func awaitHook(
+	in Input, i int, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
+) (d Decision) {
+	run := in.State.Hooks[i]
+	isIts := !run.Past && run.Release == release.Hash && run.When == when
+	job, late, interrupts := HookJob{Object: hook.Known(in.State.App, run)}, time.Time{}, false
+	for _, h := range hooksAt(in, r, run.When, release) {
+		switch {
+		case h.Name() != run.Name:
+		case isIts:
+			job = HookJob{Object: h.Job(in.State.App, run), Make: true, Needs: needsOfHook(in, r, h, when, release)}
+			late = run.Since.Add(h.Deadline() + time.Minute) // the cluster ends it by itself before that
+		default:
+			interrupts = h.Interrupt
+		}
+	}
+	d = Decision{State: in.State, Requeue: in.Now.Add(again), Waiting: fmt.Sprintf("hook %s (%s %s): Job %s to end",
+		run.Name, run.When, run.Release, run.Job)}
+	if when == rollout.HookBefore || isOfStable(in.State, release) {
+		d = keptByHook(in, d, release)
+	}
+	state, known := in.Answers.Jobs[job.Key()]
+	isStuck := state.Idle && !in.Now.Before(run.Since.Add(startsWithin))
+	if interrupts || isStuck && !isIts && len(hooksAt(in, r, when, release)) > 0 {
+		run.Phase, run.Message = rollout.HookFailed, interrupted
+		return ended(in, i, run, d, false, r, release)
+	}
+	if why := orElse(strings.TrimSuffix(state.Stuck+": "+state.Message, ": "), state.Waits); why != "" && !state.Failed {
+		d.Waiting += " (" + rollout.Printable(why) + ")"
+	}
+	switch isLate := !late.IsZero() && !in.Now.Before(late); {
+	case !known:
+		d.Ask = &Ask{Jobs: []HookJob{job}}
+		return d
+	case state.Complete:
+		run.Phase, run.Message = rollout.HookSucceeded, ""
+	case state.Refused:
+		run.Phase, run.Message = rollout.HookFailed, "the cluster refuses it: "+state.Stuck
+	case state.Failed:
+		run.Phase, run.Message = rollout.HookFailed, orElse(state.Message, "the Job failed")
+	case state.Gone:
+		run.Phase, run.Message = rollout.HookFailed, "the Job is not there, and what it was made of is not in Git any more"
+	case isLate:
+		run.Phase, run.Message = rollout.HookFailed, "it has not ended in time"
+	default:
+		return d
+	}
+	return ended(in, i, run, d, isIts, r, release)
+}
+
+// ended records the end of a Job, and what follows from it.
+func ended(
+	in Input, i int, run rollout.HookRun, d Decision, isIts bool, r *rollout.Render, release rollout.Release,
+) Decision {
+	run.Since, run.Message = rollout.Second(in.Now), rollout.Printable(run.Message)
+	in.State.Hooks = slices.Clone(in.State.Hooks)
+	in.State.Hooks[i] = run
+	continues := slices.ContainsFunc(hooksAt(in, r, run.When, release), func(h hook.Hook) bool {
+		return h.Name() == run.Name && h.Continues
+	})
+	if run.Phase == rollout.HookFailed && isIts && !continues && run.When != rollout.HookAbort {
+		return failed(in, run, release)
+	}
+	d.State.Hooks, d.Requeue = in.State.Hooks, time.Time{}
+	d.Subject = fmt.Sprintf("%s hook %s %s %s: %s", in.State.App, run.Name, run.When, run.Release,
+		strings.ToLower(string(run.Phase)))
+	if run.Message != "" {
+		d.Subject += ": " + run.Message
+	}
+	return d
+}

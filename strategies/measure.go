@@ -1,0 +1,142 @@
+package strategies
+
+import (
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Measure is one measurement that is due.
+type Measure struct {
+	Run      string // the run's name
+	Release  rollout.Hash
+	Started  time.Time
+	Metric   rollout.Metric
+	Workload rollout.Workload
+	Latest   string // pod-template-hash of the new version
+	Stable   string
+	Number   int // of the metric's measurements so far that are no errors: names this one
+
+	// Of an experiment's: what templates.NAME.podTemplateHash and the like are.
+	Texts map[string]string
+}
+
+// Result is what a provider has said.
+type Result struct {
+	At      time.Time
+	Value   any                   // nil: no data
+	Stable  any                   // the same of the stable version, where the metric compares
+	Samples int                   // what Value is about; less than 0 if that is not known
+	Phase   rollout.AnalysisPhase // of a provider that judges itself, or Error
+	Message string
+}
+
+// Measured is what became of a measurement.
+type Measured struct {
+	Run     string
+	Release rollout.Hash
+	Started time.Time
+	Metric  string
+	rollout.Measurement
+}
+
+// Judge says what a result is worth. It may take a while: conditions are what users write, and results what
+// others answer. So it is done where it was measured, and not where releases are decided on.
+func (m Measure) Judge(r Result) Measured {
+	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name}
+	before := rollout.MetricProgress{Count: m.Number}
+	switch {
+	case r.Phase != "":
+		out.Measurement = rollout.Measurement{At: r.At, Phase: r.Phase}
+	case m.Metric.Compare != nil:
+		out.Measurement = analysis.JudgeComparison(m.Metric, before, m.Started, r.Value, r.Stable, r.At)
+	default:
+		out.Measurement = analysis.Judge(m.Metric, before, r.Value, r.Samples, r.At)
+	}
+	out.Message, out.Value = rollout.Printable(orElse(r.Message, out.Message)), rollout.Printable(out.Value)
+	out.At = rollout.Second(r.At)
+	return out
+}
+
+// measureDue lists what is due, and when the next is.
+func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun) Decision {
+	for _, w := range wanted {
+		if w.exists && w.n == 0 && w.experiment == nil {
+			continue // nothing of it serves: what is measured says nothing of either version
+		}
+		r := runs[slices.IndexFunc(runs, w.isRun)]
+		for _, metric := range w.analysis.Metrics {
+			at, ok := analysis.Due(r, metric)
+			if !ok {
+				continue
+			}
+			if at.After(in.Now) {
+				d.Requeue = soonest(d.Requeue, at)
+				continue
+			}
+			due := Measure{
+				Run: w.name, Release: r.Release, Started: r.Started, Metric: metric, Number: progressOf(r, metric).Count,
+				Workload: w.Workload, Latest: w.fresh.Pin.Value, Stable: w.stable.Pin.Value,
+			}
+			if w.experiment != nil && !due.about(in, w) || due.lacksPods() {
+				continue // its ReplicaSets are not there yet, or not any more
+			}
+			d.Measure = append(d.Measure, due)
+		}
+	}
+	return d
+}
+
+// lacksPods reports whether a measurement asks about pods of a version that has none.
+func (m Measure) lacksPods() bool {
+	return asksAbout(m.Metric, "Latest") && m.Latest == "" ||
+		asksAbout(m.Metric, "Stable") && m.Stable == ""
+}
+
+// asksAbout reports whether a metric has the pod-template-hash of a version, Latest or Stable, among
+// its arguments, or compares the two.
+func asksAbout(m rollout.Metric, version string) bool {
+	for _, about := range m.Pods {
+		if about == version {
+			return true
+		}
+	}
+	return m.Compare != nil
+}
+
+// progressOf is how far a metric of a run has come, the zero value before its
+// first measurement.
+func progressOf(r rollout.AnalysisRun, m rollout.Metric) rollout.MetricProgress {
+	for _, p := range r.Metrics {
+		if p.Metric == m.Name {
+			return p
+		}
+	}
+	return rollout.MetricProgress{}
+}
+
+// Record adds a measurement to the live runs of an app. One of a run that is
+// over, or of another release's, changes nothing.
+func Record(in Input, got Measured) []rollout.AnalysisRun {
+	in.plans = in.plans.orNew()
+	runs := Runs(in)
+	if in.State.Release == nil {
+		return runs
+	}
+	wanted := wantedRuns(in.State, movers(in))
+	for i, r := range runs {
+		if r.Name != got.Run || r.Release != got.Release || !r.Started.Equal(got.Started) {
+			continue
+		}
+		for _, w := range wanted {
+			at := slices.IndexFunc(w.analysis.Metrics, func(m rollout.Metric) bool { return m.Name == got.Metric })
+			if !w.isRun(r) || at < 0 {
+				continue
+			}
+			runs[i] = analysis.Record(r, w.analysis.Metrics[at], got.Measurement)
+		}
+	}
+	return runs
+}
