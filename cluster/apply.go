@@ -155,18 +155,20 @@ func (m *memory) isApplied(d *desired) bool {
 	case !exists:
 		return false
 	case d.once:
-		return l.app == d.label(rollout.LabelApp) && l.once
+		if !l.once || l.app != d.label(rollout.LabelApp) {
+			return false
+		}
 	case remembered:
 		return k.digest == d.digest && k.print == l.print
 	case l.provenBy(d):
 		m.note(d, l, time.Time{})
-		if l.pending != "" {
-			d.kind.live.swap(l, l.settled())
-		}
-		return true
 	default:
 		return false
 	}
+	if l.pending != "" {
+		d.kind.live.swap(l, l.settled())
+	}
+	return true
 }
 
 // applyOne writes one object and remembers what became of it.

@@ -47,6 +47,9 @@ func TestMadeOnce(t *testing.T) {
 	for range 2 {
 		w.wantWrites(0, "another draw", func() { w.apply("shop", onceAuth+"stringData: {password: second, other: x}") })
 		w.wantValues("made", map[string]string{"password": "first"})
+		if w.Keeps(ctx, "shop", w.ref("", "Secret", "auth")) {
+			t.Error("what it holds stays in memory")
+		}
 		w.restart()
 	}
 	s, err := secrets.Get(ctx, "auth", metav1.GetOptions{})
