@@ -1,17 +1,21 @@
 package e2e
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/testbin"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // chartDir is the chart's source. A release has it with its version and its image.
@@ -180,8 +184,39 @@ func TestChart(t *testing.T) {
 }
 
 // TestInstallChart installs the chart as docs/install.md says, beside another installation, and releases an app with it.
+// An upgrade in the middle of a release, by which gitrollout's pod is another one, moves none of the app's.
 func TestInstallChart(t *testing.T) {
 	t.Parallel()
-	install(t, installation{namespace: "gitrollout-by-chart", chart: releasedChart(t),
-		roles: []string{"second-gitrollout-loop", "second-gitrollout-apps"}})
+	in := installation{namespace: "gitrollout-by-chart", chart: releasedChart(t),
+		roles: []string{"second-gitrollout-loop", "second-gitrollout-apps"}}
+	w, before := install(t, in)
+	commit := w.push("v3", map[string]string{"shop.yaml": routed("v3").files()["shop.yaml"]})
+	w.awaitStep(1, rollout.Paused)
+	var rest sample
+	w.until("no pod coming or going", func() bool {
+		all := w.pods.since(w.pods.mark() - 1)
+		rest = all[len(all)-1]
+		return maps.Equal(rest.all, rest.ready)
+	})
+	begun := w.pods.mark()
+	w.helm("upgrade", "second", in.chart, "-n", in.namespace, "--reuse-values", "--set", "extraArgs[0]=--log-level=debug")
+	w.until("another pod of gitrollout", func() bool { return awaitPod(t, w, in.namespace).UID != before.pod.UID })
+	w.stop()
+	after := newKubelet(t, w, in.namespace)
+	if !slices.Contains(after.args, "--log-level=debug") {
+		t.Errorf("the new pod has the arguments %q", after.args)
+	}
+	w.inside, w.env = after.container, after.env
+	w.startExactly(after.args...)
+	w.pods.stays(t, 3*time.Second)
+	for _, s := range w.pods.since(begun) {
+		if !maps.Equal(s.all, rest.all) || !maps.Equal(s.ready, rest.ready) {
+			t.Errorf("during the upgrade the pods were %v, ready %v, and before %v", s.all, s.ready, rest.all)
+		}
+	}
+	if phase := w.state().Phase; phase != rollout.Paused {
+		t.Errorf("the release is %s", phase)
+	}
+	w.promote()
+	w.awaitHealthy(commit)
 }

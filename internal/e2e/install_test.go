@@ -34,7 +34,8 @@ func TestInstall(t *testing.T) {
 		roles: []string{"gitrollout-loop", "gitrollout-apps"}})
 }
 
-func install(t *testing.T, in installation) {
+// install installs it, and returns the world that it runs in, and as what it runs.
+func install(t *testing.T, in installation) (*world, *kubelet) {
 	t.Helper()
 	files := everyKind()
 	files["more.yaml"] = regexp.MustCompile(`(?s)apiVersion: v1\nkind: (Secret|ServiceAccount)\n.*?---\n`).ReplaceAllString(files["more.yaml"], "")
@@ -44,6 +45,7 @@ func install(t *testing.T, in installation) {
 	if err := os.WriteFile(token, []byte("s3cret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	began := time.Now()
 	for _, line := range in.lines(t) {
 		line = strings.NewReplacer("install.yaml", in.manifests, "-n gitrollout", "-n "+in.namespace, "install gitrollout gitrollout-0.2.0.tgz", "install second "+in.chart,
 			"https://git.example.com/shop.git", w.server.URL, "--from-literal=cluster=prod", "--from-literal=cluster=test", "=token", "="+token).Replace(line)
@@ -58,6 +60,7 @@ func install(t *testing.T, in installation) {
 	w.inside, w.env = k.container, k.env
 	w.startExactly(k.args...)
 	w.awaitHealthy(w.repo.Head())
+	t.Logf("%s from the first command line to an app that is healthy; the aim is a minute", time.Since(began).Round(time.Second))
 	for _, probe := range []string{k.pod.Spec.Containers[0].LivenessProbe.HTTPGet.Path, k.pod.Spec.Containers[0].ReadinessProbe.HTTPGet.Path} {
 		if code, body := getPage(t, "http://"+k.metrics+probe); code != 200 {
 			t.Errorf("%s: %d %s", probe, code, body)
@@ -73,6 +76,7 @@ func install(t *testing.T, in installation) {
 		roles[name] = role.Rules
 	}
 	k.api.compare(t, roles)
+	return w, k
 }
 
 // lines are what people type to install it, with the namespace of the chart's, in which pods must be restricted ones.
