@@ -161,6 +161,12 @@ type InvalidError struct {
 	Reason HeldReason // why it holds an app; default HeldInvalidInput
 }
 
+// IsInvalid reports whether an error is about what is in a user's repository, of which trying again makes nothing else.
+func IsInvalid(err error) bool {
+	var invalid *InvalidError
+	return errors.As(err, &invalid)
+}
+
 // Error returns "file: field: message; fix".
 func (e *InvalidError) Error() string {
 	var about string

@@ -261,3 +261,26 @@ func (o *dashOptions) listen(log *slog.Logger) net.Listener {
 func gone(board *dashboard.Board, apps map[string]rollout.App) []string {
 	return slices.DeleteFunc(board.Names(), func(name string) bool { _, is := apps[name]; return is })
 }
+
+// startDashboard serves the dashboard of a loop until the returned function is
+// called.
+func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop func(), err error) {
+	listener := o.listen(log)
+	if listener == nil {
+		return func() {}, nil
+	}
+	board := dashboard.NewBoard(l.source.cluster,
+		"no pass has been made yet: the cluster is being read, or this replica stands by while another one works")
+	server, err := o.server(&dashRecords{streams: s, source: l.source, repo: l.created}, board)
+	if err != nil {
+		_ = listener.Close()
+		return nil, err
+	}
+	feed := dashboard.NewFeed(board, log.Warn, log.Error)
+	l.outlets.others = append(l.outlets.others, feed.Tell)
+	ctx, cancel := context.WithCancel(context.Background())
+	go feed.Run(ctx, time.Now)
+	end := o.serve(listener, server, func(err error) { log.Error("the dashboard is no longer served", "error", err) })
+	log.Info("serving the dashboard", "url", "http://"+listener.Addr().String(), "actions", o.actions)
+	return func() { end(); cancel() }, nil
+}

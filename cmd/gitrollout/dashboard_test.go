@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -12,9 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
@@ -83,47 +79,6 @@ func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 	case <-stopped:
 	case <-time.After(time.Minute):
 		t.Error("it does not end")
-	}
-}
-
-func TestDashboardFeed(t *testing.T) {
-	board := dashboard.NewBoard("test", "")
-	f := newDashFeed(board, slog.New(slog.DiscardHandler))
-	look := func(name string, phase rollout.Phase, err error) reconciler.App {
-		return reconciler.App{Cluster: "test", Err: err, Input: strategies.Input{App: rollout.App{Name: name}, State: rollout.State{App: name, Phase: phase}, Head: strategies.Head{Err: rollout.Invalidf("f", "", "wrong")}}}
-	}
-	// Nobody takes these yet, and no pass waits for that.
-	for i := range 1000 {
-		f.tell(reconciler.Report{Apps: []reconciler.App{look("a", rollout.Progressing, nil), look(fmt.Sprint("x", i), rollout.Healthy, nil)}})
-		f.tell(reconciler.Report{Gone: []string{fmt.Sprint("x", i)}})
-	}
-	f.tell(reconciler.Report{Apps: []reconciler.App{look("a", rollout.Healthy, fmt.Errorf("apply: refused")), look("b", rollout.Healthy, nil)}})
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	go f.run(ctx)
-	deadline := time.Now().Add(10 * time.Second)
-	for len(board.Names()) < 2 && time.Now().Before(deadline) {
-		time.Sleep(5 * time.Millisecond)
-	}
-	l := board.Listing()
-	if len(l.Apps) != 2 || l.Apps[0].Phase != rollout.Healthy || strings.Join(l.Apps[0].Warnings, "") != "the last pass: apply: refused" {
-		t.Errorf("the board shows %+v", l.Apps)
-	}
-	broken := look("c", rollout.Healthy, nil)
-	broken.Input.Head = strategies.Head{} // which no pass makes, and nothing can explain
-	f.tell(reconciler.Report{Apps: []reconciler.App{broken}, Gone: []string{"b"}})
-	for len(board.Names()) < 2 || board.Names()[1] != "c" {
-		time.Sleep(5 * time.Millisecond)
-		if time.Now().After(deadline) {
-			t.Fatalf("the board shows %v", board.Names())
-		}
-	}
-	f.tell(reconciler.Report{Gone: []string{"c"}})
-	for len(board.Names()) > 1 && time.Now().Before(deadline) {
-		time.Sleep(5 * time.Millisecond)
-	}
-	if n := board.Names(); len(n) != 1 {
-		t.Errorf("the board shows %v", n)
 	}
 }
 

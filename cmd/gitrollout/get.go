@@ -156,6 +156,20 @@ func (c *lookCommand) chosen(l status.Listing) status.Listing {
 // lookers is how many apps are looked at at once; each is rendered.
 const lookers = 4
 
+// severally does something n times, some of them at once.
+func severally(n int, do func(i int)) {
+	slots := make(chan struct{}, lookers)
+	var all sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			do(i)
+		})
+	}
+	all.Wait()
+}
+
 // listing looks at the selected apps.
 func (w *world) listing(ctx context.Context, args []string, now time.Time) (status.Listing, error) {
 	apps, err := w.selected(args)
@@ -171,16 +185,7 @@ func (w *world) listing(ctx context.Context, args []string, now time.Time) (stat
 		Cluster: w.source.cluster, Note: strings.Join(notes, "; "), Apps: make([]status.App, len(apps)),
 	}
 	errs := make([]error, len(apps))
-	slots := make(chan struct{}, lookers)
-	var wg sync.WaitGroup
-	for i, app := range apps {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			l.Apps[i], errs[i] = w.look(ctx, app, now)
-		})
-	}
-	wg.Wait()
+	severally(len(apps), func(i int) { l.Apps[i], errs[i] = w.look(ctx, apps[i], now) })
 	if text := w.warning(); text != "" && len(args) > 0 { // then the listing's note is not shown
 		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
 	}
@@ -227,7 +232,7 @@ func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (a s
 		}
 	}()
 	in, err := w.input(ctx, app, now)
-	if isInvalid(err) {
+	if rollout.IsInvalid(err) {
 		return status.App{
 			App: app.Name, Cluster: w.source.cluster, Path: app.Path, Phase: "Unknown", Note: w.note,
 			Held: &status.Held{Reason: "InvalidState", Message: "its state file cannot be read: " + err.Error()},

@@ -154,7 +154,7 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 	if before.Behind != nil {
 		p.Base += ", whose configuration cannot be read: its apps are taken to be those of head"
 	}
-	var record *planRecord
+	var record source.Snapshot
 	if record, p.State, err = c.record(ctx, sides, cluster, after.Config); err != nil {
 		return p, err
 	}
@@ -162,9 +162,8 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 	if err != nil {
 		return p, err
 	}
-	planner := &planner{sides: sides, cluster: cluster, now: now, before: before, after: after, record: record,
-		policy: policy, renderer: newRenderer(c.streams, nil)}
-	apps, changed, err := planner.all(ctx)
+	apps, changed, err := planAll(ctx, plan.Sides{Cluster: cluster, Own: protected(), Now: now, Before: before,
+		After: after, Record: record, Policy: policy, Renderer: newRenderer(c.streams, nil)})
 	if err != nil {
 		return p, err
 	}

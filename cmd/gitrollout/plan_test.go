@@ -39,8 +39,8 @@ func TestPlanRendersTwiceOnlyWhatDiffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &planner{sides: sides, cluster: "prod", now: time.Now(), before: before, after: after, renderer: newRenderer(streams{}, nil)}
-		all, changed, err := p.all(t.Context())
+		p := plan.Sides{Cluster: "prod", Own: protected(), Now: time.Now(), Before: before, After: after, Renderer: newRenderer(streams{}, nil)}
+		all, changed, err := planAll(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestPlanRendersTwiceOnlyWhatDiffers(t *testing.T) {
 			out.Add(all[i], changed[i])
 		}
 		out.Finish()
-		return out, p.renderer.Builds()
+		return out, p.Renderer.Builds()
 	}
 	if p, builds := planned(); len(p.Apps) != 0 || builds != apps {
 		t.Errorf("nothing has changed: %d apps change, %d builds, want 0 and %d", len(p.Apps), builds, apps)

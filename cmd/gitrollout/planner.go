@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"gitrollout.dev/gitrollout/git"
-	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
-	"gitrollout.dev/gitrollout/render/policy"
 	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/plan"
@@ -130,13 +125,11 @@ func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch s
 	return openRepository(ctx, options)
 }
 
-// planRecord is the state branch, nil if it is not read.
-type planRecord struct{ tree reconciler.Snapshot }
-
 // record reads a cluster's state branch from the server, or what the working
 // copy has fetched of it. The text says which.
-func (c *planCommand) record(ctx context.Context, s *planSides, cluster string, config *rollout.Config) (*planRecord,
-	string, error) {
+func (c *planCommand) record(
+	ctx context.Context, s *planSides, cluster string, config *rollout.Config,
+) (source.Snapshot, string, error) {
 	if c.noState || config == nil {
 		return nil, "not read: the base is taken for what serves", nil
 	}
@@ -156,129 +149,25 @@ func (c *planCommand) record(ctx context.Context, s *planSides, cluster string, 
 		return nil, branch + " does not exist yet: the base is taken for what serves", nil
 	case err == nil:
 		tree, err := repo.Snapshot(ctx, heads.State)
-		return &planRecord{tree}, branch + " at " + rollout.ShortID(heads.State), err
+		return tree, branch + " at " + rollout.ShortID(heads.State), err
 	}
 	if id, known := localCommit(ctx, "refs/remotes/origin/"+branch); known {
 		tree, err := s.local.Snapshot(ctx, id)
-		return &planRecord{tree}, branch + " at " + rollout.ShortID(id) + ", as this working copy has fetched it", err
+		return tree, branch + " at " + rollout.ShortID(id) + ", as this working copy has fetched it", err
 	}
 	return nil, fmt.Sprintf("cannot be read (%s): the base is taken for what serves",
 		strings.ReplaceAll(err.Error(), "\n", "; ")), nil
 }
 
-// state is the record of an app, nil if nothing is known of the whole branch.
-func (r *planRecord) state(app string) (*rollout.State, error) {
-	if r == nil {
-		return nil, nil
-	}
-	path := rollout.StatePath(app)
-	data, found, err := source.ReadFile(r.tree, path)
-	if err != nil || !found {
-		return nil, err
-	}
-	return rollout.ParseState(path, data)
-}
-
-// planner plans the apps of a cluster.
-type planner struct {
-	sides         *planSides
-	cluster       string
-	now           time.Time
-	before, after *source.Branch
-	record        *planRecord
-	policy        *rollout.Policy
-	renderer      *render.Renderer
-}
-
-// all plans each app of either side; the flags say which of them change.
-func (p *planner) all(ctx context.Context) (apps []plan.App, changed []bool, err error) {
-	var names []string
-	for _, a := range slices.Concat(p.before.Apps, p.after.Apps) {
-		names = append(names, a.Name)
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
+// planAll plans each app of either side; the flags say which of them change.
+func planAll(ctx context.Context, sides plan.Sides) (apps []plan.App, changed []bool, err error) {
+	names := sides.Names()
 	apps, changed = make([]plan.App, len(names)), make([]bool, len(names))
 	errs := make([]error, len(names))
-	slots := make(chan struct{}, lookers)
-	var wg sync.WaitGroup
-	for i, name := range names {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			if errs[i] = ctx.Err(); errs[i] == nil {
-				apps[i], changed[i], errs[i] = p.one(name)
-			}
-		})
-	}
-	wg.Wait()
+	severally(len(names), func(i int) {
+		if errs[i] = ctx.Err(); errs[i] == nil {
+			apps[i], changed[i], errs[i] = sides.Plan(names[i])
+		}
+	})
 	return apps, changed, errors.Join(errs...)
-}
-
-// one plans an app. What nothing has changed of is rendered once: the renderer
-// knows what a build looked at.
-func (p *planner) one(name string) (plan.App, bool, error) {
-	in := plan.Input{Now: p.now, Calendar: p.after.Calendar(name)}
-	if in.App, _ = p.after.Find(name); in.App.Name == "" {
-		in.App, _ = p.before.Find(name)
-	}
-	var err error
-	if in.Base, err = p.side(p.before, name); err != nil {
-		return plan.App{}, false, fmt.Errorf("app %s: %w", name, err)
-	}
-	if in.Head, err = p.side(p.after, name); err != nil {
-		return plan.App{}, false, fmt.Errorf("app %s: %w", name, err)
-	}
-	if in.Head.Render != nil {
-		err := policy.Allow(p.sides.head, in.Head.Render, rollout.ConfigPath(p.cluster), protected(), p.policy)
-		if err != nil {
-			in.Head = plan.Side{Err: err}
-		}
-	}
-	if in.State, err = p.record.state(name); err != nil && !isInvalid(err) {
-		return plan.App{}, false, err
-	}
-	if in.Files, err = p.files(in); err != nil {
-		return plan.App{}, false, err
-	}
-	app, changed := plan.Of(in)
-	return app, changed, nil
-}
-
-func (p *planner) side(b *source.Branch, name string) (plan.Side, error) {
-	app, listed := b.Find(name)
-	if !listed {
-		return plan.Side{}, nil
-	}
-	built, err := p.renderer.Render(b.Tree, app, rollout.Commit{})
-	if isInvalid(err) {
-		return plan.Side{Err: err}, nil
-	}
-	return plan.Side{Render: built}, err
-}
-
-// files are those that an app is rendered from and that differ.
-func (p *planner) files(in plan.Input) ([]string, error) {
-	var all []string
-	for _, side := range []plan.Side{in.Base, in.Head} {
-		if side.Render != nil {
-			all = append(all, side.Render.Files...)
-		}
-	}
-	slices.Sort(all)
-	var differ []string
-	for _, file := range slices.Compact(all) {
-		was, had, err := p.sides.base.Lookup(file)
-		if err != nil {
-			return nil, err
-		}
-		now, has, err := p.sides.head.Lookup(file)
-		if err != nil {
-			return nil, err
-		}
-		if had != has || was.ID != now.ID {
-			differ = append(differ, file)
-		}
-	}
-	return differ, nil
 }

@@ -141,7 +141,7 @@ func (w *world) open(ctx context.Context, commit string) error {
 // the last thousand. The loop remembers; a command has to look.
 func (w *world) configBefore(ctx context.Context, commit string) (last *rollout.Config, err error) {
 	_, err = w.repo.Log(ctx, commit, 1000, func(s *git.Snapshot) (more bool, err error) {
-		if last, err = w.reader.ConfigAt(s); isInvalid(err) {
+		if last, err = w.reader.ConfigAt(s); rollout.IsInvalid(err) {
 			return true, nil
 		}
 		return false, err
@@ -215,7 +215,7 @@ func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (stra
 		a.Path = a.State.Path
 	}
 	promotion := w.branch.Promotion(a.State.Named(app))
-	if promotion.Err != nil && !isInvalid(promotion.Err) {
+	if promotion.Err != nil && !rollout.IsInvalid(promotion.Err) {
 		return strategies.Input{}, promotion.Err
 	}
 	if promotion.File.SkipsSteps() && promotion.File.Refused == "" {
@@ -244,7 +244,7 @@ func (w *world) gatherer(ctx context.Context, head *rollout.Render, needed bool)
 			return nil, errNotNeeded
 		}
 		built, err := w.renderAt(ctx, app, commit)
-		if err != nil && !errors.Is(err, git.ErrNotFound) && !isInvalid(err) {
+		if err != nil && !errors.Is(err, git.ErrNotFound) && !rollout.IsInvalid(err) {
 			g.err = err
 		}
 		return built, err
@@ -271,11 +271,6 @@ type worldGatherer struct {
 func (g *worldGatherer) Gather(ctx context.Context, a source.App, now time.Time) (strategies.Input, error) {
 	in, err := g.Gatherer.Gather(ctx, a, now)
 	return in, errors.Join(err, g.err)
-}
-
-func isInvalid(err error) bool {
-	var invalid *rollout.InvalidError
-	return errors.As(err, &invalid)
 }
 
 // head is what the users' branch asks for.

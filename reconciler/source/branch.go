@@ -37,7 +37,7 @@ type Unnamed = render.Unnamed
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
 	if b.Config, b.Behind = r.ConfigAt(tree); b.Behind != nil {
-		if !isInvalid(b.Behind) {
+		if !rollout.IsInvalid(b.Behind) {
 			return nil, b.Behind
 		}
 		b.Config = last
@@ -53,7 +53,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	}
 	freeze, err := ReadFreeze(tree, r.cluster)
 	switch {
-	case isInvalid(err): // it was meant to stop something
+	case rollout.IsInvalid(err): // it was meant to stop something
 		freeze = rollout.Unreadable(err)
 	case err != nil:
 		return nil, err

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -123,9 +122,4 @@ func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, er
 		return nil, err
 	}
 	return built, nil
-}
-
-func isInvalid(err error) bool {
-	var invalid *rollout.InvalidError
-	return errors.As(err, &invalid)
 }

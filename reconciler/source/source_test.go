@@ -395,7 +395,7 @@ func TestReadsThatFail(t *testing.T) {
 		"Clusters": func(f failing) error { _, err := Clusters(f); return err },
 		"Promotion": func(f failing) error {
 			b := Branch{Cluster: "prod", Tree: f}
-			if p := b.Promotion(rollout.App{Name: "shop"}); !isInvalid(p.Err) {
+			if p := b.Promotion(rollout.App{Name: "shop"}); !rollout.IsInvalid(p.Err) {
 				return p.Err
 			}
 			return nil
@@ -489,7 +489,7 @@ func TestRenderHead(t *testing.T) {
 		t.Errorf("%+v, %v", built, err)
 	}
 	r.Policy.Store(&rollout.Policy{Projects: []rollout.Project{{Name: "a", Apps: []string{"shop"}}, {Name: "b", Apps: []string{"s*"}}}})
-	if built, err := r.RenderHead(first, app); !isInvalid(err) || built != nil {
+	if built, err := r.RenderHead(first, app); !rollout.IsInvalid(err) || built != nil {
 		t.Errorf("an app of two projects: %+v, %v", built, err)
 	}
 	if _, err := r.Render(first, app); err != nil {

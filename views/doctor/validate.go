@@ -82,7 +82,7 @@ func Check(
 ) (ClusterReport, error) {
 	r := ClusterReport{Cluster: cluster}
 	config, err := source.NewReader(cluster, nil).ConfigAt(tree)
-	if isInvalid(err) {
+	if rollout.IsInvalid(err) {
 		r.Errors = append(r.Errors, mistakeOf(err))
 		return r, nil
 	}
@@ -122,7 +122,7 @@ func Check(
 		r.Apps = append(r.Apps, checked)
 	}
 	r.Allow = allowing(config, beyond)
-	if _, err := source.ReadFreeze(tree, cluster); isInvalid(err) {
+	if _, err := source.ReadFreeze(tree, cluster); rollout.IsInvalid(err) {
 		r.Errors = append(r.Errors, mistakeOf(err))
 	} else if err != nil {
 		return r, err
@@ -133,7 +133,7 @@ func Check(
 func checkApp(renderer *render.Renderer, tree render.Tree, app rollout.App) (AppReport, *rollout.Render, error) {
 	a := AppReport{App: app.Name, Path: app.Path}
 	built, err := renderer.Render(tree, app, rollout.Commit{})
-	if isInvalid(err) {
+	if rollout.IsInvalid(err) {
 		a.refuse(err)
 		return a, nil, nil
 	}
@@ -224,9 +224,4 @@ func (r *ClusterReport) checkPromotions(tree render.Tree, known map[string]*roll
 		}
 	}
 	return nil
-}
-
-func isInvalid(err error) bool {
-	var invalid *rollout.InvalidError
-	return errors.As(err, &invalid)
 }

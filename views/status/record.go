@@ -1,7 +1,6 @@
 package status
 
 import (
-	"errors"
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -61,7 +60,7 @@ func (r *Record) changed(before string) error {
 		return err
 	}
 	state, err := rollout.ParseEditedState(r.path, data)
-	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
+	if rollout.IsInvalid(err) {
 		return nil // a record that nobody could read had no effect
 	}
 	if err != nil {

@@ -1,0 +1,95 @@
+package dashboard
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// Feed takes what the passes of a reconciler have looked at to a board,
+// without making a pass wait: of what comes in meanwhile, the newest look at an
+// app is kept.
+type Feed struct {
+	board *Board
+	warn  func(what string, facts ...any)
+	fail  func(what string, facts ...any)
+
+	mu    sync.Mutex
+	looks map[string]reconciler.App
+	gone  map[string]bool
+	news  chan struct{}
+}
+
+// NewFeed tells of trouble by warn, and by fail where it is ours.
+func NewFeed(board *Board, warn, fail func(what string, facts ...any)) *Feed {
+	return &Feed{board: board, warn: warn, fail: fail, looks: map[string]reconciler.App{}, gone: map[string]bool{},
+		news: make(chan struct{}, 1)}
+}
+
+// Tell is told what the loop reports.
+func (f *Feed) Tell(r reconciler.Report) {
+	if len(r.Apps)+len(r.Gone) == 0 {
+		return
+	}
+	f.mu.Lock()
+	for _, name := range r.Gone {
+		f.gone[name] = true
+		delete(f.looks, name)
+	}
+	for _, a := range r.Apps {
+		f.looks[a.Input.App.Name] = a
+		delete(f.gone, a.Input.App.Name)
+	}
+	f.mu.Unlock()
+	select {
+	case f.news <- struct{}{}:
+	default:
+	}
+}
+
+// Run fills the board until ctx ends.
+func (f *Feed) Run(ctx context.Context, now func() time.Time) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.news:
+		}
+		f.mu.Lock()
+		looks, left := f.looks, f.gone
+		f.looks, f.gone = map[string]reconciler.App{}, map[string]bool{}
+		f.mu.Unlock()
+		apps := make([]status.App, 0, len(looks))
+		for _, l := range looks {
+			apps = append(apps, f.statusOf(l))
+		}
+		names := make([]string, 0, len(left))
+		for name := range left {
+			names = append(names, name)
+		}
+		if err := f.board.Show(now(), "", apps, names); err != nil {
+			f.warn("the dashboard is behind", "error", err)
+		}
+	}
+}
+
+// statusOf is what a look comes to. An app that cannot be explained, which would be
+// a mistake of ours, is shown as that: it must not end the process that releases.
+func (f *Feed) statusOf(l reconciler.App) (a status.App) {
+	defer func() {
+		if trouble := recover(); trouble != nil {
+			f.fail("an app cannot be shown", "app", l.Input.App.Name, "panic", trouble, "stack", string(debug.Stack()))
+			a = status.App{App: l.Input.App.Name, Cluster: l.Cluster, Path: l.Input.App.Path, Phase: l.Input.State.Phase,
+				Note: "it cannot be shown; see the log of gitrollout"}
+		}
+	}()
+	a = status.Of(l.Input, l.Cluster, l.Proposals)
+	if l.Err != nil {
+		a.Warnings = append(a.Warnings[:len(a.Warnings):len(a.Warnings)], "the last pass: "+l.Err.Error())
+	}
+	return a
+}

@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/policy"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Sides are a change, and what it is made to, of one cluster.
+type Sides struct {
+	Cluster       string
+	Own           string // gitrollout's namespace, where no app may write
+	Now           time.Time
+	Before, After *source.Branch
+	Record        source.Snapshot // the state branch, nil if it is not read
+	Policy        *rollout.Policy
+	Renderer      *render.Renderer
+}
+
+// Names are the apps of either side.
+func (s *Sides) Names() []string {
+	var names []string
+	for _, a := range slices.Concat(s.Before.Apps, s.After.Apps) {
+		names = append(names, a.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Plan plans one app; false if nothing of it changes. What nothing has changed of is rendered once: the renderer
+// knows what a build looked at.
+func (s *Sides) Plan(name string) (App, bool, error) {
+	in := Input{Now: s.Now, Calendar: s.After.Calendar(name)}
+	if in.App, _ = s.After.Find(name); in.App.Name == "" {
+		in.App, _ = s.Before.Find(name)
+	}
+	var err error
+	if in.Base, err = s.side(s.Before, name); err != nil {
+		return App{}, false, fmt.Errorf("app %s: %w", name, err)
+	}
+	if in.Head, err = s.side(s.After, name); err != nil {
+		return App{}, false, fmt.Errorf("app %s: %w", name, err)
+	}
+	if in.Head.Render != nil {
+		err := policy.Allow(s.After.Tree, in.Head.Render, rollout.ConfigPath(s.Cluster), s.Own, s.Policy)
+		if err != nil {
+			in.Head = Side{Err: err}
+		}
+	}
+	if in.State, err = s.state(name); err != nil && !rollout.IsInvalid(err) {
+		return App{}, false, err
+	}
+	if in.Files, err = s.differing(in); err != nil {
+		return App{}, false, err
+	}
+	app, changed := Of(in)
+	return app, changed, nil
+}
+
+func (s *Sides) side(b *source.Branch, name string) (Side, error) {
+	app, listed := b.Find(name)
+	if !listed {
+		return Side{}, nil
+	}
+	built, err := s.Renderer.Render(b.Tree, app, rollout.Commit{})
+	if rollout.IsInvalid(err) {
+		return Side{Err: err}, nil
+	}
+	return Side{Render: built}, err
+}
+
+// differing are the files that an app is rendered from and that differ.
+func (s *Sides) differing(in Input) ([]string, error) {
+	var all []string
+	for _, side := range []Side{in.Base, in.Head} {
+		if side.Render != nil {
+			all = append(all, side.Render.Files...)
+		}
+	}
+	slices.Sort(all)
+	var differ []string
+	for _, file := range slices.Compact(all) {
+		was, had, err := s.Before.Tree.Lookup(file)
+		if err != nil {
+			return nil, err
+		}
+		now, has, err := s.After.Tree.Lookup(file)
+		if err != nil {
+			return nil, err
+		}
+		if had != has || was.ID != now.ID {
+			differ = append(differ, file)
+		}
+	}
+	return differ, nil
+}
+
+// state is the record of an app, nil if nothing is known of the whole branch.
+func (s *Sides) state(app string) (*rollout.State, error) {
+	if s.Record == nil {
+		return nil, nil
+	}
+	path := rollout.StatePath(app)
+	data, found, err := source.ReadFile(s.Record, path)
+	if err != nil || !found {
+		return nil, err
+	}
+	return rollout.ParseState(path, data)
+}
