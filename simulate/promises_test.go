@@ -23,6 +23,7 @@ type promises struct {
 	keys     map[string][]*rollout.Promotion // that people pushed, by app, oldest first
 	pushed   map[string]int                  // the place of a version among all that were ever asked for, by app and version
 	stable   map[string]bool                 // versions that were stable once, by app and version
+	line     map[string][]rollout.Hash       // what was stable, by app: each served before the one after it, the last one does
 	rejected map[string]bool                 // versions that were rejected once, by app and version
 	served   map[rollout.Workload]served
 	ready    map[string]bool           // versions of which a pod was ready once, by workload and version
@@ -107,7 +108,7 @@ type served struct {
 func newPromises(u *universe) *promises {
 	return &promises{
 		u: u, tries: map[string]*try{}, keys: map[string][]*rollout.Promotion{}, pushed: map[string]int{},
-		stable: map[string]bool{}, rejected: map[string]bool{}, served: map[rollout.Workload]served{},
+		stable: map[string]bool{}, line: map[string][]rollout.Hash{}, rejected: map[string]bool{}, served: map[rollout.Workload]served{},
 		ready: map[string]bool{}, recent: map[string]string{}, sizes: map[rollout.Workload]int{}, unsure: map[rollout.Workload]bool{},
 		left: map[string]bool{}, passed: map[string]bool{},
 	}
@@ -255,6 +256,10 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	}
 	if is.Stable != nil {
 		hash := id + string(is.Stable.Hash)
+		if i := slices.Index(p.line[id], is.Stable.Hash); i >= 0 { // what came after it was left, and is not gone back to
+			p.line[id] = p.line[id][:i]
+		}
+		p.line[id] = append(p.line[id], is.Stable.Hash)
 		if p.stable[hash] = true; p.pushed[hash] == 0 { // without a document that it had: nobody has asked for just that
 			p.pushed[hash] = len(p.pushed) + 1
 		}
@@ -312,8 +317,7 @@ func (p *promises) follow(id string, was, is rollout.State) {
 		t.scaled(d)
 	}
 	if is.Stable != nil {
-		hash := id + string(t.hash)
-		t.back = p.stable[hash] && !p.rejected[hash] && p.pushed[hash] < p.pushed[id+string(is.Stable.Hash)]
+		t.back = slices.Contains(p.line[id], t.hash) && is.Stable.Hash != t.hash && !p.rejected[id+string(t.hash)]
 	}
 	p.tries[id] = t
 }

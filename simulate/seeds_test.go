@@ -68,25 +68,25 @@ var known = map[string]string{}
 
 // again are lives that showed what is mended since, beyond the seeds that are lived by default.
 var again = map[string][]uint64{
-	"API":               {571},                              // proxies were given less time than they take
-	"Analyses":          {2305},                             // a verdict of what has no pods, after all
-	"Calm":              {1028},                             // a Service selected pods that were about to go
-	"Crashes":           {2423},                             // users of two strategies who had all arrived
-	"DaemonSets":        {60480},                            // a proposal that could not be read while Git was away
-	"Everything":        {5102},                             // pods that are available by a hand's minReadySeconds
-	"Experiments":       {174},                              // an experiment of what has no pods
-	"Pair":              {395, 522},                         // a workload without pods that is held; a record that has lost the race in part
-	"People":            {380},                              // pods of an image that was set by hand
-	"PeopleAndAnalyses": {60289},                            // words of a rejection, under a new name
-	"PeopleAndFaults":   {661, 721, 854, 1455, 1580, 60275}, // paused documents that are gone; a lost commit; replicas behind what never ends; a lost commit whose pods never served; a restart without a configuration; routes of lost commits
-	"PeopleAndPumps":    {44, 401, 4077},                    // an app by its new name in older commits; more pods than a step asks for
-	"PeopleAndSizes":    {135, 210, 272, 487, 2266, 40056},  // pods by hand; too many that come to serve; a late arrival; paused; the name before the last; who held what has moved
-	"Pumps":             {92},                               // a Service that is pinned when there is nothing to move any more
-	"Rewrites":          {2514, 4110},                       // no steps any more at a switch
-	"StatefulSets":      {40077},                            // requests that match, and a new process
-	"SlowApps":          {861},                              // a Service whose write was made after all
-	"TwoWithPumps":      {2045},                             // a retreat of an older serial than the advance that was recorded meanwhile
-	"Watches":           {5111},                             // a Service of stable pods that the controller was about to take
+	"API":               {571},                                     // proxies were given less time than they take
+	"Analyses":          {2305, 70109},                             // a verdict of what has no pods, after all; back to what served, though it was pushed later
+	"Calm":              {1028},                                    // a Service selected pods that were about to go
+	"Crashes":           {2423},                                    // users of two strategies who had all arrived
+	"DaemonSets":        {60480},                                   // a proposal that could not be read while Git was away
+	"Everything":        {5102},                                    // pods that are available by a hand's minReadySeconds
+	"Experiments":       {174},                                     // an experiment of what has no pods
+	"Pair":              {395, 522},                                // a workload without pods that is held; a record that has lost the race in part
+	"People":            {380},                                     // pods of an image that was set by hand
+	"PeopleAndAnalyses": {60289},                                   // words of a rejection, under a new name
+	"PeopleAndFaults":   {661, 721, 854, 1455, 1580, 60275, 70044}, // paused documents that are gone; a lost commit; replicas behind what never ends; a lost commit whose pods never served; a restart without a configuration; routes of lost commits; one pod too many, of which one is broken
+	"PeopleAndPumps":    {44, 401, 4077},                           // an app by its new name in older commits; more pods than a step asks for
+	"PeopleAndSizes":    {135, 210, 272, 487, 2266, 40056},         // pods by hand; too many that come to serve; a late arrival; paused; the name before the last; who held what has moved
+	"Pumps":             {92},                                      // a Service that is pinned when there is nothing to move any more
+	"Rewrites":          {2514, 4110},                              // no steps any more at a switch
+	"StatefulSets":      {40077},                                   // requests that match, and a new process
+	"SlowApps":          {861},                                     // a Service whose write was made after all
+	"TwoWithPumps":      {2045},                                    // a retreat of an older serial than the advance that was recorded meanwhile
+	"Watches":           {5111},                                    // a Service of stable pods that the controller was about to take
 }
 
 // life is one seed in one world.

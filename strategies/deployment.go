@@ -149,7 +149,11 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 //
 // A pod that the controller has given up but not yet deleted is ready and will
 // not be: each ReplicaSet counts for no more than it asks for, and pods that a
-// scale-down is about to take are no room either.
+// scale-down is about to take are no room either. Old pods that are not ready go first, and nobody misses them where the
+// others are enough:
+//
+//	N=10, maxSurge 1, maxUnavailable 0, of 9 stable and 5 new pods, one of which is not ready, to 6/4 (back):
+//	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
 func (m moving) walk(v View, old, fresh rollout.Revision, want counts, surge int) (fence, bool) {
 	unavailable := m.spec.MaxUnavailable.RoundDown(m.n)
 	if surge == 0 && unavailable == 0 {
@@ -158,12 +162,13 @@ func (m moving) walk(v View, old, fresh rollout.Revision, want counts, surge int
 	restM := m.n - want.stable
 	restS := want.canary - restM
 	gone := min(max(0, m.n-old.Desired), restM)
-	spare := servingOf(old, m.spec, v.Now) + servingOf(fresh, m.spec, v.Now) - (m.n - unavailable)
-	spare -= max(0, old.Desired+fresh.Desired-m.n-max(surge, restS))
+	beyond := servingOf(old, m.spec, v.Now) + servingOf(fresh, m.spec, v.Now) - (m.n - unavailable)
+	spare := beyond - max(0, old.Desired+fresh.Desired-m.n-max(surge, restS))
 	if old.Desired > m.n {
-		spare = 0
+		beyond, spare = 0, 0
 	}
-	less := min(restM, gone+max(0, spare))
+	idle := min(beyond, old.Desired-old.Ready())
+	less := min(restM, gone+max(0, spare, idle))
 	if part := wholePercent(less, m.n); part > gone {
 		less = part
 	}

@@ -150,6 +150,14 @@ func TestWalk(t *testing.T) {
 			"nor do those that it takes of a version that has fewer than n", "1", "0", 10, counts{5, 5}, pods(9, 9), pods(5, 5),
 			fence{s: 1, m: 2, n: 10}, false,
 		},
+		"BrokenBesideSurplus": {
+			"a broken one goes first, where the others are enough", "1", "0", 10, counts{6, 4}, pods(5, 4), pods(9, 9),
+			fence{s: 0, m: 6, n: 10}, false,
+		},
+		"BrokenAndMissed": {
+			"and stays where they are not: it may be ready again", "1", "0", 10, counts{6, 4}, pods(5, 1), pods(6, 6),
+			fence{s: 1, m: 5, n: 10}, false,
+		},
 		"RestsAboveN": {
 			"a resting place of n+1", "1", "0", 10, counts{1, 10}, pods(10, 10), pods(1, 1), fence{s: 1, m: 0, n: 10}, false,
 		},
