@@ -763,6 +763,10 @@ func (p *promises) checkUsers(w rollout.Workload) {
 		return
 	}
 	users, was := p.users(w, source), p.served[w]
+	if s.Release != nil && len(users) == 0 && p.u.kube.Deployments[w].Replicas == 0 {
+		delete(p.served, w) // nobody is on anything, and what was on its way was not stable
+		return
+	}
 	if s.Phase == rollout.Degraded || s.Retreat != nil && s.Retreat.Reject {
 		was.excuse = true
 		p.served[w] = was

@@ -71,6 +71,8 @@ var again = map[string][]uint64{
 	"API":               {571},                                     // proxies were given less time than they take
 	"Analyses":          {2305, 70109},                             // a verdict of what has no pods, after all; back to what served, though it was pushed later
 	"Calm":              {1028},                                    // a Service selected pods that were about to go
+	"CalmSets":          {3175},                                    // back from what had no pods for a moment
+	"CloneSets":         {3027},                                    // a pod that is broken at a pause, where a route has none
 	"Crashes":           {2423},                                    // users of two strategies who had all arrived
 	"DaemonSets":        {60480},                                   // a proposal that could not be read while Git was away
 	"Everything":        {5102},                                    // pods that are available by a hand's minReadySeconds
@@ -79,7 +81,7 @@ var again = map[string][]uint64{
 	"People":            {380},                                     // pods of an image that was set by hand
 	"PeopleAndAnalyses": {60289},                                   // words of a rejection, under a new name
 	"PeopleAndFaults":   {661, 721, 854, 1455, 1580, 60275, 70044}, // paused documents that are gone; a lost commit; replicas behind what never ends; a lost commit whose pods never served; a restart without a configuration; routes of lost commits; one pod too many, of which one is broken
-	"PeopleAndPumps":    {44, 401, 4077},                           // an app by its new name in older commits; more pods than a step asks for
+	"PeopleAndPumps":    {44, 401, 3167, 4077},                     // an app by its new name in older commits; more pods than a step asks for; all of a dynamic canary's, by a hand
 	"PeopleAndSizes":    {135, 210, 272, 487, 2266, 40056},         // pods by hand; too many that come to serve; a late arrival; paused; the name before the last; who held what has moved
 	"Pumps":             {92},                                      // a Service that is pinned when there is nothing to move any more
 	"Rewrites":          {2514, 4110},                              // no steps any more at a switch

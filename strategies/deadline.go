@@ -89,13 +89,21 @@ func deadlines(in Input) (all []deadline) {
 		if whole := !ok || isPromoting(s); whole && serves(in, spec, hash) || !whole && !waitsForPods(in, m) {
 			continue
 		}
-		since := pr.Entered
-		if ok && isPromoting(s) {
+		since, atGate := pr.Entered, false
+		switch {
+		case ok && isPromoting(s):
 			since = promotedAt(s)
+		case ok && !m.isPodsStage(): // its pods were there once, and a route has none: what came since counts
+			atGate = true
+			for _, p := range m.fresh.Members {
+				if p.Created.After(since) {
+					since = p.Created
+				}
+			}
 		}
 		step := orElse(pr.Name, "first deployment")
 		d := deadlineOf(lastReady(since, m.fresh), spec.ProgressDeadlineSeconds, step, "", m.problem())
-		d.aborts = spec.ProgressDeadlineAbort && s.Stable != nil && !isMoving(in) // whom all users are on is not taken back
+		d.aborts = spec.ProgressDeadlineAbort && s.Stable != nil && !atGate && !isMoving(in) // whom all users are on is not taken back
 		all = append(all, d)
 	}
 	return all
@@ -141,14 +149,20 @@ func lateExperiment(in Input) (first deadline, is bool) {
 // waitsForPods is false for a workload that waits for people or the clock, be it a
 // window or somebody's hold, or for the others of its release.
 func waitsForPods(in Input, m moving) bool {
-	s, ok := m.at(m.Step)
-	w, pods := s.wait.(podsWait)
+	_, ok := m.at(m.Step)
+	waits := (m.isPodsStage() || m.needsRouting()) && !podsWait{}.verdict(in, m).done
 	switch {
-	case ok && (!pods || w.verdict(in, m).done) || m.Suspended || m.isSuspended():
+	case ok && !waits || m.Suspended || m.isSuspended():
 		return false
 	default:
 		return !m.isThrough()
 	}
+}
+
+// isPodsStage reports whether a workload is at a step that waits for pods and for nothing else.
+func (m moving) isPodsStage() bool {
+	_, is := m.stage().wait.(podsWait)
+	return is
 }
 
 // promotedAt is when the last workload of a release was through its steps.

@@ -97,6 +97,7 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	counted, all := m.fresh.Available > 0, m.fresh.Desired >= m.n
 	if counted && all {
 		want.canary = min(want.canary, m.n-1)
+		want.stable = max(want.stable, m.n-want.canary)
 	}
 	short := m.stable.Hash != "" && m.stable.Desired < want.stable
 	isForward := m.fresh.Desired <= want.canary && !short || m.live.Replicas != m.n
