@@ -103,7 +103,8 @@ func deadlines(in Input) (all []deadline) {
 		}
 		step := orElse(pr.Name, "first deployment")
 		d := deadlineOf(lastReady(since, m.fresh), spec.ProgressDeadlineSeconds, step, "", m.problem())
-		d.aborts = spec.ProgressDeadlineAbort && s.Stable != nil && !atGate && !isMoving(in) // whom all users are on is not taken back
+		aborts := spec.ProgressDeadlineAbort && s.Stable != nil && !atGate
+		d.aborts = aborts && !isMoving(in) // whom all users are on is not taken back
 		all = append(all, d)
 	}
 	return all

@@ -150,8 +150,8 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 //
 // A pod that the controller has given up but not yet deleted is ready and will
 // not be: each ReplicaSet counts for no more than it asks for, and pods that a
-// scale-down is about to take are no room either. Old pods that are not ready go first, and nobody misses them where the
-// others are enough:
+// scale-down is about to take are no room either. Old pods that are not ready go
+// first, and nobody misses them where the others are enough:
 //
 //	N=10, maxSurge 1, maxUnavailable 0, of 9 stable and 5 new pods, one of which is not ready, to 6/4 (back):
 //	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
