@@ -93,7 +93,7 @@ func deadlines(in Input) (all []deadline) {
 		switch {
 		case ok && isPromoting(s):
 			since = promotedAt(s)
-		case ok && !m.isPodsStage(): // its pods were there once, and a route has none: what came since counts
+		case ok && !isPodsStage(m): // its pods were there once, and a route has none: what came since counts
 			atGate = true
 			for _, p := range m.fresh.Members {
 				if p.Created.After(since) {
@@ -151,7 +151,7 @@ func lateExperiment(in Input) (first deadline, is bool) {
 // window or somebody's hold, or for the others of its release.
 func waitsForPods(in Input, m moving) bool {
 	_, ok := m.at(m.Step)
-	waits := (m.isPodsStage() || m.needsRouting()) && !podsWait{}.verdict(in, m).done
+	waits := (isPodsStage(m) || m.needsRouting()) && !podsWait{}.verdict(in, m).done
 	switch {
 	case ok && !waits || m.Suspended || m.isSuspended():
 		return false
@@ -161,7 +161,7 @@ func waitsForPods(in Input, m moving) bool {
 }
 
 // isPodsStage reports whether a workload is at a step that waits for pods and for nothing else.
-func (m moving) isPodsStage() bool {
+func isPodsStage(m moving) bool {
 	_, is := m.stage().wait.(podsWait)
 	return is
 }

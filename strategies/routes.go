@@ -317,7 +317,7 @@ func (m moving) routedText() string {
 // routes, and while a router does not take them. A changed list may go on at a
 // step that waits for no pods, with another weight than before.
 func gateRouters(in Input, m moving) verdict {
-	if !m.isPodsStage() && m.needsRouting() {
+	if !isPodsStage(m) && m.needsRouting() {
 		return podsWait{}.verdict(in, m)
 	}
 	t := m.routing
