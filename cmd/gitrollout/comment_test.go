@@ -39,3 +39,23 @@ func TestPullOfAJob(t *testing.T) {
 		}
 	}
 }
+
+// TestForgeOfAJob: jobs that are for no pull request say whose repository it is, and nothing else does.
+func TestForgeOfAJob(t *testing.T) {
+	gitHub := map[string]string{"GITHUB_SERVER_URL": "https://git.example.com/", "GITHUB_REPOSITORY": "acme/deploy"}
+	gitea := map[string]string{"GITEA_ACTIONS": "true", "GITHUB_SERVER_URL": "https://git.example.com", "GITHUB_REPOSITORY": "acme/deploy"}
+	gitLab := map[string]string{"CI_SERVER_URL": "https://git.example.com", "CI_PROJECT_PATH": "acme/team/deploy"}
+	for name, tt := range map[string]struct {
+		env  map[string]string
+		want rollout.Forge
+	}{
+		"GitHub":   {gitHub, rollout.Forge{Type: rollout.GitHub, URL: "https://git.example.com", Repository: "acme/deploy"}},
+		"Gitea":    {gitea, rollout.Forge{Type: rollout.Gitea, URL: "https://git.example.com", Repository: "acme/deploy"}},
+		"GitLab":   {gitLab, rollout.Forge{Type: rollout.GitLab, URL: "https://git.example.com", Repository: "acme/team/deploy"}},
+		"a laptop": {map[string]string{"GITHUB_SERVER_URL": "https://git.example.com"}, rollout.Forge{}},
+	} {
+		if got := forgeOf(func(name string) string { return tt.env[name] }); !got.Equal(&tt.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
