@@ -2,6 +2,7 @@ package plan
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -37,7 +38,18 @@ func (f folder) Lookup(name string) (rollout.Entry, bool, error) {
 	return rollout.Entry{}, false, nil
 }
 
-func (f folder) ReadDir(name string) ([]rollout.Entry, error) { return nil, os.ErrInvalid }
+func (f folder) ReadDir(name string) (all []rollout.Entry, err error) {
+	seen := map[string]bool{}
+	for _, file := range slices.Sorted(maps.Keys(f)) {
+		below, is := strings.CutPrefix(file, name+"/")
+		if first, _, _ := strings.Cut(below, "/"); is && !seen[first] {
+			seen[first] = true
+			e, _, _ := f.Lookup(name + "/" + first)
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
 
 func (f folder) ReadBlob(id string) ([]byte, error) { return []byte(id), nil }
 
@@ -45,7 +57,7 @@ func (f folder) ReadBlob(id string) ([]byte, error) { return []byte(id), nil }
 // object had, and whether it is to be there.
 var inJSON = map[string]map[string]bool{
 	"no-steps": {"Recreate": true, "NoSteps": true, "NoRollout": false}, "no-document": {"NoRollout": true},
-	"autoscaled": {"ScaledReplicas": true, "Warning": false, "shop": false}, "kept": {"Kept": true, "gone": false},
+	"autoscaled": {"ScaledReplicas": true, "Warning": false, "shop": false}, "kept": {"Kept": true, "gone": false}, "made-once": {"Kept": true, "Warning": true},
 	"generated": {"shop-b5g778hd6d": true, "shop": false},
 }
 
