@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"hash"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -75,7 +76,7 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 		return
 	}
 	h.Write([]byte{'{'})
-	for _, element := range sortedKeys(fields) {
+	for _, element := range slices.Sorted(maps.Keys(fields)) {
 		h.Write([]byte(element))
 		h.Write([]byte{'='})
 		if element == "." {
@@ -86,15 +87,6 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 		printNode(h, sub, next, ok)
 	}
 	h.Write([]byte{'}'})
-}
-
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // holds reports whether the live object still is what was applied: every field

@@ -63,9 +63,6 @@ const (
 	PumpOut  Pump = "out"  // records what visits have handed over
 )
 
-// Pumps lists them in the order in which RunOnce plays them.
-func Pumps() []Pump { return []Pump{PumpIn, PumpApps, PumpOut} }
-
 // Turn makes one pump do once what there is for it to do, as Run does when all of them run beside each other: a
 // scheduler that is not random, as the simulator's, lets turns of different pumps overlap. Turns of the same pump do
 // not.

@@ -291,7 +291,7 @@ func (u *universe) isRipe() bool {
 
 // turn begins a turn of a pump that is not at something already, in a process whose pumps run beside each other.
 func (u *universe) turn(a *actor) {
-	pumps := slices.DeleteFunc(reconciler.Pumps(), func(p reconciler.Pump) bool { return slices.Contains(a.Stopped(), string(p)) })
+	pumps := slices.DeleteFunc([]reconciler.Pump{reconciler.PumpIn, reconciler.PumpApps, reconciler.PumpOut}, func(p reconciler.Pump) bool { return slices.Contains(a.Stopped(), string(p)) })
 	if len(pumps) == 0 {
 		return
 	}

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -125,7 +126,7 @@ func withAnalyses(in Input, d Decision) Decision {
 		}
 		if i < len(d.State.Analyses) && worthRecording(d.State.Analyses[i], runs[i], in.Ends) {
 			changed = true
-			d.Subject = orElse(d.Subject, fmt.Sprintf("%s analysis %s: %s", d.State.App, r.Name, inWords(runs[i])))
+			d.Subject = cmp.Or(d.Subject, fmt.Sprintf("%s analysis %s: %s", d.State.App, r.Name, inWords(runs[i])))
 		}
 	}
 	if changed {

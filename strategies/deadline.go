@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -101,7 +102,7 @@ func deadlines(in Input) (all []deadline) {
 				}
 			}
 		}
-		step := orElse(pr.Name, "first deployment")
+		step := cmp.Or(pr.Name, "first deployment")
 		d := deadlineOf(lastReady(since, m.fresh), spec.ProgressDeadlineSeconds, step, "", m.problem())
 		aborts := spec.ProgressDeadlineAbort && s.Stable != nil && !atGate
 		d.aborts = aborts && !isMoving(in) // whom all users are on is not taken back

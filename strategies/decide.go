@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -125,7 +126,7 @@ func decideHeld(in Input) Decision {
 	if s.Phase == "" {
 		s.Phase = rollout.Pending
 	}
-	s.App, s.Path = orElse(s.App, in.App.Name), orElse(s.Path, in.App.Path)
+	s.App, s.Path = cmp.Or(s.App, in.App.Name), cmp.Or(s.Path, in.App.Path)
 	if s.Phase == rollout.Aborting {
 		if done, ok := finishRetreat(in); ok {
 			return done
@@ -188,9 +189,9 @@ func hold(s rollout.State, reason rollout.HeldReason, message, commit string) De
 	return Decision{State: s, Waiting: message, Subject: fmt.Sprintf("%s held: %s", s.App, message)}
 }
 
-func orElse(s, other string) string {
-	if s == "" {
-		return other
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
 	}
-	return s
+	return a
 }

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -38,7 +39,7 @@ func (all gateList) verdict(in Input, m moving) verdict {
 		if !v.done {
 			return v
 		}
-		by = orElse(by, v.by)
+		by = cmp.Or(by, v.by)
 	}
 	return verdict{done: true, by: by}
 }

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -201,7 +202,7 @@ func withHealth(in Input, d Decision) Decision {
 			d.Requeue = soonest(d.Requeue, due)
 		default:
 			s.Unhealthy = a.text()
-			d.Subject = orElse(d.Subject, fmt.Sprintf("%s degraded: %s", s.App, s.Unhealthy))
+			d.Subject = cmp.Or(d.Subject, fmt.Sprintf("%s degraded: %s", s.App, s.Unhealthy))
 		}
 	}
 	if taken := in.Health.Taken; !taken.IsZero() {
@@ -212,7 +213,7 @@ func withHealth(in Input, d Decision) Decision {
 			d.Requeue = soonest(d.Requeue, due)
 		} else {
 			s.Unhealthy = ""
-			d.Subject = orElse(d.Subject, s.App+" is well again")
+			d.Subject = cmp.Or(d.Subject, s.App+" is well again")
 		}
 	}
 	return d

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -152,7 +153,7 @@ func awaitHook(
 		run.Phase, run.Message = rollout.HookFailed, interrupted
 		return ended(in, i, run, d, false, r, release)
 	}
-	if why := orElse(strings.TrimSuffix(state.Stuck+": "+state.Message, ": "), state.Waits); why != "" && !state.Failed {
+	if why := cmp.Or(strings.TrimSuffix(state.Stuck+": "+state.Message, ": "), state.Waits); why != "" && !state.Failed {
 		d.Waiting += " (" + rollout.Printable(why) + ")"
 	}
 	switch isLate := !late.IsZero() && !in.Now.Before(late); {
@@ -164,7 +165,7 @@ func awaitHook(
 	case state.Refused:
 		run.Phase, run.Message = rollout.HookFailed, "the cluster refuses it: "+state.Stuck
 	case state.Failed:
-		run.Phase, run.Message = rollout.HookFailed, orElse(state.Message, "the Job failed")
+		run.Phase, run.Message = rollout.HookFailed, cmp.Or(state.Message, "the Job failed")
 	case state.Gone:
 		run.Phase, run.Message = rollout.HookFailed, "the Job is not there, and what it was made of is not in Git any more"
 	case isLate:

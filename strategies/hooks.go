@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -91,7 +92,7 @@ func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	}
 	s.Held = &rollout.Held{Reason: rollout.HeldHook, Commit: in.Head.Commit.ID, Message: fmt.Sprintf(
 		"%s by %s waits for its hooks", what, in.Head.Commit.Author)}
-	d.Subject = orElse(d.Subject, fmt.Sprintf("%s: release %s waits for hooks", s.App, release.Hash))
+	d.Subject = cmp.Or(d.Subject, fmt.Sprintf("%s: release %s waits for hooks", s.App, release.Hash))
 	return d
 }
 
@@ -236,7 +237,7 @@ func refuse(in Input, release rollout.Release, why cause) Decision {
 func notBegun(in Input, why rollout.Rejection) Decision {
 	d := hold(in.State, rollout.HeldHookFailed, fmt.Sprintf("release %s was not begun: %s; change what failed and push, "+
 		"or try it again as it is: gitrollout retry %s", why.Hash, why.Reason, in.App.Name), in.Head.Commit.ID)
-	d.State.Phase = rollout.Phase(orElse(string(d.State.Phase), string(rollout.Pending)))
+	d.State.Phase = rollout.Phase(cmp.Or(string(d.State.Phase), string(rollout.Pending)))
 	return d
 }
 

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,7 +111,7 @@ func mustRetreat(in Input) (string, bool) {
 
 // abortedBy says who has aborted a release, and why.
 func abortedBy(p *rollout.Promotion) string {
-	reason := "aborted by " + orElse(p.Author, "a promotion file")
+	reason := "aborted by " + cmp.Or(p.Author, "a promotion file")
 	if p.Reason != "" {
 		reason += ": " + p.Reason
 	}
@@ -275,7 +276,7 @@ func stepText(from, to rollout.Progress, by string) string {
 func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
 	for _, w := range waits {
-		reason = orElse(reason, w.broken)
+		reason = cmp.Or(reason, w.broken)
 	}
 	works := func(w verdict) bool { return !w.paused }
 	switch late, ok := overdue(in); {
@@ -299,7 +300,7 @@ func rest(in Input, d Decision, waits []verdict) Decision {
 	case d.State.Phase != phase:
 		d.Subject = fmt.Sprintf("%s %s", d.State.App, describe(phase, d.Waiting, reason))
 	case d.State.Reason != reason:
-		d.Subject = d.State.App + " " + orElse(reason, "routes as many requests as its step asks for again")
+		d.Subject = d.State.App + " " + cmp.Or(reason, "routes as many requests as its step asks for again")
 	}
 	d.State.Phase, d.State.Reason = phase, reason
 	return d
@@ -357,7 +358,7 @@ func decidePromoting(in Input) Decision {
 		}
 	}
 	if next.Phase != s.Phase {
-		d.Subject = fmt.Sprintf("%s %s: %s", s.App, strings.ToLower(string(next.Phase)), orElse(next.Reason, "goes on"))
+		d.Subject = fmt.Sprintf("%s %s: %s", s.App, strings.ToLower(string(next.Phase)), cmp.Or(next.Reason, "goes on"))
 	}
 	for _, spec := range releaseSpecs(in) {
 		d.Requeue = soonest(d.Requeue, servesNext(in.Now, minReady(spec), in.Observed.Workloads[spec.Workload].Revisions...))
@@ -390,11 +391,4 @@ func isPromoting(s rollout.State) bool {
 	isReleasing := s.Stable != nil && s.Release != nil
 	return s.Phase == rollout.Promoting ||
 		s.Phase == rollout.Stalled && isReleasing && !slices.ContainsFunc(s.Progress, isStill)
-}
-
-func soonest(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
 }

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -83,9 +84,9 @@ func withIgnored(in Input, d Decision, p *rollout.Promotion) Decision {
 	switch {
 	case s.Ignored == was:
 	case s.Ignored == "":
-		d.Subject = orElse(d.Subject, s.App+" ignores no promotion any more")
+		d.Subject = cmp.Or(d.Subject, s.App+" ignores no promotion any more")
 	default:
-		d.Subject = orElse(d.Subject, s.App+" ignores its promotion: "+s.Ignored)
+		d.Subject = cmp.Or(d.Subject, s.App+" ignores its promotion: "+s.Ignored)
 	}
 	return d
 }
@@ -113,7 +114,7 @@ func namesNoStep(in Input) string {
 	}
 	for _, m := range all {
 		if through, named := p.Workloads[m.Workload]; !has(m) && (named || p.Workloads == nil) {
-			return fmt.Sprintf("through %q names no step of %s, which has %d", orElse(through, p.Through), m.Workload, m.Of)
+			return fmt.Sprintf("through %q names no step of %s, which has %d", cmp.Or(through, p.Through), m.Workload, m.Of)
 		}
 	}
 	for w := range p.Workloads {

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -55,7 +56,7 @@ func (m Measure) Judge(r Result) Measured {
 	default:
 		out.Measurement = analysis.Judge(m.Metric, before, r.Value, r.Samples, r.At)
 	}
-	out.Message, out.Value = rollout.Printable(orElse(r.Message, out.Message)), rollout.Printable(out.Value)
+	out.Message, out.Value = rollout.Printable(cmp.Or(r.Message, out.Message)), rollout.Printable(out.Value)
 	out.At = rollout.Second(r.At)
 	return out
 }

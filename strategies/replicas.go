@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -52,7 +53,7 @@ func withReplicas(in Input, d Decision) Decision {
 		isIt := func(r rollout.Replicas) bool { return r.Workload == spec.Workload }
 		s.Replicas = slices.DeleteFunc(s.Replicas, isIt)
 		s.Replicas = append(s.Replicas, rollout.Replicas{Workload: spec.Workload, Count: next.Replicas})
-		d.Subject = orElse(d.Subject, fmt.Sprintf("%s has the replicas of %s", s.App, head.Commit.Short()))
+		d.Subject = cmp.Or(d.Subject, fmt.Sprintf("%s has the replicas of %s", s.App, head.Commit.Short()))
 	}
 	return d
 }

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,7 +73,7 @@ func (a *scriptAnalysis) read(t *testing.T) *rollout.Analysis {
 	out := &rollout.Analysis{StartingStep: a.StartingStep}
 	for _, name := range a.Metrics {
 		out.Metrics = append(out.Metrics, rollout.Metric{
-			Name: name, Interval: readDuration(t, orElse(a.Interval, "1m")), Count: a.Count, FailureLimit: a.FailureLimit,
+			Name: name, Interval: readDuration(t, cmp.Or(a.Interval, "1m")), Count: a.Count, FailureLimit: a.FailureLimit,
 			ConsecutiveSuccessLimit: a.SuccessLimit, ConsecutiveErrorLimit: 4, Retention: 10,
 			DryRun: slices.Contains(a.DryRun, name),
 		})
@@ -181,7 +182,7 @@ func readSteps(t *testing.T, from []scriptStep) []rollout.Step {
 			}
 			if s.Pause.Timeout != "" {
 				step.Pause.Timeout, step.Pause.OnTimeout = new(readDuration(t, s.Pause.Timeout)),
-					orElse(s.Pause.OnTimeout, rollout.TimeoutAbort)
+					cmp.Or(s.Pause.OnTimeout, rollout.TimeoutAbort)
 			}
 		}
 		steps = append(steps, step)

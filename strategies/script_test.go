@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -164,7 +165,7 @@ func (s *script) status() string {
 			phase += fmt.Sprintf(" %s %d/%d %s (%d%%)", p.Workload.Name, min(p.Step+1, p.Of), p.Of, p.Name, p.Weight)
 		}
 	}
-	parts = append(parts, phase+" at "+orElse(s.state.Source, "nothing"))
+	parts = append(parts, phase+" at "+cmp.Or(s.state.Source, "nothing"))
 	for _, w := range sortedWorkloads(s.kube.Deployments) {
 		var sets []string
 		for _, rs := range s.kube.Deployments[w].Sets {
@@ -261,7 +262,7 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 			version := ""
 			for i := range x.workloads {
 				if w := &x.workloads[i]; w.spec.Workload.Name == arg(0) {
-					w.gone, version = true, orElse(arg(2), w.version)
+					w.gone, version = true, cmp.Or(arg(2), w.version)
 				}
 			}
 			for i := range x.workloads {
@@ -274,7 +275,7 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 		s.edit(arg(0), func(w *staged) {
 			switch verb {
 			case "document":
-				w.plain, w.version = arg(1) == "off", orElse(arg(2), w.version)
+				w.plain, w.version = arg(1) == "off", cmp.Or(arg(2), w.version)
 			case "workload":
 				w.gone = arg(1) == "off"
 			default:
@@ -337,7 +338,7 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 
 // hook adds a Job to what is in Git, or takes it out.
 func (s *script) hook(arg func(int) string) {
-	annotations, version := map[string]any{orElse(arg(2), hook.Annotation): arg(1)}, ""
+	annotations, version := map[string]any{cmp.Or(arg(2), hook.Annotation): arg(1)}, ""
 	for i := 3; arg(i) != ""; i++ {
 		key, value, _ := strings.Cut(arg(i), "=")
 		if annotations[key] = value; key == "version" { // that comes with it
@@ -346,7 +347,7 @@ func (s *script) hook(arg func(int) string) {
 	}
 	s.git.push(func(x *source) {
 		for i := range x.workloads {
-			x.workloads[i].version = orElse(version, x.workloads[i].version)
+			x.workloads[i].version = cmp.Or(version, x.workloads[i].version)
 		}
 		x.hooks = slices.DeleteFunc(slices.Clone(x.hooks), func(o rollout.Object) bool { return strings.HasPrefix(o.Name(), arg(0)) })
 		if arg(1) == "off" {
@@ -429,7 +430,7 @@ func (s *script) decide(verb rollout.Verb, through string) {
 		release, through = "h1-stale", rollout.Full
 	}
 	s.config++
-	p := rollout.Promotion{Release: release, Decision: verb, Through: orElse(through, rollout.Full), Author: "Ann",
+	p := rollout.Promotion{Release: release, Decision: verb, Through: cmp.Or(through, rollout.Full), Author: "Ann",
 		Digest: fmt.Sprint(s.config)}
 	if verb == rollout.Retry {
 		p.At = rollout.Second(s.kube.Now).Format(time.RFC3339)

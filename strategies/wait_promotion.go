@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -75,7 +76,7 @@ func promoter(in Input) string {
 	if in.Promotion == nil {
 		return "nobody"
 	}
-	return orElse(in.Promotion.Author, "a promotion file")
+	return cmp.Or(in.Promotion.Author, "a promotion file")
 }
 
 // timedOut says which pause nobody has ended in time, if its document wants the

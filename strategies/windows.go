@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -79,6 +80,6 @@ func finishFirst(in Input, wait Decision) Decision {
 	in.Head.Render = in.Source
 	d := decidePromoting(in)
 	d.State.Held, d.Requeue = wait.State.Held, soonest(d.Requeue, wait.Requeue)
-	d.Subject, d.Waiting = orElse(d.Subject, wait.Subject), wait.Waiting
+	d.Subject, d.Waiting = cmp.Or(d.Subject, wait.Subject), wait.Waiting
 	return d
 }

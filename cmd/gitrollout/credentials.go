@@ -1,22 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/git"
-	"gitrollout.dev/gitrollout/git/sign"
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
@@ -54,11 +50,11 @@ func (o *sourceOptions) options() (git.Options, error) {
 	}
 	opts := git.Options{URL: o.repo, Branch: o.branch, Cluster: o.cluster, Auth: auth, Keys: o.keys}
 	if file := o.signing(); file != "" {
-		s := &signer{file: file, passphrase: os.Getenv("GITROLLOUT_SIGNING_PASSPHRASE")}
-		if _, err := s.read(); err != nil {
+		s := signer(file)
+		if _, err := s.Read(); err != nil {
 			return git.Options{}, &failure{code: exitUsage, err: err}
 		}
-		opts.Sign = s.sign
+		opts.Sign = s.Sign
 	}
 	return opts, nil
 }
@@ -135,46 +131,6 @@ func checkArgument(repo string) error {
 	return nil
 }
 
-// signer signs with the key in a file, which is read again for each commit and
-// used when it has changed.
-type signer struct {
-	file       string
-	passphrase string
-
-	mu   sync.Mutex
-	data []byte
-	key  *sign.Key
-}
-
-func (s *signer) read() (*sign.Key, error) {
-	data, err := os.ReadFile(s.file)
-	if err != nil {
-		return nil, fmt.Errorf("signing key: %w", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.key != nil && bytes.Equal(data, s.data) {
-		return s.key, nil
-	}
-	key, err := sign.ParseKey(data, []byte(s.passphrase))
-	if errors.Is(err, sign.ErrPassphrase) {
-		return nil, fmt.Errorf("signing key %s: %w: set GITROLLOUT_SIGNING_PASSPHRASE", s.file, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("signing key %s: %w", s.file, err)
-	}
-	s.data, s.key = data, key
-	return key, nil
-}
-
-func (s *signer) sign(commit []byte) ([]byte, error) {
-	key, err := s.read()
-	if err != nil {
-		return nil, err
-	}
-	signature, err := key.Sign(rand.Reader, commit)
-	if err != nil {
-		return nil, err
-	}
-	return sign.Insert(commit, signature)
+func signer(file string) *git.Signer {
+	return &git.Signer{File: file, Passphrase: os.Getenv("GITROLLOUT_SIGNING_PASSPHRASE")}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,12 +10,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -41,83 +37,6 @@ func (o *electOptions) register(cmd *cobra.Command) {
 
 // podNamespace is where Kubernetes tells a pod's programs their namespace.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// lead calls work while this process holds the Lease of a cluster, or at once if
-// there is no election, and returns when work has. The Lease is given back only
-// then. When it is lost, work's context ends, and lead returns an error: the
-// process should end, too, and wait for its turn anew.
-func (o *electOptions) lead(ctx context.Context, config *rest.Config, cluster, id string, log *slog.Logger,
-	work func(context.Context) error) error {
-	if !o.elect {
-		return work(ctx)
-	}
-	client, err := coordination.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("leader election: %w", err)
-	}
-	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	turn := &turn{begun: make(chan struct{}), ended: make(chan struct{})}
-	lease := o.where() + "/" + leaseName(cluster)
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: "gitrollout", LeaseDuration: o.lease, RenewDeadline: o.renew, RetryPeriod: o.retry, ReleaseOnCancel: true,
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: o.where(), Name: leaseName(cluster)},
-			Client:     client,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: id},
-		},
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(leading context.Context) {
-				log.Info("leading", "lease", lease, "id", id)
-				turn.take(ctx, leading, work)
-				stop()
-			},
-			OnStoppedLeading: func() {},
-			OnNewLeader: func(leader string) {
-				if leader != id {
-					log.Info("waiting for the Lease", "lease", lease, "leader", leader)
-				}
-			},
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("leader election: %w", err)
-	}
-	waiting := context.AfterFunc(ctx, func() {
-		select {
-		case <-turn.begun: // it ends by itself
-		default:
-			stop()
-		}
-	})
-	defer waiting()
-	elector.Run(electing)
-	select {
-	case <-turn.begun:
-		<-turn.ended
-		return turn.err
-	default:
-		return nil // told to stop before its turn
-	}
-}
-
-// turn is the time in which a process leads.
-type turn struct {
-	begun, ended chan struct{}
-	err          error
-}
-
-// take works until told to stop or until the Lease is lost.
-func (t *turn) take(ctx, leading context.Context, work func(context.Context) error) {
-	close(t.begun)
-	defer close(t.ended)
-	working, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(leading, stop)()
-	if t.err = work(working); t.err == nil && leading.Err() != nil {
-		t.err = errors.New("the Lease is lost: another replica goes on")
-	}
-}
 
 // supervised is work that is given up when hung, which is asked now and then, says that it hangs, or when it goes on
 // for longer than grace after it was told to end: the process then ends without it. What was decided is in
@@ -190,4 +109,16 @@ func ownNamespace(otherwise string) string {
 // protected is gitrollout's namespace, where no app may write.
 func protected() string { return ownNamespace(rollout.OwnNamespace) }
 
-func leaseName(cluster string) string { return "gitrollout-" + cluster }
+// lead calls work while this process holds the Lease of a cluster, or at once if there is no election.
+func (o *electOptions) lead(ctx context.Context, config *rest.Config, of, id string, log *slog.Logger,
+	work func(context.Context) error) error {
+	if !o.elect {
+		return work(ctx)
+	}
+	e := cluster.Election{Namespace: o.where(), Name: "gitrollout-" + of, ID: id,
+		Duration: o.lease, Renew: o.renew, Retry: o.retry}
+	lease := e.Namespace + "/" + e.Name
+	e.Leading = func() { log.Info("leading", "lease", lease, "id", id) }
+	e.Waiting = func(leader string) { log.Info("waiting for the Lease", "lease", lease, "leader", leader) }
+	return e.Lead(ctx, config, work)
+}

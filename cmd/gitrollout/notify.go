@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -146,15 +147,6 @@ func (c *notifyTest) message(r rollout.Receiver) (notify.Message, error) {
 }
 
 func needsCluster(r rollout.Receiver) bool {
-	for _, c := range r.Credentials {
-		if c.Secret.Name != "" {
-			return true
-		}
-	}
-	for _, c := range r.Headers {
-		if c.Secret.Name != "" {
-			return true
-		}
-	}
-	return false
+	all := slices.AppendSeq(slices.Collect(maps.Values(r.Credentials)), maps.Values(r.Headers))
+	return slices.ContainsFunc(all, func(c rollout.Credential) bool { return c.Secret.Name != "" })
 }

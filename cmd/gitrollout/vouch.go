@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,7 +36,7 @@ func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.V
 	if o.keys.commits == "" { // a repository that names no file is none that says anything
 		o.keys.commits, _ = gitSays(ctx, "config", "--type=path", "--get", "gpg.ssh.allowedSignersFile")
 	}
-	own, err := (&signer{file: source.signing(), passphrase: os.Getenv("GITROLLOUT_SIGNING_PASSPHRASE")}).read()
+	own, err := signer(source.signing()).Read()
 	if err != nil {
 		return nil, &failure{code: exitUsage, err: err}
 	}

@@ -20,10 +20,11 @@ import (
 // when it was last looked at, and only comes down.
 const (
 	mostLines         = 77_360 // of the product, with what vendor proposes; the aim is 50_000
-	mostCommandLines  = 8_110  // of cmd/gitrollout; the aim is 6_000
+	mostCommandLines  = 7_980  // of cmd/gitrollout; the aim is 6_000
 	leastTestShare    = 0.98   // lines of tests for each line of the product; the aim is 1.0
 	mostMethods       = 35     // on one receiver
 	mostTopFolders    = 16
+	longestFile       = 400
 	mostColumns       = 120
 	longestFunction   = 60
 	medianFunction    = 12
@@ -39,7 +40,11 @@ func (s source) isProduct() bool {
 func TestSizeOfTheProduct(t *testing.T) {
 	product, tests, commands := 0, 0, 0
 	for _, s := range sources(t) {
-		switch n := strings.Count(read(t, s.path), "\n"); {
+		n := strings.Count(read(t, s.path), "\n")
+		if s.isProduct() && n > longestFile {
+			t.Errorf("%s has %d lines, more than %d: which two things is it?", s.path, n, longestFile)
+		}
+		switch {
 		case !s.isProduct():
 			tests += n
 		case s.dir() == "cmd/gitrollout":

@@ -91,23 +91,6 @@ func Of(name string) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// For returns the name of the kind of a document, "" if there is no schema for it.
-func For(apiVersion, documentKind string) string {
-	group, _, _ := strings.Cut(apiVersion, "/")
-	switch {
-	case group != "gitrollout.dev" && group != "argoproj.io":
-		return ""
-	case documentKind == "Rollout" && group == "argoproj.io":
-		return "argo-rollout"
-	case documentKind == "Rollout", strings.HasSuffix(documentKind, "AnalysisTemplate"):
-		return strings.ToLower(documentKind)
-	case group == "gitrollout.dev" && slices.Contains([]string{"Config", "Promotion", "Freeze", "Vendor"}, documentKind):
-		return strings.ToLower(documentKind)
-	default:
-		return ""
-	}
-}
-
 // metadata is that of an object of Kubernetes.
 func metadata() node {
 	texts := node{"type": "object", "additionalProperties": node{"type": "string"}}

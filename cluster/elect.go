@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// Election is for a Lease that one of several processes holds. It is for liveness alone: what keeps two from both
+// advancing is Git's compare-and-swap.
+type Election struct {
+	Namespace, Name string // of the Lease
+	ID              string // of this process
+	Duration        time.Duration
+	Renew, Retry    time.Duration
+	Leading         func()              // told that this process holds it
+	Waiting         func(leader string) // told that another one does
+}
+
+// Lead calls work while this process holds the Lease, and returns when work has. The Lease is given back only then.
+// When it is lost, work's context ends, and Lead returns an error: the process should end, too, and wait for its turn
+// anew.
+func (e Election) Lead(ctx context.Context, config *rest.Config, work func(context.Context) error) error {
+	client, err := coordination.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("leader election: %w", err)
+	}
+	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	turn := &turn{begun: make(chan struct{}), ended: make(chan struct{})}
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name: "gitrollout", LeaseDuration: e.Duration, RenewDeadline: e.Renew, RetryPeriod: e.Retry, ReleaseOnCancel: true,
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
+			Client:     client,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: e.ID},
+		},
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) {
+				e.Leading()
+				turn.take(ctx, leading, work)
+				stop()
+			},
+			OnStoppedLeading: func() {},
+			OnNewLeader: func(leader string) {
+				if leader != e.ID {
+					e.Waiting(leader)
+				}
+			},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("leader election: %w", err)
+	}
+	waiting := context.AfterFunc(ctx, func() {
+		select {
+		case <-turn.begun: // it ends by itself
+		default:
+			stop()
+		}
+	})
+	defer waiting()
+	elector.Run(electing)
+	select {
+	case <-turn.begun:
+		<-turn.ended
+		return turn.err
+	default:
+		return nil // told to stop before its turn
+	}
+}
+
+// turn is the time in which a process leads.
+type turn struct {
+	begun, ended chan struct{}
+	err          error
+}
+
+// take works until told to stop or until the Lease is lost.
+func (t *turn) take(ctx, leading context.Context, work func(context.Context) error) {
+	close(t.begun)
+	defer close(t.ended)
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(leading, stop)()
+	if t.err = work(working); t.err == nil && leading.Err() != nil {
+		t.err = errors.New("the Lease is lost: another replica goes on")
+	}
+}
