@@ -85,7 +85,7 @@ var table = map[string]rule{
 			"views/dashboard", "views/doctor", "views/plan", "views/status", "views/terminal",
 		},
 		others: append([]string{
-			"github.com/rogpeppe/go-internal/diff", "github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/klog/v2",
+			"github.com/rogpeppe/go-internal/txtar", "github.com/spf13/cobra", "golang.org/x/term", "sigs.k8s.io/yaml",
 		}, kubernetes...),
 	},
 	// The model is below everything that is tested on it.
