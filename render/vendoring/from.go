@@ -189,7 +189,7 @@ func (f *from) charts(text []byte) error {
 		case into == ".." || strings.HasPrefix(into, "../") || path.IsAbs(into):
 			return &rollout.InvalidError{File: f.file, Field: "helmGlobals.chartHome", Msg: into + " is not below this folder",
 				Fix: "write vendor.yaml into a folder above, by hand"}
-		case slices.ContainsFunc(f.known, func(s rollout.VendorSource) bool { return s.Chart != nil && *s.Chart == c }):
+		case slices.ContainsFunc(f.known, func(s rollout.VendorSource) bool { return isChart(s, c) }):
 			continue
 		}
 		f.known = append(f.known, rollout.VendorSource{Chart: &c, Into: into})
@@ -198,6 +198,15 @@ func (f *from) charts(text []byte) error {
 		f.said = append(f.said, fmt.Sprintf("%s: %s will be in %s", f.file, at, path.Join(into, c.Name+"-"+c.Version)))
 	}
 	return nil
+}
+
+// isChart reports whether a source brings a chart in, whoever may have made it.
+func isChart(s rollout.VendorSource, c rollout.VendorChart) bool {
+	if s.Chart == nil {
+		return false
+	}
+	c.Provenance = s.Chart.Provenance
+	return *s.Chart == c
 }
 
 // isRemote reports whether kustomize would fetch an entry.

@@ -79,13 +79,16 @@ func TestFrom(t *testing.T) {
 // has a folder of its own, and a chart of a registry is named as it is.
 func TestFromBesideOthers(t *testing.T) {
 	w := newWorld(t)
-	const before = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- git: {url: https://github.com/org/repo, ref: v1}\n  into: vendor/repo"
+	const before = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n" +
+		"- chart: {repo: https://example.com, name: a, version: 1.0.0, provenance: keys.asc}\n  into: charts\n" +
+		"- git: {url: https://github.com/org/repo, ref: v1}\n  into: vendor/repo"
 	w.write("vendor.yaml", before)
-	w.write("kustomization.yml", "resources:\n- github.com/org/repo?ref=v2\n- github.com/org/repo?ref=v1\n- github.com/org/repo?ref=v3\nhelmCharts: [{name: web, repo: \"oci://ghcr.io/charts\", version: 1.2.3}]\n")
+	const charts = "helmCharts: [{name: web, repo: \"oci://ghcr.io/charts\", version: 1.2.3}, {name: a, repo: https://example.com, version: 1.0.0}]\n"
+	w.write("kustomization.yml", "resources:\n- github.com/org/repo?ref=v2\n- github.com/org/repo?ref=v1\n- github.com/org/repo?ref=v3\n"+charts)
 	if _, err := From(w.on()); err != nil {
 		t.Fatal(err)
 	}
-	if diff := compare.Diff("resources:\n- vendor/repo-2\n- vendor/repo\n- vendor/repo-3\nhelmCharts: [{name: web, repo: \"oci://ghcr.io/charts\", version: 1.2.3}]\n", w.has()["kustomization.yml"]); diff != "" {
+	if diff := compare.Diff("resources:\n- vendor/repo-2\n- vendor/repo\n- vendor/repo-3\n"+charts, w.has()["kustomization.yml"]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	after, _ := os.ReadFile(filepath.Join(w.dir, "vendor.yaml"))
@@ -97,7 +100,7 @@ func TestFromBesideOthers(t *testing.T) {
 	for _, s := range sources {
 		wants = append(wants, s.Into+" "+s.Wants())
 	}
-	if diff := compare.Diff([]string{"vendor/repo git https://github.com/org/repo v1 .", "vendor/repo-2 git https://github.com/org/repo v2 .",
+	if diff := compare.Diff([]string{"charts chart https://example.com a 1.0.0 signed by keys.asc", "vendor/repo git https://github.com/org/repo v1 .", "vendor/repo-2 git https://github.com/org/repo v2 .",
 		"vendor/repo-3 git https://github.com/org/repo v3 .", "charts chart oci://ghcr.io/charts web 1.2.3"}, wants); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
