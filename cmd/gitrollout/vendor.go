@@ -47,7 +47,9 @@ Whose repository it is, CI says, or origin; the token is GITROLLOUT_FORGE_TOKEN.
 
 --from reads the kustomization of a folder instead: what it names of other
 repositories, and its charts, is written into that folder's vendor.yaml, and the
-kustomization names where it will be. Look at both, and call vendor.
+kustomization names where it will be. So is what Flux's HelmReleases and
+Kustomizations and Argo CD's Applications in the folder have of elsewhere; these
+stay as they are. Look at both, and call vendor.
 
 Registries and chart repositories are asked with what docker login and helm registry
 login have written, Git with the git program and its credentials.`,
@@ -65,7 +67,7 @@ login have written, Git with the git program and its credentials.`,
 	flags.BoolVar(&c.check, "check", false, "compare the files with vendor.lock, and write nothing")
 	flags.StringVar(&c.update, "update", "", "take the newest version of the source of this `name` (without one: of all)")
 	flags.StringVar(&c.from, "from", "",
-		"write a vendor.yaml of what the kustomization in the folder `path` names elsewhere")
+		"write a vendor.yaml of what is named elsewhere by the folder `path`")
 	flags.StringVar(&c.pr, "pr", "", "propose it as a pull request into this `branch` (without one: main)")
 	flags.Lookup("update").NoOptDefVal, flags.Lookup("pr").NoOptDefVal = vendoring.All, "main"
 	return cmd

@@ -21,28 +21,26 @@ import (
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
 // From writes what the kustomization of a folder names elsewhere into the folder's vendor.yaml, and has the
-// kustomization name where it will be. It brings in nothing. Charts stay as they are named: kustomize looks for them
+// kustomization name where it will be, and so what objects of Flux and Argo CD in the folder and below it have of
+// elsewhere; these stay as they are. It brings in nothing. Charts stay as they are named: kustomize looks for them
 // where Update puts them. It returns a line for each change, and writes nothing where anything cannot be named.
 func From(dir *os.Root) (said []string, err error) {
-	file, text, err := kustomization(dir)
+	objects, err := engineObjects(dir)
 	if err != nil {
 		return nil, err
-	}
-	var doc kyaml.Node
-	if kyaml.Unmarshal(text, &doc) != nil || len(doc.Content) != 1 || doc.Content[0].Kind != kyaml.MappingNode {
-		return nil, &rollout.InvalidError{File: file, Msg: "cannot be read", Fix: "write it as a mapping of YAML"}
 	}
 	known, head, err := vendorYAML(dir)
 	if err != nil {
 		return nil, err
 	}
-	f := &from{file: file, lines: strings.SplitAfter(string(text), "\n"), known: known}
-	for _, field := range []string{"resources", "bases", "components"} {
-		if err := f.entries(field, valueAt(doc.Content[0], field)); err != nil {
-			return nil, err
-		}
+	f := &from{known: known}
+	switch err := f.kustomization(dir); {
+	case errors.Is(err, fs.ErrNotExist) && len(objects) == 0:
+		return nil, fmt.Errorf("there is no kustomization.yaml in %s, and no object of Flux or Argo CD", dir.Name())
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, err
 	}
-	if err := f.charts(text); err != nil {
+	if err := f.engines(objects); err != nil {
 		return nil, err
 	}
 	if len(f.added) == 0 {
@@ -56,10 +54,29 @@ func From(dir *os.Root) (said []string, err error) {
 	if err == nil {
 		err = dir.WriteFile(rollout.VendorFile, data, 0o644)
 	}
-	if err == nil {
-		err = dir.WriteFile(file, []byte(strings.Join(f.lines, "")), 0o644)
+	if err == nil && f.file != "" {
+		err = dir.WriteFile(f.file, []byte(strings.Join(f.lines, "")), 0o644)
 	}
 	return f.said, err
+}
+
+// kustomization rewrites that of a folder. The error wraps fs.ErrNotExist where there is none.
+func (f *from) kustomization(dir *os.Root) error {
+	file, text, err := kustomization(dir)
+	if err != nil {
+		return err
+	}
+	var doc kyaml.Node
+	if kyaml.Unmarshal(text, &doc) != nil || len(doc.Content) != 1 || doc.Content[0].Kind != kyaml.MappingNode {
+		return &rollout.InvalidError{File: file, Msg: "cannot be read", Fix: "write it as a mapping of YAML"}
+	}
+	f.file, f.lines = file, strings.SplitAfter(string(text), "\n")
+	for _, field := range []string{"resources", "bases", "components"} {
+		if err := f.entries(field, valueAt(doc.Content[0], field)); err != nil {
+			return err
+		}
+	}
+	return f.charts(text)
 }
 
 func kustomization(dir *os.Root) (file string, text []byte, err error) {
@@ -68,7 +85,7 @@ func kustomization(dir *os.Root) (file string, text []byte, err error) {
 			return file, text, err
 		}
 	}
-	return "", nil, fmt.Errorf("there is no kustomization.yaml in %s", dir.Name())
+	return "", nil, err
 }
 
 // vendorYAML is what a folder's vendor.yaml names, and its text, to which entries are appended.
@@ -101,7 +118,7 @@ func valueAt(n *kyaml.Node, field string) *kyaml.Node {
 
 // from is a kustomization that is rewritten.
 type from struct {
-	file  string
+	file  string // "" without one
 	lines []string
 	known []rollout.VendorSource
 	added []map[string]any // entries, as vendor.yaml has them

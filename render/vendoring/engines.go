@@ -1,0 +1,264 @@
+package vendoring
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// engineObject is an object of Flux or Argo CD in a file. Its spec is read by its kind.
+type engineObject struct {
+	file       string
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec json.RawMessage `json:"spec"`
+}
+
+func (o engineObject) group() string { group, _, _ := strings.Cut(o.APIVersion, "/"); return group }
+
+// sourceRef names an object of Flux.
+type sourceRef struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// engineGroups are those of the objects that say what is elsewhere.
+var engineGroups = []string{
+	"argoproj.io", "helm.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io",
+}
+
+// ownSource is the GitRepository that flux bootstrap makes of the repository that it writes into.
+const ownSource = "flux-system"
+
+var betweenDocuments = regexp.MustCompile(`(?m)^---.*$`)
+
+// engineObjects are those of Flux and Argo CD in the YAML files of a folder and below it. What is no YAML, such as the
+// templates of a chart, has none.
+func engineObjects(dir *os.Root) (all []engineObject, err error) {
+	err = fs.WalkDir(dir.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && slices.Contains([]string{".git", "charts", "vendor", "node_modules"}, e.Name()):
+			return fs.SkipDir
+		case !e.Type().IsRegular() || path.Ext(name) != ".yaml" && path.Ext(name) != ".yml":
+			return nil
+		}
+		data, err := dir.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		for _, text := range betweenDocuments.Split(string(data), -1) {
+			o := engineObject{file: name}
+			if yaml.Unmarshal([]byte(text), &o) == nil && slices.Contains(engineGroups, o.group()) {
+				all = append(all, o)
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// engines adds what Flux's HelmReleases and Kustomizations, and Argo CD's Applications, have of elsewhere. They stay as
+// they are: gitrollout init reads them.
+func (f *from) engines(objects []engineObject) error {
+	for _, o := range objects {
+		var add []rollout.VendorSource
+		var err error
+		switch {
+		case o.Kind == "HelmRelease" && o.group() == "helm.toolkit.fluxcd.io":
+			add, err = helmRelease(o, objects)
+		case o.Kind == "Kustomization" && o.group() == "kustomize.toolkit.fluxcd.io":
+			add, err = fluxKustomization(o, objects)
+		case o.Kind == "Application" && o.group() == "argoproj.io":
+			add, err = application(o)
+		}
+		if err != nil {
+			return &rollout.InvalidError{File: o.file, Msg: fmt.Sprintf("%s %s %v", o.Kind, o.Metadata.Name, err),
+				Fix: "write the entry of vendor.yaml by hand: docs/vendor.md"}
+		}
+		for _, s := range add {
+			if into, isNew := f.add(s); isNew {
+				who := fmt.Sprintf("%s: %s %s", o.file, o.Kind, o.Metadata.Name)
+				f.said = append(f.said, fmt.Sprintf("%s: %s will be in %s", who, s.Wants(), into))
+			}
+		}
+	}
+	return nil
+}
+
+// add adds a source unless it is there, and returns where it will be.
+func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
+	before := len(f.added)
+	switch {
+	case s.Git != nil:
+		into = f.folder(*s.Git)
+	case slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return k.Wants() == s.Wants() }):
+	case s.Chart != nil && slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return isChart(k, *s.Chart) }):
+	case s.Chart != nil:
+		into, s.Into = path.Join("charts", s.Chart.Name+"-<version>"), "charts"
+		f.known = append(f.known, s)
+		f.added = append(f.added, map[string]any{"into": s.Into,
+			"chart": map[string]any{"repo": s.Chart.Repo, "name": s.Chart.Name, "version": s.Chart.Version}})
+	default:
+		s.Into = path.Join("vendor", path.Base(s.OCI.URL))
+		for n := 2; slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return k.Into == s.Into }); n++ {
+			s.Into = path.Join("vendor", fmt.Sprint(path.Base(s.OCI.URL), "-", n))
+		}
+		into = s.Into
+		entry := map[string]any{"url": s.OCI.URL}
+		if s.OCI.Tag != "" {
+			entry["tag"] = s.OCI.Tag
+		} else {
+			entry["semver"] = s.OCI.Semver
+		}
+		f.known = append(f.known, s)
+		f.added = append(f.added, map[string]any{"into": s.Into, "oci": entry})
+	}
+	return into, len(f.added) > before
+}
+
+// fluxSource is as much as is needed of a HelmRepository, a GitRepository or an OCIRepository.
+type fluxSource struct {
+	URL string `json:"url"`
+	Ref struct {
+		Branch string `json:"branch"`
+		Tag    string `json:"tag"`
+		Semver string `json:"semver"`
+		Commit string `json:"commit"`
+	} `json:"ref"`
+}
+
+// named is the source that an object of Flux names, among those of the same folder.
+func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
+	i := slices.IndexFunc(objects, func(o engineObject) bool {
+		return o.group() == "source.toolkit.fluxcd.io" && o.Kind == ref.Kind && o.Metadata.Name == ref.Name
+	})
+	if i < 0 {
+		return s, fmt.Errorf("is of %s %s, which is not in this folder; name a folder that has both", ref.Kind, ref.Name)
+	}
+	if err := json.Unmarshal(objects[i].Spec, &s); err != nil || s.URL == "" {
+		return s, fmt.Errorf("is of %s %s, whose url cannot be read", ref.Kind, ref.Name)
+	}
+	return s, nil
+}
+
+// git is a folder of a GitRepository. A range of versions is no ref.
+func (s fluxSource) git(at string) ([]rollout.VendorSource, error) {
+	for _, ref := range []string{s.Ref.Commit, s.Ref.Tag, s.Ref.Branch} {
+		if ref != "" && s.Ref.Semver == "" {
+			top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // what is beside it is often named by it
+			return []rollout.VendorSource{{Git: &rollout.VendorGit{URL: s.URL, Ref: ref, Path: path.Clean(top)}}}, nil
+		}
+	}
+	return nil, errors.New("is of a repository without a tag, a branch or a commit in its ref")
+}
+
+func helmRelease(o engineObject, objects []engineObject) ([]rollout.VendorSource, error) {
+	var spec struct {
+		Chart struct {
+			Spec struct {
+				Chart     string    `json:"chart"`
+				Version   string    `json:"version"`
+				SourceRef sourceRef `json:"sourceRef"`
+			} `json:"spec"`
+		} `json:"chart"`
+		ChartRef sourceRef `json:"chartRef"`
+	}
+	if err := json.Unmarshal(o.Spec, &spec); err != nil {
+		return nil, errors.New("cannot be read")
+	}
+	ref, wants := spec.Chart.Spec.SourceRef, spec.Chart.Spec
+	if spec.ChartRef.Name != "" {
+		ref = spec.ChartRef
+	}
+	if ref.Kind == "GitRepository" && ref.Name == ownSource {
+		return nil, nil
+	}
+	s, err := named(ref, objects)
+	if err != nil {
+		return nil, err
+	}
+	c := rollout.VendorChart{Repo: s.URL, Name: wants.Chart, Version: wants.Version}
+	switch ref.Kind {
+	case "GitRepository":
+		return s.git(wants.Chart)
+	case "OCIRepository":
+		c.Repo, c.Name = path.Split(strings.TrimPrefix(s.URL, "oci://"))
+		c.Repo, c.Version = "oci://"+strings.TrimSuffix(c.Repo, "/"), s.Ref.Semver
+		if c.Version == "" {
+			c.Version = s.Ref.Tag
+		}
+	}
+	if c.Version == "" {
+		c.Version = "*"
+	}
+	return []rollout.VendorSource{{Chart: &c}}, nil
+}
+
+func fluxKustomization(o engineObject, objects []engineObject) ([]rollout.VendorSource, error) {
+	var spec struct {
+		Path      string    `json:"path"`
+		SourceRef sourceRef `json:"sourceRef"`
+	}
+	if err := json.Unmarshal(o.Spec, &spec); err != nil {
+		return nil, errors.New("cannot be read")
+	}
+	if spec.SourceRef.Kind == "GitRepository" && spec.SourceRef.Name == ownSource {
+		return nil, nil
+	}
+	s, err := named(spec.SourceRef, objects)
+	switch {
+	case err != nil:
+		return nil, err
+	case spec.SourceRef.Kind == "OCIRepository" && s.Ref.Tag+s.Ref.Semver == "":
+		return nil, errors.New("is of an artifact without a tag or a semver in its ref")
+	case spec.SourceRef.Kind == "OCIRepository":
+		return []rollout.VendorSource{{OCI: &rollout.VendorOCI{URL: s.URL, Tag: s.Ref.Tag, Semver: s.Ref.Semver}}}, nil
+	default:
+		return s.git(spec.Path)
+	}
+}
+
+// application is what an Application has of charts. Its other sources are most often the repository that it is in.
+func application(o engineObject) (all []rollout.VendorSource, err error) {
+	type source struct {
+		RepoURL        string `json:"repoURL"`
+		Chart          string `json:"chart"`
+		TargetRevision string `json:"targetRevision"`
+	}
+	var spec struct {
+		Source  source   `json:"source"`
+		Sources []source `json:"sources"`
+	}
+	if err := json.Unmarshal(o.Spec, &spec); err != nil {
+		return nil, errors.New("cannot be read")
+	}
+	for _, s := range append(spec.Sources, spec.Source) {
+		if s.Chart == "" {
+			continue
+		}
+		if !strings.Contains(s.RepoURL, "://") { // how Argo CD names a registry
+			s.RepoURL = "oci://" + s.RepoURL
+		}
+		if s.TargetRevision == "" {
+			s.TargetRevision = "*"
+		}
+		all = append(all, rollout.VendorSource{Chart: &rollout.VendorChart{
+			Repo: s.RepoURL, Name: s.Chart, Version: s.TargetRevision}})
+	}
+	return all, nil
+}
