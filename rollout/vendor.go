@@ -28,6 +28,9 @@ type VendorChart struct {
 	Name    string `json:"name" needs:"name the chart" is:"label"`
 	Version string `json:"version" needs:"write a version, or a range of them, such as ~20.1"`
 
+	// Flat puts the chart into <into>/<name> whatever its version, for those that name its folder.
+	Flat bool `json:"flat"`
+
 	// Provenance is the file with the public PGP keys of those who may have signed the chart; "" takes any.
 	Provenance string `json:"provenance"`
 }
@@ -84,6 +87,9 @@ func (s VendorSource) Wants() string {
 	switch {
 	case s.Chart != nil:
 		wants := fmt.Sprintf("chart %s %s %s", s.Chart.Repo, s.Chart.Name, s.Chart.Version)
+		if s.Chart.Flat {
+			wants += " flat"
+		}
 		if s.Chart.Provenance != "" {
 			wants += " signed by " + s.Chart.Provenance
 		}

@@ -42,7 +42,7 @@ environment (values-prod.yaml). Of several environments (overlays/prod, envs/sta
 it takes the one that --cluster names, or prod.
 What Argo CD's Applications and Flux' Kustomizations and HelmReleases say of these
 folders (namespace, values, files) is carried over, and what an entry cannot say is
-named. The JSON Schemas that editors complete the files by are written into
+named. So is a chart of elsewhere that gitrollout vendor has to bring first. The JSON Schemas that editors complete the files by are written into
 .gitrollout/schemas/.
 
 With --app it writes a Rollout document for each Deployment of that folder which

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -43,8 +42,10 @@ func TestLayouts(t *testing.T) {
 			"helm-dependency: cannot be rendered: helm-dependency/Chart.yaml: dependencies[0]: the chart wordpress is not in charts/; run helm dependency build, and commit what it writes there: charts are read from Git alone",
 			"sync-waves: cannot be rendered: sync-waves: kustomize: manifests.yaml: missing metadata.name in object batch/v1 Job; give it an apiVersion, a kind and a metadata.name, or take the file out of resources",
 		}},
-		"flux": {files: layout(t, "flux"), mend: inPlaceOfHelmRelease, apps: "production", deployments: 1, left: []string{
-			"infrastructure/controllers/cert-manager.yaml: HelmRelease cert-manager has the chart of a repository of charts; write helmCharts in a kustomization in its place, with the version, and bring the chart with gitrollout vendor --from",
+		"flux": {files: layout(t, "flux"), mend: bringCharts, apps: "podinfo", deployments: 1, left: []string{
+			"infrastructure/controllers/kustomization.yaml: HelmRelease cert-manager has the chart cert-manager of elsewhere: bring it with gitrollout vendor --from infrastructure/controllers, commit that, and run this again",
+			"apps/base/podinfo: has objects of Flux",
+			"apps/production: has objects of Flux",
 			"clusters/production/flux-system: has objects of Flux",
 			"infrastructure/controllers: has objects of Flux",
 		}},
@@ -75,7 +76,8 @@ func TestLayouts(t *testing.T) {
 				t.Errorf("apps %q, left out (-want +got):\n%s\n%s", apps, diff, out)
 			}
 			config := filepath.Join(w.repo.Work, ".gitrollout/test/config.yaml")
-			text := regexp.MustCompile(`(?m)^- path: `).ReplaceAllString(readText(t, config), "- namespace: "+w.ns+"\n  path: ")
+			text := regexp.MustCompile(`(?m)^  namespace: .*\n`).ReplaceAllString(readText(t, config), "") // the test's own instead
+			text = strings.ReplaceAll(text, "- path: ", "- namespace: "+w.ns+"\n  path: ")
 			head := w.repo.CommitFiles("gitrollout init", map[string]string{".gitrollout/test/config.yaml": text})
 			w.server = w.repo.HTTP(gittest.HTTPOptions{})
 			w.start()
@@ -148,20 +150,15 @@ func podinfoCharts(t *testing.T, version *atomic.Value) string {
 	return server.URL
 }
 
-// inPlaceOfHelmRelease does what init says of a HelmRelease, with the chart of a repository of charts.
-func inPlaceOfHelmRelease(w *world) {
+// bringCharts does what init says of a HelmRelease with the chart of a repository of charts. The Deployment has what the
+// patch of production says.
+func bringCharts(w *world) {
 	var version atomic.Value
 	version.Store("1.2.0")
-	charts := podinfoCharts(w.t, &version)
-	dir := filepath.Join(w.repo.Work, "apps/production")
-	err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("helmCharts:\n- name: podinfo\n  repo: "+charts+
-		"\n  version: 1.2.0\n  releaseName: podinfo\n  valuesInline: {replicaCount: 2, image: {tag: v2}}\n"), 0o600)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.repo.Git("rm", "-r", "-q", "apps/base", "apps/production/podinfo-values.yaml")
-	w.here("vendor", "--from", "apps/production")
-	w.here("vendor", "apps/production")
+	w.repo.CommitFiles("a repository of charts that is there", map[string]string{"apps/base/podinfo/repository.yaml": "apiVersion: source.toolkit.fluxcd.io/v1\n" +
+		"kind: HelmRepository\nmetadata: {name: podinfo}\nspec: {interval: 5m, url: " + podinfoCharts(w.t, &version) + "}\n"})
+	w.here("vendor", "--from", "apps")
+	w.here("vendor", "apps")
 }
 
 // twelveServices are those of a shop: a base with a Deployment, a Service and an account for each, a component, and the

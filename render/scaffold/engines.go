@@ -24,6 +24,27 @@ type Given struct {
 	Lost  []string
 
 	postBuild postBuild
+	release   bool       // a HelmRelease
+	chart     *elsewhere // nil for one in the repository
+	files     []string   // of values, relative to the chart; those that begin with / to the repository's root
+}
+
+// at says which folder it is.
+func (g *Given) at(dir string) {
+	if g.Path = dir; g.Name == path.Base(dir) {
+		g.Name = "" // it is called so by itself
+	}
+	if g.Helm == nil {
+		return
+	}
+	var files []string
+	for _, f := range g.files {
+		if path.IsAbs(f) {
+			f = relative(dir, f[1:])
+		}
+		files = append(files, f)
+	}
+	g.Helm.ValueFiles = strings.Join(files, "\n")
 }
 
 // application is as much of an Argo CD Application as a look needs (argoproj.io/v1alpha1).
@@ -41,6 +62,8 @@ type application struct {
 }
 
 type argoSource struct {
+	RepoURL   string             `json:"repoURL"`
+	Chart     string             `json:"chart"`
 	Path      string             `json:"path"`
 	Directory *rollout.Directory `json:"directory"`
 	Kustomize map[string]any     `json:"kustomize"`
@@ -66,15 +89,22 @@ func applicationIn(file, text string) (all []Given) {
 		return nil // its engine says what is wrong with it
 	}
 	for _, source := range append(a.Spec.Sources, a.Spec.Source) {
-		if source.Path == "" {
+		if source.Path+source.Chart == "" {
 			continue
 		}
 		g := Given{File: file, Entry: Entry{
 			Path: path.Clean(source.Path), Namespace: a.Spec.Destination.Namespace, Directory: source.Directory,
 		}}
+		if source.Chart != "" {
+			g.Path, g.chart = "", &elsewhere{who: "Application " + a.Metadata.Name, repo: source.RepoURL, name: source.Chart}
+			if !strings.Contains(source.RepoURL, "://") { // how Argo CD names a registry
+				g.chart.repo = "oci://" + source.RepoURL
+			}
+		}
 		g.lose("source.kustomize", len(source.Kustomize) > 0)
 		g.lose("source.plugin", source.Plugin != nil)
 		g.Helm = g.argoHelm(source, a.Metadata.Name)
+		g.at(g.Path)
 		all = append(all, g)
 	}
 	return all
@@ -97,14 +127,12 @@ func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 		case strings.Contains(f, "://"):
 			g.lose("source.helm.valueFiles "+f, true)
 		case strings.HasPrefix(ref, "$"): // from the root of another source, which is taken to be this repository
-			files = append(files, relative(g.Path, below))
-		case strings.HasPrefix(f, "/"):
-			files = append(files, relative(g.Path, f[1:]))
+			files = append(files, "/"+below)
 		default:
 			files = append(files, f)
 		}
 	}
-	h.ValueFiles = strings.Join(files, "\n")
+	g.files = files
 	values := given.ValuesObject
 	if values == nil {
 		var err error
@@ -166,16 +194,16 @@ type fluxObject struct {
 		Values        map[string]any `json:"values"`
 		ValuesFrom    []any          `json:"valuesFrom"`
 		PostRenderers []any          `json:"postRenderers"`
-		ChartRef      map[string]any `json:"chartRef"`
+		ChartRef      sourceRef      `json:"chartRef"`
 		Chart         struct {
 			Spec struct {
-				Chart       string   `json:"chart"`
-				ValuesFiles []string `json:"valuesFiles"`
-				SourceRef   struct {
-					Kind string `json:"kind"`
-				} `json:"sourceRef"`
+				Chart       string    `json:"chart"`
+				ValuesFiles []string  `json:"valuesFiles"`
+				SourceRef   sourceRef `json:"sourceRef"`
 			} `json:"spec"`
 		} `json:"chart"`
+
+		URL string `json:"url"` // of a source
 	} `json:"spec"`
 }
 
@@ -223,77 +251,93 @@ func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	return g, true
 }
 
-// helmReleaseIn reads what a HelmRelease says of a chart in the repository. One of elsewhere is left out, and says why.
-func helmReleaseIn(file, text string) (g Given, left LeftOut) {
+// helmReleaseIn reads what a HelmRelease says of a chart.
+func helmReleaseIn(file, text string) (g Given, is bool) {
 	var o fluxObject
 	if yaml.Unmarshal([]byte(text), &o) != nil {
-		return g, left
+		return g, false
 	}
 	spec := o.Spec.Chart.Spec
-	if o.Spec.ChartRef != nil || spec.SourceRef.Kind == "HelmRepository" {
-		return g, LeftOut{file, fmt.Sprintf("HelmRelease %s has the chart of a repository of charts; write helmCharts in a "+
-			"kustomization in its place, with the version, and bring the chart with gitrollout vendor --from", o.Metadata.Name)}
+	if spec.Chart == "" && o.Spec.ChartRef.Name == "" {
+		return g, false
 	}
-	if spec.Chart == "" {
-		return g, left
+	g = Given{File: file, release: true, Entry: Entry{Namespace: cmp.Or(o.Spec.TargetNamespace, o.Metadata.Namespace)}}
+	of := "/" // what files of values are relative to
+	switch {
+	case o.Spec.ChartRef.Name != "":
+		g.chart = &elsewhere{of: o.Spec.ChartRef}
+	case spec.SourceRef.Kind == "HelmRepository":
+		g.chart, of = &elsewhere{of: spec.SourceRef, name: spec.Chart}, ""
+	default:
+		g.Path = clean(spec.Chart)
 	}
-	g = Given{File: file, Entry: Entry{
-		Path: clean(spec.Chart), Namespace: cmp.Or(o.Spec.TargetNamespace, o.Metadata.Namespace),
-	}}
+	if g.chart != nil {
+		g.Name, g.chart.who = label(o.Metadata.Name), "HelmRelease "+o.Metadata.Name
+	}
 	name := o.Metadata.Name // Flux puts the namespace before it where it is another one than the HelmRelease's own
 	if o.Spec.TargetNamespace != "" {
 		name = o.Spec.TargetNamespace + "-" + name
 	}
 	g.Helm = &rollout.Helm{ReleaseName: cmp.Or(o.Spec.ReleaseName, name), Values: asJSON(o.Spec.Values)}
-	var files []string
-	for _, f := range spec.ValuesFiles { // relative to the repository's root
-		files = append(files, relative(g.Path, clean(f)))
+	for _, f := range spec.ValuesFiles {
+		g.files = append(g.files, of+clean(f))
 	}
-	g.Helm.ValueFiles = strings.Join(files, "\n")
+	g.at(g.Path)
 	g.lose("spec.valuesFrom", len(o.Spec.ValuesFrom) > 0)
 	g.lose("spec.postRenderers", len(o.Spec.PostRenderers) > 0)
-	return g, left
+	return g, true
 }
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
 // carry completes the entries of folders by what an engine says of them; where several say it of one folder, by that of
-// the environment. It returns what is lost of that.
-func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (notes []string) {
+// the environment. A chart that is released more than once has further entries. It returns these, and what is lost.
+func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {
 		by[g.Path] = append(by[g.Path], g)
 	}
+	also = map[string][]Entry{}
 	for _, dir := range slices.Sorted(maps.Keys(by)) {
 		if !slices.Contains(chosen, dir) {
 			continue
 		}
 		all := by[dir]
 		ofEnv := func(g Given) bool { return env != "" && environment(g.File) == env }
-		g := all[max(0, slices.IndexFunc(all, ofEnv))]
-		for _, other := range all {
-			if other.File != g.File {
-				notes = append(notes, fmt.Sprintf("%s is what %s says of it, and not %s", dir, g.File, other.File))
+		first, bare := all[max(0, slices.IndexFunc(all, ofEnv))], entries[dir]
+		entries[dir] = first.complete(bare, s.ConfigMaps, env, &notes)
+		for _, g := range all {
+			switch {
+			case g.same(first):
+			case g.chart != nil && bare.Helm != nil && environment(g.File) == environment(first.File):
+				also[dir] = append(also[dir], g.complete(bare, s.ConfigMaps, env, &notes))
+			case g.File != first.File:
+				notes = append(notes, fmt.Sprintf("%s is what %s says of it, and not %s", dir, first.File, g.File))
 			}
 		}
-		e := entries[dir]
-		g.variables(s.ConfigMaps, env)
-		e.Namespace, e.Variables, e.Decryption = g.Namespace, g.Variables, g.Decryption
-		if e.Decryption != "" {
-			notes = append(notes, fmt.Sprintf("%s: the keys of its encrypted files are to be in Secret %s of namespace %s", dir,
-				e.Decryption, cmp.Or(e.Namespace, "default")))
-		}
-		if e.Directory != nil && g.Directory != nil {
-			e.Directory = g.Directory
-		}
-		if e.Helm != nil && g.Helm != nil {
-			e.Helm = g.Helm
-		}
-		entries[dir] = e
-		if len(g.Lost) > 0 {
-			notes = append(notes, fmt.Sprintf("%s: what %s says with %s is not carried over: put it into the folder", dir,
-				g.File, strings.Join(g.Lost, ", ")))
-		}
 	}
-	return notes
+	return also, notes
+}
+
+func (g Given) same(other Given) bool { return g.File == other.File && g.chart == other.chart }
+
+// complete is an entry with what is given for it. What is lost of that is added to the notes.
+func (g Given) complete(e Entry, configMaps map[string][]string, env string, notes *[]string) Entry {
+	g.variables(configMaps, env)
+	e.Name, e.Namespace, e.Variables, e.Decryption = g.Name, g.Namespace, g.Variables, g.Decryption
+	if e.Decryption != "" {
+		*notes = append(*notes, fmt.Sprintf("%s: the keys of its encrypted files are to be in Secret %s of namespace %s",
+			g.Path, e.Decryption, cmp.Or(e.Namespace, "default")))
+	}
+	if e.Directory != nil && g.Directory != nil {
+		e.Directory = g.Directory
+	}
+	if e.Helm != nil && g.Helm != nil {
+		e.Helm = g.Helm
+	}
+	if len(g.Lost) > 0 {
+		*notes = append(*notes, fmt.Sprintf("%s: what %s says with %s is not carried over: put it into the folder", g.Path,
+			g.File, strings.Join(g.Lost, ", ")))
+	}
+	return e
 }

@@ -183,11 +183,11 @@ apps:
     - values.yaml
     valuesObject:
       a: 5
-left out releases/shop.yaml: HelmRelease podinfo has the chart of a repository of charts; write helmCharts in a kustomization in its place, with the version, and bring the chart with gitrollout vendor --from
+left out releases/shop.yaml: HelmRelease podinfo has the chart podinfo of elsewhere: bring it with gitrollout vendor --from releases, commit that, and run this again
 left out apps/lost: cannot be rendered: apps/lost/kustomization.yaml: data.a: the variable key is not set (ConfigMap//lost-m9gb8k2g46); give it a value in substitute or substituteFrom of the app's entry, write ${key:=default}, or $${key} where the text is meant
 note apps/lost: what clusters/prod/lost.yaml says with spec.postBuild.substituteFrom Secret/keys is not carried over: put it into the folder
-note apps/web is what clusters/prod/apps.yaml says of it, and not clusters/staging/apps.yaml
 note apps/web: what clusters/prod/apps.yaml says with spec.postBuild.substituteFrom ConfigMap/absent, spec.postBuild.substituteFrom Secret/keys is not carried over: put it into the folder
+note apps/web is what clusters/prod/apps.yaml says of it, and not clusters/staging/apps.yaml
 note charts/shop: what releases/shop.yaml says with spec.valuesFrom is not carried over: put it into the folder`
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -239,5 +239,80 @@ note svc/a: the keys of its encrypted files are to be in Secret sops-age of name
 note svc/b: what clusters/prod/b.yaml says with spec.decryption is not carried over: put it into the folder`
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestChartsOfElsewhereAreReleased: what vendor has brought is the chart of a HelmRelease and of an Application, an
+// app for each that releases it, whether its folder has the version in its name or not. One of another address is not.
+func TestChartsOfElsewhereAreReleased(t *testing.T) {
+	helmRelease := func(name, spec string) string {
+		return "---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: " + name + ", namespace: data}\nspec: " + spec + "\n"
+	}
+	files := map[string]string{
+		"infra/releases.yaml": helmRelease("cache", "{chart: {spec: {chart: shop, version: 0.x, sourceRef: {kind: HelmRepository, name: charts}, valuesFiles: [values-big.yaml]}}, values: {a: 5}}") +
+			helmRelease("sessions", "{releaseName: s, chart: {spec: {chart: shop, version: 0.x, sourceRef: {kind: HelmRepository, name: charts}}}}") +
+			helmRelease("mail", "{chartRef: {kind: OCIRepository, name: mail}}") +
+			helmRelease("other", "{chart: {spec: {chart: shop, sourceRef: {kind: HelmRepository, name: others}}}}"),
+		"infra/sources/all.yaml": "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {name: charts}\nspec: {url: https://charts.example.com/}\n" +
+			"---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {name: others}\nspec: {url: https://others.example.com}\n" +
+			"---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: mail}\nspec: {url: oci://ghcr.io/org/charts/mail, ref: {semver: 1.x}}\n",
+		"argocd/guest.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: guest}\nspec:\n  destination: {namespace: guests}\n" +
+			"  sources: [{repoURL: ghcr.io/org/charts, chart: guest, targetRevision: 1.2.3, helm: {valueFiles: [$v/env/guest.yaml]}}, {repoURL: x, ref: v}]\n",
+		"env/guest.yaml": "a: 9\n",
+		"infra/vendor.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n" +
+			"- {into: charts, chart: {repo: https://charts.example.com, name: shop, version: 0.x, flat: true}}\n" +
+			"- {into: charts, chart: {repo: oci://ghcr.io/org/charts, name: mail, version: 1.x, flat: true}}\n",
+		"argocd/vendor.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n" +
+			"- {into: ., chart: {repo: oci://ghcr.io/org/charts, name: guest, version: 1.2.3}}\n",
+		"infra/charts/shop/Chart.yaml": chartOfShop, "infra/charts/shop/values-big.yaml": "a: 2\n", "infra/charts/shop/templates/s.yaml": shopOfChart,
+		"infra/charts/mail/Chart.yaml": "apiVersion: v2\nname: mail\nversion: 1.0.0\n", "infra/charts/mail/templates/s.yaml": shopOfChart,
+		"argocd/guest-1.2.3/guest/Chart.yaml": "apiVersion: v2\nname: guest\nversion: 1.2.3\n", "argocd/guest-1.2.3/guest/templates/s.yaml": shopOfChart,
+	}
+	want := `apiVersion: gitrollout.dev/v1alpha1
+kind: Config
+apps:
+- path: argocd/guest-1.2.3/guest
+  namespace: guests
+  helm:
+    releaseName: guest
+    valueFiles:
+    - ../../../env/guest.yaml
+- path: infra/charts/mail
+  namespace: data
+  helm: {releaseName: mail}
+- path: infra/charts/shop
+  name: cache
+  namespace: data
+  helm:
+    releaseName: cache
+    valueFiles:
+    - values-big.yaml
+    valuesObject:
+      a: 5
+- path: infra/charts/shop
+  name: sessions
+  namespace: data
+  helm: {releaseName: s}
+left out infra/releases.yaml: HelmRelease other has the chart shop of elsewhere: bring it with gitrollout vendor --from infra, commit that, and run this again`
+	if diff := compare.Diff(want, proposed(t, files)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestHelmReleasesOfAnEnvironment: a HelmRelease is what the kustomization of the environment builds, with its patches.
+func TestHelmReleasesOfAnEnvironment(t *testing.T) {
+	const kind = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop}\n"
+	files := map[string]string{
+		"apps/base/kustomization.yaml": "namespace: shops\nresources: [release.yaml]\n",
+		"apps/base/release.yaml":       kind + "spec: {chart: {spec: {chart: charts/shop, sourceRef: {kind: GitRepository, name: flux-system}}}, values: {a: 1, b: 1}}\n",
+		"charts/shop/Chart.yaml":       chartOfShop, "charts/shop/templates/s.yaml": shopOfChart,
+	}
+	for _, env := range []string{"prod", "staging"} {
+		files["apps/"+env+"/kustomization.yaml"] = "resources: [../base]\npatches: [{path: values.yaml}]\n"
+		files["apps/"+env+"/values.yaml"] = strings.Replace(kind, "name: shop", "name: shop, namespace: shops", 1) + "spec: {values: {a: " + env + "}}\n"
+		want := "- path: charts/shop\n  namespace: shops\n  helm:\n    releaseName: shop\n    valuesObject:\n      a: " + env + "\n      b: 1\n"
+		if got := proposedFor(t, env, files); !strings.Contains(got, want) || strings.Contains(got, "is what") {
+			t.Errorf("for %s:\n%s", env, got)
+		}
 	}
 }

@@ -78,7 +78,7 @@ func TestWhatALookFinds(t *testing.T) {
 		Kustomizations: []Kustomization{{Path: deep + "h"}, {Path: "apps"}, {Path: "apps/web"}},
 		Charts:         []Chart{{Path: "charts/p"}, {Path: "charts/p/A"}},
 		Flux:           []string{"apps/web"}, Plain: []string{"rollouts"}, ArgoRollouts: []string{"rollouts/web.yaml"},
-		Given: []Given{{File: "flux/a.yaml", Entry: Entry{Path: "apps/web"}}, {File: "flux/b.yaml", Entry: Entry{Path: "apps/web"}}},
+		Given: []Given{{File: "argo/none.yaml", Entry: Entry{Helm: &rollout.Helm{}}}, {File: "flux/a.yaml", Entry: Entry{Path: "apps/web"}}, {File: "flux/b.yaml", Entry: Entry{Path: "apps/web"}}},
 	}
 	if diff := compare.Diff(want, got, Given{}, render.Beyond{}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -248,7 +248,8 @@ apps:
 - path: plain
   directory: {}
   namespaces: [x]
-left out engines/releases.yaml: HelmRelease referred has the chart of a repository of charts; write helmCharts in a kustomization in its place, with the version, and bring the chart with gitrollout vendor --from
+left out engines/flux.yaml: names the folder apps/absent, which is not in this repository: bring it with gitrollout vendor, and list the folder that it comes into
+left out engines/releases.yaml: HelmRelease referred has the chart x of elsewhere: bring it with gitrollout vendor --from engines, commit that, and run this again
 note apps/web: what engines/flux.yaml says with spec.patches, spec.images, spec.components, spec.decryption is not carried over: put it into the folder
 note charts/four: what engines/argo.yaml says with source.helm.values is not carried over: put it into the folder
 note charts/one: what engines/releases.yaml says with spec.postRenderers is not carried over: put it into the folder

@@ -23,6 +23,7 @@ type Proposal struct {
 
 	own   string
 	build Builder
+	also  map[string][]Entry // by folder, of a chart that is released more than once
 }
 
 // Entry is one entry of apps.
@@ -86,7 +87,7 @@ func Propose(tree render.Tree, s Survey, cluster, own string, build Builder) (Pr
 	charts := s.charts()
 	roots := slices.Concat(s.roots(), slices.Collect(maps.Keys(plain)), slices.Collect(maps.Keys(charts)))
 	slices.Sort(roots)
-	env := p.choose(roots)
+	env := p.choose(slices.Concat(roots, s.ofFlux()))
 	for dir, h := range s.charts(env, p.Cluster) {
 		plain[dir] = Entry{Helm: &h}
 	}
@@ -99,7 +100,11 @@ func Propose(tree render.Tree, s Survey, cluster, own string, build Builder) (Pr
 			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("is for %s", e)})
 		}
 	}
-	p.Notes = s.carry(plain, chosen, cmp.Or(env, p.Cluster))
+	s.built(env, build)
+	if err := s.settle(tree); err != nil {
+		return p, err
+	}
+	p.also, p.Notes = s.carry(plain, chosen, cmp.Or(env, p.Cluster))
 	for _, dir := range chosen {
 		if d := plain[dir].Directory; d != nil && d.Exclude != "" && d.Exclude == s.noObjects(dir, d.Recurse) {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s: what is no Kubernetes object is excluded: %s", dir, d.Exclude))
@@ -209,14 +214,15 @@ func (p *Proposal) cover(
 			delete(by, g)
 			continue
 		}
-		e = plain[dir]
-		e.Path, e.Name = dir, nameOf(dir)
-		var invalid *rollout.InvalidError
-		switch err := add(e); {
-		case errors.As(err, &invalid):
-			bad = append(bad, LeftOut{dir, invalid.Msg})
-		case err != nil:
-			return nil, err
+		for _, e := range append([]Entry{plain[dir]}, p.also[dir]...) {
+			e.Path, e.Name = dir, cmp.Or(e.Name, nameOf(dir))
+			var invalid *rollout.InvalidError
+			switch err := add(e); {
+			case errors.As(err, &invalid):
+				bad = append(bad, LeftOut{dir, invalid.Msg})
+			case err != nil:
+				return nil, err
+			}
 		}
 	}
 	return append(bad, p.built(entryOf, plain)...), nil
@@ -277,8 +283,8 @@ func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
 	first := plain[group[0]]
 	alike, e.Namespace, e.Variables, e.Decryption = true, first.Namespace, first.Variables, first.Decryption
 	for _, dir := range group {
-		alike = alike && plain[dir].Namespace == e.Namespace && plain[dir].Variables == e.Variables &&
-			plain[dir].Decryption == e.Decryption
+		alike = alike && plain[dir].Name == "" && plain[dir].Namespace == e.Namespace &&
+			plain[dir].Variables == e.Variables && plain[dir].Decryption == e.Decryption
 		if d := plain[dir].Directory; d != nil {
 			alike = alike && (e.Directory == nil || *e.Directory == *d)
 			e.Directory = d

@@ -32,6 +32,9 @@ type Survey struct {
 	LeftOut        []LeftOut       // what they deploy and the repository does not have
 
 	ConfigMaps map[string][]string // by name, the files that have that ConfigMap and nothing else, sorted
+
+	brought []brought                // the charts that are vendored
+	sources map[sourceRef]fluxSource // the addresses that Flux's objects have
 }
 
 // Chart is the folder of a Helm chart.
@@ -110,6 +113,10 @@ func (l *looker) folder(dir string, depth int) error {
 			data, err := l.tree.ReadBlob(e.ID)
 			if err != nil {
 				return fmt.Errorf("read %s: %w", name, err)
+			}
+			if e.Name == rollout.VendorFile {
+				l.found.vendored(name, data)
+				continue
 			}
 			if slices.Contains(kustomizations, e.Name) {
 				here = readKustomization(dir, data)
@@ -256,11 +263,16 @@ func (l *looker) flux(file, text, kind string) {
 			l.found.Flux, l.found.Given = append(l.found.Flux, g.Path), append(l.found.Given, g)
 		}
 	case "HelmRelease":
-		g, left := helmReleaseIn(file, text)
-		if left.Path != "" {
-			l.found.LeftOut = append(l.found.LeftOut, left)
-		} else if g.Path != "" {
+		if g, is := helmReleaseIn(file, text); is {
 			l.found.Given = append(l.found.Given, g)
+		}
+	case "HelmRepository", "OCIRepository":
+		var o fluxObject
+		if yaml.Unmarshal([]byte(text), &o) == nil && o.Spec.URL != "" {
+			if l.found.sources == nil {
+				l.found.sources = map[sourceRef]fluxSource{}
+			}
+			l.found.sources[sourceRef{kind, o.Metadata.Name}] = fluxSource{file, o.Spec.URL}
 		}
 	}
 }
@@ -270,7 +282,10 @@ func (l *looker) argoCD(file, text string, h head) {
 	switch h.Kind {
 	case "Application":
 		for _, g := range applicationIn(file, text) {
-			l.found.ArgoCD, l.found.Given = append(l.found.ArgoCD, g.Path), append(l.found.Given, g)
+			l.found.Given = append(l.found.Given, g)
+			if g.chart == nil {
+				l.found.ArgoCD = append(l.found.ArgoCD, g.Path)
+			}
 		}
 	case "ApplicationSet":
 		l.found.LeftOut = append(l.found.LeftOut, LeftOut{file, "ApplicationSet " + h.Metadata.Name +

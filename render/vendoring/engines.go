@@ -108,11 +108,12 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 		into = f.folder(*s.Git)
 	case slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return k.Wants() == s.Wants() }):
 	case s.Chart != nil && slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return isChart(k, *s.Chart) }):
-	case s.Chart != nil:
-		into, s.Into = path.Join("charts", s.Chart.Name+"-<version>"), "charts"
+	case s.Chart != nil: // init names its folder, which is to be the same with each version
+		s.Chart.Flat = true
+		into, s.Into = path.Join("charts", s.Chart.Name), "charts"
 		f.known = append(f.known, s)
-		f.added = append(f.added, map[string]any{"into": s.Into,
-			"chart": map[string]any{"repo": s.Chart.Repo, "name": s.Chart.Name, "version": s.Chart.Version}})
+		f.added = append(f.added, map[string]any{"into": s.Into, "chart": map[string]any{
+			"repo": s.Chart.Repo, "name": s.Chart.Name, "version": s.Chart.Version, "flat": true}})
 	default:
 		s.Into = path.Join("vendor", path.Base(s.OCI.URL))
 		for n := 2; slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return k.Into == s.Into }); n++ {
@@ -185,7 +186,7 @@ func helmRelease(o engineObject, objects []engineObject) ([]rollout.VendorSource
 	if spec.ChartRef.Name != "" {
 		ref = spec.ChartRef
 	}
-	if ref.Kind == "GitRepository" && ref.Name == ownSource {
+	if ref.Kind == "GitRepository" && ref.Name == ownSource || ref.Name == "" { // "": a patch of one
 		return nil, nil
 	}
 	s, err := named(ref, objects)

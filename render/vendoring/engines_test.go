@@ -34,14 +34,14 @@ func TestFromEngines(t *testing.T) {
 	}{
 		"a chart of a repository": {
 			map[string]string{"release.yaml": fluxRelease, "sources/charts.yaml": fluxRepository},
-			[]string{"charts chart https://charts.example.com redis 20.x"},
+			[]string{"charts chart https://charts.example.com redis 20.x flat"},
 		},
 		"two releases of one": {
 			map[string]string{"all.yaml": fluxRelease + "--- # another\n" + strings.Replace(fluxRelease, "name: redis}", "name: cache}", 1) + "---\n" + fluxRepository},
-			[]string{"charts chart https://charts.example.com redis 20.x"},
+			[]string{"charts chart https://charts.example.com redis 20.x flat"},
 		},
 		"a chart of a registry": {
-			map[string]string{"all.yml": fluxReference + "---\n" + fluxArtifact}, []string{"charts chart oci://ghcr.io/org/charts web 6.x"},
+			map[string]string{"all.yml": fluxReference + "---\n" + fluxArtifact}, []string{"charts chart oci://ghcr.io/org/charts web 6.x flat"},
 		},
 		"a folder of Git": {
 			map[string]string{"all.yaml": fluxFolder + "---\n" + fluxGit}, []string{"vendor/base-deploy git https://github.com/org/base v1.4.2 deploy"},
@@ -49,14 +49,15 @@ func TestFromEngines(t *testing.T) {
 		"an artifact": {
 			map[string]string{"all.yaml": fluxBundle + "---\n" + fluxArtifact}, []string{"vendor/web oci oci://ghcr.io/org/charts/web 6.x"},
 		},
-		"an Application": {map[string]string{"a.yaml": argoChart}, []string{"charts chart oci://ghcr.io/org/charts guest 1.2.3"}},
-		"sources of one": {map[string]string{"a.yaml": argoSources}, []string{"charts chart https://charts.example.com mail *"}},
+		"an Application": {map[string]string{"a.yaml": argoChart}, []string{"charts chart oci://ghcr.io/org/charts guest 1.2.3 flat"}},
+		"sources of one": {map[string]string{"a.yaml": argoSources}, []string{"charts chart https://charts.example.com mail * flat"}},
 		"what is beside a kustomization": {
 			map[string]string{"kustomization.yaml": "resources: [release.yaml]\nhelmCharts:\n- {name: redis, repo: \"https://charts.example.com\", version: 20.x}\n",
 				"release.yaml": fluxRelease + "---\n" + fluxRepository},
 			[]string{"charts chart https://charts.example.com redis 20.x"},
 		},
 		"what is of here": {map[string]string{"all.yaml": own, "charts/x/templates/a.yaml": fluxRelease}, nil},
+		"a patch of one":  {map[string]string{"a.yaml": fluxRelease + "---\n" + fluxRepository, "p.yaml": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: redis}\nspec: {chart: {spec: {version: 21.x}}}\n"}, []string{"charts chart https://charts.example.com redis 20.x flat"}},
 		"what was named":  {map[string]string{"a.yaml": argoChart, "vendor.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- chart: {repo: \"oci://ghcr.io/org/charts\", name: guest, version: 1.2.3, provenance: k.asc}\n  into: ours\n"}, []string{"ours chart oci://ghcr.io/org/charts guest 1.2.3 signed by k.asc"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -206,7 +206,7 @@ func (f *from) charts(text []byte) error {
 		case into == ".." || strings.HasPrefix(into, "../") || path.IsAbs(into):
 			return &rollout.InvalidError{File: f.file, Field: "helmGlobals.chartHome", Msg: into + " is not below this folder",
 				Fix: "write vendor.yaml into a folder above, by hand"}
-		case slices.ContainsFunc(f.known, func(s rollout.VendorSource) bool { return isChart(s, c) }):
+		case slices.ContainsFunc(f.known, func(s rollout.VendorSource) bool { return isChart(s, c) && !s.Chart.Flat }):
 			continue
 		}
 		f.known = append(f.known, rollout.VendorSource{Chart: &c, Into: into})
@@ -217,12 +217,13 @@ func (f *from) charts(text []byte) error {
 	return nil
 }
 
-// isChart reports whether a source brings a chart in, whoever may have made it.
+// isChart reports whether a source brings a chart in: for a kustomization, which names the version, and whoever may
+// have made it; for an engine's object, in either place.
 func isChart(s rollout.VendorSource, c rollout.VendorChart) bool {
 	if s.Chart == nil {
 		return false
 	}
-	c.Provenance = s.Chart.Provenance
+	c.Flat, c.Provenance = s.Chart.Flat, s.Chart.Provenance
 	return *s.Chart == c
 }
 

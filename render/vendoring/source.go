@@ -65,6 +65,9 @@ func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource
 	if err == nil && s.Chart != nil {
 		err = onlyChart(all, s.Chart.Name, p.Version)
 		p.Into = path.Join(s.Into, s.Chart.Name+"-"+p.Version) // where kustomize looks
+		if s.Chart.Flat {
+			p.Into, all = path.Join(s.Into, s.Chart.Name), all.below(s.Chart.Name)
+		}
 	}
 	if err != nil {
 		return p, nil, fmt.Errorf("%s: %w", s.Wants(), err)

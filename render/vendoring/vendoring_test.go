@@ -295,6 +295,30 @@ func TestUpdate(t *testing.T) {
 	w.update("nobody", "no source that is called nobody")
 }
 
+// TestFlat: a chart whose folder is to have no version stays in its folder with each version, beside one of a
+// kustomization that names its version.
+func TestFlat(t *testing.T) {
+	w := newWorld(t)
+	w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~20.1, flat: true}\n  into: charts\n" +
+		"- chart: {repo: http://HOST/charts, name: redis, version: ~20.1}\n  into: charts\n")
+	w.update("")
+	w.chart("redis", "20.1.6", "a: 6\n")
+	for range 2 {
+		w.update(All)
+	}
+	got := w.has()
+	delete(got, "vendor.lock")
+	head := "name: redis\nversion: 20.1.6\n"
+	want := map[string]string{"charts/redis/Chart.yaml": head, "charts/redis/values.yaml": "a: 6\n",
+		"charts/redis-20.1.6/redis/Chart.yaml": head, "charts/redis-20.1.6/redis/values.yaml": "a: 6\n"}
+	if diff := compare.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if wrong := w.wrong(); len(wrong) != 0 {
+		t.Errorf("wrong: %v", wrong)
+	}
+}
+
 // TestMoved: what has another content than the one that is locked is an error, and nothing is written.
 func TestMoved(t *testing.T) {
 	for name, c := range map[string]struct {

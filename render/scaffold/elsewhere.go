@@ -1,0 +1,179 @@
+package scaffold
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// elsewhere is a chart that an engine has of a repository of charts or of a registry.
+type elsewhere struct {
+	who  string    // the engine's object that releases it
+	of   sourceRef // Flux's object that has the address
+	repo string    // the address, where the engine's object has it itself
+	name string    // of the chart, "" for the last part of the address
+}
+
+// sourceRef names an object of Flux.
+type sourceRef struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// brought is a chart that a vendor.yaml names.
+type brought struct {
+	dir string // of vendor.yaml
+	rollout.VendorSource
+}
+
+// vendored reads a vendor.yaml. One that cannot be read brings nothing: gitrollout vendor says why.
+func (s *Survey) vendored(name string, data []byte) {
+	sources, _ := rollout.ParseVendor(name, data)
+	for _, v := range sources {
+		if v.Chart != nil {
+			s.brought = append(s.brought, brought{path.Dir(name), v})
+		}
+	}
+}
+
+// built has HelmReleases as the kustomizations build them that Flux would, with the patches of an environment, and no
+// more as the files have them that go into those. What cannot be built stays as it is in the files.
+func (s *Survey) built(env string, build Builder) {
+	of := map[string]bool{} // files and folders
+	var all []Given
+	for _, dir := range s.ofFlux() {
+		if e := environment(dir); e != "" && e != env {
+			continue
+		}
+		r, err := build(rollout.App{Name: "flux", Path: dir})
+		if err != nil {
+			continue
+		}
+		s.into(of, dir)
+		for _, o := range r.Objects {
+			text, err := yaml.Marshal(o)
+			if o.Kind() != "HelmRelease" || err != nil {
+				continue
+			}
+			if g, is := helmReleaseIn(path.Join(dir, "kustomization.yaml"), string(text)); is {
+				all = append(all, g)
+			}
+		}
+	}
+	s.Given = append(slices.DeleteFunc(s.Given, func(g Given) bool {
+		return g.release && (of[g.File] || of[path.Dir(g.File)])
+	}), all...)
+}
+
+// ofFlux are the folders that Flux builds into objects of its own: those of its Kustomizations, and those that no other
+// one uses.
+func (s *Survey) ofFlux() (dirs []string) {
+	used := map[string]bool{}
+	for _, k := range s.Kustomizations {
+		for _, u := range k.Uses {
+			used[u] = true
+		}
+	}
+	for _, k := range s.Kustomizations {
+		if k.Engine == flux && !k.Component && (!used[k.Path] || slices.Contains(s.Flux, k.Path)) {
+			dirs = append(dirs, k.Path)
+		}
+	}
+	return dirs
+}
+
+// into adds what goes into a kustomization.
+func (s *Survey) into(of map[string]bool, dir string) {
+	if of[dir] {
+		return
+	}
+	of[dir] = true
+	for _, k := range s.Kustomizations {
+		if k.Path == dir {
+			for _, u := range k.Uses {
+				s.into(of, u)
+			}
+		}
+	}
+}
+
+// settle finds the folders of what engines have of elsewhere, and leaves out what is not in the repository.
+func (s *Survey) settle(tree render.Tree) error {
+	given := s.Given
+	s.Given = nil
+	for _, g := range given {
+		why := ""
+		switch dir, is := s.chartOf(g.chart); {
+		case g.chart != nil && is:
+			g.at(dir)
+		case g.chart != nil:
+			why = fmt.Sprintf("%s has the chart %s of elsewhere: bring it with gitrollout vendor --from %s, commit that, "+
+				"and run this again", g.chart.who, cmp.Or(g.chart.name, g.chart.of.Name), s.bothIn(g))
+		case g.Path != ".":
+			e, found, err := tree.Lookup(g.Path)
+			if err != nil {
+				return err
+			}
+			if !found || e.Kind != rollout.Dir {
+				why = fmt.Sprintf("names the folder %s, which is not in this repository: bring it with gitrollout vendor, and "+
+					"list the folder that it comes into", g.Path)
+			}
+		}
+		if why != "" {
+			s.LeftOut = append(s.LeftOut, LeftOut{g.File, why})
+			continue
+		}
+		s.Given = append(s.Given, g)
+	}
+	return nil
+}
+
+// chartOf is the folder into which a chart has been brought: one of that name, and of that address where it is known.
+func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
+	if c == nil {
+		return "", false
+	}
+	repo, name := c.address(s.sources)
+	for _, b := range s.brought {
+		if b.Chart.Name != name || repo != "" && strings.TrimSuffix(b.Chart.Repo, "/") != repo {
+			continue
+		}
+		into := path.Join(b.dir, b.Into)
+		for _, chart := range s.Charts {
+			version := strings.TrimPrefix(path.Base(path.Dir(chart.Path)), name+"-")
+			if chart.Path == path.Join(into, name) || chart.Path == path.Join(into, name+"-"+version, name) {
+				return chart.Path, true
+			}
+		}
+	}
+	return "", false
+}
+
+// address is where a chart is, "" for unknown, and its name.
+func (c elsewhere) address(sources map[sourceRef]fluxSource) (repo, name string) {
+	repo, name = cmp.Or(c.repo, sources[c.of].url), c.name
+	if repo != "" && name == "" { // an OCIRepository names the chart itself
+		repo, name = path.Dir(repo), path.Base(repo)
+		repo = strings.Replace(repo, "oci:/", "oci://", 1) // path.Dir cleans
+	}
+	return strings.TrimSuffix(repo, "/"), name
+}
+
+// fluxSource is an object of Flux that has an address.
+type fluxSource struct{ file, url string }
+
+// bothIn is the folder that has what an engine says, and Flux's object with the address.
+func (s *Survey) bothIn(g Given) string {
+	dir, source := path.Dir(g.File), s.sources[g.chart.of].file
+	for source != "" && !holds(dir, source) && dir != "." {
+		dir = path.Dir(dir)
+	}
+	return dir
+}
