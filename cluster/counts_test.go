@@ -46,6 +46,49 @@ func TestPartitionIsRead(t *testing.T) {
 	}
 }
 
+// TestFieldsThatAreNotThere: what a description names and the controller does not write is told with the pods of the newest
+// version once one of them is ready, as a count may be left out that is 0.
+func TestFieldsThatAreNotThere(t *testing.T) {
+	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
+	quiet := *clones
+	quiet.Status.UpdatedReady = ""
+	for name, tc := range map[string]struct {
+		kind    rollout.Partitioned
+		without string
+		soon    int64 // minReadySeconds
+		ready   int   // pods of the newest version
+		trouble string
+		want    bool
+	}{
+		"all there":                {*clones, "", 0, 1, "", false},
+		"no generation":            {*clones, "observedGeneration", 0, 1, "", true},
+		"no count":                 {*clones, "updatedReplicas", 0, 1, "", true},
+		"no revision":              {*clones, "updateRevision", 0, 1, "", true},
+		"it may be 0":              {*clones, "updatedReplicas", 0, 0, "", false},
+		"none is available":        {*clones, "availableReplicas", 0, 1, "", true},
+		"none is available so far": {*clones, "availableReplicas", 5, 1, "", false},
+		"a pod has a problem":      {*clones, "updateRevision", 0, 1, "pod a: OOMKilled", false},
+		"nobody asks for it":       {quiet, "updatedReadyReplicas", 0, 1, "", false},
+	} {
+		status := map[string]any{"observedGeneration": int64(1), "replicas": int64(2), "updatedReplicas": int64(1),
+			"updatedReadyReplicas": int64(1), "availableReplicas": int64(1), "currentRevision": "a", "updateRevision": "b"}
+		delete(status, tc.without)
+		w := readPartitioned(tc.kind, rollout.Object{"spec": map[string]any{"minReadySeconds": tc.soon}, "status": status})
+		w.hash = "h1-new"
+		fresh := rollout.Revision{Name: "b", Hash: "h1-new", Pods: 1, Problem: tc.trouble, ReadySince: make([]time.Time, tc.ready)}
+		out := rollout.ObservedWorkload{Revisions: []rollout.Revision{fresh, {Name: "a", Hash: "h1-old", ReadySince: make([]time.Time, 1)}}}
+		byCounts(w, &out)
+		want := tc.trouble
+		if tc.want {
+			want = "its controller writes no status." + tc.without +
+				": name the field that it writes under workloads in .gitrollout/<cluster>/config.yaml"
+		}
+		if got := out.Revisions[0].Problem; got != want || out.Revisions[1].Problem != "" {
+			t.Errorf("%s: %q and of the old version %q, want %q", name, got, out.Revisions[1].Problem, want)
+		}
+	}
+}
+
 // TestPodsAreCounted: those that are missing are of the base as far as the partition keeps them, and of the template then;
 // as many are ready as their controller has seen.
 func TestPodsAreCounted(t *testing.T) {

@@ -119,6 +119,7 @@ func readPartitioned(p rollout.Partitioned, o rollout.Object) *workload {
 	if p.Status.UpdatedReady != "" {
 		out.updatedReady = number(p.Status.UpdatedReady, 0)
 	}
+	out.unsaid = unsaid(p, o)
 	var amount rollout.Amount
 	switch set := rollout.In(o, p.Partition); {
 	case set == nil:
@@ -131,6 +132,21 @@ func readPartitioned(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
+// unsaid is the first field of a status that its description names and that is not there, "" if all are that must be
+// there once a pod is ready: a controller may leave a count out that is 0, as of available pods before minReadySeconds.
+func unsaid(p rollout.Partitioned, o rollout.Object) string {
+	s := p.Status
+	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
+	if soon := rollout.In(o, p.MinReady); soon == nil || soon == int64(0) {
+		fields = append(fields, s.Available)
+	}
+	i := slices.IndexFunc(fields, func(f string) bool { return f != "" && rollout.In(o, f) == nil })
+	if i < 0 {
+		return ""
+	}
+	return fields[i]
+}
+
 // byCounts says of which revision the pods are, or will be: as many of those that are missing are made of the base as
 // the partition keeps, and the others of the template. The template's revision has the workload's hash, whatever it was
 // made as. A pod that is replaced in place has the label of its new revision before it has its containers, and is ready
@@ -141,6 +157,11 @@ func byCounts(w *workload, out *rollout.ObservedWorkload) {
 		r := &out.Revisions[i]
 		r.Desired, r.Base = r.Pods, r.Name == w.base
 		missing -= r.Pods
+		isNewest := w.hash != "" && r.Hash == w.hash
+		if w.unsaid != "" && isNewest && len(r.ReadySince) > 0 && r.Problem == "" {
+			r.Problem = "its controller writes no " + w.unsaid +
+				": name the field that it writes under workloads in .gitrollout/<cluster>/config.yaml"
+		}
 		if r.Base {
 			base = i
 		}

@@ -76,6 +76,7 @@ type workload struct {
 	base, update     string // status.currentRevision and .updateRevision
 	partition, first int    // the pods that keep the base, and spec.ordinals.start
 	updatedReady     int    // status: pods of the newest template that are ready; -1 if it does not say
+	unsaid           string // a field that a description names and that the controller does not write
 }
 
 // readWorkload keeps what is needed of an object, nil if it runs no pods.

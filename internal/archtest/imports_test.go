@@ -109,7 +109,7 @@ var table = map[string]rule{
 	"internal/giteatest":     {own: []string{"internal/testbin"}},
 	"internal/gittest":       {others: []string{"golang.org/x/crypto/ssh"}},
 	"internal/proxytest":     {own: []string{"internal/crds", "internal/testbin", "internal/testcluster"}, others: kubernetes},
-	"internal/kruisetest":    {own: []string{"internal/crds", "internal/testcluster"}, others: kubernetes},
+	"internal/kruisetest":    {own: []string{"internal/crds", "internal/testcluster", "rollout"}, others: kubernetes},
 	"internal/testbin":       {},
 	"internal/testcluster":   {own: []string{"internal/testbin"}, others: kubernetes},
 	"internal/e2e/dashboard": {},

@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"gitrollout.dev/gitrollout/internal/crds"
 	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // Variable names the program with the real controllers.
@@ -47,16 +49,25 @@ func Start(tb testing.TB, c *testcluster.Cluster, namespace string) {
 		})
 		return
 	}
+	cloneSets, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
+	Model(tb, c, namespace, "clonesets", *cloneSets)
+}
+
+// Model has workloads of a namespace moved until the test ends, those of a kind that works like CloneSets and has its
+// fields where the description says.
+func Model(tb testing.TB, c *testcluster.Cluster, namespace, plural string, of rollout.Partitioned) {
+	tb.Helper()
 	client, err := dynamic.NewForConfig(c.Config)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	resource := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind).GroupVersion().WithResource(plural)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	tb.Cleanup(func() { stop(); <-ended })
 	go func() {
 		defer close(ended)
-		m := &model{kube: c.Kube, sets: client.Resource(cloneSets).Namespace(namespace), namespace: namespace}
+		m := &model{kube: c.Kube, sets: client.Resource(resource).Namespace(namespace), namespace: namespace, of: of}
 		for ctx.Err() == nil {
 			m.pass(ctx)
 			time.Sleep(50 * time.Millisecond)

@@ -8,29 +8,31 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-)
 
-var cloneSets = schema.GroupVersionResource{Group: "apps.kruise.io", Version: "v1alpha1", Resource: "clonesets"}
+	"gitrollout.dev/gitrollout/rollout"
+)
 
 // revisionLabel has the name of a ControllerRevision on the pods of it.
 const revisionLabel = "controller-revision-hash"
 
 // model is the controller of CloneSets as far as a release can see it: one pod made or deleted at a time, by the counts
 // of v1.8 (pkg/controller/cloneset/sync, calculateDiffsWithExpectation), without maxSurge and without updates in place.
+// It has its fields where a description says.
 type model struct {
 	kube      kubernetes.Interface
 	sets      dynamic.ResourceInterface
 	namespace string
+	of        rollout.Partitioned
 }
 
 // pass makes one write for each CloneSet, and its status. What fails is tried again in the next one.
@@ -57,11 +59,14 @@ func (m *model) sync(ctx context.Context, u *unstructured.Unstructured) error {
 	s := &set{Unstructured: u, owner: *metav1.NewControllerRef(u, u.GroupVersionKind())}
 	n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
 	s.replicas = int(n)
-	if raw, given, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "updateStrategy", "partition"); given {
+	if raw := rollout.In(u.Object, m.of.Partition); raw != nil {
 		partition := intstr.Parse(fmt.Sprint(raw))
 		s.keep, _ = intstr.GetScaledValueFromIntOrPercent(&partition, s.replicas, true)
 		if s.replicas > 1 && s.keep == s.replicas && partition.Type == intstr.String && partition.StrVal != "100%" {
 			s.keep--
+		}
+		if m.of.CountsNew {
+			s.keep = s.replicas - s.keep
 		}
 		s.keep = max(0, min(s.keep, s.replicas))
 	}
@@ -102,7 +107,7 @@ func (m *model) revisions(ctx context.Context, s *set) error {
 	sum := fnv.New32a()
 	sum.Write(data)
 	name := s.GetName() + "-" + strconv.FormatUint(uint64(sum.Sum32()), 36)
-	base, _, _ := unstructured.NestedString(s.Object, "status", "currentRevision")
+	base, _ := rollout.In(s.Object, m.of.Status.CurrentRevision).(string)
 	newest := int64(0)
 	for i := range list.Items {
 		if r := &list.Items[i]; metav1.IsControlledBy(r, s) {
@@ -184,12 +189,20 @@ func (m *model) report(ctx context.Context, s *set) error {
 	if len(s.fresh) == all && all == s.replicas {
 		base = s.update.Name
 	}
-	status := map[string]any{
-		"observedGeneration": s.GetGeneration(), "replicas": int64(all), "readyReplicas": ready(s.fresh) + ready(s.old),
-		"availableReplicas": ready(s.fresh) + ready(s.old), "updatedReplicas": int64(len(s.fresh)),
-		"updatedReadyReplicas": ready(s.fresh), "currentRevision": base, "updateRevision": s.update.Name,
+	is := m.of.Status
+	for field, value := range map[string]any{
+		is.ObservedGeneration: s.GetGeneration(), is.Replicas: int64(all), is.Updated: int64(len(s.fresh)),
+		is.UpdatedReady: ready(s.fresh), is.Available: ready(s.fresh) + ready(s.old),
+		is.CurrentRevision: base, is.UpdateRevision: s.update.Name,
+		"status.readyReplicas": ready(s.fresh) + ready(s.old), // Kruise's definition asks for it
+	} {
+		if field == "" {
+			continue
+		}
+		if err := unstructured.SetNestedField(s.Object, value, strings.Split(field, ".")...); err != nil {
+			return err
+		}
 	}
-	s.Object["status"] = status
 	_, err := m.sets.UpdateStatus(ctx, s.Unstructured, metav1.UpdateOptions{})
 	return err
 }
