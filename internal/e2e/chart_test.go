@@ -184,9 +184,13 @@ func TestChart(t *testing.T) {
 }
 
 // TestInstallChart installs the chart as docs/install.md says, beside another installation, and releases an app with it.
-// An upgrade in the middle of a release, by which gitrollout's pod is another one, moves none of the app's.
+// An upgrade in the middle of a release, to the next version of gitrollout, moves none of the app's pods.
 func TestInstallChart(t *testing.T) {
 	t.Parallel()
+	next := filepath.Join(t.TempDir(), "dist")
+	if err := makeRelease("../..", next, "-version", nextVersion, "-key", ""); err != nil {
+		t.Fatal(err)
+	}
 	in := installation{namespace: "gitrollout-by-chart", chart: releasedChart(t),
 		roles: []string{"second-gitrollout-loop", "second-gitrollout-apps"}}
 	w, before := install(t, in)
@@ -199,10 +203,11 @@ func TestInstallChart(t *testing.T) {
 		return maps.Equal(rest.all, rest.ready)
 	})
 	begun := w.pods.mark()
-	w.helm("upgrade", "second", in.chart, "-n", in.namespace, "--reuse-values", "--set", "extraArgs[0]=--log-level=debug")
+	w.helm("upgrade", "second", filepath.Join(next, "gitrollout-"+strings.TrimPrefix(nextVersion, "v")+".tgz"), "-n", in.namespace,
+		"--reuse-values", "--set", "extraArgs[0]=--log-level=debug")
 	w.until("another pod of gitrollout", func() bool { return awaitPod(t, w, in.namespace).UID != before.pod.UID })
 	w.stop()
-	after := newKubelet(t, w, in.namespace)
+	after := newKubelet(t, w, in.namespace, readImage(t, filepath.Join(next, "image-"+nextVersion+".tar")))
 	if !slices.Contains(after.args, "--log-level=debug") {
 		t.Errorf("the new pod has the arguments %q", after.args)
 	}
@@ -216,6 +221,9 @@ func TestInstallChart(t *testing.T) {
 	}
 	if phase := w.state().Phase; phase != rollout.Paused {
 		t.Errorf("the release is %s", phase)
+	}
+	if _, body := getPage(t, "http://"+after.metrics+"/metrics"); !strings.Contains(body, `version="`+nextVersion+`"`) {
+		t.Error("what runs after the upgrade is not " + nextVersion)
 	}
 	w.promote()
 	w.awaitHealthy(commit)

@@ -22,6 +22,9 @@ import (
 // releasedVersion is that of the release that the tests make.
 const releasedVersion = "v0.9.1-test"
 
+// nextVersion is that of the release after it.
+const nextVersion = "v0.9.2-test"
+
 // makeRelease has the tool make a release for this machine's platform: source and out are folders.
 func makeRelease(source, out string, more ...string) error {
 	tool := filepath.Join(filepath.Dir(out), "gitrollout-release")

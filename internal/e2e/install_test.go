@@ -56,7 +56,7 @@ func install(t *testing.T, in installation) (*world, *kubelet) {
 		w.kubectl(append(strings.Fields(line)[1:], "-n", in.namespace)...)
 	}
 	t.Cleanup(func() { in.remove(w) })
-	k := newKubelet(t, w, in.namespace)
+	k := newKubelet(t, w, in.namespace, readImage(t, filepath.Join(releaseOf(t), "image-"+releasedVersion+".tar")))
 	w.inside, w.env = k.container, k.env
 	w.startExactly(k.args...)
 	w.awaitHealthy(w.repo.Head())
@@ -137,10 +137,9 @@ type kubelet struct {
 	metrics   string // where it serves the port metrics
 }
 
-func newKubelet(t *testing.T, w *world, namespace string) *kubelet {
+func newKubelet(t *testing.T, w *world, namespace string, image ociImage) *kubelet {
 	t.Helper()
 	k := &kubelet{pod: awaitPod(t, w, namespace)}
-	image := readImage(t, filepath.Join(releaseOf(t), "image-"+releasedVersion+".tar"))
 	c := k.pod.Spec.Containers[0]
 	if c.Image != image.names["io.containerd.image.name"] {
 		t.Errorf("the pod is of %s, and the image is loaded as %s", c.Image, image.names["io.containerd.image.name"])
