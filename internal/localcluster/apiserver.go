@@ -98,6 +98,8 @@ func apiServerFlags(etcdURL string, certs certificates) []string {
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + serviceRange,
+		// The other addresses of nodes are nobody's.
+		"--kubelet-preferred-address-types=ExternalIP",
 		"--tls-cert-file=" + certs.path(apiServerCert),
 		"--tls-private-key-file=" + certs.path(apiServerKey),
 		"--client-ca-file=" + certs.path(caCert),

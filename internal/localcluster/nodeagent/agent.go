@@ -47,6 +47,7 @@ type Agent struct {
 	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	lives   *lives
 	server  *server
+	logs    *logServer
 	clock   func() time.Time
 }
 
@@ -56,7 +57,7 @@ func New(client kubernetes.Interface, options Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Agent{
+	a := &Agent{
 		client:  client,
 		options: options,
 		lives:   newLives(),
@@ -64,7 +65,9 @@ func New(client kubernetes.Interface, options Options) (*Agent, error) {
 		clock:   time.Now,
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](5*time.Millisecond, time.Second)),
-	}, nil
+	}
+	a.logs, err = newLogServer(func(namespace, name string) (*corev1.Pod, error) { return a.pods.Pods(namespace).Get(name) })
+	return a, err
 }
 
 // PodsURL is the address at which every pod answers, chosen by path or Host.
@@ -73,7 +76,8 @@ func (a *Agent) PodsURL() string { return a.server.url() }
 // Run registers the nodes, tells ready, and serves pods until the context ends.
 func (a *Agent) Run(ctx context.Context, ready func()) error {
 	defer a.server.close()
-	if err := registerNodes(ctx, a.client, a.options); err != nil {
+	defer a.logs.http.Close()
+	if err := registerNodes(ctx, a.client, a.options, a.logs.port()); err != nil {
 		return err
 	}
 	factory := informers.NewSharedInformerFactory(a.client, 0)
@@ -92,6 +96,11 @@ func (a *Agent) Run(ctx context.Context, ready func()) error {
 		return err
 	}
 	go a.server.serve()
+	go func() {
+		if err := a.logs.serve(); err != nil {
+			a.options.Log.Error(err.Error())
+		}
+	}()
 	var pool sync.WaitGroup
 	for range workers {
 		pool.Go(func() {

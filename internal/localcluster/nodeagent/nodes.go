@@ -8,16 +8,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
 // registerNodes makes sure that the Ready nodes asked for exist. Nodes of an earlier
-// run keep their labels, taints and cordons.
-func registerNodes(ctx context.Context, client kubernetes.Interface, options Options) error {
+// run keep their labels, taints and cordons. Logs is the port of their kubelets.
+func registerNodes(ctx context.Context, client kubernetes.Interface, options Options, logs int32) error {
 	for n := range options.Nodes {
 		node := newNode(n, options.KubeletVersion)
 		created, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
+			if err := reachable(ctx, client, node.Name, logs); err != nil {
+				return err
+			}
 			continue
 		}
 		if err != nil {
@@ -29,6 +33,19 @@ func registerNodes(ctx context.Context, client kubernetes.Interface, options Opt
 		if _, err := client.CoreV1().Nodes().Update(ctx, created, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("untaint node %s: %w", node.Name, err)
 		}
+		if err := reachable(ctx, client, node.Name, logs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reachable says where the kubelet of a node is in this run.
+func reachable(ctx context.Context, client kubernetes.Interface, name string, port int32) error {
+	patch := fmt.Appendf(nil, `{"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": %d}}}}`, port)
+	_, err := client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return fmt.Errorf("say where the kubelet of node %s is: %w", name, err)
 	}
 	return nil
 }
@@ -55,6 +72,7 @@ func newNode(n int, kubeletVersion string) *corev1.Node {
 			Allocatable: capacity,
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeInternalIP, Address: nodeIP(n)},
+				{Type: corev1.NodeExternalIP, Address: "127.0.0.1"}, // where its kubelet is
 				{Type: corev1.NodeHostName, Address: name},
 			},
 			Conditions: []corev1.NodeCondition{{
