@@ -125,12 +125,13 @@ func (t typed) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState
 		}
 		switch condition.Type {
 		case batchv1.JobComplete:
-			return rollout.JobState{Complete: true, Message: rollout.OneLine(condition.Message)}, nil
+			return rollout.JobState{Complete: true, Message: rollout.OneLine(condition.Message), Log: t.jobLog(ctx, job)}, nil
 		case batchv1.JobFailed:
 			state.Failed, state.Message = true, rollout.OneLine(condition.Message)
 		}
 	}
 	if state.Failed {
+		state.Log = t.jobLog(ctx, job)
 		return state, nil
 	}
 	of := metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job.Name}

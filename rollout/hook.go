@@ -22,6 +22,13 @@ const (
 	HookFailed    HookPhase = "Failed"
 )
 
+// AnnotationHookLog on a hook, with the value "record", has the end of its log recorded with its verdict: at most
+// MaxHookLog bytes.
+const (
+	AnnotationHookLog = "gitrollout.dev/hook-log"
+	MaxHookLog        = 2048
+)
+
 // HookRun is one Job around a release. It is on record before it is made, so that it is made once.
 type HookRun struct {
 	Name    string    `json:"name"` // namespace/name in Git
@@ -33,6 +40,7 @@ type HookRun struct {
 	Attempt int       `json:"attempt"`
 	Content Hash      `json:"content,omitempty"` // of it in Git, when it was made
 	Message string    `json:"message,omitempty"` // what the cluster says of its end
+	Log     string    `json:"log,omitempty"`     // the last lines of its log, where the hook asks for them
 	Past    bool      `json:"past,omitempty"`    // of a try of the release that is over: it decides nothing any more
 }
 
@@ -45,5 +53,6 @@ type JobState struct {
 	Stuck    string // why it cannot be made, or a container of it cannot start; "" if it can
 	Message  string // of the condition, or of what it is stuck with
 	Idle     bool   // and no container of it runs
+	Log      string // the last lines of its log, once it has ended, where it asks for them
 	Waits    string // why no pod of it runs, though that may come; "" if one does, or nobody knows
 }

@@ -34,7 +34,12 @@ func Cut(text string, most int) string {
 // OneLine joins the words of a text by single spaces, and leaves out what is no character: control characters, marks
 // that turn the direction of text, and bytes that are no UTF-8.
 func OneLine(text string) string {
-	seen := strings.Map(func(r rune) rune {
+	return strings.Join(strings.Fields(characters(text)), " ")
+}
+
+// characters has spaces where there is any kind of them, and nothing that cannot be seen.
+func characters(text string) string {
+	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
 			return ' '
 		}
@@ -43,7 +48,28 @@ func OneLine(text string) string {
 		}
 		return r
 	}, text)
-	return strings.Join(strings.Fields(seen), " ")
+}
+
+// Tail is the end of a text of others, in whole lines of so many bytes together at most, without what OneLine leaves
+// out. A line that is longer by itself is cut.
+func Tail(text string, most int) string {
+	var lines []string
+	for _, line := range slices.Backward(strings.Split(text, "\n")) {
+		line = strings.TrimRight(characters(line), " ")
+		switch {
+		case len(lines) == 0 && line == "":
+			continue
+		case len(lines) == 0:
+			line = strings.ToValidUTF8(line[max(0, len(line)-most):], "")
+		}
+		most -= len(line) + 1
+		if most < -1 {
+			break
+		}
+		lines = append(lines, line)
+	}
+	slices.Reverse(lines)
+	return strings.Join(lines, "\n")
 }
 
 // Printable is the state with the texts of others in it as they may be recorded. The state that was given is not

@@ -96,6 +96,9 @@ func beginHook(
 		if isOld {
 			continue
 		}
+		if isIts {
+			run.Log = "" // that of the newest is enough
+		}
 		run.Past = run.Past || run.Release != release.Hash || run.Name == h.Name() && run.When == when
 		s.Hooks = append(s.Hooks, run)
 	}
@@ -156,6 +159,7 @@ func awaitHook(
 	if why := cmp.Or(strings.TrimSuffix(state.Stuck+": "+state.Message, ": "), state.Waits); why != "" && !state.Failed {
 		d.Waiting += " (" + rollout.Printable(why) + ")"
 	}
+	run.Log = state.Log
 	switch isLate := !late.IsZero() && !in.Now.Before(late); {
 	case !known:
 		d.Ask = &Ask{Jobs: []HookJob{job}}
@@ -181,6 +185,7 @@ func ended(
 	in Input, i int, run rollout.HookRun, d Decision, isIts bool, r *rollout.Render, release rollout.Release,
 ) Decision {
 	run.Since, run.Message = rollout.Second(in.Now), rollout.Printable(run.Message)
+	run.Log = rollout.Tail(run.Log, rollout.MaxHookLog)
 	in.State.Hooks = slices.Clone(in.State.Hooks)
 	in.State.Hooks[i] = run
 	continues := slices.ContainsFunc(hooksAt(in, r, run.When, release), func(h hook.Hook) bool {

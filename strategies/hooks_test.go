@@ -45,7 +45,7 @@ func newHookLife(t testing.TB, seed uint64) *hookLife {
 		ends: map[string]rollout.JobState{}, made: map[string]int{}}
 	l.fate = func(job string) rollout.JobState {
 		if l.ends[job] == (rollout.JobState{}) && rng.IntN(3) == 0 {
-			l.ends[job] = []rollout.JobState{{Complete: true}, {Complete: true}, {Failed: true, Message: "BackoffLimitExceeded"}}[rng.IntN(3)]
+			l.ends[job] = []rollout.JobState{{Complete: true}, {Complete: true}, {Failed: true, Message: "BackoffLimitExceeded", Log: strings.Repeat(job+" says\n", rng.IntN(200))}}[rng.IntN(3)]
 		}
 		return l.ends[job]
 	}
@@ -68,11 +68,15 @@ func (l *hookLife) isMade(j HookJob) {
 	}
 }
 
-// isCommitted holds that one runs at a time, that no verdict is lost or invented, that no release begins before what
+// isCommitted holds that logs are bounded, and on record of the newest run of a hook alone; that one runs at a time, that no verdict is lost or invented, that no release begins before what
 // runs before it has ended well, and that none is stable before what runs after it has.
 func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
-	running := 0
-	for _, r := range is.Hooks {
+	running, logged := 0, map[string]bool{}
+	for _, r := range slices.Backward(is.Hooks) {
+		if r.Log != "" && logged[r.Name] || len(r.Log) > rollout.MaxHookLog {
+			l.t.Errorf("%s: %s has a log of %d bytes on record", subject, r.Job, len(r.Log))
+		}
+		logged[r.Name] = true
 		var end rollout.JobState
 		if live := l.jobs["shop/"+r.Job]; live != nil {
 			end = live.state
@@ -206,6 +210,16 @@ func TestHooksNoticeMutants(t *testing.T) {
 				if d.State.Hooks[i].Phase == rollout.HookFailed {
 					d.State.Hooks = slices.Clone(d.State.Hooks)
 					d.State.Hooks[i].Phase = rollout.HookSucceeded
+				}
+			}
+		},
+		"logs that are kept of every run": func(in *Input, d *Decision) {
+			d.State.Hooks = slices.Clone(d.State.Hooks)
+			for i, run := range d.State.Hooks {
+				for _, old := range in.State.Hooks {
+					if old.Job == run.Job && run.Log == "" {
+						d.State.Hooks[i].Log = old.Log
+					}
 				}
 			}
 		},

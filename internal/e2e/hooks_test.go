@@ -35,7 +35,7 @@ apiVersion: batch/v1
 kind: Job
 metadata:
   name: %[1]s
-  annotations: {%[2]s: "%[3]s"}
+  annotations: {%[2]s: "%[3]s", gitrollout.dev/hook-log: record}
 spec:
   backoffLimit: 0
   ttlSecondsAfterFinished: 1
@@ -46,6 +46,7 @@ spec:
       - name: %[1]s
         image: %[1]s:%[4]s
         envFrom: [{configMapRef: {name: schema}}]
+        env: [{name: LOCALCLUSTER_LOG, value: "%[1]s: begun\n%[1]s: relation missing"}]
 `, h[0], dialect[0], dialect[1+i], h[1])
 	}
 	return files
@@ -100,6 +101,8 @@ func hooksLife(t *testing.T, dialect [4]string, at ...int) (effects, records []s
 	w.await("the verdict", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	if w.repo.Ref("gitrollout/revert/test/"+w.app) == "" {
 		t.Error("the verdict is on record, and no revert is proposed")
+	} else if says := w.repo.Message("gitrollout/revert/test/" + w.app); !strings.Contains(says, "\n    migrate: begun\n    migrate: relation missing") {
+		t.Errorf("the revert does not have the log of the migration:\n%s", says)
 	}
 	if n := w.pods.count("v3"); n > 0 {
 		t.Errorf("the migration failed, and %d pods of v3 were started", n)
@@ -251,8 +254,20 @@ func TestHooksWithTheirRole(t *testing.T) {
 			w.awaitHealthy(w.repo.Head())
 			second := w.push("v2", hooked(app.at("v2"), dialects["gitrollout"], "v1-run100ms", "v1-run100ms"))
 			w.awaitHealthy(second)
-			if out, err := w.cli("doctor", "--no-push", "--as", "system:serviceaccount:"+w.ns+":"+writer); strings.Contains(out, "jobs") {
-				t.Errorf("doctor wants more: %v\n%s", err, out)
+			if out, err := w.cli("doctor", "--no-push", "--as", "system:serviceaccount:"+w.ns+":"+writer); strings.Contains(out, "jobs") || !strings.Contains(out, "pods/log") {
+				t.Errorf("doctor wants more, or does not miss the logs: %v\n%s", err, out)
+			}
+			hasLog := func(text string) bool {
+				return slices.ContainsFunc(w.state().Hooks, func(r rollout.HookRun) bool { return strings.HasPrefix(r.Log, text) })
+			}
+			if !hasLog("(there is no log: ") || hasLog("migrate: begun") {
+				t.Errorf("without the right to logs: %+v", w.state().Hooks)
+			}
+			w.kubectl("create", "role", "logs", "--verb=get", "--resource=pods/log")
+			w.kubectl("create", "rolebinding", "logs", "--role=logs", "--serviceaccount="+w.ns+":"+writer)
+			w.awaitHealthy(w.push("v3", hooked(app.at("v3"), dialects["gitrollout"], "v1-run100ms", "v1-run100ms")))
+			if !hasLog("migrate: begun") {
+				t.Errorf("with the right to logs: %+v", w.state().Hooks)
 			}
 			a.mu.Lock()
 			defer a.mu.Unlock()

@@ -79,6 +79,18 @@ func measured(s rollout.State) string {
 	return text
 }
 
+// logged is the end of the log of the hook for which a release was rejected, if it is on record. A forge shows it as
+// code.
+func logged(s rollout.State, why rollout.Rejection) string {
+	for _, run := range s.Hooks {
+		if run.Name == why.Hook && run.Release == why.Hash && run.Phase == rollout.HookFailed && run.Log != "" {
+			return fmt.Sprintf("\nThe last lines of the log of Job %s:\n\n    %s\n", run.Job,
+				strings.ReplaceAll(run.Log, "\n", "\n    "))
+		}
+	}
+	return ""
+}
+
 // WantsRevert reports whether Git still asks for what an app has gone back from.
 func WantsRevert(s rollout.State) bool {
 	return s.Phase == rollout.Degraded || (s.Retreat != nil && s.Retreat.Reject)
@@ -96,6 +108,6 @@ func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRet
 	if canRetry {
 		o.Message += "To try the same version again instead: gitrollout retry " + s.App + "\n"
 	}
-	o.Message += measured(s) + v.Caution()
+	o.Message += measured(s) + logged(s, rejection) + v.Caution()
 	return o
 }

@@ -66,6 +66,12 @@ It also changes files of: cart
 	if diff := compare.Diff(want, o.Message); diff != "" {
 		t.Error(diff)
 	}
+	s.Rejected[0].Hook = "shop/migrate"
+	s.Hooks = []rollout.HookRun{{Name: "shop/migrate", Release: "h1-other", Phase: rollout.HookFailed, Log: "older"},
+		{Name: "shop/migrate", Release: s.Rejected[0].Hash, Phase: rollout.HookFailed, Job: "migrate-0-1", Log: "connected\n```\n# no heading"}}
+	if o := Revert("prod", s, s.Rejected[0], true, v); !strings.Contains(o.Message, "shop\n\nThe last lines of the log of Job migrate-0-1:\n\n    connected\n    ```\n    # no heading\n\nIt also") {
+		t.Errorf("with a log:\n%s", o.Message)
+	}
 	if o := Revert("prod", s, s.Rejected[0], false, v); strings.Contains(o.Message, "retry") {
 		t.Errorf("it cannot be tried again:\n%s", o.Message)
 	}

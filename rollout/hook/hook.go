@@ -27,6 +27,7 @@ const (
 	annotationFailure   = "gitrollout.dev/hook-failure"
 	annotationOn        = "gitrollout.dev/hook-on"
 	annotationInterrupt = "gitrollout.dev/hook-interrupt"
+	annotationLog       = rollout.AnnotationHookLog
 )
 
 // On the Jobs that are made.
@@ -203,6 +204,9 @@ func (h *Hook) read(d dialect) error {
 	default:
 		return invalid(annotationInterrupt, text, "is not known").WithFix("use delete, or take it out to let a Job end")
 	}
+	if text := h.Object.Annotation(annotationLog); text != "" && text != "record" {
+		return invalid(annotationLog, text, "is not known").WithFix("use record, or take it out to have no log in Git")
+	}
 	if text := h.Object.Annotation(annotationOn); text != "" {
 		h.onRelease = false
 		for word := range strings.SplitSeq(text, ",") {
@@ -220,7 +224,7 @@ func (h *Hook) read(d dialect) error {
 }
 
 // ours are gitrollout's annotations of hooks: another one with their beginning is a mistake.
-var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt}
+var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt, annotationLog}
 
 // maxName is how long a hook's name may be, so that its Jobs' have room for the release and the attempt. A Job's pods
 // have its name as a label, of at most 63 characters.

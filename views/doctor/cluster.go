@@ -166,9 +166,6 @@ func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time
 	}
 }
 
-// right is one thing that somebody may do or not: the account that an app is written as, or "" for gitrollout itself.
-type right struct{ account, namespace, group, resource, verb string }
-
 // rightsExam collects the rights that the apps need, and asks for them.
 type rightsExam struct {
 	e      *Examination
@@ -204,17 +201,6 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
-// wants notes rights that an account needs.
-type wants func(account, namespace, group, resource string, verbs ...string)
-
-// jobs are the rights to those that an account makes and looks for; nobody watches them.
-func (as wants) jobs(account, namespace string) {
-	as(account, namespace, "batch", "jobs", "get", "create", "delete")
-	if account != "" { // gitrollout itself lists all pods
-		as(account, namespace, "", "pods", "list")
-	}
-}
-
 // needsOfApp are the rights that an app needs, and the kinds among its objects that the cluster does not know.
 func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
 	account := ""
@@ -238,7 +224,7 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 		}
 		for _, o := range app.Render.Objects {
 			if hook.Is(o) {
-				as.jobs(account, o.Namespace())
+				as.hook(account, o)
 				continue
 			}
 			gvk := schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind())
@@ -302,8 +288,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: r.namespace, Group: r.group,
-					Resource: r.resource, Verb: r.verb},
+				ResourceAttributes: r.asked(),
 			}}
 			answer, err := x.client.authorization.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 			if errs[i] = err; err == nil {

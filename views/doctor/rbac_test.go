@@ -25,7 +25,7 @@ func TestRoles(t *testing.T) {
 	web := rollout.Workload{Namespace: "shop", Name: "a"}
 	measured := &rollout.Analysis{Metrics: []rollout.Metric{{Provider: "job", Secrets: map[string]rollout.SecretRef{"token": {}}}}}
 	migration := object("batch/v1", "Job", "edge")
-	migration.Map("metadata")["annotations"] = map[string]any{"helm.sh/hook": "pre-upgrade"}
+	migration.Map("metadata")["annotations"] = map[string]any{"helm.sh/hook": "pre-upgrade", rollout.AnnotationHookLog: "record"}
 	apps := []App{
 		{Name: "shop", Render: &rollout.Render{
 			App: rollout.App{Name: "shop", ServiceAccount: "shop/deployer"}, Objects: []rollout.Object{object("apps/v1", "Deployment", "shop")},
@@ -56,7 +56,7 @@ func TestRoles(t *testing.T) {
 		bound("ClusterRole", "gitrollout", "", "gitrollout", "gitrollout") +
 		head("Role", "gitrollout", ", namespace: edge") +
 		"- apiGroups: [\"\"]\n  resources: [configmaps]\n  verbs: [create, delete, get, patch]\n" +
-		"- apiGroups: [\"\"]\n  resources: [secrets]\n  verbs: [get]\n" +
+		"- apiGroups: [\"\"]\n  resources: [pods/log, secrets]\n  verbs: [get]\n" +
 		"- apiGroups: [\"batch\"]\n  resources: [jobs]\n  verbs: [create, delete, get]\n" +
 		bound("Role", "gitrollout", ", namespace: edge", "gitrollout", "gitrollout") +
 		head("Role", "gitrollout", ", namespace: shop") +

@@ -358,7 +358,7 @@ func TestHooks(t *testing.T) {
 	a := plainApp()
 	a.Hooks = []rollout.HookRun{
 		{Name: "shop/migrate", When: rollout.HookBefore, Release: "h1-7b4e2a91d0", Job: "migrate-7b4e2a91-1", Phase: rollout.HookSucceeded, Since: before(time.Hour), Attempt: 1},
-		{Name: "shop/check", When: rollout.HookAfter, Release: "h1-7b4e2a91d0", Job: "check-7b4e2a91-1", Phase: rollout.HookFailed, Since: before(time.Minute), Attempt: 1, Message: "BackoffLimitExceeded"},
+		{Name: "shop/check", When: rollout.HookAfter, Release: "h1-7b4e2a91d0", Job: "check-7b4e2a91-1", Phase: rollout.HookFailed, Since: before(time.Minute), Attempt: 1, Message: "BackoffLimitExceeded", Log: "connected\nERROR: relation \"orders\" does not exist"},
 		{Name: "shop/undo", When: rollout.HookAbort, Release: "h1-7b4e2a91d0", Job: "undo-7b4e2a91-1", Phase: rollout.HookRunning, Since: before(time.Second), Attempt: 1},
 	}
 	golden(t, "hooks", drawHooks(a, Look{Width: 80, Color: true, Now: at()}))

@@ -31,6 +31,11 @@ func drawHooks(a status.App, k Look) string {
 		if h.Message != "" {
 			b.WriteString(k.line(span{"      " + Clean(h.Message), color}))
 		}
+		if h.Phase == rollout.HookFailed && h.Log != "" {
+			for line := range strings.SplitSeq(h.Log, "\n") {
+				b.WriteString(k.line(span{"      │ " + Clean(line), dim}))
+			}
+		}
 	}
 	return b.String()
 }

@@ -170,7 +170,8 @@ function hooks() {
     h('h2', { id: 'hooks-title' }, 'Hooks'), runs.map((r) => h('div', {},
     h('div', { class: 'titleline' }, h('h3', {}, r.name), h('span', { class: 'dim' }, r.when),
       h('span', { class: 'verdict ' + (r.phase === 'Succeeded' ? 'Successful' : r.phase) }, r.phase),
-      h('span', { class: 'dim' }, ago(r.since) + ' · ' + r.job)), r.message && h('p', {}, r.message))));
+      h('span', { class: 'dim' }, ago(r.since) + ' · ' + r.job)), r.message && h('p', {}, r.message),
+      r.phase === 'Failed' && r.log && h('pre', {}, r.log))));
 }
 
 const counted = (m) => [[m.successful, 'ok'], [m.failed, 'failed'], [m.inconclusive, 'inconclusive'],

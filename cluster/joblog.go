@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// jobLog is the end of what the last pod of a Job has said, "" if the Job does not ask for it. What cannot be had is
+// said in its place: a verdict waits for no log.
+func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
+	if job.Annotations[rollout.AnnotationHookLog] != "record" {
+		return ""
+	}
+	of := metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job.Name}
+	pods, err := t.core.Pods(job.Namespace).List(ctx, of)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("(there is no log: %v)", err)
+	case len(pods.Items) == 0:
+		return "(there is no log: its pods are not there any more)"
+	}
+	last := pods.Items[0]
+	for _, pod := range pods.Items {
+		if pod.CreationTimestamp.After(last.CreationTimestamp.Time) {
+			last = pod
+		}
+	}
+	// The API server cuts to so many bytes from the first of the last lines on.
+	lines, bytes := int64(50), int64(64<<10)
+	text, err := t.core.Pods(job.Namespace).GetLogs(last.Name, &corev1.PodLogOptions{
+		Container: spoke(last), TailLines: &lines, LimitBytes: &bytes,
+	}).DoRaw(ctx)
+	if err != nil {
+		return fmt.Sprintf("(there is no log: %v)", err)
+	}
+	return rollout.Tail(string(text), rollout.MaxHookLog)
+}
+
+// spoke is the container to listen to: the first that has failed, and else the first.
+func spoke(pod corev1.Pod) string {
+	for _, all := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, c := range all {
+			if c.State.Terminated != nil && c.State.Terminated.ExitCode != 0 {
+				return c.Name
+			}
+		}
+	}
+	return pod.Spec.Containers[0].Name
+}
