@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // VendorFile and VendorLock are the names of the files that say what of elsewhere belongs into a folder of the
@@ -64,14 +66,62 @@ func ParseVendor(file string, data []byte) ([]VendorSource, error) {
 		return nil, err
 	}
 	for i, s := range raw.Sources {
-		into := path.Clean(s.Into)
-		above := into == ".." || strings.HasPrefix(into, "../") || path.IsAbs(into)
-		if into != s.Into || above || into == "." && s.Chart == nil {
-			return nil, &InvalidError{File: file, Field: fmt.Sprintf("sources[%d].into", i),
+		at := fmt.Sprintf("sources[%d].", i)
+		if !IsPlainPath(s.Into) || s.Into == "." && s.Chart == nil {
+			return nil, &InvalidError{File: file, Field: at + "into",
 				Msg: fmt.Sprintf("%q is no folder beside it", s.Into), Fix: "write a path without .., and no slash around it"}
+		}
+		if part := ReservedPart(s.Into); part != "" {
+			return nil, &InvalidError{File: file, Field: at + "into", Fix: "name another folder",
+				Msg: fmt.Sprintf("%q is in %s, which is not for what comes from elsewhere", s.Into, part)}
+		}
+		if field := s.withPassword(); field != "" {
+			return nil, &InvalidError{File: file, Field: at + field,
+				Msg: "has credentials, which whoever reads the repository has then",
+				Fix: "take them out, and log in with docker login or helm registry login, or for Git with its own credentials"}
 		}
 	}
 	return raw.Sources, nil
+}
+
+// IsPlainPath reports whether a slash-separated path is one below its folder on every system.
+func IsPlainPath(name string) bool {
+	bad := func(r rune) bool { return unicode.IsControl(r) || strings.ContainsRune(`\:*?"<>|`, r) }
+	isAbove := name == ".." || strings.HasPrefix(name, "../") || path.IsAbs(name)
+	return name != "" && path.Clean(name) == name && !isAbove && utf8.ValidString(name) && !strings.ContainsFunc(name, bad)
+}
+
+// ReservedPart is the part of a path that Git or gitrollout reads as its own, "" for none. What a file system takes for
+// .git, Git takes for its own: with dots or spaces behind, in any case, or shortened.
+func ReservedPart(name string) string {
+	for part := range strings.SplitSeq(name, "/") {
+		switch strings.ToLower(strings.TrimRight(part, ". ")) {
+		case ".git", "git~1", ".gitrollout":
+			return part
+		}
+	}
+	return ""
+}
+
+// withPassword is the field with an address that has somebody's credentials in it, "" for none. A user alone is no
+// secret where Git is asked, as in ssh://git@host.
+func (s VendorSource) withPassword() string {
+	field, address := "oci.url", ""
+	switch {
+	case s.Chart != nil:
+		field, address = "chart.repo", s.Chart.Repo
+	case s.Git != nil:
+		field, address = "git.url", s.Git.URL
+	case s.OCI != nil:
+		address = s.OCI.URL
+	}
+	_, rest, _ := strings.Cut(address, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	at := strings.LastIndex(host, "@")
+	if at < 0 || s.Git != nil && !strings.Contains(host[:at], ":") {
+		return ""
+	}
+	return field
 }
 
 // Name is what a source is called.

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -83,18 +81,7 @@ func (c *vendorCommand) run(ctx context.Context, at string) error {
 		}
 		return c.rewrite()
 	}
-	var dirs []string
-	err := filepath.WalkDir(at, func(name string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case e.IsDir() && slices.Contains([]string{".git", "node_modules"}, e.Name()):
-			return fs.SkipDir
-		case e.Name() == rollout.VendorFile && e.Type().IsRegular():
-			dirs = append(dirs, filepath.Dir(name))
-		}
-		return nil
-	})
+	dirs, err := vendoring.Folders(at)
 	if err == nil && len(dirs) == 0 {
 		err = usagef("there is no %s in %s; write one: docs/vendor.md", rollout.VendorFile, at)
 	}

@@ -45,3 +45,23 @@ func TestVendorFrom(t *testing.T) {
 		t.Error("a folder that is not there")
 	}
 }
+
+// TestVendorFollowsNobody: a vendor.yaml in a folder that another one has brought in is somebody else's, and nothing is
+// asked for it.
+func TestVendorFollowsNobody(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const mine = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- git: {url: /nowhere, ref: v1}\n  into: base\n"
+	for file, text := range map[string]string{"infra/vendor.yaml": mine, "infra/base/deep/vendor.yaml": mine, "other/base/vendor.yaml": mine} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out strings.Builder
+	code := run(t.Context(), []string{"vendor", "--check"}, nil, &out, &out)
+	if text := out.String(); code == 0 || !strings.Contains(text, "infra/vendor.yaml: ") || !strings.Contains(text, "other/base/vendor.yaml: ") || strings.Contains(text, "deep") {
+		t.Errorf("%d: %s", code, text)
+	}
+}

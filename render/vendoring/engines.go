@@ -73,8 +73,8 @@ func engineObjects(dir *os.Root) (all []engineObject, err error) {
 }
 
 // engines adds what Flux's HelmReleases and Kustomizations, and Argo CD's Applications, have of elsewhere. They stay as
-// they are: gitrollout init reads them.
-func (f *from) engines(objects []engineObject) error {
+// they are: gitrollout init reads them. What an entry cannot say is left out, and said.
+func (f *from) engines(objects []engineObject) (leftOut []error) {
 	for _, o := range objects {
 		var add []rollout.VendorSource
 		var err error
@@ -87,8 +87,9 @@ func (f *from) engines(objects []engineObject) error {
 			add, err = application(o)
 		}
 		if err != nil {
-			return &rollout.InvalidError{File: o.file, Msg: fmt.Sprintf("%s %s %v", o.Kind, o.Metadata.Name, err),
-				Fix: "write the entry of vendor.yaml by hand: docs/vendor.md"}
+			leftOut = append(leftOut, &rollout.InvalidError{File: o.file,
+				Msg: fmt.Sprintf("%s %s %v", o.Kind, o.Metadata.Name, err),
+				Fix: "write the entry of vendor.yaml by hand: docs/vendor.md"})
 		}
 		for _, s := range add {
 			if into, isNew := f.add(s); isNew {
@@ -97,7 +98,7 @@ func (f *from) engines(objects []engineObject) error {
 			}
 		}
 	}
-	return nil
+	return leftOut
 }
 
 // add adds a source unless it is there, and returns where it will be.

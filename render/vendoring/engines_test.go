@@ -96,6 +96,28 @@ func TestFromEngines(t *testing.T) {
 	}
 }
 
+// TestFromEnginesLeavesOut: what cannot be named is said, and does not keep the others from being written.
+func TestFromEnginesLeavesOut(t *testing.T) {
+	w := newWorld(t)
+	_ = os.Remove(filepath.Join(w.dir, "vendor.yaml"))
+	w.write("all.yaml", fluxRelease+"---\n"+fluxFolder+"---\n"+strings.Replace(fluxGit, "tag: v1.4.2", `semver: ">=1"`, 1)+"---\n"+argoChart)
+	for _, isFirst := range []bool{true, false} {
+		said, err := From(w.on())
+		text := strings.Join(said, "\n")
+		for _, want := range []string{"left out all.yaml: HelmRelease redis is of HelmRepository charts, which is not", "left out all.yaml: Kustomization base is of"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("said %s, want %s", text, want)
+			}
+		}
+		if err != nil || strings.Contains(text, "Application guest") != isFirst {
+			t.Errorf("error %v, said %s", err, text)
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(w.dir, "vendor.yaml")); err != nil || !strings.Contains(string(data), "name: guest") {
+		t.Errorf("%s, error %v", data, err)
+	}
+}
+
 // TestFromEnginesRefuses: what cannot be named says which object it is, and nothing is written.
 func TestFromEnginesRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ files, want string }{

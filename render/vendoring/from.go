@@ -23,7 +23,8 @@ var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustom
 // From writes what the kustomization of a folder names elsewhere into the folder's vendor.yaml, and has the
 // kustomization name where it will be, and so what objects of Flux and Argo CD in the folder and below it have of
 // elsewhere; these stay as they are. It brings in nothing. Charts stay as they are named: kustomize looks for them
-// where Update puts them. It returns a line for each change, and writes nothing where anything cannot be named.
+// where Update puts them. It returns a line for each change and for each object that is left out, and writes nothing
+// where an entry of the kustomization cannot be named.
 func From(dir *os.Root) (said []string, err error) {
 	objects, err := engineObjects(dir)
 	if err != nil {
@@ -40,8 +41,12 @@ func From(dir *os.Root) (said []string, err error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	if err := f.engines(objects); err != nil {
-		return nil, err
+	leftOut := f.engines(objects)
+	if len(leftOut) > 0 && len(f.known) == 0 {
+		return nil, leftOut[0]
+	}
+	for _, err := range leftOut {
+		f.said = append(f.said, "left out "+err.Error())
 	}
 	if len(f.added) == 0 {
 		return f.said, nil

@@ -1,9 +1,11 @@
 package vendoring
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +13,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // Getter gets what sources name.
@@ -20,9 +23,17 @@ type Getter struct {
 	// Login returns who somebody is for a host, "" if nobody in particular; default: nobody. Nobody else is told of it:
 	// not a server that another one leads to, and no error.
 	Login func(host string) (user, password string)
+
+	Silence time.Duration // of a server, after which it is given up; default: a minute
 }
 
-const maxAnswer = 64 << 20 // bytes; the index of a large repository of charts has 30 MiB
+const (
+	maxAnswer = 64 << 20         // bytes; the index of a large repository of charts has 30 MiB
+	maxTime   = 15 * time.Minute // of an answer, which is 70 KiB in a second for the largest one
+)
+
+// errSilent is of a server that says nothing more.
+var errSilent = errors.New("nothing more has come for a while: the server hangs, or a proxy before it")
 
 // answer is what a server sends, with at most maxAnswer bytes.
 type answer struct {
@@ -33,6 +44,13 @@ type answer struct {
 
 // get asks with an authorization, "" for none. Errors have the host and the path.
 func (g *Getter) get(ctx context.Context, address, authorization, accept string) (answer, error) {
+	ctx, end := context.WithTimeout(ctx, maxTime)
+	defer end()
+	ctx, giveUp := context.WithCancelCause(ctx)
+	silence := cmp.Or(g.Silence, time.Minute)
+	listening := time.AfterFunc(silence, func() { giveUp(errSilent) })
+	defer listening.Stop()
+	defer giveUp(nil)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return answer{}, fmt.Errorf("%q is no address", address)
@@ -51,17 +69,30 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 		client = *g.Client
 	}
 	client.CheckRedirect = func(to *http.Request, via []*http.Request) error {
-		if len(via) > 10 || to.URL.Scheme != "https" && !isHere(to.URL.Hostname()) {
-			return fmt.Errorf("it leads to %s, which is not asked", to.URL.Host)
+		switch {
+		case len(via) > 10:
+			return errors.New("it leads on and on, to one address after the other")
+		case to.URL.Scheme != "https" && (to.URL.Scheme != "http" || !isHere(to.URL.Hostname())):
+			return fmt.Errorf("it leads to %s://%s, which is not asked: that is not one of https", to.URL.Scheme, to.URL.Host)
 		}
 		return nil
 	}
 	res, err := client.Do(req)
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
 	if err != nil {
 		return answer{}, fmt.Errorf("%s%s: %w", req.URL.Host, req.URL.Path, plainly(err))
 	}
 	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	heard := readFunc(func(p []byte) (int, error) {
+		listening.Reset(silence)
+		return res.Body.Read(p)
+	})
+	body, err := io.ReadAll(io.LimitReader(heard, maxAnswer+1))
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
 	if err == nil && len(body) > maxAnswer {
 		err = fmt.Errorf("is more than %d MiB", maxAnswer>>20)
 	}
@@ -71,12 +102,25 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 	return answer{res.StatusCode, res.Header, body}, nil
 }
 
+type readFunc func(p []byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
 // plainly is the cause of a url.Error, whose text has the address with what may be secret in it.
 func plainly(err error) error {
 	if u, is := err.(*url.Error); is {
 		return u.Err
 	}
 	return err
+}
+
+// refusal is what an answer that is none says, and what to do where that is known.
+func refusal(what string, status int) error {
+	if status == http.StatusUnauthorized || status == http.StatusForbidden {
+		const fix = "log in with docker login or helm registry login, as somebody who may read it"
+		return fmt.Errorf("%s answers %d: %s", what, status, fix)
+	}
+	return fmt.Errorf("%s answers %d", what, status)
 }
 
 // isHere reports whether a host is this machine, with which there is no network in between.
@@ -112,7 +156,7 @@ func (g *Getter) registry(ctx context.Context, host, p, accept string, token *st
 		}
 	}
 	if err == nil && a.status != http.StatusOK {
-		err = fmt.Errorf("%s%s answers %d", host, p, a.status)
+		err = refusal(host+p, a.status)
 	}
 	return a, err
 }

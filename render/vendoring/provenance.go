@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"helm.sh/helm/v4/pkg/provenance"
@@ -32,6 +33,10 @@ func readSigners(dir *os.Root, file string) (signers, error) {
 	keys, err := read(bytes.NewReader(data))
 	if err != nil || len(keys) == 0 {
 		return nil, fmt.Errorf("provenance: %s holds no public keys: export them with gpg --export --armor", file)
+	}
+	if slices.ContainsFunc(keys, func(e *openpgp.Entity) bool { return e.PrivateKey != nil }) {
+		return nil, fmt.Errorf("provenance: %s holds a secret key, which belongs into no repository: have another one made, "+
+			"and export it with gpg --export --armor", file)
 	}
 	return signers(keys), nil
 }

@@ -134,7 +134,7 @@ func TestGet(t *testing.T) {
 		}
 	})
 	for path, want := range map[string]string{
-		"/hops/0": "", "/hops/10": "", "/hops/11": "which is not asked", "/plain": "it leads to charts.example.com, which is not asked",
+		"/hops/0": "", "/hops/10": "", "/hops/11": "it leads on and on", "/plain": "it leads to http://charts.example.com, which is not asked",
 		"/cut": "unexpected EOF", "/full": "", "/more": "is more than 64 MiB",
 	} {
 		a, err := g.get(t.Context(), "http://"+host+path+"?token=secret", "", "text/x")

@@ -135,7 +135,7 @@ type indexed struct {
 func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorChart, locked *Pin) (indexed, error) {
 	a, err := g.get(ctx, repo.JoinPath("index.yaml").String(), g.basic(repo.Host), "")
 	if err == nil && a.status != http.StatusOK {
-		err = fmt.Errorf("%s answers %d for its index.yaml", repo.Host, a.status)
+		err = refusal(repo.JoinPath("index.yaml").Host+repo.JoinPath("index.yaml").Path, a.status)
 	}
 	if err != nil {
 		return indexed{}, err
@@ -207,7 +207,7 @@ func (g *Getter) chart(ctx context.Context, c rollout.VendorChart, locked *Pin, 
 func (g *Getter) found(ctx context.Context, at *url.URL, who string) (answer, error) {
 	a, err := g.get(ctx, at.String(), who, "")
 	if err == nil && a.status != http.StatusOK {
-		err = fmt.Errorf("%s%s answers %d", at.Host, at.Path, a.status)
+		err = refusal(at.Host+at.Path, a.status)
 	}
 	return a, err
 }
@@ -315,7 +315,9 @@ func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	git := func(args ...string) (string, error) {
-		return runGit(ctx, []string{"-C", dir, "-c", "core.autocrlf=false"},
+		options := []string{"-C", dir, "-c", "core.autocrlf=false", "-c", "http.lowSpeedLimit=1",
+			"-c", "http.lowSpeedTime=60"}
+		return runGit(ctx, options,
 			[]string{"GIT_ALLOW_PROTOCOL=https:ssh:http:git:file"}, args...)
 	}
 	if strings.HasPrefix(s.Ref, "-") || strings.ContainsAny(s.Ref, ":+^*") {

@@ -9,13 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // The bounds of what is brought in, of one source.
@@ -90,17 +89,11 @@ var ofGit = []string{".gitignore", ".gitattributes", ".gitmodules"}
 
 // checkName refuses paths that lead elsewhere on some system, and those that a tool gives a meaning.
 func checkName(name string) error {
-	bad := func(r rune) bool { return unicode.IsControl(r) || strings.ContainsRune(`\:*?"<>|`, r) }
-	is := fs.ValidPath(name) && name != "." && len(name) <= maxPath && utf8.ValidString(name)
-	if !is || strings.ContainsFunc(name, bad) {
+	if !rollout.IsPlainPath(name) || name == "." || len(name) > maxPath {
 		return fmt.Errorf("has a file with the path %.100q, which is not one below its folder", name)
 	}
-	for part := range strings.SplitSeq(name, "/") {
-		// What a file system takes for .git, Git takes for its own: with dots or spaces behind, in any case, or shortened.
-		plain := strings.ToLower(strings.TrimRight(part, ". "))
-		if plain == ".git" || plain == "git~1" || plain == ".gitrollout" {
-			return fmt.Errorf("has the path %.100q, and what is called %s is not for an archive to bring", name, part)
-		}
+	if part := rollout.ReservedPart(name); part != "" {
+		return fmt.Errorf("has the path %.100q, and what is called %s is not for an archive to bring", name, part)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func read(dir *os.Root) (sources []rollout.VendorSource, locked []Pin, err error
 		err = errors.New("it is none")
 	}
 	for _, p := range lock.Sources {
-		if err == nil && (!fs.ValidPath(p.Into) || p.Into == ".") {
+		if err == nil && (!rollout.IsPlainPath(p.Into) || rollout.ReservedPart(p.Into) != "" || p.Into == ".") {
 			err = fmt.Errorf("%q is no folder beside it", p.Into)
 		}
 	}
@@ -159,8 +159,7 @@ func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []
 			return nil, err
 		}
 		if old != nil && !p.is(*old) {
-			return nil, fmt.Errorf("%s has moved: %s is locked to %s and is %s now; look at why, and take it with --update=%s",
-				s.Wants(), p.Into, old.names(), p.names(), s.Name())
+			return nil, moved(s, *old, p)
 		}
 		pins, contents = append(pins, p), append(contents, all)
 	}
@@ -168,6 +167,16 @@ func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []
 		return nil, err
 	}
 	return write(dir, pins, contents, locked)
+}
+
+// moved says that a source has something else for what is locked.
+func moved(s rollout.VendorSource, old, now Pin) error {
+	if old.names() == now.names() {
+		return fmt.Errorf("%s: vendor.lock has other files for %s than it is made of: take vendor.lock and %s from Git "+
+			"again, and look at who has edited them", s.Wants(), now.names(), now.Into)
+	}
+	return fmt.Errorf("%s has moved: %s is locked to %s and is %s now; look at why, and take it with --update=%s",
+		s.Wants(), now.Into, old.names(), now.names(), s.Name())
 }
 
 // names is what a pin has of the source, the most telling first.
@@ -181,22 +190,25 @@ func (p Pin) names() string {
 }
 
 // apart refuses folders that are in each other, and those of somebody else: what is there and was not vendored, or
-// was changed since, stays.
+// was changed since, stays. What is there as it is to be, is what an update that was ended in the middle has left.
 func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {
-			if p.Into == other.Into || strings.HasPrefix(p.Into, other.Into+"/") || strings.HasPrefix(other.Into, p.Into+"/") {
+			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges may have one version of a chart
+			one, in := p.Into+"/", other.Into+"/"
+			if !isSame && (strings.HasPrefix(one, in) || strings.HasPrefix(in, one)) {
 				return fmt.Errorf("%s and %s are one in the other: give each source a folder of its own", p.Into, other.Into)
 			}
 		}
 		ours := slices.ContainsFunc(locked, func(l Pin) bool { return l.Into == p.Into })
-		if _, err := dir.Lstat(p.Into); err == nil && !ours {
+		if _, err := dir.Lstat(p.Into); err == nil && !ours && !p.isIn(dir) {
 			return fmt.Errorf("%s is there, and vendor.lock does not have it: remove it, or take another folder", p.Into)
 		}
 	}
 	for _, l := range locked {
+		isNew := slices.ContainsFunc(pins, func(p Pin) bool { return l.Into == p.Into && p.isIn(dir) })
 		switch all, err := onDisk(dir, l.Into); {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist) || isNew:
 		case err != nil:
 			return err
 		case all.tree() != l.Tree:
@@ -206,27 +218,8 @@ func apart(dir *os.Root, pins, locked []Pin) error {
 	return nil
 }
 
-func write(dir *os.Root, pins []Pin, contents []files, locked []Pin) (said []string, err error) {
-	for _, p := range locked {
-		if err := dir.RemoveAll(p.Into); err != nil {
-			return nil, err
-		}
-	}
-	for i, p := range pins {
-		for name, content := range contents[i] {
-			at := path.Join(p.Into, name)
-			if err := dir.MkdirAll(path.Dir(at), 0o755); err != nil {
-				return nil, err
-			}
-			if err := dir.WriteFile(at, content, 0o644); err != nil {
-				return nil, err
-			}
-		}
-		said = append(said, fmt.Sprintf("%s  %s, %d files", p.Into, p.names(), len(contents[i])))
-	}
-	data, err := yaml.Marshal(lockFile{rollout.APIVersion, lockKind, pins})
-	if err != nil {
-		return nil, err
-	}
-	return said, dir.WriteFile(rollout.VendorLock, data, 0o644)
+// isIn reports whether the folder is there as it is to be.
+func (p Pin) isIn(dir *os.Root) bool {
+	all, err := onDisk(dir, p.Into)
+	return err == nil && all.tree() == p.Tree
 }

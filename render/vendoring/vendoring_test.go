@@ -423,7 +423,7 @@ func TestRefused(t *testing.T) {
 		}, "no plain file"},
 		"no such version":                   {strings.ReplaceAll(redis, "20.1.4", "~22"), nil, "none of its 3 versions is ~22"},
 		"no range":                          {strings.ReplaceAll(redis, "20.1.4", "newest"), nil, "is no version and no range"},
-		"no index":                          {strings.ReplaceAll(redis, "/charts", "/none"), nil, "answers 404 for its index.yaml"},
+		"no index":                          {strings.ReplaceAll(redis, "/charts", "/none"), nil, "none/index.yaml answers 404"},
 		"no tag":                            {strings.ReplaceAll(podinfo, "6.9.0", "6.9.9"), nil, "answers 404"},
 		"another network without https":     {strings.ReplaceAll(redis, "HOST", "charts.example.com"), nil, "is not one of https"},
 		"no ref":                            {"- git: {url: GIT, ref: v9}\n  into: base\n", nil, "git fetch"},

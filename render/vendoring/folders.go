@@ -1,0 +1,56 @@
+package vendoring
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Folders are those at a path and below it that have a vendor.yaml. One that is in a folder which another one brings in
+// is part of what somebody else has written, and is not followed.
+func Folders(at string) (dirs []string, err error) {
+	err = filepath.WalkDir(at, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && slices.Contains([]string{".git", "node_modules", staging}, e.Name()):
+			return fs.SkipDir
+		case e.Name() == rollout.VendorFile && e.Type().IsRegular():
+			dirs = append(dirs, filepath.Dir(name))
+		}
+		return nil
+	})
+	var foreign []string
+	for _, dir := range dirs {
+		for _, other := range dirs {
+			below, isBelow := filepath.Rel(dir, other)
+			if isBelow == nil && filepath.IsLocal(below) && brings(dir, filepath.ToSlash(below)) {
+				foreign = append(foreign, other)
+			}
+		}
+	}
+	return slices.DeleteFunc(dirs, func(dir string) bool { return slices.Contains(foreign, dir) }), err
+}
+
+// brings reports whether a folder is in one that the vendor.yaml above it brings in. One that cannot be read says so
+// when it is read for its own sake.
+func brings(dir, below string) bool {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = root.Close() }()
+	sources, locked, err := read(root)
+	for at := below; err == nil && at != "."; at = path.Dir(at) {
+		isLocked := slices.ContainsFunc(locked, func(p Pin) bool { return p.Into == at })
+		isOne := func(s rollout.VendorSource) bool { return s.Chart == nil && s.Into == at }
+		if isLocked || slices.ContainsFunc(sources, isOne) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,55 @@
+package vendoring
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestServers: a server that hangs is given up, one that is only slow is not, and where a server leads to is said.
+func TestServers(t *testing.T) {
+	hung := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(to http.ResponseWriter, req *http.Request) {
+		switch req.URL.Path {
+		case "/hangs", "/hangs-in-the-middle":
+			if req.URL.Path != "/hangs" {
+				_, _ = to.Write([]byte("half"))
+				_ = http.NewResponseController(to).Flush()
+			}
+			select {
+			case <-hung:
+			case <-req.Context().Done():
+			}
+		case "/slow":
+			for range 8 {
+				_, _ = to.Write([]byte("x"))
+				_ = http.NewResponseController(to).Flush()
+				time.Sleep(100 * time.Millisecond)
+			}
+		case "/file":
+			to.Header().Set("Location", "file:///etc/passwd")
+			to.WriteHeader(http.StatusFound)
+		case "/metadata":
+			http.Redirect(to, req, "http://169.254.169.254/latest", http.StatusFound)
+		case "/on":
+			http.Redirect(to, req, "/on", http.StatusFound)
+		}
+	}))
+	defer server.Close()
+	defer close(hung)
+	g := &Getter{Silence: 500 * time.Millisecond}
+	for path, want := range map[string]string{
+		"/hangs": "the server hangs", "/hangs-in-the-middle": "the server hangs", "/slow": "", "/on": "it leads on and on",
+		"/file": "it leads to file://", "/metadata": "it leads to http://169.254.169.254, which is not asked",
+	} {
+		a, err := g.get(t.Context(), server.URL+path, "", "")
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || want == "" && len(a.body) != 8 {
+			t.Errorf("%s: %q, error %v, want %q", path, a.body, err, want)
+		}
+	}
+	w := newWorld(t)
+	w.getter.Login = nil
+	w.update("", "charts/index.yaml answers 403: log in with docker login or helm registry login")
+}

@@ -1,0 +1,135 @@
+package vendoring
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+)
+
+// TestEndedInTheMiddle: whenever an update is ended, each folder is the old one, the new one or not there, with the old
+// lock and what was staged; the same update does the rest, from each of these states.
+func TestEndedInTheMiddle(t *testing.T) {
+	w := newWorld(t)
+	w.update("")
+	before := t.TempDir()
+	if err := os.CopyFS(before, os.DirFS(w.dir)); err != nil {
+		t.Fatal(err)
+	}
+	w.git.Write(map[string]string{"deploy/base.yaml": "base: 2\n"}).Commit("more")
+	w.artifact("manifests/podinfo", "7.0.0", packed(t, plain("podinfo.yaml", "v: 7\n")))
+	w.chart("redis", "20.1.6", "a: 6\n")
+	w.update(All)
+	want, after := w.has(), t.TempDir()
+	if err := os.CopyFS(after, os.DirFS(w.dir)); err != nil {
+		t.Fatal(err)
+	}
+	put := func(from, folder string) {
+		t.Helper()
+		to := filepath.Join(w.dir, folder)
+		err := os.RemoveAll(to)
+		if _, none := os.Stat(filepath.Join(from, folder)); err == nil && from != "" && none == nil {
+			err = os.CopyFS(to, os.DirFS(filepath.Join(from, folder)))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock, err := os.ReadFile(filepath.Join(before, "vendor.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := []string{before, after, ""}
+	for n := range 27 {
+		put(states[n%3], "base")
+		put(states[n/3%3], "podinfo")
+		put(before, "charts")
+		put(states[n/9], "charts/redis-20.1.6")
+		w.write("vendor.lock", string(lock))
+		if err := os.CopyFS(filepath.Join(w.dir, staging, "1"), os.DirFS(filepath.Join(before, "base"))); err != nil {
+			t.Fatal(err)
+		}
+		w.update(All)
+		if diff := compare.Diff(want, w.has()); diff != "" {
+			t.Errorf("from state %d (-want +got):\n%s", n, diff)
+		}
+	}
+}
+
+// TestNothingIsChangedHalf: where one of several folders cannot be written, all of them and the lock stay as they were.
+func TestNothingIsChangedHalf(t *testing.T) {
+	w := newWorld(t)
+	w.update("")
+	w.git.Write(map[string]string{"deploy/base.yaml": "base: 2\n"}).Commit("more")
+	w.vendor("- git: {url: " + w.gitURL + ", ref: main, path: deploy}\n  into: base\n" +
+		"- oci: {url: oci://HOST/manifests/podinfo, tag: 6.9.0}\n  into: out/podinfo\n")
+	out, before := filepath.Join(w.dir, "out"), w.has()
+	if err := os.Symlink(t.TempDir(), out); err != nil {
+		t.Fatal(err)
+	}
+	w.update(All, "nothing was changed: out/podinfo: ", "path escapes")
+	if err := os.Remove(out); err != nil {
+		t.Fatal(err)
+	}
+	if diff := compare.Diff(before, w.has()); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+}
+
+// TestTwoRanges: two ranges of one chart may have the same version: it is there once, and goes with the one that moves.
+func TestTwoRanges(t *testing.T) {
+	w := newWorld(t)
+	w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~20.1}\n  into: charts\n" +
+		"- chart: {repo: http://HOST/charts, name: redis, version: 20.1.5}\n  into: charts\n")
+	for _, want := range []string{"charts/redis-20.1.5", "charts/redis-20.1.5 charts/redis-20.1.6"} {
+		w.update(All)
+		found, _ := filepath.Glob(filepath.Join(w.dir, "charts/*"))
+		if got := strings.ReplaceAll(strings.Join(found, " "), w.dir+"/", ""); got != want {
+			t.Errorf("there is %s, want %s", got, want)
+		}
+		if wrong := w.wrong(); len(wrong) > 0 {
+			t.Errorf("wrong: %v", wrong)
+		}
+		w.chart("redis", "20.1.6", "a: 6\n")
+	}
+}
+
+// TestForgedLock: files that were edited together with the lock are told from a source that has moved.
+func TestForgedLock(t *testing.T) {
+	w := newWorld(t)
+	w.update("")
+	w.write("base/base.yaml", "base: evil\n")
+	lock, err := os.ReadFile(filepath.Join(w.dir, "vendor.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, bad := files{"base.yaml": []byte("base: 1\n")}, files{"base.yaml": []byte("base: evil\n")}
+	w.write("vendor.lock", strings.Replace(string(lock), good.tree(), bad.tree(), 1))
+	if wrong := w.wrong(); len(wrong) > 0 {
+		t.Fatalf("the lock was to be forged: %v", wrong)
+	}
+	w.update("", "vendor.lock has other files for ", "take vendor.lock and base from Git again")
+}
+
+// TestFolders: a vendor.yaml that somebody else wrote is not followed: it is in a folder that was brought in.
+func TestFolders(t *testing.T) {
+	w := newWorld(t)
+	w.update("")
+	content, err := os.ReadFile(filepath.Join(w.dir, "vendor.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{"base", "base/x/y", "charts/redis-20.1.5/redis", "charts", "charts/own", "basement", ".git/x"} {
+		if err := os.MkdirAll(filepath.Join(w.dir, at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		w.write(filepath.Join(at, "vendor.yaml"), string(content))
+	}
+	found, err := Folders(w.dir)
+	got := strings.ReplaceAll(strings.Join(found, " "), w.dir, ".")
+	if want := "./basement ./charts/own ./charts ."; got != want || err != nil {
+		t.Errorf("%s, error %v, want %s", got, err, want)
+	}
+}
