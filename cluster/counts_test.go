@@ -46,6 +46,32 @@ func TestPartitionIsRead(t *testing.T) {
 	}
 }
 
+// TestNodesAreRead: of a kind with a pod on each node the status says how many, and which revision the template is by the
+// label of its pods.
+func TestNodesAreRead(t *testing.T) {
+	agents, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "DaemonSet")
+	got := readPartitioned(*agents, rollout.Object{
+		"metadata": map[string]any{"generation": int64(7)},
+		"spec":     map[string]any{"updateStrategy": map[string]any{"rollingUpdate": map[string]any{"partition": int64(9)}}},
+		"status": map[string]any{"observedGeneration": int64(6), "desiredNumberScheduled": int64(10), "currentNumberScheduled": int64(9),
+			"updatedNumberScheduled": int64(1), "numberAvailable": int64(8), "daemonSetHash": "b"}})
+	want := workload{generation: 7, observed: 6, replicas: 10, total: 9, updated: 1, updatedReady: -1, available: 8, update: "b", partition: 9}
+	if diff := compare.Diff(want, *got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	kind := partitionedKind(*agents)
+	old := &revision{stamp: stamp{key: key{name: "web-a"}}, pin: rollout.Pin{Label: rollout.LabelRevision, Value: "a"}}
+	fresh := &revision{stamp: stamp{key: key{name: "web-b"}}, pin: rollout.Pin{Label: rollout.LabelRevision, Value: "b"}}
+	if r := kind.current(got, true, []*revision{old, fresh}); r != fresh {
+		t.Errorf("its revision is %+v", r)
+	}
+	out := rollout.ObservedWorkload{Revisions: []rollout.Revision{{Name: "web-b", Current: true, Pods: 1}, {Name: "web-a", Pods: 8}}}
+	kind.finish(got, &out)
+	if out.Floor != 9 || out.Revisions[0].Desired != 2 || out.Revisions[1].Desired != 8 || !out.Revisions[1].Base {
+		t.Errorf("of ten nodes of which one has no pod: %+v", out)
+	}
+}
+
 // TestFieldsThatAreNotThere: what a description names and the controller does not write is told with the pods of the newest
 // version once one of them is ready, as a count may be left out that is 0.
 func TestFieldsThatAreNotThere(t *testing.T) {

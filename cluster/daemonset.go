@@ -18,10 +18,13 @@ var daemonSets = workloadKind{
 	current: newestRevision,
 	pods:    podsOfRevision,
 	finish:  byNodes,
-	inUse: func(objects *kind, r *revision) bool { // pods are made of the newest template alone
-		l, known := objects.live.withUID(r.owner)
-		return known && l.workload != nil && l.workload.hash == r.hash
-	},
+	inUse:   isOfTemplate,
+}
+
+// isOfTemplate reports whether a workload makes pods of a revision: of the newest template alone.
+func isOfTemplate(objects *kind, r *revision) bool {
+	l, known := objects.live.withUID(r.owner)
+	return known && l.workload != nil && l.workload.hash == r.hash
 }
 
 func readDaemonSet(u *unstructured.Unstructured) (*workload, error) {
@@ -53,6 +56,7 @@ func newestRevision(_ *workload, synced bool, revisions []*revision) *revision {
 // adopted.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
 	left := w.replicas
+	out.Floor = w.partition
 	for i := range out.Revisions {
 		r := &out.Revisions[i]
 		if r.Current && w.hash != "" {

@@ -92,7 +92,7 @@ func (w *workloads) unseenOfMore() error {
 // partitionedKind reads workloads by the fields that describe their kind. Their revisions are among all
 // ControllerRevisions.
 func partitionedKind(p rollout.Partitioned) *workloadKind {
-	return &workloadKind{
+	k := &workloadKind{
 		gvk:     schema.FromAPIVersionAndKind(p.APIVersion, p.Kind),
 		read:    func(u *unstructured.Unstructured) (*workload, error) { return readPartitioned(p, u.Object), nil },
 		current: updateRevisionOf,
@@ -100,6 +100,10 @@ func partitionedKind(p rollout.Partitioned) *workloadKind {
 		finish:  byCounts,
 		inUse:   isBaseOrUpdate,
 	}
+	if p.Nodes != "" {
+		k.finish, k.inUse = byNodes, isOfTemplate
+	}
+	return k
 }
 
 func readPartitioned(p rollout.Partitioned, o rollout.Object) *workload {
@@ -115,6 +119,9 @@ func readPartitioned(p rollout.Partitioned, o rollout.Object) *workload {
 		replicas: number("spec.replicas", 1), total: number(p.Status.Replicas, 0),
 		updated: number(p.Status.Updated, 0), available: number(p.Status.Available, 0),
 		base: text(p.Status.CurrentRevision), update: text(p.Status.UpdateRevision), updatedReady: -1,
+	}
+	if p.Nodes != "" {
+		out.replicas = number(p.Nodes, 0)
 	}
 	if p.Status.UpdatedReady != "" {
 		out.updatedReady = number(p.Status.UpdatedReady, 0)

@@ -52,8 +52,11 @@ func readPod(obj any) (*pod, error) {
 	if by := metav1.GetControllerOfNoCopy(p); by != nil && by.Kind == daemonSets.gvk.Kind {
 		out.node = p.Spec.NodeName
 	}
+	// A gate is shut before its kubelet says that the pod is not Ready: until then, one that is updated in place has the
+	// label of its new version and the containers of the one before.
+	isOpen := gates(p) == ""
 	for _, condition := range p.Status.Conditions {
-		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue && isOpen {
 			out.readySince = condition.LastTransitionTime.Time
 			if out.readySince.IsZero() {
 				out.readySince = out.created

@@ -664,10 +664,14 @@ func TestReadPods(t *testing.T) {
 		finished bool
 		restarts int
 	}{
-		"ready":    {`status: {phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "` + ready + `"}]}`, ready, false, 0},
-		"at once":  {`status: {phase: Running, conditions: [{type: Ready, status: "True"}]}`, made, false, 0},
-		"unready":  {`status: {phase: Running, conditions: [{type: Ready, status: "False", lastTransitionTime: "` + ready + `"}]}`, "", false, 0},
-		"started":  {`status: {phase: Running, conditions: [{type: Initialized, status: "True", lastTransitionTime: "` + ready + `"}]}`, "", false, 0},
+		"ready":   {`status: {phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "` + ready + `"}]}`, ready, false, 0},
+		"at once": {`status: {phase: Running, conditions: [{type: Ready, status: "True"}]}`, made, false, 0},
+		"unready": {`status: {phase: Running, conditions: [{type: Ready, status: "False", lastTransitionTime: "` + ready + `"}]}`, "", false, 0},
+		"started": {`status: {phase: Running, conditions: [{type: Initialized, status: "True", lastTransitionTime: "` + ready + `"}]}`, "", false, 0},
+		"its gate is shut": {`spec: {readinessGates: [{conditionType: InPlaceUpdateReady}]}, status: {phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "` + ready +
+			`"}, {type: InPlaceUpdateReady, status: "False"}]}`, "", false, 0},
+		"its gate is open": {`spec: {readinessGates: [{conditionType: InPlaceUpdateReady}]}, status: {phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "` + ready +
+			`"}, {type: InPlaceUpdateReady, status: "True"}]}`, ready, false, 0},
 		"done":     {`status: {phase: Succeeded}`, "", true, 0},
 		"failed":   {`status: {phase: Failed}`, "", true, 0},
 		"restarts": {`status: {phase: Running, containerStatuses: [{name: a, restartCount: 2}, {name: b, restartCount: 3}]}`, "", false, 5},

@@ -57,10 +57,12 @@ func readStatefulSet(u *unstructured.Unstructured) (*workload, error) {
 	return out, nil
 }
 
-// updateRevisionOf is the revision that the controller says the template is, nil
-// while it has not seen the newest template.
+// updateRevisionOf is the revision that the controller says the template is, by its name or by what its pods have as a
+// label, nil while it has not seen the newest template.
 func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision {
-	i := slices.IndexFunc(revisions, func(r *revision) bool { return synced && r.name == w.update })
+	i := slices.IndexFunc(revisions, func(r *revision) bool {
+		return synced && (r.name == w.update || r.pin.Value == w.update)
+	})
 	if i < 0 {
 		return nil
 	}

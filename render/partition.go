@@ -45,13 +45,13 @@ func (a *assembly) describe(d *document) error {
 
 // mergePartitioned reads the strategy of a kind that moves by a partition. Its own updateStrategy says how many pods
 // are replaced at once, and how.
-func (d *document) mergePartitioned(o rollout.Object, own, other *rollout.Reader) {
+func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	p := d.spec.Partition
-	inPlace{
-		second: "the partition stages the one that there is", beside: "beside those that its partition counts",
-		experiment: "that its own controller moves", replaced: "as its own updateStrategy says",
-		change: "set it in spec.updateStrategy of the " + p.Kind,
-	}.refuse(d, own)
+	if p.Nodes != "" {
+		d.mergeNodes(o, own, other)
+	} else {
+		d.mergePods(own)
+	}
 	if o.APIVersion() != p.APIVersion {
 		own.Fail("spec.workloadRef.apiVersion", "write what the manifest has", "is %q, and the %s is of %q", p.APIVersion,
 			p.Kind, o.APIVersion())
@@ -59,6 +59,9 @@ func (d *document) mergePartitioned(o rollout.Object, own, other *rollout.Reader
 	if set := rollout.In(o, p.Partition); set != nil {
 		other.Fail(p.Partition, "leave it out: the steps of the Rollout say how many pods",
 			"is %v, and the Rollout sets it at each step", set)
+	}
+	if p.Only != "" && rollout.In(o, p.Only) != nil {
+		other.Fail(p.Only, "leave it out", "is given, and what it does not select would keep the old version for ever")
 	}
 	paused := p.Partition[:strings.LastIndex(p.Partition, ".")] + ".paused"
 	if rollout.In(o, paused) == true {
@@ -68,6 +71,15 @@ func (d *document) mergePartitioned(o rollout.Object, own, other *rollout.Reader
 		other.Fail("spec.updateStrategy.type", "leave it out, or remove the Rollout",
 			"is %v: a pod would be replaced when somebody deletes it, and not before", kind)
 	}
+}
+
+// mergePods refuses what pods cannot do that are counted by a partition.
+func (d *document) mergePods(own *rollout.Reader) {
+	inPlace{
+		second: "the partition stages the one that there is", beside: "beside those that its partition counts",
+		experiment: "that its own controller moves", replaced: "as its own updateStrategy says",
+		change: "set it in spec.updateStrategy of the " + d.spec.Partition.Kind,
+	}.refuse(d, own)
 }
 
 // mergeMinReady returns how long a pod is to be ready before it counts. Some kinds have that elsewhere than in their

@@ -125,25 +125,15 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 			"%d is not more than minReadySeconds %d, so no release could keep it",
 			d.spec.ProgressDeadlineSeconds, d.spec.MinReadySeconds)
 	}
-	if c := d.spec.Canary; c != nil && c.Rebalance && d.workload.Kind != "StatefulSet" {
+	kind := d.merger()
+	if c := d.spec.Canary; c != nil && c.Rebalance && !kind.ordinals {
 		own.Fail(canaryPath+".rebalance", "leave it out", "is true, and the pods of a %s have no ordinals",
 			d.workload.Ref().Kind)
 	}
-	if c := d.spec.Canary; c != nil && len(c.NodeOrder) > 0 && d.workload.Kind != "DaemonSet" {
-		own.Fail(canaryPath+".nodeOrder", "leave it out", "is given, and only a DaemonSet moves node by node")
+	if c := d.spec.Canary; c != nil && len(c.NodeOrder) > 0 && !kind.nodes {
+		own.Fail(canaryPath+".nodeOrder", "leave it out: its controller chooses", "is given, and "+nodesElsewhere)
 	}
-	if d.spec.Partition != nil {
-		d.mergePartitioned(o, own, other)
-		return
-	}
-	switch d.workload.Kind {
-	case "StatefulSet":
-		d.mergeStatefulSet(into, own, other)
-	case "DaemonSet":
-		d.mergeDaemonSet(into, own, other)
-	default:
-		d.mergeStrategy(from.Strategy, into, own, other)
-	}
+	kind.merge(d, o, from, own, other)
 }
 
 // mergeReplicas returns how many pods there should be, nil if the manifests do
@@ -176,7 +166,8 @@ func mergeCount(field string, over, own *int, into map[string]any, absent int) i
 }
 
 // mergeStrategy fills in maxSurge and maxUnavailable.
-func (d *document) mergeStrategy(from deployStrategy, into map[string]any, own, other *rollout.Reader) {
+func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, other *rollout.Reader) {
+	from := form.Strategy
 	var surge, unavailable *rollout.Amount
 	if c := d.form.Strategy.Canary; c != nil {
 		surge, unavailable = c.MaxSurge, c.MaxUnavailable
@@ -206,7 +197,7 @@ func (d *document) mergeStrategy(from deployStrategy, into map[string]any, own, 
 		blamed.Fail(at, "let one of them be more", "maxSurge and maxUnavailable are both 0, so no pod could be replaced")
 	}
 	if said {
-		into["strategy"] = map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{
+		o.Map("spec")["strategy"] = map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{
 			"maxSurge": amountValue(d.spec.MaxSurge), "maxUnavailable": amountValue(d.spec.MaxUnavailable)}}
 	}
 }

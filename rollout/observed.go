@@ -43,7 +43,7 @@ type ObservedWorkload struct {
 	Complete  bool       // every pod is of the newest template and available, no old pod is left
 	Available int        // pods that the Deployment controller counts as available (status.availableReplicas)
 	First     int        // of a StatefulSet: the lowest ordinal
-	Floor     int        // of a StatefulSet: the ordinal from which on pods are made of the newest template
+	Floor     int        // of a StatefulSet: the ordinal from which on pods are of the newest template; or nodes that stay
 	Revisions []Revision // one for each ReplicaSet, newest first
 }
 

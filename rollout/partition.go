@@ -11,7 +11,7 @@ import (
 // Partitioned is a kind of workload whose controller moves pods in stages by itself: a field of it, the partition, says
 // how many of them keep the version before. Each such kind is one value, built in or of a cluster's configuration, and
 // nothing else knows it. Its pods are its own, made of spec.template, as many as spec.replicas; their label
-// LabelRevision has the name of a ControllerRevision that it owns.
+// LabelRevision is that of a ControllerRevision that it owns, or its name.
 type Partitioned struct {
 	APIVersion string
 	Kind       string
@@ -20,6 +20,8 @@ type Partitioned struct {
 	Percent    bool   // it may be a percentage, too, which is rounded up
 	Ordered    bool   // its pods go by ordinal, and each waits for the others: a broken one is evicted on the way back
 	MinReady   string // the field with its minReadySeconds
+	Nodes      string // the field that says how many nodes are to have a pod each; "": spec.replicas says how many
+	Only       string // a field that names the only ones that are ever moved; "" for none
 	Status     PartitionStatus
 }
 
@@ -51,6 +53,11 @@ var partitionedKinds = []Partitioned{
 		Percent: true, MinReady: ownMinReady, Status: partitionStatus},
 	{APIVersion: "apps.kruise.io/v1beta1", Kind: "StatefulSet", Partition: "spec.updateStrategy.rollingUpdate.partition",
 		Ordered: true, MinReady: "spec.updateStrategy.rollingUpdate.minReadySeconds", Status: partitionStatus},
+	{APIVersion: "apps.kruise.io/v1alpha1", Kind: "DaemonSet", Partition: "spec.updateStrategy.rollingUpdate.partition",
+		MinReady: ownMinReady, Nodes: "status.desiredNumberScheduled", Only: "spec.updateStrategy.rollingUpdate.selector",
+		Status: PartitionStatus{ObservedGeneration: "status.observedGeneration",
+			Replicas: "status.currentNumberScheduled", Updated: "status.updatedNumberScheduled",
+			Available: "status.numberAvailable", UpdateRevision: "status.daemonSetHash"}},
 }
 
 // FindPartitioned returns the kind that an object's apiVersion and kind name, among those that are built in and more of

@@ -90,6 +90,7 @@ func (m *memoryCluster) Exists(_ *testing.T, ref rollout.Ref) bool {
 func TestClusterKeepsTheContract(t *testing.T) {
 	contract.ClusterCases(t, openMemory)
 	contract.CloneSets(t, openMemory)
+	contract.AdvancedDaemonSets(t, openMemory)
 }
 
 func openMemory(*testing.T) contract.Cluster {

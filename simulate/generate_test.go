@@ -199,7 +199,7 @@ func (w workloadSource) deployment() map[string]any {
 		delete(spec, "progressDeadlineSeconds")
 		spec["serviceName"], spec["podManagementPolicy"] = w.name, w.policy
 	}
-	if w.policy == onNodes {
+	if w.isOnNodes() {
 		delete(spec, "serviceName")
 		delete(spec, "podManagementPolicy")
 		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": w.limits[1]}}
@@ -221,17 +221,22 @@ func (w workloadSource) workload() rollout.Workload {
 		out.Kind = "DaemonSet"
 	case byCounts:
 		out.Kind = "CloneSet.apps.kruise.io"
+	case onKruisesNodes:
+		out.Kind = "DaemonSet.apps.kruise.io"
 	default:
 		out.Kind = "StatefulSet"
 	}
 	return out
 }
 
-// What a DaemonSet and a CloneSet have for a policy.
-const onNodes, byCounts = "OnNodes", "ByCounts"
+// What a DaemonSet, a CloneSet and Kruise's DaemonSet have for a policy.
+const onNodes, byCounts, onKruisesNodes = "OnNodes", "ByCounts", "OnKruisesNodes"
+
+// isOnNodes reports whether it has a pod on each node.
+func (w workloadSource) isOnNodes() bool { return w.policy == onNodes || w.policy == onKruisesNodes }
 
 func (w workloadSource) apiVersion() string {
-	if w.policy == byCounts {
+	if w.policy == byCounts || w.policy == onKruisesNodes {
 		return "apps.kruise.io/v1alpha1"
 	}
 	return "apps/v1"
@@ -255,6 +260,13 @@ func (w *workloadSource) asAgent(rng *rand.Rand) {
 	if rng.IntN(3) == 0 {
 		w.canary["nodeOrder"] = []any{map[string]any{"matchLabels": map[string]any{"topology.kubernetes.io/zone": "local-b"}}}
 	}
+}
+
+// asKruisesAgent makes Kruise's DaemonSet of a workload.
+func (w *workloadSource) asKruisesAgent(rng *rand.Rand) {
+	w.asAgent(rng)
+	w.policy = onKruisesNodes
+	delete(w.canary, "nodeOrder")
 }
 
 // asSet makes a StatefulSet of a workload: in place, with batches, and without what only a Deployment can do.

@@ -64,6 +64,9 @@ var mutations = []mutation{
 	{"a CloneSet's partition is one too low", []string{"CloneSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &lowCluster{View: p.View}
 	}},
+	{"the partition of Kruise's DaemonSet is one too low", []string{"KruisesDaemonSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &lowCluster{View: p.View}
+	}},
 	{"what is taken for that of all CloneSet's pods stays", []string{"CloneSets"}, observe(func(_ *universe, _ string, w *rollout.ObservedWorkload) {
 		for i, r := range w.Revisions {
 			w.Revisions[i].Base = r.Base && !r.Current

@@ -636,7 +636,7 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	step := at(source, legs, pr)
 	pods, requests := most(legs, step, d.Replicas)
 	switch t := p.tries[p.u.ids[app]]; {
-	case t != nil && source.policy == onNodes:
+	case t != nil && source.isOnNodes():
 		pods = t.taken(d, legs, step)
 	case t != nil && source.policy != "":
 		pods = max(pods, t.came(d, legs, step))

@@ -202,10 +202,10 @@ func (w workloadSource) spec() rollout.Spec {
 	if w.policy != "" {
 		s.Scaling, s.MaxSurge, s.MaxUnavailable = rollout.InPlace, rollout.Amount{}, rollout.Amount{}
 	}
-	if w.policy == byCounts {
-		s.Partition, _ = rollout.FindPartitioned(nil, w.apiVersion(), "CloneSet")
+	if w.policy == byCounts || w.policy == onKruisesNodes {
+		s.Partition, _ = rollout.FindPartitioned(nil, w.apiVersion(), w.workload().Ref().Kind)
 	}
-	if w.policy == onNodes {
+	if w.isOnNodes() {
 		s.MaxUnavailable = amount(w.limits[1])
 	}
 	s.Canary = &rollout.Canary{

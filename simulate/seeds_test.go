@@ -58,6 +58,7 @@ var worlds = []world{
 	{"CalmSets", chaos{sets: true}},
 	{"DaemonSets", chaos{sets: true, nodes: true, bad: true, crashes: true, api: true, git: true}},
 	{"CloneSets", chaos{sets: true, clones: true, bad: true, crashes: true, api: true, git: true}},
+	{"KruisesDaemonSets", chaos{sets: true, agents: true, bad: true, crashes: true, api: true, git: true}},
 	{"Hooks", chaos{hooks: true, bad: true, crashes: true, api: true, git: true}},
 	{"HookPair", chaos{hooks: true, processes: 2, crashes: true, git: true}},
 	{"Everything", chaos{processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true, clock: true, rewrites: true, meddling: true}},
@@ -77,6 +78,7 @@ var again = map[string][]uint64{
 	"DaemonSets":        {60480},                                   // a proposal that could not be read while Git was away
 	"Everything":        {5102},                                    // pods that are available by a hand's minReadySeconds
 	"Experiments":       {174},                                     // an experiment of what has no pods
+	"KruisesDaemonSets": {617},                                     // a node that Kruise does not count
 	"Pair":              {395, 522},                                // a workload without pods that is held; a record that has lost the race in part
 	"People":            {380},                                     // pods of an image that was set by hand
 	"PeopleAndAnalyses": {60289},                                   // words of a rejection, under a new name

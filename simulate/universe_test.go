@@ -39,6 +39,7 @@ type chaos struct {
 	sets        bool // StatefulSets instead of Deployments
 	nodes       bool // of these, DaemonSets
 	clones      bool // of these, CloneSets
+	agents      bool // of these, Kruise's DaemonSets
 	hooks       bool // releases have Jobs around them
 	pumps       bool // the pumps of a process run beside each other: Git is slow while apps are visited
 }
@@ -148,6 +149,8 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 			case c.clones:
 				w.asClones(u.rng)
 				w.randomMatches(u.rng)
+			case c.agents:
+				w.asKruisesAgent(u.rng)
 			case c.nodes:
 				w.asAgent(u.rng)
 			case c.sets:

@@ -88,7 +88,7 @@ func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 // brings is what an object brings to the cluster: a version, or a configuration; "" for nothing new.
 func (o *oracle) brings(object rollout.Object) string {
 	switch object.Kind() {
-	case "Deployment", "StatefulSet", "CloneSet":
+	case "Deployment", "StatefulSet", "CloneSet", "DaemonSet":
 		return kube.VersionOf(dump(object.Map("spec")["template"]))
 	case "ConfigMap":
 		text, _ := object.Map("data")["n"].(string)

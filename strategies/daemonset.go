@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"slices"
+	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -45,9 +46,8 @@ func (daemonSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorklo
 	}
 	m := movingOf(in.State, in.plans.orNew().of(spec), in.State.Progress[i], in.Observed)
 	var old []rollout.Pod
-	room := max(1, spec.MaxUnavailable.RoundUp(m.n)) - m.n
+	room := roomOnNodes(spec, live, in.Now)
 	for _, r := range live.Revisions {
-		room += r.Serving(in.Now, minReady(spec))
 		if !r.Current {
 			old = append(old, slices.DeleteFunc(slices.Clone(r.Members), func(p rollout.Pod) bool { return p.Terminating })...)
 		}
@@ -65,6 +65,15 @@ func (daemonSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorklo
 		}
 	}
 	return all
+}
+
+// roomOnNodes is how many nodes more may be without a pod that serves; below 0, too many are already.
+func roomOnNodes(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time) int {
+	room := max(1, spec.MaxUnavailable.RoundUp(live.Replicas)) - live.Replicas
+	for _, r := range live.Revisions {
+		room += r.Serving(now, minReady(spec))
+	}
+	return room
 }
 
 // inNodeOrder sorts pods by the order in which a release takes their nodes: those that an earlier selector matches

@@ -12,11 +12,24 @@ import (
 // it counts all pods that do not serve before it replaces another one.
 type partitioned struct{ rollout.Partitioned }
 
-func (partitioned) fence(m moving, want counts, _ View) (fence, bool) {
+// fence is as many pods as the stage asks for. But where there is a pod on each node, the controller counts those on
+// nodes that the partition lets go, and no other: so that lets go no more at a time than may be without a pod that
+// serves. What it has let go is not taken back: a pod may be on its way of which nobody has said what it is.
+func (p partitioned) fence(m moving, want counts, v View) (fence, bool) {
 	if m.isTakenForAll() {
 		return fence{}, false
 	}
 	k := min(want.canary, m.n)
+	if p.Nodes != "" {
+		told := m.fresh.Desired
+		if m.live.Hash != m.stable.Hash {
+			told = max(told, m.n-m.live.Floor)
+		}
+		if m.fresh.Desired == told {
+			told += max(0, roomOnNodes(m.spec, m.live, v.Now))
+		}
+		k = min(k, told)
+	}
 	return fence{m: k, n: m.n}, k > 0
 }
 
@@ -54,7 +67,10 @@ func (partitioned) reached(m moving, want counts) counts {
 
 func (p partitioned) surplus(m moving, asked int) string {
 	why := "the controller takes none of them back"
-	if m.isTakenForAll() {
+	switch {
+	case p.Nodes != "":
+		why = "a node that has no pod gets a new one"
+	case m.isTakenForAll():
 		why = fmt.Sprintf("the controller of the %s took the new version for that of all pods", p.Kind)
 	}
 	return fmt.Sprintf("%d of %d new, %d asked: %s", m.fresh.Desired, m.n, asked, why)

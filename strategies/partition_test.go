@@ -3,6 +3,7 @@ package strategies
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -78,6 +79,50 @@ func TestPartitionOfEachKind(t *testing.T) {
 		field := tc.kind.Partition[strings.LastIndex(tc.kind.Partition, ".")+1:]
 		if got := o.Map(tc.at...)[field]; got != tc.want || o.Map("spec", "updateStrategy")["maxUnavailable"] != int64(1) {
 			t.Errorf("%s: %v, want %v in %v", name, got, tc.want, o)
+		}
+	}
+}
+
+// TestPartitionOnNodes: it lets go no more nodes than may be without a pod that serves, and takes none of them back while
+// the controller has yet to say what is on them.
+func TestPartitionOnNodes(t *testing.T) {
+	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "DaemonSet")
+	for name, tc := range map[string]struct {
+		ask, may            int // nodes of the new version, and without a pod that serves
+		fresh, old          int // pods
+		freshReady, oldDown int
+		told                int // nodes that the partition lets go already; -1: the stable template is there
+		want                int // to let go; 0: the stable template
+	}{
+		"the first one":                     {4, 1, 0, 10, 0, 0, -1, 1},
+		"two at a time":                     {4, 2, 0, 10, 0, 0, -1, 2},
+		"one is down where Kruise is not":   {4, 1, 0, 10, 0, 1, -1, 0},
+		"of two that may be, one is":        {4, 2, 0, 10, 0, 1, -1, 1},
+		"its pod has gone":                  {4, 1, 0, 9, 0, 0, 1, 1},
+		"it is to go":                       {4, 1, 0, 10, 0, 0, 1, 1},
+		"it is there and starts":            {4, 1, 1, 9, 0, 0, 1, 1},
+		"it serves":                         {4, 1, 1, 9, 1, 0, 1, 2},
+		"another one is down meanwhile":     {4, 1, 1, 9, 1, 1, 1, 1},
+		"as many as are asked for":          {4, 1, 4, 6, 4, 0, 4, 4},
+		"more of them, by nodes that came":  {4, 1, 5, 5, 5, 0, 4, 4},
+		"the last step asks for fewer":      {2, 1, 4, 6, 4, 0, 4, 2},
+		"a node joins while one is let go":  {4, 1, 2, 8, 1, 0, 1, 2},
+		"all of them, and the room for all": {10, 10, 0, 10, 0, 0, -1, 10},
+	} {
+		now := time.Unix(1000, 0)
+		ready := func(n int) []time.Time { return make([]time.Time, n) }
+		spec := rollout.Spec{Partition: kind, MaxUnavailable: rollout.Amount{Value: tc.may}}
+		m := moving{n: 10, plan: &plan{spec: spec}}
+		m.stable = rollout.Revision{Hash: "h1-old", Desired: tc.old, Pods: tc.old, ReadySince: ready(tc.old - tc.oldDown)}
+		m.fresh = rollout.Revision{Hash: "h1-new", Desired: tc.fresh, Pods: tc.fresh, ReadySince: ready(tc.freshReady)}
+		m.live = rollout.ObservedWorkload{Hash: "h1-new", Replicas: 10, Floor: 10 - tc.told,
+			Revisions: []rollout.Revision{m.fresh, m.stable}}
+		if tc.told < 0 {
+			m.live.Hash, m.live.Floor = "h1-old", 0
+		}
+		got, holds := partitioned{*kind}.fence(m, counts{canary: tc.ask}, View{Now: now})
+		if got.m != tc.want || holds != (tc.want > 0) {
+			t.Errorf("%s: %d nodes are let go, want %d (%t)", name, got.m, tc.want, holds)
 		}
 	}
 }

@@ -169,12 +169,19 @@ func openCluster(t *testing.T) contract.Cluster {
 
 // TestCloneSetsKeepTheContract holds OpenKruise's controller, or the tests' model of it, to what a release of a CloneSet
 // relies on.
-func TestCloneSetsKeepTheContract(t *testing.T) {
-	contract.CloneSets(t, func(t *testing.T) contract.Cluster {
+func TestCloneSetsKeepTheContract(t *testing.T) { contract.CloneSets(t, openKruise("CloneSet")) }
+
+// TestAdvancedDaemonSetsKeepTheContract holds them to what one of an Advanced DaemonSet relies on.
+func TestAdvancedDaemonSetsKeepTheContract(t *testing.T) {
+	contract.AdvancedDaemonSets(t, openKruise("DaemonSet"))
+}
+
+func openKruise(kind string) func(t *testing.T) contract.Cluster {
+	return func(t *testing.T) contract.Cluster {
 		c := openCluster(t).(*realCluster)
 		kruisetest.Start(t, c.Cluster, c.namespace)
-		kind, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
-		c.client.Know([]rollout.Partitioned{*kind})
+		of, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", kind)
+		c.client.Know([]rollout.Partitioned{*of})
 		return c
-	})
+	}
 }

@@ -25,7 +25,12 @@ func (c *clusterTest) daemon(version string, byHand bool) rollout.Object {
 // awaitAgents waits for as many pods of each version, all of them ready.
 func (c *clusterTest) awaitAgents(complete bool, want func(n int) string) (live rollout.ObservedWorkload) {
 	c.Helper()
-	w := rollout.Workload{Kind: "DaemonSet", Namespace: c.Namespace(), Name: "agent"}
+	return c.awaitOnNodes("DaemonSet", complete, want)
+}
+
+func (c *clusterTest) awaitOnNodes(kind string, complete bool, want func(n int) string) (live rollout.ObservedWorkload) {
+	c.Helper()
+	w := rollout.Workload{Kind: kind, Namespace: c.Namespace(), Name: "agent"}
 	c.Await(c.T, "a DaemonSet is, of 3 nodes, "+want(3), func() bool {
 		live = c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
 		return live.Synced && live.Replicas > 0 && pods(live) == want(live.Replicas) && live.Complete == complete

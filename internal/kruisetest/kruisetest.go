@@ -1,6 +1,6 @@
 // Package kruisetest gives a test's cluster OpenKruise: its own CustomResourceDefinitions, and its controllers. Those
 // are the real ones if KRUISE_TEST_BINARY names the program of internal/peers/kruise, as make test-peers does, and else a
-// small model of the controller of CloneSets, which internal/contract holds to the same. Nothing in the product uses it.
+// small model of those of CloneSets and DaemonSets, which internal/contract holds to the same. Nothing in the product uses it.
 package kruisetest
 
 import (
@@ -24,7 +24,7 @@ const Variable = "KRUISE_TEST_BINARY"
 // IsReal reports whether the real controllers run, those of Advanced StatefulSets among them.
 func IsReal() bool { return os.Getenv(Variable) != "" }
 
-// Start has CloneSets of a namespace controlled until the test ends.
+// Start has CloneSets and Advanced DaemonSets of a namespace controlled until the test ends.
 func Start(tb testing.TB, c *testcluster.Cluster, namespace string) {
 	tb.Helper()
 	crds.Apply(tb, c.Config, crds.Kruise)
@@ -49,8 +49,10 @@ func Start(tb testing.TB, c *testcluster.Cluster, namespace string) {
 		})
 		return
 	}
-	cloneSets, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
-	Model(tb, c, namespace, "clonesets", *cloneSets)
+	for kind, plural := range map[string]string{"CloneSet": "clonesets", "DaemonSet": "daemonsets"} {
+		of, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", kind)
+		Model(tb, c, namespace, plural, *of)
+	}
 }
 
 // Model has workloads of a namespace moved until the test ends, those of a kind that works like CloneSets and has its

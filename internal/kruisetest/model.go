@@ -68,7 +68,9 @@ func (m *model) sync(ctx context.Context, u *unstructured.Unstructured) error {
 		if m.of.CountsNew {
 			s.keep = s.replicas - s.keep
 		}
-		s.keep = max(0, min(s.keep, s.replicas))
+		if m.of.Nodes == "" {
+			s.keep = max(0, min(s.keep, s.replicas))
+		}
 	}
 	if err := m.revisions(ctx, s); err != nil {
 		return err
@@ -86,7 +88,11 @@ func (m *model) sync(ctx context.Context, u *unstructured.Unstructured) error {
 			s.old = append(s.old, p)
 		}
 	}
-	if err := m.move(ctx, s); err != nil {
+	move := m.move
+	if m.of.Nodes != "" {
+		move = m.moveOnNodes
+	}
+	if err := move(ctx, s); err != nil {
 		return err
 	}
 	return m.report(ctx, s)
@@ -141,9 +147,9 @@ func (m *model) move(ctx context.Context, s *set) error {
 	all := len(s.fresh) + len(s.old)
 	switch {
 	case all < s.replicas && len(s.old) < s.keep:
-		return m.create(ctx, s, s.base)
+		return m.create(ctx, s, s.base, "")
 	case all < s.replicas:
-		return m.create(ctx, s, s.update)
+		return m.create(ctx, s, s.update, "")
 	case all > s.replicas && len(s.old) > s.keep:
 		return m.remove(ctx, s.old)
 	case all > s.replicas:
@@ -165,7 +171,8 @@ func (m *model) remove(ctx context.Context, among []corev1.Pod) error {
 	return m.kube.CoreV1().Pods(m.namespace).Delete(ctx, among[i].Name, metav1.DeleteOptions{})
 }
 
-func (m *model) create(ctx context.Context, s *set, r *appsv1.ControllerRevision) error {
+// create makes a pod of a revision, on a node if it has a name.
+func (m *model) create(ctx context.Context, s *set, r *appsv1.ControllerRevision, node string) error {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }
 	}
@@ -174,6 +181,7 @@ func (m *model) create(ctx context.Context, s *set, r *appsv1.ControllerRevision
 	}
 	t := data.Spec.Template
 	pod := &corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
+	pod.Spec.NodeName = node
 	pod.GenerateName, pod.OwnerReferences, pod.Labels = s.GetName()+"-", []metav1.OwnerReference{s.owner}, maps.Clone(t.Labels)
 	pod.Labels[revisionLabel], pod.Labels["pod-template-hash"] = r.Name, r.Name[len(s.GetName())+1:]
 	_, err := m.kube.CoreV1().Pods(m.namespace).Create(ctx, pod, metav1.CreateOptions{})
@@ -190,12 +198,16 @@ func (m *model) report(ctx context.Context, s *set) error {
 		base = s.update.Name
 	}
 	is := m.of.Status
-	for field, value := range map[string]any{
+	fields := map[string]any{
 		is.ObservedGeneration: s.GetGeneration(), is.Replicas: int64(all), is.Updated: int64(len(s.fresh)),
 		is.UpdatedReady: ready(s.fresh), is.Available: ready(s.fresh) + ready(s.old),
 		is.CurrentRevision: base, is.UpdateRevision: s.update.Name,
 		"status.readyReplicas": ready(s.fresh) + ready(s.old), // Kruise's definition asks for it
-	} {
+	}
+	if m.of.Nodes != "" {
+		maps.Copy(fields, s.onNodes(ready(s.fresh)+ready(s.old)))
+	}
+	for field, value := range fields {
 		if field == "" {
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 // WorkloadOf is rollout.WorkloadOf, with the kinds that are moved by a partition and that this cluster serves.
 func WorkloadOf(ref rollout.Ref) (rollout.Workload, bool) {
 	w, is := rollout.WorkloadOf(ref)
-	return w, is || ref.Group+"/"+ref.Kind == byCounts
+	return w, is || slices.Contains([]string{byCounts, byNodes}, ref.Group+"/"+ref.Kind)
 }
 
 func isWorkload(ref rollout.Ref) bool { _, is := WorkloadOf(ref); return is }

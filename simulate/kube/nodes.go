@@ -2,13 +2,15 @@ package kube
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // replicasOf is how many pods an object has that does not say it.
 func (k *Cluster) replicasOf(o rollout.Object) int {
-	if o.Kind() == "DaemonSet" {
+	if o.Kind() == "DaemonSet" { // Kubernetes' own, or Kruise's
 		return k.Nodes
 	}
 	return 1
@@ -47,11 +49,34 @@ func (k *Cluster) NodeLabels() map[string]map[string]string {
 	return all
 }
 
-// microNodes is the DaemonSet controller (pkg/controller/daemon): one pod. It makes each pod that is missing of the
-// newest template, and replaces by itself, unless it is told not to, what does not serve and as many others as may be
-// missing. maxSurge is not there.
+// byNodes is OpenKruise's DaemonSet.
+const byNodes = "apps.kruise.io/DaemonSet"
+
+// mayGo are the members that may be replaced: of Kruise's DaemonSets those on nodes that the partition lets go. These
+// are those that have a new pod or none, and then the last ones by their names (v1.8, pkg/controller/daemonset,
+// daemonset_update.go: filterDaemonPodsNodeToUpdate).
+func (d *Deployment) mayGo(all []member) []member {
+	all = all[:min(len(all), d.Replicas)]
+	if d.sets.partition == 0 {
+		return all
+	}
+	name := func(m member) string { return nodeOf(d, m.Pod) }
+	var on, rest []member
+	for _, m := range all {
+		if m.Pod == nil || m.Terminating || m.of == d.sets.update {
+			on = append(on, m)
+		} else {
+			rest = append(rest, m)
+		}
+	}
+	slices.SortFunc(rest, func(a, b member) int { return strings.Compare(name(b), name(a)) })
+	return slices.Concat(on, rest)[:max(0, min(len(on)+len(rest), d.Replicas-d.sets.partition))]
+}
+
+// microNodes is the DaemonSet controller (pkg/controller/daemon), and Kruise's: one pod. It makes each pod that is
+// missing of the newest template, and replaces by itself, unless it is told not to, what does not serve and as many
+// others as may be missing. maxSurge is not there.
 func (k *Cluster) microNodes(d *Deployment, all []member) string {
-	down := 0
 	for n, m := range all {
 		switch {
 		case n >= d.Replicas && m.Pod != nil && !m.Terminating:
@@ -64,11 +89,15 @@ func (k *Cluster) microNodes(d *Deployment, all []member) string {
 			p := d.sets.update.Pods[len(d.sets.update.Pods)-1]
 			p.uid, p.ordinal = p.Name, n
 			return did + " on " + nodeOf(d, p)
-		case !d.isAvailable(m, k.Now):
+		}
+	}
+	going, down := d.mayGo(all), 0
+	for _, m := range going {
+		if !d.isAvailable(m, k.Now) {
 			down++
 		}
 	}
-	for _, m := range all {
+	for _, m := range going {
 		if d.sets.onDelete || m.Pod == nil || m.of == d.sets.update || m.Terminating {
 			continue
 		}

@@ -105,7 +105,7 @@ func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
 	if spec.Replicas != nil {
 		return *spec.Replicas, ""
 	}
-	if spec.Workload.Kind == "DaemonSet" {
+	if spec.Workload.Kind == "DaemonSet" || spec.Partition != nil && spec.Partition.Nodes != "" {
 		return 10, "an example: how many nodes there are Git does not say"
 	}
 	for _, o := range r.Objects {

@@ -1,5 +1,5 @@
-// Command kruise runs the controllers of CloneSets and Advanced StatefulSets of OpenKruise, as its kruise-manager does,
-// against the cluster of the kubeconfig that --kubeconfig or KUBECONFIG names: the real neighbours of the tests of
+// Command kruise runs the controllers of CloneSets and of Advanced StatefulSets and DaemonSets of OpenKruise, as its
+// kruise-manager does, against the cluster of the kubeconfig that --kubeconfig or KUBECONFIG names: the real neighbours of the tests of
 // docs/kruise-workloads.md. Its webhooks, which fill in defaults, are left out: objects say all that they need.
 package main
 
@@ -12,6 +12,7 @@ import (
 	policyv1alpha1 "github.com/openkruise/kruise/apis/policy/v1alpha1"
 	kruiseclient "github.com/openkruise/kruise/pkg/client"
 	"github.com/openkruise/kruise/pkg/controller/cloneset"
+	"github.com/openkruise/kruise/pkg/controller/daemonset"
 	"github.com/openkruise/kruise/pkg/controller/statefulset"
 	"github.com/openkruise/kruise/pkg/features"
 	"github.com/openkruise/kruise/pkg/util/client"
@@ -65,7 +66,7 @@ func run() error {
 	if err := fieldindex.RegisterFieldIndexes(mgr.GetCache()); err != nil {
 		return err
 	}
-	for _, add := range []func(manager.Manager) error{cloneset.Add, statefulset.Add} {
+	for _, add := range []func(manager.Manager) error{cloneset.Add, statefulset.Add, daemonset.Add} {
 		if err := add(mgr); err != nil {
 			return err
 		}

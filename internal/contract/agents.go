@@ -1,0 +1,75 @@
+package contract
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// AdvancedDaemonSets holds a cluster with OpenKruise's controller of them, or with a model of it, to what a release of one
+// relies on.
+func AdvancedDaemonSets(t *testing.T, open func(t *testing.T) Cluster) {
+	c := open(t)
+	nodesByPartition(&clusterTest{T: t, Cluster: c, app: "contract-" + c.Namespace()})
+}
+
+// agents is one version of an Advanced DaemonSet with a partition.
+func (c *clusterTest) agents(version string, partition int) rollout.Object {
+	o := c.daemon(version, false)
+	o["apiVersion"] = "apps.kruise.io/v1alpha1"
+	o.Map("spec")["revisionHistoryLimit"] = int64(10)
+	update := o.Map("spec", "updateStrategy", "rollingUpdate")
+	update["rollingUpdateType"], update["partition"] = "Standard", int64(partition)
+	return o
+}
+
+func nodesByPartition(c *clusterTest) {
+	const kind = "DaemonSet.apps.kruise.io"
+	split := func(format string, news int) func(int) string {
+		return func(n int) string { return fmt.Sprintf(format, n-news, news) }
+	}
+	all := func(version string) func(int) string {
+		return func(n int) string { return fmt.Sprintf("%s %d", version, n) }
+	}
+	c.apply(c.agents("v1", 0))
+	live := c.awaitOnNodes(kind, true, all("v1"))
+	one, n := live.Revisions[0], live.Replicas
+	if !one.Current || one.Base || one.Pin.Label != rollout.LabelRevision || one.Pin.Value == "" || one.Desired != n {
+		c.Errorf("at rest its revision is %+v", one)
+	}
+	c.apply(c.agents("v2", n-1))
+	live = c.awaitOnNodes(kind, false, split("v1 %d, v2 %d", 1))
+	fresh, _ := live.Find("h1-v2")
+	if live.Hash != "h1-v2" || !fresh.Current || fresh.Desired != 1 || fresh.Pin == one.Pin {
+		c.Errorf("at one node it is %+v", live)
+	}
+	var nodes []string
+	for _, version := range []string{"v1", "v2"} {
+		for _, p := range membersOf(live, version) {
+			nodes = append(nodes, p.Node)
+		}
+	}
+	if last := membersOf(live, "v2")[0].Node; last != slices.Max(nodes) {
+		c.Errorf("the first node is %s, want the last one by its name, %s", last, slices.Max(nodes))
+	}
+	c.apply(c.agents("v2", n-2))
+	c.awaitOnNodes(kind, false, split("v1 %d, v2 %d", 2))
+	c.apply(c.agents("v2", n-1)) // takes none back
+	c.awaitOnNodes(kind, false, split("v1 %d, v2 %d", 2))
+	c.apply(c.agents("v1", 0)) // its revision becomes the newest again
+	back := c.awaitOnNodes(kind, true, all("v1"))
+	if r, _ := back.Find("h1-v1"); r.Pin != one.Pin || !r.Current || back.Hash != "h1-v1" {
+		c.Errorf("back at v1 it is %+v", back)
+	}
+	c.apply(c.agents("v3-neverready", n-1))
+	w := rollout.Workload{Kind: kind, Namespace: c.Namespace(), Name: "agent"}
+	c.Await(c.T, "the broken pod", func() bool {
+		return len(membersOf(c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w], "v3-neverready")) == 1
+	})
+	c.apply(c.agents("v1", 0)) // a broken pod holds up nothing
+	c.awaitOnNodes(kind, true, all("v1"))
+	c.apply(c.agents("v2", 0))
+	c.awaitOnNodes(kind, true, all("v2"))
+}
