@@ -124,6 +124,9 @@ func (s *Survey) settle(tree render.Tree) error {
 			if !found || e.Kind != rollout.Dir {
 				why = fmt.Sprintf("names the folder %s, which is not in this repository: bring it with gitrollout vendor, and "+
 					"list the folder that it comes into", g.Path)
+			} else if !s.knows(g.Path) {
+				why = fmt.Sprintf("names the folder %s, which has no kustomization, no chart and no workload: list it in "+
+					"config.yaml with directory: {}, or write a kustomization.yaml there", g.Path)
 			}
 		}
 		if why != "" {
@@ -133,6 +136,15 @@ func (s *Survey) settle(tree render.Tree) error {
 		s.Given = append(s.Given, g)
 	}
 	return nil
+}
+
+// knows reports whether it was seen what is in a folder: something that an app is made of, or an engine's own objects.
+func (s *Survey) knows(dir string) bool {
+	isChart := func(c Chart) bool { return c.Path == dir }
+	isBelow := func(other string) bool { return holds(dir, other) }
+	isKustomized := func(k Kustomization) bool { return isBelow(k.Path) }
+	return slices.ContainsFunc(s.Charts, isChart) || slices.ContainsFunc(s.Plain, isBelow) ||
+		slices.Contains(s.engines, dir) || slices.ContainsFunc(s.Kustomizations, isKustomized)
 }
 
 // chartOf is the folder into which a chart has been brought: one of that name, and of that address where it is known.

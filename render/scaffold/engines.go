@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -57,14 +58,26 @@ type application struct {
 		Sources     []argoSource `json:"sources"`
 		Destination struct {
 			Namespace string `json:"namespace"`
+			Server    string `json:"server"`
+			Name      string `json:"name"`
 		} `json:"destination"`
 	} `json:"spec"`
 }
+
+// What an Application has that is released to Argo CD's own cluster, and a targetRevision that is a commit or a version
+// and no branch.
+const (
+	ownServer = "https://kubernetes.default.svc"
+	ownName   = "in-cluster"
+)
+
+var fixedRevision = regexp.MustCompile(`^(v?[0-9]+(\.[0-9]+)+.*|[0-9a-f]{40})$`)
 
 type argoSource struct {
 	RepoURL   string             `json:"repoURL"`
 	Chart     string             `json:"chart"`
 	Path      string             `json:"path"`
+	Revision  string             `json:"targetRevision"`
 	Directory *rollout.Directory `json:"directory"`
 	Kustomize map[string]any     `json:"kustomize"`
 	Plugin    map[string]any     `json:"plugin"`
@@ -101,6 +114,10 @@ func applicationIn(file, text string) (all []Given) {
 				g.chart.repo = "oci://" + source.RepoURL
 			}
 		}
+		to := a.Spec.Destination
+		g.lose("destination.server "+to.Server, to.Server != "" && to.Server != ownServer)
+		g.lose("destination.name "+to.Name, to.Name != "" && to.Name != ownName)
+		g.lose("source.targetRevision "+source.Revision, source.Chart == "" && fixedRevision.MatchString(source.Revision))
 		g.lose("source.kustomize", len(source.Kustomize) > 0)
 		g.lose("source.plugin", source.Plugin != nil)
 		g.Helm = g.argoHelm(source, a.Metadata.Name)

@@ -39,6 +39,34 @@ const (
 	shopOfChart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {a: {{ .Values.a | quote }}}\n"
 )
 
+// TestWhatIsNotHereIsNamed: a folder that an engine deploys and that nothing would make an app of, another cluster and a
+// fixed version are told, and what an engine's own folder has is not.
+func TestWhatIsNotHereIsNamed(t *testing.T) {
+	got := proposed(t, map[string]string{
+		"clusters/prod/all.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: configs}\nspec: {path: ./configs}\n---\n" +
+			"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: all}\nspec: {path: ./clusters/prod}\n",
+		"configs/issuer.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+		"argocd/web.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: web}\nspec:\n" +
+			"  destination: {server: https://other.example.com, namespace: web}\n  source: {path: web, targetRevision: v1.4.2}\n",
+		"argocd/own.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: own}\nspec:\n" +
+			"  destination: {server: https://kubernetes.default.svc, namespace: own}\n  source: {path: own, targetRevision: release-2}\n",
+		"web/kustomization.yaml": "configMapGenerator: [{name: web, literals: [a=b]}]\n",
+		"own/kustomization.yaml": "configMapGenerator: [{name: own, literals: [a=b]}]\n",
+	})
+	want := `apiVersion: gitrollout.dev/v1alpha1
+kind: Config
+apps:
+- path: own
+  namespace: own
+- path: web
+  namespace: web
+left out clusters/prod/all.yaml: names the folder configs, which has no kustomization, no chart and no workload: list it in config.yaml with directory: {}, or write a kustomization.yaml there
+note web: what argocd/web.yaml says with destination.server https://other.example.com, source.targetRevision v1.4.2 is not carried over: put it into the folder`
+	if diff := compare.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestApplicationsAreCarriedOver: what Argo CD's Applications say of folders is in the entries, and what an entry cannot
 // say is told.
 func TestApplicationsAreCarriedOver(t *testing.T) {

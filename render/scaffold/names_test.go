@@ -78,7 +78,8 @@ func TestWhatALookFinds(t *testing.T) {
 		Kustomizations: []Kustomization{{Path: deep + "h"}, {Path: "apps"}, {Path: "apps/web"}},
 		Charts:         []Chart{{Path: "charts/p"}, {Path: "charts/p/A"}},
 		Flux:           []string{"apps/web"}, Plain: []string{"rollouts"}, ArgoRollouts: []string{"rollouts/web.yaml"},
-		Given: []Given{{File: "argo/none.yaml", Entry: Entry{Helm: &rollout.Helm{}}}, {File: "flux/a.yaml", Entry: Entry{Path: "apps/web"}}, {File: "flux/b.yaml", Entry: Entry{Path: "apps/web"}}},
+		engines: []string{"argo", "flux"},
+		Given:   []Given{{File: "argo/none.yaml", Entry: Entry{Helm: &rollout.Helm{}}}, {File: "flux/a.yaml", Entry: Entry{Path: "apps/web"}}, {File: "flux/b.yaml", Entry: Entry{Path: "apps/web"}}},
 	}
 	if diff := compare.Diff(want, got, Given{}, render.Beyond{}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -48,6 +48,12 @@ type LeftOut struct{ Path, Why string }
 var environments = []string{"prod", "production", "live", "staging", "stage", "preprod", "uat", "qa", "test", "dev",
 	"development", "demo"}
 
+// synonyms are the other names of an environment.
+var synonyms = map[string][]string{
+	"prod": {"production", "live"}, "production": {"prod", "live"}, "live": {"prod", "production"},
+	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
+}
+
 // markers are folders whose subfolders are environments, and generic ones that
 // name no app.
 var (
@@ -145,15 +151,19 @@ func (p *Proposal) choose(roots []string) string {
 		}
 	}
 	slices.Sort(known)
-	switch {
-	case slices.Contains(known, p.Cluster):
-		return p.Cluster
-	case p.Cluster != "": // prod-eu has what is for prod
-		for _, e := range known {
-			if strings.HasPrefix(p.Cluster, e+"-") || strings.HasSuffix(p.Cluster, "-"+e) {
-				return e
-			}
+	isFor := func(e string) bool { // prod-eu has what is for prod
+		return p.Cluster == e || strings.HasPrefix(p.Cluster, e+"-") || strings.HasSuffix(p.Cluster, "-"+e)
+	}
+	if i := slices.IndexFunc(known, isFor); i >= 0 {
+		return known[i]
+	}
+	if i := slices.IndexFunc(environments, isFor); i >= 0 { // none of it is here, and it is not to have another one's
+		meant := environments[i]
+		same := func(e string) bool { return slices.Contains(synonyms[meant], e) }
+		if i := slices.IndexFunc(known, same); i >= 0 {
+			meant = known[i]
 		}
+		return meant
 	}
 	env := ""
 	for _, e := range append(slices.Clone(environments), known...) {

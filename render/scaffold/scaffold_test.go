@@ -193,6 +193,15 @@ func TestPropose(t *testing.T) {
 			dirs: []string{"prod/web", "dev/web"}, cluster: "prod-eu",
 			want: Proposal{Cluster: "prod-eu", Entries: []Entry{{Path: "prod/*"}}, LeftOut: []LeftOut{{"dev/web", "is for dev"}}}, names: "web",
 		},
+		"an environment by its other name": {
+			dirs: []string{"dev/web", "production/web"}, cluster: "prod",
+			want: Proposal{Cluster: "prod", Entries: []Entry{{Path: "production/*"}}, LeftOut: []LeftOut{{"dev/web", "is for dev"}}}, names: "web",
+		},
+		"an environment of which nothing is here has nothing of another one": {
+			dirs: []string{"apps/staging", "apps/dev", "web"}, cluster: "production",
+			want: Proposal{Cluster: "production", Entries: []Entry{{Path: "*"}},
+				LeftOut: []LeftOut{{"apps/dev", "is for dev"}, {"apps/staging", "is for staging"}}}, names: "web",
+		},
 		"a folder that is named for no app": {
 			dirs: []string{"deploy/k8s"},
 			want: Proposal{Cluster: "prod", Entries: []Entry{{Path: "deploy/k8s"}}}, names: "k8s",

@@ -34,6 +34,7 @@ type Survey struct {
 	ConfigMaps map[string][]string // by name, the files that have that ConfigMap and nothing else, sorted
 
 	brought []brought                // the charts that are vendored
+	engines []string                 // folders with objects of Flux or Argo CD and without a kustomization
 	sources map[sourceRef]fluxSource // the addresses that Flux's objects have
 }
 
@@ -132,6 +133,8 @@ func (l *looker) folder(dir string, depth int) error {
 		l.found.Kustomizations = append(l.found.Kustomizations, *here)
 	case runs && engine == "":
 		l.found.Plain = append(l.found.Plain, dir)
+	case engine != "":
+		l.found.engines = append(l.found.engines, dir)
 	}
 	return nil
 }
