@@ -9,6 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/plan"
 	"gitrollout.dev/gitrollout/views/terminal"
@@ -135,8 +136,8 @@ func (c *diffCommand) desired(ctx context.Context, w *world, app rollout.App, in
 	case in.Head.Err != nil:
 		return nil, in.Head.Err
 	}
-	marked := make([]rollout.Object, len(in.Head.Render.Objects))
-	for i, o := range in.Head.Render.Objects {
+	marked := hook.Without(in.Head.Render.Objects)
+	for i, o := range marked {
 		marked[i] = withMarks(o, app.Name, w.source.cluster)
 	}
 	return marked, nil

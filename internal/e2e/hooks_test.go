@@ -183,7 +183,7 @@ func TestHookWaits(t *testing.T) {
 		t.Errorf("held: %+v", s.Held)
 	}
 	if out, err := w.cli("get", w.app); err != nil || !strings.Contains(out, "/migrate") || !strings.Contains(out, "Running") ||
-		!strings.Contains(out, "Healthy, waiting") {
+		!strings.Contains(out, "Healthy, running hooks") {
 		t.Errorf("get: %v\n%s", err, out)
 	}
 	job := s.Hooks[0].Job
@@ -227,6 +227,9 @@ func TestHooksWithTheirRole(t *testing.T) {
 			t.Parallel()
 			app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
 			w := newWorld(t, hooked(app, dialects["gitrollout"], "v1-run100ms", "v1-run100ms"))
+			if out, _ := w.cli("diff", w.app); strings.Contains(out, "Job/") || !strings.Contains(out, "Deployment/") {
+				t.Errorf("diff before the first deployment:\n%s", out)
+			}
 			w.installRights()
 			a := audit(t, w, "gitrollout", w.ns)
 			writer := "gitrollout"

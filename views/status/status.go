@@ -203,7 +203,10 @@ func (a App) Waits() bool {
 
 // HeldText is a word for why the app is left as it is.
 func (a App) HeldText() string {
-	if a.Waits() {
+	switch {
+	case a.Held != nil && a.Held.Reason == string(rollout.HeldHook):
+		return "running hooks"
+	case a.Waits():
 		return "waiting"
 	}
 	return "held"

@@ -420,7 +420,7 @@ func TestOfShowsHooks(t *testing.T) {
 		Held:  &rollout.Held{Reason: rollout.HeldHook, Message: "waits for its hooks"},
 		Hooks: []rollout.HookRun{run("h1-a", rollout.HookFailed), run("h1-b", rollout.HookFailed), run("h1-b", rollout.HookRunning)}}}
 	a := Of(in, "test", nil)
-	if len(a.Hooks) != 2 || a.Hooks[0].Release != "h1-b" || !a.Waits() || a.HeldText() != "waiting" || a.Due != nil {
+	if len(a.Hooks) != 2 || a.Hooks[0].Release != "h1-b" || !a.Waits() || a.HeldText() != "running hooks" || a.Due != nil {
 		t.Errorf("%+v, waits %t, due %v", a.Hooks, a.Waits(), a.Due)
 	}
 }

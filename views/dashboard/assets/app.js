@@ -40,7 +40,7 @@ const release = (title, r) => r && [h('dt', {}, title), h('dd', {}, h('code', {}
   ' · ' + person(r.author) + (r.fast ? ', verified before' : '') + ' · ', ago(r.since)))];
 
 function title() {
-  const held = app.held && (['ReleasesClosed', 'HookRuns'].includes(app.held.reason) ? 'waiting' : 'held');
+  const held = app.held && ({ ReleasesClosed: 'waiting', HookRuns: 'running hooks' }[app.held.reason] || 'held');
   return [h('div', { class: 'titleline' }, h('h1', {}, app.app), h('span', {}, phaseOf(app.phase, held)),
     h('span', { class: 'dim mono' }, app.path)),
     app.reason && h('p', { class: 'dim' }, app.reason),
