@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/plan"
 	"gitrollout.dev/gitrollout/views/terminal"
@@ -117,6 +117,10 @@ func (c *diffCommand) app(ctx context.Context, w *world, server *cluster.DryRunn
 		if err != nil {
 			return differences, fmt.Errorf("%s: %w", ref, err)
 		}
+		if keeps := live.Keeps(); keeps != "" {
+			fmt.Fprintf(c.err, "%s has left Git, and is kept (%s): delete it by hand\n", ref, keeps)
+			continue
+		}
 		n, err := c.print(ref, live, nil)
 		if err != nil {
 			return differences, err
@@ -136,7 +140,7 @@ func (c *diffCommand) desired(ctx context.Context, w *world, app rollout.App, in
 	case in.Head.Err != nil:
 		return nil, in.Head.Err
 	}
-	marked := hook.Without(in.Head.Render.Objects)
+	marked := source.Applied(in.Head.Render)
 	for i, o := range marked {
 		marked[i] = withMarks(o, app.Name, w.source.cluster)
 	}

@@ -72,4 +72,7 @@ func TestSecretMadeOnce(t *testing.T) {
 	if password() != drawn {
 		t.Error("it is another one")
 	}
+	if out := w.said(append([]string{"diff", w.app}, cluster...)...); !strings.Contains(out, "drawn has left Git, and is kept (gitrollout.dev/create-only: true)") || strings.Contains(out, "---") {
+		t.Errorf("diff of what is kept:\n%s", out)
+	}
 }

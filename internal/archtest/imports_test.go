@@ -71,7 +71,7 @@ var table = map[string]rule{
 	"publish/forge":          {own: []string{"publish/call", "rollout"}},
 	"views/dashboard":        {own: []string{"reconciler", "reconciler/propose", "rollout", "views/status"}, others: []string{"github.com/coreos/go-oidc/v3/", "golang.org/x/oauth2", "sigs.k8s.io/yaml"}},
 	"publish/metrics":        {own: []string{"reconciler", "rollout", "strategies"}, others: []string{"github.com/prometheus/client_golang/prometheus"}},
-	"publish/tracing":        {own: []string{"publish/call", "reconciler"}, others: []string{"go.opentelemetry.io/otel"}},
+	"publish/tracing":        {own: []string{"publish/call", "reconciler", "rollout"}, others: []string{"go.opentelemetry.io/otel"}},
 	"publish/notify":         {own: []string{"rollout"}, pure: true},
 	"publish/notify/service": {own: []string{"publish/call", "publish/notify", "rollout"}, others: []string{"github.com/wneessen/go-mail"}},
 	"publish/notify/worker":  {own: []string{"publish/call", "publish/notify", "rollout"}},

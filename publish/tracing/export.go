@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 
 	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // exporter sends spans by OTLP over HTTP, as JSON, which each collector takes
@@ -28,6 +29,7 @@ type exporter struct {
 	caller  call.Caller
 	ask     call.Request
 	timeout time.Duration
+	failed  string // why the last spans were not taken, "" if they were
 }
 
 // variable is OpenTelemetry's variable of the environment: the one for traces, or the one for all signals.
@@ -51,6 +53,9 @@ func newExporter(now func() time.Time) (*exporter, error) {
 	e.ask = call.Request{Method: http.MethodPost, Base: os.Getenv(Variables()[1]), Header: http.Header{}}
 	if e.ask.Base == "" { // that of all signals
 		e.ask.Base, e.ask.Path = os.Getenv(Variables()[0]), "/v1/traces"
+	}
+	if at, err := url.Parse(e.ask.Base); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
+		return nil, errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: is no URL; write one such as http://collector:4318")
 	}
 	if text := variable("TIMEOUT"); text != "" {
 		ms, err := strconv.Atoi(text)
@@ -98,7 +103,8 @@ func httpClient() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// ExportSpans is trace.SpanExporter's, which calls it from one goroutine at a time.
+// ExportSpans is trace.SpanExporter's, which calls it from one goroutine at a time. It returns why spans are not taken
+// when that begins: the SDK would have the log say it every 5 s.
 func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
 	if len(spans) == 0 {
 		return nil
@@ -106,10 +112,15 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) 
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	_, err := e.caller.JSON(ctx, e.ask, encoded(spans), nil)
-	if err != nil {
-		return fmt.Errorf("traces: %w", err)
+	if err == nil {
+		e.failed = ""
+		return nil
 	}
-	return nil
+	if was := e.failed; was != "" && rollout.SameText(was, err.Error()) {
+		return nil
+	}
+	e.failed = err.Error()
+	return fmt.Errorf("traces: %w; they are left out until it is over", err)
 }
 
 // Shutdown is trace.SpanExporter's: nothing is kept.

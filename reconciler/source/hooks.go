@@ -13,6 +13,9 @@ type Jobs interface {
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 }
 
+// Applied are the objects of a commit that are applied: all but the Jobs that run around releases.
+func Applied(r *rollout.Render) []rollout.Object { return hook.Without(r.Objects) }
+
 // LookAtHooks sees how the Job of a hook stands that runs, for those who show an app. Who may not see Jobs is not told
 // why one does not start.
 func LookAtHooks(ctx context.Context, in *strategies.Input, cluster Jobs) {

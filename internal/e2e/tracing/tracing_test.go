@@ -152,7 +152,7 @@ func TestWrongVariable(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none.pem")
 	for name, value := range map[string]string{
 		"OTEL_EXPORTER_OTLP_HEADERS": "x-token secret", "OTEL_EXPORTER_OTLP_TIMEOUT": "10s",
-		"OTEL_EXPORTER_OTLP_CERTIFICATE": none, "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": none,
+		"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318", "OTEL_EXPORTER_OTLP_CERTIFICATE": none, "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": none,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
