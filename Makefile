@@ -102,7 +102,7 @@ kruise: ## Build bin/kruise, OpenKruise's controllers for the tests (first time:
 	cd internal/peers/kruise && $(GO) build -o $(ROOT)/bin/kruise .
 
 # One package after the other: each runs the controllers for all namespaces.
-test-peers: build localcluster kubectl kruise ## Run the tests of CloneSets against OpenKruise's own controllers
+test-peers: build localcluster kubectl kruise ## Run the tests of its kinds against OpenKruise's own controllers
 	KRUISE_TEST_BINARY=$(ROOT)/bin/kruise .ci/with-cluster $(GO) test -p 1 -parallel 1 -timeout 20m -run 'CloneSet|Advanced|KindThatCannot' ./cluster ./cmd/gitrollout
 	cd $(E2E) && KRUISE_TEST_BINARY=$(ROOT)/bin/kruise $(ROOT)/.ci/with-cluster $(GO) test -parallel 1 -timeout 30m -run 'CloneSet|Advanced' .
 

@@ -89,3 +89,57 @@ func TestAdvancedDaemonSet(t *testing.T) {
 		t.Errorf("%d pods of the version that crashes were started, want 1", n)
 	}
 }
+
+// TestAdvancedDaemonSetOfEachType: with a maxSurge no node is ever without a pod that serves, and of one that is updated in
+// place no pod is made anew; both come to rest where a step asks for.
+func TestAdvancedDaemonSetOfEachType(t *testing.T) {
+	if !kruisetest.IsReal() {
+		t.Skip("its controller is Kruise's own: make test-peers")
+	}
+	for name, test := range map[string]struct {
+		update  string
+		inPlace bool // the pods stay
+		low     int  // pods that are ready at any time
+	}{
+		"Surging": {"rollingUpdateType: Standard, maxSurge: 2, maxUnavailable: 0", false, 10},
+		"InPlace": {"rollingUpdateType: InPlaceIfPossible, maxUnavailable: 1", true, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := advancedAgents("setWeight: 20", "pause: {}", "setCanaryScale: {replicas: 5}", "pause: {}")
+			app.extra = "  revisionHistoryLimit: 10\n  updateStrategy: {type: RollingUpdate, rollingUpdate: {" + test.update + "}}\n"
+			at := func(version string) map[string]string {
+				files := app.at(version).files()
+				files["shop.yaml"] = strings.Replace(files["shop.yaml"], "      containers:",
+					"      readinessGates: [{conditionType: InPlaceUpdateReady}]\n      containers:", 1) // as Kruise's webhook does
+				return files
+			}
+			w := newWorld(t, at("v1"))
+			kruisetest.Start(t, w.cluster, w.ns)
+			w.start()
+			w.awaitHealthy(w.repo.Head())
+			w.awaitClones(10, 0)
+			pods := func() string {
+				return w.kubectl("get", "pods", "-l", "app=shop", "-o", "jsonpath={.items[*].metadata.uid}")
+			}
+			before, mark := pods(), w.pods.mark()
+			commit := w.push("v2", at("v2"))
+			w.awaitStep(1, rollout.Paused)
+			w.awaitClones(8, 2)
+			w.pods.stays(t, 500*time.Millisecond)
+			w.promote()
+			w.awaitStep(3, rollout.Paused)
+			w.awaitClones(5, 5)
+			w.promote()
+			w.awaitHealthy(commit)
+			w.awaitClones(0, 10)
+			if same := pods() == before; same != test.inPlace || w.pods.lowest(mark) < test.low {
+				t.Errorf("its pods are the same: %t; ready ones fell to %d, want %d", same, w.pods.lowest(mark), test.low)
+			}
+			commit = w.push("v3", at("v3"))
+			w.awaitStep(1, rollout.Paused)
+			w.repo.Revert(commit)
+			w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
+			w.awaitClones(0, 10)
+		})
+	}
+}
