@@ -50,6 +50,7 @@ func TestSecretMadeOnce(t *testing.T) {
 		}
 	}
 	w.wantText(w.said("get"), "Secret drawn: what it holds is drawn by chance when it is made, and")
+	w.wantText(w.said(append([]string{"doctor"}, cluster...)...), "git.warnings", w.app+": Secret drawn: what it holds is drawn")
 	if out := w.said("render", w.app); strings.Contains(out, "password") || !strings.Contains(out, "name: drawn") {
 		t.Errorf("render prints %s", out)
 	}

@@ -94,7 +94,11 @@ func (g Git) examineApps(e *Examination) {
 		first = g.Branch.Unnamed[0].Err
 	}
 	for _, app := range g.Branch.Apps {
-		if err := g.Head(app).Err; err != nil {
+		head := g.Head(app)
+		if head.Render != nil && len(head.Render.Warnings) > 0 {
+			e.Add("git.warnings", Warning, "", "%s: %s", app.Name, strings.Join(head.Render.Warnings, "; "))
+		}
+		if err := head.Err; err != nil {
 			if rollout.ReasonOf(err) == rollout.HeldForbidden {
 				forbidden++
 				continue

@@ -332,6 +332,9 @@ func (c comparison) hints(a App) []Note {
 		}
 		all = append(all, Note{Level: Hint, Code: code, Message: w})
 	}
+	if base := c.in.Base.Render; base != nil {
+		all = append(all, madeOnce(base, c.in.Head.Render)...)
+	}
 	all = append(all, c.hooks(a)...)
 	all = append(all, c.lostRollouts()...)
 	for _, o := range a.Objects {

@@ -121,7 +121,9 @@ func Of(in Input) (App, bool) {
 		a.Summary = "is no longer listed: its objects are left in the cluster as they are"
 		return a, true
 	case in.Base.Render != nil && in.Base.Render.Digest == in.Head.Render.Digest:
-		return a, false
+		a.Change, a.Summary = Apply, "nothing changes in the cluster: what is made once stays as it is"
+		a.From, a.To, a.Notes = serving(in), in.Head.Render.Release(), madeOnce(in.Base.Render, in.Head.Render)
+		return a, len(a.Notes) > 0
 	}
 	if err := strategies.Emptied(in.Head.Render, has(in)); err != nil {
 		a.Change, a.Error, a.Summary = Invalid, ProblemOf(err), "has no object any more: the app would be held as it is"

@@ -57,8 +57,9 @@ func (f folder) ReadBlob(id string) ([]byte, error) { return []byte(id), nil }
 // object had, and whether it is to be there.
 var inJSON = map[string]map[string]bool{
 	"no-steps": {"Recreate": true, "NoSteps": true, "NoRollout": false}, "no-document": {"NoRollout": true},
-	"autoscaled": {"ScaledReplicas": true, "Warning": false, "shop": false}, "kept": {"Kept": true, "gone": false}, "made-once": {"Kept": true, "Warning": true},
-	"generated": {"shop-b5g778hd6d": true, "shop": false},
+	"autoscaled": {"ScaledReplicas": true, "Warning": false, "shop": false}, "kept": {"Kept": true, "gone": false}, "made-once": {"Kept": true, "Warning": true, "MadeOnce": false},
+	"made-once-keys": {"MadeOnce": true},
+	"generated":      {"shop-b5g778hd6d": true, "shop": false},
 }
 
 // TestPlans makes the plan of each archive in testdata: the folder base is

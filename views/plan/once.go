@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// madeOnce are the Secrets that are made once and have other keys now. Nothing else tells of them: the version does not
+// know what they hold, and the cluster keeps what it has.
+func madeOnce(base, head *rollout.Render) (all []Note) {
+	before := map[rollout.Ref]rollout.Object{}
+	for _, o := range base.Objects {
+		before[o.Ref()] = o
+	}
+	for _, o := range head.Objects {
+		was := before[o.Ref()]
+		if !o.CreateOnly() || was == nil || !was.CreateOnly() {
+			continue
+		}
+		had, has := keysOf(was), keysOf(o)
+		more := slices.DeleteFunc(slices.Clone(has), func(k string) bool { return slices.Contains(had, k) })
+		if len(more) == 0 {
+			continue
+		}
+		all = append(all, Note{Level: Hint, Code: "MadeOnce", Object: o.Ref().String(),
+			Message: fmt.Sprintf("Secret %s is made once: where it is in the cluster already, it does not get %s", o.Name(),
+				strings.Join(more, ", ")),
+			Fix: "add it there by hand, or delete the Secret to have all of it made anew"})
+	}
+	return all
+}
+
+// keysOf are the names of what a Secret holds, sorted.
+func keysOf(o rollout.Object) []string {
+	keys := maps.Clone(o.Map("data"))
+	if keys == nil {
+		keys = map[string]any{}
+	}
+	maps.Copy(keys, o.Map("stringData"))
+	return slices.Sorted(maps.Keys(keys))
+}
