@@ -33,7 +33,10 @@ func (c *planCommand) post(ctx context.Context, text string) error {
 		Remote: remote, Trusted: os.Getenv("GITROLLOUT_FORGE_URL"), Token: forgeToken(c.source, auth), Now: time.Now,
 	}, config, number, strings.TrimSpace(plan.Mark), text)
 	refused := new(call.Error)
-	if !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized && refused.Status != http.StatusForbidden {
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
+		return fmt.Errorf("%w: the token is wrong, or has expired; look at GITROLLOUT_FORGE_TOKEN or GITROLLOUT_GIT_TOKEN", err)
+	case refused.Status != http.StatusForbidden:
 		return err
 	}
 	_, _ = fmt.Fprintf(c.err, "the plan is no comment of %s#%d: %v\n", remote, number, err)

@@ -70,6 +70,15 @@ func (j *planJob) push(branch, version string) {
 // run runs the steps with a token, and returns what they print.
 func (j *planJob) run(token string) string {
 	j.Helper()
+	out, err := j.try(token)
+	if err != nil {
+		j.Fatalf("%v\n%s", err, out)
+	}
+	return out
+}
+
+// try is run, for what may fail.
+func (j *planJob) try(token string) (string, error) {
 	var all strings.Builder
 	for _, step := range j.steps {
 		c := exec.Command("sh", "-e", "-c", step)
@@ -79,10 +88,10 @@ func (j *planJob) run(token string) string {
 		out, err := c.CombinedOutput()
 		all.Write(out)
 		if err != nil {
-			j.Fatalf("%s: %v\n%s", step, err, out)
+			return all.String(), fmt.Errorf("%s: %w", step, err)
 		}
 	}
-	return all.String()
+	return all.String(), nil
 }
 
 // TestPlanComment runs the documented job at three pushes of a pull request on a real Gitea, which has one comment then,
@@ -130,6 +139,9 @@ func TestPlanComment(t *testing.T) {
 		if look(); len(comments) != 1 || comments[0].User.Login != "bot" || !strings.Contains(comments[0].Body, "shop:"+version) {
 			t.Fatalf("after the push of %s the comments are %+v", version, comments)
 		}
+	}
+	if out, err := j.try("wrong"); err == nil || !strings.Contains(out, "the token is wrong, or has expired") {
+		t.Errorf("with a wrong token: %v\n%s", err, out)
 	}
 	before := comments[0].Body
 	j.push("change", "v12")
