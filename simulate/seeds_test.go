@@ -72,7 +72,7 @@ var again = map[string][]uint64{
 	"API":               {571},                                     // proxies were given less time than they take
 	"Analyses":          {2305, 70109},                             // a verdict of what has no pods, after all; back to what served, though it was pushed later
 	"Calm":              {1028},                                    // a Service selected pods that were about to go
-	"CalmSets":          {3175},                                    // back from what had no pods for a moment
+	"CalmSets":          {3175, 90055},                             // back from what had no pods for a moment; forward again while the lowest pods are new
 	"CloneSets":         {3027},                                    // a pod that is broken at a pause, where a route has none
 	"Crashes":           {2423},                                    // users of two strategies who had all arrived
 	"DaemonSets":        {60480},                                   // a proposal that could not be read while Git was away

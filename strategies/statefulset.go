@@ -23,7 +23,7 @@ func (statefulSet) fence(m moving, want counts, v View) (fence, bool) {
 	if m.isTakenForAll() {
 		return fence{}, false
 	}
-	k, told := min(want.canary, m.n), m.fresh.Desired
+	k, told := min(want.canary, m.n), onTop(m)
 	if m.live.Hash != m.stable.Hash {
 		told = max(told, m.n-(m.live.Floor-m.live.First))
 	}
@@ -33,6 +33,17 @@ func (statefulSet) fence(m moving, want counts, v View) (fence, bool) {
 		}
 	}
 	return fence{m: k, n: m.n}, k > 0
+}
+
+// onTop is how many pods of the highest ordinals are new. On the way back it is those of the lowest that still are.
+func onTop(m moving) (n int) {
+	isNew := func(at int) bool {
+		return slices.ContainsFunc(m.fresh.Members, func(p rollout.Pod) bool { return ordinal(p) == at })
+	}
+	for isNew(m.live.First + m.n - 1 - n) {
+		n++
+	}
+	return n
 }
 
 // isTakenForAll reports whether Kubernetes makes all pods of the new version, and no step has let all of them go: one

@@ -296,19 +296,22 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 		n, fresh int
 		down     int // the ordinal of a stable pod that is not ready; -1: none
 		late     bool
-		told     int // the partition that the API server has, counted from the first pod; 0: that of the pods
-		want     any // the partition; nil: the stable template
+		told     int  // the partition that the API server has, counted from the first pod; 0: that of the pods
+		back     bool // what is new are the lowest: the rest has gone back
+		want     any  // the partition; nil: the stable template
 	}{
-		"all serve":                         {5, 1, -1, false, 0, int64(3)},
-		"one below is down":                 {5, 1, 1, false, 0, int64(4)},
-		"the next to go is down":            {5, 1, 3, false, 0, int64(3)},
-		"one after the next is down":        {5, 0, 3, false, 0, nil},
-		"none is new yet":                   {5, 0, 1, false, 0, nil},
-		"the first to go is down":           {5, 0, 4, false, 0, int64(4)},
-		"one has not served for long":       {5, 1, -1, true, 0, int64(4)},
-		"as many as asked for, one is down": {5, 2, 1, false, 0, int64(3)},
-		"one goes that was told to go":      {5, 1, 3, false, 3, int64(3)},
-		"another one goes meanwhile":        {5, 1, 0, false, 3, int64(3)},
+		"all serve":                         {5, 1, -1, false, 0, false, int64(3)},
+		"one below is down":                 {5, 1, 1, false, 0, false, int64(4)},
+		"the next to go is down":            {5, 1, 3, false, 0, false, int64(3)},
+		"one after the next is down":        {5, 0, 3, false, 0, false, nil},
+		"none is new yet":                   {5, 0, 1, false, 0, false, nil},
+		"the first to go is down":           {5, 0, 4, false, 0, false, int64(4)},
+		"one has not served for long":       {5, 1, -1, true, 0, false, int64(4)},
+		"as many as asked for, one is down": {5, 2, 1, false, 0, false, int64(3)},
+		"one goes that was told to go":      {5, 1, 3, false, 3, false, int64(3)},
+		"another one goes meanwhile":        {5, 1, 0, false, 3, false, int64(3)},
+		"one is down on the way back":       {5, 2, 3, false, 0, true, nil},
+		"all serve on the way back":         {5, 2, -1, false, 0, true, int64(3)},
 	} {
 		h := oneWeb(func(s *rollout.Spec) { *s = ofSet(rollout.Step{SetWeight: new(40)}) })
 		h.push(version("v2"))
@@ -321,10 +324,10 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 		live := in.Observed.Workloads[db]
 		for i := range tc.n {
 			r := &live.Revisions[len(live.Revisions)-1]
-			if i >= tc.n-tc.fresh {
+			if i >= tc.n-tc.fresh && !tc.back || i < tc.fresh && tc.back {
 				r = &live.Revisions[0]
 			}
-			r.Members = append(r.Members, rollout.Pod{Name: fmt.Sprintf("web-%d", i), Ready: i != tc.down})
+			r.Members = append(r.Members, rollout.Pod{Name: fmt.Sprintf("web-%d", 5+i), Ready: i != tc.down})
 			if i == tc.down {
 				r.ReadySince = r.ReadySince[1:]
 			}
@@ -333,6 +336,9 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 			live.Floor = tc.n - tc.fresh
 		}
 		live.First, live.Floor = 5, live.Floor+5
+		if tc.back {
+			live.Hash, live.Floor = h.at(commitID(0)).Staged()[db], 5
+		}
 		if tc.late {
 			live.Revisions[1].ReadySince[3] = in.Now.Add(-9 * time.Second)
 		}

@@ -35,7 +35,8 @@ func (c *planCommand) post(ctx context.Context, text string) error {
 	refused := new(call.Error)
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
-		return fmt.Errorf("%w: the token is wrong, or has expired; look at GITROLLOUT_FORGE_TOKEN or GITROLLOUT_GIT_TOKEN", err)
+		return fmt.Errorf("%w: the token is wrong, or has expired; look at GITROLLOUT_FORGE_TOKEN or "+
+			"GITROLLOUT_GIT_TOKEN", err)
 	case refused.Status != http.StatusForbidden:
 		return err
 	}
