@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,6 +79,7 @@ func TestHeldIsProtected(t *testing.T) {
 		"a strategy":      {"patch", "deployment/shop", "-p", `{"spec":{"strategy":{"rollingUpdate":{"maxSurge":7}}}}`},
 		"a thaw":          {"patch", "deployment/shop", "-p", `{"spec":{"minReadySeconds":0}}`},
 		"an escape":       {"annotate", "deployment/shop", rollout.AnnotationStatus + "-"},
+		"another owner":   {"annotate", "deployment/shop", "--overwrite", rollout.AnnotationCluster + "=x"},
 		"another excuse":  {"annotate", "deployment/shop", "--overwrite", rollout.AnnotationStatus + "=x"},
 	} {
 		out, err := w.tryKubectl(args...)
@@ -133,6 +135,49 @@ func TestHeldIsProtected(t *testing.T) {
 }
 
 // awaitRefusal repeats a dry run until it is refused: the API server takes a moment to see a policy.
+// TestHeldByTwo: of two installations of the chart in a cluster, each protects what it holds from the other one, and keeps
+// the other one from nothing that that one holds.
+func TestHeldByTwo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())
+	held := func(cluster string) string {
+		return fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": %q, "annotations": {%q: "held", %q: %q}},
+			"spec": {"replicas": 0, "selector": {"matchLabels": {"a": %[1]q}}, "template": {"metadata": {"labels": {"a": %[1]q}},
+			"spec": {"containers": [{"name": "a", "image": "a:v1"}]}}}}`, cluster, rollout.AnnotationStatus, rollout.AnnotationCluster, cluster)
+	}
+	clusters, releases := []string{w.ns + "-eu", w.ns + "-us"}, []string{"held-eu", "held-us"}
+	for i, cluster := range clusters {
+		made, err := helm(t, "template", releases[i], chartDir, "-n", w.ns, "--set", "admissionPolicy.enabled=true,cluster="+cluster)
+		if err != nil {
+			t.Fatalf("%v: %s", err, made)
+		}
+		var ours []string
+		for _, document := range strings.Split(made, "\n---\n") {
+			if strings.Contains(document, "templates/admission.yaml") {
+				ours = append(ours, document)
+			}
+		}
+		file := filepath.Join(t.TempDir(), "all.yaml")
+		if err := os.WriteFile(file, []byte(strings.Join(append(ours, held(cluster)), "\n---\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = w.tryKubectl("delete", "--wait=false", "-f", file) })
+		w.kubectl("apply", "-f", file)
+	}
+	write := func(held, as string) []string {
+		return []string{"set", "image", "deployment/" + held, "a=a:v2", "--dry-run=server", "--as-group=system:masters",
+			"--as=system:serviceaccount:" + w.ns + ":" + as + "-gitrollout"}
+	}
+	for i, own := range clusters {
+		w.awaitRefusal(write(own, releases[1-i])...)
+	}
+	for i, own := range clusters {
+		if out, err := w.tryKubectl(write(own, releases[i])...); err != nil {
+			t.Errorf("%s is kept from what it holds: %v: %s", own, err, out)
+		}
+	}
+}
+
 func (w *world) awaitRefusal(args ...string) {
 	w.t.Helper()
 	w.awaitAnswer("refused", func(err error) bool { return err != nil }, args)

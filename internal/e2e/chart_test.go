@@ -143,7 +143,9 @@ func TestChart(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	}
-	for _, wrong := range []string{"image.tga=x", "replicas=two", "clusters[0].kubeconfigSecret=x", "webhook.enabled=true", "dashboard.enabled=true"} {
+	for _, wrong := range []string{"image.tga=x", "replicas=two", "clusters[0].kubeconfigSecret=x", "webhook.enabled=true", "dashboard.enabled=true",
+		"git.existingSecret=", "git.existingSecret=null", "rbac.apps=null", "image.repository=", "cluster=../x", "cluster=a b",
+		"clusters[0].name=a,clusters[1].name=a", "admissionPolicy.actions={}", "admissionPolicy.actions={Refuse}"} {
 		if out, err := helm(t, "template", "gitrollout", chartDir, "--set", wrong); err == nil {
 			t.Errorf("--set %s makes\n%s", wrong, out)
 		}

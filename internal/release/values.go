@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -22,19 +23,22 @@ type value struct {
 // dnsName is the name of an object, or none.
 const dnsName = `^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
 
+// needed are settings that have a default and cannot be taken away.
+var needed = []string{"image.repository", "git.existingSecret", "rbac.apps", "admissionPolicy.actions"}
+
 // values are the settings, in the order of the files. Defaults that deploy/kubernetes has are read from there.
 func values(base manifests) []value {
 	return []value{
-		{"image.repository", "string", placeholder, "the image, without its tag", ""},
+		{"image.repository", "string", placeholder, "the image, without its tag", `^[^\s@]+$`},
 		{"image.tag", "string", nil, "its tag (default: the chart's appVersion)", `^[\w.-]*$`},
 		{"image.digest", "string", nil, "`sha256:…`, instead of a tag", `^(sha256:[0-9a-f]{64})?$`},
 		{"image.pullPolicy", "string", nil, "`IfNotPresent`, `Always` or `Never` (default: Kubernetes')", `^(IfNotPresent|Always|Never)?$`},
 		{"replicas", "integer", 1, "with 2, they take turns by a Lease", ""},
 		{"repo", "string", nil, "the Git repository's URL, without credentials (default: the key `repo` of the Secret)", ""},
 		{"branch", "string", nil, "the branch that people push to (default: `main`)", ""},
-		{"cluster", "string", nil, "the folder below `.gitrollout/` (default: the key `cluster` of the Secret, or the only one)", ""},
+		{"cluster", "string", nil, "the folder below `.gitrollout/` (default: the key `cluster` of the Secret, or the only one)", `^([A-Za-z0-9][\w.-]*)?$`},
 		{"clusters", "array", nil, "instead: several of them, a Deployment for each: `name`, and `kubeconfigSecret`, a Secret with the key `kubeconfig`", ""},
-		{"git.existingSecret", "string", "gitrollout", "the Secret with the key `token`, and `repo` and `cluster` if they are not given here", dnsName},
+		{"git.existingSecret", "string", "gitrollout", "the Secret with the key `token`, and `repo` and `cluster` if they are not given here", `^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`},
 		{"forge.existingSecret", "string", nil, "a Secret with the key `token` for the forge (default: what Git uses)", dnsName},
 		{"rbac.create", "boolean", true, "whether the account gets its rights here", ""},
 		{"rbac.apps", "array", base.rules("apps-role.yaml"), "rules of a ClusterRole: the kinds that your apps contain", ""},
@@ -59,7 +63,7 @@ func values(base manifests) []value {
 		{"webhook.ingress.annotations", "object", nil, "its annotations", ""},
 		{"metrics.podMonitor", "boolean", false, "a PodMonitor for the Prometheus operator", ""},
 		{"metrics.serviceMonitor", "boolean", false, "or a ServiceMonitor", ""},
-		{"admissionPolicy.enabled", "boolean", false, "the API server refuses what others write in the middle of a release (Kubernetes 1.30 or newer)", ""},
+		{"admissionPolicy.enabled", "boolean", false, "the API server refuses what others write in the middle of a release (Kubernetes 1.30 or newer); of several installations in a cluster, each needs its `cluster` here", ""},
 		{"admissionPolicy.actions", "array", []any{"Deny"}, "or, to begin with, `[Warn, Audit]`", ""},
 		{"admissionPolicy.writers", "array", nil, "more subjects that may write then: a group for emergencies", ""},
 		{"resources", "object", base.container("resources"), "of the container", ""},
@@ -197,6 +201,9 @@ func chartSchema(all []value) object {
 				inner = object{"type": "object", "additionalProperties": false, "properties": object{}}
 				at[key] = inner
 			}
+			if slices.Contains(needed, v.path) {
+				inner["required"] = []string{keys[len(keys)-1]}
+			}
 			at = inner["properties"].(object)
 		}
 		leaf := object{"type": v.kind, "description": v.meaning, "default": v.or()}
@@ -210,8 +217,11 @@ func chartSchema(all []value) object {
 			leaf["items"] = object{"type": "object", "additionalProperties": false, "required": []string{"name"}, "properties": object{
 				"name": object{"type": "string", "pattern": dnsName}, "kubeconfigSecret": object{"type": "string", "pattern": dnsName}}}
 		}
-		if strings.HasPrefix(v.path, "extraArgs") || v.path == "admissionPolicy.actions" {
+		if v.path == "extraArgs" {
 			leaf["items"] = object{"type": "string"}
+		}
+		if v.path == "admissionPolicy.actions" {
+			leaf["items"], leaf["minItems"] = object{"type": "string", "enum": []string{"Deny", "Warn", "Audit"}}, 1
 		}
 		at[keys[len(keys)-1]] = leaf
 	}
