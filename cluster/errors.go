@@ -195,6 +195,9 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 		return Denied, ""
 	case apierrors.IsForbidden(err) && strings.Contains(msg, "exceeded quota"):
 		return Quota, "raise the quota or free some of it"
+	case apierrors.IsForbidden(err) && strings.Contains(msg, "attempting to grant RBAC permissions not"):
+		return Forbidden, "who gives rights has to have them: give them to the reconciler's user, too, or the verbs " +
+			"escalate and bind of this kind"
 	case apierrors.IsForbidden(err):
 		return Forbidden, fmt.Sprintf("allow the reconciler's user to %s this kind", verb)
 	case apierrors.IsUnauthorized(err):

@@ -507,13 +507,16 @@ func TestRefusalsInWords(t *testing.T) {
 		ref  rollout.Ref
 		want string
 	}{
-		"one cause":     {status(422, metav1.StatusReasonInvalid, "all", cause("spec.ports", "is missing")), service, "Service a/web: spec.ports: is missing"},
-		"three causes":  {status(422, metav1.StatusReasonInvalid, "all", cause("", "one\ntwo"), cause("b", "c"), cause("d", "e")), service, "Service a/web: one two (and 2 more)"},
-		"two causes":    {status(422, metav1.StatusReasonInvalid, "all", cause("<nil>", "one"), cause("b", "c")), service, "Service a/web: one (and 1 more)"},
-		"no details":    {status(422, metav1.StatusReasonInvalid, "all of it"), service, "Service a/web: all of it"},
-		"no causes":     {status(422, metav1.StatusReasonInvalid, "all of it", []metav1.StatusCause{}...), service, "Service a/web: all of it"},
-		"other reason":  {status(400, metav1.StatusReasonBadRequest, "all of it", cause("spec", "x")), service, "Service a/web: all of it"},
-		"of no space":   {status(404, metav1.StatusReasonNotFound, "it is not there"), node, "Thing one: it is not there"},
+		"one cause":    {status(422, metav1.StatusReasonInvalid, "all", cause("spec.ports", "is missing")), service, "Service a/web: spec.ports: is missing"},
+		"three causes": {status(422, metav1.StatusReasonInvalid, "all", cause("", "one\ntwo"), cause("b", "c"), cause("d", "e")), service, "Service a/web: one two (and 2 more)"},
+		"two causes":   {status(422, metav1.StatusReasonInvalid, "all", cause("<nil>", "one"), cause("b", "c")), service, "Service a/web: one (and 1 more)"},
+		"no details":   {status(422, metav1.StatusReasonInvalid, "all of it"), service, "Service a/web: all of it"},
+		"no causes":    {status(422, metav1.StatusReasonInvalid, "all of it", []metav1.StatusCause{}...), service, "Service a/web: all of it"},
+		"other reason": {status(400, metav1.StatusReasonBadRequest, "all of it", cause("spec", "x")), service, "Service a/web: all of it"},
+		"of no space":  {status(404, metav1.StatusReasonNotFound, "it is not there"), node, "Thing one: it is not there"},
+		"may not give": {status(403, metav1.StatusReasonForbidden, "user x is attempting to grant RBAC permissions not currently held"), node,
+			"Thing one: user x is attempting to grant RBAC permissions not currently held; who gives rights has to have them: " +
+				"give them to the reconciler's user, too, or the verbs escalate and bind of this kind"},
 		"may not":       {status(403, metav1.StatusReasonForbidden, "no"), node, "Thing one: no; allow the reconciler's user to patch this kind"},
 		"nobody":        {status(401, metav1.StatusReasonUnauthorized, "no"), node, "Thing one: no; give the reconciler valid credentials"},
 		"of no kind":    {fmt.Errorf("x: %w", ErrUnknownKind), node, "Thing one: kind Thing.apps is not known to the cluster; install its CRD"},

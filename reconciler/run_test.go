@@ -227,6 +227,39 @@ func TestTriesAreCounted(t *testing.T) {
 	}
 }
 
+// TestWhatMayNotBeLookedAt: a new app with an object of a kind that the reconciler may not look at is held, and told why,
+// and goes on once it may; what cannot be asked for a moment holds nothing.
+func TestWhatMayNotBeLookedAt(t *testing.T) {
+	w := newWorld(t, nil)
+	w.cluster.unasked, w.cluster.applied = errors.New("the cluster is away"), nil
+	w.commit("another app", map[string]string{
+		"apps/more/kustomization.yaml": "resources: [app.yaml]\n",
+		"apps/more/app.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n",
+	})
+	isApplied := func() bool { return slices.Contains(w.cluster.applied, "ConfigMap/more") }
+	for range 3 {
+		_ = w.once()
+	}
+	if held := w.stateOf("more").Held; held != nil || isApplied() {
+		t.Errorf("held %v", held)
+	}
+	w.cluster.unasked = &rollout.InvalidError{Msg: "may not watch", Fix: "allow it", Reason: rollout.HeldForbidden}
+	for range 12 {
+		_ = w.once()
+	}
+	held := w.stateOf("more").Held
+	if held == nil || held.Reason != rollout.HeldForbidden || !strings.Contains(held.Message, "may not watch; allow it") || isApplied() {
+		t.Errorf("held %v, applied %v", held, w.cluster.applied)
+	}
+	w.cluster.unasked = nil
+	for range 40 {
+		_ = w.once()
+	}
+	if held := w.stateOf("more").Held; held != nil || !isApplied() {
+		t.Errorf("held %v, applied %v", held, w.cluster.applied)
+	}
+}
+
 // TestNothingAdvancesUnseen: while the cluster does not let itself be watched, no timer moves a release on and nothing
 // is taken for healthy. A way back is begun, and ends when it is seen to have ended.
 func TestNothingAdvancesUnseen(t *testing.T) {

@@ -288,8 +288,12 @@ func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (
 		answers.Healed = new(s.err == nil)
 	case ask.Foreign != nil:
 		var foreign []rollout.Foreign
-		if foreign, err = r.Observer.Foreign(ctx, s.app.Name, ask.Foreign, s.input.Now); err == nil {
+		var refused *rollout.InvalidError
+		switch foreign, err = r.Observer.Foreign(ctx, s.app.Name, ask.Foreign, s.input.Now); {
+		case err == nil:
 			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // they may let go
+		case errors.As(err, &refused): // such as a kind that may not even be looked at
+			s.input.Head.Render, s.input.Head.Err, s.refused, err = nil, refused, true, nil
 		}
 	case ask.Adoptable != nil:
 		answers.Adoptable, err = adoptable(ctx, r.Observer, ask.Adoptable)

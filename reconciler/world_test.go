@@ -187,6 +187,7 @@ type server struct {
 	applied []string
 	pruned  []rollout.Ref
 	foreign []rollout.Foreign
+	unasked error // why it does not say who else has an object
 }
 
 func (s *server) Apply(_ context.Context, _ string, objects []rollout.Object) error {
@@ -227,7 +228,7 @@ func (s *server) Serves(_ context.Context, service rollout.Ref, podHash string) 
 func (s *server) SameTemplate(context.Context, rollout.Object) (bool, error) { return false, nil }
 
 func (s *server) Foreign(context.Context, string, []rollout.Object, time.Time) ([]rollout.Foreign, error) {
-	return s.foreign, nil
+	return s.foreign, s.unasked
 }
 
 // world is a reconciler of one app, shop, with a Git server, a renderer and a cluster, in memory.

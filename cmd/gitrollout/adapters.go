@@ -19,7 +19,7 @@ var (
 	_ reconciler.Repository = (*repository)(nil)
 	_ reconciler.Snapshot   = (*git.Snapshot)(nil)
 	_ reconciler.Renderer   = (*render.Renderer)(nil)
-	_ reconciler.Observer   = (*cluster.Client)(nil)
+	_ reconciler.Observer   = observer{}
 	_ reconciler.Applier    = applier{}
 )
 
@@ -87,6 +87,15 @@ func final(err error) error {
 		return &rollout.InvalidError{Msg: "the cluster refuses " + refused.Error(), Reason: held[refused.Reason]}
 	}
 	return err
+}
+
+// observer is the reading half of a cluster.Client.
+type observer struct{ *cluster.Client }
+
+// Foreign is reconciler.Observer's. What may never be looked at is wrong input.
+func (c observer) Foreign(ctx context.Context, app string, o []rollout.Object, t time.Time) ([]rollout.Foreign, error) {
+	all, err := c.Client.Foreign(ctx, app, o, t)
+	return all, final(err)
 }
 
 // hookJobs are the Jobs around releases.

@@ -103,8 +103,8 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		Cluster: source.cluster, UID: uid, Namespace: protected(), As: keys.as,
 		Source: rollout.Source{Repo: l.remote, Branch: source.branch},
 		Writer: who.id, Exclusive: who.exclusive, Ends: who.ends, Analyzer: l.analyzer,
-		Repository: repo, Past: repo, Renderer: l.renderer, Observer: l.client, Applier: applier{l.client}, Log: log,
-		Jobs: hookJobs{l.client}, Tell: l.outlets.tell, Trace: l.outlets.trace, ShowsForge: true,
+		Repository: repo, Past: repo, Renderer: l.renderer, Observer: observer{l.client}, Applier: applier{l.client},
+		Log: log, Jobs: hookJobs{l.client}, Tell: l.outlets.tell, Trace: l.outlets.trace, ShowsForge: true,
 		Spread: spread, Nodes: l.client.Nodes, Know: l.client.Know, Approve: approver(repo.Repo, options.Keys, keys.policy),
 		Policy: keys.policy.reader(repo, options.Keys), Believe: stateCheck(options.Keys),
 	})
