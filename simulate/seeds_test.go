@@ -70,7 +70,7 @@ var known = map[string]string{}
 // again are lives that showed what is mended since, beyond the seeds that are lived by default.
 var again = map[string][]uint64{
 	"API":               {571},                                     // proxies were given less time than they take
-	"Analyses":          {2305, 70109},                             // a verdict of what has no pods, after all; back to what served, though it was pushed later
+	"Analyses":          {2305, 70109, 93047},                      // a verdict of what has no pods, after all; back to what served, though it was pushed later; steps that match nobody, after one that did
 	"Calm":              {1028},                                    // a Service selected pods that were about to go
 	"CalmSets":          {3175, 90055},                             // back from what had no pods for a moment; forward again while the lowest pods are new
 	"CloneSets":         {3027},                                    // a pod that is broken at a pause, where a route has none

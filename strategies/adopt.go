@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -144,6 +145,9 @@ func (m moving) resumed(in Input, c change) rollout.Progress {
 	if next.Routed = m.Routed; m.Routed != nil && m.Routed.Step >= c.same {
 		// The new list says which users are matched, and its step which weight is next.
 		next.Routed = &rollout.Routing{Step: next.Step, Weight: m.Routed.Weight, At: m.Routed.At}
+		if c.old == nil || !reflect.DeepEqual(c.old.routesAt(m.Routed.Step), m.routesAt(next.Step)) {
+			next.Routed.At = rollout.Second(in.Now) // proxies learn of it: until then matched users come
+		}
 	}
 	return next
 }
