@@ -342,7 +342,11 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 		return len(legs)
 	}
 	reach := p.walkOn(id, t, pr.Workload, k)
-	if now := at(source, legs, pr); now <= reach { // from here on it goes on
+	now := at(source, legs, pr)
+	if d := p.u.kube.Deployments[pr.Workload]; source.isOnNodes() && d != nil && t.nodes[pr.Workload] != nil {
+		t.taken(d, legs, now)
+	}
+	if now <= reach { // from here on it goes on
 		k.at, k.done = k.at[:now+1], now == len(legs)
 		if pr.Entered.After(k.at[now]) {
 			k.at[now] = pr.Entered

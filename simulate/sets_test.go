@@ -138,14 +138,17 @@ func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 // nodesOf is what became of the nodes of a DaemonSet since a try began.
 type nodesOf struct {
 	now, most int // how many there are, and were at most
-	came      int // nodes that joined, and pods that went by themselves: both have the newest template
+	came      int // nodes that joined, or had no pod, and pods that went by themselves: all have the newest template
+	let       int // how many its steps have let go at most, those too that people have changed since
 }
 
 // taken is how many pods of a DaemonSet may be of the new version: what its steps let go of the most nodes that there were,
-// and what Kubernetes makes of the new version by itself.
+// and what Kubernetes makes of the new version by itself. None is taken back.
 func (t *try) taken(d *kube.Deployment, legs []leg, step int) int {
-	pods, _ := most(legs, step, t.nodes[d.Workload].most)
-	return pods + t.nodes[d.Workload].came
+	n := t.nodes[d.Workload]
+	pods, _ := most(legs, step, n.most)
+	n.let = max(n.let, pods)
+	return n.let + n.came
 }
 
 // replaced notes that a pod goes by itself.
@@ -159,7 +162,11 @@ func (p *promises) replaced(w rollout.Workload) {
 func (t *try) scaled(d *kube.Deployment) {
 	n := t.nodes[d.Workload]
 	if n == nil {
-		n = &nodesOf{now: d.Replicas}
+		n = &nodesOf{now: d.Replicas, came: d.Replicas}
+		for _, rs := range d.Sets {
+			n.came -= len(rs.Live())
+		}
+		n.came = max(0, n.came)
 		t.nodes[d.Workload] = n
 	}
 	n.came += max(0, d.Replicas-n.now)
