@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/internal/gittest"
@@ -210,6 +212,21 @@ func TestDoctorRights(t *testing.T) {
 		if found[check][0].Status != doctor.Healthy {
 			t.Errorf("%s: %+v", check, found[check])
 		}
+	}
+	kubeconfig, err := clientcmd.LoadFromFile(cluster.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, who := range kubeconfig.AuthInfos {
+		who.Impersonate = user
+	}
+	impersonates := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*kubeconfig, impersonates); err != nil {
+		t.Fatal(err)
+	}
+	_, same := examined(t, "--repo", repo.Bare, "--no-push", "--kubeconfig", impersonates)
+	if len(same["cluster.rights"]) != len(found["cluster.rights"]) || same["cluster.uid"][0].Status != doctor.Problem {
+		t.Errorf("whom the kubeconfig impersonates has other rights: %+v", same)
 	}
 	everywhere := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}}
 	within := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}}

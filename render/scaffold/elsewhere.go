@@ -72,6 +72,22 @@ func (s *Survey) built(env string, build Builder) {
 	}), all...)
 }
 
+// beside is what a kustomization with an engine's objects has of workloads, none of which would be deployed any more,
+// "" for nothing. The engine itself is not meant.
+func (p *Proposal) beside(k Kustomization) string {
+	r, err := p.build(rollout.App{Name: "beside", Path: k.Path})
+	if err != nil || path.Base(k.Path) == "flux-system" {
+		return ""
+	}
+	for _, o := range r.Objects {
+		if _, is := rollout.WorkloadOf(o.Ref()); is {
+			return fmt.Sprintf(", and %s %s beside them: have a kustomization of its own refer to what is not %s's",
+				o.Kind(), o.Name(), k.Engine)
+		}
+	}
+	return ""
+}
+
 // ofFlux are the folders that Flux builds into objects of its own: those of its Kustomizations, and those that no other
 // one uses.
 func (s *Survey) ofFlux() (dirs []string) {

@@ -50,6 +50,12 @@ func TestWhatIsNotHereIsNamed(t *testing.T) {
 			"  destination: {server: https://other.example.com, namespace: web}\n  source: {path: web, targetRevision: v1.4.2}\n",
 		"argocd/own.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: own}\nspec:\n" +
 			"  destination: {server: https://kubernetes.default.svc, namespace: own}\n  source: {path: own, targetRevision: release-2}\n",
+		"mixed/kustomization.yaml":       "resources: [release.yaml, app.yaml]\n",
+		"mixed/release.yaml":             "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {name: x}\nspec: {url: \"https://x\"}\n",
+		"mixed/app.yaml":                 "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: " + podsOf("a"),
+		"flux-system/kustomization.yaml": "resources: [gotk.yaml]\n",
+		"flux-system/gotk.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: " + podsOf("a") + "\n---\n" +
+			"apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: x}\nspec: {url: \"https://x\"}\n",
 		"web/kustomization.yaml": "configMapGenerator: [{name: web, literals: [a=b]}]\n",
 		"own/kustomization.yaml": "configMapGenerator: [{name: own, literals: [a=b]}]\n",
 	})
@@ -61,6 +67,8 @@ apps:
 - path: web
   namespace: web
 left out clusters/prod/all.yaml: names the folder configs, which has no kustomization, no chart and no workload: list it in config.yaml with directory: {}, or write a kustomization.yaml there
+left out flux-system: has objects of Flux
+left out mixed: has objects of Flux, and Deployment a beside them: have a kustomization of its own refer to what is not Flux's
 note web: what argocd/web.yaml says with destination.server https://other.example.com, source.targetRevision v1.4.2 is not carried over: put it into the folder`
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

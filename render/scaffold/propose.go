@@ -119,7 +119,7 @@ func Propose(tree render.Tree, s Survey, cluster, own string, build Builder) (Pr
 	p.LeftOut = append(p.LeftOut, s.LeftOut...)
 	for _, k := range s.Kustomizations {
 		if k.Engine != "" {
-			p.LeftOut = append(p.LeftOut, LeftOut{k.Path, "has objects of " + k.Engine})
+			p.LeftOut = append(p.LeftOut, LeftOut{k.Path, "has objects of " + k.Engine + p.beside(k)})
 		}
 	}
 	isRoot := func(k Kustomization) bool { return k.Path == "" && k.Engine == "" }

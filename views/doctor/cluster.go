@@ -80,7 +80,9 @@ func newClients(config *rest.Config) (c clients, err error) {
 func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	config := rest.CopyConfig(c.Config)
 	config.QPS, config.Timeout = -1, c.Wait
-	config.Impersonate.UserName = c.As
+	if c.As != "" { // else it is whom the kubeconfig impersonates, if anybody
+		config.Impersonate = rest.ImpersonationConfig{UserName: c.As}
+	}
 	client, err := newClients(config)
 	if err != nil {
 		e.Add("cluster", Problem, "", "%v", err)
