@@ -26,6 +26,7 @@ type Given struct {
 
 	postBuild postBuild
 	release   bool       // a HelmRelease
+	as        string     // the name of the Application
 	chart     *elsewhere // nil for one in the repository
 	files     []string   // of values, relative to the chart; those that begin with / to the repository's root
 }
@@ -120,7 +121,7 @@ func applicationIn(file, text string) (all []Given) {
 		g.lose("source.targetRevision "+source.Revision, source.Chart == "" && fixedRevision.MatchString(source.Revision))
 		g.lose("source.kustomize", len(source.Kustomize) > 0)
 		g.lose("source.plugin", source.Plugin != nil)
-		g.Helm = g.argoHelm(source, a.Metadata.Name)
+		g.Helm, g.as = g.argoHelm(source, a.Metadata.Name), label(a.Metadata.Name)
 		g.at(g.Path)
 		all = append(all, g)
 	}
@@ -326,8 +327,13 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (al
 		for _, g := range all {
 			switch {
 			case g.same(first):
-			case g.chart != nil && bare.Helm != nil && environment(g.File) == environment(first.File):
+			case (g.chart != nil || g.as != "") && bare.Helm != nil && environment(g.File) == environment(first.File):
+				g.Name = cmp.Or(g.Name, g.as)
 				also[dir] = append(also[dir], g.complete(bare, s.ConfigMaps, env, &notes))
+				if e := entries[dir]; e.Name == "" && first.as != "" {
+					e.Name = first.as
+					entries[dir] = e
+				}
 			case g.File != first.File:
 				notes = append(notes, fmt.Sprintf("%s is what %s says of it, and not %s", dir, first.File, g.File))
 			}
@@ -336,7 +342,9 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (al
 	return also, notes
 }
 
-func (g Given) same(other Given) bool { return g.File == other.File && g.chart == other.chart }
+func (g Given) same(other Given) bool {
+	return g.File == other.File && g.chart == other.chart && g.as == other.as
+}
 
 // complete is an entry with what is given for it. What is lost of that is added to the notes.
 func (g Given) complete(e Entry, configMaps map[string][]string, env string, notes *[]string) Entry {

@@ -75,6 +75,30 @@ note web: what argocd/web.yaml says with destination.server https://other.exampl
 	}
 }
 
+// TestApplicationsOfOneChart: each Application of a chart of the repository is an app of its own, called as it is, in one
+// file or in several; what is for another environment is not.
+func TestApplicationsOfOneChart(t *testing.T) {
+	application := func(name, namespace string) string {
+		return "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: " + name + "}\nspec:\n  destination: {namespace: " +
+			namespace + "}\n  source: {path: charts/shop, helm: {parameters: [{name: a, value: " + namespace + "}]}}\n---\n"
+	}
+	got := proposed(t, map[string]string{
+		"argocd/prod/all.yaml": application("shop-eu", "eu") + application("shop", "main"), "argocd/prod/more.yaml": application("shop-us", "us"),
+		"argocd/dev/all.yaml":          application("shop-dev", "dev"),
+		"charts/shop/Chart.yaml":       chartOfShop,
+		"charts/shop/values.yaml":      "a: 1\n",
+		"charts/shop/templates/s.yaml": shopOfChart,
+	})
+	entry := func(name, namespace string) string {
+		return "- path: charts/shop\n  name: " + name + "\n  namespace: " + namespace + "\n  helm:\n    releaseName: " + name + "\n    valuesObject:\n      a: " + namespace + "\n"
+	}
+	want := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" + entry("shop-eu", "eu") + entry("shop", "main") + entry("shop-us", "us") +
+		"note charts/shop is what argocd/prod/all.yaml says of it, and not argocd/dev/all.yaml"
+	if diff := compare.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestApplicationsAreCarriedOver: what Argo CD's Applications say of folders is in the entries, and what an entry cannot
 // say is told.
 func TestApplicationsAreCarriedOver(t *testing.T) {
