@@ -160,7 +160,7 @@ func drawHead(a status.App, k Look) string {
 		if a.Held.Commit != "" {
 			text += " (commit " + rollout.ShortID(a.Held.Commit) + ")"
 		}
-		label := a.HeldText()
+		label, _, _ := strings.Cut(a.HeldText(), " ") // of "running hooks" there is room for the first word
 		b.WriteString(k.field(strings.ToUpper(label[:1])+label[1:], text, dim, yellow))
 	}
 	if a.Waiting != "" {

@@ -362,6 +362,7 @@ func TestHooks(t *testing.T) {
 		{Name: "shop/undo", When: rollout.HookAbort, Release: "h1-7b4e2a91d0", Job: "undo-7b4e2a91-1", Phase: rollout.HookRunning, Since: before(time.Second), Attempt: 1},
 	}
 	golden(t, "hooks", drawHooks(a, Look{Width: 80, Color: true, Now: at()}))
+	a.Held = &status.Held{Reason: string(rollout.HeldHook), Message: "release h1-7b4e2a91d0 waits for its hooks"}
 	golden(t, "hooks-narrow", App(a, Look{Width: 50, Now: at()}))
 }
 
