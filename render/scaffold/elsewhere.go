@@ -15,10 +15,11 @@ import (
 
 // elsewhere is a chart that an engine has of a repository of charts or of a registry.
 type elsewhere struct {
-	who  string    // the engine's object that releases it
-	of   sourceRef // Flux's object that has the address
-	repo string    // the address, where the engine's object has it itself
-	name string    // of the chart, "" for the last part of the address
+	who   string    // the engine's object that releases it
+	of    sourceRef // Flux's object that has the address
+	repo  string    // the address, where the engine's object has it itself
+	name  string    // of the chart, "" for the last part of the address
+	wants string    // its version or range, "" where Flux's object has it
 }
 
 // sourceRef names an object of Flux.
@@ -164,6 +165,7 @@ func (s *Survey) knows(dir string) bool {
 }
 
 // chartOf is the folder into which a chart has been brought: one of that name, and of that address where it is known.
+// Of several versions it is the one that is asked for, or else the first.
 func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
 	if c == nil {
 		return "", false
@@ -176,12 +178,15 @@ func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
 		into := path.Join(b.dir, b.Into)
 		for _, chart := range s.Charts {
 			version := strings.TrimPrefix(path.Base(path.Dir(chart.Path)), name+"-")
-			if chart.Path == path.Join(into, name) || chart.Path == path.Join(into, name+"-"+version, name) {
+			if chart.Path != path.Join(into, name) && chart.Path != path.Join(into, name+"-"+version, name) {
+				continue
+			}
+			if dir, is = cmp.Or(dir, chart.Path), true; c.wants == b.Chart.Version {
 				return chart.Path, true
 			}
 		}
 	}
-	return "", false
+	return dir, is
 }
 
 // address is where a chart is, "" for unknown, and its name.

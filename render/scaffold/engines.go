@@ -110,7 +110,8 @@ func applicationIn(file, text string) (all []Given) {
 			Path: path.Clean(source.Path), Namespace: a.Spec.Destination.Namespace, Directory: source.Directory,
 		}}
 		if source.Chart != "" {
-			g.Path, g.chart = "", &elsewhere{who: "Application " + a.Metadata.Name, repo: source.RepoURL, name: source.Chart}
+			g.Path, g.chart = "", &elsewhere{who: "Application " + a.Metadata.Name, repo: source.RepoURL, name: source.Chart,
+				wants: cmp.Or(source.Revision, "*")}
 			if !strings.Contains(source.RepoURL, "://") { // how Argo CD names a registry
 				g.chart.repo = "oci://" + source.RepoURL
 			}
@@ -216,6 +217,7 @@ type fluxObject struct {
 		Chart         struct {
 			Spec struct {
 				Chart       string    `json:"chart"`
+				Version     string    `json:"version"`
 				ValuesFiles []string  `json:"valuesFiles"`
 				SourceRef   sourceRef `json:"sourceRef"`
 			} `json:"spec"`
@@ -285,7 +287,7 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 	case o.Spec.ChartRef.Name != "":
 		g.chart = &elsewhere{of: o.Spec.ChartRef}
 	case spec.SourceRef.Kind == "HelmRepository":
-		g.chart, of = &elsewhere{of: spec.SourceRef, name: spec.Chart}, ""
+		g.chart, of = &elsewhere{of: spec.SourceRef, name: spec.Chart, wants: cmp.Or(spec.Version, "*")}, ""
 	default:
 		g.Path = clean(spec.Chart)
 	}

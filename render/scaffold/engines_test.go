@@ -302,6 +302,30 @@ note svc/b: what clusters/prod/b.yaml says with spec.decryption is not carried o
 	}
 }
 
+// TestVersionsOfOneChart: of two versions that vendor has brought, each HelmRelease has its own, and one that asks for
+// neither the first.
+func TestVersionsOfOneChart(t *testing.T) {
+	release := func(name, version string) string {
+		return "---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: " + name + ", namespace: " + name +
+			"}\nspec: {chart: {spec: {chart: shop, " + version + "sourceRef: {kind: HelmRepository, name: charts}}}}\n"
+	}
+	got := proposed(t, map[string]string{
+		"all.yaml": "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {name: charts}\nspec: {url: https://charts.example.com}\n" +
+			release("new", "version: 2.x, ") + release("old", "version: 1.x, ") + release("any", ""),
+		"vendor.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n" +
+			"- {into: charts, chart: {repo: https://charts.example.com, name: shop, version: 1.x, flat: true}}\n" +
+			"- {into: charts/2, chart: {repo: https://charts.example.com, name: shop, version: 2.x, flat: true}}\n",
+		"charts/shop/Chart.yaml": chartOfShop, "charts/shop/templates/s.yaml": shopOfChart,
+		"charts/2/shop/Chart.yaml": chartOfShop, "charts/2/shop/templates/s.yaml": shopOfChart,
+	})
+	want := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: charts/2/shop\n  name: new\n  namespace: new\n  helm: {releaseName: new}\n" +
+		"- path: charts/shop\n  name: old\n  namespace: old\n  helm: {releaseName: old}\n" +
+		"- path: charts/shop\n  name: any\n  namespace: any\n  helm: {releaseName: any}\n"
+	if diff := compare.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestChartsOfElsewhereAreReleased: what vendor has brought is the chart of a HelmRelease and of an Application, an
 // app for each that releases it, whether its folder has the version in its name or not. One of another address is not.
 func TestChartsOfElsewhereAreReleased(t *testing.T) {

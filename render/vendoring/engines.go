@@ -110,8 +110,14 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 	case slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return k.Wants() == s.Wants() }):
 	case s.Chart != nil && slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return isChart(k, *s.Chart) }):
 	case s.Chart != nil: // init names its folder, which is to be the same with each version
-		s.Chart.Flat = true
-		into, s.Into = path.Join("charts", s.Chart.Name), "charts"
+		s.Chart.Flat, s.Into = true, "charts"
+		isThere := func(k rollout.VendorSource) bool {
+			return k.Chart != nil && k.Chart.Flat && k.Chart.Name == s.Chart.Name && k.Into == s.Into
+		}
+		for n := 2; slices.ContainsFunc(f.known, isThere); n++ { // another version of it
+			s.Into = path.Join("charts", fmt.Sprint(n))
+		}
+		into = path.Join(s.Into, s.Chart.Name)
 		f.known = append(f.known, s)
 		f.added = append(f.added, map[string]any{"into": s.Into, "chart": map[string]any{
 			"repo": s.Chart.Repo, "name": s.Chart.Name, "version": s.Chart.Version, "flat": true}})

@@ -40,6 +40,10 @@ func TestFromEngines(t *testing.T) {
 			map[string]string{"all.yaml": fluxRelease + "--- # another\n" + strings.Replace(fluxRelease, "name: redis}", "name: cache}", 1) + "---\n" + fluxRepository},
 			[]string{"charts chart https://charts.example.com redis 20.x flat"},
 		},
+		"two versions of one": {
+			map[string]string{"all.yaml": fluxRelease + "---\n" + strings.NewReplacer("name: redis}", "name: cache}", "20.x", "21.0.0").Replace(fluxRelease) + "---\n" + fluxRepository},
+			[]string{"charts chart https://charts.example.com redis 20.x flat", "charts/2 chart https://charts.example.com redis 21.0.0 flat"},
+		},
 		"a chart of a registry": {
 			map[string]string{"all.yml": fluxReference + "---\n" + fluxArtifact}, []string{"charts chart oci://ghcr.io/org/charts web 6.x flat"},
 		},
