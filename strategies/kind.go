@@ -112,7 +112,7 @@ func fenceOf(m moving, v View) (fence, bool) {
 		// The workload comes back from no pods at all: under the hold all new
 		// ones would be the canary's.
 		return fence{}, false
-	case m.hasStrangers() && !m.hasMoved(m.Progress):
+	case m.hasStrangers(want) && !m.hasMoved(m.Progress):
 		// Under the hold the pods of a third ReplicaSet, of an image that was set by
 		// hand, would stay for ever, and older ones go in their place.
 		return fence{}, false
@@ -123,13 +123,18 @@ func fenceOf(m moving, v View) (fence, bool) {
 
 // hasStrangers reports whether a workload has pods of neither the stable nor the new version. Who edits a template by
 // hand makes a ReplicaSet that says it is of one of them: with two of the new version, and neither the Deployment's,
-// nobody knows whose pods they are.
-func (m moving) hasStrangers() bool {
+// nobody knows whose pods they are. Of a StatefulSet only pods below the partition matter: its controller replaces the
+// others, and a revision that was made by hand keeps the hash that it was made with.
+func (m moving) hasStrangers(want counts) bool {
+	isOrdered := m.kind() == (statefulSet{}) || m.spec.Partition != nil && m.spec.Partition.Ordered
+	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.live.First+m.n-want.canary }
 	return slices.ContainsFunc(m.live.Revisions, func(r rollout.Revision) bool {
 		isTwin := func(o rollout.Revision) bool { return o.Hash == r.Hash && o.Pin != r.Pin }
 		switch {
 		case r.Desired == 0 || r.Pin == m.stable.Pin:
 			return false
+		case isOrdered:
+			return r.Pin != m.fresh.Pin && slices.ContainsFunc(r.Members, isBelow)
 		case r.Pin == m.fresh.Pin:
 			return !r.Current && slices.ContainsFunc(m.live.Revisions, isTwin)
 		default:

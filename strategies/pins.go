@@ -152,7 +152,7 @@ func pinned(of moving, s rollout.State, v View) (main, side rollout.Pin) {
 		m.fresh = m.live.Revisions[i]
 	}
 	at := m.place()
-	if (at == atSteps || at == shared) && m.hasStrangers() && m.fresh.Ready() == 0 {
+	if (at == atSteps || at == shared) && m.hasStrangers(m.want()) && m.fresh.Ready() == 0 {
 		return main, m.stable.Pin // they serve until stable does
 	}
 	i := firstFit(m.pins, at, m.freshSupply(at), m.stableSupply(at))

@@ -353,6 +353,60 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 	}
 }
 
+// TestStatefulSetOfAThirdTemplate: what somebody has set by hand is put back above the partition alone, where the controller
+// replaces it; below, all pods become stable ones first. Its revision keeps the hash that it was made with.
+func TestStatefulSetOfAThirdTemplate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		by      map[int]bool // ordinals whose pods are of it
+		unseen  bool         // the controller has yet to see what was written last
+		current bool         // it is the template
+		want    any
+	}{
+		"none any more":                 {nil, false, false, int64(3)},
+		"none any more, after a write":  {nil, true, false, int64(3)},
+		"above the partition":           {map[int]bool{4: true}, false, true, int64(3)},
+		"above the partition, put back": {map[int]bool{3: true, 4: true}, false, false, int64(3)},
+		"below it: the template first":  {map[int]bool{2: true, 3: true, 4: true}, false, true, int64(3)},
+		"below it":                      {map[int]bool{2: true}, false, false, nil},
+	} {
+		h := oneWeb(func(s *rollout.Spec) { *s = ofSet(rollout.Step{SetWeight: new(40)}) })
+		h.push(version("v2"))
+		in := world(h)
+		in.State.Stable.Templates = h.at(commitID(0)).Staged()
+		in.Observed = setOf(h, 5, 0, 5)
+		in.State, in.Source = Decide(in).State, in.Head.Render
+		in.Observed = setOf(h, 5, 2, 3)
+		live := in.Observed.Workloads[db]
+		fresh, stable := live.Revisions[0], live.Revisions[len(live.Revisions)-1]
+		third := fresh
+		third.Name, third.Pin.Value, third.Number, third.Current = "web-third", "web-third", fresh.Number+1, tc.current
+		fresh.Current = !tc.current && !tc.unseen
+		for _, r := range []*rollout.Revision{&fresh, &stable, &third} {
+			r.Members, r.Desired, r.Pods, r.ReadySince = nil, 0, 0, nil
+		}
+		for i := range 5 {
+			r := &stable
+			switch {
+			case tc.by[i]:
+				r = &third
+			case i > 2:
+				r = &fresh
+			}
+			r.Members = append(r.Members, rollout.Pod{Name: fmt.Sprintf("web-%d", i), Ready: true})
+			r.Desired, r.Pods, r.ReadySince = r.Desired+1, r.Pods+1, append(r.ReadySince, in.Now.Add(-time.Hour))
+		}
+		live.Revisions, live.Floor = []rollout.Revision{fresh, stable, third}, 3
+		in.Observed.Workloads[db] = live
+		view := View{Now: in.Now, Source: in.Source, Stable: h.at(commitID(0)), Observed: in.Observed}
+		for _, o := range mustDesired(in.State, view) {
+			got := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]
+			if o.Ref() == db.Ref() && got != tc.want {
+				t.Errorf("%s: the partition is %v, want %v", name, got, tc.want)
+			}
+		}
+	}
+}
+
 // TestRebalance: with rebalance new pods below the partition go, the lowest first, one at a time, while all others
 // serve; and the step waits for that.
 func TestRebalance(t *testing.T) {

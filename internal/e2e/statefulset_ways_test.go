@@ -123,7 +123,8 @@ func TestOnePodMovesWithThePromotion(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsPutBack: what people do to the template at a step with kubectl is undone, and the step stays.
+// TestStatefulSetIsPutBack: what people do to the template at a step with kubectl is undone, and the step stays: no pod
+// goes back to the stable version for it, at once or at the next step.
 func TestStatefulSetIsPutBack(t *testing.T) {
 	for name, by := range map[string][]string{
 		"undo":      {"rollout", "undo", "statefulset/shop"},
@@ -140,20 +141,27 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 			commit := w.push("v2", app.at("v2").files())
 			w.awaitStep(1, rollout.Paused)
 			w.awaitSplit(0, 3, 2, "v2", "v1")
-			generation := w.statefulSet().Generation
+			generation := w.statefulSet().Generation + 2
+			if name == "restart" {
+				generation-- // its annotation stays, and the new version's pods are restarted
+			}
 			w.kubectl(by...)
 			for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
 				s := w.statefulSet()
-				if s.Generation >= generation+2 && s.Spec.Template.Spec.Containers[0].Image == "shop:v2" && w.partition() == 2 {
+				if s.Generation >= generation && s.Spec.Template.Spec.Containers[0].Image == "shop:v2" && w.partition() == 2 {
 					break
 				}
 				if time.Now().After(deadline) {
 					t.Fatalf("it is not put back: %s, partition %d", s.Spec.Template.Spec.Containers[0].Image, w.partition())
 				}
 			}
+			w.awaitSplit(0, 3, 2, "v2", "v1")
 			w.promote()
 			w.awaitHealthy(commit)
 			w.awaitSplit(0, 3, 0, "v2", "")
+			if v1 := w.pods.count("v1"); v1 != 3 && (name == "image" || name == "restart") {
+				t.Errorf("%d pods of v1 were started, and not 3: users of the new version have lost it", v1)
+			}
 			if low := w.pods.lowest(mark); low < 2 {
 				t.Errorf("ready pods fell to %d", low)
 			}
