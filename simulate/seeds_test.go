@@ -85,7 +85,7 @@ var again = map[string][]uint64{
 	"PeopleAndFaults":   {661, 721, 854, 1455, 1580, 60275, 70044}, // paused documents that are gone; a lost commit; replicas behind what never ends; a lost commit whose pods never served; a restart without a configuration; routes of lost commits; one pod too many, of which one is broken
 	"PeopleAndPumps":    {44, 401, 3167, 4077},                     // an app by its new name in older commits; more pods than a step asks for; all of a dynamic canary's, by a hand
 	"PeopleAndSizes":    {135, 210, 272, 487, 2266, 40056},         // pods by hand; too many that come to serve; a late arrival; paused; the name before the last; who held what has moved
-	"Pumps":             {92},                                      // a Service that is pinned when there is nothing to move any more
+	"Pumps":             {92, 98076},                               // a Service that is pinned when there is nothing to move any more; pods that come while a list of steps waits
 	"Rewrites":          {2514, 4110},                              // no steps any more at a switch
 	"StatefulSets":      {40077},                                   // requests that match, and a new process
 	"SlowApps":          {861},                                     // a Service whose write was made after all

@@ -124,6 +124,25 @@ func TestWindows(t *testing.T) {
 	}
 }
 
+// TestStepsThatWaitLetPodsCome: while a new list of steps waits for a window, the app is looked at again when the next pod
+// has served for minReadySeconds: pods come and go by the old list.
+func TestStepsThatWaitLetPodsCome(t *testing.T) {
+	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 30 })
+	h.push(version("v2"))
+	fresh := set(h, commitID(1), 1, 1)
+	in := inFlight(h, 0, set(h, commitID(0), 9, 9), fresh)
+	fresh.ReadySince[0] = in.Now.Add(-10 * time.Second)
+	in.Calendar = calendarOf("[{kind: allow, schedule: '0 9 * * *', duration: 1h}]")
+	h.push(func(s *source) {
+		s.workloads[0].spec.Canary = &rollout.Canary{Steps: []rollout.Step{{SetWeight: new(50)}, {Pause: &rollout.Pause{}}}}
+	})
+	in.Head = h.headInput()
+	d := Decide(in)
+	if want := in.Now.Add(20 * time.Second); !d.State.Held.Waits() || !d.Requeue.Equal(want) {
+		t.Errorf("held %+v, looks again at %s, want %s", d.State.Held, d.Requeue, want)
+	}
+}
+
 // TestPauseUntil waits for a moment of a schedule after the step was entered.
 func TestPauseUntil(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) {
