@@ -846,10 +846,17 @@ func (p *promises) looked(a *actor) {
 
 // awaits reports whether users of any workload of a release are on another version than its own: an app goes back as one.
 func (p *promises) awaits(app string, s rollout.State) bool {
-	return slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
-		source, d := p.u.appIn(s.Source, app).find(pr.Workload), p.u.kube.Deployments[pr.Workload]
+	var moved []rollout.Workload
+	for _, pr := range s.Progress {
+		moved = append(moved, pr.Workload)
+	}
+	if s.Phase == rollout.Promoting && len(moved) == 0 { // what overtakes a way back has no steps
+		moved = slices.Collect(maps.Keys(s.Release.Templates))
+	}
+	return slices.ContainsFunc(moved, func(w rollout.Workload) bool {
+		source, d := p.u.appIn(s.Source, app).find(w), p.u.kube.Deployments[w]
 		return source != nil && d != nil && d.Replicas > 0 && // without pods it goes along
-			!p.serves(pr.Workload, source, time.Duration(source.minReady)*time.Second)
+			!p.serves(w, source, time.Duration(source.minReady)*time.Second)
 	})
 }
 

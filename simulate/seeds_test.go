@@ -73,6 +73,7 @@ var again = map[string][]uint64{
 	"Analyses":          {2305, 70109, 93047},                      // a verdict of what has no pods, after all; back to what served, though it was pushed later; steps that match nobody, after one that did
 	"Calm":              {1028},                                    // a Service selected pods that were about to go
 	"CalmSets":          {3175, 90055},                             // back from what had no pods for a moment; forward again while the lowest pods are new
+	"Clocks":            {93110},                                   // of two workloads one was on what had overtaken a way back
 	"CloneSets":         {3027},                                    // a pod that is broken at a pause, where a route has none
 	"Crashes":           {2423},                                    // users of two strategies who had all arrived
 	"DaemonSets":        {1689, 60480},                             // fewer nodes asked for by other steps; a proposal that could not be read while Git was away
