@@ -79,6 +79,7 @@ var again = map[string][]uint64{
 	"DaemonSets":        {1689, 60480},                             // fewer nodes asked for by other steps; a proposal that could not be read while Git was away
 	"Everything":        {5102},                                    // pods that are available by a hand's minReadySeconds
 	"Experiments":       {174},                                     // an experiment of what has no pods
+	"HookPair":          {93053},                                   // routes of steps that came while Kubernetes replaced pods
 	"KruisesDaemonSets": {617, 4765},                               // a node that Kruise does not count; nodes without a pod when a release begins
 	"Pair":              {395, 522},                                // a workload without pods that is held; a record that has lost the race in part
 	"People":            {380},                                     // pods of an image that was set by hand

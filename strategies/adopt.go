@@ -92,6 +92,8 @@ func (m moving) changeOf(in Input) change {
 	main, side := m.services(in.State)
 	wasMain, wasSide := c.old.services(in.State)
 	switch {
+	case isPromoting(in.State) && !m.endsAs(c.old):
+		c.restarts = "another end of its steps"
 	case c.old.hasMoved(m.Progress):
 	case c.changes && other:
 		c.restarts = "another strategy"
@@ -187,6 +189,12 @@ func (c change) drops(m moving, r rollout.AnalysisRun) bool {
 		}
 	}
 	return false
+}
+
+// endsAs reports whether users come to the new version at the end of two plans in the same way: by a Service that is
+// switched, by routes to the other one, or as its pods come.
+func (p *plan) endsAs(other *plan) bool {
+	return p.swaps() == other.swaps() && p.hasSwitched(len(p.stages)) == other.hasSwitched(len(other.stages))
 }
 
 // hasMoved reports whether all users have the new version, because a Service was
