@@ -91,9 +91,11 @@ func deadlines(in Input) (all []deadline) {
 			continue
 		}
 		since, atGate := pr.Entered, false
-		switch {
+		switch over, lacks := lacksPods(m, in.Now); {
 		case ok && isPromoting(s):
 			since = promotedAt(s)
+		case ok && lacks:
+			since = over
 		case ok && !isPodsStage(m): // its pods were there once, and a route has none: what came since counts
 			atGate = true
 			for _, p := range m.fresh.Members {
@@ -152,7 +154,8 @@ func lateExperiment(in Input) (first deadline, is bool) {
 // window or somebody's hold, or for the others of its release.
 func waitsForPods(in Input, m moving) bool {
 	_, ok := m.at(m.Step)
-	waits := (isPodsStage(m) || m.needsRouting()) && !podsWait{}.verdict(in, m).done
+	_, waits := lacksPods(m, in.Now)
+	waits = waits || (isPodsStage(m) || m.needsRouting()) && !podsWait{}.verdict(in, m).done
 	switch {
 	case ok && !waits || m.Suspended || m.isSuspended():
 		return false

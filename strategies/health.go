@@ -132,9 +132,7 @@ func ailments(in Input) (all []ailment) {
 			continue
 		}
 		a := ailment{ref: w.Ref(), ready: current.Ready(), deadline: healthDeadline}
-		if a.why = fmt.Sprintf("%d of %d pods are ready", a.ready, live.Replicas); current.Problem != "" {
-			a.why += " (" + current.Problem + ")"
-		}
+		a.why = withProblem(fmt.Sprintf("%d of %d pods are ready", a.ready, live.Replicas), current.Problem)
 		if spec, staged := specOf(in, w); staged && spec.ProgressDeadlineSeconds > 0 {
 			a.deadline = time.Duration(spec.ProgressDeadlineSeconds) * time.Second
 		}

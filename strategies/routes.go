@@ -229,16 +229,18 @@ func (m moving) isRoutedAsPlanned() bool {
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range movers(in) {
 		t := m.routing
-		if t == nil || m.Routed == nil || m.Routed.Weight == 0 || in.State.Phase == rollout.Aborting {
+		if t == nil || m.Routed == nil || in.State.Phase == rollout.Aborting {
 			continue
 		}
+		isMatched := len(m.routesAt(m.Routed.Step)) > 0
 		known := learnt(t)
 		if in.State.Reason != "" {
 			known = max(known, wellFor)
 		}
 		ready := min(m.fresh.Serving(in.Now, known), m.fresh.Desired)
 		want := m.countsAt(m.Routed.Step, m.n)
-		if within(m.Routed.Weight, m.full(), want, ready, knownOf(m.stable, t, in.Now)) < m.Routed.Weight {
+		bears := within(m.Routed.Weight, m.full(), want, ready, knownOf(m.stable, t, in.Now))
+		if bears < m.Routed.Weight || isMatched && ready == 0 {
 			reason = fmt.Sprintf("fewer requests go to the new version of %s than its step asks for: it lacks pods", m.Workload)
 			due = soonest(due, servesNext(in.Now, known, m.fresh))
 		}

@@ -105,10 +105,6 @@ func returningText(spec rollout.Spec, live rollout.ObservedWorkload, stable roll
 	if others == 0 {
 		return fmt.Sprintf("the %s controller", spec.Workload.Ref().Kind)
 	}
-	text := fmt.Sprintf("pods of %s: %d of another version have yet to go, %d of %d stable ones are ready",
-		spec.Workload, others, stable.Ready(), live.Replicas)
-	if stable.Problem != "" {
-		text += " (" + stable.Problem + ")"
-	}
-	return text
+	return withProblem(fmt.Sprintf("pods of %s: %d of another version have yet to go, %d of %d stable ones are ready",
+		spec.Workload, others, stable.Ready(), live.Replicas), stable.Problem)
 }

@@ -26,10 +26,8 @@ func (podsWait) verdict(in Input, m moving) verdict {
 	case !m.exists:
 		return verdict{text: m.Workload.Title() + " to exist"}
 	case serving < want.canary:
-		v := verdict{text: fmt.Sprintf("pods of the new version: %d of %d serve", serving, want.canary)}
-		if problem := m.problem(); problem != "" {
-			v.text += " (" + problem + ")"
-		}
+		text := fmt.Sprintf("pods of the new version: %d of %d serve", serving, want.canary)
+		v := verdict{text: withProblem(text, m.problem())}
 		v.due = servesNext(in.Now, ready, m.fresh)
 		return v
 	case m.n > 0 && routes && m.live.Synced:
@@ -45,6 +43,14 @@ func (podsWait) verdict(in Input, m moving) verdict {
 	default:
 		return verdict{done: true}
 	}
+}
+
+// withProblem is a text with what keeps pods from serving, "" for nothing.
+func withProblem(text, problem string) string {
+	if problem == "" {
+		return text
+	}
+	return text + " (" + problem + ")"
 }
 
 func toGo(version string, more int, r rollout.Revision) verdict {

@@ -24,14 +24,38 @@ func (w timerWait) verdict(in Input, m moving) verdict {
 	if v := waitForPromotion(in, m); v.done {
 		return v
 	}
-	if w.until == "" {
-		return waitUntil(in, m, m.Entered.Add(w.duration))
-	}
-	due, err := nextOf(w.until, w.zone, m.Entered)
-	if err != nil || due.IsZero() { // render refuses both
+	due := w.end(m)
+	if due.IsZero() { // which render refuses
 		return verdict{paused: true, text: "a promotion: " + m.stage().text + " never comes"}
 	}
+	if _, lacks := lacksPods(m, in.Now); lacks {
+		return verdict{text: withProblem("a pod of the new version to serve", m.problem())}
+	}
+	if m.fresh.Ready() > 0 && m.want().canary > 0 {
+		if anew := m.fresh.ReadySince[0].Add(w.duration); anew.After(due) { // none is left that was there
+			due = soonest(anew, due.Add(w.duration)) // where nodes come and go, no pod may be there for so long
+		}
+	}
 	return waitUntil(in, m, due)
+}
+
+// end is when the clock ends a pause, zero if it never does.
+func (w timerWait) end(m moving) time.Time {
+	if w.until == "" {
+		return m.Entered.Add(w.duration)
+	}
+	due, _ := nextOf(w.until, w.zone, m.Entered)
+	return due
+}
+
+// lacksPods is since when a pause is over that does not end, because none of the pods serves that it is to show.
+func lacksPods(m moving, now time.Time) (since time.Time, lacks bool) {
+	w, is := m.stage().wait.(timerWait)
+	if !is || m.n == 0 || m.want().canary == 0 || m.fresh.Ready() > 0 {
+		return since, false
+	}
+	since = w.end(m)
+	return since, !since.IsZero() && !now.Before(since)
 }
 
 func (w timerWait) forecast(c *forecaster, s *ForecastStage) {
