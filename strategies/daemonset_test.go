@@ -188,6 +188,21 @@ func ofAgent(in *Input, change func(*rollout.ObservedWorkload)) {
 	in.Observed.Workloads[agent] = w
 }
 
+// TestDaemonSetWithoutNodes: nobody has set a number of replicas that could be looked for.
+func TestDaemonSetWithoutNodes(t *testing.T) {
+	in := agentsAt(t, 30, "nnnooooooo", nil)
+	ofAgent(&in, func(w *rollout.ObservedWorkload) { w.Replicas = 0 })
+	d := Decide(in)
+	if want := "shop Suspended: 0 nodes at step 1/2 setWeight 30"; d.Subject != want {
+		t.Errorf("it is recorded as %q, want %q", d.Subject, want)
+	}
+	in.State = d.State
+	want := "nodes that it may run on (Suspended: 0 nodes; see taints and nodeSelector)"
+	if got := Decide(in).Waiting; got != want {
+		t.Errorf("it waits for %q, want %q", got, want)
+	}
+}
+
 // TestDaemonSetStep: a step has OnDelete, is done when as many nodes serve, and accepts nodes that have joined; the
 // promotion has the user's own strategy.
 func TestDaemonSetStep(t *testing.T) {

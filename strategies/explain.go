@@ -127,7 +127,7 @@ func (p *plan) roleOf(s rollout.State, r rollout.Revision) Role {
 		return p.oldRole
 	case r.Hash != "" && s.Release != nil && r.Hash == s.Release.Templates[w]:
 		return p.freshRole
-	case r.Base && !r.Current && s.Release != nil:
+	case r.Base && !r.Current && s.Release != nil && s.Stable != nil:
 		return p.oldRole
 	default:
 		return ""

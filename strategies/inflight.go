@@ -33,7 +33,7 @@ func decideInFlight(in Input) Decision {
 			missing.Title(), s.Release.Hash), in.Head.Commit.ID))
 	case isRenamed:
 		return withoutDocument(in, hold(s, rollout.HeldRenamed, fmt.Sprintf("%s while release %s is in flight, and all pods "+
-			"of it would start at once; give it its name back, abort the release, or promote it fully",
+			"of it would start at once; give it its name and kind back, abort the release, or promote it fully",
 			name, s.Release.Hash), in.Head.Commit.ID))
 	case target != s.Release.Hash:
 		return leave(in, target)
@@ -225,9 +225,9 @@ func (m moving) suspend(in Input) (rollout.Progress, string) {
 	next := m.Progress
 	next.Suspended, next.Entered, next.Available = !m.Suspended, rollout.NextTenth(in.Now), nil
 	if next.Suspended {
-		return next, fmt.Sprintf("Suspended: 0 replicas at step %d/%d %s", m.Step+1, m.Of, m.Name)
+		return next, fmt.Sprintf("Suspended: 0 %s at step %d/%d %s", unitOf(m.spec), m.Step+1, m.Of, m.Name)
 	}
-	return next, fmt.Sprintf("%d replicas: step %d/%d %s begins", m.n, m.Step+1, m.Of, m.Name)
+	return next, fmt.Sprintf("%d %s: step %d/%d %s begins", m.n, unitOf(m.spec), m.Step+1, m.Of, m.Name)
 }
 
 // move is how far a workload has come after a verdict, and that in words; "" if
@@ -361,7 +361,9 @@ func decidePromoting(in Input) Decision {
 		d.Subject = fmt.Sprintf("%s %s: %s", s.App, strings.ToLower(string(next.Phase)), cmp.Or(next.Reason, "goes on"))
 	}
 	for _, spec := range releaseSpecs(in) {
-		d.Requeue = soonest(d.Requeue, servesNext(in.Now, minReady(spec), in.Observed.Workloads[spec.Workload].Revisions...))
+		live, exists := in.Observed.Workloads[spec.Workload]
+		d.Waiting += standsStill(spec, live, exists)
+		d.Requeue = soonest(d.Requeue, servesNext(in.Now, minReady(spec), live.Revisions...))
 	}
 	return d
 }

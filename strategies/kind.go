@@ -79,6 +79,14 @@ func kindFor(w rollout.Workload, spec rollout.Spec) kind {
 // kind is how the pods of the workload are moved.
 func (m moving) kind() kind { return kindFor(m.Workload, m.spec) }
 
+// unitOf is what says how many pods a workload has.
+func unitOf(spec rollout.Spec) string {
+	if kindFor(spec.Workload, spec) == (daemonSet{}) || spec.Partition != nil && spec.Partition.Nodes != "" {
+		return "nodes"
+	}
+	return "replicas"
+}
+
 // keepsOne is counts with one stable pod for as long as not all pods are asked for: where pods are replaced in place,
 // the only one moves with the promotion.
 func keepsOne(c counts, n int, all bool) counts {
@@ -126,14 +134,13 @@ func fenceOf(m moving, v View) (fence, bool) {
 // nobody knows whose pods they are. Of a StatefulSet only pods below the partition matter: its controller replaces the
 // others, and a revision that was made by hand keeps the hash that it was made with.
 func (m moving) hasStrangers(want counts) bool {
-	isOrdered := m.kind() == (statefulSet{}) || m.spec.Partition != nil && m.spec.Partition.Ordered
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.live.First+m.n-want.canary }
 	return slices.ContainsFunc(m.live.Revisions, func(r rollout.Revision) bool {
 		isTwin := func(o rollout.Revision) bool { return o.Hash == r.Hash && o.Pin != r.Pin }
 		switch {
 		case r.Desired == 0 || r.Pin == m.stable.Pin:
 			return false
-		case isOrdered:
+		case isOrdered(m.spec):
 			return r.Pin != m.fresh.Pin && slices.ContainsFunc(r.Members, isBelow)
 		case r.Pin == m.fresh.Pin:
 			return !r.Current && slices.ContainsFunc(m.live.Revisions, isTwin)

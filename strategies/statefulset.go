@@ -192,6 +192,27 @@ func above(in Input, spec rollout.Spec, live rollout.ObservedWorkload) (one []Ev
 	return one
 }
 
+// isOrdered reports whether pods of a workload go by ordinal, and may wait for each other.
+func isOrdered(spec rollout.Spec) bool {
+	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
+}
+
+// standsStill says what keeps a workload from having all pods of the newest template where waiting may not help, "" for
+// nothing: its controller does not look at it, or waits for a pod of an older version, which nobody else may delete.
+func standsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
+	w := spec.Workload
+	if exists && !live.Synced {
+		return fmt.Sprintf("; the %s controller has not seen %s yet: does it run?", w.Ref().Kind, w)
+	}
+	for _, e := range stuck(w, live) {
+		if isOrdered(spec) {
+			return fmt.Sprintf("; if pod %s/%s, which is of an older version, does not become ready, delete it: "+
+				"Kubernetes may wait for it", e.Namespace, e.Pod.Name)
+		}
+	}
+	return ""
+}
+
 // ordinal is the number at the end of a pod's name, 0 if there is none.
 func ordinal(p rollout.Pod) int {
 	n, _ := strconv.Atoi(p.Name[strings.LastIndex(p.Name, "-")+1:])

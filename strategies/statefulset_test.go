@@ -527,6 +527,42 @@ func TestRetreatSaysWhichPodIsToGo(t *testing.T) {
 	}
 }
 
+// TestWhatStandsStillIsSaid: a first version that never becomes ready keeps the next one from beginning, and gitrollout
+// deletes no pod then: it says which one, and calls no version stable. A controller that looks at nothing is named.
+func TestWhatStandsStillIsSaid(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*rollout.ObservedWorkload)
+		says   string
+	}{
+		"a pod that is not ready": {nil, "; if pod shop/web-0, which is of an older version, does not become ready, delete it: " +
+			"Kubernetes may wait for it"},
+		"one that is":   {func(w *rollout.ObservedWorkload) { w.Revisions[1].Members[0].Ready = true }, ""},
+		"one that goes": {func(w *rollout.ObservedWorkload) { w.Revisions[1].Members[0].Terminating = true }, ""},
+		"no controller": {func(w *rollout.ObservedWorkload) { w.Synced = false },
+			"; the StatefulSet controller has not seen StatefulSet/shop/web yet: does it run?"},
+	} {
+		in, h := setAt(t, 3, 1, 1)
+		in.State = rollout.State{App: testApp.Name, Path: testApp.Path, Phase: rollout.Progressing, Source: commitID(1),
+			Release: in.State.Release}
+		in.Observed = setOf(h, 3, 1, 1)
+		live := in.Observed.Workloads[db]
+		live.Revisions[0].Desired, live.Revisions[0].Pods, live.Revisions[0].ReadySince = 2, 0, nil
+		live.Revisions[1].ReadySince, live.Revisions[1].Members = nil, []rollout.Pod{{Name: "web-0"}}
+		if tc.change != nil {
+			tc.change(&live)
+		}
+		in.Observed.Workloads[db] = live
+		if got, want := Decide(in).Waiting, "all pods to be of the new version and available"+tc.says; got != want {
+			t.Errorf("%s: it waits for %q, want %q", name, got, want)
+		}
+		for _, r := range Explain(in)[0].Revisions {
+			if r.Role == RoleStable {
+				t.Errorf("%s: %s is called stable, and no version is", name, r.Name)
+			}
+		}
+	}
+}
+
 // TestDeploymentsAreNotEvictedFrom: their controller replaces what never becomes ready.
 func TestDeploymentsAreNotEvictedFrom(t *testing.T) {
 	web := rollout.Workload{Namespace: "shop", Name: "web"}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"reflect"
@@ -328,23 +329,33 @@ func TestNamespaceChanges(t *testing.T) {
 }
 
 // TestDeploymentIsRenamed gives the Deployment another name. The old one stays
-// until the new one serves, and the next release has its stages.
+// until the new one serves, and the next release has its stages. While it is held for a name that came with another
+// version, list counts the pods that get shows, and none of what Git names.
 func TestDeploymentIsRenamed(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
 	p.awaitHealthy(w.repo.Head())
 	start := w.repo.Ref(stateBranch)
-	rename := func(tag string) map[string]string {
+	rename := func(tag, name string) map[string]string {
 		files := version(tag, halfThenGate)
-		for _, name := range []string{"app.yaml", "rollout.yaml"} {
-			files[name] = strings.ReplaceAll(files[name], "name: APP}", "name: APP-new}")
+		for _, file := range []string{"app.yaml", "rollout.yaml"} {
+			files[file] = strings.ReplaceAll(files[file], "name: APP}", "name: "+name+"}")
 		}
 		return files
 	}
-	p.awaitHealthy(w.push("rename", rename("v1")))
+	p.awaitHealthy(w.push("rename", rename("v1", "APP-new")))
 	p.await("the old one gone", func(s rollout.State) bool { return len(s.Inventory) == 3 })
 	w.wantHistory(start, "APP first deployment", "APP healthy", "APP pruned Deployment/APP")
-	p.awaitPaused(w.push("v2", rename("v2")))
+	w.push("v2 under another name", rename("v2", "APP-newest"))
+	p.awaitHeld("left Git")
+	for _, args := range [][]string{{"get", w.app}, {"list", w.app}} {
+		var out bytes.Buffer
+		args = append(args, "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig)
+		if code := run(t.Context(), args, strings.NewReader(""), &out, &out); code != 0 || !strings.Contains(out.String(), "2/2") {
+			t.Errorf("%v does not show 2 of 2 pods, %d:\n%s", args, code, &out)
+		}
+	}
+	p.awaitPaused(w.push("v2", rename("v2", "APP-new")))
 	if pods := w.pods(); len(pods["v1"]) != 2 || len(pods["v2"]) != 1 {
 		t.Errorf("pods at the gate: %v", pods)
 	}

@@ -205,26 +205,26 @@ func (w *world) app(name string) (rollout.App, error) {
 
 // input gathers what a decision about an app would depend on, as the loop does. Without a cluster
 // it observes nothing.
-func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (strategies.Input, error) {
+func (w *world) input(ctx context.Context, app rollout.App, now time.Time) (in strategies.Input, err error) {
 	a := source.App{App: app, Calendar: w.branch.Calendar(app.Name)}
-	var err error
 	if a.State, err = w.states.Of(app.Name); err != nil {
-		return strategies.Input{}, err
+		return in, err
 	}
 	if _, listed := w.branch.Find(app.Name); !listed {
 		a.Path = a.State.Path
 	}
 	promotion := w.branch.Promotion(a.State.Named(app))
 	if promotion.Err != nil && !rollout.IsInvalid(promotion.Err) {
-		return strategies.Input{}, promotion.Err
+		return in, promotion.Err
 	}
 	if promotion.File.SkipsSteps() && promotion.File.Refused == "" {
 		promotion.File.Refused = a.State.Ignored // who runs knows the policy
 	}
 	head := w.head(a.App)
 	a.Promotion, a.Head = promotion.File, source.HeadOf(head.Commit, head.Render, head.Err, promotion)
-	needed := w.detail || a.State.Release != nil || a.Head.Render == nil
-	in, err := w.gatherer(ctx, a.Head.Render, needed).Gather(ctx, a, now)
+	s := a.State // of a release that is held or rejected, Git may name workloads that nobody is to have
+	needed := w.detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
+	in, err = w.gatherer(ctx, a.Head.Render, needed).Gather(ctx, a, now)
 	in.Answers = strategies.Answers{Healed: new(true)}
 	return in, err
 }
