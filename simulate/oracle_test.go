@@ -124,7 +124,7 @@ func (o *oracle) checkPods() {
 func (o *oracle) quiet() {
 	for _, w := range o.u.workloads() {
 		if g := o.guard(w); o.serving(w) >= g.Floor {
-			g.Excused = 0
+			g.Settle()
 		}
 	}
 }

@@ -689,7 +689,8 @@ func (p *promises) isUnderWay(source *workloadSource) bool {
 	}
 	return slices.ContainsFunc(p.u.procs, func(a *actor) bool {
 		due, now := a.NextDue(), p.u.now(a)
-		return due.After(now) && !due.After(now.Add(within))
+		late := max(0, -a.skew) // by a clock that is late, pods have served for less
+		return due.After(now) && !due.After(now.Add(within+late))
 	})
 }
 
@@ -846,18 +847,23 @@ func (p *promises) looked(a *actor) {
 
 // awaits reports whether users of any workload of a release are on another version than its own: an app goes back as one.
 func (p *promises) awaits(app string, s rollout.State) bool {
-	var moved []rollout.Workload
-	for _, pr := range s.Progress {
-		moved = append(moved, pr.Workload)
-	}
-	if s.Phase == rollout.Promoting && len(moved) == 0 { // what overtakes a way back has no steps
-		moved = slices.Collect(maps.Keys(s.Release.Templates))
-	}
-	return slices.ContainsFunc(moved, func(w rollout.Workload) bool {
-		source, d := p.u.appIn(s.Source, app).find(w), p.u.kube.Deployments[w]
+	return slices.ContainsFunc(progressOf(s), func(pr rollout.Progress) bool {
+		source, d := p.u.appIn(s.Source, app).find(pr.Workload), p.u.kube.Deployments[pr.Workload]
 		return source != nil && d != nil && d.Replicas > 0 && // without pods it goes along
-			!p.serves(w, source, time.Duration(source.minReady)*time.Second)
+			!p.serves(pr.Workload, source, time.Duration(source.minReady)*time.Second)
 	})
+}
+
+// progressOf is how far the workloads of a release are. What overtakes a way back, or changes no template, has no steps
+// on record.
+func progressOf(s rollout.State) []rollout.Progress {
+	all := s.Progress
+	if s.Phase == rollout.Promoting && len(all) == 0 {
+		for w := range s.Release.Templates {
+			all = append(all, rollout.Progress{Workload: w})
+		}
+	}
+	return all
 }
 
 // atRest holds when nothing happens by itself any more at this moment.
@@ -1017,7 +1023,8 @@ func (p *promises) takenBack(app, commit string) string {
 		return ""
 	}
 	head := p.u.oracle.at(app, commit)
-	all := len(s.Progress) > 0 && !slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
+	moved := progressOf(s)
+	all := len(moved) > 0 && !slices.ContainsFunc(moved, func(pr rollout.Progress) bool {
 		w := p.u.appIn(s.Source, app).find(pr.Workload)
 		return w == nil || p.served[pr.Workload].version != w.version && !p.serves(pr.Workload, w, 0) && !p.goesAlong(w, pr, s.Release.Hash, source.promotion)
 	})

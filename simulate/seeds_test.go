@@ -73,13 +73,14 @@ var again = map[string][]uint64{
 	"Analyses":          {2305, 70109, 93047},                      // a verdict of what has no pods, after all; back to what served, though it was pushed later; steps that match nobody, after one that did
 	"Calm":              {1028},                                    // a Service selected pods that were about to go
 	"CalmSets":          {3175, 90055},                             // back from what had no pods for a moment; forward again while the lowest pods are new
-	"Clocks":            {93110},                                   // of two workloads one was on what had overtaken a way back
+	"Clocks":            {93110, 110200},                           // of two workloads one was on what had overtaken a way back; pods that had served by a clock that was late
 	"CloneSets":         {3027},                                    // a pod that is broken at a pause, where a route has none
 	"Crashes":           {2423},                                    // users of two strategies who had all arrived
 	"DaemonSets":        {1689, 60480},                             // fewer nodes asked for by other steps; a proposal that could not be read while Git was away
 	"Everything":        {5102},                                    // pods that are available by a hand's minReadySeconds
 	"Experiments":       {174},                                     // an experiment of what has no pods
-	"HookPair":          {93053},                                   // routes of steps that came while Kubernetes replaced pods
+	"HookPair":          {93053, 110221},                           // routes of steps that came while Kubernetes replaced pods; a push while a hook runs after what changes no template
+	"Kills":             {110062},                                  // what proxies remembered of a pod that the world had killed
 	"KruisesDaemonSets": {617, 4765},                               // a node that Kruise does not count; nodes without a pod when a release begins
 	"Pair":              {395, 522},                                // a workload without pods that is held; a record that has lost the race in part
 	"People":            {380},                                     // pods of an image that was set by hand
@@ -89,7 +90,7 @@ var again = map[string][]uint64{
 	"PeopleAndSizes":    {135, 210, 272, 487, 2266, 40056},         // pods by hand; too many that come to serve; a late arrival; paused; the name before the last; who held what has moved
 	"Pumps":             {92, 98076},                               // a Service that is pinned when there is nothing to move any more; pods that come while a list of steps waits
 	"Rewrites":          {2514, 4110},                              // no steps any more at a switch
-	"StatefulSets":      {40077},                                   // requests that match, and a new process
+	"StatefulSets":      {40077, 110565},                           // requests that match, and a new process; up again before the last pods had gone
 	"SlowApps":          {861},                                     // a Service whose write was made after all
 	"TwoWithPumps":      {2045},                                    // a retreat of an older serial than the advance that was recorded meanwhile
 	"Watches":           {5111},                                    // a Service of stable pods that the controller was about to take

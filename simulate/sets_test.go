@@ -171,12 +171,18 @@ func (t *try) scaled(d *kube.Deployment) {
 	}
 	n.came += max(0, d.Replicas-n.now)
 	n.now, n.most = d.Replicas, max(n.most, d.Replicas)
+	fewest := d.Replicas
+	for _, rs := range d.Sets {
+		if d.Replicas == 0 { // on its way there: those that are left are what it has had
+			fewest += len(rs.Live())
+		}
+	}
 	low, known := t.low[d.Workload]
 	switch {
-	case d.Replicas == 0:
+	case fewest == 0:
 		delete(t.low, d.Workload)
-	case !known || d.Replicas < low:
-		t.low[d.Workload] = d.Replicas
+	case !known || fewest < low:
+		t.low[d.Workload] = fewest
 	}
 }
 

@@ -107,6 +107,14 @@ func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 	g.Replicas, g.Floor = d.Replicas, floor
 }
 
+// Settle forgives nothing from now on. What was missing until then is forgiven for as long as proxies remember it, too.
+func (g *Guard) Settle() {
+	if n := len(g.seen); g.Excused > 0 && n > 0 {
+		g.seen = g.seen[n-1:]
+	}
+	g.Excused = 0
+}
+
 // misled finds a Service that sends users to a version without ready pods.
 func (g *Guard) misled(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, ready int) string {
 	name := ""
