@@ -165,8 +165,12 @@ func (m moving) resting(v View) counts {
 	if m.sharesPods() {
 		kept = min(kept, 1) // for those that match: all others find any pod
 	}
-	if kept > want.canary {
-		want = counts{canary: kept, stable: min(want.stable, max(m.stable.Desired, m.n-m.fresh.Desired))}
+	if kept <= want.canary {
+		return want
+	}
+	want.canary = kept
+	if m.spec.Scaling == rollout.InPlace || m.isDynamic() {
+		want.stable = min(want.stable, max(m.stable.Desired, m.n-m.fresh.Desired))
 	}
 	return want
 }

@@ -217,9 +217,10 @@ func (m moving) planned() counts {
 
 // isRoutedAsPlanned reports whether the weight that was routed last is the one of its step. It is not after an edit of
 // the list, until the routers have been asked for the new one's: how many pods the old weight needs is not known then.
+// Nor where no step is left that would ask them.
 func (m moving) isRoutedAsPlanned() bool {
-	s, ok := m.at(m.Routed.Step)
-	return !ok || m.routedWeight(s) == m.Routed.Weight
+	s, _ := m.at(m.Routed.Step)
+	return m.routedWeight(s) == m.Routed.Weight
 }
 
 // lessRouted says that the new version gets fewer requests than were routed to it,

@@ -212,10 +212,10 @@ func (p *plan) routesAt(step int) []rollout.ManagedRoute {
 }
 
 // countsAt is what a step comes to rest at; after the last one, what the last
-// one did.
+// one did. Without any, the pods are stable's until the others of its release are through.
 func (p *plan) countsAt(step, n int) counts {
 	if len(p.stages) == 0 {
-		return counts{}
+		return counts{stable: n}
 	}
 	return p.stages[min(step, len(p.stages)-1)].counts(n)
 }
