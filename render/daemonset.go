@@ -1,15 +1,26 @@
 package render
 
-import "gitrollout.dev/gitrollout/rollout"
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
 
 // mergeDaemonSet reads the strategy of a DaemonSet: at its steps so many nodes may be without a pod that serves as in
 // its own rolling update, one where that lets pods of both versions be on a node instead. Kubernetes' default is 1.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
-	if kind := o.Map("spec", "updateStrategy")["type"]; kind != nil && kind != "RollingUpdate" {
-		other.Fail("spec.updateStrategy.type", "use RollingUpdate, or remove the Rollout",
-			"is %v: Kubernetes would replace a pod when somebody deletes it, and not before", kind)
+	if d.spec.Canary != nil {
+		for i, s := range d.spec.Canary.NodeOrder {
+			for _, wrong := range validation.ValidateLabels(s.MatchLabels, nil) {
+				own.Fail(fmt.Sprintf("%s.nodeOrder[%d].matchLabels", canaryPath, i), "write the labels that the nodes have",
+					"no node can have %q: %s", wrong.BadValue, wrong.Detail)
+			}
+		}
 	}
+	refuseType(o, other)
 }
 
 // nodesElsewhere is what a document is told that orders the nodes of a workload which does not let it.
@@ -37,11 +48,19 @@ func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	}
 	form := struct {
 		MaxUnavailable *podAmount     `json:"maxUnavailable"`
+		MaxSurge       *podAmount     `json:"maxSurge"`
 		Rest           map[string]any `json:"*"`
 	}{}
-	other.Read("spec.updateStrategy.rollingUpdate", o.Map("spec", "updateStrategy", "rollingUpdate"), &form)
-	if form.MaxUnavailable != nil {
-		d.spec.MaxUnavailable = form.MaxUnavailable.Amount
+	const at = "spec.updateStrategy.rollingUpdate"
+	other.Read(at, o.Map("spec", "updateStrategy", "rollingUpdate"), &form)
+	switch m := form.MaxUnavailable; {
+	case m == nil:
+	case m.Percent && m.Value > 100:
+		other.Fail(at+".maxUnavailable", "write 100% or less", "is %s, and there are no more nodes than all", m)
+	case m.Value == 0 && (form.MaxSurge == nil || form.MaxSurge.Value == 0):
+		other.Fail(at+".maxUnavailable", "write 1 or more", "is %s, without a maxSurge, so no pod could be replaced", m)
+	default:
+		d.spec.MaxUnavailable = m.Amount
 	}
 	if d.spec.MaxUnavailable.Value == 0 {
 		d.spec.MaxUnavailable = rollout.Amount{Value: 1}

@@ -9,13 +9,21 @@ func (d *document) mergeStatefulSet(o rollout.Object, _ *deploymentForm, own, ot
 		second: "each has a name that only one can have", beside: "beside those that have a name",
 		experiment: "without their names and volumes", replaced: "one at a time", change: "leave it out",
 	}.refuse(d, own)
-	strategy := o.Map("spec", "updateStrategy")
-	if kind := strategy["type"]; kind != nil && kind != "RollingUpdate" {
-		other.Fail("spec.updateStrategy.type", "use RollingUpdate, or remove the Rollout",
-			"is %v: Kubernetes would replace a pod when somebody deletes it, and not before", kind)
-	}
-	if partition := asMap(strategy["rollingUpdate"])["partition"]; partition != nil {
+	refuseType(o, other)
+	if partition := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]; partition != nil {
 		other.Fail("spec.updateStrategy.rollingUpdate.partition", "leave it out: the steps of the Rollout say how many pods",
 			"is %v, and the Rollout sets it at each step", partition)
+	}
+}
+
+// refuseType refuses an updateStrategy with which Kubernetes does not replace pods by itself.
+func refuseType(o rollout.Object, other *rollout.Reader) {
+	const at, fix = "spec.updateStrategy.type", "use RollingUpdate, or remove the Rollout"
+	switch kind := o.Map("spec", "updateStrategy")["type"]; kind {
+	case nil, "RollingUpdate":
+	case "OnDelete":
+		other.Fail(at, fix, "is %v: Kubernetes would replace a pod when somebody deletes it, and not before", kind)
+	default:
+		other.Fail(at, fix, "is %v, which Kubernetes does not know", kind)
 	}
 }

@@ -27,13 +27,13 @@ type Partitioned struct {
 
 // PartitionStatus are the fields in which the controller of a Partitioned says how far it is.
 type PartitionStatus struct {
-	ObservedGeneration string `json:"observedGeneration" default:"status.observedGeneration" is:"fieldPath"`
-	Replicas           string `json:"replicas" default:"status.replicas" is:"fieldPath"`
-	Updated            string `json:"updated" default:"status.updatedReplicas" is:"fieldPath"`
-	UpdatedReady       string `json:"updatedReady" is:"fieldPath"` // "": that pods are ready they say themselves
-	Available          string `json:"available" default:"status.availableReplicas" is:"fieldPath"`
-	CurrentRevision    string `json:"currentRevision" default:"status.currentRevision" is:"fieldPath"`
-	UpdateRevision     string `json:"updateRevision" default:"status.updateRevision" is:"fieldPath"`
+	ObservedGeneration string `json:"observedGeneration" default:"status.observedGeneration" is:"statusPath"`
+	Replicas           string `json:"replicas" default:"status.replicas" is:"statusPath"`
+	Updated            string `json:"updated" default:"status.updatedReplicas" is:"statusPath"`
+	UpdatedReady       string `json:"updatedReady" is:"statusPath"` // "": that pods are ready they say themselves
+	Available          string `json:"available" default:"status.availableReplicas" is:"statusPath"`
+	CurrentRevision    string `json:"currentRevision" default:"status.currentRevision" is:"statusPath"`
+	UpdateRevision     string `json:"updateRevision" default:"status.updateRevision" is:"statusPath"`
 }
 
 // partitionStatus are the names that Kubernetes' own kinds have for them, and Kruise's.
@@ -90,12 +90,12 @@ type partitionedFile struct {
 	APIVersion string `json:"apiVersion" needs:"write group/version, as objects of the kind have it" is:"groupVersion"`
 	Kind       string `json:"kind" needs:"name the kind" is:"kindName"`
 	Partition  struct {
-		Path   string `json:"path" needs:"name the field, as in spec.updateStrategy.partition" is:"fieldPath"`
+		Path   string `json:"path" needs:"name the field, as in spec.updateStrategy.partition" is:"specPath"`
 		Counts string `json:"counts" default:"old" oneOf:"old new" fix:"write old if the pods that the field counts keep their version, and new if they get the new one"`
 		Unit   string `json:"unit" default:"pods" oneOf:"pods percent" fix:"write pods for a number, and percent if the field takes a percentage, too, and rounds it up"`
 	} `json:"partition" needs:"say which field stages its pods: partition: {path: spec.updateStrategy.partition}; without one a release cannot be staged: take the Rollout out, and it is applied as it is"`
 	Ordered         bool            `json:"ordered"`
-	MinReadySeconds string          `json:"minReadySeconds" default:"spec.minReadySeconds" is:"fieldPath"`
+	MinReadySeconds string          `json:"minReadySeconds" default:"spec.minReadySeconds" is:"specPath"`
 	Status          PartitionStatus `json:"status" default:"{}"`
 }
 
@@ -113,16 +113,21 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 		ref := p.Ref()
 		first, twice := seen[ref]
 		_, builtIn := WorkloadOf(ref)
+		partitioned, _ := FindPartitioned(nil, r.APIVersion, r.Kind)
 		switch {
-		case builtIn:
+		case builtIn || partitioned != nil:
 			return invalid("kind", "leave the entry out", "%s moves in stages without being listed", r.Kind)
-		case ref.Group == "" || ref.Group == "batch":
+		case ref.Group == "batch" || strings.HasPrefix(APIVersion, ref.Group+"/"):
 			return invalid("apiVersion", "leave the entry out", "%s %s has no partition", r.APIVersion, r.Kind)
 		case twice:
 			return invalid("kind", "keep one of them, that of the version that your manifests have",
 				"%s of %s is workloads[%d], too", r.Kind, ref.Group, first)
-		case !strings.HasPrefix(p.Partition, "spec."):
-			return invalid("partition.path", "name a field below spec", "%q is not below spec", p.Partition)
+		case isTaken(p.Partition, p.MinReady, ownMinReady):
+			return invalid("partition.path", "name the field that says how many pods keep their version",
+				"%q says something else of each workload", p.Partition)
+		case isTaken(p.MinReady):
+			return invalid("minReadySeconds", "name the field that says how long a pod is to be ready",
+				"%q says something else of each workload", p.MinReady)
 		case p.Percent && p.CountsNew:
 			return invalid("partition.unit", "write unit: pods",
 				"is percent, and how a percentage of new pods is rounded nobody says")
@@ -131,6 +136,13 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 		all = append(all, p)
 	}
 	return all, nil
+}
+
+// isTaken reports whether a field is, or is part of, one that all workloads have for something else, or one of more.
+func isTaken(field string, more ...string) bool {
+	return slices.ContainsFunc(append(more, "spec.template", "spec.replicas", "spec.selector"), func(of string) bool {
+		return field == of || strings.HasPrefix(field, of+".")
+	})
 }
 
 // PartitionedText is a list of kinds as an App has it, "" for none; PartitionedOf reads it.

@@ -57,7 +57,8 @@ var table = map[string]rule{
 	}},
 	"render": {own: []string{"analysis", "render/chart", "render/sops", "rollout/experiment", "rollout/hook", "rollout", "rollout/schedule", "traffic"}, others: []string{
 		"github.com/fluxcd/pkg/envsubst",
-		"k8s.io/apimachinery/pkg/runtime", "k8s.io/client-go/kubernetes/scheme", "sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml",
+		"k8s.io/apimachinery/pkg/apis/meta/v1/validation", "k8s.io/apimachinery/pkg/runtime", "k8s.io/client-go/kubernetes/scheme",
+		"sigs.k8s.io/kustomize/", "sigs.k8s.io/yaml",
 	}},
 	"cluster": {own: []string{"rollout"}, others: append([]string{
 		"github.com/fluxcd/cli-utils/pkg/kstatus/status", "k8s.io/klog/v2",
