@@ -114,10 +114,13 @@ func staysForGood(l *live) string {
 // pruneRank orders deletions: what sends traffic or pods first, what those read
 // later, what holds everything last.
 func pruneRank(ref rollout.Ref) int {
+	if _, runsPods := rollout.WorkloadOf(ref); runsPods {
+		return 1
+	}
 	switch ref.Kind {
 	case "HorizontalPodAutoscaler", "ScaledObject", "Ingress", "HTTPRoute":
 		return 0
-	case "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob":
+	case "Job", "CronJob":
 		return 1
 	case "ConfigMap", "Secret":
 		return 3

@@ -54,8 +54,8 @@ type rollbackWindow struct {
 
 type workloadRef struct {
 	APIVersion string `json:"apiVersion" needs:"use apps/v1"`
-	Kind       string `json:"kind" needs:"name a Deployment, a StatefulSet or a DaemonSet"`
-	Name       string `json:"name" needs:"name the Deployment, StatefulSet or DaemonSet"`
+	Kind       string `json:"kind" needs:"name the kind of the workload, as its manifest has it"`
+	Name       string `json:"name" needs:"name the workload"`
 	_          any    `field:"scaleDown" ignored:"the Deployment is not scaled down, it is what is moved in stages"`
 }
 

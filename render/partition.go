@@ -34,8 +34,7 @@ func (a *assembly) describe(d *document) error {
 		return a.invalid(d.ref, "spec.workloadRef.apiVersion", "use apps/v1", "%q is not apps/v1", ref.APIVersion)
 	case isKubernetes:
 		return a.invalid(d.ref, "spec.workloadRef.kind",
-			"name a Deployment, a StatefulSet or a DaemonSet, which can be moved in stages",
-			"%q is not one of Deployment, StatefulSet, DaemonSet", ref.Kind)
+			"name a workload that can be moved in stages", "%q is not one of %s", ref.Kind, rollout.KindNames())
 	default:
 		return a.invalid(d.ref, "spec.workloadRef.kind", "if its controller has a partition, describe it under workloads "+
 			"in .gitrollout/<cluster>/config.yaml; if not, remove the Rollout: it is applied as it is",

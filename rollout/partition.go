@@ -160,6 +160,11 @@ func PartitionedOf(a App) (all []Partitioned) {
 	return all
 }
 
+// OnNodes reports whether the workload has a pod on each node, so that no number of replicas says how many.
+func (s Spec) OnNodes() bool {
+	return s.Workload.Kind == "DaemonSet" || s.Partition != nil && s.Partition.Nodes != ""
+}
+
 // Partitioneds are the kinds of workloads that renders move by a partition, those of the first one that has a kind.
 func Partitioneds(renders ...*Render) []Partitioned {
 	found := map[Ref]Partitioned{}

@@ -12,6 +12,15 @@ var WorkloadKinds = []Ref{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
 }
 
+// KindNames are the names of WorkloadKinds, as a sentence has them.
+func KindNames() string {
+	names := make([]string, len(WorkloadKinds))
+	for i, kind := range WorkloadKinds {
+		names[i] = kind.Kind
+	}
+	return strings.Join(names, ", ")
+}
+
 // Workload names an object that is moved in stages. Its text form is
 // "namespace/name", or "Kind/namespace/name" where it is no Deployment, and
 // "Kind.group/namespace/name" where WorkloadKinds do not have its kind.

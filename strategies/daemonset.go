@@ -13,7 +13,7 @@ import (
 // replaces no pod by itself, and makes each one that is missing of the newest template (k8s.io/kubernetes
 // pkg/controller/daemon, update.go). So a step evicts old pods of the nodes that are next, as many as the user's
 // maxUnavailable leaves. The promotion and each way back are the user's own rolling update.
-type daemonSet struct{}
+type daemonSet struct{ inTurn }
 
 // fence is how many nodes the stage asks for. It is counted anew in each pass: nodes come and go.
 func (daemonSet) fence(m moving, want counts, _ View) (fence, bool) {
@@ -23,16 +23,6 @@ func (daemonSet) fence(m moving, want counts, _ View) (fence, bool) {
 
 func (daemonSet) hold(o rollout.Object, _ fence) {
 	setMap(o, map[string]any{"type": "OnDelete"}, "spec", "updateStrategy")
-}
-
-func (daemonSet) share(c counts, n int, all bool) counts { return keepsOne(c, n, all) }
-
-// reached accepts more new pods than were asked for: those of nodes that have joined, and of an earlier step.
-func (daemonSet) reached(m moving, want counts) counts {
-	if want.canary == 0 || m.fresh.Desired <= want.canary {
-		return want
-	}
-	return counts{canary: m.fresh.Desired, stable: m.n - m.fresh.Desired}
 }
 
 // evict are the old pods of the nodes that come next at a stage, the ones that serve as far as maxUnavailable leaves

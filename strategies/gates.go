@@ -95,7 +95,7 @@ func gateSuspended(in Input, m moving) verdict {
 	if !m.isSuspended() || in.Promotion.OpensAll(in.State.Release.Hash) || m.ridesAlong(in) {
 		return verdict{done: true}
 	}
-	if unitOf(m.spec) == "nodes" {
+	if m.spec.OnNodes() {
 		return verdict{paused: true, text: "nodes that it may run on (Suspended: 0 nodes; see taints and nodeSelector)"}
 	}
 	return verdict{paused: true, text: "pods (Suspended: 0 replicas)"}

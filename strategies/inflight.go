@@ -224,10 +224,14 @@ func (m moving) verdict(in Input) verdict {
 func (m moving) suspend(in Input) (rollout.Progress, string) {
 	next := m.Progress
 	next.Suspended, next.Entered, next.Available = !m.Suspended, rollout.NextTenth(in.Now), nil
-	if next.Suspended {
-		return next, fmt.Sprintf("Suspended: 0 %s at step %d/%d %s", unitOf(m.spec), m.Step+1, m.Of, m.Name)
+	unit := "replicas"
+	if m.spec.OnNodes() {
+		unit = "nodes"
 	}
-	return next, fmt.Sprintf("%d %s: step %d/%d %s begins", m.n, unitOf(m.spec), m.Step+1, m.Of, m.Name)
+	if next.Suspended {
+		return next, fmt.Sprintf("Suspended: 0 %s at step %d/%d %s", unit, m.Step+1, m.Of, m.Name)
+	}
+	return next, fmt.Sprintf("%d %s: step %d/%d %s begins", m.n, unit, m.Step+1, m.Of, m.Name)
 }
 
 // move is how far a workload has come after a verdict, and that in words; "" if

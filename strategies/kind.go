@@ -71,7 +71,7 @@ func Evictions(in Input) (all []Eviction) {
 // kindFor is how the pods of a workload are moved, nil if no spec says it and its kind is not in the table.
 func kindFor(w rollout.Workload, spec rollout.Spec) kind {
 	if spec.Partition != nil {
-		return partitioned{*spec.Partition}
+		return partitioned{Partitioned: *spec.Partition}
 	}
 	return kinds[cmp.Or(w.Kind, rollout.WorkloadKinds[0].Kind)]
 }
@@ -79,21 +79,24 @@ func kindFor(w rollout.Workload, spec rollout.Spec) kind {
 // kind is how the pods of the workload are moved.
 func (m moving) kind() kind { return kindFor(m.Workload, m.spec) }
 
-// unitOf is what says how many pods a workload has.
-func unitOf(spec rollout.Spec) string {
-	if kindFor(spec.Workload, spec) == (daemonSet{}) || spec.Partition != nil && spec.Partition.Nodes != "" {
-		return "nodes"
-	}
-	return "replicas"
-}
+// inTurn is what kinds have in common whose pods are replaced in place.
+type inTurn struct{}
 
-// keepsOne is counts with one stable pod for as long as not all pods are asked for: where pods are replaced in place,
-// the only one moves with the promotion.
-func keepsOne(c counts, n int, all bool) counts {
+// share is counts with one stable pod for as long as not all pods are asked for: the only one moves with the promotion.
+func (inTurn) share(c counts, n int, all bool) counts {
 	if all || c.canary < n {
 		return c
 	}
 	return counts{canary: max(0, n-1), stable: min(n, 1)}
+}
+
+// reached accepts more new pods than were asked for, by a scale-up, a node that has joined or an earlier step: the
+// controller takes none back.
+func (inTurn) reached(m moving, want counts) counts {
+	if want.canary == 0 || m.fresh.Desired <= want.canary || m.isTakenForAll() {
+		return want
+	}
+	return counts{canary: m.fresh.Desired, stable: m.n - m.fresh.Desired}
 }
 
 // fence is s pods more and m old pods less than the n that a workload has at

@@ -1,7 +1,6 @@
 package strategies
 
 import (
-	"fmt"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -10,7 +9,10 @@ import (
 // partitioned moves a workload of a kind that is described by its fields: by its partition, which is counted anew in
 // each pass, because an autoscaler changes n. Its own controller does the rest within what its updateStrategy allows:
 // it counts all pods that do not serve before it replaces another one.
-type partitioned struct{ rollout.Partitioned }
+type partitioned struct {
+	inTurn
+	rollout.Partitioned
+}
 
 // fence is as many pods as the stage asks for. But where there is a pod on each node, the controller counts those on
 // nodes that the partition lets go, and no other: so that lets go no more at a time than may be without a pod that
@@ -53,27 +55,6 @@ func (p partitioned) own(o rollout.Object) {
 	if !p.CountsNew {
 		setMap(o, int64(0), strings.Split(p.Partition, ".")...)
 	}
-}
-
-func (partitioned) share(c counts, n int, all bool) counts { return keepsOne(c, n, all) }
-
-// reached accepts more new pods than were asked for, by a scale-up or an earlier step: the controller takes none back.
-func (partitioned) reached(m moving, want counts) counts {
-	if want.canary == 0 || m.fresh.Desired <= want.canary || m.isTakenForAll() {
-		return want
-	}
-	return counts{canary: m.fresh.Desired, stable: m.n - m.fresh.Desired}
-}
-
-func (p partitioned) surplus(m moving, asked int) string {
-	why := "the controller takes none of them back"
-	switch {
-	case p.Nodes != "":
-		why = "a node that has no pod gets a new one"
-	case m.isTakenForAll():
-		why = fmt.Sprintf("the controller of the %s took the new version for that of all pods", p.Kind)
-	}
-	return fmt.Sprintf("%d of %d new, %d asked: %s", m.fresh.Desired, m.n, asked, why)
 }
 
 // evict is what a StatefulSet's is in a retreat, where pods are replaced in order: each waits for those before it.

@@ -35,7 +35,7 @@ func oldPods(t *testing.T, partition any, n int) int {
 // TestPercentIsAsManyPods: for each number of pods and each share of them, what is written under an autoscaler is as
 // many pods to Kruise; and it is a percentage wherever one is.
 func TestPercentIsAsManyPods(t *testing.T) {
-	p := partitioned{*ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")}
+	p := partitioned{Partitioned: *ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")}
 	for n := 1; n <= 400; n++ {
 		for k := 1; k <= n; k++ {
 			o := rollout.Object{"spec": map[string]any{}}
@@ -120,7 +120,7 @@ func TestPartitionOnNodes(t *testing.T) {
 		if tc.told < 0 {
 			m.live.Hash, m.live.Floor = "h1-old", 0
 		}
-		got, holds := partitioned{*kind}.fence(m, counts{canary: tc.ask}, View{Now: now})
+		got, holds := partitioned{Partitioned: *kind}.fence(m, counts{canary: tc.ask}, View{Now: now})
 		if got.m != tc.want || holds != (tc.want > 0) {
 			t.Errorf("%s: %d nodes are let go, want %d (%t)", name, got.m, tc.want, holds)
 		}

@@ -13,7 +13,7 @@ import (
 // are made of the new template, and those below the partition of the stable one. The
 // controller replaces one at a time, the highest first, and waits until it is
 // available.
-type statefulSet struct{}
+type statefulSet struct{ inTurn }
 
 // fence is how many pods the stage asks for. It is counted anew in each pass: an
 // autoscaler changes n. No stable pod goes while another one of them does not serve:
@@ -88,19 +88,13 @@ func (statefulSet) hold(o rollout.Object, f fence) {
 	setMap(o, int64(f.n-f.m), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
-func (statefulSet) share(c counts, n int, all bool) counts { return keepsOne(c, n, all) }
-
-// reached accepts more new pods than were asked for: ordinals that a scale-up brought
-// before the partition was counted anew. The controller does not take them back when
-// it rises, but makes them of the stable version when they go for another reason. With
-// rebalance they are evicted, and the step waits for that; but for once all pods were
-// new: then they would be made of the new version again.
-func (statefulSet) reached(m moving, want counts) counts {
-	rebalances := m.spec.Canary.Rebalance && !m.fresh.Base
-	if want.canary == 0 || m.fresh.Desired <= want.canary || rebalances || m.isTakenForAll() {
+// reached waits with rebalance until what is too many is evicted; but for once all pods were new: then they would be
+// made of the new version again.
+func (k statefulSet) reached(m moving, want counts) counts {
+	if m.spec.Canary.Rebalance && !m.fresh.Base {
 		return want
 	}
-	return counts{canary: m.fresh.Desired, stable: m.n - m.fresh.Desired}
+	return k.inTurn.reached(m, want)
 }
 
 // surplus says why more pods are of the new version than a step asks for, "" if there are not.
@@ -109,13 +103,14 @@ func (m moving) surplus() string {
 	if m.kind() == (deployment{}) || asked == 0 || n <= asked {
 		return ""
 	}
-	if p, is := m.kind().(partitioned); is {
-		return p.surplus(m, asked)
-	}
 	why := fmt.Sprintf("%d came by scaling", n-asked)
-	switch {
-	case m.kind() == (daemonSet{}):
-		return fmt.Sprintf("%d of %d new, %d asked: a node that has no pod gets a new one", n, m.n, asked)
+	switch p, isPartitioned := m.kind().(partitioned); {
+	case m.spec.OnNodes():
+		why = "a node that has no pod gets a new one"
+	case isPartitioned && m.isTakenForAll():
+		why = fmt.Sprintf("the controller of the %s took the new version for that of all pods", p.Kind)
+	case isPartitioned:
+		why = "the controller takes none of them back"
 	case m.isTakenForAll():
 		why = "Kubernetes took the new version for that of all pods"
 	case m.hasAsked(n):
@@ -123,7 +118,7 @@ func (m moving) surplus() string {
 	}
 	var broken []string
 	for _, p := range m.fresh.Members {
-		if !p.Ready && !p.Terminating && ordinal(p) < m.live.First+m.n-asked {
+		if !p.Ready && !p.Terminating && m.kind() == (statefulSet{}) && ordinal(p) < m.live.First+m.n-asked {
 			broken = append(broken, p.Name)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // counts with them. Where an aim is beside a bound, the bound is what there was
 // when it was last looked at, and only comes down.
 const (
-	mostLines         = 78_715 // of the product, with what a row of workloads cannot name; the aim is 50_000
+	mostLines         = 78_710 // of the product, with what a row of workloads cannot name; the aim is 50_000
 	mostCommandLines  = 7_980  // of cmd/gitrollout; the aim is 6_000
 	leastTestShare    = 0.98   // lines of tests for each line of the product; the aim is 1.0
 	mostMethods       = 35     // on one receiver
@@ -319,7 +319,6 @@ var namesAKind = map[string]string{
 	"strategies/kind.go":        "the table",
 	"cluster/workload.go":       "the table of the cluster's side",
 	"rollout/partition.go":      "the table of those that are known by their fields",
-	"render/partition.go":       "what a document may name",
 	"strategies/statefulset.go": "its own",
 	"cluster/statefulset.go":    "its own",
 	"render/statefulset.go":     "its own",
@@ -329,15 +328,9 @@ var namesAKind = map[string]string{
 	"simulate/kube/nodes.go":    "its model",
 	"simulate/kube/ordinals.go": "its model",
 	"cluster/pod.go":            "what is kept of a kind's pods alone",
-	"views/plan/workload.go":    "how many pods a kind has of which Git does not say it",
 	"render/kind.go":            "the table of what a document may ask for",
-	"render/form.go":            "the values that a document may name",
 	"render/scope.go":           "the order of all kinds",
-	"render/scaffold/survey.go": "kinds that run pods",
 	"cluster/errors.go":         "the API server's words",
-	"views/doctor/cluster.go":   "what the loop watches",
-	"cluster/prune.go":          "kinds that run pods",
-	"views/plan/notes.go":       "what Kubernetes does to a kind that has no stages",
 	"views/plan/fixed.go":       "fields of a kind that cannot change",
 }
 

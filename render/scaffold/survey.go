@@ -202,8 +202,11 @@ type head struct {
 	} `json:"metadata"`
 }
 
-// workloads are the kinds of which a plain folder has one if it is an app.
-var workloads = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Pod"}
+// runsPods reports whether an object is of a kind of which a plain folder has one if it is an app.
+func (h head) runsPods() bool {
+	_, is := rollout.WorkloadOf(rollout.Object{"apiVersion": h.APIVersion, "kind": h.Kind}.Ref())
+	return is || h.Kind == "CronJob" || h.Kind == "Job" || h.Kind == "Pod"
+}
 
 // file notes what a manifest is of, and returns which engine it belongs to and whether it has a workload.
 func (l *looker) file(name string, data []byte) (engine string, workload bool) {
@@ -221,7 +224,7 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 		}
 		kinds, last = append(kinds, h.Kind), h
 		group, _, _ := strings.Cut(h.APIVersion, "/")
-		workload = workload || slices.Contains(workloads, h.Kind)
+		workload = workload || h.runsPods()
 		if group == "argoproj.io" && h.Kind == "Rollout" {
 			workload = true
 			l.found.ArgoRollouts = append(l.found.ArgoRollouts, name)

@@ -186,9 +186,11 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 			x.wanted[right{account, namespace, group, resource, verb}] = true
 		}
 	}
-	for _, watched := range []string{"deployments", "replicasets", "statefulsets", "daemonsets", "controllerrevisions"} {
-		as("", "", "apps", watched, "list", "watch")
+	for _, kind := range rollout.WorkloadKinds {
+		as("", "", kind.Group, strings.ToLower(kind.Kind)+"s", "list", "watch")
 	}
+	as("", "", "apps", "replicasets", "list", "watch")
+	as("", "", "apps", "controllerrevisions", "list", "watch")
 	as("", "", "", "pods", "list", "watch")
 	missing := map[string]bool{}
 	for _, app := range apps {

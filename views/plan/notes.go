@@ -131,14 +131,13 @@ func gates(spec rollout.Spec, from int) int {
 func (c comparison) atOnce(o Object) []Note {
 	ref := o.Object
 	was, now := c.before[ref], c.after[ref]
-	kind := ref.Group + "/" + ref.Kind
+	w, isWorkload := rollout.WorkloadOf(ref)
 	switch {
 	case isData(ref) && was != nil && now != nil:
 		return c.sharedData(ref)
-	case kind == "apps/Deployment" && was != nil && now != nil && templateChanged(was, now):
+	case isWorkload && w.Kind == "" && was != nil && now != nil && templateChanged(was, now):
 		return c.unstagedDeployment(ref, now)
-	case was != nil && now != nil && (kind == "apps/StatefulSet" || kind == "apps/DaemonSet" || c.isPartitioned(now)) &&
-		templateChanged(was, now):
+	case was != nil && now != nil && (isWorkload || c.isPartitioned(now)) && templateChanged(was, now):
 		return c.inPlace(ref, now)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 // Workload is the release of one workload of an app.
 type Workload struct {
 	Workload rollout.Workload `json:"workload"`
-	Kind     string           `json:"kind"` // Deployment, StatefulSet …
+	Kind     string           `json:"kind"` // Deployment …
 	// Strategy is canary, blueGreen, rollingUpdate, Recreate …; Kubernetes' own if Staged is false.
 	Strategy string `json:"strategy"`
 	Staged   bool   `json:"staged"`
@@ -105,7 +105,7 @@ func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
 	if spec.Replicas != nil {
 		return *spec.Replicas, ""
 	}
-	if spec.Workload.Kind == "DaemonSet" || spec.Partition != nil && spec.Partition.Nodes != "" {
+	if spec.OnNodes() {
 		return 10, "an example: how many nodes there are Git does not say"
 	}
 	for _, o := range r.Objects {
