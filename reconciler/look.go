@@ -257,28 +257,6 @@ func (l *lookout) unlisted(was, next *view, name string) *appView {
 	return a
 }
 
-// asRecorded is an app as the configuration of the commit that it is at has it, or that of what is stable where nobody
-// can read that one, either: it says where its objects are and what it may touch. Only commits of the users' branch
-// count. The app is unread while there is none.
-func (l *lookout) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
-	commits := []string{s.Source}
-	if s.Stable != nil {
-		commits = append(commits, s.Stable.Commit)
-	}
-	for _, commit := range commits {
-		tree, held := l.Repository.Held(commit)
-		if !held || !l.renders.isOurs(commit) {
-			continue
-		}
-		if _, err := l.reader.ConfigAt(tree); err == nil {
-			then = l.reader.AppAt(tree, s.Named(a)) // it may have had another name there, and another folder
-			then.Path, then.Formerly = a.Path, a.Formerly
-			return then, false
-		}
-	}
-	return a, s.Source != ""
-}
-
 // publish shows a view to the others, and touches the apps that are concerned by what is new in it.
 func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 	moved := was == nil || was.main() != next.main()
@@ -367,6 +345,7 @@ func (l *lookout) bring(ctx context.Context) (any bool, err error) {
 		l.unreachable = true // who waits is touched when Git answers
 		return true, fmt.Errorf("fetch %d commits that apps are at: %w", len(wanted), err)
 	}
+	l.locate(v)
 	return true, nil
 }
 

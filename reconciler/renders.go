@@ -128,7 +128,7 @@ func (p *renders) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 func (p *renders) prepare(record *record, v *view, apps []string) {
 	for _, name := range apps {
 		a := v.apps[name]
-		if a == nil {
+		if a == nil || a.unread {
 			continue
 		}
 		e, _ := record.of(name)
@@ -194,6 +194,17 @@ func (p *renders) want(j job) {
 	if !p.asked[j.commit] {
 		p.wanted()
 	}
+}
+
+// fetch has a commit brought of which nothing is rendered.
+func (p *renders) fetch(commit string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, isWanted := p.wants[commit]; isWanted || commit == "" || p.gone[commit] != "" {
+		return
+	}
+	p.wants[commit] = nil
+	p.wanted()
 }
 
 func (p *renders) queue(j job) {

@@ -186,6 +186,9 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	case s.inherits != nil:
 		state = s.inherits.state
 	}
+	if a.unread { // where its objects are
+		return nil, fmt.Errorf("commit %s that the app is at %w", rollout.ShortID(state.Source), source.ErrNotReady)
+	}
 	head, ready := r.headAt(s)
 	if !ready {
 		unknown = fmt.Errorf("commit %s %w", rollout.ShortID(s.view.main()), source.ErrNotReady)

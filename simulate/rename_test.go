@@ -209,11 +209,20 @@ func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 // TestRestartWithoutAConfiguration reverts a release after a restart while nobody can read the configuration: what an app may have
 // and where its objects are is known from the commits that are on record, by the name that it had there.
 func TestRestartWithoutAConfiguration(t *testing.T) {
-	for _, name := range []string{"shop", "store"} {
-		t.Run(name, func(t *testing.T) {
+	for _, tc := range []string{"shop", "store", "shop, at a commit that has a slip"} {
+		t.Run(tc, func(t *testing.T) {
 			p := newProposing(t)
+			name, _, hadSlip := strings.Cut(tc, ",")
 			if name != "shop" {
 				p.rename("shop", name, nil)
+			}
+			if hadSlip {
+				good := p.git.Files(p.git.Head("main"))[rollout.ConfigPath("sim")]
+				p.files("a slip", map[string]string{rollout.ConfigPath("sim"): "apps: ["})
+				p.files("settings", map[string]string{"apps/shop/app.yaml": strings.Replace(twoApps("v1")["apps/shop/app.yaml"],
+					"setWeight: 50", "setWeight: 20", 1)})
+				p.files("no slip", map[string]string{rollout.ConfigPath("sim"): good})
+				p.settle()
 			}
 			was := p.state(name)
 			p.files("a slip", map[string]string{rollout.ConfigPath("sim"): "apps: ["})
@@ -228,6 +237,9 @@ func TestRestartWithoutAConfiguration(t *testing.T) {
 			}
 			if !slices.Equal(is.Inventory, was.Inventory) {
 				t.Errorf("its objects are %v, and were %v", is.Inventory, was.Inventory)
+			}
+			if n := len(p.cluster.Kube.Deployments); n != 2 {
+				t.Errorf("there are %d Deployments of 2 apps", n)
 			}
 		})
 	}
