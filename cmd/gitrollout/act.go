@@ -2,18 +2,15 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/program"
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
-	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // actCommand is what promote, abort, hold and retry share: they write the
@@ -126,56 +123,20 @@ func (c *actCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	w, err := openToSign(ctx, c.source, c.vouch, c.streams)
+	w, err := openToSign(ctx, &c.source, c.vouch, c.streams)
 	if err != nil {
 		return err
 	}
-	w.detail = true
+	w.Detail = true
 	var said string
-	err = slowly(c.streams, "pushing to "+w.repo.Remote().String(), func() (err error) {
-		said, err = w.act(ctx, who, name, c.action, func(strategies.Input) error { return nil })
+	err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() (err error) {
+		said, err = w.Act(ctx, who, name, c.action, func(strategies.Input) error { return nil })
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	return c.say(said)
-}
-
-// act carries out what somebody asks for one app, unless check refuses it, and says what has become of it.
-func (w *world) act(ctx context.Context, who rollout.Identity, name string, a propose.Action,
-	check func(strategies.Input) error) (said string, err error) {
-	app, err := w.app(name)
-	if err != nil {
-		return "", err
-	}
-	in, err := w.input(ctx, app, time.Now())
-	if err != nil {
-		return "", err
-	}
-	if err := check(in); err != nil {
-		return "", err
-	}
-	a.Reason = terminal.Clean(a.Reason)
-	o, err := propose.Target{Cluster: w.source.cluster, Branch: w.source.branch}.Decide(in, a)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
-	}
-	// The file goes on top of whatever the branch holds by now: it names the release by its hash, and cannot
-	// approve a newer one.
-	id, err := w.repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
-		return rollout.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, w.mayBuildOn(ctx, now)
-	})
-	switch {
-	case err != nil:
-		return "", err
-	case id == "":
-		said = fmt.Sprintf("nothing to push: %s says so already on %s\n%s", rollout.PromotionPath(w.source.cluster, name),
-			o.Branch, o.Then)
-	default:
-		said = fmt.Sprintf("pushed %s to %s: %s\n%s", rollout.ShortID(id), o.Branch, o.Subject, o.Then)
-	}
-	return w.warned(said), nil
 }
 
 // identity is who commits: the flag, the environment, or git's settings.
@@ -189,13 +150,8 @@ func identity(ctx context.Context, flag string) (rollout.Identity, error) {
 		}
 		return who, nil
 	}
-	who := rollout.Identity{Name: os.Getenv("GIT_AUTHOR_NAME"), Email: os.Getenv("GIT_AUTHOR_EMAIL")}
-	if who.Name == "" {
-		who.Name, _ = gitSays(ctx, "config", "--get", "user.name")
-	}
-	if who.Email == "" {
-		who.Email, _ = gitSays(ctx, "config", "--get", "user.email")
-	}
+	who := rollout.Identity{}
+	who.Name, who.Email = program.Author(ctx, os.Getenv)
 	if who.Name == "" || who.Email == "" {
 		return who,
 			usagef(`who are you? The commit needs an author: --author "Name <address>", or git config user.name and user.email`)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,12 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/edge"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 const testConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"
 
-func newRepository(t *testing.T, files map[string]string) (*gittest.Repo, *repository) {
+func newRepository(t *testing.T, files map[string]string) (*gittest.Repo, *edge.Repository) {
 	t.Helper()
 	remote := gittest.New(t)
 	remote.CommitFiles("first", files)
@@ -29,7 +29,7 @@ func newRepository(t *testing.T, files map[string]string) (*gittest.Repo, *repos
 	return remote, r
 }
 
-func fetch(t *testing.T, r *repository) reconciler.Heads {
+func fetch(t *testing.T, r *edge.Repository) reconciler.Heads {
 	t.Helper()
 	heads, err := r.Fetch(t.Context())
 	if err != nil {
@@ -150,38 +150,10 @@ func children(t *testing.T, read func(string) ([]rollout.Entry, error), path str
 	return out
 }
 
-func TestOutlive(t *testing.T) {
-	parent, stop := context.WithCancel(t.Context())
-	ctx, cancel := outlive(parent)
-	stop()
-	if ctx.Err() != nil {
-		t.Error("what has begun ended with its parent")
-	}
-	cancel()
-	if ctx.Err() == nil {
-		t.Error("cancel does not cancel")
-	}
-}
-
 func TestHelpShowsNoCredentials(t *testing.T) {
 	t.Setenv("GITROLLOUT_REPO", "https://ann:s3cret@git.example.com/shop.git")
 	var out strings.Builder
 	if code := run(t.Context(), []string{"run", "--help"}, nil, &out, &out); code != 0 || strings.Contains(out.String(), "s3cret") {
 		t.Errorf("exit code %d:\n%s", code, out.String())
-	}
-}
-
-// TestSpread: a time gets longer by up to a tenth, and not always by the same.
-func TestSpread(t *testing.T) {
-	seen := map[time.Duration]bool{}
-	for range 100 {
-		d := spread(time.Minute)
-		if d < time.Minute || d > 66*time.Second {
-			t.Fatalf("a minute becomes %s", d)
-		}
-		seen[d] = true
-	}
-	if len(seen) < 2 || spread(0) != 0 {
-		t.Errorf("%d times, and of nothing %s", len(seen), spread(0))
 	}
 }

@@ -1,28 +1,22 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies"
-	"gitrollout.dev/gitrollout/views/terminal"
+	"gitrollout.dev/gitrollout/views/console"
 )
 
 // completeApps completes the names of apps.
 func completeApps() cobra.CompletionFunc {
-	return completeNames((*world).names)
+	return completeNames((*console.World).Names)
 }
 
 // completeNames completes the only argument. It says nothing if Git cannot be read without asking.
-func completeNames(names func(*world) []string) cobra.CompletionFunc {
+func completeNames(names func(*console.World) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		w := quietWorld(cmd)
 		if len(args) > 0 || w == nil {
@@ -33,7 +27,7 @@ func completeNames(names func(*world) []string) cobra.CompletionFunc {
 }
 
 // complete completes the values of a flag from what Git says.
-func complete(cmd *cobra.Command, flag string, values func(w *world, args []string) []string) {
+func complete(cmd *cobra.Command, flag string, values func(w *console.World, args []string) []string) {
 	// The error would be that there is no such flag, which the help's test finds.
 	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, _ string) (
 		[]string, cobra.ShellCompDirective,
@@ -47,7 +41,7 @@ func complete(cmd *cobra.Command, flag string, values func(w *world, args []stri
 }
 
 // quietWorld reads Git with a command's flags and says nothing; nil if it cannot.
-func quietWorld(cmd *cobra.Command) *world {
+func quietWorld(cmd *cobra.Command) *console.World {
 	text := func(name string) string {
 		if f := cmd.Flags().Lookup(name); f != nil {
 			return f.Value.String()
@@ -56,7 +50,7 @@ func quietWorld(cmd *cobra.Command) *world {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
 	defer cancel()
-	w, err := openWorld(ctx, sourceOptions{
+	w, err := openWorld(ctx, &sourceOptions{
 		repo: text("repo"), branch: text("branch"), cluster: text("cluster"), credentialOptions: credentialOptions{
 			sshKey: text("ssh-key"), knownHosts: text("known-hosts"), ca: text("git-ca"), cert: text("git-cert"),
 			key: text("git-key"), proxy: text("git-proxy"),
@@ -68,61 +62,20 @@ func quietWorld(cmd *cobra.Command) *world {
 	return w
 }
 
-// knownHashes are the releases of an app, each with what it is: in flight,
-// stable, rejected or verified before.
-func knownHashes(w *world, args []string) []string {
+// knownHashes are the releases of the app that a command is about.
+func knownHashes(w *console.World, args []string) []string {
 	if len(args) == 0 {
 		return nil
 	}
-	s, err := w.states.Of(args[0])
-	if err != nil {
-		return nil
-	}
-	var hashes []string
-	add := func(h rollout.Hash, what string) {
-		if h != "" && !slices.ContainsFunc(hashes, func(known string) bool { return strings.HasPrefix(known, string(h)) }) {
-			hashes = append(hashes, fmt.Sprintf("%s\t%s", h, what))
-		}
-	}
-	if s.Release != nil {
-		add(s.Release.Hash, "in flight: "+terminal.Clean(s.Release.Subject))
-	}
-	if s.Stable != nil {
-		add(s.Stable.Hash, "stable: "+terminal.Clean(s.Stable.Subject))
-	}
-	for _, r := range s.Rejected {
-		add(r.Hash, "rejected: "+terminal.Clean(r.Reason))
-	}
-	for _, h := range s.Verified {
-		add(h, "served before")
-	}
-	return hashes
+	return w.Hashes(args[0])
 }
 
 // stepNames are the steps of an app's release as --through takes them.
-func stepNames(w *world, args []string) []string {
+func stepNames(w *console.World, args []string) []string {
 	if len(args) == 0 {
 		return nil
 	}
-	app, err := w.app(args[0])
-	if err != nil {
-		return nil
-	}
-	w.detail = true
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	in, err := w.input(ctx, app, time.Now())
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, e := range strategies.Explain(in) {
-		for i, step := range e.Steps {
-			name := fmt.Sprintf("%s\t%s", cmp.Or(step.Name, fmt.Sprint(i+1)), step.Text)
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
+	return w.StepNames(ctx, args[0])
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/cluster"
+	"gitrollout.dev/gitrollout/views/console"
 )
 
 // patience is how long a command that only looks waits for the cluster.
@@ -15,12 +16,12 @@ const patience = 15 * time.Second
 // connect adds the cluster to what is seen. Until ctx ends it is watched, and
 // changed is called whenever an app's objects change. A cluster that cannot be
 // looked at is an error; whoever can do without it shows the error as a note.
-func (w *world) connect(ctx context.Context, target clusterOptions, changed func(app string), s streams) error {
+func connect(ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams) error {
 	config, err := target.config()
 	if err != nil {
 		return err
 	}
-	client, err := cluster.New(config, cluster.Options{Cluster: w.source.cluster, OnChange: changed})
+	client, err := cluster.New(config, cluster.Options{Cluster: w.Cluster, OnChange: changed})
 	if err != nil {
 		return &failure{code: exitCluster, err: err}
 	}
@@ -34,23 +35,23 @@ func (w *world) connect(ctx context.Context, target clusterOptions, changed func
 	if err == nil {
 		uid, err = client.UID(ctx)
 	}
-	if err == nil && w.uid != "" && uid != w.uid {
+	if err == nil && w.UID != "" && uid != w.UID {
 		err = fmt.Errorf(
 			"this is not cluster %s: its uid is %s, and the state branch is for %s; choose another with --context",
-			w.source.cluster, uid, w.uid)
+			w.Cluster, uid, w.UID)
 	}
 	if err != nil {
 		cancel()
 		client.Wait()
 		return &failure{code: exitCluster, err: fmt.Errorf("cluster %s: %w", config.Host, err)}
 	}
-	w.client = client
+	w.Client = client
 	return nil
 }
 
 // tryConnect is connect for commands that show what Git says in any case.
-func (w *world) tryConnect(ctx context.Context, target clusterOptions, changed func(app string), s streams) {
-	if err := w.connect(ctx, target, changed, s); err != nil {
-		w.note = "shown from Git alone, without pods: " + err.Error()
+func tryConnect(ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams) {
+	if err := connect(ctx, w, target, changed, s); err != nil {
+		w.Note = "shown from Git alone, without pods: " + err.Error()
 	}
 }

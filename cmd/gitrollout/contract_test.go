@@ -17,6 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/kruisetest"
 	"gitrollout.dev/gitrollout/internal/testcluster"
 	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/edge"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -73,7 +74,7 @@ func TestGitKeepsTheContract(t *testing.T) {
 
 // realCluster is a Kubernetes control plane, as the contract's tests use it.
 type realCluster struct {
-	applier
+	edge.Applier
 	*testcluster.Cluster
 	namespace string
 }
@@ -81,23 +82,23 @@ type realCluster struct {
 func (r *realCluster) Namespace() string { return r.namespace }
 
 func (r *realCluster) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
-	return r.client.Observe(app, workloads, routes)
+	return r.Client.Observe(app, workloads, routes)
 }
 
 func (r *realCluster) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
-	return r.client.Serves(ctx, service, podHash)
+	return r.Client.Serves(ctx, service, podHash)
 }
 
 func (r *realCluster) Foreign(ctx context.Context, app string, o []rollout.Object, now time.Time) ([]rollout.Foreign, error) {
-	return r.client.Foreign(ctx, app, o, now)
+	return r.Client.Foreign(ctx, app, o, now)
 }
 
 func (r *realCluster) Nodes(ctx context.Context) (map[string]map[string]string, error) {
-	return r.client.Nodes(ctx)
+	return r.Client.Nodes(ctx)
 }
 
 func (r *realCluster) SameTemplate(ctx context.Context, o rollout.Object) (bool, error) {
-	return r.client.SameTemplate(ctx, o)
+	return r.Client.SameTemplate(ctx, o)
 }
 
 func (r *realCluster) Await(t *testing.T, what string, ok func() bool) {
@@ -111,7 +112,7 @@ func (r *realCluster) Await(t *testing.T, what string, ok func() bool) {
 
 func (r *realCluster) Writes(t *testing.T) int {
 	t.Helper()
-	return r.client.Stats().Writes
+	return r.Client.Stats().Writes
 }
 
 func (r *realCluster) Scale(t *testing.T, deployment string, replicas int) {
@@ -164,7 +165,7 @@ func openCluster(t *testing.T) contract.Cluster {
 	if err := client.Start(watching); err != nil {
 		t.Fatal(err)
 	}
-	return &realCluster{applier: applier{client}, Cluster: running, namespace: running.Namespace(t)}
+	return &realCluster{Applier: edge.Applier{Client: client}, Cluster: running, namespace: running.Namespace(t)}
 }
 
 // TestCloneSetsKeepTheContract holds OpenKruise's controller, or the tests' model of it, to what a release of a CloneSet
@@ -181,7 +182,7 @@ func openKruise(kind string) func(t *testing.T) contract.Cluster {
 		c := openCluster(t).(*realCluster)
 		kruisetest.Start(t, c.Cluster, c.namespace)
 		of, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", kind)
-		c.client.Know([]rollout.Partitioned{*of})
+		c.Client.Know([]rollout.Partitioned{*of})
 		return c
 	}
 }

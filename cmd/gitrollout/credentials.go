@@ -2,9 +2,7 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"strings"
@@ -64,60 +62,16 @@ func (o *sourceOptions) signing() string {
 	return cmp.Or(o.signingKey, os.Getenv("GITROLLOUT_SIGNING_KEY"))
 }
 
-// auth collects the credentials. Those in the URL are read by package git. A
-// token is sent as the password, which is what forges expect.
+// auth collects the credentials. Those in the URL are read by package git.
 func (o *sourceOptions) auth() (wire.Auth, error) {
-	a := wire.Auth{
-		Username: os.Getenv("GITROLLOUT_GIT_USERNAME"), Password: os.Getenv("GITROLLOUT_GIT_PASSWORD"),
-		SSHKeyFile: o.sshKey, SSHPassphrase: os.Getenv("GITROLLOUT_SSH_PASSPHRASE"), KnownHosts: o.knownHosts,
-		TLS: wire.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy},
-	}
+	a := wire.Auth{SSHKeyFile: o.sshKey, KnownHosts: o.knownHosts,
+		TLS: wire.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy}}
 	if u, err := url.Parse(o.proxy); err == nil && u.User != nil {
 		return a,
 			errors.New("--git-proxy has a user in it, which everybody on this machine could read: put that URL into HTTPS_PROXY")
 	}
-	if token := os.Getenv("GITROLLOUT_GIT_TOKEN"); token != "" && a.Password == "" {
-		a.Password, a.Username = token, cmp.Or(a.Username, "x-access-token")
-	}
-	file, app := os.Getenv("GITROLLOUT_GIT_PASSWORD_FILE"), os.Getenv("GITROLLOUT_GITHUB_APP_ID")
-	user := a.Username
-	if name := os.Getenv("GITROLLOUT_GIT_TOKEN_FILE"); name != "" && file == "" {
-		file, user = name, cmp.Or(user, "x-access-token")
-	}
-	switch {
-	case (file != "" || app != "") && a.Password != "", file != "" && app != "":
-		return a,
-			errors.New("more than one credential for https is set; set one of GITROLLOUT_GIT_TOKEN, GITROLLOUT_GIT_PASSWORD, " +
-				"GITROLLOUT_GIT_TOKEN_FILE, GITROLLOUT_GIT_PASSWORD_FILE, GITROLLOUT_GITHUB_APP_ID")
-	case file != "":
-		a.Refresh = func(context.Context) (string, string, error) {
-			data, err := os.ReadFile(file)
-			if secret := strings.TrimSpace(string(data)); err != nil || secret != "" {
-				return user, secret, err
-			}
-			return "", "", fmt.Errorf("%s is empty", file)
-		}
-		if _, _, err := a.Refresh(context.Background()); err != nil {
-			return a, err
-		}
-	case app != "":
-		return a, gitHubApp(&a, app)
-	}
-	return a, nil
-}
-
-// gitHubApp makes an Auth ask GitHub for tokens.
-func gitHubApp(a *wire.Auth, id string) error {
-	clients, err := wire.NewClients(a.TLS)
-	if err != nil {
-		return err
-	}
-	app := &wire.GitHubApp{
-		API: os.Getenv("GITROLLOUT_GITHUB_API"), ID: id, Installation: os.Getenv("GITROLLOUT_GITHUB_INSTALLATION_ID"),
-		KeyFile: os.Getenv("GITROLLOUT_GITHUB_KEY_FILE"), Clients: clients, Now: time.Now,
-	}
-	a.Refresh, a.Refused = app.Refresh, app.Forget
-	return app.Check()
+	err := a.Complete(os.Getenv, time.Now)
+	return a, err
 }
 
 // checkArgument refuses a password on the command line.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -16,7 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/publish/serve"
+	"gitrollout.dev/gitrollout/reconciler/edge"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
@@ -71,7 +73,7 @@ func (o *dashOptions) check() error {
 }
 
 // server puts the dashboard together.
-func (o *dashOptions) server(records *dashRecords, board *dashboard.Board) (*dashboard.Server, error) {
+func (o *dashOptions) server(records *console.Records, board *dashboard.Board) (*dashboard.Server, error) {
 	u, err := url.Parse(o.url)
 	options := dashboard.Options{Board: board, Records: records, Now: time.Now, Secure: err == nil && u.Scheme == "https"}
 	if o.actions {
@@ -89,22 +91,8 @@ func (o *dashOptions) server(records *dashRecords, board *dashboard.Board) (*das
 
 // serve answers browsers on a port until the returned function is called.
 func (o *dashOptions) serve(listener net.Listener, handler http.Handler, ended func(error)) (stop func()) {
-	streams, end := context.WithCancel(context.Background())
-	server := newServer(ownNames(o.address, o.url), handler, slog.DiscardHandler)
-	server.BaseContext = func(net.Listener) context.Context { return streams }
-	go func() {
-		if err := server.Serve(&bounded{Listener: listener}); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			ended(err)
-		}
-	}()
-	return func() {
-		end()
-		last, done := context.WithTimeout(context.Background(), 3*time.Second)
-		defer done()
-		if err := server.Shutdown(last); err != nil {
-			_ = server.Close()
-		}
-	}
+	return serve.On(listener, serve.Options{Address: o.address, Public: o.url, Server: quiet(handler, slog.DiscardHandler),
+		Ended: ended, Now: time.Now})
 }
 
 func newDashboard(s streams) *cobra.Command {
@@ -166,7 +154,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	w, err := openWorld(ctx, c.source, c.streams)
+	w, err := openWorld(ctx, &c.source, c.streams)
 	if err != nil {
 		return err
 	}
@@ -175,8 +163,8 @@ func (c *dashCommand) run(ctx context.Context) error {
 		return usagef("--dashboard-address: %v", err)
 	}
 	defer listener.Close()
-	board := dashboard.NewBoard(w.source.cluster, "reading Git and the cluster …")
-	server, err := c.options.server(&dashRecords{streams: c.streams, source: w.source, repo: w.repo}, board)
+	board := dashboard.NewBoard(w.Cluster, "reading Git and the cluster …")
+	server, err := c.options.server(dashRecords(c.source, &edge.Repository{Repo: w.Repo}, c.streams), board)
 	if err != nil {
 		return err
 	}
@@ -184,11 +172,11 @@ func (c *dashCommand) run(ctx context.Context) error {
 	end := c.options.serve(listener, server, func(err error) { broken <- err })
 	defer end()
 	if _, err := fmt.Fprintf(c.out, "http://%s shows cluster %s; Ctrl-C ends it\n", listener.Addr(),
-		w.source.cluster); err != nil {
+		w.Cluster); err != nil {
 		return err
 	}
 	changed := make(chan struct{}, 1)
-	w.tryConnect(ctx, c.target, func(string) {
+	tryConnect(ctx, w, c.target, func(string) {
 		select {
 		case changed <- struct{}{}:
 		default:
@@ -199,11 +187,11 @@ func (c *dashCommand) run(ctx context.Context) error {
 
 // follow keeps the board up to date until ctx ends. A look that fails is a note
 // on what was seen before.
-func (c *dashCommand) follow(ctx context.Context, w *world, board *dashboard.Board, changed <-chan struct{},
+func (c *dashCommand) follow(ctx context.Context, w *console.World, board *dashboard.Board, changed <-chan struct{},
 	broken <-chan error) error {
 	looked, trouble := time.Now(), ""
 	for {
-		l, err := w.listing(ctx, nil, time.Now())
+		l, err := w.Listing(ctx, nil, time.Now())
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -215,7 +203,7 @@ func (c *dashCommand) follow(ctx context.Context, w *world, board *dashboard.Boa
 		}
 		var left []string
 		if err == nil {
-			left = gone(board, w.apps)
+			left = gone(board, w.Apps)
 		}
 		if err := board.Show(time.Now(), l.Note, l.Apps, left); err != nil {
 			return err
@@ -237,7 +225,7 @@ func (c *dashCommand) follow(ctx context.Context, w *world, board *dashboard.Boa
 			continue
 		}
 		trouble, looked = "", time.Now()
-		if _, err := w.refresh(ctx); err != nil {
+		if _, err := w.Refresh(ctx); err != nil {
 			trouble = err.Error()
 		}
 	}
@@ -271,13 +259,13 @@ func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop f
 	}
 	board := dashboard.NewBoard(l.source.cluster,
 		"no pass has been made yet: the cluster is being read, or this replica stands by while another one works")
-	server, err := o.server(&dashRecords{streams: s, source: l.source, repo: l.created}, board)
+	server, err := o.server(dashRecords(l.source, l.created, s), board)
 	if err != nil {
 		_ = listener.Close()
 		return nil, err
 	}
 	feed := dashboard.NewFeed(board, log.Warn, log.Error)
-	l.outlets.others = append(l.outlets.others, feed.Tell)
+	l.outlets.Others = append(l.outlets.Others, feed.Tell)
 	ctx, cancel := context.WithCancel(context.Background())
 	go feed.Run(ctx, time.Now)
 	end := o.serve(listener, server, func(err error) { log.Error("the dashboard is no longer served", "error", err) })

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/reconciler/edge"
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
@@ -63,7 +63,7 @@ func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := dashOptions{address: dashAddress}
-	server, err := o.server(&dashRecords{}, dashboard.NewBoard("test", ""))
+	server, err := o.server(dashRecords(sourceOptions{}, &edge.Repository{}, streams{}), dashboard.NewBoard("test", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,31 +82,13 @@ func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 	}
 }
 
-func TestDiffMasksSecrets(t *testing.T) {
-	secret := func(field, value string) rollout.Object {
-		return rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "keys"}, field: map[string]any{"password": value, "same": "as before"}}
-	}
-	from := &rollout.Render{Commit: rollout.Commit{ID: "1"}, Objects: []rollout.Object{secret("stringData", "hunter2")}}
-	to := &rollout.Render{Commit: rollout.Commit{ID: "2"}, Objects: []rollout.Object{secret("data", "aHVudGVyMw==")}}
-	d, err := diffOf(from, to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(d.Objects) != 1 || !strings.Contains(d.Objects[0].Text, "+  password: '*** (after)'") || strings.Contains(d.Objects[0].Text, "unter") || strings.Contains(d.Objects[0].Text, "aHVu") || strings.Contains(d.Objects[0].Text, "as before") {
-		t.Errorf("%+v", d.Objects)
-	}
-	if gone, err := diffOf(from, &rollout.Render{}); err != nil || len(gone.Objects) != 1 || gone.Objects[0].Verb != "removed" || strings.Contains(gone.Objects[0].Text, "hunter2") {
-		t.Errorf("%v %+v", err, gone.Objects)
-	}
-}
-
 // TestOneMirror: what the loop has fetched is not fetched again for the pages of the dashboard.
 func TestOneMirror(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
 	p.awaitHealthy(w.repo.Head())
 	before := p.created.Stats()
-	records := &dashRecords{streams: streams{out: io.Discard, err: io.Discard}, source: p.source, repo: p.created}
+	records := dashRecords(p.source, p.created, streams{out: io.Discard, err: io.Discard})
 	if _, err := records.Diff(t.Context(), w.app); err != nil {
 		t.Error(err)
 	}

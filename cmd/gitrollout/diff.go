@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/cluster"
-	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/plan"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
@@ -50,15 +50,15 @@ The exit code is 1 if there are differences, 0 if there are none.`,
 func (c *diffCommand) run(ctx context.Context, args []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w, err := openWorld(ctx, c.source, c.streams)
+	w, err := openWorld(ctx, &c.source, c.streams)
 	if err != nil {
 		return err
 	}
-	apps, err := w.selected(args)
+	apps, err := w.Selected(args)
 	if err != nil {
 		return err
 	}
-	if err := w.connect(ctx, c.target, nil, c.streams); err != nil {
+	if err := connect(ctx, w, c.target, nil, c.streams); err != nil {
 		return err
 	}
 	config, err := c.target.config()
@@ -84,12 +84,14 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 }
 
 // app prints the differences of one app and returns how many there are.
-func (c *diffCommand) app(ctx context.Context, w *world, server *cluster.DryRunner, app rollout.App) (int, error) {
-	in, err := w.input(ctx, app, time.Now())
+func (c *diffCommand) app(
+	ctx context.Context, w *console.World, server *cluster.DryRunner, app rollout.App,
+) (int, error) {
+	in, err := w.Input(ctx, app, time.Now())
 	if err != nil {
 		return 0, err
 	}
-	objects, err := c.desired(ctx, w, app, in)
+	objects, err := w.Wanted(ctx, app, in)
 	if err != nil {
 		return 0, err
 	}
@@ -128,23 +130,6 @@ func (c *diffCommand) app(ctx context.Context, w *world, server *cluster.DryRunn
 		differences += n
 	}
 	return differences, nil
-}
-
-// desired is what the state asks for, or without one what the newest commit
-// says.
-func (c *diffCommand) desired(ctx context.Context, w *world, app rollout.App, in strategies.Input) ([]rollout.Object,
-	error) {
-	switch {
-	case in.State.Source != "":
-		return w.desired(ctx, app, in)
-	case in.Head.Err != nil:
-		return nil, in.Head.Err
-	}
-	marked := source.Applied(in.Head.Render)
-	for i, o := range marked {
-		marked[i] = withMarks(o, app.Name, w.source.cluster)
-	}
-	return marked, nil
 }
 
 // print shows the difference of one object and returns 1 if there is one.

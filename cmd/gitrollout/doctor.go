@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/cluster"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/doctor"
 	"gitrollout.dev/gitrollout/views/terminal"
 
@@ -80,12 +80,12 @@ The exit code is 1 if there is a problem; warnings do not count.`,
 
 func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 	e := &doctor.Examination{Findings: []doctor.Finding{}}
-	w, err := openWorld(ctx, c.source, c.streams)
+	w, err := openWorld(ctx, &c.source, c.streams)
 	if err != nil {
 		e.Cluster = c.source.cluster
 		e.Add("git.read", doctor.Problem, doctor.GitFix(err), "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	} else {
-		e.Cluster = w.source.cluster
+		e.Cluster = w.Cluster
 		c.git(w).Examine(ctx, e, now)
 	}
 	config, err := c.target.config()
@@ -116,7 +116,7 @@ func (c *doctorCommand) printRBAC(ctx context.Context) error {
 	if !is || !found {
 		return usagef("--as %q is no service account; write %sNAMESPACE:NAME", c.as, prefix)
 	}
-	w, err := openWorld(ctx, c.source, c.streams)
+	w, err := openWorld(ctx, &c.source, c.streams)
 	if err != nil {
 		return err
 	}
@@ -133,17 +133,17 @@ func (c *doctorCommand) printRBAC(ctx context.Context) error {
 }
 
 // git is what there is to examine of Git.
-func (c *doctorCommand) git(w *world) doctor.Git {
-	g := doctor.Git{Repo: w.repo.Repo, Heads: w.heads, Branch: w.branch, Cluster: w.source.cluster, Own: protected(),
-		Head: w.head, Build: w.build, NoPush: c.noPush}
-	if options, err := w.source.options(); err == nil { // as the world was opened with
-		g.Forge = newForge(w.source, options.Auth, w.repo.Remote().String(), nil).Options
+func (c *doctorCommand) git(w *console.World) doctor.Git {
+	g := doctor.Git{Repo: w.Repo, Heads: w.Heads, Branch: w.Tip, Cluster: w.Cluster, Own: protected(),
+		Head: w.Head, Build: w.Renderer, NoPush: c.noPush}
+	if options, err := c.source.options(); err == nil { // as the world was opened with
+		g.Forge = newForge(c.source, options.Auth, w.Repo.Remote().String(), nil).Options
 	}
 	return g
 }
 
 // cluster is what there is to examine of the cluster; w is nil if Git cannot be read.
-func (c *doctorCommand) cluster(w *world, config *rest.Config) doctor.Cluster {
+func (c *doctorCommand) cluster(w *console.World, config *rest.Config) doctor.Cluster {
 	look := doctor.Cluster{Config: config, As: c.as, Wait: patience}
 	if server, err := cluster.NewDryRunner(config); err == nil {
 		look.Foreign = server.Foreign
@@ -151,26 +151,14 @@ func (c *doctorCommand) cluster(w *world, config *rest.Config) doctor.Cluster {
 	if w == nil {
 		return look
 	}
-	look.Name, look.UID, look.Apps = w.source.cluster, w.uid, []doctor.App{}
-	for _, name := range w.names() {
-		s, _ := w.states.Of(name)
-		app := doctor.App{Name: name, Known: s.Stable != nil, Has: s.Inventory, Render: w.head(w.apps[name]).Render}
-		if app.Render != nil && len(app.Render.Unopened) > 0 {
-			app.Encrypted = contents(w.branch.Tree, app.Render.Unopened)
+	look.Name, look.UID, look.Apps = w.Cluster, w.UID, []doctor.App{}
+	for _, name := range w.Names() {
+		s, _ := w.States.Of(name)
+		app := doctor.App{Name: name, Known: s.Stable != nil, Has: s.Inventory, Render: w.Head(w.Apps[name]).Render}
+		if app.Render != nil {
+			app.Encrypted = doctor.Contents(w.Tip.Tree, app.Render.Unopened)
 		}
 		look.Apps = append(look.Apps, app)
 	}
 	return look
-}
-
-// contents are those of files of a tree.
-func contents(tree render.Tree, files []string) map[string][]byte {
-	all := map[string][]byte{}
-	for _, file := range files {
-		entry, found, err := tree.Lookup(file)
-		if err == nil && found {
-			all[file], _ = tree.ReadBlob(entry.ID) // it is here: it was rendered
-		}
-	}
-	return all
 }

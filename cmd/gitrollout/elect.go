@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -37,40 +36,6 @@ func (o *electOptions) register(cmd *cobra.Command) {
 
 // podNamespace is where Kubernetes tells a pod's programs their namespace.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// supervised is work that is given up when hung, which is asked now and then, says that it hangs, or when it goes on
-// for longer than grace after it was told to end: the process then ends without it. What was decided is in
-// Git, or will be decided again.
-func supervised(
-	every time.Duration, hung func() string, work func(context.Context) error,
-) func(context.Context) error {
-	return func(ctx context.Context) error {
-		ended := make(chan error, 1)
-		go func() { ended <- work(ctx) }()
-		look := time.NewTicker(every)
-		defer look.Stop()
-		for {
-			select {
-			case err := <-ended:
-				return err
-			case <-ctx.Done():
-				select {
-				case err := <-ended:
-					return err
-				case <-time.After(grace + graceToEnd):
-					return fmt.Errorf("it did not end within %s of being told to", grace+graceToEnd)
-				}
-			case <-look.C:
-				if what := hung(); what != "" {
-					return fmt.Errorf("the loop hangs, and another process is to go on: %s", what)
-				}
-			}
-		}
-	}
-}
-
-// graceToEnd is for what is left to do after the last request has been given up.
-const graceToEnd = 5 * time.Second
 
 // identity is the name under which this process commits, and whether it stands
 // down for another one. A host's or pod's name is enough for a process that is

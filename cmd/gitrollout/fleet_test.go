@@ -9,6 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
@@ -50,9 +51,9 @@ func fleetRepo(t testing.TB, apps int) *gittest.Repo {
 func BenchmarkFleet(b *testing.B) {
 	repo := fleetRepo(b, 1000)
 	url := repo.HTTP(gittest.HTTPOptions{}).URL
-	draw := func(w *world, out *terminal.Screen) time.Duration {
+	draw := func(w *console.World, out *terminal.Screen) time.Duration {
 		began := time.Now()
-		l, err := w.listing(b.Context(), nil, time.Now())
+		l, err := w.Listing(b.Context(), nil, time.Now())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -67,7 +68,7 @@ func BenchmarkFleet(b *testing.B) {
 		var written countingWriter
 		out := &terminal.Screen{Out: &written}
 		began := time.Now()
-		w, err := openWorld(b.Context(), sourceOptions{repo: url, branch: "main", cluster: "prod"}, streams{out: io.Discard, err: io.Discard})
+		w, err := openWorld(b.Context(), &sourceOptions{repo: url, branch: "main", cluster: "prod"}, streams{out: io.Discard, err: io.Discard})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -80,7 +81,7 @@ func BenchmarkFleet(b *testing.B) {
 		repo.Pull()
 		repo.CommitFiles("news", map[string]string{"apps/app-0001/note.txt": fmt.Sprint(n)})
 		began = time.Now()
-		if _, err := w.refresh(b.Context()); err != nil {
+		if _, err := w.Refresh(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 		draw(w, out)

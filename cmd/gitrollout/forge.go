@@ -3,11 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"time"
 
@@ -15,17 +13,15 @@ import (
 
 	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/publish/forge"
+	"gitrollout.dev/gitrollout/publish/serve"
+	"gitrollout.dev/gitrollout/reconciler/edge"
 )
-
-// forgeFlush is how long a program that ends goes on telling the forge what has
-// happened. What it does not manage is made up for at the next start.
-const forgeFlush = 5 * time.Second
 
 // newForge returns a worker that has not begun. It does nothing unless the
 // configuration in Git has a section for a forge.
 func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
-		Spread:  spread,
+		Spread:  edge.Spread,
 		Cluster: source.cluster, Remote: remote, Branch: source.branch,
 		Trusted: os.Getenv("GITROLLOUT_FORGE_URL"), Token: forgeToken(source, auth), Now: time.Now,
 		Log: func(problem error, done string) {
@@ -44,43 +40,7 @@ func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (str
 	if token := os.Getenv("GITROLLOUT_FORGE_TOKEN"); token != "" {
 		return func(context.Context) (string, error) { return token, nil }
 	}
-	if auth.Refresh != nil {
-		return func(ctx context.Context) (string, error) {
-			_, token, err := auth.Refresh(ctx)
-			return token, err
-		}
-	}
-	token := auth.Password
-	if token == "" {
-		if _, inURL, err := wire.ParseRemote(source.repo); err == nil {
-			token = inURL.Password
-		}
-	}
-	return func(context.Context) (string, error) { return token, nil }
-}
-
-// backgroundWorker does what follows a pass without making it wait. Flush ends
-// what is under way, as far as its context allows.
-type backgroundWorker interface {
-	Run(ctx context.Context)
-	Flush(ctx context.Context)
-}
-
-// startWorker begins a worker's work and returns what ends it.
-func startWorker(w backgroundWorker) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		w.Run(ctx)
-	}()
-	return func() {
-		last, done := context.WithTimeout(context.Background(), forgeFlush)
-		w.Flush(last)
-		done()
-		cancel()
-		<-ended
-	}
+	return auth.Token(source.repo)
 }
 
 // hookOptions say where to take webhooks.
@@ -135,12 +95,10 @@ func serveHooks(listener net.Listener, secret string, l *loop, log *slog.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	server := newServer(anyName, hook, log.Handler()) // what comes is signed
-	go func() {
-		if err := server.Serve(&bounded{Listener: listener}); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			log.Error("webhooks are no longer taken", "error", err)
-		}
-	}()
+	stop = serve.On(listener, serve.Options{ // under any name: what comes is signed
+		Server: quiet(hook, log.Handler()), Now: time.Now,
+		Ended: func(err error) { log.Error("webhooks are no longer taken", "error", err) },
+	})
 	log.Info("taking webhooks", "address", listener.Addr().String(), "path", forge.HookPath)
-	return func() { _ = server.Close() }, nil
+	return stop, nil
 }

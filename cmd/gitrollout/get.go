@@ -1,24 +1,13 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"os/signal"
-	"slices"
-	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/publish/forge"
-	"gitrollout.dev/gitrollout/reconciler/propose"
-	"gitrollout.dev/gitrollout/reconciler/source"
-	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
@@ -115,7 +104,7 @@ func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 	if c.watch {
 		return c.follow(ctx, v, changed)
 	}
-	l, err := v.listing(ctx, c.args, time.Now())
+	l, err := v.Listing(ctx, c.args, time.Now())
 	if err != nil {
 		return err
 	}
@@ -151,140 +140,4 @@ func (c *lookCommand) chosen(l status.Listing) status.Listing {
 		return l
 	}
 	return c.only(l)
-}
-
-// lookers is how many apps are looked at at once; each is rendered.
-const lookers = 4
-
-// severally does something n times, some of them at once.
-func severally(n int, do func(i int)) {
-	slots := make(chan struct{}, lookers)
-	var all sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			do(i)
-		})
-	}
-	all.Wait()
-}
-
-// listing looks at the selected apps.
-func (w *world) listing(ctx context.Context, args []string, now time.Time) (status.Listing, error) {
-	apps, err := w.selected(args)
-	if err != nil {
-		return status.Listing{}, err
-	}
-	notes := []string{w.note, w.warning()}
-	for _, folder := range w.branch.Unnamed {
-		notes = append(notes, folder.Err.Error())
-	}
-	notes = slices.DeleteFunc(notes, func(note string) bool { return note == "" })
-	l := status.Listing{
-		Cluster: w.source.cluster, Note: strings.Join(notes, "; "), Apps: make([]status.App, len(apps)),
-	}
-	errs := make([]error, len(apps))
-	severally(len(apps), func(i int) { l.Apps[i], errs[i] = w.look(ctx, apps[i], now) })
-	if text := w.warning(); text != "" && len(args) > 0 { // then the listing's note is not shown
-		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
-	}
-	return l, errors.Join(errs...)
-}
-
-// look is status, but for apps at rest in which nothing has happened since.
-func (w *world) look(ctx context.Context, app rollout.App, now time.Time) (status.App, error) {
-	w.mu.Lock()
-	a, known := w.seen[app.Name]
-	before := w.touched[app.Name]
-	w.mu.Unlock()
-	if known {
-		return a, nil
-	}
-	a, err := w.status(ctx, app, now)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err == nil && a.Phase == rollout.Healthy && a.Held == nil && w.touched[app.Name] == before {
-		w.seen[app.Name] = a
-	}
-	return a, err
-}
-
-// touch says that something of an app has changed.
-func (w *world) touch(app string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.seen, app)
-	w.touched[app]++
-}
-
-// status looks at one app. A state file that cannot be read is a thing to show, and so is an app at which the program
-// panics: the others are shown all the same.
-func (w *world) status(ctx context.Context, app rollout.App, now time.Time) (a status.App, err error) {
-	defer func() {
-		if problem := recover(); problem != nil {
-			a, err = status.App{
-				App: app.Name, Cluster: w.source.cluster, Path: app.Path, Phase: "Unknown", Note: w.note,
-				Held: &status.Held{
-					Reason: "Panicked", Message: fmt.Sprintf("it cannot be shown: the program panicked: %v", problem),
-				},
-			}, nil
-		}
-	}()
-	in, err := w.input(ctx, app, now)
-	if rollout.IsInvalid(err) {
-		return status.App{
-			App: app.Name, Cluster: w.source.cluster, Path: app.Path, Phase: "Unknown", Note: w.note,
-			Held: &status.Held{Reason: "InvalidState", Message: "its state file cannot be read: " + err.Error()},
-		}, nil
-	}
-	if err != nil {
-		return status.App{}, fmt.Errorf("app %s: %w", app.Name, err)
-	}
-	if w.client != nil {
-		source.LookAtHooks(ctx, &in, w.client)
-	}
-	a = status.Of(in, w.source.cluster, w.proposals(ctx, in))
-	a.Note = w.note
-	remote := w.repo.Remote().String()
-	for i, n := range a.Next {
-		a.Next[i].Command = w.source.command(n.Command)
-		if n.Branch != "" {
-			a.Next[i].URL = forge.PagesOf(w.config().Forge, remote).Pull(w.source.branch, n.Branch)
-		}
-	}
-	return a, nil
-}
-
-// proposals are the branches that exist, but for those of an app of which everything is to be seen that somebody has
-// written to, or that cannot be merged: nobody is told to merge them.
-func (w *world) proposals(ctx context.Context, in strategies.Input) map[string]string {
-	all := maps.Clone(w.heads.Proposals)
-	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{
-		rollout.ProposePromotion: func(m rollout.Merge) bool { return propose.Mergeable(w.source.cluster, in, m) },
-		rollout.ProposeRevert:    func(m rollout.Merge) bool { return w.restores(ctx, in, m) },
-	} {
-		branch := rollout.ProposalBranch(kind, w.source.cluster, in.App.Name)
-		if all[branch] == "" || !w.detail {
-			continue
-		}
-		if m, err := w.repo.Merge(ctx, all[branch], w.heads.Main); err == nil && !is(m) {
-			delete(all, branch)
-		}
-	}
-	return all
-}
-
-// restores tells about a merge that takes back what was rejected. What an undo goes back to is what a person has
-// asked for, and only has to be about the app's files.
-func (w *world) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
-	if !propose.WantsRevert(in.State) || in.State.Stable == nil || in.Head.Render == nil {
-		return m.Clean
-	}
-	stable, err := w.renderAt(ctx, in.App, in.State.Stable.Commit)
-	if err != nil {
-		return m.Clean
-	}
-	tree, err := w.repo.Snapshot(ctx, stable.Commit.ID)
-	return err == nil && propose.Restores(m, w.branch.Tree, tree, slices.Concat(stable.Files, in.Head.Render.Files))
 }

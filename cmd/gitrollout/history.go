@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
@@ -57,20 +56,20 @@ func (c *historyCommand) run(ctx context.Context, name string) error {
 	if c.limit < 1 || c.depth < 1 {
 		return usagef("--limit %d and --depth %d must both be 1 or more", c.limit, c.depth)
 	}
-	w, err := openWorld(ctx, c.source, c.streams)
+	w, err := openWorld(ctx, &c.source, c.streams)
 	if err != nil {
 		return err
 	}
-	if _, err := w.app(name); err != nil {
+	if _, err := w.App(name); err != nil {
 		return err
 	}
-	if w.state == nil {
-		return fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s", w.config().StateBranch,
-			w.source.cluster)
+	if w.State == nil {
+		return fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s", w.Config().StateBranch,
+			w.Cluster)
 	}
 	var h status.History
-	err = slowly(c.streams, "reading the history of "+w.config().StateBranch, func() error {
-		h, err = w.history(ctx, name, c.limit, c.depth)
+	err = slowly(c.streams, "reading the history of "+w.Config().StateBranch, func() error {
+		h, err = w.History(ctx, name, c.limit, c.depth)
 		return err
 	})
 	if err != nil {
@@ -83,29 +82,4 @@ func (c *historyCommand) run(ctx context.Context, name string) error {
 	k.Wide = c.output.format == "wide"
 	_, err = fmt.Fprint(c.out, terminal.History(h, k))
 	return err
-}
-
-// history reads the record of an app in the commits of the state branch, until so many releases are known in full.
-func (w *world) history(ctx context.Context, app string, limit, depth int) (status.History, error) {
-	r := status.NewRecord(app)
-	whole, err := w.repo.Log(ctx, w.heads.State, depth, func(s *git.Snapshot) (bool, error) {
-		releases, err := r.Visit(s)
-		return releases <= limit+1, err
-	})
-	h := status.History{App: app, Cluster: w.source.cluster}
-	if err == nil {
-		h.Releases, err = r.Releases(whole)
-	}
-	if err != nil {
-		return status.History{}, err
-	}
-	switch {
-	case len(h.Releases) > limit:
-		h.Releases = h.Releases[:limit]
-		h.Note = fmt.Sprintf("there are older ones: --limit %d", 2*limit)
-	case !whole:
-		h.Note = fmt.Sprintf("only the last %d commits of %s were looked through: --depth %d", depth,
-			w.config().StateBranch, 10*depth)
-	}
-	return h, nil
 }

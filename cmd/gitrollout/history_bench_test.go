@@ -41,11 +41,11 @@ func BenchmarkHistory(b *testing.B) {
 	for _, limit := range []int{3, 10, 1000} {
 		b.Run(fmt.Sprintf("limit=%d", limit), func(b *testing.B) {
 			for b.Loop() {
-				w, err := openWorld(b.Context(), sourceOptions{repo: url, branch: "main", cluster: "prod"}, streams{out: io.Discard, err: io.Discard})
+				w, err := openWorld(b.Context(), &sourceOptions{repo: url, branch: "main", cluster: "prod"}, streams{out: io.Discard, err: io.Discard})
 				if err != nil {
 					b.Fatal(err)
 				}
-				h, err := w.history(b.Context(), "app-0007", limit, 30_000)
+				h, err := w.History(b.Context(), "app-0007", limit, 30_000)
 				if err != nil {
 					b.Fatal(err)
 				}

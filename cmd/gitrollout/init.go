@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -18,7 +16,6 @@ import (
 	"gitrollout.dev/gitrollout/render/schema"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/doctor"
-	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
@@ -137,21 +134,7 @@ func (c *initCommand) propose(tree render.Tree) (scaffold.Proposal, []string, er
 	if err != nil {
 		return p, nil, &failure{code: exitFailed, err: err}
 	}
-	var told []string
-	for _, a := range p.Apps {
-		told = append(told, fmt.Sprintf("app      %s: %s", a.Name, a.Path))
-	}
-	for _, l := range p.LeftOut {
-		told = append(told, fmt.Sprintf("left out %s: %s", l.Path, l.Why))
-	}
-	for _, n := range p.Notes {
-		told = append(told, "note     "+n)
-	}
-	if n := len(survey.ArgoRollouts); n > 0 {
-		told = append(told,
-			fmt.Sprintf("note     %s of Argo Rollouts: read as it is, see docs/coming-from-argo-rollouts.md",
-				status.Count(n, "file")))
-	}
+	told := p.Told(survey)
 	if len(p.Apps) > 0 && !staged && len(c.apps) == 0 {
 		told = append(told, "note     nothing is released in steps yet; what writes a canary for an app's Deployments: "+
 			"gitrollout init --app "+p.Apps[0].Path)
@@ -255,7 +238,7 @@ func (c *initCommand) write(dir, cluster string, files []scaffold.File, told []s
 			}
 			continue
 		}
-		if err := writeFile(filepath.Join(dir, filepath.FromSlash(f.Path)), f); err != nil {
+		if err := f.Write(dir); err != nil {
 			return err
 		}
 	}
@@ -264,40 +247,10 @@ func (c *initCommand) write(dir, cluster string, files []scaffold.File, told []s
 	}
 	_, err := fmt.Fprintf(c.out,
 		"next     git add %s, commit, push; gitrollout doctor --cluster %s; gitrollout run --cluster %s\n",
-		strings.Join(folders(files), " "), cluster, cluster)
+		strings.Join(scaffold.Folders(files), " "), cluster, cluster)
 	return err
-}
-
-// folders are those to add to Git: .gitrollout, and those of documents of apps.
-func folders(files []scaffold.File) []string {
-	set := map[string]bool{}
-	for _, f := range files {
-		if dir, _, inside := strings.Cut(f.Path, "/"); inside && dir == ".gitrollout" {
-			set[dir] = true
-		} else {
-			set[path.Dir(f.Path)] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(set))
 }
 
 func indented(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ") + "\n"
-}
-
-// writeFile writes a file that is not there, or the one that gets a line more.
-func writeFile(name string, f scaffold.File) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if f.Changes {
-		how = os.O_WRONLY | os.O_TRUNC
-	}
-	file, err := os.OpenFile(name, how, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(f.Content)
-	return errors.Join(err, file.Close())
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
@@ -52,5 +53,5 @@ func registerFilter(cmd *cobra.Command, f *terminal.Filter) {
 	flags.StringVar(&f.Text, "text", "", "only apps with this text in a name, commit, author, subject or reason")
 	flags.StringVar(&f.Sort, "sort", "",
 		"name, or urgency: what needs a look first (default: name; in place on a terminal urgency)")
-	complete(cmd, "phase", func(*world, []string) []string { return terminal.PhaseNames() })
+	complete(cmd, "phase", func(*console.World, []string) []string { return terminal.PhaseNames() })
 }

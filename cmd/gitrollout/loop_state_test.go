@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/reconciler/edge"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -179,7 +180,7 @@ func TestManyAppsOneCommit(t *testing.T) {
 		}
 	}
 	p := w.start()
-	pushes := func() (n int64) { return p.Repository.(*repository).Stats().Pushes }
+	pushes := func() (n int64) { return p.Repository.(*edge.Repository).Stats().Pushes }
 	for _, tag := range []string{"v1", "v2"} {
 		write(tag)
 		commit := w.repo.Commit(tag)

@@ -363,7 +363,7 @@ func TestDashboardPushesOnNoRefusedHead(t *testing.T) {
 	s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
 	w.signs("")
 	w.pushAs("other", "unsigned", version("v1", halfThenGate))
-	d := dashActor{&dashRecords{streams: streams{out: io.Discard, err: io.Discard}, source: p.source, repo: p.created}}
+	d := dashActor{dashRecords(p.source, p.created, streams{out: io.Discard, err: io.Discard})}
 	promote := func() error {
 		_, err := d.Act(t.Context(), dashboard.Person{Name: "Ann Lee", Email: "ann@example.com"}, w.app,
 			propose.Action{Verb: rollout.Promote, Release: s.Release.Hash})

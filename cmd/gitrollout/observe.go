@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,6 +17,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/publish/metrics"
+	"gitrollout.dev/gitrollout/publish/serve"
 	"gitrollout.dev/gitrollout/publish/tracing"
 	"gitrollout.dev/gitrollout/reconciler"
 )
@@ -51,7 +51,7 @@ type outside struct {
 	tracing *tracing.Tracing
 	synced  atomic.Bool // the caches of the cluster are
 	read    atomic.Bool // Git was, or it is not this process' turn
-	servers []*http.Server
+	servers []func()    // stop
 }
 
 // open begins to serve. The default address may be taken by another gitrollout on
@@ -106,13 +106,10 @@ func (seen *outside) listenPprof(address string) error {
 }
 
 func (seen *outside) serve(what string, listener net.Listener, handler http.Handler) {
-	server := newServer(ownNames(listener.Addr().String(), ""), handler, seen.log.Handler())
-	seen.servers = append(seen.servers, server)
-	go func() {
-		if err := server.Serve(&bounded{Listener: listener}); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			seen.log.Error("no longer served", "what", what, "error", err)
-		}
-	}()
+	seen.servers = append(seen.servers, serve.On(listener, serve.Options{
+		Address: listener.Addr().String(), Server: quiet(handler, seen.log.Handler()), Now: time.Now,
+		Ended: func(err error) { seen.log.Error("no longer served", "what", what, "error", err) },
+	}))
 	seen.log.Info("serving "+what, "address", listener.Addr().String())
 }
 
@@ -128,6 +125,11 @@ func (seen *outside) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", probe(seen.hangs))
 	mux.HandleFunc("GET /readyz", probe(seen.waiting))
 	return mux
+}
+
+// quiet is a server that tells what is wrong with connections at the level of debugging.
+func quiet(handler http.Handler, log slog.Handler) *http.Server {
+	return &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(log, slog.LevelDebug)}
 }
 
 // probe answers that all is well unless something says what is not.
@@ -186,7 +188,7 @@ func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) er
 		seen.tracing = t
 		tracers = append(tracers, t.Trace)
 	}
-	l.outlets.tracers, l.outlets.others = tracers, append(l.outlets.others, m.Tell)
+	l.outlets.Tracers, l.outlets.Others = tracers, append(l.outlets.Others, m.Tell)
 	return nil
 }
 
@@ -237,7 +239,7 @@ func (seen *outside) stop() {
 			seen.log.Warn("traces are not sent", "error", fmt.Errorf("the last ones: %w", err))
 		}
 	}
-	for _, s := range seen.servers {
-		_ = s.Close()
+	for _, stop := range seen.servers {
+		stop()
 	}
 }

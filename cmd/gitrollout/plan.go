@@ -10,7 +10,6 @@ import (
 
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
-	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/plan"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
@@ -97,9 +96,6 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 		}
 		all.Clusters = append(all.Clusters, p)
 	}
-	if c.noDiff {
-		all.dropDiffs()
-	}
 	if err := c.print(all); err != nil {
 		return err
 	}
@@ -139,43 +135,22 @@ func (c *planCommand) clusters(sides *planSides) ([]string, error) {
 // cluster plans the apps of one cluster.
 func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster string, now time.Time) (plan.Plan, error) {
 	p := plan.Plan{Cluster: cluster, Base: sides.baseName, Head: sides.headName, At: now, Apps: []plan.App{}}
-	after, err := source.NewReader(cluster, nil).Open(uncommitted{sides.head}, nil)
+	both := plan.Sides{Cluster: cluster, Own: protected(), Now: now, Renderer: newRenderer(c.streams, nil)}
+	err := both.Read(sides.base, sides.head)
+	if err == nil && both.After.Behind == nil {
+		both.Record, p.State, err = c.record(ctx, sides, cluster, both.After.Config)
+	}
+	if err == nil {
+		both.Policy, err = readPolicy(c.policy)
+	}
 	if err != nil {
 		return p, err
 	}
-	if after.Behind != nil {
-		p.Error, p.Errors = plan.ProblemOf(after.Behind), 1
-		return p, nil
+	err = p.Add(&both, ctx.Err)
+	if c.noDiff {
+		p.WithoutDiffs()
 	}
-	before, err := baseOf(sides.base, cluster, after.Config)
-	if err != nil {
-		return p, err
-	}
-	if before.Behind != nil {
-		p.Base += ", whose configuration cannot be read: its apps are taken to be those of head"
-	}
-	var record source.Snapshot
-	if record, p.State, err = c.record(ctx, sides, cluster, after.Config); err != nil {
-		return p, err
-	}
-	policy, err := readPolicy(c.policy)
-	if err != nil {
-		return p, err
-	}
-	apps, changed, err := planAll(ctx, plan.Sides{Cluster: cluster, Own: protected(), Now: now, Before: before,
-		After: after, Record: record, Policy: policy, Renderer: newRenderer(c.streams, nil)})
-	if err != nil {
-		return p, err
-	}
-	for i := range apps {
-		p.Add(apps[i], changed[i])
-	}
-	for _, u := range after.Unnamed {
-		p.Add(plan.App{App: u.Path, Path: u.Path, Change: plan.Invalid, Error: plan.ProblemOf(u.Err),
-			Summary: "can be no app: nothing of it is applied"}, true)
-	}
-	p.Finish()
-	return p, nil
+	return p, err
 }
 
 func (c *planCommand) print(all plans) error {
@@ -192,16 +167,6 @@ func (c *planCommand) print(all plans) error {
 	return err
 }
 
-func (p *plans) dropDiffs() {
-	for i := range p.Clusters {
-		for j := range p.Clusters[i].Apps {
-			for k := range p.Clusters[i].Apps[j].Objects {
-				p.Clusters[i].Apps[j].Objects[k].Diff = ""
-			}
-		}
-	}
-}
-
 func (c *planCommand) exit(all plans) error {
 	changes := false
 	for _, p := range all.Clusters {
@@ -214,19 +179,4 @@ func (c *planCommand) exit(all plans) error {
 		return silent(exitChanges)
 	}
 	return nil
-}
-
-// uncommitted is a tree that may be no commit.
-type uncommitted struct{ render.Tree }
-
-func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
-
-// baseOf reads the base, which lists nothing where the cluster is new. A configuration that cannot be read leaves last
-// in force.
-func baseOf(tree render.Tree, cluster string, last *rollout.Config) (*source.Branch, error) {
-	_, found, err := tree.Lookup(rollout.ConfigPath(cluster))
-	if err != nil || !found {
-		return &source.Branch{Cluster: cluster, Tree: uncommitted{tree}}, err
-	}
-	return source.NewReader(cluster, nil).Open(uncommitted{tree}, last)
 }

@@ -31,24 +31,14 @@ func TestPlanRendersTwiceOnlyWhatDiffers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		after, err := baseOf(sides.head, "prod", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		before, err := baseOf(sides.base, "prod", after.Config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := plan.Sides{Cluster: "prod", Own: protected(), Now: time.Now(), Before: before, After: after, Renderer: newRenderer(streams{}, nil)}
-		all, changed, err := planAll(t.Context(), p)
-		if err != nil {
+		p := plan.Sides{Cluster: "prod", Own: protected(), Now: time.Now(), Renderer: newRenderer(streams{}, nil)}
+		if err := p.Read(sides.base, sides.head); err != nil {
 			t.Fatal(err)
 		}
 		var out plan.Plan
-		for i := range all {
-			out.Add(all[i], changed[i])
+		if err := out.Add(&p, t.Context().Err); err != nil {
+			t.Fatal(err)
 		}
-		out.Finish()
 		return out, p.Renderer.Builds()
 	}
 	if p, builds := planned(); len(p.Apps) != 0 || builds != apps {

@@ -7,24 +7,25 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/program"
+	"gitrollout.dev/gitrollout/reconciler/edge"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/views/plan"
 )
 
 // planSides are the two trees that plan compares.
 type planSides struct {
-	local              *repository // the working copy
-	top                string      // its folder
+	local              *edge.Repository // the working copy
+	top                string           // its folder
 	base, head         render.Tree
 	baseName, headName string
 }
 
 // open finds both sides.
 func (c *planCommand) open(ctx context.Context) (*planSides, error) {
-	top, err := gitSays(ctx, "rev-parse", "--show-toplevel")
+	top, err := program.Says(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
 		return nil, usagef("plan needs the git command and a working copy of the repository: %v", err)
 	}
@@ -45,7 +46,7 @@ func (c *planCommand) openHead(ctx context.Context, s *planSides) (err error) {
 		s.head, err = worktree.OpenHashed(s.top)
 		return err
 	}
-	id, known := localCommit(ctx, c.head)
+	id, known := program.Commit(ctx, c.head)
 	if !known {
 		return usagef("--head %q is no commit or branch that this working copy knows", c.head)
 	}
@@ -62,7 +63,7 @@ func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 		name = c.source.branch
 	}
 	for _, candidate := range []string{"refs/remotes/origin/" + name, name} {
-		tip, known := localCommit(ctx, candidate)
+		tip, known := program.Commit(ctx, candidate)
 		if !known {
 			continue
 		}
@@ -70,11 +71,9 @@ func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 		if head == "" {
 			head = "HEAD"
 		}
-		id, err := gitSays(ctx, "merge-base", "--end-of-options", tip, head)
-		if err != nil || !commitID.MatchString(id) {
-			id = tip // a shallow working copy, or histories that have nothing in common
-		}
+		id := program.Parted(ctx, tip, head)
 		s.baseName = fmt.Sprintf("%s (%s)", rollout.ShortID(id), name)
+		var err error
 		s.base, err = s.local.Snapshot(ctx, id)
 		return err
 	}
@@ -97,14 +96,8 @@ func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	return nil
 }
 
-// localCommit asks the working copy what a name stands for.
-func localCommit(ctx context.Context, name string) (id string, known bool) {
-	id, err := gitSays(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
-	return id, err == nil && commitID.MatchString(id)
-}
-
 // server opens the repository that the working copy is of.
-func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch string) (*repository, error) {
+func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch string) (*edge.Repository, error) {
 	source := c.source
 	source.cluster, source.branch = cluster, branch
 	if source.repo == "" {
@@ -151,23 +144,10 @@ func (c *planCommand) record(
 		tree, err := repo.Snapshot(ctx, heads.State)
 		return tree, branch + " at " + rollout.ShortID(heads.State), err
 	}
-	if id, known := localCommit(ctx, "refs/remotes/origin/"+branch); known {
+	if id, known := program.Commit(ctx, "refs/remotes/origin/"+branch); known {
 		tree, err := s.local.Snapshot(ctx, id)
 		return tree, branch + " at " + rollout.ShortID(id) + ", as this working copy has fetched it", err
 	}
 	return nil, fmt.Sprintf("cannot be read (%s): the base is taken for what serves",
 		strings.ReplaceAll(err.Error(), "\n", "; ")), nil
-}
-
-// planAll plans each app of either side; the flags say which of them change.
-func planAll(ctx context.Context, sides plan.Sides) (apps []plan.App, changed []bool, err error) {
-	names := sides.Names()
-	apps, changed = make([]plan.App, len(names)), make([]bool, len(names))
-	errs := make([]error, len(names))
-	severally(len(names), func(i int) {
-		if errs[i] = ctx.Err(); errs[i] == nil {
-			apps[i], changed[i], errs[i] = sides.Plan(names[i])
-		}
-	})
-	return apps, changed, errors.Join(errs...)
 }

@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/console"
 )
 
 // removeCommand deletes the objects of an app that Git no longer lists, and its record.
@@ -51,7 +50,7 @@ say it again.`,
 		Example: `  gitrollout remove shop --dry-run
   gitrollout remove shop`,
 		Args:              exactlyOne("app"),
-		ValidArgsFunction: completeNames(func(w *world) []string { return w.unlisted() }),
+		ValidArgsFunction: completeNames(func(w *console.World) []string { return w.Unlisted() }),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	c.register(cmd)
@@ -66,29 +65,29 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if w.branch.Behind != nil {
-		return w.branch.Behind // nobody knows what Git lists
+	if w.Tip.Behind != nil {
+		return w.Tip.Behind // nobody knows what Git lists
 	}
-	if app, listed := w.branch.Find(name); listed {
+	if app, listed := w.Tip.Find(name); listed {
 		return fmt.Errorf("%s is an app of Git (%s), so its objects would be made again; take it out of %s first",
-			name, app.Path, rollout.ConfigPath(w.source.cluster))
+			name, app.Path, rollout.ConfigPath(w.Cluster))
 	}
-	if _, err := w.app(name); err != nil {
+	if _, err := w.App(name); err != nil {
 		return err
 	}
-	state, err := w.states.Of(name)
+	state, err := w.States.Of(name)
 	if err != nil {
 		return err
 	}
-	there, kept, err := w.client.Removable(ctx, name, state.Inventory)
+	there, kept, err := w.Client.Removable(ctx, name, state.Inventory)
 	if err != nil {
 		return err
 	}
-	r := removal{App: name, Cluster: w.source.cluster, Removed: there, Kept: kept}
+	r := removal{App: name, Cluster: w.Cluster, Removed: there, Kept: kept}
 	if goOn, err := c.confirm(r); !goOn || err != nil {
 		return err
 	}
-	err = slowly(c.streams, "waiting for its pods to end", func() error { return deleteAll(ctx, w.client, name, there) })
+	err = slowly(c.streams, "waiting for its pods to end", func() error { return w.Remove(ctx, name, there) })
 	if err != nil {
 		return err
 	}
@@ -103,7 +102,7 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	_, err = fmt.Fprintf(c.out, "removed %s: %d objects; pushed %s to %s\n",
-		name, len(there), rollout.ShortID(r.Commit), w.config().StateBranch)
+		name, len(there), rollout.ShortID(r.Commit), w.Config().StateBranch)
 	return err
 }
 
@@ -132,33 +131,4 @@ func (c *removeCommand) confirm(r removal) (goOn bool, err error) {
 		return false, errors.New("nothing was removed; say y, or --yes")
 	}
 	return true, nil
-}
-
-// unlisted are the apps that are on record and not in Git.
-func (w *world) unlisted() []string {
-	return slices.DeleteFunc(w.names(), func(name string) bool {
-		_, listed := w.branch.Find(name)
-		return listed
-	})
-}
-
-// removeWithin bounds how long remove waits for the pods that still use an app's configuration.
-const removeWithin = 3 * time.Minute
-
-// deleteAll deletes objects of an app: first what runs, then what that used.
-func deleteAll(ctx context.Context, from *cluster.Client, app string, refs []rollout.Ref) error {
-	ctx, stop := context.WithTimeout(ctx, removeWithin)
-	defer stop()
-	for {
-		gone, kept, err := from.Prune(ctx, app, refs)
-		refs = slices.DeleteFunc(slices.Clone(refs), func(ref rollout.Ref) bool { return slices.Contains(gone, ref) })
-		if err != nil || len(refs) == 0 {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("not all is gone yet, say it again later: %s", strings.Join(kept, "; "))
-		case <-time.After(500 * time.Millisecond):
-		}
-	}
 }

@@ -3,14 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/console"
 )
 
 type renderCommand struct {
@@ -54,21 +53,21 @@ read from the cluster.`,
 func (c *renderCommand) run(ctx context.Context, args []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w, err := openWorld(ctx, c.source, c.streams)
+	w, err := openWorld(ctx, &c.source, c.streams)
 	if err != nil {
 		return err
 	}
 	if c.commit != "" {
-		if err := w.rewind(ctx, c.commit); err != nil {
+		if err := rewind(ctx, w, c.commit); err != nil {
 			return err
 		}
 	}
-	apps, err := w.selected(args)
+	apps, err := w.Selected(args)
 	if err != nil {
 		return err
 	}
 	if c.withState {
-		w.tryConnect(ctx, c.target, nil, c.streams)
+		tryConnect(ctx, w, c.target, nil, c.streams)
 	}
 	for _, app := range apps {
 		objects, err := c.objects(ctx, w, app)
@@ -82,15 +81,15 @@ func (c *renderCommand) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-func (c *renderCommand) objects(ctx context.Context, w *world, app rollout.App) ([]rollout.Object, error) {
+func (c *renderCommand) objects(ctx context.Context, w *console.World, app rollout.App) ([]rollout.Object, error) {
 	if !c.withState {
-		head := w.head(app)
+		head := w.Head(app)
 		if head.Err != nil {
 			return nil, head.Err
 		}
 		return head.Render.Objects, nil
 	}
-	in, err := w.input(ctx, app, time.Now())
+	in, err := w.Input(ctx, app, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -99,14 +98,14 @@ func (c *renderCommand) objects(ctx context.Context, w *world, app rollout.App) 
 			app.Name)
 		return nil, err
 	}
-	if in.State.Release != nil && w.client == nil {
+	if in.State.Release != nil && w.Client == nil {
 		if _, err := fmt.Fprintf(c.err,
 			"note: %s has a release in flight, and without the cluster's pod counts this is only how it begins; %s\n",
-			app.Name, w.note); err != nil {
+			app.Name, w.Note); err != nil {
 			return nil, err
 		}
 	}
-	return w.desired(ctx, app, in)
+	return w.Desired(ctx, app, in)
 }
 
 // print writes one document for each object.
@@ -123,40 +122,11 @@ func (c *renderCommand) print(objects []rollout.Object) error {
 	return nil
 }
 
-// desired is what should be in the cluster now, with the marks that gitrollout
-// puts on each object that it applies.
-func (w *world) desired(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
-	objects, err := w.gatherer(ctx, in.Head.Render, true).Desired(ctx, in, time.Time{})
-	if err != nil {
-		return nil, err
-	}
-	marked := make([]rollout.Object, len(objects))
-	for i, o := range objects {
-		marked[i] = withMarks(o, app.Name, w.source.cluster)
-	}
-	return marked, nil
-}
-
-func withMarks(o rollout.Object, app, cluster string) rollout.Object {
-	out, metadata := maps.Clone(o), maps.Clone(o.Map("metadata"))
-	labels, annotations := maps.Clone(o.Map("metadata", "labels")), maps.Clone(o.Map("metadata", "annotations"))
-	if labels == nil {
-		labels = map[string]any{}
-	}
-	if annotations == nil {
-		annotations = map[string]any{}
-	}
-	labels[rollout.LabelApp], annotations[rollout.AnnotationCluster] = app, cluster
-	metadata["labels"], metadata["annotations"] = labels, annotations
-	out["metadata"] = metadata
-	return out
-}
-
 // rewind makes the world look at another commit than the newest one.
-func (w *world) rewind(ctx context.Context, commit string) error {
-	id, err := fullCommit(ctx, commit)
+func rewind(ctx context.Context, w *console.World, commit string) error {
+	id, err := fullCommit(ctx, "--commit", commit)
 	if err != nil {
 		return err
 	}
-	return w.open(ctx, id)
+	return w.At(ctx, id)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"gitrollout.dev/gitrollout/reconciler/edge"
 )
 
 // runCommand is gitrollout run.
@@ -136,7 +137,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	defer stopDashboard()
 	stop := l.startBackground()
 	err = c.election.lead(ctx, l.kube, l.source.cluster, who.id, log,
-		seen.leads(supervised(10*time.Second, hung, func(ctx context.Context) error { return l.Run(ctx, c.interval) })))
+		seen.leads(edge.Supervised(10*time.Second, hung, func(ctx context.Context) error { return l.Run(ctx, c.interval) })))
 	stop()
 	log.Info("stopped", "passes", l.Stats().Passes, "commits", l.Stats().Commits)
 	return err

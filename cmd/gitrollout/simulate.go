@@ -6,11 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path"
-	"slices"
-	"strings"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/reconciler"
@@ -89,20 +85,28 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	o, err := c.world(cmd, script)
+	tree, err := c.tree(cmd)
 	if err != nil {
 		return err
 	}
+	o, err := script.Options(tree, c.source.cluster)
+	switch {
+	case rollout.IsInvalid(err):
+		return err
+	case err != nil:
+		return usagef("%v", err)
+	}
+	o.Options = reconciler.Options{Renderer: newRenderer(streams{}, nil), Log: slog.New(slog.DiscardHandler)}
 	story, err := simulate.NewStory(o)
 	if err != nil {
 		return err
 	}
-	timeline, err := story.Play(script.timeline)
+	timeline, err := story.Play(script.Timeline)
 	if err != nil {
 		return usagef("script %s: %v", file, err)
 	}
 	if c.update {
-		return script.rewrite(file, timeline.String())
+		return keep(script, file, timeline.String())
 	}
 	if done, err := c.output.write(c.streams, timeline); err != nil {
 		return err
@@ -118,78 +122,29 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 	return nil
 }
 
-// playbook is a script as it was read.
-type playbook struct {
-	archive  *txtar.Archive // nil if it is a timeline alone
-	timeline string
-	files    map[string]string
-}
-
-func (c *simulateCommand) read(file string) (playbook, error) {
+// read reads a script from a file, or the standard input.
+func (c *simulateCommand) read(file string) (script simulate.Script, err error) {
 	var data []byte
-	var err error
 	if file == "-" {
 		data, err = io.ReadAll(c.in)
 	} else {
 		data, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return playbook{}, usagef("%v", err)
+		return script, usagef("%v", err)
 	}
-	archive := txtar.Parse(data)
-	if len(archive.Files) == 0 {
-		return playbook{timeline: string(data)}, nil
+	if script, err = simulate.ParseScript(data); err != nil {
+		return script, usagef("script %s %v", file, err)
 	}
-	p := playbook{archive: archive, files: map[string]string{}}
-	for _, f := range archive.Files {
-		if f.Name == "timeline" {
-			p.timeline = string(f.Data)
-			continue
-		}
-		p.files[f.Name] = string(f.Data)
-	}
-	if p.timeline == "" {
-		return p, usagef("script %s has files and no timeline: write the commands below a line -- timeline --", file)
-	}
-	return p, nil
+	return script, nil
 }
 
-// rewrite keeps a timeline in the file that it was read from.
-func (p playbook) rewrite(file, timeline string) error {
+// keep writes what happened into the file that a script was read from.
+func keep(script simulate.Script, file, timeline string) error {
 	if file == "-" {
 		return usagef("--update rewrites a file, and the script is the standard input")
 	}
-	data := []byte(timeline)
-	if p.archive != nil {
-		for i, f := range p.archive.Files {
-			if f.Name == "timeline" {
-				p.archive.Files[i].Data = data
-			}
-		}
-		data = txtar.Format(p.archive)
-	}
-	return os.WriteFile(file, data, 0o644)
-}
-
-// world is the repository that the script is played in.
-func (c *simulateCommand) world(cmd *cobra.Command, script playbook) (simulate.StoryOptions, error) {
-	o := simulate.StoryOptions{
-		Files: map[string]string{}, Links: map[string]string{}, Extra: script.files,
-		Options: reconciler.Options{Renderer: newRenderer(streams{}, nil), Log: slog.New(slog.DiscardHandler)},
-	}
-	tree, err := c.tree(cmd)
-	if err != nil {
-		return o, err
-	}
-	if tree != nil {
-		if err := load(tree, "", &o); err != nil {
-			return o, err
-		}
-	} else {
-		o.Files = script.files
-	}
-	o.Cluster, err = clusterIn(o.Files, c.source.cluster)
-	return o, err
+	return os.WriteFile(file, script.With(timeline), 0o644)
 }
 
 // tree is the repository that the command line names, nil if it is the script.
@@ -210,67 +165,4 @@ func (c *simulateCommand) tree(cmd *cobra.Command) (render.Tree, error) {
 func (c *simulateCommand) commitTree(ctx context.Context) (render.Tree, error) {
 	v := validateCommand{streams: c.streams, source: c.source, commit: c.commit}
 	return v.commitTree(ctx)
-}
-
-// maxLoaded bounds what a simulation holds in memory: manifests are small, and a
-// repository that is not is mostly something else.
-const maxLoaded = 256 << 20
-
-// load reads a folder of a tree and all below it.
-func load(tree render.Tree, dir string, o *simulate.StoryOptions) error {
-	entries, err := tree.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("list %q: %w", dir, err)
-	}
-	size := 0
-	for _, e := range entries {
-		name := path.Join(dir, e.Name)
-		switch e.Kind {
-		case rollout.Dir:
-			if err := load(tree, name, o); err != nil {
-				return err
-			}
-		case rollout.File, rollout.Symlink:
-			data, err := tree.ReadBlob(e.ID)
-			if err != nil {
-				return fmt.Errorf("read %s: %w", name, err)
-			}
-			if size += len(data); size > maxLoaded {
-				return usagef("folder %q holds more than %d MB of files, more than a simulation takes: name a smaller --dir", dir,
-					maxLoaded>>20)
-			}
-			if e.Kind == rollout.Symlink {
-				o.Links[name] = string(data)
-			} else {
-				o.Files[name] = string(data)
-			}
-		}
-	}
-	return nil
-}
-
-// clusterIn is the cluster that is named, or the only one that the files have a
-// configuration of.
-func clusterIn(files map[string]string, named string) (string, error) {
-	if named != "" {
-		return named, nil
-	}
-	var found []string
-	for name := range files {
-		if cluster, ok := strings.CutPrefix(path.Dir(name), ".gitrollout/"); ok && path.Base(name) == "config.yaml" &&
-			!strings.Contains(cluster, "/") {
-			found = append(found, cluster)
-		}
-	}
-	slices.Sort(found)
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return "", &rollout.InvalidError{File: rollout.ConfigPath("<cluster>"),
-			Msg: "does not exist: there is no cluster to simulate",
-			Fix: "name the repository with --dir, or put its files into the script"}
-	default:
-		return "", usagef("there are several clusters; name one with --cluster: %s", strings.Join(found, ", "))
-	}
 }

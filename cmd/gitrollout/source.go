@@ -3,15 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 
-	"gitrollout.dev/gitrollout/git/wire"
+	"gitrollout.dev/gitrollout/git/program"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/worktree"
@@ -79,49 +75,19 @@ func onlyCluster(tree render.Tree) (string, error) {
 	return clusters[0], nil
 }
 
-// workingCopy is the repository that the current folder is a working copy of:
-// its origin, or the folder itself if it has none.
+// workingCopy is the repository that the current folder is a working copy of.
 func workingCopy(ctx context.Context) (string, error) {
-	top, err := gitSays(ctx, "rev-parse", "--show-toplevel")
-	if err != nil || top == "" {
-		return "", usagef("which repository? Name one with --repo or GITROLLOUT_REPO, or run this in a working copy of it")
+	if repo := program.Repository(ctx); repo != "" {
+		return repo, nil
 	}
-	origin, err := gitSays(ctx, "remote", "get-url", "origin")
-	if err != nil || origin == "" {
-		return top, nil
-	}
-	if remote, _, err := wire.ParseRemote(origin); err == nil && remote.Local() && !strings.Contains(origin, "://") &&
-		!filepath.IsAbs(origin) {
-		return filepath.Join(top, origin), nil
-	}
-	return origin, nil
+	return "", usagef("which repository? Name one with --repo or GITROLLOUT_REPO, or run this in a working copy of it")
 }
 
-// gitSays asks the git command, which need not be there, about the current
-// folder and the user's settings.
-func gitSays(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, "git", args...).Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return "", fmt.Errorf("git %s: %s", strings.Join(args, " "), strings.TrimSpace(string(exit.Stderr)))
-	}
-	if err != nil {
-		return "", fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
-	}
-	return strings.TrimSpace(string(out)), nil
-}
-
-var commitID = regexp.MustCompile(`^[0-9a-f]{40}$`)
-
-// fullCommit makes a full commit id of what people write: HEAD~3, a tag, the
-// start of an id. The current folder's Git is asked for that.
-func fullCommit(ctx context.Context, commit string) (string, error) {
-	if commitID.MatchString(commit) {
-		return commit, nil
-	}
-	id, err := gitSays(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{commit}")
-	if err != nil || !commitID.MatchString(id) {
-		return "", usagef("--commit %q is not a full commit id, and the Git of this folder does not know it", commit)
+// fullCommit makes a full commit id of what people write as the value of a flag.
+func fullCommit(ctx context.Context, flag, commit string) (string, error) {
+	id, known := program.Commit(ctx, commit)
+	if !known {
+		return "", usagef("%s %q is not a full commit id, and the Git of this folder does not know it", flag, commit)
 	}
 	return id, nil
 }

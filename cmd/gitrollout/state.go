@@ -10,6 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -45,29 +46,29 @@ func (c *stateCommand) register(cmd *cobra.Command) {
 }
 
 // open reads Git, and the cluster if one is needed.
-func (c *stateCommand) open(ctx context.Context, cluster bool) (*world, rollout.Identity, error) {
+func (c *stateCommand) open(ctx context.Context, cluster bool) (*console.World, rollout.Identity, error) {
 	who, err := identity(ctx, c.author)
 	if err != nil {
 		return nil, who, err
 	}
 	c.source.who = who
-	w, err := openWorld(ctx, c.source, c.streams)
+	w, err := openWorld(ctx, &c.source, c.streams)
 	if err != nil {
 		return nil, who, err
 	}
-	if w.state == nil {
+	if w.State == nil {
 		return nil, who, fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s",
-			w.config().StateBranch, w.source.cluster)
+			w.Config().StateBranch, w.Cluster)
 	}
 	if cluster {
-		err = w.connect(ctx, c.target, nil, c.streams)
+		err = connect(ctx, w, c.target, nil, c.streams)
 	}
 	return w, who, err
 }
 
 // push commits edits to the state branch, and says so.
 func (c *stateCommand) push(
-	ctx context.Context, w *world, subject string, change func(*git.Snapshot) (map[string][]byte, error),
+	ctx context.Context, w *console.World, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) error {
 	if c.dryRun {
 		_, err := fmt.Fprintln(c.out, "nothing was pushed (--dry-run)")
@@ -77,22 +78,16 @@ func (c *stateCommand) push(
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "pushed %s to %s\n", rollout.ShortID(id), w.config().StateBranch)
+	_, err = fmt.Fprintf(c.out, "pushed %s to %s\n", rollout.ShortID(id), w.Config().StateBranch)
 	return err
 }
 
-// commit commits edits to the state branch. change makes them from what is there
-// now, again if somebody else pushes at the same time.
+// commit commits edits to the state branch.
 func (c *stateCommand) commit(
-	ctx context.Context, w *world, subject string, change func(*git.Snapshot) (map[string][]byte, error),
+	ctx context.Context, w *console.World, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {
-	message := fmt.Sprintf("%s: %s\n\n", w.source.cluster, subject) +
-		rollout.Trailer(rollout.TrailerCluster, w.source.cluster) + rollout.Trailer(rollout.TrailerSource, w.heads.Main)
-	err = slowly(c.streams, "pushing to "+w.repo.Remote().String(), func() (err error) {
-		id, err = w.repo.CommitToBranch(ctx, w.config().StateBranch, func(now *git.Snapshot) (rollout.Update, error) {
-			edits, err := change(now)
-			return rollout.Update{Edits: edits, Message: message, When: time.Now()}, err
-		})
+	err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() (err error) {
+		id, err = w.Record(ctx, subject, change)
 		return err
 	})
 	return id, err
@@ -132,43 +127,19 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 	if err != nil {
 		return err
 	}
-	path := rollout.StatePath(app)
-	tree := w.state
-	if from != "" {
-		if tree, err = w.repo.Snapshot(ctx, from); err != nil {
-			return fmt.Errorf("--from: %w", err)
-		}
-	}
-	data, found, err := source.ReadFile(tree, path)
+	state, data, err := w.Repaired(ctx, app, from, c.source.signing() != "")
 	if err != nil {
 		return err
 	}
-	if !found {
-		return fmt.Errorf("%s is not on the state branch at %s: there is no record of %s to repair", path,
-			rollout.ShortID(tree.Commit().ID), app)
-	}
-	state, err := rollout.ParseEditedState(path, data)
-	if err != nil {
-		return err
-	}
-	live := w.client.Observe(app, state.Workloads(), nil).Serial()
-	_, unsealed := rollout.ParseState(path, data)
-	if from == "" && unsealed == nil && live <= state.Serial && w.source.signing() == "" { // what is pushed is not signed
+	if state == nil {
 		_, err := fmt.Fprintf(c.out, "%s needs no repair: its record is as gitrollout wrote it, and none is newer\n", app)
-		return err
-	}
-	state.Serial = max(state.Serial, live) + 1
-	if h := state.Held; h != nil && h.Reason == rollout.HeldRolledBack {
-		state.Held = nil
-	}
-	if data, err = state.Encode(); err != nil {
 		return err
 	}
 	if err := c.say(fmt.Sprintf("%s is then %s", app, status.Standing(*state))); err != nil {
 		return err
 	}
 	return c.push(ctx, w, fmt.Sprintf("%s repaired by %s", app, who.Name), func(*git.Snapshot) (map[string][]byte, error) {
-		return map[string][]byte{path: data}, nil
+		return map[string][]byte{rollout.StatePath(app): data}, nil
 	})
 }
 
@@ -197,12 +168,12 @@ func (c *stateCommand) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	was := w.uid
-	w.uid = "" // any cluster will do
-	if err := w.connect(ctx, c.target, nil, c.streams); err != nil {
+	was := w.UID
+	w.UID = "" // any cluster will do
+	if err := connect(ctx, w, c.target, nil, c.streams); err != nil {
 		return err
 	}
-	uid, err := w.client.UID(ctx)
+	uid, err := w.Client.UID(ctx)
 	if err != nil {
 		return &failure{code: exitCluster, err: err}
 	}
@@ -211,15 +182,15 @@ func (c *stateCommand) adopt(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	at := rollout.Cluster{Cluster: w.source.cluster, UID: uid,
-		Source: rollout.Source{Repo: w.repo.Remote().String(), Branch: w.source.branch}}
+	at := rollout.Cluster{Cluster: w.Cluster, UID: uid,
+		Source: rollout.Source{Repo: w.Repo.Remote().String(), Branch: w.Branch}}
 	tell := func(app, what string) { _ = c.say(app + ": " + what) }
-	if _, err := source.StartOver(w.state, at, w.names(), now, tell); err != nil {
+	if _, err := source.StartOver(w.State, at, w.Names(), now, tell); err != nil {
 		return err
 	}
 	return c.push(ctx, w, fmt.Sprintf("cluster %s adopted by %s", uid, who.Name),
 		func(state *git.Snapshot) (map[string][]byte, error) {
-			return source.StartOver(state, at, w.names(), now, func(string, string) {})
+			return source.StartOver(state, at, w.Names(), now, func(string, string) {})
 		})
 }
 
@@ -248,24 +219,24 @@ func (c *stateCommand) compact(ctx context.Context) error {
 		return err
 	}
 	now := time.Now().UTC()
-	archive := rollout.ArchiveBranch(w.source.cluster, now)
+	archive := rollout.ArchiveBranch(w.Cluster, now)
 	if c.dryRun {
-		_, err := fmt.Fprintf(c.out, "%s would start anew, and %s keep %s (--dry-run)\n", w.config().StateBranch, archive,
-			rollout.ShortID(w.heads.State))
+		_, err := fmt.Fprintf(c.out, "%s would start anew, and %s keep %s (--dry-run)\n", w.Config().StateBranch, archive,
+			rollout.ShortID(w.Heads.State))
 		return err
 	}
-	message := fmt.Sprintf("%s: compacted by %s\n\n", w.source.cluster, who.Name) +
+	message := fmt.Sprintf("%s: compacted by %s\n\n", w.Cluster, who.Name) +
 		fmt.Sprintf("What was here is on the branch %s.\n\n", archive) +
-		rollout.Trailer(rollout.TrailerCluster, w.source.cluster) + rollout.Trailer(rollout.TrailerArchive, w.heads.State)
+		rollout.Trailer(rollout.TrailerCluster, w.Cluster) + rollout.Trailer(rollout.TrailerArchive, w.Heads.State)
 	var root string
-	err = slowly(c.streams, "pushing to "+w.repo.Remote().String(), func() (err error) {
-		root, err = w.repo.Compact(ctx, w.config().StateBranch, archive, w.heads.State, message, now)
+	err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() (err error) {
+		root, err = w.Repo.Compact(ctx, w.Config().StateBranch, archive, w.Heads.State, message, now)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "%s starts anew at %s; %s keeps %s\n", w.config().StateBranch, rollout.ShortID(root),
-		archive, rollout.ShortID(w.heads.State))
+	_, err = fmt.Fprintf(c.out, "%s starts anew at %s; %s keeps %s\n", w.Config().StateBranch, rollout.ShortID(root),
+		archive, rollout.ShortID(w.Heads.State))
 	return err
 }

@@ -15,6 +15,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
@@ -66,7 +67,7 @@ It reads Git alone. The other exit codes: gitrollout help exit-codes.`,
 	flags.StringVar(&c.until, "for", "healthy", "what to wait for: "+strings.Join(status.GoalNames(), ", "))
 	flags.StringVar(&c.release, "release", "", "the template `hash` to wait for (default: what the branch asks for)")
 	flags.StringVar(&c.commit, "commit", "", "wait for what this `commit` asks for")
-	complete(cmd, "for", func(*world, []string) []string { return status.GoalNames() })
+	complete(cmd, "for", func(*console.World, []string) []string { return status.GoalNames() })
 	complete(cmd, "release", knownHashes)
 	return cmd
 }
@@ -92,12 +93,12 @@ func (c *statusCommand) run(ctx context.Context, name string) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	deadline := time.Now().Add(c.timeout)
-	w, err := openWorld(ctx, c.source, c.streams)
+	w, err := openWorld(ctx, &c.source, c.streams)
 	if err != nil {
 		return err
 	}
-	w.detail = true
-	app, err := w.app(name)
+	w.Detail = true
+	app, err := w.App(name)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (c *statusCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if text := w.warning(); text != "" {
+	if text := w.Warning(); text != "" {
 		_, _ = fmt.Fprintln(c.err, "warning: "+text)
 	}
 	lines := c.out
@@ -114,11 +115,11 @@ func (c *statusCommand) run(ctx context.Context, name string) error {
 	}
 	said := ""
 	for {
-		in, err := w.input(ctx, app, time.Now())
+		in, err := w.Input(ctx, app, time.Now())
 		if err != nil {
 			return fmt.Errorf("app %s: %w", name, err)
 		}
-		a := status.Of(in, w.source.cluster, w.heads.Proposals)
+		a := status.Of(in, w.Cluster, w.Heads.Proposals)
 		if line := terminal.Line(a); line != said {
 			said = line
 			if _, err := fmt.Fprintf(lines, "%s %s\n", in.Now.UTC().Format(time.RFC3339), line); err != nil {
@@ -146,7 +147,7 @@ var endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reach
 	status.Missed: exitDegraded, status.Stuck: exitHeld}
 
 // conclude says how it ended.
-func (c *statusCommand) conclude(lines io.Writer, w *world, a status.App, v status.Verdict) error {
+func (c *statusCommand) conclude(lines io.Writer, w *console.World, a status.App, v status.Verdict) error {
 	done, code := v.Ending != status.NotYet, endings[v.Ending]
 	if !done && a.Held != nil && !a.Waits() {
 		code = exitHeld
@@ -164,20 +165,20 @@ func (c *statusCommand) conclude(lines io.Writer, w *world, a status.App, v stat
 		return nil
 	}
 	for _, n := range a.Next {
-		_, _ = fmt.Fprintf(lines, "  to %s: %s\n", n.To, w.source.command(n.Command))
+		_, _ = fmt.Fprintf(lines, "  to %s: %s\n", n.To, w.Command(n.Command))
 	}
 	return silent(code)
 }
 
 // again waits for the next look at Git. Git that cannot be reached for a while
 // is no end.
-func (c *statusCommand) again(ctx context.Context, w *world, deadline time.Time) error {
+func (c *statusCommand) again(ctx context.Context, w *console.World, deadline time.Time) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(min(c.every, max(time.Until(deadline), time.Millisecond))):
 	}
-	_, err := w.refresh(ctx)
+	_, err := w.Refresh(ctx)
 	if err != nil && ctx.Err() == nil && errors.Is(err, git.ErrUnreachable) && time.Now().Before(deadline) {
 		_, _ = fmt.Fprintf(c.err, "%v; trying again\n", err)
 		return nil
@@ -186,24 +187,24 @@ func (c *statusCommand) again(ctx context.Context, w *world, deadline time.Time)
 }
 
 // goal makes one of the flags.
-func (c *statusCommand) goal(ctx context.Context, w *world, app rollout.App) (status.Goal, error) {
+func (c *statusCommand) goal(ctx context.Context, w *console.World, app rollout.App) (status.Goal, error) {
 	g := status.Goal{Until: c.until}
 	switch {
 	case c.release != "":
 		g.Hash = rollout.Hash(c.release)
 		return g, nil
 	case c.commit != "":
-		id, err := fullCommit(ctx, c.commit)
+		id, err := fullCommit(ctx, "--commit", c.commit)
 		if err != nil {
 			return g, err
 		}
-		r, err := w.renderAt(ctx, app, id)
+		r, err := w.RenderAt(ctx, app, id)
 		if err != nil {
 			return g, fmt.Errorf("--commit: %w", err)
 		}
 		g.Hash, g.Digest = r.Release(), r.Digest
 	default:
-		if head := w.head(app); head.Render != nil {
+		if head := w.Head(app); head.Render != nil {
 			g.Hash, g.Digest = head.Render.Release(), head.Render.Digest
 		}
 	}

@@ -2,21 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/git"
-	"gitrollout.dev/gitrollout/publish/forge"
+	"gitrollout.dev/gitrollout/reconciler/edge"
 	"gitrollout.dev/gitrollout/reconciler/propose"
-	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/views/status"
-	"gitrollout.dev/gitrollout/views/terminal"
+	"gitrollout.dev/gitrollout/views/console"
 )
 
 // undoCommand proposes to take an app back in Git.
@@ -25,15 +20,8 @@ type undoCommand struct {
 	source sourceOptions
 	vouch  vouchOptions
 	author string
-	undo   undo
+	undo   console.Undo
 	dryRun bool
-}
-
-// undo is what somebody wants undone.
-type undo struct {
-	to     string // a template hash or a commit, "" for the version before
-	reason string
-	depth  int // how many commits of the state branch to look through at most
 }
 
 func newUndo(s streams) *cobra.Command {
@@ -63,9 +51,9 @@ several commits. To go back this minute, without a review: gitrollout abort.`,
 	c.vouch.register(cmd)
 	flags := cmd.Flags()
 	registerAuthor(cmd, &c.author)
-	flags.StringVar(&c.undo.to, "to", "", "a template `hash` or a commit to go back to (default: the version before)")
-	flags.StringVar(&c.undo.reason, "reason", "", "why; it is in the commit's message")
-	flags.IntVar(&c.undo.depth, "depth", 20_000, "how many `commits` of the state branch to look through at most")
+	flags.StringVar(&c.undo.To, "to", "", "a template `hash` or a commit to go back to (default: the version before)")
+	flags.StringVar(&c.undo.Reason, "reason", "", "why; it is in the commit's message")
+	flags.IntVar(&c.undo.Depth, "depth", 20_000, "how many `commits` of the state branch to look through at most")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "show what would be proposed, and push nothing")
 	complete(cmd, "to", knownHashes)
 	return cmd
@@ -76,18 +64,25 @@ func (c *undoCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	w, err := openToSign(ctx, c.source, c.vouch, c.streams)
+	w, err := openToSign(ctx, &c.source, c.vouch, c.streams)
 	if err != nil {
 		return err
 	}
-	o, to, err := w.undo(ctx, name, c.undo)
+	if u := &c.undo; u.To != "" && !strings.HasPrefix(u.To, "h1-") {
+		if u.To, err = fullCommit(ctx, "--to", u.To); err != nil {
+			return err
+		}
+	}
+	o, to, err := w.UndoOrder(ctx, name, c.undo)
 	if err != nil {
 		return err
 	}
 	said := drawOrder(o)
 	if !c.dryRun || len(o.Edits) == 0 {
-		err = slowly(c.streams, "pushing to "+w.repo.Remote().String(), func() (err error) {
-			said, err = w.pushUndo(ctx, who, name, o, to)
+		err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() (err error) {
+			ctx, cancel := edge.Outlive(ctx)
+			defer cancel()
+			said, err = w.PushUndo(ctx, who, name, o, to)
 			return err
 		})
 	}
@@ -95,115 +90,6 @@ func (c *undoCommand) run(ctx context.Context, name string) error {
 		err = c.say(said)
 	}
 	return err
-}
-
-// undo makes the proposal that takes an app back, and says to which version.
-func (w *world) undo(ctx context.Context, name string, u undo) (o propose.Order, to propose.Version, err error) {
-	app, err := w.app(name)
-	if err != nil {
-		return o, to, err
-	}
-	s, err := w.states.Of(name)
-	if err != nil {
-		return o, to, err
-	}
-	if s.Phase == "" {
-		return o, to, fmt.Errorf("%s: there is no record of it yet, so nothing to undo; is gitrollout run at work?", name)
-	}
-	if to, err = w.versionBefore(ctx, app, s, u); err == nil {
-		o, err = w.undoOrder(ctx, app, s, to, u.reason)
-	}
-	if err != nil {
-		return o, to, fmt.Errorf("%s: %w", name, err)
-	}
-	return o, to, nil
-}
-
-// versionBefore finds the version to go back to.
-func (w *world) versionBefore(
-	ctx context.Context, app rollout.App, s rollout.State, u undo,
-) (to propose.Version, err error) {
-	if u.to == "" || strings.HasPrefix(u.to, "h1-") {
-		known := func() ([]propose.Version, error) { return w.versions(ctx, app.Name, u.depth) }
-		to, err = propose.Back(s, rollout.Hash(u.to), known)
-	} else {
-		to, err = w.versionAt(ctx, app, u.to)
-	}
-	if err != nil {
-		return to, err
-	}
-	if r, rejected := s.IsRejected(to.Hash); rejected {
-		return to, fmt.Errorf("%s was itself rejected: %s; to try it again: %s",
-			to, r.Reason, w.source.command("gitrollout retry "+app.Name+", once it is what Git asks for"))
-	}
-	return to, nil
-}
-
-// versionAt is what an app was in a commit, as people write one.
-func (w *world) versionAt(ctx context.Context, app rollout.App, commit string) (propose.Version, error) {
-	id, err := fullCommit(ctx, commit)
-	if err != nil {
-		return propose.Version{}, usagef("%s", strings.Replace(err.Error(), "--commit", "--to", 1))
-	}
-	built, err := w.renderAt(ctx, app, id)
-	if err != nil {
-		return propose.Version{}, fmt.Errorf("--to %s: %w", commit, err)
-	}
-	return propose.Version{Hash: built.Release(), Commit: id}, nil
-}
-
-// versions are the versions of an app on record, newest first.
-func (w *world) versions(ctx context.Context, app string, depth int) ([]propose.Version, error) {
-	const many = 50
-	h, err := w.history(ctx, app, many, depth)
-	if err != nil {
-		return nil, err
-	}
-	var all []propose.Version
-	for _, p := range h.Releases {
-		served := slices.Contains([]status.Outcome{status.Succeeded, status.Recorded, status.Applied}, p.Outcome)
-		all = append(all, propose.Version{Hash: p.Hash, Commit: p.Commit, Served: served})
-	}
-	return all, nil
-}
-
-// undoOrder is the commit that makes an app what it was in a version.
-func (w *world) undoOrder(
-	ctx context.Context, app rollout.App, s rollout.State, to propose.Version, reason string,
-) (propose.Order, error) {
-	old, err := w.repo.Snapshot(ctx, to.Commit)
-	if err != nil {
-		return propose.Order{}, fmt.Errorf("read %s (was the branch's history rewritten?): %w",
-			rollout.ShortID(to.Commit), err)
-	}
-	from := w.head(app)
-	if from.Render == nil {
-		// What cannot be built tells no files: those of the older version are put back.
-		from.Render = &rollout.Render{App: app}
-	}
-	before, err := w.reader.Render(old, app)
-	if err != nil {
-		return propose.Order{}, fmt.Errorf("%s as of %s: %w", app.Path, rollout.ShortID(to.Commit), err)
-	}
-	v, err := propose.NewReversion(w.branch.Tree, old, from.Render, before, w.renders())
-	if err != nil {
-		return propose.Order{}, err
-	}
-	o := propose.Target{Cluster: w.source.cluster, Branch: w.source.branch}.Undo(s, to, old.Commit().Subject, v,
-		terminal.Clean(reason))
-	o.When = time.Now()
-	return o, nil
-}
-
-// renders are what the branch asks for of each app, as far as it can be built.
-func (w *world) renders() []*rollout.Render {
-	var all []*rollout.Render
-	for _, name := range w.names() {
-		if r := w.head(w.apps[name]).Render; r != nil {
-			all = append(all, r)
-		}
-	}
-	return all
 }
 
 // drawOrder shows a proposal that is not pushed.
@@ -219,35 +105,4 @@ func drawOrder(o propose.Order) string {
 	}
 	fmt.Fprintf(&b, "\n%s was not pushed (--dry-run)", o.Branch)
 	return b.String()
-}
-
-// pushUndo pushes a proposal over the one that there is, and says how to merge it.
-func (w *world) pushUndo(
-	ctx context.Context, who rollout.Identity, name string, o propose.Order, to propose.Version,
-) (said string, err error) {
-	if len(o.Edits) == 0 {
-		return fmt.Sprintf("nothing to undo: %s asks for what %s was at %s", w.source.branch, name, to), nil
-	}
-	head, err := w.repo.Repo.Snapshot(ctx, w.heads.Main)
-	if err == nil {
-		err = w.mayBuildOn(ctx, head)
-	}
-	if err != nil {
-		return "", err
-	}
-	_, err = w.repo.Push(ctx, []rollout.Update{{
-		Branch: o.Branch, Old: w.heads.Proposals[o.Branch], Parent: w.heads.Main,
-		Edits: o.Edits, Message: o.Message, When: o.When, Author: who,
-	}})
-	if errors.Is(err, git.ErrConflict) {
-		return "", fmt.Errorf("%s: %s has moved meanwhile; look at it, and try again: %w", name, o.Branch, err)
-	}
-	if err != nil {
-		return "", err
-	}
-	said = fmt.Sprintf("pushed %s: %s\n", o.Branch, o.Then)
-	if page := forge.PagesOf(w.config().Forge, w.repo.Remote().String()).Pull(w.source.branch, o.Branch); page != "" {
-		said += "  " + page + "\n"
-	}
-	return w.warned(said + fmt.Sprintf("  git fetch && git merge origin/%s && git push", o.Branch)), nil
 }

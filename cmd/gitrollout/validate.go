@@ -110,7 +110,7 @@ func (c *validateCommand) commitTree(ctx context.Context) (render.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	if id, err = fullCommit(ctx, id); err != nil {
+	if id, err = fullCommit(ctx, "--commit", id); err != nil {
 		return nil, err
 	}
 	return repo.Snapshot(ctx, id)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"gitrollout.dev/gitrollout/git/program"
 	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/reconciler/source"
@@ -62,7 +63,7 @@ func (p vendorPull) propose(ctx context.Context, lines []string) error {
 // forge is where to propose it: the repository of the CI job, or else that of origin, which is on a forge that is known
 // by its host, or that a configuration in the working copy names.
 func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, error) {
-	origin, err := gitSays(ctx, "-C", p.at, "remote", "get-url", "origin")
+	origin, err := program.Says(ctx, "-C", p.at, "remote", "get-url", "origin")
 	if err != nil {
 		return forge.Options{}, rollout.Forge{}, err
 	}
@@ -73,7 +74,7 @@ func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, er
 	}
 	options := forge.Options{Branch: p.base, Trusted: os.Getenv("GITROLLOUT_FORGE_URL"),
 		Token: forgeToken(from, auth), Now: time.Now}
-	config := forgeOf(os.Getenv)
+	config := forge.RepositoryOf(os.Getenv)
 	if config.Repository != "" {
 		options.Remote = config.URL + "/" + config.Repository
 		return options, config, nil
@@ -89,7 +90,7 @@ func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, er
 
 // configured is the forge that a configuration in the working copy names, the zero one if none does.
 func (p vendorPull) configured(ctx context.Context) (rollout.Forge, error) {
-	top, err := gitSays(ctx, "-C", p.at, "rev-parse", "--show-toplevel")
+	top, err := program.Says(ctx, "-C", p.at, "rev-parse", "--show-toplevel")
 	if err != nil {
 		return rollout.Forge{}, err
 	}

@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/program"
 	"gitrollout.dev/gitrollout/git/sign"
-	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/console"
 )
 
 // vouchOptions say on top of what a command may sign: a signed commit vouches for all that is below it.
@@ -34,7 +33,7 @@ func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.V
 		return nil, nil
 	}
 	if o.keys.commits == "" { // a repository that names no file is none that says anything
-		o.keys.commits, _ = gitSays(ctx, "config", "--type=path", "--get", "gpg.ssh.allowedSignersFile")
+		o.keys.commits, _ = program.Says(ctx, "config", "--type=path", "--get", "gpg.ssh.allowedSignersFile")
 	}
 	own, err := signer(source.signing()).Read()
 	if err != nil {
@@ -49,14 +48,14 @@ func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.V
 }
 
 // openToSign reads Git for a command that pushes, signed or not.
-func openToSign(ctx context.Context, from sourceOptions, vouch vouchOptions, s streams) (*world, error) {
-	signers, err := vouch.verifier(ctx, from)
+func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s streams) (*console.World, error) {
+	signers, err := vouch.verifier(ctx, *from)
 	if err != nil {
 		return nil, err
 	}
 	w, err := openWorld(ctx, from, s)
 	if err == nil {
-		w.signers, w.unsigned = signers, "look at them (git show), then repeat this with --vouch"
+		w.Signers, w.Unsigned = signers, "look at them (git show), then repeat this with --vouch"
 	}
 	return w, err
 }
@@ -72,42 +71,4 @@ func (a anyOf) Verify(commit []byte) (who string, err error) {
 		}
 	}
 	return "", err
-}
-
-// mostUnsigned is how many commits are looked at for one that is signed, and mostListed how many of them are shown.
-const (
-	mostUnsigned = 1000
-	mostListed   = 20
-)
-
-// mayBuildOn refuses to put a commit on top of one for which nobody who may has signed, and shows what it would vouch
-// for.
-func (w *world) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
-	if w.signers == nil || head.Commit().ID == "" {
-		return nil
-	}
-	var unsigned []string
-	isSigned := false
-	_, err := w.repo.Log(ctx, head.Commit().ID, mostUnsigned, func(s *git.Snapshot) (more bool, err error) {
-		if _, err := s.SignedBy(w.signers); err == nil {
-			isSigned = true
-			return false, nil
-		}
-		c := s.Commit()
-		unsigned = append(unsigned, fmt.Sprintf("  %s %s: %s", c.Short(), c.Author, c.Subject))
-		return true, nil
-	})
-	if err != nil || len(unsigned) == 0 {
-		return err
-	}
-	n, since := len(unsigned), "since the last one that is"
-	if !isSigned {
-		since = "and none before them is"
-	}
-	if n > mostListed {
-		unsigned = append(unsigned[:mostListed], fmt.Sprintf("  and %d more", n-mostListed))
-	}
-	return &failure{code: exitFailed, err: fmt.Errorf(
-		"the newest commit of %s is not signed by somebody who may, %s; a signed one on top of it vouches for %s:\n%s\n%s",
-		w.source.branch, since, status.Count(n, "commit"), strings.Join(unsigned, "\n"), w.unsigned)}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
@@ -55,19 +56,21 @@ func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struc
 			continue
 		}
 		f.trouble, f.looked = "", time.Now()
-		if _, err := v.refresh(ctx); err != nil {
+		if _, err := v.Refresh(ctx); err != nil {
 			f.trouble = "as of the last look that worked: " + err.Error()
 		}
 	}
 }
 
 func (f *watcher) look(ctx context.Context) error {
-	now, err := f.view.listing(ctx, f.args, time.Now())
+	now, err := f.view.Listing(ctx, f.args, time.Now())
+	var gone console.NoAppError
 	var stated *failure
+	ends := errors.As(err, &stated) || errors.As(err, &gone)
 	switch {
 	case err == nil:
 		f.seen = now
-	case ctx.Err() == nil && (f.seen.Apps == nil || errors.As(err, &stated)): // there is no such app (any more)
+	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // there is no such app (any more)
 		return err
 	default:
 		f.trouble = "as of the last look that worked: " + err.Error()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -15,6 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/publish/notify/worker"
 	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/edge"
 	"gitrollout.dev/gitrollout/reconciler/measure"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
@@ -31,11 +33,17 @@ type loop struct {
 	stop     context.CancelFunc
 	client   *cluster.Client
 	analyzer *measure.Worker
-	created  *repository
+	created  *edge.Repository
 	forge    *forge.Worker
 	notifier *worker.Worker
-	outlets  *outlets
+	outlets  *edge.Outlets
 	renderer *render.Renderer
+}
+
+// keyring has the keys of the apps' encrypted files.
+func (l *loop) keyring(keys trustOptions) *edge.Keyring {
+	return &edge.Keyring{As: keys.as, Now: time.Now, Client: func() *cluster.Client { return l.client },
+		App: func(name string) rollout.App { return l.App(name) }}
 }
 
 // asked is what the cluster asks the loop.
@@ -77,8 +85,8 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		return nil, err
 	}
 	l := &loop{source: source, remote: repo.Remote().String(), server: config.Host, kube: config, created: repo}
-	l.renderer = newOpener(s, log, (&keyring{loop: l, as: keys.as}).unlock)
-	config.Wrap(beating)
+	l.renderer = newOpener(s, log, l.keyring(keys).Unlock)
+	config.Wrap(edge.Beating)
 	l.forge = newForge(source, options.Auth, l.remote, log)
 	if l.client, err = cluster.New(config, l.asked()); err != nil {
 		return nil, &failure{code: exitCluster, err: err}
@@ -98,15 +106,16 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		return nil, err
 	}
 	l.analyzer = newAnalyzer(watching, l, keys, log)
-	l.outlets = &outlets{forge: l.forge, notifier: l.notifier, client: l.client}
+	l.outlets = &edge.Outlets{Forge: l.forge, Notifier: l.notifier, Client: l.client}
+	policy, approve := keys.policy.edges(repo.Repo, options.Keys)
 	l.Reconciler = reconciler.New(reconciler.Options{
 		Cluster: source.cluster, UID: uid, Namespace: protected(), As: keys.as,
 		Source: rollout.Source{Repo: l.remote, Branch: source.branch},
 		Writer: who.id, Exclusive: who.exclusive, Ends: who.ends, Analyzer: l.analyzer,
-		Repository: repo, Past: repo, Renderer: l.renderer, Observer: observer{l.client}, Applier: applier{l.client},
-		Log: log, Jobs: hookJobs{l.client}, Tell: l.outlets.tell, Trace: l.outlets.trace, ShowsForge: true,
-		Spread: spread, Nodes: l.client.Nodes, Know: l.client.Know, Approve: approver(repo.Repo, options.Keys, keys.policy),
-		Policy: keys.policy.reader(repo, options.Keys), Believe: stateCheck(options.Keys),
+		Repository: repo, Past: repo, Renderer: l.renderer, Observer: edge.Observer{Client: l.client},
+		Applier: edge.Applier{Client: l.client}, Jobs: edge.Jobs{Client: l.client}, Log: log, ShowsForge: true,
+		Tell: l.outlets.Tell, Trace: l.outlets.Trace, Spread: edge.Spread, Nodes: l.client.Nodes, Know: l.client.Know,
+		Approve: approve, Policy: policy, Believe: stateCheck(options.Keys),
 	})
 	starting := context.AfterFunc(ctx, stop)
 	err = slowly(s, "watching the cluster at "+config.Host, func() error { return l.client.Start(watching) })
@@ -175,7 +184,7 @@ func readConfig(tree render.Tree, cluster string) (*rollout.Config, error) {
 
 // startBackground begins what works beside the passes and returns what ends it.
 func (l *loop) startBackground() (stop func()) {
-	stopForge, stopNotifier := startWorker(l.forge), startWorker(l.notifier)
+	stopForge, stopNotifier := edge.Start(l.forge), edge.Start(l.notifier)
 	return func() {
 		stopNotifier()
 		stopForge()

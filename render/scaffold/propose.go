@@ -376,3 +376,25 @@ func label(name string) string {
 	}, strings.ToLower(name))
 	return strings.Trim(name[:min(len(name), 63)], "-")
 }
+
+// Told says what is proposed, a line each: the apps, what is left out and why, and what is to be known.
+func (p Proposal) Told(survey Survey) []string {
+	var told []string
+	for _, a := range p.Apps {
+		told = append(told, fmt.Sprintf("app      %s: %s", a.Name, a.Path))
+	}
+	for _, l := range p.LeftOut {
+		told = append(told, fmt.Sprintf("left out %s: %s", l.Path, l.Why))
+	}
+	for _, n := range p.Notes {
+		told = append(told, "note     "+n)
+	}
+	if n := len(survey.ArgoRollouts); n > 0 {
+		files := "1 file"
+		if n > 1 {
+			files = fmt.Sprint(n, " files")
+		}
+		told = append(told, "note     "+files+" of Argo Rollouts: read as it is, see docs/coming-from-argo-rollouts.md")
+	}
+	return told
+}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -23,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
@@ -285,22 +285,15 @@ func (x *rightsExam) ask(ctx context.Context) {
 			cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.verb, b.verb))
 	})
 	denied, errs := make([]bool, len(all)), make([]error, len(all))
-	slots := make(chan struct{}, 16)
-	var wg sync.WaitGroup
-	for i, r := range all {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-				ResourceAttributes: r.asked(),
-			}}
-			answer, err := x.client.authorization.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-			if errs[i] = err; err == nil {
-				denied[i] = !answer.Status.Allowed
-			}
-		})
-	}
-	wg.Wait()
+	source.Each(len(all), 16, func(i int) {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: all[i].asked(),
+		}}
+		answer, err := x.client.authorization.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if errs[i] = err; err == nil {
+			denied[i] = !answer.Status.Allowed
+		}
+	})
 	type place struct{ namespace, group, resource string }
 	missing := map[place][]string{}
 	var order []place

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/sops"
 )
 
@@ -63,4 +64,16 @@ func try(keys *sops.Keys, name, secret string, content []byte) error {
 	}
 	_, err = file.Open(key)
 	return err
+}
+
+// Contents are those of files of a tree, which were rendered.
+func Contents(tree render.Tree, files []string) map[string][]byte {
+	all := map[string][]byte{}
+	for _, file := range files {
+		entry, found, err := tree.Lookup(file)
+		if err == nil && found {
+			all[file], _ = tree.ReadBlob(entry.ID)
+		}
+	}
+	return all
 }

@@ -217,8 +217,8 @@ func judge(in Input, from, to rollout.Hash) (Change, string) {
 	}
 }
 
-// Of many apps: Add puts an app's plan, or the lack of one, into the whole.
-func (p *Plan) Add(a App, changes bool) {
+// add puts an app's plan, or the lack of one, into the whole.
+func (p *Plan) add(a App, changes bool) {
 	if !changes {
 		p.Unchanged++
 		return
@@ -229,8 +229,8 @@ func (p *Plan) Add(a App, changes bool) {
 	p.Apps = append(p.Apps, a)
 }
 
-// Finish sorts the apps and finds the files that more than one of them share.
-func (p *Plan) Finish() {
+// finish sorts the apps and finds the files that more than one of them share.
+func (p *Plan) finish() {
 	slices.SortFunc(p.Apps, func(a, b App) int { return cmp.Compare(a.App, b.App) })
 	by := map[string][]string{}
 	for _, a := range p.Apps {

@@ -156,8 +156,8 @@ func planOf(t *testing.T, archive *txtar.Archive) Plan {
 	}
 	slices.Sort(in.Files)
 	p := Plan{Cluster: "prod", Base: "4d6eb88 (main)", Head: "the working tree", At: now, State: "made up"}
-	p.Add(Of(in))
-	p.Finish()
+	p.add(Of(in))
+	p.finish()
 	return p
 }
 
@@ -202,10 +202,10 @@ func stateOf(word string, in Input) *rollout.State {
 // TestShared finds files that several apps are rendered from.
 func TestShared(t *testing.T) {
 	var p Plan
-	p.Add(App{App: "b", Files: []string{"base/deployment.yaml", "b.yaml"}}, true)
-	p.Add(App{App: "a", Files: []string{"base/deployment.yaml"}}, true)
-	p.Add(App{App: "c"}, false)
-	p.Finish()
+	p.add(App{App: "b", Files: []string{"base/deployment.yaml", "b.yaml"}}, true)
+	p.add(App{App: "a", Files: []string{"base/deployment.yaml"}}, true)
+	p.add(App{App: "c"}, false)
+	p.finish()
 	want := []Shared{{File: "base/deployment.yaml", Apps: []string{"a", "b"}}}
 	if diff := compare.Diff(want, p.Shared); diff != "" || p.Unchanged != 1 || p.Apps[0].App != "a" {
 		t.Errorf("(-want +got):\n%s\n%+v", diff, p)
@@ -217,7 +217,7 @@ func TestShared(t *testing.T) {
 func TestMarkdownIsShort(t *testing.T) {
 	p := Plan{Cluster: "prod", At: now}
 	for range 3000 {
-		p.Add(App{App: "shop", Change: Apply, Summary: "<img src=x> @everyone [a](b)", Objects: []Object{{Change: "changed", Diff: strings.Repeat("-a\n+b\n", 20)}}}, true)
+		p.add(App{App: "shop", Change: Apply, Summary: "<img src=x> @everyone [a](b)", Objects: []Object{{Change: "changed", Diff: strings.Repeat("-a\n+b\n", 20)}}}, true)
 	}
 	got := Markdown([]Plan{p})
 	if len(got) > 65_536 {
@@ -240,9 +240,9 @@ func TestMarkdownLeavesOut(t *testing.T) {
 	const more = "*… and more: the plan is longer than a comment may be.*"
 	with := func(diff, summary int) string {
 		p := Plan{At: now}
-		p.Add(App{App: "shop", Change: Apply, Summary: "", Objects: []Object{{Change: "changed", Diff: strings.Repeat("+\n", diff/2)}}}, true)
+		p.add(App{App: "shop", Change: Apply, Summary: "", Objects: []Object{{Change: "changed", Diff: strings.Repeat("+\n", diff/2)}}}, true)
 		for range summary / 100 {
-			p.Add(App{App: "x", Change: Apply, Summary: strings.Repeat("é", 40)}, true)
+			p.add(App{App: "x", Change: Apply, Summary: strings.Repeat("é", 40)}, true)
 		}
 		return Markdown([]Plan{p})
 	}
@@ -299,7 +299,7 @@ func TestFencesAreLongerThanWhatTheyHold(t *testing.T) {
 // TestWhetherItChanges counts what a plan is about, and what is wrong in it.
 func TestWhetherItChanges(t *testing.T) {
 	var p Plan
-	p.Add(App{App: "same"}, false)
+	p.add(App{App: "same"}, false)
 	if p.Changes() || p.Errors != 0 {
 		t.Errorf("%+v changes", p)
 	}
@@ -307,11 +307,11 @@ func TestWhetherItChanges(t *testing.T) {
 	if !broken.Changes() {
 		t.Error("a broken configuration is no change")
 	}
-	p.Add(App{App: "a"}, true)
+	p.add(App{App: "a"}, true)
 	if !p.Changes() || p.Errors != 0 {
 		t.Errorf("%+v", p)
 	}
-	p.Add(App{App: "b", Error: ProblemOf(&rollout.InvalidError{File: "f", Field: "x", Msg: "is wrong", Fix: "mend it"})}, true)
+	p.add(App{App: "b", Error: ProblemOf(&rollout.InvalidError{File: "f", Field: "x", Msg: "is wrong", Fix: "mend it"})}, true)
 	if want := (Problem{File: "f", Field: "x", Message: "is wrong", Fix: "mend it"}); p.Errors != 1 || *p.Apps[1].Error != want {
 		t.Errorf("%+v", p)
 	}

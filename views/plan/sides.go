@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,6 +21,68 @@ type Sides struct {
 	Record        source.Snapshot // the state branch, nil if it is not read
 	Policy        *rollout.Policy
 	Renderer      *render.Renderer
+}
+
+// uncommitted is a tree that may be no commit.
+type uncommitted struct{ render.Tree }
+
+func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
+
+// Read reads what both trees say of the cluster. A base without it lists nothing: the cluster is new. The configuration
+// of head is in force where that of the base cannot be read.
+func (s *Sides) Read(base, head render.Tree) (err error) {
+	reader := source.NewReader(s.Cluster, nil)
+	if s.After, err = reader.Open(uncommitted{head}, nil); err != nil || s.After.Behind != nil {
+		return err
+	}
+	s.Before = &source.Branch{Cluster: s.Cluster, Tree: uncommitted{base}}
+	if _, found, err := base.Lookup(rollout.ConfigPath(s.Cluster)); err != nil || !found {
+		return err
+	}
+	s.Before, err = reader.Open(uncommitted{base}, s.After.Config)
+	return err
+}
+
+// planners is how many apps are planned at once; each is rendered twice.
+const planners = 4
+
+// Add plans each app of either side, until ended says why not to go on.
+func (p *Plan) Add(s *Sides, ended func() error) error {
+	if s.After.Behind != nil {
+		p.Error, p.Errors = ProblemOf(s.After.Behind), 1
+		return nil
+	}
+	if s.Before.Behind != nil {
+		p.Base += ", whose configuration cannot be read: its apps are taken to be those of head"
+	}
+	names := s.Names()
+	apps, changed, errs := make([]App, len(names)), make([]bool, len(names)), make([]error, len(names))
+	source.Each(len(names), planners, func(i int) {
+		if errs[i] = ended(); errs[i] == nil {
+			apps[i], changed[i], errs[i] = s.Plan(names[i])
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for i := range apps {
+		p.add(apps[i], changed[i])
+	}
+	for _, u := range s.After.Unnamed {
+		p.add(App{App: u.Path, Path: u.Path, Change: Invalid, Error: ProblemOf(u.Err),
+			Summary: "can be no app: nothing of it is applied"}, true)
+	}
+	p.finish()
+	return nil
+}
+
+// WithoutDiffs leaves the differences of the objects out.
+func (p *Plan) WithoutDiffs() {
+	for _, a := range p.Apps {
+		for k := range a.Objects {
+			a.Objects[k].Diff = ""
+		}
+	}
 }
 
 // Names are the apps of either side.

@@ -1,4 +1,4 @@
-package main
+package edge
 
 import (
 	"context"
@@ -6,15 +6,18 @@ import (
 	"sync"
 	"time"
 
+	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/render/sops"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// keyring has the keys of each app's encrypted files: those in the Secret that the app's entry names, in the
+// Keyring has the keys of each app's encrypted files: those in the Secret that the app's entry names, in the
 // namespace of that entry, read as the app's own account. So no app has files opened that another one's key is for.
-type keyring struct {
-	loop *loop
-	as   func(ctx context.Context, app rollout.App) context.Context
+type Keyring struct {
+	App    func(name string) rollout.App // as the newest commit has it
+	Client func() *cluster.Client
+	As     func(ctx context.Context, app rollout.App) context.Context
+	Now    func() time.Time
 
 	mu    sync.Mutex
 	known map[string]heldKeys // by app, for the few files of one build
@@ -31,8 +34,8 @@ type heldKeys struct {
 // keysFor is how long keys are kept: a build asks once for each of its files.
 const keysFor = 5 * time.Second
 
-// unlock is render.InProcess'. What it says of a failure holds the app, and is the same each time.
-func (k *keyring) unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
+// Unlock is render.InProcess'. What it says of a failure holds the app, and is the same each time.
+func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 	keys, err := k.of(app)
 	if err != nil {
 		return nil, err
@@ -40,18 +43,18 @@ func (k *keyring) unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 	return keys.Unlock(locks)
 }
 
-func (k *keyring) of(app rollout.App) (*sops.Keys, error) {
-	now := k.loop.App(app.Name) // a build has no account, and an older commit may have had another namespace
+func (k *Keyring) of(app rollout.App) (*sops.Keys, error) {
+	now := k.App(app.Name) // a build has no account, and an older commit may have had another namespace
 	k.mu.Lock()
 	held, known := k.known[app.Name]
 	k.mu.Unlock()
 	secret := now.Namespace + "/" + now.Decryption + " " + now.ServiceAccount
-	if known && held.secret == secret && time.Now().Before(held.until) {
+	if known && held.secret == secret && k.Now().Before(held.until) {
 		return held.keys, held.err
 	}
 	held = heldKeys{secret: secret}
 	held.keys, held.err = k.read(now)
-	held.until = time.Now().Add(keysFor)
+	held.until = k.Now().Add(keysFor)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.known == nil {
@@ -61,9 +64,9 @@ func (k *keyring) of(app rollout.App) (*sops.Keys, error) {
 	return held.keys, held.err
 }
 
-func (k *keyring) read(app rollout.App) (*sops.Keys, error) {
-	ctx := k.as(context.Background(), app)
-	data, err := k.loop.client.SecretData(ctx, app.Namespace, app.Decryption, "")
+func (k *Keyring) read(app rollout.App) (*sops.Keys, error) {
+	ctx := k.As(context.Background(), app)
+	data, err := k.Client().SecretData(ctx, app.Namespace, app.Decryption, "")
 	var keys *sops.Keys
 	if err == nil {
 		if keys, err = sops.ReadKeys(data); err != nil {

@@ -1,4 +1,4 @@
-package main
+package forge
 
 import (
 	"testing"
@@ -33,9 +33,9 @@ func TestPullOfAJob(t *testing.T) {
 		"a push":   {map[string]string{"GITHUB_REF": "refs/heads/main"}, rollout.Forge{}, 0, true},
 		"a laptop": {nil, rollout.Forge{}, 0, true},
 	} {
-		forge, number, err := pullOf(func(name string) string { return tt.env[name] })
-		if !forge.Equal(&tt.want) || number != tt.number || (err != nil) != tt.refuse {
-			t.Errorf("%s: %+v, %d, %v", name, forge, number, err)
+		got, number, err := PullOf(func(name string) string { return tt.env[name] })
+		if !got.Equal(&tt.want) || number != tt.number || (err != nil) != tt.refuse {
+			t.Errorf("%s: %+v, %d, %v", name, got, number, err)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestForgeOfAJob(t *testing.T) {
 		"GitLab":   {gitLab, rollout.Forge{Type: rollout.GitLab, URL: "https://git.example.com", Repository: "acme/team/deploy"}},
 		"a laptop": {map[string]string{"GITHUB_SERVER_URL": "https://git.example.com"}, rollout.Forge{}},
 	} {
-		if got := forgeOf(func(name string) string { return tt.env[name] }); !got.Equal(&tt.want) {
+		if got := RepositoryOf(func(name string) string { return tt.env[name] }); !got.Equal(&tt.want) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

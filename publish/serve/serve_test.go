@@ -1,10 +1,9 @@
-package main
+package serve
 
 import (
 	"bufio"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -32,7 +31,7 @@ func TestOwnNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			here := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "here") })
-			s := newServer(ownNames(c.address, c.public), here, slog.DiscardHandler)
+			s := Options{Address: c.address, Public: c.public, Server: &http.Server{Handler: here}}.server()
 			for code, hosts := range map[int]string{http.StatusOK: c.taken, http.StatusMisdirectedRequest: c.refused} {
 				for _, host := range strings.Fields(hosts) {
 					r, w := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
@@ -54,9 +53,9 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	here := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "here") })
-	s := newServer(anyName, here, slog.DiscardHandler)
-	go func() { _ = s.Serve(&bounded{Listener: listener}) }()
-	t.Cleanup(func() { _ = s.Close() })
+	t.Cleanup(On(listener, Options{
+		Server: &http.Server{Handler: here}, Ended: func(err error) { t.Error(err) }, Now: time.Now,
+	}))
 	ask := func(c net.Conn) error {
 		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 		if _, err := fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
@@ -98,7 +97,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 
 // TestWhoDoesNotReadIsLetGo: an answer that nobody reads is not kept in memory for ever.
 func TestWhoDoesNotReadIsLetGo(t *testing.T) {
-	c := &boundedConn{Conn: deadlines{}, of: &bounded{}}
+	c := &boundedConn{Conn: deadlines{}, of: &bounded{now: time.Now}}
 	_, err := c.Write(nil)
 	if err == nil || !strings.Contains(err.Error(), "is to be over in 30s") {
 		t.Errorf("a write: %v", err)

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"strings"
@@ -11,8 +11,8 @@ import (
 
 // TestPanicOfALookIsShown is about a world that nothing was read into, at which the program panics.
 func TestPanicOfALookIsShown(t *testing.T) {
-	w := &world{source: sourceOptions{cluster: "test"}, branch: &source.Branch{}, apps: map[string]rollout.App{"shop": {Name: "shop"}, "till": {Name: "till"}}}
-	l, err := w.listing(t.Context(), nil, time.Now())
+	w := &World{Options: Options{Cluster: "test"}, Tip: &source.Branch{}, Apps: map[string]rollout.App{"shop": {Name: "shop"}, "till": {Name: "till"}}}
+	l, err := w.Listing(t.Context(), nil, time.Now())
 	if err != nil || len(l.Apps) != 2 {
 		t.Fatalf("%+v, %v", l, err)
 	}

@@ -1,7 +1,10 @@
-package main
+// Package serve answers HTTP on a port of this program: the dashboard, the metrics, webhooks. Who asks it is bounded in
+// connections and time, and comes under a name of its own.
+package serve
 
 import (
-	"log/slog"
+	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -19,10 +22,44 @@ const (
 	writeTime       = 30 * time.Second // for one write, which a stream of events may have many of
 )
 
-// newServer returns a server of those that come under a name of its own. What is wrong with connections is told at the
-// level of debugging.
-func newServer(names func(string) bool, handler http.Handler, log slog.Handler) *http.Server {
-	ours := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// Options say how a port is answered.
+type Options struct {
+	Address string // as it was named, and Public the URL in browsers: the names to come under; without both, any
+	Public  string
+	Server  *http.Server // its Handler and its ErrorLog; the bounds are set here
+	Ended   func(error)  // is told when nothing is answered any more
+	Now     func() time.Time
+}
+
+// lastAnswers is how long an answer may take that has begun when it is to stop.
+const lastAnswers = 3 * time.Second
+
+// On answers on a port until the returned function is called. Requests' contexts end with it.
+func On(listener net.Listener, o Options) (stop func()) {
+	streams, end := context.WithCancel(context.Background())
+	server := o.server()
+	server.BaseContext = func(net.Listener) context.Context { return streams }
+	go func() {
+		err := server.Serve(&bounded{Listener: listener, now: o.Now})
+		if err != nil && !errors.Is(err, http.ErrServerClosed) {
+			o.Ended(err)
+		}
+	}()
+	return func() {
+		end()
+		last, done := context.WithTimeout(context.Background(), lastAnswers)
+		defer done()
+		if err := server.Shutdown(last); err != nil {
+			_ = server.Close()
+		}
+	}
+}
+
+// server is the one that answers those who come under a name of its own.
+func (o Options) server() *http.Server {
+	names := ownNames(o.Address, o.Public)
+	s, handler := o.Server, o.Server.Handler
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !names(hostOf(r.Host)) {
 			http.Error(w, "no such host is here: "+r.Host+"; if it is meant to be, name it with --dashboard-url",
 				http.StatusMisdirectedRequest)
@@ -30,10 +67,9 @@ func newServer(names func(string) bool, handler http.Handler, log slog.Handler) 
 		}
 		handler.ServeHTTP(w, r)
 	})
-	return &http.Server{
-		Handler: ours, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(log, slog.LevelDebug),
-	}
+	s.ReadHeaderTimeout, s.ReadTimeout, s.IdleTimeout = 5*time.Second, 30*time.Second, 2*time.Minute
+	s.MaxHeaderBytes = 64 << 10
+	return s
 }
 
 func anyName(string) bool { return true }
@@ -74,6 +110,7 @@ func hostOf(address string) string {
 // bounded takes so many connections at once and no more, and ends those that are written to and not read.
 type bounded struct {
 	net.Listener
+	now  func() time.Time
 	open atomic.Int32
 }
 
@@ -98,7 +135,7 @@ type boundedConn struct {
 }
 
 func (c *boundedConn) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+	if err := c.SetWriteDeadline(c.of.now().Add(writeTime)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)

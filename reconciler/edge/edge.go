@@ -1,4 +1,7 @@
-package main
+// Package edge is where the loop meets Git, the cluster and those who are told: the mirror of package git and the
+// client of package cluster, as the interfaces of package reconciler. What has begun at one of them is finished though
+// the program is told to stop, and what an API server will never accept is wrong input.
+package edge
 
 import (
 	"context"
@@ -16,26 +19,18 @@ import (
 
 // The packages of this program meet here.
 var (
-	_ reconciler.Repository = (*repository)(nil)
+	_ reconciler.Repository = (*Repository)(nil)
 	_ reconciler.Snapshot   = (*git.Snapshot)(nil)
 	_ reconciler.Renderer   = (*render.Renderer)(nil)
-	_ reconciler.Observer   = observer{}
-	_ reconciler.Applier    = applier{}
+	_ reconciler.Observer   = Observer{}
+	_ reconciler.Applier    = Applier{}
 )
 
-// repository is a git.Repo as the loop sees it.
-type repository struct{ *git.Repo }
-
-func openRepository(ctx context.Context, options git.Options) (*repository, error) {
-	repo, err := git.Open(ctx, options)
-	if err != nil {
-		return nil, &failure{code: exitUsage, err: err}
-	}
-	return &repository{repo}, nil
-}
+// Repository is a git.Repo as the loop sees it.
+type Repository struct{ *git.Repo }
 
 // Snapshot is reconciler.Repository's.
-func (r *repository) Snapshot(ctx context.Context, commit string) (reconciler.Snapshot, error) {
+func (r *Repository) Snapshot(ctx context.Context, commit string) (reconciler.Snapshot, error) {
 	s, err := r.Repo.Snapshot(ctx, commit)
 	if err != nil {
 		return nil, err
@@ -44,7 +39,7 @@ func (r *repository) Snapshot(ctx context.Context, commit string) (reconciler.Sn
 }
 
 // Between is reconciler.Past's.
-func (r *repository) Between(ctx context.Context, from, to string) ([]reconciler.Snapshot, error) {
+func (r *Repository) Between(ctx context.Context, from, to string) ([]reconciler.Snapshot, error) {
 	line, err := r.Line(ctx, from, to)
 	all := make([]reconciler.Snapshot, len(line))
 	for i, s := range line {
@@ -54,7 +49,7 @@ func (r *repository) Between(ctx context.Context, from, to string) ([]reconciler
 }
 
 // Held is reconciler.Repository's.
-func (r *repository) Held(commit string) (reconciler.Snapshot, bool) {
+func (r *Repository) Held(commit string) (reconciler.Snapshot, bool) {
 	s, held := r.Repo.Held(commit)
 	if !held {
 		return nil, false
@@ -64,20 +59,20 @@ func (r *repository) Held(commit string) (reconciler.Snapshot, bool) {
 
 // Push is reconciler.Repository's. A push that has begun is finished even when
 // the program is told to stop.
-func (r *repository) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
-	ctx, cancel := outlive(ctx)
+func (r *Repository) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
+	ctx, cancel := Outlive(ctx)
 	defer cancel()
 	return r.Repo.Push(ctx, updates)
 }
 
-// applier is the writing half of a cluster.Client. A write that has begun is
+// Applier is the writing half of a cluster.Client. A write that has begun is
 // finished even when the program is told to stop.
-type applier struct{ client *cluster.Client }
+type Applier struct{ Client *cluster.Client }
 
 // Check is reconciler.Applier's. What the API server will not accept however
 // often it is asked is wrong input.
-func (a applier) Check(ctx context.Context, app string, objects []rollout.Object) error {
-	return final(a.client.Check(ctx, app, objects))
+func (a Applier) Check(ctx context.Context, app string, objects []rollout.Object) error {
+	return final(a.Client.Check(ctx, app, objects))
 }
 
 // final makes wrong input of the API server's final no.
@@ -89,20 +84,20 @@ func final(err error) error {
 	return err
 }
 
-// observer is the reading half of a cluster.Client.
-type observer struct{ *cluster.Client }
+// Observer is the reading half of a cluster.Client.
+type Observer struct{ *cluster.Client }
 
 // Foreign is reconciler.Observer's. What may never be looked at is wrong input.
-func (c observer) Foreign(ctx context.Context, app string, o []rollout.Object, t time.Time) ([]rollout.Foreign, error) {
+func (c Observer) Foreign(ctx context.Context, app string, o []rollout.Object, t time.Time) ([]rollout.Foreign, error) {
 	all, err := c.Client.Foreign(ctx, app, o, t)
 	return all, final(err)
 }
 
-// hookJobs are the Jobs around releases.
-type hookJobs struct{ *cluster.Client }
+// Jobs are the Jobs around releases.
+type Jobs struct{ *cluster.Client }
 
 // CheckJob is reconciler.Jobs'.
-func (j hookJobs) CheckJob(ctx context.Context, object map[string]any) error {
+func (j Jobs) CheckJob(ctx context.Context, object map[string]any) error {
 	return final(j.Client.CheckJob(ctx, object))
 }
 
@@ -112,10 +107,10 @@ var held = map[cluster.Reason]rollout.HeldReason{
 }
 
 // Apply is reconciler.Applier's. That an object is somebody else's is wrong input.
-func (a applier) Apply(ctx context.Context, app string, objects []rollout.Object) error {
-	ctx, cancel := outlive(ctx)
+func (a Applier) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	ctx, cancel := Outlive(ctx)
 	defer cancel()
-	_, err := a.client.Apply(ctx, app, objects)
+	_, err := a.Client.Apply(ctx, app, objects)
 	var refused *cluster.Error
 	if errors.As(err, &refused) && refused.Reason == cluster.Contested {
 		return &rollout.InvalidError{Msg: refused.Error(), Reason: rollout.HeldContested}
@@ -124,22 +119,22 @@ func (a applier) Apply(ctx context.Context, app string, objects []rollout.Object
 }
 
 // Prune is reconciler.Applier's.
-func (a applier) Prune(ctx context.Context, app string, candidates []rollout.Ref) ([]rollout.Ref, error) {
-	ctx, cancel := outlive(ctx)
+func (a Applier) Prune(ctx context.Context, app string, candidates []rollout.Ref) ([]rollout.Ref, error) {
+	ctx, cancel := Outlive(ctx)
 	defer cancel()
-	gone, _, err := a.client.Prune(ctx, app, candidates)
+	gone, _, err := a.Client.Prune(ctx, app, candidates)
 	return gone, err
 }
 
 // Evict is reconciler.Applier's.
-func (a applier) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
-	ctx, cancel := outlive(ctx)
+func (a Applier) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
+	ctx, cancel := Outlive(ctx)
 	defer cancel()
-	return a.client.Evict(ctx, namespace, pod)
+	return a.Client.Evict(ctx, namespace, pod)
 }
 
-// beating has each request to the cluster be a sign of life of the work that it is sent for.
-func beating(next http.RoundTripper) http.RoundTripper {
+// Beating has each request to the cluster be a sign of life of the work that it is sent for.
+func Beating(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		reconciler.Beat(r.Context())
 		return next.RoundTrip(r)
@@ -152,18 +147,18 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip is http.RoundTripper's.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// spread lengthens a time by up to a tenth, so that the many who were stopped by one outage come back one by one.
-func spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
+// Spread lengthens a time by up to a tenth, so that the many who were stopped by one outage come back one by one.
+func Spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
-// grace is how long a pass may go on after the program was told to stop.
+// Grace is how long a pass may go on after the program was told to stop.
 // Kubernetes kills a pod after 30 seconds.
-const grace = 20 * time.Second
+const Grace = 20 * time.Second
 
-// outlive returns a context that ends a while after its parent.
-func outlive(parent context.Context) (context.Context, context.CancelFunc) {
+// Outlive returns a context that ends a while after its parent.
+func Outlive(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() {
-		timer := time.AfterFunc(grace, cancel)
+		timer := time.AfterFunc(Grace, cancel)
 		context.AfterFunc(ctx, func() { timer.Stop() })
 	})
 	return ctx, func() { stop(); cancel() }

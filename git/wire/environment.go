@@ -1,0 +1,78 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// Complete adds the credentials that the environment names: GITROLLOUT_GIT_USERNAME with one of GITROLLOUT_GIT_TOKEN,
+// GITROLLOUT_GIT_PASSWORD, a file of either, or a GitHub App, and GITROLLOUT_SSH_PASSPHRASE. A token is sent as the
+// password, which is what forges expect.
+func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
+	a.Username, a.Password = env("GITROLLOUT_GIT_USERNAME"), env("GITROLLOUT_GIT_PASSWORD")
+	a.SSHPassphrase = env("GITROLLOUT_SSH_PASSPHRASE")
+	if token := env("GITROLLOUT_GIT_TOKEN"); token != "" && a.Password == "" {
+		a.Password, a.Username = token, cmp.Or(a.Username, "x-access-token")
+	}
+	file, app := env("GITROLLOUT_GIT_PASSWORD_FILE"), env("GITROLLOUT_GITHUB_APP_ID")
+	user := a.Username
+	if name := env("GITROLLOUT_GIT_TOKEN_FILE"); name != "" && file == "" {
+		file, user = name, cmp.Or(user, "x-access-token")
+	}
+	switch {
+	case (file != "" || app != "") && a.Password != "", file != "" && app != "":
+		return errors.New("more than one credential for https is set; set one of GITROLLOUT_GIT_TOKEN, " +
+			"GITROLLOUT_GIT_PASSWORD, GITROLLOUT_GIT_TOKEN_FILE, GITROLLOUT_GIT_PASSWORD_FILE, GITROLLOUT_GITHUB_APP_ID")
+	case file != "":
+		a.Refresh = func(context.Context) (string, string, error) {
+			data, err := os.ReadFile(file)
+			if secret := strings.TrimSpace(string(data)); err != nil || secret != "" {
+				return user, secret, err
+			}
+			return "", "", fmt.Errorf("%s is empty", file)
+		}
+		if _, _, err := a.Refresh(context.Background()); err != nil {
+			return err
+		}
+	case app != "":
+		return a.useApp(app, env, now)
+	}
+	return nil
+}
+
+// useApp makes an Auth ask GitHub for tokens.
+func (a *Auth) useApp(id string, env func(string) string, now func() time.Time) error {
+	clients, err := NewClients(a.TLS)
+	if err != nil {
+		return err
+	}
+	app := &GitHubApp{
+		API: env("GITROLLOUT_GITHUB_API"), ID: id, Installation: env("GITROLLOUT_GITHUB_INSTALLATION_ID"),
+		KeyFile: env("GITROLLOUT_GITHUB_KEY_FILE"), Clients: clients, Now: now,
+	}
+	a.Refresh, a.Refused = app.Refresh, app.Forget
+	return app.Check()
+}
+
+// Token returns what a forge's API is asked with if it has no token of its own: what Git uses, or else the password in
+// a repository's URL. It is looked up for each request, because tokens expire.
+func (a *Auth) Token(repo string) func(context.Context) (string, error) {
+	if a.Refresh != nil {
+		return func(ctx context.Context) (string, error) {
+			_, token, err := a.Refresh(ctx)
+			return token, err
+		}
+	}
+	token := a.Password
+	if token == "" {
+		if _, inURL, err := ParseRemote(repo); err == nil {
+			token = inURL.Password
+		}
+	}
+	return func(context.Context) (string, error) { return token, nil }
+}

@@ -1,0 +1,45 @@
+package forge
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+var pullRef = regexp.MustCompile(`^refs/pull/([0-9]+)/`)
+
+// PullOf is the pull request of a CI job, by the variables that forges set: which forge, and its number.
+func PullOf(env func(string) string) (rollout.Forge, int, error) {
+	if iid := env("CI_MERGE_REQUEST_IID"); iid != "" {
+		number, err := strconv.Atoi(iid)
+		return rollout.Forge{
+			Type: rollout.GitLab, URL: env("CI_SERVER_URL"), Repository: env("CI_MERGE_REQUEST_PROJECT_PATH"),
+		}, number, err
+	}
+	m := pullRef.FindStringSubmatch(env("GITHUB_REF"))
+	if m == nil {
+		return rollout.Forge{}, 0, errors.New("this is no CI job of a pull request, " +
+			"where GITHUB_REF is refs/pull/…, or CI_MERGE_REQUEST_IID is set")
+	}
+	number, err := strconv.Atoi(m[1])
+	return RepositoryOf(env), number, err
+}
+
+// RepositoryOf is the repository of a CI job, whatever it runs for; zero elsewhere.
+func RepositoryOf(env func(string) string) rollout.Forge {
+	f := rollout.Forge{
+		Type: rollout.GitHub, URL: strings.TrimSuffix(env("GITHUB_SERVER_URL"), "/"), Repository: env("GITHUB_REPOSITORY"),
+	}
+	switch {
+	case env("CI_PROJECT_PATH") != "":
+		return rollout.Forge{Type: rollout.GitLab, URL: env("CI_SERVER_URL"), Repository: env("CI_PROJECT_PATH")}
+	case f.Repository == "":
+		return rollout.Forge{}
+	case env("GITEA_ACTIONS") != "" || env("FORGEJO_ACTIONS") != "":
+		f.Type = rollout.Gitea
+	}
+	return f
+}

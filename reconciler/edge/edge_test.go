@@ -1,0 +1,35 @@
+package edge
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+func TestOutlive(t *testing.T) {
+	parent, stop := context.WithCancel(t.Context())
+	ctx, cancel := Outlive(parent)
+	stop()
+	if ctx.Err() != nil {
+		t.Error("what has begun ended with its parent")
+	}
+	cancel()
+	if ctx.Err() == nil {
+		t.Error("cancel does not cancel")
+	}
+}
+
+// TestSpread: a time gets longer by up to a tenth, and not always by the same.
+func TestSpread(t *testing.T) {
+	seen := map[time.Duration]bool{}
+	for range 100 {
+		d := Spread(time.Minute)
+		if d < time.Minute || d > 66*time.Second {
+			t.Fatalf("a minute becomes %s", d)
+		}
+		seen[d] = true
+	}
+	if len(seen) < 2 || Spread(0) != 0 {
+		t.Errorf("%d times, and of nothing %s", len(seen), Spread(0))
+	}
+}

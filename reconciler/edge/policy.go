@@ -1,0 +1,90 @@
+package edge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/git/sign"
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Policy reads a reconciler's policy at each look at Git.
+type Policy struct {
+	File string // of this machine, or else
+	Ref  string // branch:path of the repository
+	Repo *git.Repo
+	Keys *git.Keys // who may push it; nil for anybody
+
+	data   []byte // as it was last
+	policy *rollout.Policy
+}
+
+// Read is reconciler.Options'.
+func (r *Policy) Read(heads reconciler.Heads) (*rollout.Policy, error) {
+	name, data, err := r.File, []byte(nil), error(nil)
+	if r.Ref != "" {
+		name = r.Ref
+		data, err = r.onBranch(heads.Policy)
+	} else {
+		data, err = os.ReadFile(r.File)
+	}
+	if err != nil || r.policy != nil && bytes.Equal(data, r.data) {
+		return r.policy, err
+	}
+	p, err := rollout.ParsePolicy(name, data)
+	if err == nil {
+		r.data, r.policy = data, p
+	}
+	return p, err
+}
+
+// onBranch is the file at a commit of the policy's branch. With --verify-commits that has to be signed, too.
+func (r *Policy) onBranch(commit string) ([]byte, error) {
+	branch, path, _ := strings.Cut(r.Ref, ":")
+	if commit == "" {
+		return nil, fmt.Errorf("there is no branch %s", branch)
+	}
+	tree, held := r.Repo.Held(commit)
+	if !held {
+		return nil, fmt.Errorf("commit %s was fetched and is not there", rollout.ShortID(commit))
+	}
+	if files := r.Keys.Files(); files.Commits+files.Keyring != "" {
+		if _, err := tree.SignedBy(r.Keys.Commits()); err != nil {
+			return nil, fmt.Errorf("commit %s of %s does not count: %w", rollout.ShortID(commit), branch, err)
+		}
+	}
+	data, found, err := source.ReadFile(tree, path)
+	if err == nil && !found {
+		err = errors.New(r.Ref + " does not exist")
+	}
+	return data, err
+}
+
+// Approver asks Git who signed a promotion file: one of those whom the app's project names, or --promoters. nil if
+// every file counts.
+func Approver(repo *git.Repo, keys *git.Keys) reconciler.Approver {
+	return func(ctx context.Context, commit, path, promoters string) (string, error) {
+		switch {
+		case promoters != "":
+			data, err := os.ReadFile(promoters)
+			if err != nil {
+				return "", fmt.Errorf("the promoters of its project: %w", err)
+			}
+			by, err := sign.ParseSigners(promoters, data)
+			if err != nil {
+				return "", err
+			}
+			return repo.Approve(ctx, commit, path, sign.Policy{SSH: by})
+		case keys.Files().Promoters != "":
+			return repo.Approve(ctx, commit, path, keys.Promoters())
+		}
+		return "", nil
+	}
+}

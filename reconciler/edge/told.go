@@ -1,0 +1,70 @@
+package edge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/publish/notify/worker"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Told is the record of who was told of what, on a branch of its own.
+type Told struct {
+	Repo    *git.Repo
+	Cluster string
+}
+
+// Update is worker.Options'. A record that cannot be read is not written over:
+// it may be a newer version's.
+func (t *Told) Update(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
+	branch := rollout.NotifiedBranch(t.Cluster)
+	_, err := t.Repo.CommitToBranch(ctx, branch, func(tree *git.Snapshot) (rollout.Update, error) {
+		record := &rollout.Notified{}
+		_, found, err := tree.Lookup(rollout.NotifiedPath)
+		if err != nil {
+			return rollout.Update{}, err
+		}
+		var was []byte
+		if found {
+			if was, err = tree.ReadFile(rollout.NotifiedPath); err != nil {
+				return rollout.Update{}, err
+			}
+			if record, err = rollout.ParseNotified(was); err != nil {
+				return rollout.Update{}, fmt.Errorf("branch %s: %w", branch, err)
+			}
+		}
+		if err := change(record); err != nil {
+			return rollout.Update{}, err
+		}
+		data, err := record.Encode()
+		if err != nil {
+			return rollout.Update{}, err
+		}
+		edits := map[string][]byte{}
+		if !bytes.Equal(data, was) {
+			edits[rollout.NotifiedPath] = data
+		}
+		return rollout.Update{Edits: edits, When: rollout.Second(now), Message: fmt.Sprintf(
+			"%s: told %s\n", t.Cluster, strings.Join(slices.Sorted(maps.Keys(record.Receivers)), ", "))}, nil
+	})
+	return err
+}
+
+// Recorded is worker.Options' History: what the commits of the state branch have changed.
+func (t *Told) Recorded(ctx context.Context, after, upTo string) ([]rollout.Recorded, error) {
+	if upTo == "" {
+		return nil, worker.ErrGone
+	}
+	all, err := git.Recorded(ctx, t.Repo, after, upTo)
+	if errors.Is(err, git.ErrNotFound) {
+		return nil, worker.ErrGone
+	}
+	return all, err
+}

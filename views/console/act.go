@@ -1,0 +1,88 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
+)
+
+// Act carries out what somebody asks for one app, unless check refuses it, and says what has become of it.
+func (w *World) Act(ctx context.Context, who rollout.Identity, name string, a propose.Action,
+	check func(strategies.Input) error) (said string, err error) {
+	app, err := w.App(name)
+	if err != nil {
+		return "", err
+	}
+	in, err := w.Input(ctx, app, w.Now())
+	if err != nil {
+		return "", err
+	}
+	if err := check(in); err != nil {
+		return "", err
+	}
+	a.Reason = terminal.Clean(a.Reason)
+	o, err := propose.Target{Cluster: w.Cluster, Branch: w.Branch}.Decide(in, a)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	// The file goes on top of whatever the branch holds by now: it names the release by its hash, and cannot
+	// approve a newer one.
+	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
+		return rollout.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, w.mayBuildOn(ctx, now)
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case id == "":
+		said = fmt.Sprintf("nothing to push: %s says so already on %s\n%s", rollout.PromotionPath(w.Cluster, name),
+			o.Branch, o.Then)
+	default:
+		said = fmt.Sprintf("pushed %s to %s: %s\n%s", rollout.ShortID(id), o.Branch, o.Subject, o.Then)
+	}
+	return w.warned(said), nil
+}
+
+// mostUnsigned is how many commits are looked at for one that is signed, and mostListed how many of them are shown.
+const (
+	mostUnsigned = 1000
+	mostListed   = 20
+)
+
+// mayBuildOn refuses to put a commit on top of one for which nobody who may has signed, and shows what it would vouch
+// for.
+func (w *World) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
+	if w.Signers == nil || head.Commit().ID == "" {
+		return nil
+	}
+	var unsigned []string
+	isSigned := false
+	_, err := w.Repo.Log(ctx, head.Commit().ID, mostUnsigned, func(s *git.Snapshot) (more bool, err error) {
+		if _, err := s.SignedBy(w.Signers); err == nil {
+			isSigned = true
+			return false, nil
+		}
+		c := s.Commit()
+		unsigned = append(unsigned, fmt.Sprintf("  %s %s: %s", c.Short(), c.Author, c.Subject))
+		return true, nil
+	})
+	if err != nil || len(unsigned) == 0 {
+		return err
+	}
+	n, since := len(unsigned), "since the last one that is"
+	if !isSigned {
+		since = "and none before them is"
+	}
+	if n > mostListed {
+		unsigned = append(unsigned[:mostListed], fmt.Sprintf("  and %d more", n-mostListed))
+	}
+	return fmt.Errorf(
+		"the newest commit of %s is not signed by somebody who may, %s; a signed one on top of it vouches for %s:\n%s\n%s",
+		w.Branch, since, status.Count(n, "commit"), strings.Join(unsigned, "\n"), w.Unsigned)
+}

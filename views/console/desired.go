@@ -1,0 +1,55 @@
+package console
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// Desired is what should be in the cluster now, with the marks that gitrollout
+// puts on each object that it applies.
+func (w *World) Desired(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
+	objects, err := w.gatherer(ctx, in.Head.Render, true).Desired(ctx, in, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	return w.marked(app, objects), nil
+}
+
+// Wanted is what the state asks for, or without one what the newest commit says.
+func (w *World) Wanted(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
+	switch {
+	case in.State.Source != "":
+		return w.Desired(ctx, app, in)
+	case in.Head.Err != nil:
+		return nil, in.Head.Err
+	}
+	return w.marked(app, source.Applied(in.Head.Render)), nil
+}
+
+func (w *World) marked(app rollout.App, objects []rollout.Object) []rollout.Object {
+	all := make([]rollout.Object, len(objects))
+	for i, o := range objects {
+		all[i] = withMarks(o, app.Name, w.Cluster)
+	}
+	return all
+}
+
+func withMarks(o rollout.Object, app, cluster string) rollout.Object {
+	out, metadata := maps.Clone(o), maps.Clone(o.Map("metadata"))
+	labels, annotations := maps.Clone(o.Map("metadata", "labels")), maps.Clone(o.Map("metadata", "annotations"))
+	if labels == nil {
+		labels = map[string]any{}
+	}
+	if annotations == nil {
+		annotations = map[string]any{}
+	}
+	labels[rollout.LabelApp], annotations[rollout.AnnotationCluster] = app, cluster
+	metadata["labels"], metadata["annotations"] = labels, annotations
+	out["metadata"] = metadata
+	return out
+}

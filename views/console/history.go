@@ -1,0 +1,34 @@
+package console
+
+import (
+	"context"
+	"fmt"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// History reads the record of an app in the commits of the state branch, until so many releases are known in full.
+func (w *World) History(ctx context.Context, app string, limit, depth int) (status.History, error) {
+	r := status.NewRecord(app)
+	whole, err := w.Repo.Log(ctx, w.Heads.State, depth, func(s *git.Snapshot) (bool, error) {
+		releases, err := r.Visit(s)
+		return releases <= limit+1, err
+	})
+	h := status.History{App: app, Cluster: w.Cluster}
+	if err == nil {
+		h.Releases, err = r.Releases(whole)
+	}
+	if err != nil {
+		return status.History{}, err
+	}
+	switch {
+	case len(h.Releases) > limit:
+		h.Releases = h.Releases[:limit]
+		h.Note = fmt.Sprintf("there are older ones: --limit %d", 2*limit)
+	case !whole:
+		h.Note = fmt.Sprintf("only the last %d commits of %s were looked through: --depth %d", depth,
+			w.Config().StateBranch, 10*depth)
+	}
+	return h, nil
+}

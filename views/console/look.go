@@ -1,0 +1,140 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/publish/forge"
+	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// lookers is how many apps are looked at at once; each is rendered.
+const lookers = 4
+
+// Listing looks at the selected apps.
+func (w *World) Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error) {
+	apps, err := w.Selected(args)
+	if err != nil {
+		return status.Listing{}, err
+	}
+	notes := []string{w.Note, w.Warning()}
+	for _, folder := range w.Tip.Unnamed {
+		notes = append(notes, folder.Err.Error())
+	}
+	notes = slices.DeleteFunc(notes, func(note string) bool { return note == "" })
+	l := status.Listing{
+		Cluster: w.Cluster, Note: strings.Join(notes, "; "), Apps: make([]status.App, len(apps)),
+	}
+	errs := make([]error, len(apps))
+	source.Each(len(apps), lookers, func(i int) { l.Apps[i], errs[i] = w.look(ctx, apps[i], now) })
+	if text := w.Warning(); text != "" && len(args) > 0 { // then the listing's note is not shown
+		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
+	}
+	return l, errors.Join(errs...)
+}
+
+// look is status, but for apps at rest in which nothing has happened since.
+func (w *World) look(ctx context.Context, app rollout.App, now time.Time) (status.App, error) {
+	w.mu.Lock()
+	a, known := w.seen[app.Name]
+	before := w.touched[app.Name]
+	w.mu.Unlock()
+	if known {
+		return a, nil
+	}
+	a, err := w.status(ctx, app, now)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil && a.Phase == rollout.Healthy && a.Held == nil && w.touched[app.Name] == before {
+		w.seen[app.Name] = a
+	}
+	return a, err
+}
+
+// Touch says that something of an app has changed.
+func (w *World) Touch(app string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.seen, app)
+	w.touched[app]++
+}
+
+// status looks at one app. A state file that cannot be read is a thing to show, and so is an app at which the program
+// panics: the others are shown all the same.
+func (w *World) status(ctx context.Context, app rollout.App, now time.Time) (a status.App, err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			a, err = status.App{
+				App: app.Name, Cluster: w.Cluster, Path: app.Path, Phase: "Unknown", Note: w.Note,
+				Held: &status.Held{
+					Reason: "Panicked", Message: fmt.Sprintf("it cannot be shown: the program panicked: %v", problem),
+				},
+			}, nil
+		}
+	}()
+	in, err := w.Input(ctx, app, now)
+	if rollout.IsInvalid(err) {
+		return status.App{
+			App: app.Name, Cluster: w.Cluster, Path: app.Path, Phase: "Unknown", Note: w.Note,
+			Held: &status.Held{Reason: "InvalidState", Message: "its state file cannot be read: " + err.Error()},
+		}, nil
+	}
+	if err != nil {
+		return status.App{}, fmt.Errorf("app %s: %w", app.Name, err)
+	}
+	if w.Client != nil {
+		source.LookAtHooks(ctx, &in, w.Client)
+	}
+	a = status.Of(in, w.Cluster, w.proposals(ctx, in))
+	a.Note = w.Note
+	remote := w.Repo.Remote().String()
+	for i, n := range a.Next {
+		a.Next[i].Command = w.Command(n.Command)
+		if n.Branch != "" {
+			a.Next[i].URL = forge.PagesOf(w.Config().Forge, remote).Pull(w.Branch, n.Branch)
+		}
+	}
+	return a, nil
+}
+
+// proposals are the branches that exist, but for those of an app of which everything is to be seen that somebody has
+// written to, or that cannot be merged: nobody is told to merge them.
+func (w *World) proposals(ctx context.Context, in strategies.Input) map[string]string {
+	all := maps.Clone(w.Heads.Proposals)
+	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{
+		rollout.ProposePromotion: func(m rollout.Merge) bool { return propose.Mergeable(w.Cluster, in, m) },
+		rollout.ProposeRevert:    func(m rollout.Merge) bool { return w.restores(ctx, in, m) },
+	} {
+		branch := rollout.ProposalBranch(kind, w.Cluster, in.App.Name)
+		if all[branch] == "" || !w.Detail {
+			continue
+		}
+		if m, err := w.Repo.Merge(ctx, all[branch], w.Heads.Main); err == nil && !is(m) {
+			delete(all, branch)
+		}
+	}
+	return all
+}
+
+// restores tells about a merge that takes back what was rejected. What an undo goes back to is what a person has
+// asked for, and only has to be about the app's files.
+func (w *World) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
+	if !propose.WantsRevert(in.State) || in.State.Stable == nil || in.Head.Render == nil {
+		return m.Clean
+	}
+	stable, err := w.RenderAt(ctx, in.App, in.State.Stable.Commit)
+	if err != nil {
+		return m.Clean
+	}
+	tree, err := w.Repo.Snapshot(ctx, stable.Commit.ID)
+	return err == nil && propose.Restores(m, w.Tip.Tree, tree, slices.Concat(stable.Files, in.Head.Render.Files))
+}

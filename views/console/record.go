@@ -1,0 +1,84 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// Record commits edits to the state branch. change makes them from what is there now, again if somebody else pushes at
+// the same time.
+func (w *World) Record(
+	ctx context.Context, subject string, change func(*git.Snapshot) (map[string][]byte, error),
+) (id string, err error) {
+	message := fmt.Sprintf("%s: %s\n\n", w.Cluster, subject) +
+		rollout.Trailer(rollout.TrailerCluster, w.Cluster) + rollout.Trailer(rollout.TrailerSource, w.Heads.Main)
+	return w.Repo.CommitToBranch(ctx, w.Config().StateBranch, func(now *git.Snapshot) (rollout.Update, error) {
+		edits, err := change(now)
+		return rollout.Update{Edits: edits, Message: message, When: w.Now()}, err
+	})
+}
+
+// Repaired is an app's record as it is on the state branch, or as of an older commit of it: checked, sealed, and
+// numbered past what the cluster carries. It is nil if the record counts as it is, and a signature is not wanted.
+func (w *World) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
+	path := rollout.StatePath(app)
+	tree := w.State
+	if from != "" {
+		older, err := w.Repo.Snapshot(ctx, from)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--from: %w", err)
+		}
+		tree = older
+	}
+	data, found, err := source.ReadFile(tree, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !found {
+		return nil, nil, fmt.Errorf("%s is not on the state branch at %s: there is no record of %s to repair", path,
+			rollout.ShortID(tree.Commit().ID), app)
+	}
+	state, err := rollout.ParseEditedState(path, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	live := w.Client.Observe(app, state.Workloads(), nil).Serial()
+	_, unsealed := rollout.ParseState(path, data)
+	if from == "" && unsealed == nil && live <= state.Serial && !sign {
+		return nil, nil, nil
+	}
+	state.Serial = max(state.Serial, live) + 1
+	if h := state.Held; h != nil && h.Reason == rollout.HeldRolledBack {
+		state.Held = nil
+	}
+	data, err = state.Encode()
+	return state, data, err
+}
+
+// removeWithin bounds how long remove waits for the pods that still use an app's configuration.
+const removeWithin = 3 * time.Minute
+
+// Remove deletes objects of an app: first what runs, then what that used.
+func (w *World) Remove(ctx context.Context, app string, refs []rollout.Ref) error {
+	ctx, stop := context.WithTimeout(ctx, removeWithin)
+	defer stop()
+	for {
+		gone, kept, err := w.Client.Prune(ctx, app, refs)
+		refs = slices.DeleteFunc(slices.Clone(refs), func(ref rollout.Ref) bool { return slices.Contains(gone, ref) })
+		if err != nil || len(refs) == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not all is gone yet, say it again later: %s", strings.Join(kept, "; "))
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}

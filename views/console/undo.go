@@ -1,0 +1,163 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/publish/forge"
+	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+	"gitrollout.dev/gitrollout/views/terminal"
+)
+
+// Undo is what somebody wants undone.
+type Undo struct {
+	To     string // a template hash or a commit's whole id, "" for the version before
+	Reason string
+	Depth  int // how many commits of the state branch to look through at most
+}
+
+// UndoOrder makes the proposal that takes an app back, and says to which version.
+func (w *World) UndoOrder(ctx context.Context, name string, u Undo) (o propose.Order, to propose.Version, err error) {
+	app, err := w.App(name)
+	if err != nil {
+		return o, to, err
+	}
+	s, err := w.States.Of(name)
+	if err != nil {
+		return o, to, err
+	}
+	if s.Phase == "" {
+		return o, to, fmt.Errorf("%s: there is no record of it yet, so nothing to undo; is gitrollout run at work?", name)
+	}
+	back := undoing{w, app, s}
+	if to, err = back.to(ctx, u); err == nil {
+		o, err = back.order(ctx, to, u.Reason)
+	}
+	if err != nil {
+		return o, to, fmt.Errorf("%s: %w", name, err)
+	}
+	return o, to, nil
+}
+
+// undoing is an app that is to be taken back.
+type undoing struct {
+	*World
+	app   rollout.App
+	state rollout.State
+}
+
+// to is the version to go back to.
+func (b undoing) to(ctx context.Context, u Undo) (to propose.Version, err error) {
+	if u.To == "" || strings.HasPrefix(u.To, "h1-") {
+		known := func() ([]propose.Version, error) { return b.versions(ctx, u.Depth) }
+		to, err = propose.Back(b.state, rollout.Hash(u.To), known)
+	} else {
+		to, err = b.at(ctx, u.To)
+	}
+	if err != nil {
+		return to, err
+	}
+	if r, rejected := b.state.IsRejected(to.Hash); rejected {
+		return to, fmt.Errorf("%s was itself rejected: %s; to try it again: %s",
+			to, r.Reason, b.Command("gitrollout retry "+b.app.Name+", once it is what Git asks for"))
+	}
+	return to, nil
+}
+
+// at is what the app was in a commit.
+func (b undoing) at(ctx context.Context, commit string) (propose.Version, error) {
+	built, err := b.RenderAt(ctx, b.app, commit)
+	if err != nil {
+		return propose.Version{}, fmt.Errorf("--to %s: %w", rollout.ShortID(commit), err)
+	}
+	return propose.Version{Hash: built.Release(), Commit: commit}, nil
+}
+
+// versions are those of the app on record, newest first.
+func (b undoing) versions(ctx context.Context, depth int) ([]propose.Version, error) {
+	const many = 50
+	h, err := b.World.History(ctx, b.app.Name, many, depth)
+	if err != nil {
+		return nil, err
+	}
+	var all []propose.Version
+	for _, p := range h.Releases {
+		served := slices.Contains([]status.Outcome{status.Succeeded, status.Recorded, status.Applied}, p.Outcome)
+		all = append(all, propose.Version{Hash: p.Hash, Commit: p.Commit, Served: served})
+	}
+	return all, nil
+}
+
+// order is the commit that makes the app what it was in a version.
+func (b undoing) order(ctx context.Context, to propose.Version, reason string) (propose.Order, error) {
+	old, err := b.Repo.Snapshot(ctx, to.Commit)
+	if err != nil {
+		return propose.Order{}, fmt.Errorf("read %s (was the branch's history rewritten?): %w",
+			rollout.ShortID(to.Commit), err)
+	}
+	from := b.Head(b.app)
+	if from.Render == nil {
+		// What cannot be built tells no files: those of the older version are put back.
+		from.Render = &rollout.Render{App: b.app}
+	}
+	before, err := b.reader.Render(old, b.app)
+	if err != nil {
+		return propose.Order{}, fmt.Errorf("%s as of %s: %w", b.app.Path, rollout.ShortID(to.Commit), err)
+	}
+	v, err := propose.NewReversion(b.Tip.Tree, old, from.Render, before, b.renders())
+	if err != nil {
+		return propose.Order{}, err
+	}
+	o := propose.Target{Cluster: b.Cluster, Branch: b.Branch}.Undo(b.state, to, old.Commit().Subject, v,
+		terminal.Clean(reason))
+	o.When = b.Now()
+	return o, nil
+}
+
+// renders are what the branch asks for of each app, as far as it can be built.
+func (b undoing) renders() []*rollout.Render {
+	var all []*rollout.Render
+	for _, name := range b.Names() {
+		if r := b.Head(b.Apps[name]).Render; r != nil {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// PushUndo pushes a proposal over the one that there is, and says how to merge it.
+func (w *World) PushUndo(
+	ctx context.Context, who rollout.Identity, name string, o propose.Order, to propose.Version,
+) (said string, err error) {
+	if len(o.Edits) == 0 {
+		return fmt.Sprintf("nothing to undo: %s asks for what %s was at %s", w.Branch, name, to), nil
+	}
+	head, err := w.Repo.Snapshot(ctx, w.Heads.Main)
+	if err == nil {
+		err = w.mayBuildOn(ctx, head)
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = w.Repo.Push(ctx, []rollout.Update{{
+		Branch: o.Branch, Old: w.Heads.Proposals[o.Branch], Parent: w.Heads.Main,
+		Edits: o.Edits, Message: o.Message, When: o.When, Author: who,
+	}})
+	if errors.Is(err, git.ErrConflict) {
+		return "", fmt.Errorf("%s: %s has moved meanwhile; look at it, and try again: %w", name, o.Branch, err)
+	}
+	if err != nil {
+		return "", err
+	}
+	said = fmt.Sprintf("pushed %s: %s\n", o.Branch, o.Then)
+	if page := forge.PagesOf(w.Config().Forge, w.Repo.Remote().String()).Pull(w.Branch, o.Branch); page != "" {
+		said += "  " + page + "\n"
+	}
+	return w.warned(said + fmt.Sprintf("  git fetch && git merge origin/%s && git push", o.Branch)), nil
+}
