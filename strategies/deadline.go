@@ -3,6 +3,7 @@ package strategies
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -41,6 +42,28 @@ func deadlineOf(since time.Time, seconds int, step, missing, problem string) dea
 func lastReady(since time.Time, r rollout.Revision) time.Time {
 	if n := r.Ready(); n > 0 && r.ReadySince[n-1].After(since) {
 		return r.ReadySince[n-1]
+	}
+	return since
+}
+
+// comesBack reports whether a workload is to have pods, has none of any version, and nothing is known to be in
+// their way.
+func comesBack(m moving) bool {
+	isThere := func(r rollout.Revision) bool { return r.Pods > 0 }
+	return m.problem() == "" && !slices.ContainsFunc(m.live.Revisions, isThere)
+}
+
+// firstMade is when the oldest pod of a version was made, or since, whichever is later: those of a workload that had
+// none for a while are all younger than its step.
+func firstMade(since time.Time, r rollout.Revision) time.Time {
+	var first time.Time
+	for _, p := range r.Members {
+		if !p.Terminating {
+			first = soonest(first, p.Created)
+		}
+	}
+	if first.After(since) {
+		return first
 	}
 	return since
 }
@@ -92,8 +115,10 @@ func deadlines(in Input) (all []deadline) {
 		}
 		since, atGate := pr.Entered, false
 		switch over, lacks := lacksPods(m, in.Now); {
+		case ok && isPromoting(s) && comesBack(m):
+			continue
 		case ok && isPromoting(s):
-			since = promotedAt(s)
+			since = firstMade(promotedAt(s), m.fresh)
 		case ok && lacks:
 			since = over
 		case ok && !isPodsStage(m): // its pods were there once, and a route has none: what came since counts

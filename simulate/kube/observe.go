@@ -57,6 +57,9 @@ func (k *Cluster) Observe() rollout.Observed {
 				Available: rs.status.available,
 			}
 			for _, p := range rs.Live() {
+				if d.sets == nil {
+					r.Members = append(r.Members, rollout.Pod{Name: p.Name, Ready: p.Ready, Created: p.created.Truncate(time.Second)})
+				}
 				if p.Ready {
 					r.ReadySince = append(r.ReadySince, p.Since)
 				} else if p.Never {

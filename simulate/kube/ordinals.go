@@ -273,7 +273,7 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 		}
 		for _, p := range rs.Pods {
 			r.Members = append(r.Members, rollout.Pod{Name: p.Name, UID: p.uid, Ready: p.Ready, Terminating: p.Terminating,
-				Node: nodeOf(d, p)})
+				Created: p.created.Truncate(time.Second), Node: nodeOf(d, p)})
 		}
 		if d.sets.byNode {
 			r.Base = !r.Current && r.Hash == "" && r.Pods > 0
