@@ -190,7 +190,7 @@ func (m pinning) freshSupply(at place) supply {
 	going := m.live.Hash == m.stable.Hash && !m.live.Synced // the controller has yet to see that stable alone is asked for
 	idle := m.fresh.Desired == 0 || m.isTakenForAll() || (m.want().canary == 0 || going) && !m.stillRouted(m.view)
 	switch {
-	case m.fresh.Ready() == 0:
+	case m.fresh.Ready() == 0, at == promoting && m.live.Hash == m.stable.Hash: // its pods go, or wait for their template
 		return none
 	case (at == atSteps || at == shared) && idle:
 		return some

@@ -80,3 +80,23 @@ func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 		})
 	}
 }
+
+// TestServiceOfPodsThatComeAgain: a list of steps is emptied while the Deployment has stable's template, because the last list
+// asked for no new pods: those that are left go, and no Service is for them alone until it has the new template.
+func TestServiceOfPodsThatComeAgain(t *testing.T) {
+	h := routedWeb(func(s *rollout.Spec) { s.Canary.Steps = nil })
+	h.push(version("v2"))
+	in := inFlight(h, 0, set(h, commitID(1), 0, 2), set(h, commitID(0), 10, 10))
+	for hash, want := range map[rollout.Hash]rollout.Pin{
+		in.State.StableHash(web):        {},
+		in.State.Release.Templates[web]: rollout.PodHash(commitID(1)),
+	} {
+		live := in.Observed.Workloads[web]
+		live.Hash = hash
+		in.Observed.Workloads[web] = live
+		pins := pinsOf(in.State, viewOf(in, h))
+		if got := pins[rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: "web-canary"}]; got != want {
+			t.Errorf("with template %s the Service selects %+v, want %+v", hash, got, want)
+		}
+	}
+}
