@@ -27,6 +27,9 @@ var rareMoves = []humanMove{
 	{"people during an analysis", duringAnalysis},
 }
 
+// editMoves are rare moves of a world of their own.
+var editMoves = []humanMove{{"all steps or none", allOrNoSteps}}
+
 // moves are played in the worlds with people.
 var moves = []humanMove{
 	{"one weight", editSteps(oneWeight)},
@@ -54,8 +57,12 @@ var notPlayed = map[string]string{}
 
 // human plays a random move.
 func (u *universe) human(i int) {
-	for _, j := range u.rng.Perm(len(rareMoves)) {
-		m := rareMoves[j]
+	rare := rareMoves
+	if u.chaos.edits {
+		rare = slices.Concat(rareMoves, editMoves)
+	}
+	for _, j := range u.rng.Perm(len(rare)) {
+		m := rare[j]
 		if u.rng.IntN(3) == 0 && (*onlyFlag == "" || strings.Contains(*onlyFlag, m.name)) && m.play(u, i) {
 			u.played[m.name]++
 			return
@@ -141,6 +148,29 @@ func emptyAtAGate(u *universe, i int) bool {
 	} else {
 		u.scaleTo(pr.Workload, n)
 	}
+	return true
+}
+
+// allOrNoSteps takes all steps from a workload of a release that is under way, or gives it some where it had none.
+func allOrNoSteps(u *universe, i int) bool {
+	s, all := u.oracle.states[u.head().apps[i].name], u.head().apps[i].workloads
+	j := u.rng.IntN(len(all))
+	w := &all[j]
+	if pr, moves := s.ProgressOf(w.workload()); !moves || s.Stable == nil || s.Phase == rollout.Aborting || w.canary == nil ||
+		pr.Of == 0 && s.Phase != rollout.Promoting {
+		return false
+	}
+	steps, _ := w.canary["steps"].([]any)
+	u.editApp(i, "all steps or none", func(a *appSource) {
+		w := &a.workloads[j]
+		if len(steps) == 0 {
+			otherSteps(u.rng, u.chaos, w)
+			return
+		}
+		w.canary = maps.Clone(w.canary)
+		w.canary["steps"] = []any{}
+		delete(w.canary, "analysis") // it would begin at no step
+	})
 	return true
 }
 

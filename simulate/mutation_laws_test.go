@@ -61,6 +61,7 @@ var lawMutations = []mutation{
 		o.Applier = &pinnedCluster{View: p.View}
 	}},
 	{"what is asked for counts as what serves", []string{"Calm"}, observe(trustful)},
+	{"a pod that serves counts for all where users are switched", []string{"Calm"}, observe(trusting)},
 	{"pods of an experiment outlive it", []string{"Experiments"}, keep(func(o rollout.Object) bool {
 		return o.Annotation(rollout.AnnotationGenerated) != ""
 	})},
@@ -230,6 +231,19 @@ func trustful(u *universe, _ string, w *rollout.ObservedWorkload) {
 			r.ReadySince = append(r.ReadySince, u.kube.Now.Add(-time.Hour))
 		}
 		r.Pods = r.Desired
+	}
+}
+
+// trusting takes one pod that serves for all of its version where users are about to be switched to it.
+func trusting(u *universe, app string, w *rollout.ObservedWorkload) {
+	if !slices.ContainsFunc(u.oracle.states[app].Progress, func(pr rollout.Progress) bool { return pr.Name == "scale up" }) {
+		return
+	}
+	for i := range w.Revisions {
+		r := &w.Revisions[i]
+		for n := len(r.ReadySince); r.Current && n > 0 && n < r.Desired; n++ {
+			r.ReadySince = append(r.ReadySince, r.ReadySince[0])
+		}
 	}
 }
 

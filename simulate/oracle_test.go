@@ -165,7 +165,7 @@ func (o *oracle) checkState(by, from, to string) {
 			if a.commits[app]++; a.commits[app] > 1 {
 				o.u.fail("%s: two transitions in one pass of %s", app, by)
 			}
-			o.checkTransition(app, was, now)
+			o.checkTransition(a, app, was, now)
 		}
 		o.u.promises.recorded(a, app, was, now)
 		switch {
@@ -220,14 +220,14 @@ func (o *oracle) read(commit string) map[string]rollout.State {
 
 // checkTransition: a release goes at most one step on with each record, and
 // never back, unless somebody promotes it fully.
-func (o *oracle) checkTransition(app string, was, is rollout.State) {
+func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 	if o.u.chaos.hooks {
 		o.checkHooks(app, was, is)
 	}
 	if releaseID(was) == "" || releaseID(was) != releaseID(is) {
 		return
 	}
-	if was.Phase == rollout.Aborting && is.Release.Since.Equal(rollout.Second(o.u.kube.Now)) {
+	if was.Phase == rollout.Aborting && is.Release.Since.Equal(rollout.Second(by.visits)) {
 		return // another try may begin within the second
 	}
 	for _, p := range is.Progress {

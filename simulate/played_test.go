@@ -20,7 +20,7 @@ func TestWorldsHaveWhatHurts(t *testing.T) {
 		"a slip made", "a slip mended", "a document removed", "a document put back", "a proposal replaced", "scaled to 0", "scaled to some",
 		"another controller at first",
 	}
-	for _, m := range slices.Concat(moves, rareMoves) {
+	for _, m := range slices.Concat(moves, rareMoves, editMoves) {
 		wanted = append(wanted, m.name)
 	}
 	for _, phase := range []rollout.Phase{rollout.Healthy, rollout.Progressing, rollout.Paused, rollout.Promoting, rollout.Aborting} {

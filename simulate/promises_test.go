@@ -27,6 +27,7 @@ type promises struct {
 	rejected map[string]bool                 // versions that were rejected once, by app and version
 	served   map[rollout.Workload]served
 	ready    map[string]bool           // versions of which a pod was ready once, by workload and version
+	whole    map[string]bool           // and of which as many were at a time as maxUnavailable asks for
 	recent   map[string]string         // where main was at the last record of an app
 	sizes    map[rollout.Workload]int  // replicas when the world was at rest last
 	unsure   map[rollout.Workload]bool // replicas or steps have changed since
@@ -109,7 +110,7 @@ func newPromises(u *universe) *promises {
 	return &promises{
 		u: u, tries: map[string]*try{}, keys: map[string][]*rollout.Promotion{}, pushed: map[string]int{},
 		stable: map[string]bool{}, line: map[string][]rollout.Hash{}, rejected: map[string]bool{}, served: map[rollout.Workload]served{},
-		ready: map[string]bool{}, recent: map[string]string{}, sizes: map[rollout.Workload]int{}, unsure: map[rollout.Workload]bool{},
+		ready: map[string]bool{}, whole: map[string]bool{}, recent: map[string]string{}, sizes: map[rollout.Workload]int{}, unsure: map[rollout.Workload]bool{},
 		left: map[string]bool{}, passed: map[string]bool{},
 	}
 }
@@ -275,6 +276,7 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkTick(by, app, was, is)
 	p.checkGates(app, is)
 	p.checkStable(app, was, is)
+	p.checkWhole(app, was, is)
 	p.checkBroken(by, app, was, is)
 	p.checkSeen(by, app, was, is)
 	p.checkVerdict(app, was, is)
@@ -534,6 +536,20 @@ func (p *promises) checkStable(app string, was, is rollout.State) {
 	}
 }
 
+// checkWhole: what becomes stable has been there with as many ready pods at a time as the user's maxUnavailable asks for.
+func (p *promises) checkWhole(app string, was, is rollout.State) {
+	if was.Stable == nil || is.Stable == nil || was.Stable.Hash == is.Stable.Hash || p.u.chaos.meddling {
+		return
+	}
+	for w := range is.Stable.Templates {
+		s, d := p.u.appIn(is.Source, app).find(w), p.u.kube.Deployments[w]
+		isNew := s != nil && was.StableHash(w) != "" && was.StableHash(w) != is.StableHash(w)
+		if isNew && d != nil && d.Replicas > 0 && !p.whole[w.String()+s.version] {
+			p.fail(lawStable, "%s: %s is on record as stable, and never were as many pods of %s ready as its users need", app, is.Stable.Hash, w)
+		}
+	}
+}
+
 // wasStable reports whether a version was stable before, and so comes back without steps.
 func (p *promises) wasStable(app string, hash rollout.Hash) bool {
 	records := p.u.oracle.records[app]
@@ -609,6 +625,9 @@ func (p *promises) inCluster() {
 		for _, rs := range d.Sets {
 			if rs.Ready() > 0 {
 				p.ready[w.String()+kube.VersionOf(rs.Template)] = true
+			}
+			if g := p.u.oracle.guard(w); rs.Ready() >= max(1, g.Floor-g.Excused) {
+				p.whole[w.String()+kube.VersionOf(rs.Template)] = true
 			}
 		}
 		if d.Replicas != p.sizes[w] {

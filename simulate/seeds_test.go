@@ -54,6 +54,7 @@ var worlds = []world{
 	{"PeopleAndSizes", chaos{humans: true, scales: true, kills: true}},
 	{"PeopleAndPumps", chaos{humans: true, bad: true, pumps: true, git: true}},
 	{"PeopleAndAnalyses", chaos{humans: true, analyses: true, git: true}},
+	{"PeopleAndSteps", chaos{humans: true, edits: true, bad: true}},
 	{"StatefulSets", chaos{sets: true, bad: true, crashes: true, api: true, git: true}},
 	{"CalmSets", chaos{sets: true}},
 	{"DaemonSets", chaos{sets: true, nodes: true, bad: true, crashes: true, api: true, git: true}},
@@ -69,31 +70,32 @@ var known = map[string]string{}
 
 // again are lives that showed what is mended since, beyond the seeds that are lived by default.
 var again = map[string][]uint64{
-	"API":               {571},                                             // proxies were given less time than they take
-	"Analyses":          {2305, 70109, 93047},                              // a verdict of what has no pods, after all; back to what served, though it was pushed later; steps that match nobody, after one that did
-	"Calm":              {1028},                                            // a Service selected pods that were about to go
-	"CalmSets":          {3175, 90055},                                     // back from what had no pods for a moment; forward again while the lowest pods are new
-	"Clocks":            {93110, 110200},                                   // of two workloads one was on what had overtaken a way back; pods that had served by a clock that was late
-	"CloneSets":         {3027},                                            // a pod that is broken at a pause, where a route has none
-	"Crashes":           {2423, 110641},                                    // users of two strategies who had all arrived; a workload whose steps are taken away beside a gate
-	"DaemonSets":        {1689, 60480},                                     // fewer nodes asked for by other steps; a proposal that could not be read while Git was away
-	"Everything":        {5102},                                            // pods that are available by a hand's minReadySeconds
-	"Experiments":       {174},                                             // an experiment of what has no pods
-	"HookPair":          {93053, 110221},                                   // routes of steps that came while Kubernetes replaced pods; a push while a hook runs after what changes no template
-	"Kills":             {110062},                                          // what proxies remembered of a pod that the world had killed
-	"KruisesDaemonSets": {617, 4765},                                       // a node that Kruise does not count; nodes without a pod when a release begins
-	"Pair":              {395, 522},                                        // a workload without pods that is held; a record that has lost the race in part
-	"People":            {380},                                             // pods of an image that was set by hand
-	"PeopleAndAnalyses": {60289},                                           // words of a rejection, under a new name
-	"PeopleAndFaults":   {661, 721, 854, 1455, 1580, 60275, 70044, 110950}, // paused documents that are gone; a lost commit; replicas behind what never ends; a lost commit whose pods never served; a restart without a configuration; routes of lost commits; one pod too many, of which one is broken; a restart with slips in the configuration of now and of then
-	"PeopleAndPumps":    {44, 401, 3167, 4077},                             // an app by its new name in older commits; more pods than a step asks for; all of a dynamic canary's, by a hand
-	"PeopleAndSizes":    {135, 210, 272, 487, 2266, 40056},                 // pods by hand; too many that come to serve; a late arrival; paused; the name before the last; who held what has moved
-	"Pumps":             {92, 98076},                                       // a Service that is pinned when there is nothing to move any more; pods that come while a list of steps waits
-	"Rewrites":          {2514, 4110},                                      // no steps any more at a switch
-	"StatefulSets":      {40077, 110565},                                   // requests that match, and a new process; up again before the last pods had gone
-	"SlowApps":          {861},                                             // a Service whose write was made after all
-	"TwoWithPumps":      {2045},                                            // a retreat of an older serial than the advance that was recorded meanwhile
-	"Watches":           {5111},                                            // a Service of stable pods that the controller was about to take
+	"API":               {571},                                                     // proxies were given less time than they take
+	"Analyses":          {2305, 70109, 93047},                                      // a verdict of what has no pods, after all; back to what served, though it was pushed later; steps that match nobody, after one that did
+	"Calm":              {1028},                                                    // a Service selected pods that were about to go
+	"CalmSets":          {3175, 90055},                                             // back from what had no pods for a moment; forward again while the lowest pods are new
+	"Clocks":            {93110, 110200},                                           // of two workloads one was on what had overtaken a way back; pods that had served by a clock that was late
+	"CloneSets":         {3027},                                                    // a pod that is broken at a pause, where a route has none
+	"Crashes":           {2423, 110641},                                            // users of two strategies who had all arrived; a workload whose steps are taken away beside a gate
+	"DaemonSets":        {1689, 60480},                                             // fewer nodes asked for by other steps; a proposal that could not be read while Git was away
+	"Everything":        {5102},                                                    // pods that are available by a hand's minReadySeconds
+	"Experiments":       {174, 110552},                                             // an experiment of what has no pods; one of two makes what the other one has pruned
+	"HookPair":          {93053, 110221},                                           // routes of steps that came while Kubernetes replaced pods; a push while a hook runs after what changes no template
+	"Kills":             {110062},                                                  // what proxies remembered of a pod that the world had killed
+	"KruisesDaemonSets": {617, 4765},                                               // a node that Kruise does not count; nodes without a pod when a release begins
+	"Pair":              {395, 522},                                                // a workload without pods that is held; a record that has lost the race in part
+	"People":            {380},                                                     // pods of an image that was set by hand
+	"PeopleAndAnalyses": {60289},                                                   // words of a rejection, under a new name
+	"PeopleAndFaults":   {661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950}, // paused documents that are gone; a lost commit; replicas behind what never ends; a lost commit whose pods never served; a restart without a configuration; routes of lost commits; one pod too many, of which one is broken; no pods for a while, behind the last step; a restart with slips in the configuration of now and of then
+	"PeopleAndPumps":    {44, 401, 3167, 4077},                                     // an app by its new name in older commits; more pods than a step asks for; all of a dynamic canary's, by a hand
+	"PeopleAndSteps":    {132544, 132872},                                          // a retry within a second; a Service of pods that go, of a list that was emptied
+	"PeopleAndSizes":    {135, 210, 272, 487, 2266, 40056},                         // pods by hand; too many that come to serve; a late arrival; paused; the name before the last; who held what has moved
+	"Pumps":             {92, 98076},                                               // a Service that is pinned when there is nothing to move any more; pods that come while a list of steps waits
+	"Rewrites":          {2514, 4110},                                              // no steps any more at a switch
+	"StatefulSets":      {40077, 110565},                                           // requests that match, and a new process; up again before the last pods had gone
+	"SlowApps":          {861},                                                     // a Service whose write was made after all
+	"TwoWithPumps":      {2045},                                                    // a retreat of an older serial than the advance that was recorded meanwhile
+	"Watches":           {5111},                                                    // a Service of stable pods that the controller was about to take
 }
 
 // life is one seed in one world.

@@ -36,6 +36,7 @@ type chaos struct {
 	experiments bool // steps have experiments
 	analyses    bool // releases are measured, at steps, in the background and around switches
 	humans      bool // people edit steps, settings, names, sizes and the configuration, and merge late
+	edits       bool // of these, to a list of all steps or none while a release is under way
 	sets        bool // StatefulSets instead of Deployments
 	nodes       bool // of these, DaemonSets
 	clones      bool // of these, CloneSets
@@ -95,6 +96,7 @@ type actor struct {
 	known   string                      // main, as the visits of this turn know it; "" if that is not sure
 	unread  time.Time                   // when a turn ended last for want of a commit
 	allOn   map[rollout.Workload]string // versions that all users were on when the visits began
+	visits  time.Time                   // when they did, by its clock
 }
 
 // newUniverse makes a world whose life follows from the seed.
@@ -306,7 +308,7 @@ func (u *universe) turn(a *actor) {
 		if a.known = ""; !slices.Contains(a.Stopped(), string(reconciler.PumpIn)) {
 			a.known = a.looked
 		}
-		a.allOn = u.promises.allOn()
+		a.allOn, a.visits = u.promises.allOn(), u.now(a)
 	case reconciler.PumpOut:
 		a.commits = map[string]int{} // a push has one transition of an app
 	}
@@ -338,7 +340,7 @@ func (u *universe) pass(a *actor, fetch bool) {
 	for app, records := range u.oracle.records {
 		a.records[app] = len(records)
 	}
-	a.allOn = u.promises.allOn()
+	a.allOn, a.visits = u.promises.allOn(), u.now(a)
 	u.ripen()
 	u.after(a, a.Begin(u.now(a), fetch))
 }

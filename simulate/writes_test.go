@@ -34,7 +34,9 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 		o.back[app] = true
 	}
 	isKnown := slices.Contains(state.Inventory, object.Ref()) || slices.Contains(state.Generated, object.Ref())
-	if made := object.Annotation(rollout.AnnotationGenerated) != ""; made && !isKnown {
+	made, now := object.Annotation(rollout.AnnotationGenerated) != "", o.at(app, state.Source)
+	isOver := now != nil && !slices.ContainsFunc(now.Objects, func(has rollout.Object) bool { return has.Ref() == object.Ref() })
+	if !isKnown && (made || isOver) {
 		o.astray[object.Ref()] = true // for what is over on record
 	}
 	if o.wrote[app] == nil {
