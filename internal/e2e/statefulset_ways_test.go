@@ -169,6 +169,29 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 	}
 }
 
+// TestTimedPauseBeginsAnew: where somebody sets an image by hand at a pause with a duration, the only pod of the new version
+// goes and comes again, and has served for that long before the next step begins.
+func TestTimedPauseBeginsAnew(t *testing.T) {
+	t.Parallel()
+	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {duration: 5s}", "pause: {}")
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	time.Sleep(2 * time.Second)
+	w.kubectl("set", "image", "statefulset/shop", "shop=shop:v9")
+	s := w.awaitStep(2, rollout.Paused)
+	pod, err := w.cluster.Kube.CoreV1().Pods(w.ns).Get(context.Background(), "shop-2", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range pod.Status.Conditions {
+		if served := s.Progress[0].Entered.Sub(c.LastTransitionTime.Time); c.Type == "Ready" && served < 5*time.Second {
+			t.Errorf("the pause ended when its pod had served for %s", served)
+		}
+	}
+}
+
 // TestStatefulSetIsRebalanced: what a scale-up makes of the new version is said by get, and taken back with rebalance:
 // the lowest ordinal first, no ready pod fewer than one, and the release goes on from what the step asks for.
 func TestStatefulSetIsRebalanced(t *testing.T) {
