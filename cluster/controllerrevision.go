@@ -23,6 +23,10 @@ func readControllerRevision(obj any) (*revision, error) {
 		Spec struct{ Template corev1.PodTemplateSpec }
 	}
 	_ = json.Unmarshal(r.Data.Raw, &data) // of other controllers' it may be anything, and nothing is asked of those
+	template, err := templateDigest(&data.Spec.Template)
+	if err != nil {
+		return nil, err
+	}
 	return &revision{
 		stamp:   stampOf(&r.ObjectMeta),
 		kind:    "ControllerRevision",
@@ -30,7 +34,7 @@ func readControllerRevision(obj any) (*revision, error) {
 		pin:     rollout.Pin{Label: rollout.LabelRevision, Value: cmp.Or(r.Labels[rollout.LabelRevision], r.Name)},
 		number:  int(r.Revision),
 		created: r.CreationTimestamp.Time,
-		configs: configsOf(&data.Spec.Template.Spec),
+		configs: configsOf(&data.Spec.Template.Spec), template: template,
 	}, nil
 }
 

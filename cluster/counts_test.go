@@ -161,3 +161,32 @@ func TestPodsAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// TestRevisionOfADaemonSet: the watch of ControllerRevisions may be behind that of DaemonSets. What has yet to be seen is no
+// revision at all: the one before it would be taken for the new version, with all its pods.
+func TestRevisionOfADaemonSet(t *testing.T) {
+	old, next := &revision{number: 1, template: "a", hash: "h1-a"}, &revision{number: 2, template: "b", hash: "h1-b"}
+	byHand := &revision{number: 3, template: "c", hash: "h1-b"}
+	adopted := &revision{number: 1, template: "a"}
+	otherwise := &revision{number: 2, template: "b as another Kubernetes has it", hash: "h1-b"}
+	for name, tc := range map[string]struct {
+		template string
+		hash     rollout.Hash
+		unseen   bool
+		newest   []*revision
+		want     *revision
+	}{
+		"as it is":                     {"b", "h1-b", false, []*revision{next, old}, next},
+		"not made yet":                 {"b", "h1-b", false, []*revision{old}, nil},
+		"not seen by its controller":   {"b", "h1-b", true, []*revision{next, old}, nil},
+		"put back, numbered as before": {"b", "h1-b", false, []*revision{byHand, next, old}, next},
+		"set by hand":                  {"c", "h1-b", false, []*revision{byHand, next, old}, byHand},
+		"what is another hash's":       {"a", "h1-b", false, []*revision{old}, old},
+		"adopted":                      {"a", "", false, []*revision{adopted}, adopted},
+		"of another Kubernetes":        {"b", "h1-b", false, []*revision{otherwise, old}, otherwise},
+	} {
+		if got := equalRevision(&workload{template: tc.template, hash: tc.hash}, !tc.unseen, tc.newest); got != tc.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}

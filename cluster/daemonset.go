@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,7 +16,7 @@ import (
 var daemonSets = workloadKind{
 	gvk:     appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 	read:    readDaemonSet,
-	current: newestRevision,
+	current: equalRevision,
 	pods:    podsOfRevision,
 	finish:  byNodes,
 	inUse:   isOfTemplate,
@@ -32,7 +33,12 @@ func readDaemonSet(u *unstructured.Unstructured) (*workload, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
 		return nil, fmt.Errorf("read DaemonSet %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
+	template, err := templateDigest(&s.Spec.Template)
+	if err != nil {
+		return nil, err
+	}
 	return &workload{
+		template:   template,
 		generation: s.Generation,
 		observed:   s.Status.ObservedGeneration,
 		replicas:   int(s.Status.DesiredNumberScheduled),
@@ -42,13 +48,20 @@ func readDaemonSet(u *unstructured.Unstructured) (*workload, error) {
 	}, nil
 }
 
-// newestRevision is the one that the controller made last, or gave the highest number when a template came back that
-// it has known before (k8s.io/kubernetes pkg/controller/daemon, update.go: constructHistory).
-func newestRevision(_ *workload, synced bool, revisions []*revision) *revision {
-	if !synced || len(revisions) == 0 {
-		return nil
+// equalRevision is the newest one that is the template, as the controller has it (k8s.io/kubernetes
+// pkg/controller/daemon, update.go: Match), or where none is, as with a controller of another Kubernetes than the API
+// server, one that was made for what was applied. Its number alone does not tell: the watches of DaemonSets and of
+// ControllerRevisions are not in step.
+func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
+	for _, is := range []func(*revision) bool{
+		func(r *revision) bool { return r.template == w.template },
+		func(r *revision) bool { return r.hash == w.hash },
+	} {
+		if i := slices.IndexFunc(revisions, is); i >= 0 && synced {
+			return revisions[i]
+		}
 	}
-	return revisions[0]
+	return nil
 }
 
 // byNodes says how many nodes are, or will be, of each revision: those without a pod are of the newest one. Its hash is

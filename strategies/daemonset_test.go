@@ -203,6 +203,21 @@ func TestDaemonSetWithoutNodes(t *testing.T) {
 	}
 }
 
+// TestDaemonSetOfAThirdTemplate: an image that is set by hand at a step replaces no pod, and none is replaced to put it back.
+func TestDaemonSetOfAThirdTemplate(t *testing.T) {
+	in := agentsAt(t, 30, "nnnooooooo", nil)
+	ofAgent(&in, func(w *rollout.ObservedWorkload) {
+		third := rollout.Revision{Name: "web-third", Hash: w.Hash, Pin: rollout.Pin{Label: rollout.LabelRevision, Value: "third"}, Current: true}
+		w.Revisions[0].Current = false
+		w.Revisions = append([]rollout.Revision{third}, w.Revisions...)
+	})
+	for _, o := range mustDesired(in.State, View{Now: in.Now, Source: in.Source, Stable: in.Source, Observed: in.Observed}) {
+		if strategy := o.Map("spec", "updateStrategy"); o.Ref() == agent.Ref() && strategy["type"] != "OnDelete" {
+			t.Errorf("it is put back with %v", strategy)
+		}
+	}
+}
+
 // TestDaemonSetStep: a step has OnDelete, is done when as many nodes serve, and accepts nodes that have joined; the
 // promotion has the user's own strategy.
 func TestDaemonSetStep(t *testing.T) {

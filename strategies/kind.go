@@ -135,7 +135,8 @@ func fenceOf(m moving, v View) (fence, bool) {
 // hasStrangers reports whether a workload has pods of neither the stable nor the new version. Who edits a template by
 // hand makes a ReplicaSet that says it is of one of them: with two of the new version, and neither the Deployment's,
 // nobody knows whose pods they are. Of a StatefulSet only pods below the partition matter: its controller replaces the
-// others, and a revision that was made by hand keeps the hash that it was made with.
+// others, and a revision that was made by hand keeps the hash that it was made with. Of a DaemonSet no pod was replaced
+// for it: at a step only gitrollout does that.
 func (m moving) hasStrangers(want counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.live.First+m.n-want.canary }
 	return slices.ContainsFunc(m.live.Revisions, func(r rollout.Revision) bool {
@@ -145,6 +146,8 @@ func (m moving) hasStrangers(want counts) bool {
 			return false
 		case isOrdered(m.spec):
 			return r.Pin != m.fresh.Pin && slices.ContainsFunc(r.Members, isBelow)
+		case m.kind() == (daemonSet{}):
+			return r.Hash != m.fresh.Hash
 		case r.Pin == m.fresh.Pin:
 			return !r.Current && slices.ContainsFunc(m.live.Revisions, isTwin)
 		default:

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -98,6 +99,55 @@ func TestDaemonSetSteps(t *testing.T) {
 	set, err := w.cluster.Kube.AppsV1().DaemonSets(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
 	if err != nil || set.Spec.UpdateStrategy.Type != "RollingUpdate" {
 		t.Errorf("in the end its strategy is %+v, %v", set.Spec.UpdateStrategy, err)
+	}
+}
+
+// TestDaemonSetIsPutBack: what people do to the template at a step with kubectl is undone, and no pod goes for it. A restart
+// is one of the new version's pods.
+func TestDaemonSetIsPutBack(t *testing.T) {
+	for name, by := range map[string][]string{
+		"undo":    {"rollout", "undo", "daemonset/shop"},
+		"image":   {"set", "image", "daemonset/shop", "shop=shop:v9"},
+		"restart": {"rollout", "restart", "daemonset/shop"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := agents("", "setWeight: 20", "pause: {}")
+			app.extra = strings.Replace(app.extra, "maxUnavailable: 1", `maxUnavailable: "100%"`, 1)
+			w := newWorld(t, app.files()).start()
+			w.awaitHealthy(w.repo.Head())
+			commit := w.push("v2", app.at("v2").files())
+			s := w.awaitStep(1, rollout.Paused)
+			set := func() *appsv1.DaemonSet {
+				set, err := w.cluster.Kube.AppsV1().DaemonSets(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return set
+			}
+			generation, fresh := set().Generation+2, 2
+			if name == "restart" {
+				generation, fresh = generation-1, 4
+			}
+			w.kubectl(by...)
+			for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+				if now := set(); now.Generation >= generation && now.Spec.Template.Spec.Containers[0].Image == "shop:v2" {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("it is not put back: %+v", set().Spec)
+				}
+			}
+			w.await("its pods", func(rollout.State) bool { return w.pods.count("v2") >= fresh })
+			w.pods.awaitReady(t, map[string]int{"v1": 8, "v2": 2})
+			w.pods.stays(t, time.Second)
+			w.onlyOn("v2", firstNodes(w.nodes(), s.Release.Hash, 2))
+			if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 != 10 || v2 != fresh {
+				t.Errorf("%d pods of v1 and %d of v2 were started, want 10 and %d", v1, v2, fresh)
+			}
+			w.promote()
+			w.awaitHealthy(commit)
+		})
 	}
 }
 
