@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -355,15 +356,19 @@ func (k *keeper) accepted(ctx context.Context, s *visit, commit string) (map[str
 	if err = k.Applier.Check(ctx, s.app.Name, append(objects, ahead...)); err == nil {
 		err = s.checkJobs(ctx, k.Jobs, rendered)
 	}
+	known := map[string]error{}
+	maps.Copy(known, s.input.Answers.Accepted)
 	var refused *rollout.InvalidError
 	switch {
 	case errors.As(err, &refused):
 		s.refused = true
-		return map[string]error{commit: refused}, nil
+		known[commit] = refused
 	case err != nil:
 		return nil, fmt.Errorf("ask the cluster about %s: %w", rollout.ShortID(commit), err)
+	default:
+		known[commit] = nil
 	}
-	return map[string]error{commit: nil}, nil
+	return known, nil
 }
 
 // takeMeasurements adds to what is known of an app's analyses what has been measured since the last visit. Only what

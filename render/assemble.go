@@ -19,6 +19,8 @@ type assembly struct {
 	app      rollout.App
 	warnings []string
 	unopened []string // encrypted files that are read without a key
+	content  rollout.Hash
+	hooked   bool
 
 	objects           []rollout.Object // what is to be applied
 	documents         []*document      // the Rollout documents that were among them
@@ -145,6 +147,8 @@ func (a *assembly) render() (*rollout.Render, error) {
 		Templates: a.templates,
 		Files:     a.fs.files(),
 		Digest:    hex.EncodeToString(sum[:16]),
+		Content:   a.content,
+		Hooked:    a.hooked,
 		Warnings:  a.warnings,
 		Unopened:  a.unopened,
 	}, nil

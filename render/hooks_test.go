@@ -6,12 +6,14 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"gitrollout.dev/gitrollout/internal/sopstest"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// TestHooks: what is a hook stays among the objects of an app with releases, what is for other times is left out and
-// told, and what cannot be one is refused with the file and the fix.
+// TestHooks: what is a hook stays among the objects, what is for other times is left out and told, and what cannot be
+// one is refused with the file and the fix. With a Job among them an app has releases, by its content where it has no
+// Rollout document.
 func TestHooks(t *testing.T) {
 	job := func(kind, annotation string) string {
 		version := map[string]string{"Job": "batch/v1", "CronJob": "batch/v1"}[kind]
@@ -21,47 +23,88 @@ func TestHooks(t *testing.T) {
 		return "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: migrate, annotations: {" + annotation + "}}\n"
 	}
 	for name, c := range map[string]struct {
-		hook, plain string // what is said with a Rollout document, and without one
-		document    string
-		kept, keeps bool // and whether it is among the objects
+		want     string // what is said
+		document string
+		kept     bool // among the objects
 	}{
-		"ours":        {"", "migrate.yaml: metadata.annotations: is a hook of an app without a Rollout document, and hooks run around releases (Job/shop/migrate); write a Rollout for a workload of the app, or take the annotation out to have the Job applied with the others", job("Job", "gitrollout.dev/hook: before") + "spec: {ttlSecondsAfterFinished: 9}\n", true, false},
-		"Argo CD's":   {"", "migrate.yaml: metadata.annotations: is a hook of an app without a Rollout document, and hooks run around releases (Job/shop/migrate); write a Rollout for a workload of the app, or take the annotation out to have the Job applied with the others", job("Job", "argocd.argoproj.io/hook: PreSync"), true, false},
-		"beside them": {"", "", job("ConfigMap", "argocd.argoproj.io/hook: PreSync"), true, true},
-		"a test":      {"Pod/shop/migrate is a hook for another time than a release, and is left out", "Pod/shop/migrate is a hook for another time than a release, and is left out", job("Pod", "helm.sh/hook: test"), false, false},
-		"Sync": {`migrate.yaml: metadata.annotations[argocd.argoproj.io/hook]: "Sync": a hook cannot run while others are applied (Job/shop/migrate); write PreSync to have it run before the release, or take the annotation out to have the object applied with the others`,
-			`migrate.yaml: metadata.annotations[argocd.argoproj.io/hook]: "Sync": a hook cannot run while others are applied (Job/shop/migrate); write PreSync to have it run before the release, or take the annotation out to have the object applied with the others`, job("Job", "argocd.argoproj.io/hook: Sync"), false, false},
-		"a CronJob": {"migrate.yaml: kind: CronJob cannot be a hook (CronJob/shop/migrate); make it a Job of batch/v1, or take its annotation out to have it applied with the others",
-			"migrate.yaml: kind: CronJob cannot be a hook (CronJob/shop/migrate); make it a Job of batch/v1, or take its annotation out to have it applied with the others", job("CronJob", "gitrollout.dev/hook: after"), false, false},
+		"ours":        {"", job("Job", "gitrollout.dev/hook: before") + "spec: {ttlSecondsAfterFinished: 9}\n", true},
+		"Argo CD's":   {"", job("Job", "argocd.argoproj.io/hook: PreSync"), true},
+		"beside them": {"", job("ConfigMap", "argocd.argoproj.io/hook: PreSync"), true},
+		"a test":      {"Pod/shop/migrate is a hook for another time than a release, and is left out", job("Pod", "helm.sh/hook: test"), false},
+		"Sync":        {`migrate.yaml: metadata.annotations[argocd.argoproj.io/hook]: "Sync": a hook cannot run while others are applied (Job/shop/migrate); write PreSync to have it run before the release, or take the annotation out to have the object applied with the others`, job("Job", "argocd.argoproj.io/hook: Sync"), false},
+		"a CronJob":   {"migrate.yaml: kind: CronJob cannot be a hook (CronJob/shop/migrate); make it a Job of batch/v1, or take its annotation out to have it applied with the others", job("CronJob", "gitrollout.dev/hook: after"), false},
 	} {
 		for _, staged := range []bool{true, false} {
 			repo := archiveFiles(parseArchive(t, "testdata/invalid/rollout/base.txtar"))
 			repo["rollout.yaml"] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
 				"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  strategy: {canary: {steps: [{setWeight: 50}]}}\n"
-			want, keeps := c.hook, c.kept
 			repo["kustomization.yaml"] = "resources: [deployment.yaml, services.yaml, rollout.yaml, migrate.yaml]\n"
 			if !staged {
-				want, keeps = c.plain, c.keeps
 				repo["kustomization.yaml"] = "resources: [deployment.yaml, services.yaml, migrate.yaml]\n"
 			}
 			repo["migrate.yaml"] = c.document
 			r, err := New().Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
 			if err != nil {
-				if err.Error() != want {
-					t.Errorf("%s, staged %t\n got %v\nwant %s", name, staged, err, want)
+				if err.Error() != c.want {
+					t.Errorf("%s, staged %t\n got %v\nwant %s", name, staged, err, c.want)
 				}
 				continue
 			}
-			if got := strings.Join(r.Warnings, "; "); got != want {
-				t.Errorf("%s, staged %t: warnings\n got %s\nwant %s", name, staged, got, want)
+			if got := strings.Join(r.Warnings, "; "); got != c.want {
+				t.Errorf("%s, staged %t: warnings\n got %s\nwant %s", name, staged, got, c.want)
 			}
 			has := false
 			for _, o := range r.Objects {
 				has = has || o.Name() == "migrate"
 			}
-			if has != keeps {
+			if has != c.kept {
 				t.Errorf("%s, staged %t: it is among the objects: %t", name, staged, has)
 			}
+			digits := map[bool]string{true: "h1-"}[staged]
+			if !staged && c.kept && strings.Contains(c.document, "kind: Job") {
+				digits = "c1-"
+			}
+			if got := string(r.Release()); !strings.HasPrefix(got, digits) || (got == "") != (digits == "") {
+				t.Errorf("%s, staged %t: the release is %q, want %s…", name, staged, got, digits)
+			}
+		}
+	}
+}
+
+// TestContent: the content of an app without Rollout documents is another one when any of its objects is, hooks and
+// values that are encrypted included, in whatever order they are and whoever has keys.
+func TestContent(t *testing.T) {
+	key := sopstest.Age(t)
+	const hooks = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\nspec: {completions: 1}\n"
+	const try = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: try, annotations: {helm.sh/hook: test}}\nspec: {n: 1}\n"
+	of := func(secret string, r *Renderer, more ...string) rollout.Hash {
+		t.Helper()
+		app, files := encryptedApp(map[string]string{"a/secret.yaml": secret,
+			"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml, hooks.yaml]\n", "a/hooks.yaml": hooks + try})
+		for i := 0; i < len(more); i += 3 {
+			files[more[i]] = strings.Replace(files[more[i]], more[i+1], more[i+2], 1)
+		}
+		built, err := r.Render(newTree(files), app, rollout.Commit{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return built.Release()
+	}
+	secret := sopstest.Manifest(t, secretManifest, key)
+	first := of(secret, New())
+	for name, c := range map[string]struct {
+		got  rollout.Hash
+		same bool
+	}{
+		"with the key":   {of(secret, opener(t, key)), true},
+		"in other order": {of(secret, New(), "a/kustomization.yaml", "deployment.yaml, secret.yaml, hooks.yaml", "hooks.yaml, secret.yaml, deployment.yaml"), true},
+		"another test":   {of(secret, New(), "a/hooks.yaml", "n: 1", "n: 2"), true},
+		"another hook":   {of(secret, New(), "a/hooks.yaml", "completions: 1", "completions: 2"), false},
+		"another secret": {of(sopstest.Manifest(t, strings.Replace(secretManifest, "postgres", "mysql", 1), key), opener(t, key)), false},
+		"another object": {of(secret, New(), "a/deployment.yaml", "{name: db}", "{name: db, labels: {a: b}}"), false},
+	} {
+		if (c.got == first) != c.same {
+			t.Errorf("%s: %s, and it was %s", name, c.got, first)
 		}
 	}
 }

@@ -14,6 +14,9 @@ import (
 // and starts no release.
 const HashVersion = "h1"
 
+// contentVersion is the same of what HashContent returns.
+const contentVersion = "c1"
+
 // Hash identifies a pod template, or a release of several, as "h1-" and ten
 // hexadecimal digits. The digits are the start of the SHA-256 of the template
 // as JSON with sorted keys, exactly as it was rendered: no API server has
@@ -27,7 +30,19 @@ func HashTemplate(template map[string]any) (Hash, error) {
 	if err != nil {
 		return "", fmt.Errorf("hash pod template: %w", err)
 	}
-	return hashBytes(raw), nil
+	return hashBytes(HashVersion, raw), nil
+}
+
+// HashContent returns the identity of all that an app has, in whatever order: a hash as those of templates, that begins
+// with "c1-" in place of "h1-".
+func HashContent(namespace string, objects []Object) (Hash, error) {
+	objects = slices.Clone(objects)
+	slices.SortStableFunc(objects, func(a, b Object) int { return a.Ref().Compare(b.Ref()) })
+	raw, err := json.Marshal([]any{namespace, objects})
+	if err != nil {
+		return "", fmt.Errorf("hash content: %w", err)
+	}
+	return hashBytes(contentVersion, raw), nil
 }
 
 // ReleaseHash returns the identity of a release: the template hash of its only
@@ -44,10 +59,15 @@ func ReleaseHash(templates map[Workload]Hash) Hash {
 		return only
 	}
 	slices.Sort(lines)
-	return hashBytes([]byte(strings.Join(lines, "\n")))
+	return hashBytes(HashVersion, []byte(strings.Join(lines, "\n")))
 }
 
-func hashBytes(raw []byte) Hash {
+// IsHash reports whether what people write is meant to be a Hash, and no commit.
+func IsHash(text string) bool {
+	return strings.HasPrefix(text, HashVersion+"-") || strings.HasPrefix(text, contentVersion+"-")
+}
+
+func hashBytes(version string, raw []byte) Hash {
 	sum := sha256.Sum256(raw)
-	return Hash(HashVersion + "-" + hex.EncodeToString(sum[:5]))
+	return Hash(version + "-" + hex.EncodeToString(sum[:5]))
 }

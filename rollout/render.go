@@ -120,6 +120,8 @@ type Render struct {
 	Templates map[Workload]Hash // the template hash of every workload, staged or not
 	Files     []string          // sorted paths of every file that the build read
 	Digest    string            // of Objects as they are told and Specs: equal digests have nothing to apply
+	Content   Hash              // without Specs, of all objects, with encrypted values as Git has them; otherwise ""
+	Hooked    bool              // Jobs that run around releases are among Objects
 	Warnings  []string          // what is accepted but unlikely to be meant, one sentence each
 	Unopened  []string          // sorted paths of the encrypted files that were read without a key
 }
@@ -143,9 +145,15 @@ func (r *Render) Staged() map[Workload]Hash {
 	return staged
 }
 
-// Release returns the identity of the release that this render is, "" when
-// nothing of it is staged.
-func (r *Render) Release() Hash { return ReleaseHash(r.Staged()) }
+// Release returns the identity of the release that this render is: of what is
+// staged, or of all that it has if nothing is and Jobs run around releases, and
+// "" otherwise.
+func (r *Render) Release() Hash {
+	if len(r.Specs) == 0 && r.Hooked {
+		return r.Content
+	}
+	return ReleaseHash(r.Staged())
+}
 
 // InvalidError says what in the users' repository is wrong, where, and what to
 // do about it. It holds one app (or, for the configuration, the cluster) as it

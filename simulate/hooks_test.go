@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -59,9 +61,16 @@ func (o *oracle) jobsOnRecord() map[string]bool {
 }
 
 // checkHooks holds that hooks run one at a time, that no release begins before what runs before it has ended well, and
-// that none is stable before what runs after it has.
+// that none is stable before what runs after it has. Without Rollout documents, too, nothing is followed that is no release.
 func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	running := 0
+	if r := o.at(app, is.Source); r != nil && is.Source != was.Source && len(r.Specs) == 0 && r.Hooked {
+		o.u.played["a content with hooks"]++
+		isBack := is.Stable != nil && (is.Stable.Hash == r.Content || is.Stable.Commit == is.Source) // or was, before it had a document
+		if !isBack && (is.Release == nil || is.Release.Hash != r.Content) {
+			o.u.fail("%s: %s is followed, whose content %s is no release", app, is.Source, r.Content)
+		}
+	}
 	for _, h := range is.Hooks {
 		if h.Phase == rollout.HookRunning {
 			running++
@@ -106,6 +115,23 @@ func (o *oracle) checkAlone(app string, was, is rollout.State) {
 	}
 }
 
+// isFollowed reports whether a content without Rollout documents is all there, or a Job runs after it, which is waited for.
+func (u *universe) isFollowed(app string, s rollout.State) bool {
+	runs := slices.ContainsFunc(s.Hooks, func(h rollout.HookRun) bool {
+		return h.Phase == rollout.HookRunning && h.Release == s.Release.Hash
+	})
+	source, live := u.oracle.at(app, s.Source), u.kube.Observe().Workloads
+	if source == nil || runs {
+		return runs
+	}
+	for w, hash := range source.Templates {
+		if live[w].Hash != hash || !live[w].Complete {
+			return false
+		}
+	}
+	return true
+}
+
 func (o *oracle) checkEnded(app string, release *rollout.Release, when rollout.HookWhen, runs []rollout.HookRun) {
 	i := slices.IndexFunc(o.u.sources[release.Commit].apps, func(a appSource) bool { return a.name == app })
 	if i < 0 {
@@ -133,4 +159,17 @@ func (j hopefulJobs) EnsureJob(ctx context.Context, object map[string]any, annot
 		}
 	}
 	return state, err
+}
+
+// unhooked sees no hooks where nothing is staged.
+type unhooked struct{ reconciler.Renderer }
+
+func (r unhooked) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+	built, err := r.Renderer.Render(tree, app, commit)
+	if err != nil || len(built.Specs) > 0 {
+		return built, err
+	}
+	out := *built
+	out.Hooked = false
+	return &out, nil
 }

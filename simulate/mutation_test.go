@@ -81,6 +81,9 @@ var mutations = []mutation{
 	{"a Job that has failed is made again", []string{"Hooks"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Jobs = hopefulJobs{p.View}
 	}},
+	{"without a Rollout document there are no hooks", []string{"PlainHooks"}, func(_ *universe, _ *Process, o *reconciler.Options) {
+		o.Renderer = unhooked{o.Renderer}
+	}},
 	{"an object is written in every pass", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &busyCluster{View: p.View}
 	}},

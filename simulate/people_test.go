@@ -54,7 +54,7 @@ func (u *universe) people() {
 		app("a revert", func(a *appSource) { a.workloads, a.config = old.apps[i].workloads, old.apps[i].config })
 	case n < 53:
 		app("other steps", func(a *appSource) { otherSteps(u.rng, u.chaos, &a.workloads[u.rng.IntN(len(a.workloads))]) })
-	case n < 55:
+	case n < 55 && !u.chaos.plain:
 		app("the Rollout document (toggled)", func(a *appSource) { w := &a.workloads[u.rng.IntN(len(a.workloads))]; w.plain = !w.plain })
 	case n < 57 && len(u.head().apps[i].workloads) > 1:
 		app("a workload (toggled)", func(a *appSource) { a.workloads[1].gone = !a.workloads[1].gone })
@@ -319,7 +319,7 @@ func (u *universe) settle() {
 			a := &s.apps[i]
 			a.broken, a.promotion = false, nil
 			for j := range a.workloads {
-				a.workloads[j].plain, a.workloads[j].paused = false, false
+				a.workloads[j].plain, a.workloads[j].paused = u.chaos.plain, false
 			}
 		}
 	})
@@ -535,7 +535,7 @@ func (u *universe) commitAgain() {
 				}
 				s.apps[i].workloads = slices.Clone(u.appIn(state.Stable.Commit, name).workloads)
 				for j := range s.apps[i].workloads {
-					s.apps[i].workloads[j].plain, s.apps[i].workloads[j].paused = false, false
+					s.apps[i].workloads[j].plain, s.apps[i].workloads[j].paused = u.chaos.plain, false
 				}
 			}
 		}

@@ -1047,6 +1047,7 @@ func (p *promises) takenBack(app, commit string) string {
 		w := p.u.appIn(s.Source, app).find(pr.Workload)
 		return w == nil || p.served[pr.Workload].version != w.version && !p.serves(pr.Workload, w, 0) && !p.goesAlong(w, pr, s.Release.Hash, source.promotion)
 	})
+	all = all || len(s.Release.Templates) == 0 && p.u.isFollowed(app, s)
 	removed := slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool { // nobody knows how it is to be moved
 		return source.find(pr.Workload) == nil && head != nil && head.Templates[pr.Workload] != ""
 	})

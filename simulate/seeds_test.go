@@ -62,6 +62,7 @@ var worlds = []world{
 	{"KruisesDaemonSets", chaos{sets: true, agents: true, bad: true, crashes: true, api: true, git: true}},
 	{"Hooks", chaos{hooks: true, bad: true, crashes: true, api: true, git: true}},
 	{"HookPair", chaos{hooks: true, processes: 2, crashes: true, git: true}},
+	{"PlainHooks", chaos{hooks: true, plain: true, bad: true, crashes: true, api: true, git: true}},
 	{"Everything", chaos{processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true, clock: true, rewrites: true, meddling: true}},
 }
 
@@ -90,6 +91,7 @@ var again = map[string][]uint64{
 	"PeopleAndPumps":    {44, 401, 3167, 4077},                                     // an app by its new name in older commits; more pods than a step asks for; all of a dynamic canary's, by a hand
 	"PeopleAndSteps":    {132544, 132872},                                          // a retry within a second; a Service of pods that go, of a list that was emptied
 	"PeopleAndSizes":    {135, 210, 272, 487, 2266, 40056},                         // pods by hand; too many that come to serve; a late arrival; paused; the name before the last; who held what has moved
+	"PlainHooks":        {366},                                                     // a content that was back when its Job, which could not be deleted, was not on record any more
 	"Pumps":             {92, 98076},                                               // a Service that is pinned when there is nothing to move any more; pods that come while a list of steps waits
 	"Rewrites":          {2514, 4110},                                              // no steps any more at a switch
 	"StatefulSets":      {40077, 110565},                                           // requests that match, and a new process; up again before the last pods had gone

@@ -154,7 +154,7 @@ func routeOf(step map[string]any) *rollout.ManagedRoute {
 func (u *universe) checkRoutes() {
 	for _, a := range u.head().apps {
 		for _, source := range a.workloads {
-			if source.gone || !source.isRouted() {
+			if source.gone || source.plain || !source.isRouted() { // nobody but its author says where requests go
 				continue
 			}
 			w := source.workload()

@@ -42,6 +42,7 @@ type chaos struct {
 	clones      bool // of these, CloneSets
 	agents      bool // of these, Kruise's DaemonSets
 	hooks       bool // releases have Jobs around them
+	plain       bool // nothing has a Rollout document
 	pumps       bool // the pumps of a process run beside each other: Git is slow while apps are visited
 }
 
@@ -147,6 +148,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		u.ids[first.apps[i].name] = first.apps[i].id
 		for j := range first.apps[i].workloads {
 			w := &first.apps[i].workloads[j]
+			w.plain = c.plain
 			switch {
 			case c.clones:
 				w.asClones(u.rng)

@@ -98,12 +98,12 @@ func hasKey[K comparable, V any](m map[K]V, key K) bool {
 // Git says already. It is nil when that is known.
 func askAdoptable(in Input) *Ask {
 	var objects []rollout.Object
-	for _, spec := range in.Head.Render.Specs {
-		live, exists := in.Observed.Workloads[spec.Workload]
-		if !exists || live.Hash != "" || hasKey(in.Answers.Adoptable, spec.Workload) {
+	for _, w := range takenOver(in.Head.Render) {
+		live, exists := in.Observed.Workloads[w]
+		if !exists || live.Hash != "" || hasKey(in.Answers.Adoptable, w) {
 			continue
 		}
-		if o, found := workloadOf(in.Head.Render, spec.Workload); found {
+		if o, found := workloadOf(in.Head.Render, w); found {
 			objects = append(objects, o)
 		}
 	}

@@ -97,6 +97,9 @@ func deadlines(in Input) (all []deadline) {
 	if s.Former != nil {
 		return nil
 	}
+	if isContent(s.Release) {
+		return contentDeadlines(in)
+	}
 	for _, spec := range releaseSpecs(in) {
 		hash := s.Release.Templates[spec.Workload]
 		if hash == s.StableHash(spec.Workload) {
@@ -141,8 +144,11 @@ func deadlines(in Input) (all []deadline) {
 // refused is when the cluster has not taken objects of a release for longer than
 // its deadline, while all users are on it.
 func refused(in Input) (first deadline) {
+	const missing = "the cluster refuses objects"
+	if isContent(in.State.Release) {
+		return deadlineOf(promotedAt(in.State), contentSeconds, "promote", missing, "")
+	}
 	for _, spec := range releaseSpecs(in) {
-		const missing = "the cluster refuses objects"
 		first = first.earlier(deadlineOf(promotedAt(in.State), spec.ProgressDeadlineSeconds, "promote", missing, ""))
 	}
 	return first

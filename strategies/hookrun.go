@@ -90,11 +90,12 @@ func beginHook(
 		}
 		isOld := isIts && before >= h.Kept
 		job := HookJob{Object: hook.Known(s.App, run), Delete: true}
-		if (isOld || run.Message == interrupted) && !hasKey(in.Answers.Jobs, job.Key()) {
+		answer, known := in.Answers.Jobs[job.Key()]
+		if (isOld || run.Message == interrupted) && !known {
 			gone = append(gone, job)
 		}
-		if isOld {
-			continue
+		if isOld && answer.Stuck == "" {
+			continue // else it may be there, and is deleted another time
 		}
 		if isIts {
 			run.Log = "" // that of the newest is enough

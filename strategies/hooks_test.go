@@ -22,12 +22,14 @@ type hookLife struct {
 	ends  map[string]rollout.JobState // by Job, as the cluster has ended it
 	made  map[string]int
 	alone int // hooks that changed without a new version, and were followed
+	plain int // contents without Rollout documents that were released
 	t     testing.TB
 }
 
+// newHookLife is one of these. Each third of them begins without Rollout documents.
 func newHookLife(t testing.TB, seed uint64) *hookLife {
 	rng := rand.New(rand.NewPCG(seed, 7))
-	first := source{workloads: []staged{{spec: randomSpec(rng, "web"), version: "v1"}}}
+	first := source{workloads: []staged{{spec: randomSpec(rng, "web"), version: "v1", plain: seed%3 == 2}}}
 	first.workloads[0].spec.Replicas = new(1 + rng.IntN(4))
 	for i, name := range []string{"migrate", "load", "check", "undo"}[:1+rng.IntN(4)] {
 		annotations := map[string]any{hook.Annotation: []string{"before", "before", "after", "abort"}[i],
@@ -93,6 +95,12 @@ func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	if running > 1 {
 		l.t.Errorf("%s: %d hooks run at once: %+v", subject, running, is.Hooks)
 	}
+	if source := l.git.at(is.Source); source != nil && is.Source != was.Source && len(source.Specs) == 0 {
+		l.plain++
+		if isBack := is.Stable != nil && (is.Stable.Hash == source.Content || is.Stable.Commit == is.Source); !isBack && (is.Release == nil || is.Release.Hash != source.Content) {
+			l.t.Errorf("%s: %s is followed, and it is no release: %s %+v", subject, source.Content, is.Phase, is.Release)
+		}
+	}
 	if is.Release != nil && (was.Release == nil || was.Release.Hash != is.Release.Hash) && !is.Release.Fast && is.Phase != rollout.Aborting {
 		l.hold(subject, is.Release.Commit, is.Release.Hash, rollout.HookBefore, is.Hooks)
 	}
@@ -152,7 +160,14 @@ func (l *hookLife) live() {
 			})
 		case 0, 1, 2:
 			version := fmt.Sprintf("v%d", 1+l.rng.IntN(4))
-			l.git.push(func(x *source) { x.workloads[0].version = version })
+			l.git.push(func(x *source) {
+				if x.workloads[0].version = version; x.workloads[0].plain && l.rng.IntN(2) == 0 {
+					x.config = l.rng.IntN(4)
+				}
+				if l.rng.IntN(10) == 0 {
+					x.workloads[0].plain = !x.workloads[0].plain
+				}
+			})
 		case 3, 4, 5:
 			verb := []rollout.Verb{rollout.Promote, rollout.Promote, rollout.Abort, rollout.Retry}[l.rng.IntN(4)]
 			p := &rollout.Promotion{Release: l.git.at(l.git.headID()).Release(), Decision: verb, Through: rollout.Full,
@@ -175,6 +190,11 @@ func (l *hookLife) live() {
 	if i := runningHook(l.state); i >= 0 {
 		l.t.Errorf("hook %+v still runs", l.state.Hooks[i])
 	}
+	for key := range l.jobs { // else it would stay for ever, and have the name of a later one
+		if !slices.ContainsFunc(l.state.Hooks, func(r rollout.HookRun) bool { return "shop/"+r.Job == key }) {
+			l.t.Errorf("Job %s is there and not on record any more", key)
+		}
+	}
 }
 
 // TestHooksInAnyOrder lives random lives.
@@ -183,11 +203,11 @@ func TestHooksInAnyOrder(t *testing.T) {
 	if testing.Short() {
 		lives = 60
 	}
-	jobs, failures, alone := 0, 0, 0
+	jobs, failures, alone, plain := 0, 0, 0, 0
 	for seed := range lives {
 		l := newHookLife(t, seed)
 		l.live()
-		jobs, alone = jobs+len(l.made), alone+l.alone
+		jobs, alone, plain = jobs+len(l.made), alone+l.alone, plain+l.plain
 		for _, end := range l.ends {
 			if end.Failed {
 				failures++
@@ -197,8 +217,8 @@ func TestHooksInAnyOrder(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	if jobs < int(lives) || failures < int(lives)/10 || alone < int(lives)/40 {
-		t.Errorf("%d Jobs, %d of them failed, %d ran alone: the lives show too little", jobs, failures, alone)
+	if jobs < int(lives) || failures < int(lives)/10 || alone < int(lives)/80 || plain < int(lives)/4 {
+		t.Errorf("%d Jobs, %d of them failed, %d ran alone, %d contents: the lives show too little", jobs, failures, alone, plain)
 	}
 }
 
@@ -228,6 +248,11 @@ func TestHooksNoticeMutants(t *testing.T) {
 				next := *in
 				next.State.Held = nil
 				*d = follow(next.prepared())
+			}
+		},
+		"a content that is followed at once": func(in *Input, d *Decision) {
+			if h := in.Head.Render; h != nil && len(h.Specs) == 0 && in.State.Release == nil && d.State.Release == nil && d.Ask == nil {
+				d.State.Source, d.State.Held = h.Commit.ID, nil
 			}
 		},
 		"a release that does not wait": func(in *Input, d *Decision) {

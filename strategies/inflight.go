@@ -333,7 +333,7 @@ func decidePromoting(in Input) Decision {
 	late, isLate := overdue(in)
 	aborts, _ := lateToAbort(in)
 	d := Decision{
-		State: s, Waiting: "all pods to be of the new version and available", Requeue: laterOnly(aborts.at, in.Now),
+		State: s, Waiting: promotionText(in), Requeue: laterOnly(aborts.at, in.Now),
 	}
 	if servesAll(in, serves) {
 		if in.Answers.IsHealed() {

@@ -10,7 +10,7 @@ import (
 
 // decideAtRest handles an app without a release in flight.
 func decideAtRest(in Input) Decision {
-	if in.State.Stable == nil {
+	if s := in.State.Stable; s == nil || isContent(s) && len(in.Head.Render.Specs) > 0 {
 		in.State.Stable = standing(in)
 	}
 	s, head := in.State, in.Head.Render
@@ -61,11 +61,14 @@ func heldAtRest(in Input, name string) Decision {
 }
 
 // standing is what serves of an app that has had no Rollout documents: what the
-// cluster was given of workloads that have one now, and runs alone. It is nil if
-// that is nothing.
+// cluster was given of workloads that have one now, and runs alone, or all of it
+// if none has and there are hooks. It is nil if that is nothing.
 func standing(in Input) *rollout.Release {
-	if in.Source == nil {
+	switch head := in.Head.Render; {
+	case in.Source == nil:
 		return nil
+	case len(head.Specs) == 0 && head.Release() != "":
+		return served(in)
 	}
 	templates := map[rollout.Workload]rollout.Hash{}
 	for _, spec := range in.Head.Render.Specs {
@@ -87,7 +90,7 @@ func standing(in Input) *rollout.Release {
 // noneRuns reports that no staged workload of the head has a stable template:
 // all are new to the app, so there is nothing to move in stages.
 func noneRuns(in Input) bool {
-	return !slices.ContainsFunc(in.Head.Render.Specs, func(spec rollout.Spec) bool {
+	return len(in.Head.Render.Specs) > 0 && !slices.ContainsFunc(in.Head.Render.Specs, func(spec rollout.Spec) bool {
 		return in.State.StableHash(spec.Workload) != ""
 	})
 }
@@ -118,7 +121,7 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 	s := in.State
 	was := s.Phase
 	s.Phase, s.Release, s.Progress, s.Retreat = rollout.Degraded, nil, nil, nil
-	if in.Source == nil || in.Source.Release() != s.Stable.Hash {
+	if !isOf(in.Source, s.Stable.Hash) {
 		s.Source = s.Stable.Commit
 	}
 	s.Reason = rejectedText(rejection)

@@ -16,6 +16,10 @@ import (
 // or isAllOn says of a workload.
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
 	release, specs := in.State.Release, releaseSpecs(in)
+	if isContent(release) {
+		why, _ := unready(in, release.Since)
+		return why == ""
+	}
 	if specs == nil { // its commit cannot be had: the pods tell without it
 		for w := range release.Templates {
 			specs = append(specs, rollout.Spec{Workload: w})
@@ -85,6 +89,9 @@ func returning(in Input) (texts []string, late deadline) {
 		since := lastReady(drainAt(in), stable)
 		late = late.earlier(deadline{at: since.Add(time.Duration(spec.ProgressDeadlineSeconds) * time.Second),
 			reason: fmt.Sprintf("no progress for %ds on the way back", spec.ProgressDeadlineSeconds)})
+	}
+	if isContent(in.State.Stable) {
+		return unreturned(in)
 	}
 	if len(texts) == 0 {
 		return nil, late

@@ -62,20 +62,23 @@ func adoption(in Input, release rollout.Release) (Decision, bool) {
 	s, head := in.State, in.Head.Render
 	running := 0
 	var strange, halfDone []rollout.Workload
-	for _, spec := range head.Specs {
-		live, exists := in.Observed.Workloads[spec.Workload]
+	all := takenOver(head)
+	for _, w := range all {
+		live, exists := in.Observed.Workloads[w]
 		if !exists {
 			continue
 		}
 		running++
-		switch template := head.Templates[spec.Workload]; {
-		case live.Hash != template && !in.Answers.Adoptable[spec.Workload]:
-			strange = append(strange, spec.Workload)
+		switch template := head.Templates[w]; {
+		case live.Hash != template && !in.Answers.Adoptable[w]:
+			strange = append(strange, w)
 		case halfway(live, template):
-			halfDone = append(halfDone, spec.Workload)
+			halfDone = append(halfDone, w)
 		}
 	}
-	if running == 0 || len(strange)+len(halfDone) > 0 && in.Promotion.OpensAll(release.Hash) {
+	isOther := len(strange)+len(halfDone) > 0
+	if running == 0 || isOther && in.Promotion.OpensAll(release.Hash) ||
+		isContent(&release) && (isOther || running < len(all)) { // which follows Git at once
 		return Decision{}, false
 	}
 	problem := ""
@@ -100,7 +103,7 @@ func adoption(in Input, release rollout.Release) (Decision, bool) {
 // firstDeployment follows the head at once: nothing is protected yet.
 func firstDeployment(in Input, release rollout.Release) Decision {
 	s := in.State
-	if len(in.Head.Render.Specs) == 0 {
+	if release.Hash == "" {
 		s.Phase, s.Reason, s.Source = rollout.Healthy, "", in.Head.Commit.ID
 		return Decision{State: s, Subject: fmt.Sprintf("%s applied at %s", s.App, rollout.ShortID(s.Source))}
 	}
@@ -161,7 +164,7 @@ func startRelease(in Input) Decision {
 
 // newestStable is the stable version with the newest commit that serves with it: what a way back goes to.
 func newestStable(in Input) *rollout.Release {
-	if in.State.Stable == nil || in.Source == nil || in.Source.Release() != in.State.Stable.Hash {
+	if in.State.Stable == nil || !isOf(in.Source, in.State.Stable.Hash) {
 		return in.State.Stable
 	}
 	stable := *in.State.Stable

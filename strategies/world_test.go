@@ -121,7 +121,12 @@ func renderOf(s source, c rollout.Commit) *rollout.Render {
 		panic(err) // literals are JSON
 	}
 	sum := sha256.Sum256(raw)
-	r.Digest = hex.EncodeToString(sum[:])
+	r.Digest, r.Hooked = hex.EncodeToString(sum[:]), slices.ContainsFunc(r.Objects, hook.Is)
+	if len(r.Specs) == 0 {
+		if r.Content, err = rollout.HashContent(testApp.Namespace, r.Objects); err != nil {
+			panic(err)
+		}
+	}
 	return r
 }
 
@@ -302,7 +307,10 @@ func (l *loop) answer(in Input, ask Ask) Input {
 		}
 		in.Answers.Jobs = jobs
 	default:
-		in.Answers.Accepted = map[string]error{ask.Accept: nil}
+		if in.Answers.Accepted = maps.Clone(in.Answers.Accepted); in.Answers.Accepted == nil {
+			in.Answers.Accepted = map[string]error{}
+		}
+		in.Answers.Accepted[ask.Accept] = nil
 		if l.refuses(ask.Accept) {
 			in.Answers.Accepted[ask.Accept] = errors.New("Deployment shop/web: the server refuses it")
 		}
@@ -321,6 +329,8 @@ func (l *loop) job(ask HookJob) rollout.JobState {
 	key := ask.Key()
 	live := l.jobs[key]
 	switch {
+	case ask.Delete && l.fails("delete"):
+		return rollout.JobState{Gone: true, Stuck: "timeout"}
 	case ask.Delete:
 		delete(l.jobs, key)
 		return rollout.JobState{Gone: true}

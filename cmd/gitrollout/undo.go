@@ -11,6 +11,7 @@ import (
 
 	"gitrollout.dev/gitrollout/reconciler/edge"
 	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/console"
 )
 
@@ -68,7 +69,7 @@ func (c *undoCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if u := &c.undo; u.To != "" && !strings.HasPrefix(u.To, "h1-") {
+	if u := &c.undo; u.To != "" && !rollout.IsHash(u.To) {
 		if u.To, err = fullCommit(ctx, "--to", u.To); err != nil {
 			return err
 		}

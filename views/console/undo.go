@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/publish/forge"
@@ -54,7 +53,7 @@ type undoing struct {
 
 // to is the version to go back to.
 func (b undoing) to(ctx context.Context, u Undo) (to propose.Version, err error) {
-	if u.To == "" || strings.HasPrefix(u.To, "h1-") {
+	if u.To == "" || rollout.IsHash(u.To) {
 		known := func() ([]propose.Version, error) { return b.versions(ctx, u.Depth) }
 		to, err = propose.Back(b.state, rollout.Hash(u.To), known)
 	} else {

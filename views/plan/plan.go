@@ -161,13 +161,17 @@ func has(in Input) int {
 
 // serving is the hash that the cluster is taken to serve, "" if none is.
 func serving(in Input) rollout.Hash {
+	s, base, head := in.State, in.Base.Render, in.Head.Render
+	isPlain := len(head.Specs) == 0
 	switch {
-	case in.State != nil && in.State.Stable != nil:
-		return in.State.Stable.Hash
-	case in.State != nil && in.State.Phase != "", in.Base.Render == nil:
+	case s != nil && s.Stable != nil && (isPlain || len(s.Stable.Templates) > 0):
+		return s.Stable.Hash
+	case isPlain && head.Release() != "" && base != nil && (s == nil || s.Source != ""):
+		return cmp.Or(base.Content, base.Release()) // it may have had no hooks
+	case s != nil && s.Phase != "", base == nil:
 		return ""
 	default:
-		return in.Base.Render.Release()
+		return base.Release()
 	}
 }
 

@@ -1,0 +1,219 @@
+package strategies
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
+	"gitrollout.dev/gitrollout/simulate/kube"
+)
+
+// contentWorld is an app without Rollout documents, its Jobs, and what of its ConfigMap is in the cluster.
+type contentWorld struct {
+	*loop
+	t       *testing.T
+	config  string
+	made    []string        // Jobs, in turn
+	fail    map[string]bool // hooks that fail
+	records int
+}
+
+func newContentWorld(t *testing.T, hooks ...string) *contentWorld {
+	web := rollout.Spec{Name: "web", Workload: rollout.Workload{Namespace: "shop", Name: "web"}, Replicas: new(2), Canary: &rollout.Canary{},
+		MaxSurge: rollout.Amount{Value: 1}, ProgressDeadlineSeconds: 600}
+	first := source{workloads: []staged{{spec: web, version: "v1", plain: true}}, hooks: contentHooks(hooks...)}
+	w := &contentWorld{loop: newLoop(newHistory(first), kube.New(rand.New(rand.NewPCG(1, 1)), noon)), t: t, fail: map[string]bool{}}
+	w.fate = func(job string) rollout.JobState {
+		name, _, _ := strings.Cut(strings.TrimPrefix(job, "shop/"), "-")
+		if w.fail[name] {
+			return rollout.JobState{Failed: true, Message: "BackoffLimitExceeded"}
+		}
+		return rollout.JobState{Complete: true}
+	}
+	w.madeJob = func(j HookJob) { w.made = append(w.made, w.config+":"+j.Object.Name()) }
+	w.applied = func(_ rollout.State, objects []rollout.Object) {
+		for _, o := range objects {
+			if hook.Is(o) {
+				t.Errorf("%s is applied", o.Name())
+			} else if o.Kind() == "ConfigMap" {
+				w.config = o.Map("data")["n"].(string)
+			}
+		}
+	}
+	w.commits = func(_, _ rollout.State, _ string) { w.records++ }
+	return w
+}
+
+// contentHooks are Jobs, each by its name and the time in Helm's words: check=post-upgrade.
+func contentHooks(hooks ...string) (all []rollout.Object) {
+	for _, h := range hooks {
+		name, when, _ := strings.Cut(h, "=")
+		all = append(all, rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{},
+			"metadata": map[string]any{"name": name, "namespace": testApp.Namespace, "annotations": map[string]any{"helm.sh/hook": when}}})
+	}
+	return all
+}
+
+// push changes Git and lets a minute pass. It returns which Jobs were made, each with the ConfigMap that was there then.
+func (w *contentWorld) push(change func(*source)) string {
+	w.git.push(change)
+	return w.settle()
+}
+
+func (w *contentWorld) settle() string {
+	w.made = nil
+	for range 12 {
+		w.kube.Now = w.kube.Now.Add(5 * time.Second)
+		if !w.rest() {
+			w.t.Fatalf("it does not come to rest: %s", dump(w.state))
+		}
+	}
+	for i, job := range w.made { // without the content's digits, and the attempt
+		parts := strings.Split(job, "-")
+		w.made[i] = strings.Join(slices.Delete(parts, len(parts)-2, len(parts)-1), "-")
+	}
+	return strings.Join(w.made, " ")
+}
+
+func (w *contentWorld) is(made, wantMade string, phase rollout.Phase, config, version string) {
+	w.t.Helper()
+	live := kube.VersionOf(w.kube.Deployments[rollout.Workload{Namespace: "shop", Name: "web"}].Template)
+	if made != wantMade || w.state.Phase != phase || w.config != config || live != version {
+		w.t.Errorf("Jobs %q, %s, configuration %s, %s; want %q, %s, %s, %s\nheld %+v, %s", made, w.state.Phase, w.config, live,
+			wantMade, phase, config, version, w.state.Held, w.state.Reason)
+	}
+}
+
+const allTimes = "migrate=pre-install,pre-upgrade"
+
+// TestContentHooks: without a Rollout document, hooks run once for each content: those before it while the old one is
+// there, those after it when all of it is, and whatever fails leaves or brings back the old one.
+func TestContentHooks(t *testing.T) {
+	w := newContentWorld(t, allTimes, "load=pre-install", "check=post-upgrade", "undo=post-rollback")
+	w.is(w.settle(), ":load-1 :migrate-1", rollout.Healthy, "0", "v1")
+	if s := w.state; s.Stable == nil || !strings.HasPrefix(string(s.Stable.Hash), "c1-") || s.Release != nil {
+		t.Errorf("stable is %+v", s.Stable)
+	}
+	w.is(w.push(func(s *source) { s.config = 1 }), "0:migrate-1 1:check-1", rollout.Healthy, "1", "v1")
+	w.is(w.push(func(s *source) { s.workloads[0].version = "v2" }), "1:migrate-1 1:check-1", rollout.Healthy, "1", "v2")
+
+	w.kube.Deployments[rollout.Workload{Namespace: "shop", Name: "web"}].Replicas = 1 // by hand: drift, and a heal
+	w.is(w.settle(), "", rollout.Healthy, "1", "v2")
+	w.is(w.push(func(s *source) { s.promotion = &rollout.Promotion{Release: "h1-other", Decision: rollout.Hold} }), "", rollout.Healthy, "1", "v2")
+
+	w.fail["migrate"] = true
+	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 2, "v3" }), "1:migrate-1", rollout.Degraded, "1", "v2")
+	if r, is := Rejection(w.input(w.state, true)); !is || r.Hook != "shop/migrate" {
+		t.Errorf("rejected: %+v", r)
+	}
+	w.is(w.settle(), "", rollout.Degraded, "1", "v2")
+	delete(w.fail, "migrate")
+	w.is(w.push(func(s *source) { s.hooks[0] = s.hooks[0].Copy(); s.hooks[0].Map("spec")["completions"] = int64(2) }),
+		"1:migrate-1 2:check-1", rollout.Healthy, "2", "v3")
+
+	w.fail["check"] = true
+	count := w.madeJob
+	w.madeJob = func(j HookJob) {
+		live := w.kube.Observe().Workloads[rollout.Workload{Namespace: "shop", Name: "web"}]
+		if count(j); !live.Complete {
+			t.Errorf("%s is made while pods of another version are there", j.Object.Name())
+		}
+	}
+	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 3, "v4" }), "2:migrate-1 3:check-1 2:undo-1", rollout.Degraded, "2", "v3")
+	delete(w.fail, "check")
+	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 2, "v3" }), "", rollout.Healthy, "2", "v3")
+	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 1, "v2" }), "2:migrate-1 1:check-1", rollout.Healthy, "1", "v2") // by other hooks than then
+	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 2, "v3" }), "", rollout.Healthy, "2", "v3")                      // it served before
+	w.is(w.push(func(s *source) { s.hooks, s.config = nil, 5 }), "", rollout.Healthy, "5", "v3")
+	if w.state.Stable != nil {
+		t.Errorf("without hooks stable is %+v", w.state.Stable)
+	}
+}
+
+// TestContentHooksFailAtFirst: where nothing is there to go back to, nothing is applied, and the next content goes on.
+func TestContentHooksFailAtFirst(t *testing.T) {
+	w := newContentWorld(t, allTimes)
+	w.fail["migrate"] = true
+	if made := w.settle(); made != ":migrate-1" || w.config != "" || len(w.kube.Deployments) > 0 ||
+		w.state.Held == nil || w.state.Held.Reason != rollout.HeldHookFailed {
+		t.Errorf("Jobs %s, %s, held %+v, configuration %q", made, w.state.Phase, w.state.Held, w.config)
+	}
+	delete(w.fail, "migrate")
+	w.is(w.push(func(s *source) { s.config = 1 }), ":migrate-1", rollout.Healthy, "1", "v1")
+}
+
+// TestContentHooksOfWhatRuns: an app that is there gets its first hook, and what is there is what a failure leaves. One that
+// is taken over with what Git says runs none, and one with something else runs those of a first deployment.
+func TestContentHooksOfWhatRuns(t *testing.T) {
+	w := newContentWorld(t)
+	w.is(w.settle(), "", rollout.Healthy, "0", "v1")
+	w.fail["migrate"] = true
+	w.is(w.push(func(s *source) { s.config, s.hooks = 1, contentHooks(allTimes, "load=pre-install") }), "0:migrate-1", rollout.Degraded, "0", "v1")
+	delete(w.fail, "migrate")
+	w.is(w.push(func(s *source) { s.config = 2 }), "0:migrate-1", rollout.Healthy, "2", "v1")
+
+	w.state = rollout.State{} // the record is lost, or another tool had it until now
+	w.is(w.settle(), "", rollout.Healthy, "2", "v1")
+	if w.state.Stable == nil || w.state.Stable.Hash != w.git.at(w.git.headID()).Release() {
+		t.Errorf("taken over: stable %+v", w.state.Stable)
+	}
+	w.state = rollout.State{}
+	w.is(w.push(func(s *source) { s.workloads[0].version = "v2" }), "2:load-1 2:migrate-1", rollout.Healthy, "2", "v2")
+}
+
+// TestContentThatDoesNotServe: what runs after a content waits for its workloads, and says so when they are late; a newer
+// content does not wait for them, and one with which they are is stable.
+func TestContentThatDoesNotServe(t *testing.T) {
+	w := newContentWorld(t, allTimes, "check=post-upgrade", "undo=post-rollback")
+	w.settle()
+	w.kube.Fate = func(version string) kube.Lifetime { return kube.Lifetime{Never: version == "v2"} }
+	w.is(w.push(func(s *source) { s.workloads[0].version = "v2" }), "0:migrate-1", rollout.Promoting, "0", "v2")
+	d := Decide(w.input(w.state, true))
+	if want := "Deployment shop/web: 0 of 2 pods are ready"; !strings.HasPrefix(d.Waiting, want) {
+		t.Errorf("waits for %q, want %q", d.Waiting, want)
+	}
+	w.kube.Now = w.kube.Now.Add(10 * time.Minute)
+	w.is(w.settle(), "", rollout.Stalled, "0", "v2")
+	if want := "no progress for 600s at promote: Deployment shop/web: 0 of 2"; !strings.HasPrefix(w.state.Reason, want) {
+		t.Errorf("stalled: %q, want %q", w.state.Reason, want)
+	}
+	w.is(w.push(func(s *source) { s.workloads[0].version = "v3" }), "0:undo-1 0:migrate-1 0:check-1", rollout.Healthy, "0", "v3")
+}
+
+// TestContentWithADocument: an app with hooks gets a Rollout document, and loses it again: its pods stay, and what changes
+// with that is released as the documents have it.
+func TestContentWithADocument(t *testing.T) {
+	w := newContentWorld(t, allTimes)
+	w.settle()
+	w.is(w.push(func(s *source) { s.workloads[0].plain = false }), "", rollout.Healthy, "0", "v1")
+	if s := w.state.Stable; s == nil || len(s.Templates) != 1 {
+		t.Errorf("stable is %+v", s)
+	}
+	w.is(w.push(func(s *source) { s.workloads[0].version = "v2" }), "0:migrate-1", rollout.Healthy, "0", "v2")
+	w.is(w.push(func(s *source) { s.workloads[0].plain = true }), "0:migrate-1", rollout.Healthy, "0", "v2")
+	if s := w.state.Stable; s == nil || len(s.Templates) != 0 {
+		t.Errorf("stable is %+v", s)
+	}
+}
+
+// TestContentWithoutHooks: an app with neither Rollout documents nor hooks has one record for each content that it follows,
+// and nothing in it but what it has always had.
+func TestContentWithoutHooks(t *testing.T) {
+	w := newContentWorld(t)
+	w.settle()
+	for i := range 3 {
+		w.push(func(s *source) { s.config = i + 1 })
+		w.push(func(s *source) {
+			s.promotion = &rollout.Promotion{Release: "h1-other", Decision: rollout.Hold, At: fmt.Sprint(i)}
+		})
+	}
+	want := rollout.State{App: "shop", Path: testApp.Path, Phase: rollout.Healthy, Source: commitID(5), Inventory: w.state.Inventory}
+	if !w.state.Equal(&want) || w.records != 4 || w.config != "3" {
+		t.Errorf("%d records, configuration %s: %s", w.records, w.config, dump(w.state))
+	}
+}
