@@ -13,20 +13,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// identify notes the identity of what an app without Rollout documents has, by which it has releases if it has hooks. It
-// is that of the objects before any encrypted value is opened: what is recorded tells nothing of those.
-func (a *assembly) identify(built []rollout.Object) (err error) {
+// contentOf is the identity of what an app without Rollout documents has, by which it has releases if it has hooks; ""
+// of any other app. No encrypted value of the objects is open yet: what is recorded tells nothing of those.
+func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	var told []rollout.Object
 	for _, o := range built {
 		if isRollout(o.Ref()) {
-			return nil
+			return "", nil
 		}
 		if h, is, err := hook.Of(o); !is || err != nil || !h.IsLeftOut() {
 			told = append(told, o.Told())
 		}
 	}
-	a.content, err = rollout.HashContent(a.app.Namespace, told)
-	return err
+	return rollout.HashContent(app.Namespace, told)
 }
 
 // withHooks are the objects without those that are for other times than releases, such as tests, which are told of.

@@ -184,7 +184,7 @@ func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := a.identify(objects); err != nil {
+	if a.content, err = contentOf(app, objects); err != nil {
 		return nil, err
 	}
 	if objects, err = b.open(a, objects); err != nil {

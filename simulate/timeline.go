@@ -304,7 +304,7 @@ func versions(r *rollout.Render) []string {
 			staged = append(staged, version)
 		}
 	}
-	if release := string(r.Release()); release != "" {
+	if release := string(r.Release()); release != "" && len(staged) > 0 { // else it is of all that there is
 		pairs = append(pairs, release, strings.Join(staged, "+"))
 	}
 	return pairs

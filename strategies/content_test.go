@@ -118,6 +118,7 @@ func TestContentHooks(t *testing.T) {
 
 	w.fail["check"] = true
 	count := w.madeJob
+	w.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{Ready: 3 * time.Second} }
 	w.madeJob = func(j HookJob) {
 		live := w.kube.Observe().Workloads[rollout.Workload{Namespace: "shop", Name: "web"}]
 		if count(j); !live.Complete {

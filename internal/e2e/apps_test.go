@@ -15,12 +15,17 @@ type shop struct {
 	strategy string // the document's spec.strategy, indented by two
 	extra    string // lines of the Deployment's spec, indented by two
 	rollout  string // more lines of the Rollout's spec
+	plain    bool   // there is no Rollout document
 }
 
 func (s shop) files() map[string]string {
 	kind, api := cmp.Or(s.kind, "Deployment"), cmp.Or(s.api, "apps/v1")
+	document := "- rollout.yaml\n"
+	if s.plain {
+		document = ""
+	}
 	return map[string]string{
-		"kustomization.yaml": "resources:\n- shop.yaml\n- rollout.yaml\n- services.yaml\n",
+		"kustomization.yaml": "resources:\n- shop.yaml\n" + document + "- services.yaml\n",
 		"shop.yaml": fmt.Sprintf(`apiVersion: %s
 kind: %s
 metadata:

@@ -52,6 +52,25 @@ spec:
 	return files
 }
 
+// withAndWithout runs a test of an app that has a Rollout document, and of one that has none.
+func withAndWithout(t *testing.T, test func(t *testing.T, plain bool)) {
+	t.Parallel()
+	for with, plain := range map[string]bool{"a document": false, "none": true} {
+		t.Run("with "+with, func(t *testing.T) {
+			t.Parallel()
+			test(t, plain)
+		})
+	}
+}
+
+// awaitSource waits until the app is at a commit, be it a release or not.
+func (w *world) awaitSource(commit string) {
+	w.t.Helper()
+	w.await("at "+rollout.ShortID(commit), func(s rollout.State) bool {
+		return s.Phase == rollout.Healthy && s.Source == commit && s.Release == nil
+	})
+}
+
 // jobs are the hooks' that the cluster has, by name, and how they have ended.
 func (w *world) jobs() map[string]string {
 	w.t.Helper()
@@ -72,10 +91,11 @@ func (w *world) jobs() map[string]string {
 }
 
 // hooksLife is a release with hooks that goes well, one whose migration fails and one whose check does. Gitrollout is
-// killed before some of the effects. It returns all effects, and what is on record in the end.
-func hooksLife(t *testing.T, dialect [4]string, at ...int) (effects, records []string) {
+// killed before some of the effects. Plain is without a Rollout document. It returns all effects, and what is on record
+// in the end.
+func hooksLife(t *testing.T, dialect [4]string, plain bool, at ...int) (effects, records []string) {
 	t.Helper()
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 1\nabortScaleDownDelaySeconds: 1", "setWeight: 50")}
+	app := shop{plain: plain, version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 1\nabortScaleDownDelaySeconds: 1", "setWeight: 50")}
 	w := newWorld(t, app.files())
 	g := newGate(t, w)
 	for _, n := range at {
@@ -87,7 +107,7 @@ func hooksLife(t *testing.T, dialect [4]string, at ...int) (effects, records []s
 	}
 	g.kill = w.restartAfterKill
 	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfigOf(t, g.kube.URL))
-	w.awaitHealthy(w.repo.Head())
+	w.awaitSource(w.repo.Head())
 	second := w.push("v2", hooked(app.at("v2"), dialect, "v1-run200ms", "v1-run200ms"))
 	w.await("the migration", func(s rollout.State) bool {
 		if s.Release == nil && w.pods.count("v2") > 0 {
@@ -135,48 +155,51 @@ func hooksLife(t *testing.T, dialect [4]string, at ...int) (effects, records []s
 	return effects, records
 }
 
-// TestHooks runs hooks of each dialect as Jobs of a real control plane.
+// TestHooks runs hooks of each dialect as Jobs of a real control plane, with and without a Rollout document.
 func TestHooks(t *testing.T) {
-	t.Parallel()
 	want := []string{"migrate before Succeeded 1", "check after Succeeded 1", "migrate before Failed 1",
 		"migrate before Succeeded 1", "check after Failed 1", "undo abort Succeeded 1"}
-	for name, dialect := range dialects {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if _, got := hooksLife(t, dialect); !slices.Equal(got, want) {
-				t.Errorf("the record has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-			}
-		})
-	}
+	withAndWithout(t, func(t *testing.T, plain bool) {
+		for name, dialect := range dialects {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				if _, got := hooksLife(t, dialect, plain); !slices.Equal(got, want) {
+					t.Errorf("the record has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+				}
+			})
+		}
+	})
 }
 
 // TestHooksKilled kills gitrollout before each effect of a life with hooks: no Job is made twice, and no end of one is
 // lost. The dialects take turns; all effects of all of them are ten minutes.
 func TestHooksKilled(t *testing.T) {
-	t.Parallel()
-	effects, want := hooksLife(t, dialects["gitrollout"])
-	t.Logf("%d effects:\n%s", len(effects), strings.Join(effects, "\n"))
-	distance := (len(effects) + killsInALife - 1) / killsInALife
-	names := slices.Sorted(maps.Keys(dialects))
-	for first := 1; first <= distance; first++ {
-		name := names[first%len(names)]
-		t.Run(fmt.Sprint(name, " ", first), func(t *testing.T) {
-			t.Parallel()
-			if _, got := hooksLife(t, dialects[name], first, first+distance, first+2*distance); !slices.Equal(got, want) {
-				t.Errorf("the record has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-			}
-		})
-	}
+	withAndWithout(t, func(t *testing.T, plain bool) {
+		effects, want := hooksLife(t, dialects["gitrollout"], plain)
+		t.Logf("%d effects:\n%s", len(effects), strings.Join(effects, "\n"))
+		distance := (len(effects) + killsInALife - 1) / killsInALife
+		names := slices.Sorted(maps.Keys(dialects))
+		for first := 1; first <= distance; first++ {
+			name := names[first%len(names)]
+			t.Run(fmt.Sprint(name, " ", first), func(t *testing.T) {
+				t.Parallel()
+				if _, got := hooksLife(t, dialects[name], plain, first, first+distance, first+2*distance); !slices.Equal(got, want) {
+					t.Errorf("the record has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+				}
+			})
+		}
+	})
 }
 
 // TestHookWaits: a migration that runs is shown, a newer push waits for its end, and a revert does not. A Job that
 // somebody deletes while it runs is made again.
-func TestHookWaits(t *testing.T) {
-	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
+func TestHookWaits(t *testing.T) { withAndWithout(t, hookWaits) }
+
+func hookWaits(t *testing.T, plain bool) {
+	t.Helper()
+	app := shop{plain: plain, version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
 	w := newWorld(t, app.files()).start()
-	first := w.repo.Head()
-	w.awaitHealthy(first)
+	w.awaitSource(w.repo.Head())
 	second := w.push("v2", hooked(app.at("v2"), dialects["gitrollout"], "v1-run1h", "v1-run100ms"))
 	s := w.await("the migration", func(s rollout.State) bool { return len(s.Hooks) == 1 && len(w.jobs()) == 1 })
 	if s.Held == nil || s.Held.Reason != rollout.HeldHook {
@@ -310,11 +333,13 @@ func TestHookThatIsRefused(t *testing.T) {
 
 // TestHookAborted: a release whose migration runs can be kept from beginning, and be rejected, by the commands, and the
 // reason that somebody gives is told. What runs is left to end.
-func TestHookAborted(t *testing.T) {
-	t.Parallel()
-	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
+func TestHookAborted(t *testing.T) { withAndWithout(t, hookAborted) }
+
+func hookAborted(t *testing.T, plain bool) {
+	t.Helper()
+	app := shop{plain: plain, version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
 	w := newWorld(t, app.files()).start()
-	w.awaitHealthy(w.repo.Head())
+	w.awaitSource(w.repo.Head())
 	w.push("v2", hooked(app.at("v2"), dialects["gitrollout"], "v1-run1h", "v1-run100ms"))
 	w.await("the migration", func(s rollout.State) bool { return len(s.Hooks) == 1 && len(w.jobs()) == 1 })
 	w.kubectl("patch", "job", w.state().Hooks[0].Job, "-p", `{"spec":{"suspend":true}}`)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -56,7 +57,12 @@ func markdown(all []Plan, diffs bool) string {
 func headline(p Plan) string {
 	by := map[Change]int{}
 	for _, a := range p.Apps {
-		by[a.Change]++
+		change := a.Change
+		isStaged := func(w Workload) bool { return w.Staged }
+		if change == Release && !slices.ContainsFunc(a.Workloads, isStaged) {
+			change = Fast // it is of all that an app without Rollout documents has
+		}
+		by[change]++
 	}
 	var parts []string
 	for _, c := range []struct {

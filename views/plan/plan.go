@@ -216,6 +216,8 @@ func judge(in Input, from, to rollout.Hash) (Change, string) {
 		return Fast, fmt.Sprintf("%s -> %s, which served before: no pauses and no weights", from, to)
 	case in.State != nil && in.State.Release != nil:
 		return Release, fmt.Sprintf("%s -> %s, which takes the place of %s in flight", from, to, in.State.Release.Hash)
+	case len(in.Head.Render.Specs) == 0:
+		return Release, fmt.Sprintf("%s -> %s, all at once, with hooks around it", from, to)
 	default:
 		return Release, fmt.Sprintf("%s -> %s", from, to)
 	}

@@ -193,6 +193,8 @@ func stateOf(word string, in Input) *rollout.State {
 			s.Stable.Templates[w] = "old"
 			s.Progress = append(s.Progress, rollout.Progress{Workload: w, Step: 1, Of: 4, Name: "pause", Weight: 20, Plan: "p"})
 		}
+	case "follows": // it has no releases yet
+		s.Stable, s.Verified, s.Source = nil, nil, "4d6eb88"
 	case "another in flight":
 		s.Release, s.Phase = &rollout.Release{Hash: "h1-0123456789"}, rollout.Progressing
 	}

@@ -202,7 +202,7 @@ func run(t *testing.T, program string, args ...string) []byte {
 	return out
 }
 
-// rendered are the objects that an app of a repository is rendered to.
+// rendered are the objects that an app of a repository is rendered to, without hooks.
 func rendered(t *testing.T, dir string, app rollout.App) (all []map[string]any) {
 	t.Helper()
 	tree, err := worktree.OpenHashed(dir)
@@ -214,12 +214,14 @@ func rendered(t *testing.T, dir string, app rollout.App) (all []map[string]any) 
 		t.Fatal(err)
 	}
 	for _, o := range built.Objects {
-		all = append(all, o)
+		if o.Annotation("helm.sh/hook") == "" {
+			all = append(all, o)
+		}
 	}
 	return all
 }
 
-// objects are those of a text, without hooks, which are not applied.
+// objects are those of a text, without hooks, of which some are for other times.
 func objects(t *testing.T, text []byte) (all []map[string]any) {
 	t.Helper()
 	for _, doc := range strings.Split("\n"+string(text), "\n---") {
