@@ -38,7 +38,7 @@ func served(in Input) *rollout.Release {
 // of an app without Rollout documents.
 func takenOver(r *rollout.Render) []rollout.Workload {
 	if len(r.Specs) == 0 && r.Release() != "" {
-		return slices.SortedFunc(maps.Keys(r.Templates), compareWorkloads)
+		return slices.DeleteFunc(workloadsOf(r), func(w rollout.Workload) bool { return !isObserved(w) })
 	}
 	all := make([]rollout.Workload, len(r.Specs))
 	for i, spec := range r.Specs {
@@ -47,7 +47,17 @@ func takenOver(r *rollout.Render) []rollout.Workload {
 	return all
 }
 
-func compareWorkloads(a, b rollout.Workload) int { return strings.Compare(a.String(), b.String()) }
+func workloadsOf(r *rollout.Render) []rollout.Workload {
+	return slices.SortedFunc(maps.Keys(r.Templates), func(a, b rollout.Workload) int {
+		return strings.Compare(a.String(), b.String())
+	})
+}
+
+// isObserved reports whether a workload is looked at without a document: of one of another kind only its status tells.
+func isObserved(w rollout.Workload) bool {
+	_, is := rollout.WorkloadOf(w.Ref())
+	return is
+}
 
 // unready says which workloads of an app without Rollout documents are not what its source says, as its status tells
 // it, and since when nothing has come of that; "" if all are.
@@ -61,7 +71,7 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 		ails[a.ref] = a.text()
 	}
 	var texts []string
-	for _, w := range slices.SortedFunc(maps.Keys(in.Source.Templates), compareWorkloads) {
+	for _, w := range workloadsOf(in.Source) {
 		live := in.Observed.Workloads[w]
 		for _, r := range live.Revisions {
 			if r.Current {
@@ -69,8 +79,8 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 			}
 		}
 		text := ails[w.Ref()]
-		switch isSeen := live.Hash == in.Source.Templates[w] && live.Serial >= in.State.Serial; {
-		case !isSeen, text == "" && isCounted(in, w) && !(live.Synced && live.Complete):
+		switch isNew := live.Hash == in.Source.Templates[w] && live.Serial >= in.State.Serial; {
+		case isObserved(w) && !isNew, text == "" && isCounted(in, w) && !(live.Synced && live.Complete):
 			text = w.Title() + ": not all pods are of this version yet"
 		case text == "":
 			continue

@@ -167,6 +167,30 @@ func TestContentHooksOfWhatRuns(t *testing.T) {
 	w.is(w.push(func(s *source) { s.workloads[0].version = "v2" }), "2:load-1 2:migrate-1", rollout.Healthy, "2", "v2")
 }
 
+// TestContentOfAnOlderProgram: what followed Git when hooks were left out, or were refused, runs none for what it is at.
+func TestContentOfAnOlderProgram(t *testing.T) {
+	w := newContentWorld(t, allTimes)
+	w.settle()
+	w.state.Stable, w.state.Verified, w.state.Hooks = nil, nil, nil
+	w.is(w.settle(), "", rollout.Healthy, "0", "v1")
+	w.is(w.push(func(s *source) { s.config = 1 }), "0:migrate-1", rollout.Healthy, "1", "v1")
+}
+
+// TestContentOfOtherKinds: of a workload of a kind that is not looked at without a document, its status tells, and nobody
+// waits for more.
+func TestContentOfOtherKinds(t *testing.T) {
+	clones := rollout.Workload{Kind: "CloneSet.apps.kruise.io", Namespace: "shop", Name: "clones"}
+	in := Input{Now: noon, State: rollout.State{Source: "c1", Release: &rollout.Release{Since: noon}},
+		Source: &rollout.Render{Commit: rollout.Commit{ID: "c1"}, Hooked: true, Content: "c1-0", Templates: map[rollout.Workload]rollout.Hash{clones: "h1-0"}}}
+	if why, _ := unready(in, noon); why != "" || len(takenOver(in.Source)) > 0 {
+		t.Errorf("waits for %q", why)
+	}
+	in.Observed.Troubled = []rollout.Trouble{{Ref: clones.Ref(), Message: "2 of 3"}, {Ref: rollout.Ref{Kind: "Service", Name: "web"}, Message: "no address"}}
+	if why, _ := unready(in, noon); why != "CloneSet shop/clones: 2 of 3" {
+		t.Errorf("waits for %q", why)
+	}
+}
+
 // TestContentThatDoesNotServe: what runs after a content waits for its workloads, and says so when they are late; a newer
 // content does not wait for them, and one with which they are is stable.
 func TestContentThatDoesNotServe(t *testing.T) {
