@@ -730,7 +730,12 @@ func (w workloadSource) isShared() bool { return w.isRouted() && w.policy != "" 
 // isOpen reports whether the Service that users reach selects all pods, though some of another version serve and stay.
 func (p *promises) isOpen(w rollout.Workload, source *workloadSource, fresh *kube.ReplicaSet) bool {
 	d := p.u.kube.Deployments[w]
-	isOther := func(rs *kube.ReplicaSet) bool { return rs != fresh && rs.Ready() > 0 && rs.Ready() == len(rs.Live()) }
+	isNews := func(pod *kube.Pod) bool { // nobody has looked since it is ready
+		return slices.ContainsFunc(p.u.procs, func(a *actor) bool { return !pod.Since.Before(a.visits.Add(-a.skew)) })
+	}
+	isOther := func(rs *kube.ReplicaSet) bool {
+		return rs != fresh && rs.Ready() > 0 && rs.Ready() == len(rs.Live()) && !slices.ContainsFunc(rs.Live(), isNews)
+	}
 	return p.u.kube.Pins[rollout.Ref{Kind: "Service", Namespace: w.Namespace, Name: source.services[0]}] == "" &&
 		d.Template == fresh.Template && slices.ContainsFunc(d.Sets, isOther)
 }

@@ -74,7 +74,7 @@ var again = map[string][]uint64{
 	"API":               {571},                                                     // proxies were given less time than they take
 	"Analyses":          {2305, 70109, 93047},                                      // a verdict of what has no pods, after all; back to what served, though it was pushed later; steps that match nobody, after one that did
 	"Calm":              {1028},                                                    // a Service selected pods that were about to go
-	"CalmSets":          {3175, 90055},                                             // back from what had no pods for a moment; forward again while the lowest pods are new
+	"CalmSets":          {3175, 90055, 150017},                                     // back from what had no pods for a moment; forward again while the lowest pods are new; back from a step without requests, by another list
 	"Clocks":            {93110, 110200},                                           // of two workloads one was on what had overtaken a way back; pods that had served by a clock that was late
 	"CloneSets":         {3027},                                                    // a pod that is broken at a pause, where a route has none
 	"Crashes":           {2423, 110641},                                            // users of two strategies who had all arrived; a workload whose steps are taken away beside a gate
@@ -94,7 +94,7 @@ var again = map[string][]uint64{
 	"PlainHooks":        {366},                                                     // a content that was back when its Job, which could not be deleted, was not on record any more
 	"Pumps":             {92, 98076},                                               // a Service that is pinned when there is nothing to move any more; pods that come while a list of steps waits
 	"Rewrites":          {2514, 4110},                                              // no steps any more at a switch
-	"StatefulSets":      {40077, 110565},                                           // requests that match, and a new process; up again before the last pods had gone
+	"StatefulSets":      {40077, 110565, 150405},                                   // requests that match, and a new process; up again before the last pods had gone; stable pods that nobody has seen come
 	"SlowApps":          {861},                                                     // a Service whose write was made after all
 	"TwoWithPumps":      {2045},                                                    // a retreat of an older serial than the advance that was recorded meanwhile
 	"Watches":           {5111},                                                    // a Service of stable pods that the controller was about to take

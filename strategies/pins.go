@@ -232,8 +232,17 @@ func (m pinning) mayGo() bool {
 // pods: the release was at a step that keeps none or was being promoted when its
 // retreat began, and the stable template is not yet back.
 func (m pinning) draining() bool {
+	if m.isUntouched() {
+		return false
+	}
 	promoted := !slices.ContainsFunc(m.state.Progress, func(o rollout.Progress) bool { return o.Step < o.Of })
 	return (promoted || m.want().stable == 0) && (m.live.Hash != m.state.StableHash(m.Workload) || !m.live.Synced)
+}
+
+// isUntouched reports whether stable had all requests, and so pods, where the release was by another list of steps: on
+// its way back the app is as of the stable commit, of whose list the step that is on record says nothing.
+func (m pinning) isUntouched() bool {
+	return m.Plan != m.digest() && m.Step < m.Of && m.Weight == 0 && (m.live.Synced || m.live.Hash == m.stable.Hash)
 }
 
 // neededStable is how many stable pods must be ready before a retreat sends all
@@ -241,6 +250,8 @@ func (m pinning) draining() bool {
 // any, where stable had it all the time.
 func (m pinning) neededStable() int {
 	switch {
+	case m.isUntouched():
+		return 1
 	case m.isShared(): // users reach the pods of both until one is missing at most
 		return max(1, m.n-1)
 	case m.isDynamic(): // its pods are as few as its share was

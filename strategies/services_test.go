@@ -100,3 +100,36 @@ func TestServiceOfPodsThatComeAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestServiceOfAWayBackFromNoWeight: a release goes back from a step that had pods of the new version and no requests. That the
+// stable commit's list keeps no stable pod at its step of the same number opens nobody's Service to those pods.
+func TestServiceOfAWayBackFromNoWeight(t *testing.T) {
+	steps := func(steps ...rollout.Step) func(*source) {
+		return func(s *source) { s.workloads[0].spec.Canary = &rollout.Canary{StableService: "web", Steps: steps} }
+	}
+	weight := func(n int) rollout.Step { return rollout.Step{SetWeight: new(n)} }
+	for name, list := range map[string]func(*source){
+		"AnotherList": steps(weight(0), weight(50), rollout.Step{Pause: &rollout.Pause{}}),
+		"SameList":    steps(weight(100), rollout.Step{Pause: &rollout.Pause{}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := oneWeb(func(s *rollout.Spec) {
+				s.Replicas, s.Scaling = nil, rollout.InPlace
+				s.Canary = &rollout.Canary{StableService: "web", Steps: []rollout.Step{weight(100), {Pause: &rollout.Pause{}}}}
+			})
+			h.push(func(s *source) { version("v2")(s); list(s) })
+			in := inFlight(h, 0, set(h, commitID(1), 8, 8), set(h, commitID(0), 2, 2))
+			h.push(version("v1"))
+			in.Head = h.headInput()
+			d := Decide(in)
+			if d.State.Phase != rollout.Aborting {
+				t.Fatalf("it is %s", d.State.Phase)
+			}
+			in.State, in.State.Source = d.State, commitID(0)
+			pin := pinsOf(in.State, viewOf(in, h))[rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: "web"}]
+			if got, want := pin == rollout.PodHash(commitID(0)), name == "AnotherList"; got != want {
+				t.Errorf("the Service that users come through selects %+v", pin)
+			}
+		})
+	}
+}
