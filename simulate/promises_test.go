@@ -439,7 +439,8 @@ func (p *promises) checkGates(app string, is rollout.State) {
 			k := t.walks[pr.Workload]
 			if k.empty = k.empty || live == nil || live.Replicas == 0 || w.replicas != nil && *w.replicas == 0; k.empty && len(is.Progress) > 1 &&
 				!slices.ContainsFunc(w.legs()[reach:now], func(l leg) bool { return l.people }) {
-				continue // it goes along with the others, past no gate of its own
+				k.done = now == len(w.legs()) // it goes along with the others, past no gate of its own
+				continue
 			}
 			switch {
 			case k.empty:

@@ -85,7 +85,7 @@ var again = map[string][]uint64{
 	"Kills":             {110062},                                                  // what proxies remembered of a pod that the world had killed
 	"KruisesDaemonSets": {617, 4765},                                               // a node that Kruise does not count; nodes without a pod when a release begins
 	"Pair":              {395, 522},                                                // a workload without pods that is held; a record that has lost the race in part
-	"People":            {380},                                                     // pods of an image that was set by hand
+	"People":            {380, 150914},                                             // pods of an image that was set by hand; other steps, of what has gone along without pods
 	"PeopleAndAnalyses": {60289},                                                   // words of a rejection, under a new name
 	"PeopleAndFaults":   {661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950}, // paused documents that are gone; a lost commit; replicas behind what never ends; a lost commit whose pods never served; a restart without a configuration; routes of lost commits; one pod too many, of which one is broken; no pods for a while, behind the last step; a restart with slips in the configuration of now and of then
 	"PeopleAndPumps":    {44, 401, 3167, 4077},                                     // an app by its new name in older commits; more pods than a step asks for; all of a dynamic canary's, by a hand
