@@ -106,8 +106,8 @@ test-peers: build localcluster kubectl kruise ## Run the tests of its kinds agai
 	KRUISE_TEST_BINARY=$(ROOT)/bin/kruise .ci/with-cluster $(GO) test -p 1 -parallel 1 -timeout 20m -run 'CloneSet|Advanced|KindThatCannot' ./cluster ./cmd/gitrollout
 	cd $(E2E) && KRUISE_TEST_BINARY=$(ROOT)/bin/kruise $(ROOT)/.ci/with-cluster $(GO) test -parallel 1 -timeout 30m -run 'CloneSet|Advanced' .
 
-test-unit: ## Run the tests that need no cluster (under a minute)
-	$(GO) test $(UNIT)
+test-unit: ## Run the tests that need no cluster, without what plays through thousands of lives
+	$(GO) test -short $(UNIT)
 	cd $(E2E) && $(GO) test ./schemas ./tracing ./plain ./charts
 
 test-race: ## Run what has goroutines and needs no cluster under the race detector
@@ -127,7 +127,7 @@ test-servers:
 	$(GO) test -p 2 -parallel 8 -timeout 30m $(SERVERS)
 
 test-program:
-	cd $(E2E) && $(GO) test -p 2 -timeout 45m . ./dashboard
+	cd $(E2E) && $(GO) test -p 2 -parallel 4 -timeout 45m . ./dashboard
 
 test-traffic:
 	cd $(E2E) && $(GO) test -timeout 20m ./traffic
