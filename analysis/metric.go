@@ -2,8 +2,7 @@ package analysis
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// The nouns of this package are kept with all others, because the state branch
-// holds them.
+// The nouns of this package are kept with all others, because the state branch holds them.
 type (
 	Phase       = rollout.AnalysisPhase
 	Metric      = rollout.Metric

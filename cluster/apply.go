@@ -155,7 +155,7 @@ func (m *memory) isApplied(d *desired) bool {
 	case !exists:
 		return false
 	case d.once:
-		if !l.once || l.app != d.label(rollout.LabelApp) {
+		if !l.once || l.app != d.app() {
 			return false
 		}
 	case remembered:

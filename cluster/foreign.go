@@ -14,7 +14,7 @@ import (
 // away, and it would be deleted at the end of the release. What the watch shows
 // to be the app's costs no request.
 func (s *server) refuseForeign(ctx context.Context, d *desired) error {
-	by, app := d.annotation(rollout.AnnotationGenerated), d.label(rollout.LabelApp)
+	by, app := d.annotation(rollout.AnnotationGenerated), d.app()
 	if by == "" || d.kind == nil {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 }
 
 func (d *desired) annotation(name string) string { return d.meta("annotations", name) }
-func (d *desired) label(name string) string      { return d.meta("labels", name) }
+func (d *desired) app() string                   { return d.meta("labels", rollout.LabelApp) }
 
 func (d *desired) meta(field, name string) string {
 	s, _ := rollout.Object(d.object).Map("metadata", field)[name].(string)

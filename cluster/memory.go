@@ -52,7 +52,7 @@ func (m *memory) of(ref rollout.Ref) (known, bool) {
 func (m *memory) note(d *desired, l *live, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k, was := known{app: d.label(rollout.LabelApp), digest: d.digest, print: l.print}, m.known[d.ref]
+	k, was := known{app: d.app(), digest: d.digest, print: l.print}, m.known[d.ref]
 	if was.digest == d.digest && was.print != "" {
 		if k.repairs, k.repaired = 1, now; now.Before(was.repaired.Add(peaceful)) {
 			k.repairs = was.repairs + 1
@@ -66,7 +66,7 @@ func (m *memory) note(d *desired, l *live, now time.Time) {
 func (m *memory) doubt(d *desired) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.known[d.ref] = known{app: d.label(rollout.LabelApp)}
+	m.known[d.ref] = known{app: d.app()}
 }
 
 // Forget drops what is remembered of an app that is no more. Its objects stay as they are.

@@ -22,7 +22,7 @@ func (s *server) makeOnce(ctx context.Context, d *desired) (u *unstructured.Unst
 	case err != nil:
 		return nil, false, err
 	}
-	return s.annotate(ctx, d, map[string]any{"labels": map[string]any{rollout.LabelApp: d.label(rollout.LabelApp)},
+	return s.annotate(ctx, d, map[string]any{"labels": map[string]any{rollout.LabelApp: d.app()},
 		"annotations": map[string]any{
 			rollout.AnnotationCluster: d.annotation(rollout.AnnotationCluster), rollout.AnnotationCreateOnly: "true",
 		}})

@@ -61,12 +61,6 @@ func (g *gate) hold(before, after func(*http.Request)) {
 	g.before, g.after = before, after
 }
 
-func (g *gate) count() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.requests
-}
-
 // fetches tells a request that looks up, or fetches.
 func fetches(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/git-upload-pack") }
 

@@ -169,7 +169,7 @@ func (r *Reconciler) attend(ctx context.Context, app string, clock func() time.T
 		r.out.hand(s)
 	default:
 		r.out.drop(app)
-		r.finish(ctx, s, now)
+		r.finish(s, now)
 	}
 	end(s.err)
 	return s
@@ -213,11 +213,11 @@ func (r *Reconciler) conclude(ctx context.Context, s *visit, now time.Time) {
 			s.err = errors.Join(s.err, r.apply(ctx, s, s.after, now))
 		}()
 	}
-	r.finish(ctx, s, now)
+	r.finish(s, now)
 }
 
 // finish tells what a visit has come to, and says when the app is due again.
-func (r *Reconciler) finish(ctx context.Context, s *visit, now time.Time) {
+func (r *Reconciler) finish(s *visit, now time.Time) {
 	app, m := s.app.Name, s.memory
 	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // it is touched when that is ready
 		r.agenda.at(app, s.decision.Requeue)

@@ -60,7 +60,7 @@ func BenchmarkUnchanged(b *testing.B) {
 	if _, err := r.Render(newTree(files), apps[0], rollout.Commit{}); err != nil {
 		b.Fatal(err)
 	}
-	next := newTree(with(files, "apps/a07/prod/cm.yaml", fmt.Sprint("x")))
+	next := newTree(with(files, "apps/a07/prod/cm.yaml", "x"))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := r.Render(next, apps[0], rollout.Commit{}); err != nil {

@@ -30,7 +30,7 @@ var (
 	patchPart  = regexp.MustCompile(`(unable to parse SM or JSON patch) from \[.*\]`)
 	namedPart  = regexp.MustCompile(`(?:accumulating|merging) resources from '([^']*)': `)
 	objectPart = regexp.MustCompile(`in object \{\{([^{}]*)\} \{\{([^{}]*)\}.*$`)
-	// the verb differs from process to process, on purpose
+	// The verb differs from process to process, on purpose.
 	structPart  = regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (.*) into Go struct \{.*\}`)
 	addressPart = regexp.MustCompile(`0x[0-9a-f]{6,}`)
 	badKeyPart  = regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?` +

@@ -17,7 +17,7 @@ const (
 	EventPromoted      EventKind = "promoted"      // somebody let it pass a step
 	EventCompleted     EventKind = "completed"     // the release is the stable version now
 	EventAborted       EventKind = "aborted"       // back to stable; the version is not tried again
-	// back to stable, because Git was reverted or has a newer version
+	// Back to stable, because Git was reverted or has a newer version.
 	EventRolledBack           EventKind = "rolledBack"
 	EventRestored             EventKind = "restored"             // the way back has ended: stable serves alone
 	EventAnalysisStarted      EventKind = "analysisStarted"      // on-analysis-run-running
@@ -26,7 +26,7 @@ const (
 	EventAnalysisInconclusive EventKind = "analysisInconclusive" //
 	EventStalled              EventKind = "stalled"              // no progress for longer than the deadline
 	EventHeld                 EventKind = "held"                 // something is wrong with what Git asks for
-	// a new version waits for a window to open or for a freeze to end
+	// A new version waits for a window to open or for a freeze to end.
 	EventWaiting   EventKind = "waiting"
 	EventDegraded  EventKind = "degraded"  // what serves has not been well for longer than its deadline
 	EventRecovered EventKind = "recovered" // nothing is wrong any more

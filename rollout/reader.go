@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -176,7 +177,8 @@ func (v value) reads(to any, f Field) bool {
 	default:
 		return false
 	}
-	if invalid, ok := err.(*InvalidError); ok && invalid != nil {
+	var invalid *InvalidError
+	if errors.As(err, &invalid) && invalid != nil {
 		v.r.Fail(join(v.path, invalid.Field), invalid.Fix, "%s", invalid.Msg)
 	} else if err != nil {
 		v.fail("", "%v", err)

@@ -115,12 +115,12 @@ const (
 	AnnotationCluster = "gitrollout.dev/cluster"       // on every applied object: the cluster's name in Git
 	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied template
 	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: the commit the template was rendered from
-	// on workloads: State.Serial, so that an older record is known for what it is
+	// on workloads: State.Serial, so that an older record is known for what it is.
 	AnnotationSerial = "gitrollout.dev/serial"
 	AnnotationStatus = "gitrollout.dev/status" // on held workloads: who holds it, at which step, and why
-	// on objects that are not in Git: the Rollout whose release they are for
+	// on objects that are not in Git: the Rollout whose release they are for.
 	AnnotationGenerated = "gitrollout.dev/generated-by"
-	// on an experiment's objects and pods: the name of their Deployment
+	// on an experiment's objects and pods: the name of their Deployment.
 	LabelExperiment = "gitrollout.dev/experiment"
 	// AnnotationSealed is on Secrets of a render whose values nobody has decrypted; they are never applied.
 	AnnotationSealed = "gitrollout.dev/sealed"

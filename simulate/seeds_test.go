@@ -28,8 +28,8 @@ type world struct {
 	chaos
 }
 
-// worlds are the kinds of trouble. A violation is replayed with
-// go test ./simulate -run TestSeeds -world NAME -seed N
+// worlds are the kinds of trouble. What replays a violation is: go test ./simulate -run TestSeeds -world NAME -seed N
+// (its world and its seed).
 var worlds = []world{
 	{"Calm", chaos{bad: true}},
 	{"Kills", chaos{kills: true, bad: true}},

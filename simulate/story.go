@@ -30,11 +30,10 @@ type Story struct {
 	cluster *Cluster
 	parts   Parts
 	process *Process
-	name    string              // of the cluster
-	reader  *gitsource.Reader   // of commits, as the commands have one
-	config  *rollout.Config     // the last one that could be read
-	folders map[string][]string // what "push files NAME" brings: paths below NAME/
-	files   map[string]string   // of the script
+	name    string            // of the cluster
+	reader  *gitsource.Reader // of commits, as the commands have one
+	config  *rollout.Config   // the last one that could be read
+	files   map[string]string // of the script
 	life    map[string]kube.Lifetime
 	ends    ends
 	meter   *meter

@@ -29,7 +29,6 @@ type sim struct {
 	written   rollout.Phase   // of the state that was applied last
 	flights   int             // commits since the world last changed
 	serial    int             // of versions
-	judging   bool
 	crashes   int
 	files     map[string]*fileSeen
 }

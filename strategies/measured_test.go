@@ -17,7 +17,6 @@ import (
 type lab struct {
 	Input
 	commits int // of the state branch
-	order   []string
 }
 
 // newLab releases v2 of a web with ten pods up to its step of 20 %.

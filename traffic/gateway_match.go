@@ -168,7 +168,7 @@ func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match)
 
 // What the Gateway API's CRDs allow in names of parameters and values of headers.
 var (
-	gatewayValue = regexp.MustCompile("^[!-~]+([\\t ]?[!-~]+)*$")
+	gatewayValue = regexp.MustCompile(`^[!-~]+([\t ]?[!-~]+)*$`)
 	gatewayParam = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+\\-.^_\x60|~]{1,256}$")
 )
 
@@ -244,31 +244,31 @@ func gatewayLimits(ref rollout.Ref, rules []any, r Route) error {
 	if len(r.Managed) == 0 {
 		return nil
 	}
-	refuse := func(field string, n int, what string, limit int) error {
-		return wrong(ref, field,
+	refuse := func(n int, what string, limit int) error {
+		return wrong(ref, "spec.rules",
 			"would have %d %s with those of the steps' routes, and the Gateway API allows %d", n, what, limit).
 			WithFix("match in fewer ways, or keep fewer rules in one route")
 	}
 	if len(rules) > 16 {
-		return refuse("spec.rules", len(rules), "rules", 16)
+		return refuse(len(rules), "rules", 16)
 	}
 	total := 0
 	for _, item := range rules {
 		matches := list(mapping(item)["matches"])
 		total += len(matches)
 		if len(matches) > 64 {
-			return refuse("spec.rules", len(matches), "matches in one rule", 64)
+			return refuse(len(matches), "matches in one rule", 64)
 		}
 		for _, m := range matches {
 			for _, field := range []string{"headers", "queryParams"} {
 				if n := len(list(mapping(m)[field])); n > 16 {
-					return refuse("spec.rules", n, field+" in one match", 16)
+					return refuse(n, field+" in one match", 16)
 				}
 			}
 		}
 	}
 	if total > 128 {
-		return refuse("spec.rules", total, "matches", 128)
+		return refuse(total, "matches", 128)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (c *searchConfig) check() error {
 		required("index", c.Index, "name the index, or a pattern as in logs-*"),
 		checkDSL("query", c.Query),
 		checkDSL("aggs", c.Aggs),
-		checkJSONPath("jsonPath", c.JSONPath),
+		checkJSONPath(c.JSONPath),
 		checkSeconds("timeout", c.Timeout),
 		checkHeaders(c.Headers),
 		c.Authentication.check(c.service, c.Headers))

@@ -94,12 +94,12 @@ func (c *pathCost) add(node jsonpath.Node) error {
 }
 
 // checkJSONPath takes an empty text for the default.
-func checkJSONPath(field, text string) error {
+func checkJSONPath(text string) error {
 	if text == "" || hasArgument(text) {
 		return nil
 	}
 	if _, _, err := parseJSONPath(text); err != nil {
-		return wrong(field, jsonPathForm, "%q %s", text, err)
+		return wrong("jsonPath", jsonPathForm, "%q %s", text, err)
 	}
 	return nil
 }

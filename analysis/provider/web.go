@@ -38,7 +38,7 @@ func (c *webConfig) check() error {
 		checkURL("url", c.URL),
 		oneOf("method", c.Method, http.MethodGet, http.MethodPost, http.MethodPut),
 		checkHeaders(c.Headers),
-		checkJSONPath("jsonPath", c.JSONPath),
+		checkJSONPath(c.JSONPath),
 		c.Authentication.check("", c.Headers))
 	switch {
 	case err != nil:

@@ -110,7 +110,7 @@ func (seen *outside) serve(what string, listener net.Listener, handler http.Hand
 		Address: listener.Addr().String(), Server: quiet(handler, seen.log.Handler()), Now: time.Now,
 		Ended: func(err error) { seen.log.Error("no longer served", "what", what, "error", err) },
 	}))
-	seen.log.Info("serving "+what, "address", listener.Addr().String())
+	seen.log.Info("serving", "what", what, "address", listener.Addr().String())
 }
 
 func (seen *outside) handler() http.Handler {

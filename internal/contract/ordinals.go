@@ -97,9 +97,9 @@ func (c *clusterTest) empties(policy string) {
 		return fresh.Base
 	})
 	c.apply(c.ordinals(policy, "v2", 3, 2))
-	live := c.awaitSet("v2 3", 2, true)
+	c.awaitSet("v2 3", 2, true)
 	c.apply(c.ordinals(policy, "v1", 3, 0))
-	live = c.awaitSet("v1 3", 0, true)
+	live := c.awaitSet("v1 3", 0, true)
 	if stable, _ := live.Find("h1-v1"); !stable.Base {
 		c.Errorf("back at v1 it is %+v", live)
 	}

@@ -8,7 +8,6 @@ package giteatest
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -142,7 +141,7 @@ func Eventually(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			tb.Fatal(fmt.Sprintf("not so within a minute: %s", what))
+			tb.Fatalf("not so within a minute: %s", what)
 		}
 	}
 }

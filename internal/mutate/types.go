@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/importer"
@@ -37,9 +38,7 @@ func newChecker(root, module string, folders []string) (*checker, error) {
 	for _, folder := range folders {
 		list.Args = append(list.Args, "./"+folder)
 	}
-	for _, library := range []string{"cmp", "os", "path/filepath", "strconv", "strings", "sync/atomic"} { // for the package on
-		list.Args = append(list.Args, library)
-	}
+	list.Args = append(list.Args, "cmp", "os", "path/filepath", "strconv", "strings", "sync/atomic") // for the package on
 	list.Dir, list.Stderr = root, os.Stderr
 	listed, err := list.Output()
 	if err != nil {
@@ -116,7 +115,8 @@ func (c *checker) compiles(s *source, content []byte) bool {
 		}
 	}
 	config := types.Config{Importer: c, Error: func(err error) {
-		wrong, is := err.(types.Error)
+		var wrong types.Error
+		is := errors.As(err, &wrong)
 		good = good && is && set.Position(wrong.Pos).Filename != s.path+".changed"
 	}}
 	_, _ = config.Check(s.file.Name.Name, set, files, nil)

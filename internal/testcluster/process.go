@@ -59,7 +59,7 @@ func start(flags ...string) (*process, error) {
 	case path, ok := <-ready:
 		if !ok {
 			err := command.Wait()
-			return nil, fmt.Errorf("%s ended before it was ready (%v): %s", binary, err, strings.TrimSpace(complaint.String()))
+			return nil, fmt.Errorf("%s ended before it was ready (%w): %s", binary, err, strings.TrimSpace(complaint.String()))
 		}
 		p.kubeconfig = path
 		return p, nil

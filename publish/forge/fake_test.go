@@ -193,12 +193,6 @@ func (f *fake) marks(commit string) []fakeStatus {
 	return slices.Clone(f.statuses[commit])
 }
 
-func (f *fake) wrote() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.writes
-}
-
 // limit answers the next requests as a server whose rate limit is used up.
 func (f *fake) refuseWith(times int, header map[string]string, code int, body string) {
 	f.mu.Lock()

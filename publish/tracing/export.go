@@ -203,7 +203,7 @@ func encoded(spans []trace.ReadOnlySpan) request {
 func texts(attributes []attribute.KeyValue) []keyValue {
 	all := make([]keyValue, len(attributes))
 	for i, a := range attributes {
-		all[i].Key, all[i].Value.Text = string(a.Key), a.Value.Emit()
+		all[i].Key, all[i].Value.Text = string(a.Key), a.Value.String()
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package sops
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -107,7 +108,7 @@ func (f *File) readYAML(content []byte) (map[string]any, error) {
 	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
 		var doc yaml.Node
 		err := decoder.Decode(&doc)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil || len(doc.Content) != 1 {

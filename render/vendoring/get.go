@@ -108,7 +108,8 @@ func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
 // plainly is the cause of a url.Error, whose text has the address with what may be secret in it.
 func plainly(err error) error {
-	if u, is := err.(*url.Error); is {
+	var u *url.Error
+	if errors.As(err, &u) {
 		return u.Err
 	}
 	return err

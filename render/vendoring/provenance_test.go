@@ -22,7 +22,9 @@ func newSigner(t *testing.T, armored bool) (key *openpgp.Entity, public string) 
 	}
 	var out bytes.Buffer
 	if !armored {
-		err = key.Serialize(&out)
+		if err := key.Serialize(&out); err != nil {
+			t.Fatal(err)
+		}
 		return key, out.String()
 	}
 	w, err := armor.Encode(&out, openpgp.PublicKeyType, nil)

@@ -59,7 +59,7 @@ func (d deeds) Build(tree render.Tree, app rollout.App) (*rollout.Render, render
 	case "hangs":
 		select {}
 	case "spins":
-		for { //nolint:revive // that is the deed
+		for {
 		}
 	case "recurses":
 		return nil, render.Looked{}, fmt.Errorf("depth %d", recurse(1))

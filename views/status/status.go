@@ -52,12 +52,14 @@ type App struct {
 	Note     string                `json:"note,omitempty"` // why the cluster is not shown
 }
 
+// Held is why an app is left as it is.
 type Held struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	Commit  string `json:"commit,omitempty"`
 }
 
+// Commit is one of the users' branch.
 type Commit struct {
 	Commit  string    `json:"commit"`
 	Author  string    `json:"author,omitempty"`
@@ -65,6 +67,7 @@ type Commit struct {
 	When    time.Time `json:"when,omitzero"`
 }
 
+// Release is a version and who has brought it.
 type Release struct {
 	Hash    rollout.Hash `json:"hash"`
 	Commit  string       `json:"commit"`
@@ -74,6 +77,7 @@ type Release struct {
 	Fast    bool         `json:"fast,omitempty"`
 }
 
+// Rejected is a version that is not tried again.
 type Rejected struct {
 	Hash   rollout.Hash `json:"hash"`
 	Commit string       `json:"commit"`
@@ -105,6 +109,7 @@ type Workload struct {
 	Revisions  []Revision `json:"revisions,omitempty"`
 }
 
+// Step is one of a release's, with what has become of it.
 type Step struct {
 	Name   string `json:"name,omitempty"`
 	Text   string `json:"text"`
@@ -125,6 +130,7 @@ type Revision struct {
 	Pods    []Pod        `json:"pods,omitempty"`
 }
 
+// Pod is one of a revision's.
 type Pod struct {
 	Name     string    `json:"name"`
 	Status   string    `json:"status"`

@@ -131,7 +131,7 @@ func (f *Filter) Check() error {
 	}
 	for _, name := range f.Names {
 		if _, err := path.Match(name, ""); err != nil {
-			return fmt.Errorf("%q is not a pattern: %v", name, err)
+			return fmt.Errorf("%q is not a pattern: %w", name, err)
 		}
 	}
 	if !slices.Contains([]string{"", "name", "urgency"}, f.Sort) {

@@ -15,14 +15,14 @@ const maxPods = 6
 
 func drawRevision(r status.Revision, k Look) string {
 	var b strings.Builder
-	role, color := r.Role, plain
+	role, color := r.Role, dim
 	switch role {
 	case "canary", "preview":
 		color = cyan
 	case "stable", "active":
 		color = green
 	default:
-		role, color = "old", dim
+		role = "old"
 		if r.Desired > 0 || r.Hash == "" {
 			role = "pods"
 		}
@@ -82,7 +82,7 @@ func podText(p status.Pod) string {
 }
 
 func drawPod(p status.Pod, branch string, names, states int, k Look) string {
-	color := plain
+	color := yellow
 	switch {
 	case p.Ready:
 		color = green
@@ -90,8 +90,6 @@ func drawPod(p status.Pod, branch string, names, states int, k Look) string {
 		color = dim
 	case p.Status != "Running" && p.Status != "Pending" && p.Status != "ContainerCreating":
 		color = red
-	default:
-		color = yellow
 	}
 	restarts := ""
 	if p.Restarts == 1 {
