@@ -180,8 +180,8 @@ func TestBadDocuments(t *testing.T) {
 	if formal < 90 || 100*len(missed) > 3*formal {
 		t.Errorf("of %d that are wrong by their form %v are accepted", formal, missed)
 	}
-	// Of the Rollouts, 32 ask for what the kind of their workload cannot do, which no form tells.
-	for folder, least := range map[string]int{"rollout": 45, "analysis": 45, "traffic": 30} {
+	// Of the Rollouts, some 40 ask for what the kind of their workload, or of its nodes, cannot do, which no form tells.
+	for folder, least := range map[string]int{"rollout": 43, "analysis": 45, "traffic": 30} {
 		if 100*refused[folder] < least*documents[folder] {
 			t.Errorf("%s: %d of %d refused, want %d%%", folder, refused[folder], documents[folder], least)
 		}
