@@ -185,3 +185,27 @@ func with(f files, name, content string) files {
 	}
 	return out
 }
+
+// TestLastWords: the reason is in the first lines of what a process leaves, however much it says of what ran then, and
+// of a process that said much in its life it is in the last ones.
+func TestLastWords(t *testing.T) {
+	reason := "runtime: cannot allocate memory\nfatal error: out of memory\n"
+	much := strings.Repeat("main.recurse(0x1)\n\t/recurse.go:12 +0x1d\n", 20_000)
+	for name, said := range map[string][]string{
+		"stacks after it":    {reason, much},
+		"warnings before it": {much, reason},
+		"both in pieces":     {much[:10_000], reason, much[:30_000], much},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &process{}
+			for _, s := range said {
+				if n, err := w.last.Write([]byte(s)); n != len(s) || err != nil {
+					t.Fatalf("wrote %d of %d bytes: %v", n, len(s), err)
+				}
+			}
+			if !w.hasRunOut() || w.cause() != "out of memory" || len(w.last.bytes()) > mostWords {
+				t.Errorf("ran out: %v, of %d bytes", w.hasRunOut(), len(w.last.bytes()))
+			}
+		})
+	}
+}

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +33,7 @@ func (p *Pool) start(memory rollout.Bytes) (*process, error) {
 	w := &process{memory: memory, cmd: p.Command(int64(memory))}
 	w.cmd.Env = []string{} // no credentials, and no PATH by which git or ssh would be found
 	w.cmd.Stderr = &w.last
-	w.cmd.WaitDelay = time.Second
+	w.cmd.WaitDelay = 10 * time.Second // for its last words to be read, on a machine that is busy
 	out, err := w.cmd.StdoutPipe()
 	if err == nil {
 		w.in, err = w.cmd.StdinPipe()
@@ -253,7 +252,8 @@ func (s *session) read(id string) order {
 	return order{Content: &content}
 }
 
-// lastWords are the end of what a worker writes to its standard error: why it is no more.
+// lastWords are what a worker writes to its standard error: why it is no more. Go says that in its first lines, and may
+// follow them up with the stacks of everything that ran.
 type lastWords struct {
 	mu  sync.Mutex
 	all []byte
@@ -262,12 +262,14 @@ type lastWords struct {
 // mostWords bounds what is kept of a worker's errors, in bytes.
 const mostWords = 64 << 10
 
-// Write keeps what is new.
+// Write keeps what there is room for: the first half of it stays, and of the rest what is new.
 func (l *lastWords) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, p...)
-	l.all = bytes.Clone(l.all[max(0, len(l.all)-mostWords):])
+	if over := len(l.all) - mostWords; over > 0 {
+		l.all = slices.Delete(l.all, mostWords/2, mostWords/2+over)
+	}
 	return len(p), nil
 }
 
