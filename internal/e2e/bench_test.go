@@ -98,6 +98,7 @@ type fleet struct {
 	b       testing.TB
 	kube    *testcluster.Cluster
 	repo    *gittest.Repo
+	server  *gittest.Server
 	process *exec.Cmd
 	metrics string
 	log     lockedBuffer
@@ -119,22 +120,28 @@ func newFleet(b testing.TB, kube *testcluster.Cluster, n int, entries string, fl
 		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespace: %s\n%s", f.ns, strings.ReplaceAll(entries, "NS", f.ns))})
 	f.write("v1", f.apps)
 	began, head := time.Now(), f.repo.Commit("first versions")
-	server := f.repo.HTTP(gittest.HTTPOptions{})
-	path, err := binary()
-	if err != nil {
-		b.Fatal(err)
-	}
-	f.process = exec.Command(path, append([]string{
-		"run", "--repo", server.URL, "--cluster", "test", "--kubeconfig", kube.Kubeconfig, "--interval", "200ms", "--metrics-address", f.metrics,
-	}, flags...)...)
-	f.process.Env = append(gittest.Env(), "HOME="+b.TempDir())
-	f.process.Stdout, f.process.Stderr = &f.log, &f.log
-	if err := f.process.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(f.stop)
+	f.server = f.repo.HTTP(gittest.HTTPOptions{})
+	f.start(flags...)
 	f.await(began, head, "v1", f.apps)
 	return f
+}
+
+// start runs the program until the test ends or stop is called.
+func (f *fleet) start(flags ...string) {
+	f.b.Helper()
+	path, err := binary()
+	if err != nil {
+		f.b.Fatal(err)
+	}
+	f.process = exec.Command(path, append([]string{
+		"run", "--repo", f.server.URL, "--cluster", "test", "--kubeconfig", f.kube.Kubeconfig, "--interval", "200ms", "--metrics-address", f.metrics,
+	}, flags...)...)
+	f.process.Env = append(gittest.Env(), "HOME="+f.b.TempDir())
+	f.process.Stdout, f.process.Stderr = &f.log, &f.log
+	if err := f.process.Start(); err != nil {
+		f.b.Fatal(err)
+	}
+	f.b.Cleanup(f.stop)
 }
 
 // stop ends the program.

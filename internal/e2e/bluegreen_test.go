@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -110,10 +111,15 @@ func (w *world) served(service string) map[string]int {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	return w.readyIn(slices.Items)
+}
+
+// readyIn is how many ready endpoints of each version are in slices.
+func (w *world) readyIn(slices []discoveryv1.EndpointSlice) map[string]int {
 	w.pods.mu.Lock()
 	defer w.pods.mu.Unlock()
 	got := map[string]int{}
-	for _, slice := range slices.Items {
+	for _, slice := range slices {
 		for _, e := range slice.Endpoints {
 			if e.TargetRef == nil || e.Conditions.Ready == nil || !*e.Conditions.Ready {
 				continue

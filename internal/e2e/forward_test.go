@@ -8,12 +8,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -84,27 +87,37 @@ spec:
       - {path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}
 `
 
-// watchUsers notes which versions a Service leads to, until the function that
-// it returns is called.
+// watchUsers notes which versions a Service leads to at any moment, until the function that it returns is called.
 func (w *world) watchUsers(service string) (stop func() []string) {
 	w.t.Helper()
-	seen := map[string]bool{}
-	quit := make(chan struct{})
+	events, err := w.cluster.Kube.DiscoveryV1().EndpointSlices(w.ns).Watch(context.Background(),
+		metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=" + service})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	seen, now := map[string]bool{}, map[string]discoveryv1.EndpointSlice{}
+	var stopped atomic.Bool
 	var looking sync.WaitGroup
 	looking.Go(func() {
-		for {
-			for version := range w.served(service) {
-				seen[version] = true
-			}
-			select {
-			case <-quit:
+		for e := range events.ResultChan() { // first of all with what there is
+			slice, is := e.Object.(*discoveryv1.EndpointSlice)
+			if !is {
+				if !stopped.Load() { // or else it says that its connection is closed
+					w.t.Errorf("the watch of the endpoints of %s says %v", service, e.Object)
+				}
 				return
-			case <-time.After(glance / 2):
+			}
+			if now[slice.Name] = *slice; e.Type == watch.Deleted {
+				delete(now, slice.Name)
+			}
+			for version := range w.readyIn(slices.Collect(maps.Values(now))) {
+				seen[version] = true
 			}
 		}
 	})
 	return func() []string {
-		close(quit)
+		stopped.Store(true)
+		events.Stop()
 		looking.Wait()
 		return slices.Sorted(maps.Keys(seen))
 	}

@@ -19,46 +19,45 @@ var sizes = []int{1, 2, 3, 10, 150}
 // fewer pods.
 func TestUsersMoveForwardAtAnySize(t *testing.T) {
 	for name, strategy := range keptLong {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			files := func(version string, n int) map[string]string {
-				all := shop{version: version, replicas: fmt.Sprint("replicas: ", n), strategy: strategy}.files()
-				all["kustomization.yaml"] += "- ingress.yaml\n"
-				all["ingress.yaml"] = shopIngress
-				return all
-			}
-			w := newWorld(t, files("v0", 1)).start()
-			w.awaitHealthy(w.repo.Head())
-			for i, n := range sizes {
-				old, next := fmt.Sprint("old", i), fmt.Sprint("next", i)
-				w.push(old, files(old, n))
+		for _, n := range sizes {
+			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {
+				t.Parallel()
+				files := func(version string, n int) map[string]string {
+					all := shop{version: version, replicas: fmt.Sprint("replicas: ", n), strategy: strategy}.files()
+					all["kustomization.yaml"] += "- ingress.yaml\n"
+					all["ingress.yaml"] = shopIngress
+					return all
+				}
+				w := newWorld(t, files("v0", 1)).start()
+				w.awaitHealthy(w.repo.Head())
+				w.push("old", files("old", n)) // of another size, too
 				w.awaitStep(1, rollout.Paused)
 				w.promote()
-				w.awaitServes("shop", old, n)
+				w.awaitServes("shop", "old", n)
 				w.await("all users on it", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 
 				mark, stop := w.pods.mark(), w.watchUsers("shop")
-				commit := w.push(next, files(next, n))
+				commit := w.push("next", files("next", n))
 				w.awaitStep(1, rollout.Paused)
-				w.awaitServes("shop", old, n)
-				if served := stop(); !slices.Equal(served, []string{old}) {
-					t.Errorf("%d pods: before it was promoted users saw %v, want %s alone", n, served, old)
+				w.awaitServes("shop", "old", n)
+				if served := stop(); !slices.Equal(served, []string{"old"}) {
+					t.Errorf("before it was promoted users saw %v, want old alone", served)
 				}
 				stop = w.watchUsers("shop")
 				w.promote()
-				w.awaitServes("shop", next, n)
+				w.awaitServes("shop", "next", n)
 				w.await("it is stable", func(s rollout.State) bool {
 					return s.Phase == rollout.Healthy && s.Stable.Commit == commit
 				})
 				served := stop()
-				if served = slices.DeleteFunc(served, func(v string) bool { return v == old || v == next }); len(served) > 0 {
-					t.Errorf("%d pods: while it was promoted users saw %v, too", n, served)
+				if served = slices.DeleteFunc(served, func(v string) bool { return v == "old" || v == "next" }); len(served) > 0 {
+					t.Errorf("while it was promoted users saw %v, too", served)
 				}
 				if low := w.pods.lowest(mark); low < n {
-					t.Errorf("%d pods: %d were ready", n, low)
+					t.Errorf("%d pods were ready", low)
 				}
-			}
-		})
+			})
+		}
 	}
 }
 

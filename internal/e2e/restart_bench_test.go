@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"os/exec"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+var restartApps = flag.Int("restart-apps", 300, "how many apps BenchmarkRestart restarts over, each of a commit of its own")
+
+// BenchmarkRestart has one app after the other released to its gate by a commit of its own, and ends the program. While it
+// is away one of them is reverted, and the Git server becomes 100 ms further away. It prints when the new process has
+// taken that app back, counted from its start, for which it may not wait until it has rendered all the others, and how
+// often it has asked the Git server until then. It asserts nothing about time.
+func BenchmarkRestart(b *testing.B) {
+	f := newGatedFleet(b, testcluster.Shared(b), *restartApps)
+	f.start()
+	f.awaitTag("v1", f.apps...)
+	for _, app := range f.apps {
+		f.writeGated("v2", app)
+		f.repo.Git("add", "apps/"+app)
+		f.repo.Git("commit", "-q", "-m", app)
+	}
+	f.repo.Push()
+	f.awaitTag("v2", f.apps...)
+	for len(f.sources()) < len(f.apps) {
+		time.Sleep(time.Second)
+	}
+	f.stop()
+
+	f.server.Fault(gittest.Faults{Delay: 100 * time.Millisecond})
+	back := f.apps[len(f.apps)/2]
+	f.writeGated("v1", back)
+	f.repo.Commit("revert " + back)
+	asked, began := len(f.server.Requests()), time.Now()
+	f.start()
+	for len(f.server.Requests()) == asked {
+		time.Sleep(time.Millisecond)
+	}
+	first := time.Since(began)
+	taken := f.awaitTag("v1", back).Sub(began)
+	requests := len(f.server.Requests()) - asked
+	f.stop()
+
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(taken.Seconds(), "s/retreat")
+	fmt.Printf("\n%d apps, each of a commit of its own, Git 100 ms away: after the start of a new process the first request to Git after %s, "+
+		"the retreat in the cluster after %s and %d requests\n\n", len(f.apps), seconds(first), seconds(taken), requests)
+}
+
+// newGatedFleet is a fleet of which each app has one pod and stops at a gate with one new pod beside it.
+func newGatedFleet(b testing.TB, kube *testcluster.Cluster, n int) *fleet {
+	b.Helper()
+	f := &fleet{b: b, kube: kube, repo: gittest.New(b), ns: kube.Namespace(b), metrics: freeAddress(b)}
+	f.patches = watchDeployments(b, kube, f.ns)
+	f.repo.Write(map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(
+		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespace: %s\n", f.ns)})
+	for i := range n {
+		f.apps = append(f.apps, fmt.Sprintf("shop-%04d", i))
+		f.writeGated("v1", f.apps[i])
+	}
+	f.repo.Commit("first versions")
+	f.server = f.repo.HTTP(gittest.HTTPOptions{})
+	return f
+}
+
+func (f *fleet) writeGated(version, app string) {
+	f.repo.Write(map[string]string{
+		"apps/" + app + "/kustomization.yaml": "resources:\n- app.yaml\n- rollout.yaml\n",
+		"apps/" + app + "/app.yaml": fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec: {containers: [{name: shop, image: "shop:%[2]s"}]}
+`, app, version),
+		"apps/" + app + "/rollout.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
+kind: Rollout
+metadata: {name: %[1]s}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: %[1]s}
+  strategy: {canary: {scaling: surge, steps: [{setWeight: 50}, {pause: {}}]}}
+`, app),
+	})
+}
+
+// awaitTag waits until Deployments ask for pods of a version and returns when the last one did.
+func (f *fleet) awaitTag(version string, apps ...string) time.Time {
+	f.b.Helper()
+	return f.patches.await(apps, func(d *appsv1.Deployment) bool {
+		return tagOf(d) == version && d.Status.ReadyReplicas > 0
+	})
+}
+
+// sources are the commits that the records name of apps that wait at their gates.
+func (f *fleet) sources() map[string]bool {
+	f.b.Helper()
+	found := map[string]bool{}
+	for _, app := range f.apps {
+		file := rollout.StatePath(app)
+		data, err := exec.Command("git", "-C", f.repo.Bare, "cat-file", "blob", "gitrollout/state/test:"+file).Output()
+		if err != nil {
+			continue // not there yet
+		}
+		s, err := rollout.ParseState(file, data)
+		if err != nil {
+			f.b.Fatal(err)
+		}
+		if s.Phase == rollout.Paused {
+			found[s.Source] = true
+		}
+	}
+	return found
+}
