@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -70,9 +69,7 @@ type albStick struct {
 
 func (c *albConfig) names(visit func(kind string, name *string)) {
 	visit("Ingress", &c.Ingress)
-	for i := range c.Ingresses {
-		visit("Ingress", &c.Ingresses[i])
-	}
+	visitAll(visit, "Ingress", c.Ingresses)
 	visit("Service", &c.RootService)
 }
 
@@ -216,7 +213,7 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	if err != nil {
 		return err
 	}
-	added := map[int]map[int][]any{} // by rule and path
+	added := map[[2]int][]any{} // by rule and path
 	for _, route := range r.Managed {
 		for i, m := range route.Matches {
 			name := route.Name
@@ -248,15 +245,14 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 		}
 	}
 	for i, item := range list(object.Map("spec")["rules"]) {
-		if len(added[i]) == 0 {
-			continue
-		}
 		http := mapping(mapping(item)["http"])
-		paths := list(http["paths"])
-		for _, j := range slices.Backward(slices.Sorted(maps.Keys(added[i]))) {
-			paths = slices.Insert(slices.Clone(paths), j, added[i][j]...)
+		var paths []any
+		for j, own := range list(http["paths"]) {
+			paths = append(append(paths, added[[2]int{i, j}]...), own)
 		}
-		http["paths"] = paths
+		if len(paths) > 0 {
+			http["paths"] = paths
+		}
 	}
 	return nil
 }

@@ -37,7 +37,8 @@ func albConditions(m rollout.Match) []any {
 		}
 	}
 	for _, q := range m.QueryParams {
-		add("query-string", "queryStringConfig", map[string]any{"key": albEscape(q.Name), "value": albQuery(q.StringMatch)})
+		value := albValue(rollout.StringMatch{Exact: albEscape(q.Exact), Prefix: albEscape(q.Prefix)})
+		add("query-string", "queryStringConfig", map[string]any{"key": albEscape(q.Name), "value": value})
 	}
 	if m.Method != nil {
 		add("http-request-method", "httpRequestMethodConfig", m.Method.Exact)
@@ -53,13 +54,6 @@ func albValue(m rollout.StringMatch) string {
 		return m.Prefix + "*"
 	}
 	return m.Exact
-}
-
-func albQuery(m rollout.StringMatch) string {
-	if m.Prefix != "" {
-		return albEscape(m.Prefix) + "*"
-	}
-	return albEscape(m.Exact)
 }
 
 // albEscape is for query strings, the only values in which a wildcard can stand
@@ -83,7 +77,7 @@ func albSource(m rollout.StringMatch) string {
 
 // paths adds the paths of one match for each path that is split.
 func (c *albConfig) paths(
-	object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[int]map[int][]any,
+	object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[[2]int][]any,
 ) error {
 	refuse := func(p ingressPath, format string, args ...any) *rollout.InvalidError {
 		return wrong(object.Ref(), p.place(), format+" (the steps' route "+name+")", args...)
@@ -126,10 +120,8 @@ func (c *albConfig) paths(
 				}
 			}
 			set(copied, map[string]any{"name": name, "port": map[string]any{"name": "use-annotation"}}, "backend", "service")
-			if added[p.rule] == nil {
-				added[p.rule] = map[int][]any{}
-			}
-			added[p.rule][p.index] = append(added[p.rule][p.index], copied)
+			at := [2]int{p.rule, p.index}
+			added[at] = append(added[at], copied)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -28,9 +29,7 @@ type ambassadorConfig struct {
 }
 
 func (c *ambassadorConfig) names(visit func(kind string, name *string)) {
-	for i := range c.Mappings {
-		visit("Mapping", &c.Mappings[i])
-	}
+	visitAll(visit, "Mapping", c.Mappings)
 }
 
 func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
@@ -86,8 +85,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 	// getambassador.io/v2 of Ambassador 1.x, which leaves zeros out: it would get
 	// half of the requests.
 	if r.Weight > 0 {
-		err := generate("canary", func(spec map[string]any) { spec["weight"] = int64(r.Weight) })
-		if err != nil {
+		if err := generate("canary", func(spec map[string]any) { spec["weight"] = int64(r.Weight) }); err != nil {
 			return err
 		}
 	}
@@ -106,12 +104,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 				suffix = fmt.Sprintf("%s-%d", managed.Name, made)
 			}
 			made++
-			err = generate(suffix, func(spec map[string]any) {
-				for _, field := range sortedKeys(both) {
-					spec[field] = both[field]
-				}
-			})
-			if err != nil {
+			if err := generate(suffix, func(spec map[string]any) { maps.Copy(spec, both) }); err != nil {
 				return err
 			}
 		}

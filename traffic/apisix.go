@@ -22,7 +22,6 @@ var apisix = router{
 		byMethod: exact, bySource: exact | prefix,
 	},
 	config: func() editor { return &apisixConfig{} },
-	verify: verifyApisix,
 }
 
 const apisixGroup = "apisix.apache.org"
@@ -123,32 +122,28 @@ func apisixShares(rule map[string]any, r Route) shares {
 }
 
 func apisixWeights(ref rollout.Ref, place string, rule map[string]any, r Route) error {
-	backends := apisixShares(rule, r)
 	upstreams := shares{entries: list(rule["upstreams"]), name: "name", stable: -1, canary: -1}
-	if err := backends.alone(ref, place+".backends", "backend", "a rule"); err != nil {
+	backends, err := apisixShares(rule, r).weighed(ref, place+".backends", "backend", "a rule", r)
+	if err != nil {
 		return err
 	}
-	if err := upstreams.alone(ref, place+".upstreams", "backend", "a rule"); err != nil {
-		return err
-	}
-	rule["backends"] = backends.weighed(r)
-	return nil
+	rule["backends"] = backends
+	return upstreams.alone(ref, place+".upstreams", "backend", "a rule")
 }
 
-// verifyApisix reads the one condition that the controller writes: Accepted, and
+// verify reads the one condition that the controller writes: Accepted, and
 // ResourcesAvailable before version 2. It tries again what it could not bring to
 // APISIX; a wrong spec it refuses.
-func verifyApisix(route rollout.ObservedRoute) Verdict {
+func (*apisixConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, c := range list(route.Status["conditions"]) {
 		condition := mapping(c)
 		kind := text(condition["type"])
 		if kind != "Accepted" && kind != "ResourcesAvailable" {
 			continue
 		}
-		seen, _ := number(condition["observedGeneration"])
 		reason, message := text(condition["reason"]), text(condition["message"])
 		switch {
-		case seen != 0 && seen < route.Generation:
+		case isOlder(condition, route):
 			return Verdict{Text: "is not yet seen by the APISIX ingress controller"}
 		case text(condition["status"]) != "False":
 		case reason == "InvalidSpec":

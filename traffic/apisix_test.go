@@ -27,7 +27,7 @@ func TestVerifyApisix(t *testing.T) {
 		{"of another kind", condition("Programmed", "False", "Pending", 1), Verdict{Taken: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := compare.Diff(c.want, verifyApisix(c.seen)); diff != "" {
+			if diff := compare.Diff(c.want, (&apisixConfig{}).verify(rollout.Ref{}, c.seen)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -46,8 +46,7 @@ func TestTwoRolloutsAtOnePlace(t *testing.T) {
 				t.Fatal(err)
 			}
 			route.Name = "store"
-			_, e := known(routers[0])
-			err = e.overlay(objects, route)
+			err = routers[0].Config.(editor).overlay(objects, route)
 			if err == nil || !strings.HasPrefix(err.Error(), c.place+": is moved by two Rollouts") {
 				t.Errorf("got %v, want %s to be refused", err, c.place)
 			}

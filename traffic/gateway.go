@@ -21,7 +21,6 @@ var gatewayAPI = router{
 		byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: exact,
 	},
 	config: func() editor { return &gatewayConfig{} },
-	verify: verifyParents,
 }
 
 const gatewayGroup = "gateway.networking.k8s.io"
@@ -138,10 +137,11 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 			}
 			added = append(added, extra...)
 		}
-		if err := backends.alone(ref, place+".backendRefs", "backend", "a rule"); err != nil {
+		weighed, err := backends.weighed(ref, place+".backendRefs", "backend", "a rule", r)
+		if err != nil {
 			return err
 		}
-		rule["backendRefs"] = backends.weighed(r)
+		rule["backendRefs"] = weighed
 		rules = append(rules, rule)
 	}
 	if !found {
@@ -162,27 +162,26 @@ func gatewayShares(rule map[string]any, r Route) shares {
 	})
 }
 
-// verifyParents reads the conditions that each Gateway's controller writes
+// verify reads the conditions that each Gateway's controller writes
 // (RouteParentStatus). One that has not seen the newest spec is late; one that
 // says Accepted or ResolvedRefs is False refuses it.
-func verifyParents(route rollout.ObservedRoute) Verdict {
+func (*gatewayConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, p := range list(route.Status["parents"]) {
+		who := cmp.Or(text(mapping(p)["controllerName"]), "its controller")
 		for _, c := range list(mapping(p)["conditions"]) {
 			condition := mapping(c)
 			kind := text(condition["type"])
 			if kind != "Accepted" && kind != "ResolvedRefs" {
 				continue
 			}
-			seen, _ := number(condition["observedGeneration"])
 			switch {
-			case seen != 0 && seen < route.Generation:
-				verdict = Verdict{Text: "is not yet accepted by " + cmp.Or(text(mapping(p)["controllerName"]), "its controller")}
+			case isOlder(condition, route):
+				verdict = Verdict{Text: "is not yet accepted by " + who}
 			case text(condition["status"]) == "False":
 				// Traefik gives no message.
 				why := strings.TrimSuffix(text(condition["reason"])+": "+text(condition["message"]), ": ")
-				return Verdict{Rejected: true, Text: fmt.Sprintf("is rejected by %s: %s is False, %s",
-					cmp.Or(text(mapping(p)["controllerName"]), "its controller"), kind, why)}
+				return Verdict{Rejected: true, Text: fmt.Sprintf("is rejected by %s: %s is False, %s", who, kind, why)}
 			}
 		}
 	}

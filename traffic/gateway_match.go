@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,24 +18,13 @@ func gatewayManaged(
 			"is a %s, which matches no requests, and the steps have the route %s", ref.Kind, managed.Name).
 			WithFix("leave out the match")
 	}
-	var combined []any
-	own := list(rule["matches"])
-	if len(own) == 0 {
-		own = []any{map[string]any{}}
+	match := func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
+		both, ok, err := gatewayMatch(ref, place, own, m)
+		return both, ok && !gatewayTaken(object, own, both, r), err
 	}
-	for i, o := range own {
-		for _, m := range managed.Matches {
-			both, ok, err := gatewayMatch(ref, fmt.Sprintf("%s.matches[%d]", place, i), mapping(o), m)
-			if err != nil {
-				return nil, err
-			}
-			if ok && !gatewayTaken(object, mapping(o), both, r) {
-				combined = append(combined, both)
-			}
-		}
-	}
-	if len(combined) == 0 {
-		return nil, nil
+	combined, err := combine(place+".matches", list(rule["matches"]), managed.Matches, match)
+	if err != nil || len(combined) == 0 {
+		return nil, err
 	}
 	out, backends := copyMap(rule), gatewayShares(rule, r)
 	out["matches"] = combined
@@ -45,7 +33,7 @@ func gatewayManaged(
 		out["backendRefs"] = []any{backends.forCanary(r, 1)}
 		return []any{out}, nil
 	}
-	out["backendRefs"] = gatewayShares(out, r).weighed(r)
+	out["backendRefs"] = gatewayShares(out, r).weights(r)
 	to := backends.forCanary(r, 1)
 	delete(to, "weight")
 	delete(to, "filters")

@@ -25,7 +25,6 @@ var istio = router{
 		byHeader: anyText, byCookie: anyText, byQuery: anyText, byPath: anyText, byMethod: anyText,
 	},
 	config: func() editor { return &istioConfig{} },
-	verify: verifyIstio,
 }
 
 const istioGroup = "networking.istio.io"
@@ -115,13 +114,14 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 	if len(services) == 0 {
 		return misfit("", "names no VirtualService").WithFix("give virtualService: {name: NAME}")
 	}
-	target := istioTarget{Route: r}
-	if c.DestinationRule != nil {
-		host, err := c.DestinationRule.label(o, r)
+	target := istioTarget{Route: r, stable: istioVersion{host: r.Stable}, canary: istioVersion{host: r.Canary}}
+	if rule := c.DestinationRule; rule != nil {
+		host, err := rule.label(o, r)
 		if err != nil {
 			return err
 		}
-		target.rule, target.ruleHost = c.DestinationRule, host
+		target.stable, target.canary = istioVersion{host, rule.StableSubsetName}, istioVersion{host, rule.CanarySubsetName}
+		target.kept = rule.AdditionalSubsetNames
 	} else if r.Stable == "" || r.Canary == "" {
 		return misfit("", "has no two destinations to split between").
 			WithFix("give stableService and canaryService, or a destinationRule with two subsets")
@@ -309,12 +309,12 @@ func (r istioRoute) is(route map[string]any) bool {
 	return len(ports) <= 1 && (r.Port == 0 || ports[r.Port]) && (len(want) == 0 || maps.Equal(want, hosts))
 }
 
-// verifyIstio reads Istio's status, which is off by default
+// verify reads Istio's status, which is off by default
 // (https://istio.io/latest/docs/reference/config/config-status/): Reconciled is
 // False until every proxy has the newest configuration, and an ERROR among the
 // validationMessages means that it does not work as it is.
-func verifyIstio(route rollout.ObservedRoute) Verdict {
-	if seen := seenGeneration(route.Status["observedGeneration"]); seen != 0 && seen < route.Generation {
+func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
+	if isOlder(route.Status, route) {
 		return Verdict{Text: "is not yet seen by istiod"}
 	}
 	for _, m := range list(route.Status["validationMessages"]) {
@@ -322,10 +322,7 @@ func verifyIstio(route rollout.ObservedRoute) Verdict {
 		if !strings.EqualFold(text(message["level"]), "error") {
 			continue
 		}
-		code := text(message["code"])
-		if code == "" {
-			code = text(mapping(message["type"])["code"])
-		}
+		code := cmp.Or(text(message["code"]), text(mapping(message["type"])["code"]))
 		said := cmp.Or(text(message["message"]), text(message["documentationUrl"]))
 		return Verdict{Rejected: true, Text: fmt.Sprintf("is rejected by istiod: %s", strings.TrimSpace(code+" "+said))}
 	}
@@ -338,11 +335,12 @@ func verifyIstio(route rollout.ObservedRoute) Verdict {
 	return Verdict{Taken: true}
 }
 
-// seenGeneration reads an observedGeneration, which protobuf's JSON writes as text.
-func seenGeneration(v any) int64 {
-	if n, err := strconv.ParseInt(text(v), 10, 64); err == nil {
-		return n
+// isOlder reports whether what a status says is of an older version of the object. Protobuf's JSON writes numbers as
+// text.
+func isOlder(said map[string]any, route rollout.ObservedRoute) bool {
+	seen, isNumber := number(said["observedGeneration"])
+	if !isNumber {
+		seen, _ = strconv.ParseInt(text(said["observedGeneration"]), 10, 64)
 	}
-	n, _ := number(v)
-	return n
+	return seen != 0 && seen < route.Generation
 }

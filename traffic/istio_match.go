@@ -21,21 +21,9 @@ func (t istioTarget) matched(place string, route map[string]any, made map[string
 	}
 	var routes []any
 	for _, m := range managed {
-		var combined []any
-		own := list(route["match"])
-		if len(own) == 0 {
-			own = []any{map[string]any{}}
-		}
-		for i, o := range own {
-			for _, match := range m.Matches {
-				both, ok, err := t.both(fmt.Sprintf("%s.match[%d]", place, i), mapping(o), match)
-				if err != nil {
-					return nil, err
-				}
-				if ok {
-					combined = append(combined, both)
-				}
-			}
+		combined, err := combine(place+".match", list(route["match"]), m.Matches, t.both)
+		if err != nil {
+			return nil, err
 		}
 		if len(combined) == 0 {
 			continue

@@ -13,46 +13,28 @@ import (
 // versions.
 type istioTarget struct {
 	Route
-	ref      rollout.Ref // the VirtualService
-	rule     *istioRule  // nil: they are two Services
-	ruleHost string      // of the DestinationRule
+	ref            rollout.Ref // the VirtualService
+	stable, canary istioVersion
+	kept           []string // other subsets, whose destinations keep their weight
 }
 
-// istioVersion is one version as a destination: a host, or a subset of one.
-type istioVersion struct{ service, subset string }
-
-func (t istioTarget) stable() istioVersion {
-	if t.rule != nil {
-		return istioVersion{subset: t.rule.StableSubsetName}
-	}
-	return istioVersion{service: t.Stable}
-}
-
-func (t istioTarget) canary() istioVersion {
-	if t.rule != nil {
-		return istioVersion{subset: t.rule.CanarySubsetName}
-	}
-	return istioVersion{service: t.Canary}
-}
+// istioVersion is one version as a destination: a Service, or a subset of the host of a DestinationRule.
+type istioVersion struct{ host, subset string }
 
 // name says for people what a route must have.
 func (t istioTarget) name() string {
-	if t.rule != nil {
-		return "the stable subset " + t.rule.StableSubsetName
+	if t.stable.subset != "" {
+		return "the stable subset " + t.stable.subset
 	}
 	return "the stable Service " + t.Stable
 }
 
 // find returns the index of a version among the destinations of a route, -1 if
 // it is not there.
-func (t istioTarget) find(route map[string]any, version func() istioVersion) int {
-	want := version()
+func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	return slices.IndexFunc(list(route["route"]), func(d any) bool {
 		destination := mapping(mapping(d)["destination"])
-		if want.subset != "" {
-			return text(destination["subset"]) == want.subset && t.sameHost(text(destination["host"]), t.ruleHost)
-		}
-		return text(destination["subset"]) == "" && t.sameHost(text(destination["host"]), want.service)
+		return text(destination["subset"]) == want.subset && t.sameHost(text(destination["host"]), want.host)
 	})
 }
 
@@ -109,7 +91,7 @@ func (t istioTarget) weights(section, place string, route map[string]any) error 
 		weight, _ := number(mapping(d)["weight"])
 		switch {
 		case i == stable || i == canary || weight == 0:
-		case t.rule != nil && slices.Contains(t.rule.AdditionalSubsetNames, text(destination["subset"])):
+		case slices.Contains(t.kept, text(destination["subset"])):
 			kept += weight
 		default:
 			return third(t.ref, fmt.Sprintf("%s.route[%d]", place, i), "destination", istioName(destination), "a route")
@@ -146,15 +128,15 @@ func (t istioTarget) destination(route map[string]any) map[string]any {
 		return copyMap(mapping(destinations[i]))
 	}
 	out := copyMap(mapping(destinations[t.find(route, t.stable)]))
-	canary, to := t.canary(), mapping(out["destination"])
-	if canary.subset != "" {
-		to["subset"] = canary.subset
+	to := mapping(out["destination"])
+	if t.canary.subset != "" {
+		to["subset"] = t.canary.subset
 		return out
 	}
 	_, rest, qualified := strings.Cut(text(to["host"]), ".")
-	to["host"] = canary.service
+	to["host"] = t.canary.host
 	if qualified {
-		to["host"] = canary.service + "." + rest
+		to["host"] = t.canary.host + "." + rest
 	}
 	return out
 }

@@ -174,6 +174,29 @@ func matches(m rollout.StringMatch, s string) bool {
 	}
 }
 
+// combine returns what matches both one of a rule's own matches, which may be none for all requests, and one of a
+// managed route's. Both is false of two that no request can match together.
+func combine(
+	place string, own []any, matches []rollout.Match,
+	both func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error),
+) (combined []any, err error) {
+	if len(own) == 0 {
+		own = []any{map[string]any{}}
+	}
+	for i, o := range own {
+		for _, m := range matches {
+			match, possible, err := both(fmt.Sprintf("%s[%d]", place, i), mapping(o), m)
+			if err != nil {
+				return nil, err
+			}
+			if possible {
+				combined = append(combined, match)
+			}
+		}
+	}
+	return combined, nil
+}
+
 // inOrder puts managed routes into the order that managedRoutes asks for; those
 // that it does not name come first, as they are written.
 func inOrder(routes []rollout.ManagedRoute, names []string) []rollout.ManagedRoute {

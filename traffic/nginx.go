@@ -49,9 +49,7 @@ type nginxConfig struct {
 
 func (c *nginxConfig) names(visit func(kind string, name *string)) {
 	visit("Ingress", &c.StableIngress)
-	for i := range c.StableIngresses {
-		visit("Ingress", &c.StableIngresses[i])
-	}
+	visitAll(visit, "Ingress", c.StableIngresses)
 }
 
 func (c *nginxConfig) overlay(o *Objects, r Route) error {
@@ -223,12 +221,8 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return
 	}
-	name := r.Sticky.Cookie
-	if r.CanaryPods != "" {
-		name += "-" + r.CanaryPods
-	}
 	annotations := map[string]string{
-		"affinity": "cookie", "session-cookie-name": name,
+		"affinity": "cookie", "session-cookie-name": r.cookie(),
 		"session-cookie-max-age": strconv.Itoa(int(r.Sticky.MaxAge / time.Second)),
 	}
 	if nginxAlone(stable, r.Stable) || stable.Annotation(c.key("use-regex")) == "true" {

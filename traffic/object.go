@@ -20,7 +20,6 @@ var anyObject = router{
 	features: features{splits: can, anyTotal: can, reports: can},
 	list:     true,
 	config:   func() editor { return &objectConfig{} },
-	verify:   func(rollout.ObservedRoute) Verdict { return Verdict{Taken: true} },
 }
 
 // objectConfig is one mapping or a list of them.
@@ -70,11 +69,9 @@ func (c *objectConfig) names(visit func(kind string, name *string)) {
 }
 
 func (e objectEntry) ref(namespace string) rollout.Ref {
-	group, _, versioned := strings.Cut(e.APIVersion, "/")
-	if !versioned {
-		group = ""
-	}
-	return rollout.Ref{Group: group, Kind: e.Kind, Namespace: cmp.Or(e.Namespace, namespace), Name: e.Name}
+	ref := rollout.Object{"apiVersion": e.APIVersion, "kind": e.Kind}.Ref()
+	ref.Namespace, ref.Name = cmp.Or(e.Namespace, namespace), e.Name
+	return ref
 }
 
 func (c *objectConfig) watched(namespace string) []rollout.Ref {
@@ -131,8 +128,7 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 			continue
 		}
 		writes++
-		at := objectField{ref, field + "." + w.field}
-		if err := objectWrite(o, edited, at, w.path, w.value, w.optional, r); err != nil {
+		if err := objectWrite(o, edited, field+"."+w.field, w.path, w.value, w.optional, r); err != nil {
 			return err
 		}
 	}
@@ -174,30 +170,25 @@ func (e objectEntry) weight(field string, weight, all int) (any, error) {
 	}
 }
 
-// objectField is where a path comes from and what it is for.
-type objectField struct {
-	ref   rollout.Ref
-	field string
-}
-
 func objectWrite(
-	o *Objects, object rollout.Object, at objectField, written string, value any, optional bool, r Route,
+	o *Objects, object rollout.Object, field, written string, value any, optional bool, r Route,
 ) error {
-	p, err := objectPath(at.field, written, r)
+	ref := object.Ref()
+	p, err := objectPath(field, written, r)
 	if err != nil {
 		return err
 	}
 	parents, last, err := p.parents(map[string]any(object))
 	if err != nil {
-		return misfit(at.field, "in %s, %s", at.ref, err).WithFix("correct the path, or add to the object what it leads to")
+		return misfit(field, "in %s, %s", ref, err).WithFix("correct the path, or add to the object what it leads to")
 	}
 	for _, parent := range parents {
 		m := mapping(parent.value)
 		if _, there := m[last.field]; !there && !optional {
-			return misfit(at.field, "in %s, %s finds nothing: there is no field %s", at.ref, p, last.field).
+			return misfit(field, "in %s, %s finds nothing: there is no field %s", ref, p, last.field).
 				WithFix("correct the path, or write the field in Git too, with 0 for the canary's weight")
 		}
-		if err := o.Claim(at.ref, strings.TrimPrefix(parent.path+last.text, "."), r); err != nil {
+		if err := o.Claim(ref, strings.TrimPrefix(parent.path+last.text, "."), r); err != nil {
 			return err
 		}
 		if value == "" && optional {
@@ -235,9 +226,9 @@ func objectPath(field, written string, r Route) (path, error) {
 	return p, nil
 }
 
-// verifyAt compares the status. One that has not seen the newest spec, if it
+// verify compares the status. One that has not seen the newest spec, if it
 // says so where the value is or at its top, is late.
-func (c *objectConfig) verifyAt(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
+func (c *objectConfig) verify(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, e := range *c {
 		if e.Verify == nil || e.ref(ref.Namespace) != ref {
 			continue
@@ -253,7 +244,7 @@ func (c *objectConfig) verifyAt(ref rollout.Ref, route rollout.ObservedRoute) Ve
 		}
 		parents, _ := p[:len(p)-1].find(status)
 		for _, at := range append(parents, place{value: route.Status}) {
-			if seen := seenGeneration(mapping(at.value)["observedGeneration"]); seen != 0 && seen < route.Generation {
+			if isOlder(mapping(at.value), route) {
 				return Verdict{Text: "has a status of an older version"}
 			}
 		}

@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"maps"
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -37,14 +36,12 @@ func (o *Objects) Find(ref rollout.Ref) (rollout.Object, bool) {
 
 // Edit returns an object to be changed in place.
 func (o *Objects) Edit(ref rollout.Ref) (rollout.Object, bool) {
-	i, ok := o.at[ref]
-	if !ok {
-		return nil, false
+	object, ok := o.Find(ref)
+	if ok && !o.own[ref] {
+		object = object.Copy()
+		o.list[o.at[ref]], o.own[ref] = object, true
 	}
-	if !o.own[ref] {
-		o.list[i], o.own[ref] = o.list[i].Copy(), true
-	}
-	return o.list[i], true
+	return object, ok
 }
 
 // generate adds an object that is not in Git, to be applied right after another
@@ -129,5 +126,3 @@ func number(v any) (int64, bool) {
 }
 
 func copyMap(m map[string]any) map[string]any { return rollout.Object(m).Copy() }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

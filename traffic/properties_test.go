@@ -399,7 +399,7 @@ func TestOverlaysCanBeRepeated(t *testing.T) {
 func spoil(random *rand.Rand, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		keys := sortedKeys(v)
+		keys := slices.Sorted(maps.Keys(v))
 		if len(keys) == 0 || random.IntN(8) == 0 {
 			return strange(random)
 		}

@@ -57,8 +57,16 @@ func (s shares) forCanary(r Route, weight int) map[string]any {
 	return entry
 }
 
-// weighed returns the entries with the weights of a route.
-func (s shares) weighed(r Route) []any {
+// weighed is weights of entries among which no other one has a weight: see alone.
+func (s shares) weighed(ref rollout.Ref, place, what, owner string, r Route) ([]any, error) {
+	if err := s.alone(ref, place, what, owner); err != nil {
+		return nil, err
+	}
+	return s.weights(r), nil
+}
+
+// weights returns the entries with the weights of a route.
+func (s shares) weights(r Route) []any {
 	mapping(s.entries[s.stable])["weight"] = int64(r.rest())
 	switch {
 	case s.canary >= 0:

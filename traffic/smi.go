@@ -72,9 +72,10 @@ func smiWeights(o *Objects, object rollout.Object, ref rollout.Ref, r Route) err
 		return wrong(ref, "spec.backends", "does not have the stable Service %s", r.Stable).
 			WithFix("add it, or take the TrafficSplit out of Git: it is made when it is needed")
 	}
-	if err := backends.alone(ref, "spec.backends", "backend", "a TrafficSplit"); err != nil {
+	weighed, err := backends.weighed(ref, "spec.backends", "backend", "a TrafficSplit", r)
+	if err != nil {
 		return err
 	}
-	set(object, backends.weighed(r), "spec", "backends")
+	set(object, weighed, "spec", "backends")
 	return nil
 }

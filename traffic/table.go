@@ -18,8 +18,7 @@ type router struct {
 	since    string   // the oldest version that has what is used here
 	features features //
 	config   func() editor
-	list     bool                                // a mapping alone stands for a list of one
-	verify   func(rollout.ObservedRoute) Verdict // nil: it does not report
+	list     bool // a mapping alone stands for a list of one
 }
 
 // name is the router in a sentence.
@@ -40,10 +39,18 @@ type editor interface {
 	overlay(*Objects, Route) error
 }
 
-// watcher is an editor that knows objects whose status says whether the router
+// visitAll shows the names of several objects of one kind.
+func visitAll(visit func(kind string, name *string), kind string, names []string) {
+	for i := range names {
+		visit(kind, &names[i])
+	}
+}
+
+// reporter is an editor that knows objects whose status says whether the router
 // has taken them.
-type watcher interface {
+type reporter interface {
 	watched(namespace string) []rollout.Ref
+	verify(rollout.Ref, rollout.ObservedRoute) Verdict
 }
 
 // feature is something that a router can do or not.

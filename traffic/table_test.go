@@ -16,9 +16,6 @@ var fake = router{
 	kind: "fake", title: "Fake", since: "v1",
 	features: features{splits: can, byHeader: exact, reports: can},
 	config:   func() editor { return &fakeConfig{} },
-	verify: func(route rollout.ObservedRoute) Verdict {
-		return Verdict{Taken: route.Status["ready"] == true, Text: "is not ready"}
-	},
 }
 
 type fakeConfig struct {
@@ -33,6 +30,10 @@ func (c *fakeConfig) names(visit func(kind string, name *string)) { visit("Switc
 
 func (c *fakeConfig) watched(namespace string) []rollout.Ref {
 	return []rollout.Ref{c.ref(namespace)}
+}
+
+func (c *fakeConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
+	return Verdict{Taken: route.Status["ready"] == true, Text: "is not ready"}
 }
 
 func (c *fakeConfig) overlay(o *Objects, r Route) error {
@@ -232,7 +233,7 @@ func TestWhatTheTableSaysIsTrue(t *testing.T) {
 		if (NeedsHundred(r.kind) == "") != (r.features[anyTotal] != 0) || (CannotStick(r.kind) == "") != (r.features[sticks] != 0) {
 			t.Errorf("%s: %q, %q", r.kind, NeedsHundred(r.kind), CannotStick(r.kind))
 		}
-		if (r.verify != nil) != (r.features[reports] != 0) {
+		if _, is := r.config().(reporter); is != (r.features[reports] != 0) {
 			t.Errorf("%s: the table says that it reports: %v", r.kind, r.features[reports] != 0)
 		}
 	}

@@ -44,9 +44,7 @@ type traefikConfig struct {
 
 func (c *traefikConfig) names(visit func(kind string, name *string)) {
 	visit("TraefikService", &c.WeightedTraefikServiceName)
-	for i := range c.IngressRoutes {
-		visit("IngressRoute", &c.IngressRoutes[i])
-	}
+	visitAll(visit, "IngressRoute", c.IngressRoutes)
 }
 
 // traefikEdit is one overlay under way.
@@ -116,27 +114,19 @@ func (e *traefikEdit) split() error {
 	all := sharesOf(services, "name", e.Route, func(entry map[string]any) bool {
 		return e.is(entry, "Service", text(entry["name"]))
 	})
-	entries, stable, canary := all.entries, all.stable, all.canary
-	if stable < 0 {
+	if all.stable < 0 {
 		return wrong(e.ref, place, "does not have the stable Service %s", e.Stable).WithFix("add it, with its port")
-	}
-	if err := all.alone(e.ref, place, "service", "a TraefikService"); err != nil {
-		return err
 	}
 	e.canary = all.forCanary(e.Route, 0)
 	delete(e.canary, "weight")
-	mapping(entries[stable])["weight"] = int64(e.rest())
-	switch {
-	case e.Weight > 0 && canary < 0:
-		added := copyMap(e.canary)
-		added["weight"] = int64(e.Weight)
-		entries = append(entries, added)
-	case canary >= 0 && e.Active && e.Weight == 0:
+	entries, err := all.weighed(e.ref, place, "service", "a TraefikService", e.Route)
+	if err != nil {
+		return err
+	}
+	if all.canary >= 0 && e.Active && e.Weight == 0 {
 		// There may be no pod of the new version, and then there would be no
 		// TraefikService either.
-		entries = slices.Delete(slices.Clone(entries), canary, canary+1)
-	case canary >= 0:
-		mapping(entries[canary])["weight"] = int64(e.Weight)
+		entries = slices.Delete(entries, all.canary, all.canary+1)
 	}
 	set(e.weighted, entries, "spec", "weighted", "services")
 	e.stick()
@@ -149,12 +139,8 @@ func (e *traefikEdit) stick() {
 	if e.Sticky == nil || !e.Active || e.Weight == 0 || e.weighted.Map("spec", "weighted", "sticky", "cookie") != nil {
 		return
 	}
-	name := e.Sticky.Cookie
-	if e.CanaryPods != "" {
-		name += "-" + e.CanaryPods
-	}
 	set(e.weighted, map[string]any{
-		"name": name, "maxAge": int64(e.Sticky.MaxAge / time.Second), "httpOnly": true, "sameSite": "lax",
+		"name": e.cookie(), "maxAge": int64(e.Sticky.MaxAge / time.Second), "httpOnly": true, "sameSite": "lax",
 	}, "spec", "weighted", "sticky", "cookie")
 }
 

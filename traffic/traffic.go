@@ -29,6 +29,15 @@ type Route struct {
 	Active  bool                   `json:"active,omitempty"` // a release is on its way: generated objects are there
 }
 
+// cookie is the name of the cookie by which users stay at the canary, another one for each release where its pods are
+// known.
+func (r Route) cookie() string {
+	if r.CanaryPods == "" {
+		return r.Sticky.Cookie
+	}
+	return r.Sticky.Cookie + "-" + r.CanaryPods
+}
+
 // rest returns the stable version's weight.
 func (r Route) rest() int { return r.Max - r.Weight }
 
@@ -55,14 +64,6 @@ func Parse(kind string, raw any, rename func(kind, name string) string) (rollout
 	return rollout.Router{Kind: kind, Config: e}, nil
 }
 
-// known returns what is known of a router, and its configuration, nil if Parse has not
-// made it.
-func known(configured rollout.Router) (router, editor) {
-	r, _ := find(configured.Kind)
-	e, _ := configured.Config.(editor)
-	return r, e
-}
-
 func decode(r router, raw any) (editor, error) {
 	if _, isList := raw.([]any); r.list && !isList && raw != nil {
 		raw = []any{raw}
@@ -87,15 +88,15 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 		}
 	}
 	for _, configured := range routers {
-		known, e := known(configured)
-		if e == nil {
+		e, ok := configured.Config.(editor)
+		if !ok { // Parse has not made it
 			return misfit(configured.Kind, "is not a router that gitrollout knows")
 		}
 		if err := e.overlay(o, r); err != nil {
 			var invalid *rollout.InvalidError
 			own := errors.As(err, &invalid) && invalid.About == (rollout.Ref{})
-			if own && !strings.HasPrefix(invalid.Field, known.kind) {
-				invalid.Field = strings.TrimSuffix(known.kind+"."+invalid.Field, ".")
+			if own && !strings.HasPrefix(invalid.Field, configured.Kind) {
+				invalid.Field = strings.TrimSuffix(configured.Kind+"."+invalid.Field, ".")
 			}
 			return err
 		}
@@ -106,8 +107,7 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 // NeedsServices reports whether a router splits requests between two Services,
 // and not between subsets of one.
 func NeedsServices(r rollout.Router) bool {
-	_, e := known(r)
-	s, can := e.(interface{ bySubset() bool })
+	s, can := r.Config.(interface{ bySubset() bool })
 	return !can || !s.bySubset()
 }
 
@@ -126,21 +126,11 @@ func NeedsHundred(kind string) string {
 func Watched(routers []rollout.Router, namespace string) []rollout.Ref {
 	var refs []rollout.Ref
 	for _, configured := range routers {
-		_, _, watched := reporting(configured, namespace)
-		refs = append(refs, watched...)
+		if e, reports := configured.Config.(reporter); reports {
+			refs = append(refs, e.watched(namespace)...)
+		}
 	}
 	return refs
-}
-
-// reporting returns a router that reports, and the objects at which it does; none
-// if it does not.
-func reporting(configured rollout.Router, namespace string) (router, editor, []rollout.Ref) {
-	known, e := known(configured)
-	w, ok := e.(watcher)
-	if known.verify == nil || !ok {
-		return known, nil, nil
-	}
-	return known, e, w.watched(namespace)
 }
 
 // Verdict is what a router says of one object.
@@ -150,26 +140,21 @@ type Verdict struct {
 	Text     string // why it is not taken
 }
 
-// verifier is an editor whose configuration says how to read a status.
-type verifier interface {
-	verifyAt(rollout.Ref, rollout.ObservedRoute) Verdict
-}
-
 // Verify returns what the routers say of their objects: the first that is not
 // taken, and a rejected one before those that are only late.
 func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, configured := range routers {
-		known, e, refs := reporting(configured, namespace)
-		for _, ref := range refs {
+		e, reports := configured.Config.(reporter)
+		if !reports {
+			continue
+		}
+		for _, ref := range e.watched(namespace) {
 			route, exists := seen[ref]
 			if !exists || len(route.Status) == 0 {
 				continue // it reports nothing, which some never do
 			}
-			v := known.verify(route)
-			if own, ok := e.(verifier); ok {
-				v = own.verifyAt(ref, route)
-			}
+			v := e.verify(ref, route)
 			v.Text = fmt.Sprintf("%s/%s %s", ref.Kind, ref.Name, v.Text)
 			if v.Rejected {
 				return v

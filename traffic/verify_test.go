@@ -48,7 +48,8 @@ func TestVerifyParents(t *testing.T) {
 		"a status without sense": {[]any{"x", map[string]any{"conditions": "y"}, nil}, Verdict{Taken: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := verifyParents(rollout.ObservedRoute{Generation: 2, Status: map[string]any{"parents": c.parents}})
+			got := (&gatewayConfig{}).verify(rollout.Ref{},
+				rollout.ObservedRoute{Generation: 2, Status: map[string]any{"parents": c.parents}})
 			if diff := compare.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
