@@ -119,10 +119,12 @@ func (in *inspector) enter(dir string, from referrer) error {
 	defer func() { in.namespace = outer }()
 	before := in.total.objects
 	here := referrer{file: file, dir: dir}
-	checks := []func(referrer, *types.Kustomization) error{in.counted, in.charts, in.resources, in.patches, in.sources,
-		in.plugins}
-	for _, check := range checks {
-		if err := check(here, k); err != nil {
+	in.count(k)
+	if err := in.charts(here, k); err != nil {
+		return err
+	}
+	for _, r := range in.references(here, k) {
+		if err := r.check(r.at, r.entry); err != nil {
 			return err
 		}
 	}
@@ -197,46 +199,29 @@ func invalidKustomization(file string, err error) error {
 		"error converting YAML to JSON: ")}
 }
 
-// counted notes what all of a kustomization's objects go through.
-func (in *inspector) counted(_ referrer, k *types.Kustomization) error {
+// count notes what all of a kustomization's objects go through.
+func (in *inspector) count(k *types.Kustomization) {
 	if len(k.OpenAPI) > 0 {
 		in.plan.openAPI = true
 	}
 	// Each of these is applied to every object, so each counts as one more.
 	in.total.objects += len(k.Replacements) + len(k.Vars) + len(k.Images) + len(k.Replicas) +
 		len(k.Labels) + len(k.ConfigMapGenerator) + len(k.SecretGenerator)
-	return nil
 }
 
-// resources checks everything that may be a file or another kustomization.
-func (in *inspector) resources(here referrer, k *types.Kustomization) error {
-	lists := []struct {
-		field string
-		paths []string
-	}{{"resources", k.Resources}, {"bases", k.Bases}}
-	for _, list := range lists {
-		for i, p := range list.paths {
-			if err := in.resource(here.at("%s[%d]", list.field, i), p); err != nil {
-				return err
-			}
-		}
+// component checks an entry that can only be another kustomization.
+func (in *inspector) component(at referrer, p string) error {
+	dir, entry, err := in.find(at, p)
+	if err != nil {
+		return err
 	}
-	for i, p := range k.Components {
-		at := here.at("components[%d]", i)
-		dir, entry, err := in.find(at, p)
-		if err != nil {
-			return err
-		}
-		if entry.Kind != rollout.Dir {
-			return at.invalid("", "names %s, which is a file, not the folder of a component", p)
-		}
-		if err := in.enter(dir, at); err != nil {
-			return err
-		}
+	if entry.Kind != rollout.Dir {
+		return at.invalid("", "names %s, which is a file, not the folder of a component", p)
 	}
-	return nil
+	return in.enter(dir, at)
 }
 
+// resource checks an entry that may be a file or another kustomization.
 func (in *inspector) resource(at referrer, p string) error {
 	real, entry, err := in.find(at, p)
 	if err != nil {

@@ -12,26 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plugins checks generators, transformers and validators. Kustomize's built-in
-// ones are Go code without side effects, but some load files by path, and a
+// plugin checks an entry of generators, transformers or validators: an inline configuration, a file of them, or a
+// kustomization of them. Kustomize's built-in ones are Go code without side effects, but some load files by path, and a
 // path may be a URL; all others start a program, which is refused.
-func (in *inspector) plugins(here referrer, k *types.Kustomization) error {
-	lists := []struct {
-		field   string
-		entries []string
-	}{{"generators", k.Generators}, {"transformers", k.Transformers}, {"validators", k.Validators}}
-	for _, list := range lists {
-		for i, entry := range list.entries {
-			if err := in.plugin(here.at("%s[%d]", list.field, i), entry); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// plugin checks one entry: an inline configuration, a file of them, or a
-// kustomization of them.
 func (in *inspector) plugin(at referrer, entry string) error {
 	if isInline(entry) {
 		return in.configs(at, at.file, at.field, []byte(entry))
@@ -173,20 +156,16 @@ var patchKeys = []string{"patch", "patches", "jsonop"}
 // configPath checks one value of a plugin configuration.
 func (in *inspector) configPath(at referrer, key, value string) error {
 	if slices.Contains(patchKeys, key) {
-		return in.sound(at.file, at.field, []byte(value))
+		return in.inline(at, value)
 	}
 	if !slices.Contains(pathKeys, key) || value == "" {
 		return nil
 	}
 	switch key {
 	case "files":
-		if _, after, ok := strings.Cut(value, "="); ok {
-			value = after
-		}
-		fallthrough
+		return in.keyed(at, value)
 	case "env", "envs":
-		_, _, err := in.file(at, value)
-		return err
+		return in.data(at, value)
 	case "paths":
 		return in.patchText(at, value)
 	default:

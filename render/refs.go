@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"net/url"
 	"path"
 	"regexp"
@@ -121,104 +122,94 @@ func (in *inspector) yamlFile(at referrer, p string) error {
 	return in.sound(real, "", content)
 }
 
-// patches checks patch files and inline patches.
-func (in *inspector) patches(here referrer, k *types.Kustomization) error {
-	lists := []struct {
-		field   string
-		patches []types.Patch
-	}{{"patches", k.Patches}, {"patchesJson6902", k.PatchesJson6902}}
-	for _, list := range lists {
-		for i, p := range list.patches {
-			if err := in.patch(here.at("%s[%d]", list.field, i), p); err != nil {
-				return err
-			}
-		}
-	}
-	for i, p := range k.PatchesStrategicMerge {
-		at := here.at("patchesStrategicMerge[%d]", i)
-		if err := in.patchText(at, string(p)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // patchText checks an entry that is a patch or the path of one.
 func (in *inspector) patchText(at referrer, text string) error {
 	if isInline(text) {
-		return in.sound(at.file, at.field, []byte(text))
+		return in.inline(at, text)
 	}
 	return in.yamlFile(at, text)
 }
 
-func (in *inspector) patch(at referrer, p types.Patch) error {
-	if p.Patch != "" {
-		if err := in.sound(at.file, at.field+".patch", []byte(p.Patch)); err != nil {
-			return err
-		}
-	}
-	if p.Path == "" {
-		return nil
-	}
-	return in.yamlFile(at.at("%s.path", at.field), p.Path)
+// inline checks an entry that is YAML.
+func (in *inspector) inline(at referrer, text string) error {
+	return in.sound(at.file, at.field, []byte(text))
 }
 
-// sources checks all other references to files.
-func (in *inspector) sources(here referrer, k *types.Kustomization) error {
-	parsed := map[string][]string{"crds": k.Crds, "configurations": k.Configurations}
-	for _, field := range []string{"crds", "configurations"} {
-		for i, p := range parsed[field] {
-			if err := in.yamlFile(here.at("%s[%d]", field, i), p); err != nil {
-				return err
+// data checks a reference to a file of a generator. What is in it is data, whatever it looks like.
+func (in *inspector) data(at referrer, p string) error {
+	_, _, err := in.file(at, p)
+	return err
+}
+
+// keyed is data with a key before it, perhaps.
+func (in *inspector) keyed(at referrer, source string) error {
+	if _, after, ok := strings.Cut(source, "="); ok {
+		source = after
+	}
+	return in.data(at, source)
+}
+
+// reference is an entry of a kustomization that refers to files, or is YAML, and how it is checked.
+type reference struct {
+	at    referrer
+	entry string
+	check func(at referrer, entry string) error
+}
+
+// references are all of a kustomization, in the order in which they are checked.
+func (in *inspector) references(here referrer, k *types.Kustomization) (all []reference) {
+	one := func(check func(referrer, string) error, entry, field string, args ...any) {
+		all = append(all, reference{here.at(field, args...), entry, check})
+	}
+	list := func(check func(referrer, string) error, field string, entries []string) {
+		for i, entry := range entries {
+			one(check, entry, "%s[%d]", field, i)
+		}
+	}
+	patches := func(field string, patches []types.Patch) {
+		for i, p := range patches {
+			if p.Patch != "" {
+				one(in.inline, p.Patch, "%s[%d].patch", field, i)
+			}
+			if p.Path != "" {
+				one(in.yamlFile, p.Path, "%s[%d].path", field, i)
 			}
 		}
 	}
-	for i, r := range k.Replacements {
-		if r.Path == "" {
-			continue
+	generator := func(kv types.KvPairSources, field string, i int) {
+		list(in.keyed, fmt.Sprintf("%s[%d].files", field, i), kv.FileSources)
+		envs := kv.EnvSources
+		if kv.EnvSource != "" {
+			envs = append([]string{kv.EnvSource}, envs...)
 		}
-		if err := in.yamlFile(here.at("replacements[%d].path", i), r.Path); err != nil {
-			return err
+		list(in.data, fmt.Sprintf("%s[%d].envs", field, i), envs)
+	}
+	list(in.resource, "resources", k.Resources)
+	list(in.resource, "bases", k.Bases)
+	list(in.component, "components", k.Components)
+	patches("patches", k.Patches)
+	patches("patchesJson6902", k.PatchesJson6902)
+	for i, p := range k.PatchesStrategicMerge {
+		one(in.patchText, string(p), "patchesStrategicMerge[%d]", i)
+	}
+	list(in.yamlFile, "crds", k.Crds)
+	list(in.yamlFile, "configurations", k.Configurations)
+	for i, r := range k.Replacements {
+		if r.Path != "" {
+			one(in.yamlFile, r.Path, "replacements[%d].path", i)
 		}
 	}
 	if p, ok := k.OpenAPI["path"]; ok {
-		if err := in.yamlFile(here.at("openapi.path"), p); err != nil {
-			return err
-		}
+		one(in.yamlFile, p, "openapi.path")
 	}
 	for i, g := range k.ConfigMapGenerator {
-		if err := in.keyValues(here.at("configMapGenerator[%d]", i), g.KvPairSources); err != nil {
-			return err
-		}
+		generator(g.KvPairSources, "configMapGenerator", i)
 	}
 	for i, g := range k.SecretGenerator {
-		if err := in.keyValues(here.at("secretGenerator[%d]", i), g.KvPairSources); err != nil {
-			return err
-		}
+		generator(g.KvPairSources, "secretGenerator", i)
 	}
-	return nil
-}
-
-// keyValues checks the files of a ConfigMap or Secret generator. What is in
-// them is data, whatever it looks like.
-func (in *inspector) keyValues(at referrer, kv types.KvPairSources) error {
-	for i, source := range kv.FileSources {
-		p := source
-		if _, after, ok := strings.Cut(source, "="); ok {
-			p = after
-		}
-		if _, _, err := in.file(at.at("%s.files[%d]", at.field, i), p); err != nil {
-			return err
-		}
-	}
-	envs := kv.EnvSources
-	if kv.EnvSource != "" {
-		envs = append([]string{kv.EnvSource}, envs...)
-	}
-	for i, p := range envs {
-		if _, _, err := in.file(at.at("%s.envs[%d]", at.field, i), p); err != nil {
-			return err
-		}
-	}
-	return nil
+	list(in.plugin, "generators", k.Generators)
+	list(in.plugin, "transformers", k.Transformers)
+	list(in.plugin, "validators", k.Validators)
+	return all
 }
