@@ -1,8 +1,6 @@
 package render
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"path"
 	"sync"
@@ -129,34 +127,11 @@ func options() *krusty.Options {
 	return o
 }
 
-// decodeObject reads JSON with whole numbers as int64, however large, and only
-// what is no whole number as float64.
+// decodeObject reads an object in JSON.
 func decodeObject(raw []byte) (rollout.Object, error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var object map[string]any
-	if err := decoder.Decode(&object); err != nil {
+	object, err := rollout.FromJSON[map[string]any](raw)
+	if err != nil {
 		return nil, fmt.Errorf("decode object: %w", err)
 	}
-	return numbers(object).(map[string]any), nil
-}
-
-func numbers(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, value := range v {
-			v[key] = numbers(value)
-		}
-	case []any:
-		for i, value := range v {
-			v[i] = numbers(value)
-		}
-	case json.Number:
-		if whole, err := v.Int64(); err == nil {
-			return whole
-		}
-		float, _ := v.Float64() // JSON's grammar admits nothing that this refuses but overflow
-		return float
-	}
-	return v
+	return object, nil
 }

@@ -30,7 +30,7 @@ func decodeStrict(file, kind string, data []byte, into any) error {
 	if manyDocuments(data) {
 		return &InvalidError{File: file, Msg: "has more than one document", Fix: "keep one"}
 	}
-	document, err := fromJSON(raw)
+	document, err := FromJSON[any](raw)
 	if err != nil {
 		return &InvalidError{File: file, Msg: oneLine(err)}
 	}

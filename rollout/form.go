@@ -89,7 +89,7 @@ func (f Field) Literal(tag string) any {
 	if !has {
 		return nil
 	}
-	v, err := fromJSON([]byte(literal))
+	v, err := FromJSON[any]([]byte(literal))
 	if err != nil {
 		return literal
 	}

@@ -130,22 +130,22 @@ func Plain(v any) (any, error) {
 	if err != nil {
 		return nil, &InvalidError{Msg: "is no JSON: " + err.Error()}
 	}
-	return fromJSON(data)
+	return FromJSON[any](data)
 }
 
-// fromJSON reads JSON as mappings, lists, texts, int64 and float64: encoding/json
+// FromJSON reads JSON as mappings, lists, texts, int64 and float64: encoding/json
 // alone makes float64 of 1.
-func fromJSON(data []byte) (any, error) {
+func FromJSON[T any](data []byte) (v T, err error) {
 	from := json.NewDecoder(bytes.NewReader(data))
 	from.UseNumber()
-	var v any
-	if err := from.Decode(&v); err != nil {
-		return nil, err
+	if err = from.Decode(&v); err != nil {
+		return v, err
 	}
 	if _, err := from.Token(); err != io.EOF {
-		return nil, errors.New("something follows the value")
+		return v, errors.New("something follows the value")
 	}
-	return numbered(v), nil
+	v, _ = numbered(v).(T) // the same, but for its numbers
+	return v, nil
 }
 
 // numbered replaces the numbers in a value by int64, or by float64.
