@@ -5,52 +5,46 @@ import (
 	"strings"
 )
 
-// closure is everything a build asked the tree about: path by path, what was
-// there. It is a tree of its own, so that a look at the id of one folder
+// closure is everything a build asked the tree about at a path and below: path by
+// path, what was there. It is a tree of its own, so that a look at the id of one folder
 // answers for all that lies below: an app that did not change costs about one
-// look-up for each folder that it reads from.
+// look-up for each folder that it reads from. Asked is whether the build asked about the
+// path itself, or it is only on the way to one that was.
 type closure struct {
-	root *node
-}
-
-// node is one path. Asked is whether the build asked about the path itself, or
-// it is only on the way to one that was.
-type node struct {
 	asked    bool
 	was      string // mark of what was there
 	lists    bool   // the build is made of all that the folder has
 	isDir    bool   // with children only, or if it lists: a folder was there
 	folder   string // its id
-	children map[string]*node
+	children map[string]*closure
 }
 
 // newClosure makes a closure of what was looked at in a tree.
 func newClosure(looked Looked, tree Tree) (*closure, error) {
-	c := &closure{root: &node{}}
+	root := &closure{}
 	for _, p := range looked.At {
 		entry, found, err := tree.Lookup(p)
 		if err != nil {
 			return nil, err
 		}
-		n := c.at(p)
+		n := root.at(p)
 		n.asked, n.was = true, markOf(entry, found)
 	}
 	for _, p := range looked.All {
-		c.at(p).lists = true
+		root.at(p).lists = true
 	}
-	return c, c.root.fill("", tree)
+	return root, root.fill("", tree)
 }
 
-// at is the node of a path.
-func (c *closure) at(p string) *node {
-	n := c.root
+// at is that of a path below.
+func (n *closure) at(p string) *closure {
 	for _, name := range segments(p) {
 		next := n.children[name]
 		if next == nil {
 			if n.children == nil {
-				n.children = map[string]*node{}
+				n.children = map[string]*closure{}
 			}
-			next = &node{}
+			next = &closure{}
 			n.children[name] = next
 		}
 		n = next
@@ -60,7 +54,7 @@ func (c *closure) at(p string) *node {
 
 // fill notes the ids of the folders on the way. Below what was no folder there
 // is nothing to note: every path there was looked for in vain.
-func (n *node) fill(p string, tree Tree) error {
+func (n *closure) fill(p string, tree Tree) error {
 	if len(n.children) == 0 && !n.lists {
 		return nil
 	}
@@ -77,10 +71,8 @@ func (n *node) fill(p string, tree Tree) error {
 	return nil
 }
 
-// holds reports whether all that the build asked about is the same in a tree.
-func (c *closure) holds(tree Tree) (bool, error) { return c.root.holds(tree, "") }
-
-func (n *node) holds(tree Tree, p string) (bool, error) {
+// holds reports whether all that the build asked about is the same in a tree. It is the closure of a path.
+func (n *closure) holds(tree Tree, p string) (bool, error) {
 	entry, found, err := tree.Lookup(p)
 	if err != nil {
 		return false, err

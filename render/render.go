@@ -119,7 +119,7 @@ func (r *Renderer) find(tree Tree, app rollout.App) (*cached, error) {
 	candidates := slices.Clone(r.cache[app])
 	r.mu.Unlock()
 	for _, c := range candidates {
-		same, err := c.closure.holds(tree)
+		same, err := c.closure.holds(tree, "")
 		if err != nil {
 			return nil, err
 		}

@@ -176,7 +176,7 @@ func TestFolderThatComesAndGoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if same, err := closed.holds(newTree(c.after)); err != nil || same != c.want {
+		if same, err := closed.holds(newTree(c.after), ""); err != nil || same != c.want {
 			t.Errorf("%s: holds %t (%v), want %t", name, same, err, c.want)
 		}
 	}
