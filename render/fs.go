@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -89,14 +90,7 @@ func newTreeFS(tree Tree) *treeFS {
 }
 
 // files returns the sorted paths of all files that were read.
-func (f *treeFS) files() []string {
-	out := make([]string, 0, len(f.blobs))
-	for p := range f.blobs {
-		out = append(out, p)
-	}
-	slices.Sort(out)
-	return out
-}
+func (f *treeFS) files() []string { return slices.Sorted(maps.Keys(f.blobs)) }
 
 func (f *treeFS) lookup(p string) (rollout.Entry, bool, error) {
 	entry, found, err := f.ask(p)
@@ -320,29 +314,12 @@ func (f *treeFS) ReadFile(p string) ([]byte, error) {
 // either; should a newer kustomize begin to, the byte-for-byte test shows it.
 var errReadOnly = errors.New("a commit's tree can only be read, file by file")
 
-// Open is not supported: kustomize reads whole files.
-func (f *treeFS) Open(string) (filesys.File, error) { return nil, errReadOnly }
-
-// Create is not supported.
-func (f *treeFS) Create(string) (filesys.File, error) { return nil, errReadOnly }
-
-// Mkdir is not supported.
-func (f *treeFS) Mkdir(string) error { return errReadOnly }
-
-// MkdirAll is not supported.
-func (f *treeFS) MkdirAll(string) error { return errReadOnly }
-
-// RemoveAll is not supported.
-func (f *treeFS) RemoveAll(string) error { return errReadOnly }
-
-// WriteFile is not supported.
-func (f *treeFS) WriteFile(string, []byte) error { return errReadOnly }
-
-// ReadDir is not supported.
-func (f *treeFS) ReadDir(string) ([]string, error) { return nil, errReadOnly }
-
-// Glob is not supported.
-func (f *treeFS) Glob(string) ([]string, error) { return nil, errReadOnly }
-
-// Walk is not supported.
+func (f *treeFS) Open(string) (filesys.File, error)    { return nil, errReadOnly }
+func (f *treeFS) Create(string) (filesys.File, error)  { return nil, errReadOnly }
+func (f *treeFS) Mkdir(string) error                   { return errReadOnly }
+func (f *treeFS) MkdirAll(string) error                { return errReadOnly }
+func (f *treeFS) RemoveAll(string) error               { return errReadOnly }
+func (f *treeFS) WriteFile(string, []byte) error       { return errReadOnly }
+func (f *treeFS) ReadDir(string) ([]string, error)     { return nil, errReadOnly }
+func (f *treeFS) Glob(string) ([]string, error)        { return nil, errReadOnly }
 func (f *treeFS) Walk(string, filepath.WalkFunc) error { return errReadOnly }
