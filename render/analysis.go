@@ -163,9 +163,7 @@ func (m measured) values() analysis.Values {
 // which kustomize may have changed. A template of the cluster is the same for all
 // namespaces.
 func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *analysis.Template {
-	_, source := a.source(from)
-	prefix, suffix, _ := strings.Cut(from.Name, source)
-	for _, name := range []string{ref.TemplateName, prefix + ref.TemplateName + suffix} {
+	for _, name := range []string{ref.TemplateName, a.affixed(from, ref.TemplateName)} {
 		for _, t := range a.analysisTemplates {
 			if t.Ref.Name == name && t.IsCluster() == ref.ClusterScope && (t.IsCluster() || t.Ref.Namespace == from.Namespace) {
 				return t

@@ -19,21 +19,17 @@ func (a *assembly) check() error {
 			return err
 		}
 		for _, s := range d.services() {
-			if err := a.checkService(d, s.field, s.name); err != nil {
+			if err := a.checkService(d, s.field, *s.name); err != nil {
 				return err
 			}
 		}
 	}
-	if err := a.checkPins(); err != nil {
-		return err
+	for _, check := range []func() error{a.checkPins, a.checkExperiments, a.checkTraffic, a.checkReadable} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
-	if err := a.checkExperiments(); err != nil {
-		return err
-	}
-	if err := a.checkTraffic(); err != nil {
-		return err
-	}
-	return a.checkReadable()
+	return nil
 }
 
 // checkNamespaces refuses namespaces that no cluster can have (RFC 1123 labels): what an app has in them no setting can
@@ -81,24 +77,27 @@ func (a *assembly) checkWorkload(d *document) error {
 	return nil
 }
 
-type serviceField struct{ field, name string }
+// serviceField is a field of a document that names a Service.
+type serviceField struct {
+	field string
+	name  *string
+}
 
 // services returns the Services that a document names.
 func (d *document) services() []serviceField {
 	var all []serviceField
 	if c := d.spec.Canary; c != nil {
-		all = []serviceField{{"spec.strategy.canary.stableService", c.StableService},
-			{"spec.strategy.canary.canaryService", c.CanaryService}}
+		all = []serviceField{{canaryPath + ".stableService", &c.StableService}, {canaryPath + ".canaryService", &c.CanaryService}}
 		if p := c.PingPong; p != nil {
-			all = append(all, serviceField{"spec.strategy.canary.pingPong.pingService", p.PingService},
-				serviceField{"spec.strategy.canary.pingPong.pongService", p.PongService})
+			all = append(all, serviceField{canaryPath + ".pingPong.pingService", &p.PingService},
+				serviceField{canaryPath + ".pingPong.pongService", &p.PongService})
 		}
 	}
 	if b := d.spec.BlueGreen; b != nil {
-		all = []serviceField{{"spec.strategy.blueGreen.activeService", b.ActiveService},
-			{"spec.strategy.blueGreen.previewService", b.PreviewService}}
+		all = []serviceField{{blueGreenPath + ".activeService", &b.ActiveService},
+			{blueGreenPath + ".previewService", &b.PreviewService}}
 	}
-	return slices.DeleteFunc(all, func(s serviceField) bool { return s.name == "" })
+	return slices.DeleteFunc(all, func(s serviceField) bool { return *s.name == "" })
 }
 
 // checkService compares a named Service's selector with the pod template.

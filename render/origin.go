@@ -31,18 +31,12 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 	if invalid.About != (rollout.Ref{}) {
 		ref = invalid.About
 	}
-	invalid.About, invalid.File, invalid.Msg = rollout.Ref{}, o.origin(ref), invalid.Msg+" ("+shortRef(ref)+")"
+	invalid.File, _ = o.source(ref)
+	invalid.About, invalid.Msg = rollout.Ref{}, invalid.Msg+" ("+shortRef(ref)+")"
 	return invalid
 }
 
-// origin returns the file that most likely holds an object, the app's
-// kustomization if none does.
-func (o origins) origin(ref rollout.Ref) string {
-	file, _ := o.source(ref)
-	return file
-}
-
-// source returns the file that most likely holds an object, and its name there:
+// source returns the file that most likely holds an object, the app's kustomization if none does, and its name there:
 // of the documents of its kind, the one whose name is the longest part of the
 // object's name, which kustomize may have given a prefix and a suffix.
 func (o origins) source(ref rollout.Ref) (file, name string) {
@@ -76,15 +70,20 @@ func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name
 	}
-	_, source := a.source(from)
-	if source == "" || source == from.Name {
-		return name
-	}
-	prefix, suffix, _ := strings.Cut(from.Name, source)
-	if full := prefix + name + suffix; a.has(kind, from.Namespace, full) {
+	if full := a.affixed(from, name); a.has(kind, from.Namespace, full) {
 		return full
 	}
 	return name
+}
+
+// affixed is a name with the prefix and the suffix that an object has got, as far as is known.
+func (a *assembly) affixed(like rollout.Ref, name string) string {
+	_, source := a.source(like)
+	if source == "" {
+		return name
+	}
+	prefix, suffix, _ := strings.Cut(like.Name, source)
+	return prefix + name + suffix
 }
 
 func (a *assembly) has(kind, namespace, name string) bool {
@@ -101,18 +100,8 @@ func (a *assembly) resolve(d *document) error {
 	if !d.inline {
 		d.workload.Name = a.renamed(d.ref, d.workload.Ref().Kind, d.workload.Name)
 	}
-	var names []*string
-	if c := d.spec.Canary; c != nil {
-		names = []*string{&c.StableService, &c.CanaryService}
-		if p := c.PingPong; p != nil {
-			names = append(names, &p.PingService, &p.PongService)
-		}
-	}
-	if b := d.spec.BlueGreen; b != nil {
-		names = []*string{&b.ActiveService, &b.PreviewService}
-	}
-	for _, name := range names {
-		*name = a.renamed(d.ref, "Service", *name)
+	for _, s := range d.services() {
+		*s.name = a.renamed(d.ref, "Service", *s.name)
 	}
 	return a.routersOf(d)
 }

@@ -205,8 +205,8 @@ func (a *assembly) checkRouters(d *document) error {
 			return a.invalid(d.ref, at+"trafficRouting.maxTrafficWeight", "leave it out: weights are then of 100", "%s", why)
 		}
 		if traffic.NeedsServices(router) && c.PingPong == nil {
-			for _, service := range []serviceField{{"stableService", c.StableService}, {"canaryService", c.CanaryService}} {
-				if service.name == "" {
+			for _, service := range []serviceField{{"stableService", &c.StableService}, {"canaryService", &c.CanaryService}} {
+				if *service.name == "" {
 					return a.invalid(d.ref, at+service.field, "name the Service",
 						"is missing, and %s splits requests between two Services", router.Kind)
 				}
