@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sort"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
 // store is Git objects in memory, by id. It is safe for concurrent use; go-git's memory storage is not, and
@@ -44,7 +45,7 @@ func newStore() *store {
 	return &store{objects: map[plumbing.Hash]*stored{}, omitted: map[plumbing.Hash]bool{}}
 }
 
-// Omit is wire.Omitter's.
+// Omit is wire.Store's.
 func (s *store) Omit(id plumbing.Hash) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +101,15 @@ func (s *store) put(o *stored) {
 	}
 }
 
-// Keep makes an object of content, which is the store's own from then on. It is wire.Keeper's, too.
+// Content is wire.Store's.
+func (s *store) Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool) {
+	if o := s.get(id); o != nil {
+		return o.kind, o.data, true
+	}
+	return plumbing.InvalidObject, nil, false
+}
+
+// Keep makes an object of content, which is the store's own from then on. It is wire.Store's, too.
 func (s *store) Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash {
 	o := &stored{kind: kind, id: plumbing.ComputeHash(kind, data), data: data}
 	s.put(o)
@@ -118,12 +127,7 @@ func (s *store) addAll(from *store) {
 func (s *store) ids() []plumbing.Hash {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	ids := make([]plumbing.Hash, 0, len(s.objects))
-	for id := range s.objects {
-		ids = append(ids, id)
-	}
-	sort.Slice(ids, func(i, j int) bool { return bytes.Compare(ids[i][:], ids[j][:]) < 0 })
-	return ids
+	return slices.SortedFunc(maps.Keys(s.objects), func(a, b plumbing.Hash) int { return bytes.Compare(a[:], b[:]) })
 }
 
 func (s *store) usage() (objects, size int64) {
@@ -160,7 +164,7 @@ func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	if err := t.Decode(o); err != nil {
 		return nil, fmt.Errorf("tree %s: %w", id, err)
 	}
-	sort.Slice(t.Entries, func(i, j int) bool { return t.Entries[i].Name < t.Entries[j].Name })
+	slices.SortFunc(t.Entries, func(a, b object.TreeEntry) int { return strings.Compare(a.Name, b.Name) })
 	o.entries.Store(&t.Entries)
 	return t.Entries, nil
 }
@@ -266,61 +270,12 @@ func (s *store) reachTree(id plumbing.Hash, into *store) error {
 	return nil
 }
 
-// What follows makes stored a plumbing.EncodedObject and store a storer.EncodedObjectStorer, for go-git's
-// pack parser and encoder.
+// What follows makes stored a plumbing.EncodedObject, of which go-git decodes trees and commits.
 
 func (o *stored) Hash() plumbing.Hash             { return o.id }
 func (o *stored) Type() plumbing.ObjectType       { return o.kind }
-func (o *stored) Content() []byte                 { return o.data }
 func (o *stored) Size() int64                     { return int64(len(o.data)) }
 func (o *stored) SetType(plumbing.ObjectType)     {}
 func (o *stored) SetSize(int64)                   {}
 func (o *stored) Reader() (io.ReadCloser, error)  { return io.NopCloser(bytes.NewReader(o.data)), nil }
 func (o *stored) Writer() (io.WriteCloser, error) { return nil, errors.New("objects do not change") }
-
-func (s *store) NewEncodedObject() plumbing.EncodedObject { return &plumbing.MemoryObject{} }
-
-func (s *store) SetEncodedObject(from plumbing.EncodedObject) (plumbing.Hash, error) {
-	r, err := from.Reader()
-	if err != nil {
-		return plumbing.ZeroHash, err
-	}
-	defer r.Close()
-	data := make([]byte, from.Size())
-	if _, err := io.ReadFull(r, data); err != nil {
-		return plumbing.ZeroHash, err
-	}
-	s.put(&stored{kind: from.Type(), id: from.Hash(), data: data})
-	return from.Hash(), nil
-}
-
-func (s *store) EncodedObject(kind plumbing.ObjectType, id plumbing.Hash) (plumbing.EncodedObject, error) {
-	o := s.get(id)
-	if o == nil || kind != plumbing.AnyObject && kind != o.kind {
-		return nil, plumbing.ErrObjectNotFound
-	}
-	return o, nil
-}
-
-func (s *store) HasEncodedObject(id plumbing.Hash) error {
-	if s.get(id) == nil {
-		return plumbing.ErrObjectNotFound
-	}
-	return nil
-}
-
-func (s *store) EncodedObjectSize(id plumbing.Hash) (int64, error) {
-	o := s.get(id)
-	if o == nil {
-		return 0, plumbing.ErrObjectNotFound
-	}
-	return o.Size(), nil
-}
-
-func (s *store) IterEncodedObjects(kind plumbing.ObjectType) (storer.EncodedObjectIter, error) {
-	return storer.NewEncodedObjectLookupIter(s, kind, s.ids()), nil
-}
-
-func (s *store) AddAlternate(string) error { return errors.New("alternates are not supported") }
-
-var _ storer.EncodedObjectStorer = (*store)(nil)

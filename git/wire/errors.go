@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -100,21 +101,12 @@ func isConsequence(reason string) bool {
 
 // IsKnown tells an error that has one of the sentinels already.
 func IsKnown(err error) bool {
-	for _, sentinel := range []error{rollout.ErrConflict, ErrAuth, ErrUnreachable, ErrNotFound, ErrRejected} {
-		if errors.Is(err, sentinel) {
-			return true
-		}
-	}
-	return false
+	known := []error{rollout.ErrConflict, ErrAuth, ErrUnreachable, ErrNotFound, ErrRejected}
+	return slices.ContainsFunc(known, func(sentinel error) bool { return errors.Is(err, sentinel) })
 }
 
 func containsAny(s string, parts ...string) bool {
-	for _, part := range parts {
-		if strings.Contains(s, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
 }
 
 // oneLine makes a server's text fit for an error: its first lines joined, without control characters, and

@@ -83,8 +83,8 @@ func (l *httpLink) open(ctx context.Context, service string) (*Session, error) {
 		exchange: func(ctx context.Context, request []byte) (io.ReadCloser, error) {
 			return l.post(ctx, base, service, request)
 		},
-		close: func() {},
-		stale: func() { l.forget(service) },
+		Close: func() {},
+		Stale: func() { l.forget(service) },
 	}, nil
 }
 

@@ -70,16 +70,12 @@ type Session struct {
 	// exchange sends one request and gives its answer. Smart HTTP may be asked many times; on a stream the
 	// last exchange of version 0 ends the conversation.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
-	close    func()
-	stale    func()
+	// Close ends the conversation.
+	Close func()
+	// Stale tells that the server does not behave as it said when it greeted us: the next conversation asks for that
+	// again.
+	Stale func()
 }
-
-// Close ends the conversation.
-func (s *Session) Close() { s.close() }
-
-// Stale tells that the server does not behave as it said when it greeted us: the next conversation asks for that
-// again.
-func (s *Session) Stale() { s.stale() }
 
 // V2 tells that the server speaks version 2 of the protocol.
 func (s *Session) V2() bool { return s.v2 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
-	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
 // The bounds of what is kept of one pack, in bytes as they are without compression, which makes a thousand of one.
@@ -20,20 +19,22 @@ const (
 	maxBases  = 32 << 20  // of files that are not kept, while the pack is read: others may lean on them
 )
 
-// Omitter is a store that is told of files that are too large to be kept. The id is unknown, and zero, where Git sent
-// what is different from another file that is not kept either.
-type Omitter interface{ Omit(id plumbing.Hash) }
-
-// Keeper is a store that takes an object's content as its own, without a copy.
-type Keeper interface {
+// Store is where the objects of packs are.
+type Store interface {
+	// Content is that of an object, which nobody changes.
+	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
+	// Keep takes an object's content as its own, without a copy.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
+	// Omit tells of a file that is too large to be kept. The id is unknown, and zero, where Git sent what is different
+	// from another file that is not kept either.
+	Omit(id plumbing.Hash)
 }
 
 // unpacking is a pack that is being read into a store. Objects are kept as they come, so that no more than one is in
 // memory besides; deltas lean on what came before, nearly always.
 type unpacking struct {
 	from    *packfile.Scanner
-	into    storer.EncodedObjectStorer
+	into    Store
 	at      map[int64]plumbing.Hash // by offset; zero: omitted, and of unknown id
 	omitted map[plumbing.Hash]bool
 	bases   map[plumbing.Hash][]byte // content of those that are omitted, as far as there is room
@@ -50,7 +51,7 @@ type delta struct {
 }
 
 // readPack reads a pack into a store.
-func readPack(pack io.Reader, into storer.EncodedObjectStorer) error {
+func readPack(pack io.Reader, into Store) error {
 	u := &unpacking{from: packfile.NewScanner(pack), into: into, at: map[int64]plumbing.Hash{},
 		omitted: map[plumbing.Hash]bool{}, bases: map[plumbing.Hash][]byte{}}
 	_, count, err := u.from.Header()
@@ -100,15 +101,18 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 			u.omit(h.Offset, hash.Sum())
 			return err
 		}
+	case plumbing.CommitObject, plumbing.TreeObject, plumbing.TagObject:
+	default:
+		return plumbing.ErrInvalidType
 	}
 	if h.Length > maxOther {
 		return fmt.Errorf("a %s of %d bytes is more than is taken", h.Type, h.Length)
 	}
 	data, err := u.read(h)
-	if err != nil {
-		return err
+	if err == nil {
+		u.at[h.Offset] = u.into.Keep(h.Type, data)
 	}
-	return u.keep(h.Offset, h.Type, data)
+	return err
 }
 
 // isTooLarge reports whether a file of that many bytes is not kept.
@@ -137,9 +141,7 @@ func (u *unpacking) isLost(base plumbing.Hash) bool {
 
 func (u *unpacking) omit(offset int64, id plumbing.Hash) {
 	u.at[offset], u.omitted[id] = id, true
-	if o, can := u.into.(Omitter); can {
-		o.Omit(id)
-	}
+	u.into.Omit(id)
 }
 
 // skip passes an object's content by.
@@ -170,37 +172,15 @@ func (c *content) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (u *unpacking) keep(offset int64, kind plumbing.ObjectType, data []byte) error {
-	if k, can := u.into.(Keeper); can {
-		u.at[offset] = k.Keep(kind, data)
-		return nil
-	}
-	o := &plumbing.MemoryObject{}
-	o.SetType(kind)
-	if _, err := o.Write(data); err != nil {
-		return err
-	}
-	id, err := u.into.SetEncodedObject(o)
-	u.at[offset] = id
-	return err
-}
-
 // delta keeps what a delta makes of its base, or has it wait for that.
 func (u *unpacking) delta(d delta) error {
 	kind, old := plumbing.BlobObject, u.bases[d.base]
 	if old == nil {
-		base, err := u.into.EncodedObject(plumbing.AnyObject, d.base)
-		if errors.Is(err, plumbing.ErrObjectNotFound) {
+		var has bool
+		if kind, old, has = u.into.Content(d.base); !has {
 			u.waiting = append(u.waiting, d)
 			return nil
 		}
-		if err == nil {
-			old, err = contentOf(base)
-		}
-		if err != nil {
-			return err
-		}
-		kind = base.Type()
 	}
 	_, of := binary.Uvarint(d.data) // the size of the base
 	if of <= 0 {
@@ -221,22 +201,10 @@ func (u *unpacking) delta(d delta) error {
 	}
 	if tooLarge {
 		u.lean(d.offset, data)
-		return nil
+	} else {
+		u.at[d.offset] = u.into.Keep(kind, data)
 	}
-	return u.keep(d.offset, kind, data)
-}
-
-// contentOf is an object's content, without a copy where the store has it in memory.
-func contentOf(o plumbing.EncodedObject) ([]byte, error) {
-	if held, is := o.(interface{ Content() []byte }); is {
-		return held.Content(), nil
-	}
-	r, err := o.Reader()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	return io.ReadAll(r)
+	return nil
 }
 
 // settle makes the objects of deltas that came before their base.

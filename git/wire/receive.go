@@ -39,7 +39,7 @@ func (e *Refused) Error() string {
 // Push sends commands and a pack of exactly the given objects of a store, and reads the server's report. The server
 // compares and swaps: it moves a ref only if it still is at old. Several commands are asked to be atomic.
 func (s *Session) Push(
-	ctx context.Context, commands []Command, from storer.EncodedObjectStorer, objects []plumbing.Hash,
+	ctx context.Context, commands []Command, from Store, objects []plumbing.Hash,
 ) error {
 	if !s.caps.has("report-status") {
 		return errors.New("the server does not report the outcome of a push (report-status)")
@@ -81,13 +81,30 @@ func (s *Session) Push(
 	return s.report(body, commands)
 }
 
-func encodePack(from storer.EncodedObjectStorer, objects []plumbing.Hash) ([]byte, error) {
+func encodePack(from Store, objects []plumbing.Hash) ([]byte, error) {
 	var buf bytes.Buffer
 	// A window of 0: no deltas. The objects of a commit are few and not versions of each other.
-	if _, err := packfile.NewEncoder(&buf, from, false).Encode(objects, 0); err != nil {
+	if _, err := packfile.NewEncoder(&buf, encodable{from: from}, false).Encode(objects, 0); err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
 	}
 	return buf.Bytes(), nil
+}
+
+// encodable is a store as far as go-git's encoder asks one: without deltas, for objects by their ids.
+type encodable struct {
+	storer.EncodedObjectStorer
+	from Store
+}
+
+func (e encodable) EncodedObject(_ plumbing.ObjectType, id plumbing.Hash) (plumbing.EncodedObject, error) {
+	kind, data, has := e.from.Content(id)
+	if !has {
+		return nil, plumbing.ErrObjectNotFound
+	}
+	o := &plumbing.MemoryObject{}
+	o.SetType(kind)
+	_, err := o.Write(data)
+	return o, err
 }
 
 // report reads what became of each command.

@@ -62,7 +62,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 			}
 			return io.NopCloser(&explained{pkt.r, ctx, s}), nil
 		},
-		close: func() {
+		Close: func() {
 			if !exchanged || greet.v2 {
 				_, _ = io.WriteString(out, "0000")
 			}
@@ -70,7 +70,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 			unwatch()
 			s.close()
 		},
-		stale: func() {},
+		Stale: func() {},
 	}, nil
 }
 

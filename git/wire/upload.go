@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
 // Refs are what one look-up found.
@@ -26,7 +25,8 @@ func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
 	if !s.v2 {
 		for name, id := range s.refs {
-			if name == "HEAD" || hasAnyPrefix(name, prefixes) {
+			begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+			if name == "HEAD" || slices.ContainsFunc(prefixes, begins) {
 				found.IDs[name] = id
 			}
 		}
@@ -100,7 +100,7 @@ const mostBetween = 4 << 20
 // that is older than our clone would bring that branch's whole history; without the second, a revert to a state
 // from before our clone would come without its files, as the server would think that we hold all that is older.
 // Without thin-pack git's server does not leave out the trees of a shallow have at all.
-func (s *Session) Fetch(ctx context.Context, into storer.EncodedObjectStorer, q Question) error {
+func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))
 	if err != nil {
@@ -123,8 +123,8 @@ func (s *Session) Fetch(ctx context.Context, into storer.EncodedObjectStorer, q 
 	if err := readPack(pack, into); err != nil {
 		return fmt.Errorf("pack: %w", err)
 	}
-	if o, can := into.(Omitter); can && s.v2 && s.filter(q) != "" {
-		o.Omit(plumbing.ZeroHash) // a file that is missing now was left out
+	if s.v2 && s.filter(q) != "" {
+		into.Omit(plumbing.ZeroHash) // a file that is missing now was left out
 	}
 	// A stream must be read to its end, else the server dies of a broken pipe.
 	_, err = io.Copy(io.Discard, pack)
@@ -296,13 +296,4 @@ func unexpected(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-func hasAnyPrefix(s string, prefixes []string) bool {
-	for _, prefix := range prefixes {
-		if strings.HasPrefix(s, prefix) {
-			return true
-		}
-	}
-	return false
 }
