@@ -18,9 +18,9 @@ const (
 // VendorSource is one entry of a vendor.yaml: exactly one of Chart, Git and OCI.
 type VendorSource struct {
 	_     any          `one:"chart git oci"`
-	Chart *VendorChart `json:"chart"`
-	Git   *VendorGit   `json:"git"`
-	OCI   *VendorOCI   `json:"oci"`
+	Chart *VendorChart `json:"chart,omitempty"`
+	Git   *VendorGit   `json:"git,omitempty"`
+	OCI   *VendorOCI   `json:"oci,omitempty"`
 	Into  string       `json:"into" needs:"name a folder beside vendor.yaml" like:"folder"`
 }
 
@@ -31,25 +31,25 @@ type VendorChart struct {
 	Version string `json:"version" needs:"write a version, or a range of them, such as ~20.1"`
 
 	// Flat puts the chart into <into>/<name> whatever its version, for those that name its folder.
-	Flat bool `json:"flat"`
+	Flat bool `json:"flat,omitempty"`
 
 	// Provenance is the file with the public PGP keys of those who may have signed the chart; "" takes any.
-	Provenance string `json:"provenance"`
+	Provenance string `json:"provenance,omitempty"`
 }
 
 // VendorGit is a folder of a commit of another repository.
 type VendorGit struct {
 	URL  string `json:"url" needs:"write https://host/repository, or ssh://…"`
 	Ref  string `json:"ref" needs:"name a tag, a branch or a commit"`
-	Path string `json:"path" default:"."` // of the repository
+	Path string `json:"path,omitempty" default:"."` // of the repository
 }
 
 // VendorOCI is an artifact of a registry, such as one that flux push artifact makes.
 type VendorOCI struct {
 	_      any    `one:"tag semver"`
 	URL    string `json:"url" needs:"write oci://host/path"`
-	Tag    string `json:"tag"`
-	Semver string `json:"semver"` // a range of versions, of which the newest is taken
+	Tag    string `json:"tag,omitempty"`
+	Semver string `json:"semver,omitempty"` // a range of versions, of which the newest is taken
 }
 
 // vendorFile is the form of a vendor.yaml.

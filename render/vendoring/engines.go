@@ -1,6 +1,7 @@
 package vendoring
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,9 +88,8 @@ func (f *from) engines(objects []engineObject) (leftOut []error) {
 			add, err = application(o)
 		}
 		if err != nil {
-			leftOut = append(leftOut, &rollout.InvalidError{File: o.file,
-				Msg: fmt.Sprintf("%s %s %v", o.Kind, o.Metadata.Name, err),
-				Fix: "write the entry of vendor.yaml by hand: docs/vendor.md"})
+			leftOut = append(leftOut, rollout.Invalidf(o.file, "", "%s %s %v", o.Kind, o.Metadata.Name, err).
+				WithFix("write the entry of vendor.yaml by hand: docs/vendor.md"))
 		}
 		for _, s := range add {
 			if into, isNew := f.add(s); isNew {
@@ -103,7 +103,7 @@ func (f *from) engines(objects []engineObject) (leftOut []error) {
 
 // add adds a source unless it is there, and returns where it will be.
 func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
-	before := len(f.added)
+	before := len(f.known)
 	switch {
 	case s.Git != nil:
 		into = f.folder(*s.Git)
@@ -119,24 +119,15 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 		}
 		into = path.Join(s.Into, s.Chart.Name)
 		f.known = append(f.known, s)
-		f.added = append(f.added, map[string]any{"into": s.Into, "chart": map[string]any{
-			"repo": s.Chart.Repo, "name": s.Chart.Name, "version": s.Chart.Version, "flat": true}})
 	default:
 		s.Into = path.Join("vendor", path.Base(s.OCI.URL))
 		for n := 2; slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return k.Into == s.Into }); n++ {
 			s.Into = path.Join("vendor", fmt.Sprint(path.Base(s.OCI.URL), "-", n))
 		}
 		into = s.Into
-		entry := map[string]any{"url": s.OCI.URL}
-		if s.OCI.Tag != "" {
-			entry["tag"] = s.OCI.Tag
-		} else {
-			entry["semver"] = s.OCI.Semver
-		}
 		f.known = append(f.known, s)
-		f.added = append(f.added, map[string]any{"into": s.Into, "oci": entry})
 	}
-	return into, len(f.added) > before
+	return into, len(f.known) > before
 }
 
 // fluxSource is as much as is needed of a HelmRepository, a GitRepository or an OCIRepository.
@@ -206,14 +197,9 @@ func helmRelease(o engineObject, objects []engineObject) ([]rollout.VendorSource
 		return s.git(wants.Chart)
 	case "OCIRepository":
 		c.Repo, c.Name = path.Split(strings.TrimPrefix(s.URL, "oci://"))
-		c.Repo, c.Version = "oci://"+strings.TrimSuffix(c.Repo, "/"), s.Ref.Semver
-		if c.Version == "" {
-			c.Version = s.Ref.Tag
-		}
+		c.Repo, c.Version = "oci://"+strings.TrimSuffix(c.Repo, "/"), cmp.Or(s.Ref.Semver, s.Ref.Tag)
 	}
-	if c.Version == "" {
-		c.Version = "*"
-	}
+	c.Version = cmp.Or(c.Version, "*")
 	return []rollout.VendorSource{{Chart: &c}}, nil
 }
 
@@ -262,11 +248,8 @@ func application(o engineObject) (all []rollout.VendorSource, err error) {
 		if !strings.Contains(s.RepoURL, "://") { // how Argo CD names a registry
 			s.RepoURL = "oci://" + s.RepoURL
 		}
-		if s.TargetRevision == "" {
-			s.TargetRevision = "*"
-		}
 		all = append(all, rollout.VendorSource{Chart: &rollout.VendorChart{
-			Repo: s.RepoURL, Name: s.Chart, Version: s.TargetRevision}})
+			Repo: s.RepoURL, Name: s.Chart, Version: cmp.Or(s.TargetRevision, "*")}})
 	}
 	return all, nil
 }

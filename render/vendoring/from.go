@@ -2,6 +2,7 @@ package vendoring
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,7 +35,7 @@ func From(dir *os.Root) (said []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &from{known: known}
+	f := &from{known: known, before: len(known)}
 	switch err := f.kustomization(dir); {
 	case errors.Is(err, fs.ErrNotExist) && len(objects) == 0:
 		return nil, fmt.Errorf("there is no kustomization.yaml in %s, and no object of Flux or Argo CD", dir.Name())
@@ -48,10 +49,10 @@ func From(dir *os.Root) (said []string, err error) {
 	for _, err := range leftOut {
 		f.said = append(f.said, "left out "+err.Error())
 	}
-	if len(f.added) == 0 {
+	if len(f.known) == f.before {
 		return f.said, nil
 	}
-	data, err := yaml.Marshal(f.added)
+	data, err := yaml.Marshal(f.added())
 	if err == nil {
 		data = append(head, data...)
 		_, err = rollout.ParseVendor(rollout.VendorFile, data)
@@ -126,8 +127,22 @@ type from struct {
 	file  string // "" without one
 	lines []string
 	known []rollout.VendorSource
-	added []map[string]any // entries, as vendor.yaml has them
 	said  []string
+
+	before int // of those that are known, so many are in vendor.yaml
+}
+
+// added are the entries that vendor.yaml does not have yet, without what they need not say there.
+func (f *from) added() []rollout.VendorSource {
+	for _, s := range f.known[f.before:] {
+		if s.Git != nil && s.Git.Path == "." {
+			s.Git.Path = ""
+		}
+		if s.OCI != nil && s.OCI.Tag != "" {
+			s.OCI.Semver = ""
+		}
+	}
+	return f.known[f.before:]
 }
 
 // entries rewrites the addresses of a list.
@@ -173,11 +188,6 @@ func (f *from) folder(g rollout.VendorGit) string {
 		switch {
 		case i < 0:
 			f.known = append(f.known, rollout.VendorSource{Git: &g, Into: into})
-			entry := map[string]any{"url": g.URL, "ref": g.Ref}
-			if g.Path != "." {
-				entry["path"] = g.Path
-			}
-			f.added = append(f.added, map[string]any{"git": entry, "into": into})
 			return into
 		case f.known[i].Git != nil && *f.known[i].Git == g:
 			return into
@@ -199,15 +209,11 @@ func (f *from) charts(text []byte) error {
 		if c.Repo == "" {
 			continue
 		}
-		into := path.Clean(k.Globals.ChartHome)
-		if k.Globals.ChartHome == "" {
-			into = "charts"
-		}
+		into := path.Clean(cmp.Or(k.Globals.ChartHome, "charts"))
 		at := fmt.Sprintf("helmCharts[%d]", i)
 		switch {
 		case c.Version == "":
-			return &rollout.InvalidError{File: f.file, Field: at + ".version", Msg: "is missing",
-				Fix: "name the version that runs"}
+			return rollout.Invalidf(f.file, at+".version", "is missing").WithFix("name the version that runs")
 		case into == ".." || strings.HasPrefix(into, "../") || path.IsAbs(into):
 			return &rollout.InvalidError{File: f.file, Field: "helmGlobals.chartHome", Msg: into + " is not below this folder",
 				Fix: "write vendor.yaml into a folder above, by hand"}
@@ -215,8 +221,6 @@ func (f *from) charts(text []byte) error {
 			continue
 		}
 		f.known = append(f.known, rollout.VendorSource{Chart: &c, Into: into})
-		f.added = append(f.added, map[string]any{"into": into,
-			"chart": map[string]any{"repo": c.Repo, "name": c.Name, "version": c.Version}})
 		f.said = append(f.said, fmt.Sprintf("%s: %s will be in %s", f.file, at, path.Join(into, c.Name+"-"+c.Version)))
 	}
 	return nil

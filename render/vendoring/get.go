@@ -194,8 +194,5 @@ func (g *Getter) token(ctx context.Context, host, wants string) (string, error) 
 	if a.status != http.StatusOK || json.Unmarshal(a.body, &given) != nil || given.Token+given.Access == "" {
 		return "", fmt.Errorf("%s gives no token for %s (it answers %d)", realm.Host, host, a.status)
 	}
-	if given.Token == "" {
-		given.Token = given.Access
-	}
-	return "Bearer " + given.Token, nil
+	return "Bearer " + cmp.Or(given.Token, given.Access), nil
 }

@@ -21,10 +21,7 @@ var hubHosts = map[string]bool{"index.docker.io": true, "registry-1.docker.io": 
 // Logins reads the files that docker login and helm registry login write, and returns the function for Getter.Login.
 // What is kept by a program of credHelpers or credsStore is asked of that, when it is needed.
 func Logins(home string, getenv func(string) string) func(host string) (user, password string) {
-	folder := getenv("DOCKER_CONFIG")
-	if folder == "" {
-		folder = filepath.Join(home, ".docker")
-	}
+	folder := cmp.Or(getenv("DOCKER_CONFIG"), filepath.Join(home, ".docker"))
 	known, helpers := map[string]string{}, map[string]string{}
 	ofHelm := filepath.Join(home, ".config/helm/registry/config.json")
 	for _, file := range []string{ofHelm, filepath.Join(folder, "config.json")} {

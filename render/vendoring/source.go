@@ -133,10 +133,7 @@ type indexed struct {
 
 // indexed looks up which version of a chart a repository has for its range.
 func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorChart, locked *Pin) (indexed, error) {
-	a, err := g.get(ctx, repo.JoinPath("index.yaml").String(), g.basic(repo.Host), "")
-	if err == nil && a.status != http.StatusOK {
-		err = refusal(repo.JoinPath("index.yaml").Host+repo.JoinPath("index.yaml").Path, a.status)
-	}
+	a, err := g.found(ctx, repo.JoinPath("index.yaml"), g.basic(repo.Host))
 	if err != nil {
 		return indexed{}, err
 	}
