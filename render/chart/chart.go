@@ -82,12 +82,11 @@ func Render(files []File, r Release) (*Rendered, error) {
 		return nil, err
 	}
 	if want := c.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, caps.KubeVersion.String()) {
-		return nil, &rollout.InvalidError{File: "Chart.yaml", Field: "kubeVersion",
-			Msg: fmt.Sprintf("%s does not fit Kubernetes %s", want, caps.KubeVersion.Version),
-			Fix: "say in kubernetes.version of the cluster's config.yaml which one it has"}
+		return nil, rollout.Invalidf(Main, "kubeVersion", "%s does not fit Kubernetes %s", want, caps.KubeVersion.Version).
+			WithFix("say in kubernetes.version of the cluster's config.yaml which one it has")
 	}
 	if err := chartutil.ProcessDependencies(c, r.Values); err != nil {
-		return nil, invalid("Chart.yaml", err)
+		return nil, invalid(Main, err)
 	}
 	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
 	run := func(f *functions) ([]Document, error) {

@@ -1,13 +1,12 @@
 package chart
 
 import (
+	"archive/tar"
 	"bytes"
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	helm "helm.sh/helm/v4/pkg/chart/v2"
@@ -39,25 +38,13 @@ func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 		return nil, invalid(ignore.HelmIgnore, err)
 	}
 	rules.AddDefaults()
-	return func(name string, isDir bool) bool { return rules.Ignore(name, entry{path.Base(name), isDir}) }, nil
-}
-
-// entry is as much of a file as a .helmignore looks at.
-type entry struct {
-	name  string
-	isDir bool
-}
-
-func (e entry) Name() string       { return e.name }
-func (e entry) IsDir() bool        { return e.isDir }
-func (e entry) Size() int64        { return 0 }
-func (e entry) ModTime() time.Time { return time.Time{} }
-func (e entry) Sys() any           { return nil }
-func (e entry) Mode() fs.FileMode {
-	if e.isDir {
-		return fs.ModeDir
-	}
-	return 0
+	return func(name string, isDir bool) bool {
+		e := tar.Header{Name: name} // as much of a file as the rules look at
+		if isDir {
+			e.Typeflag = tar.TypeDir
+		}
+		return rules.Ignore(name, e.FileInfo())
+	}, nil
 }
 
 // Merge reads values, one or several documents of YAML, and lays them over others, which stay as they are.
@@ -81,8 +68,8 @@ func load(files []File) (*helm.Chart, error) {
 		return nil, invalid(".", err)
 	}
 	if c.Metadata.Type == "library" {
-		return nil, &rollout.InvalidError{File: Main, Field: "type", Msg: "is library: such a chart has nothing to render",
-			Fix: "name the chart that uses it"}
+		return nil, rollout.Invalidf(Main, "type", "is library: such a chart has nothing to render").
+			WithFix("name the chart that uses it")
 	}
 	return c, arrange(c, ".")
 }

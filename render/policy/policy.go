@@ -201,10 +201,5 @@ func Duration(s rollout.Spec) (sum time.Duration) {
 
 // isAnalysed reports whether something is measured that can end a release.
 func isAnalysed(s rollout.Spec) bool {
-	for _, m := range s.Metrics() {
-		if !m.DryRun && m.FailureLimit >= 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Metrics(), func(m rollout.Metric) bool { return !m.DryRun && m.FailureLimit >= 0 })
 }
