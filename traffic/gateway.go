@@ -51,61 +51,55 @@ type gatewayName struct {
 	UseHeaderRoutes bool `json:"useHeaderRoutes,omitempty"`
 }
 
-// gatewayField is a pair of fields of the configuration, for one route and for
-// several.
-type gatewayField struct {
+// gatewayRoute is a route that the configuration names, and where.
+type gatewayRoute struct {
 	kind, field string
 	name        *string
-	names       []gatewayName
 }
 
-func (c *gatewayConfig) fields() []gatewayField {
-	return []gatewayField{
+// routes are all that the configuration names: by pairs of fields, for one route and for several.
+func (c *gatewayConfig) routes() (all []gatewayRoute) {
+	for _, f := range []struct {
+		kind, field string
+		name        *string
+		names       []gatewayName
+	}{
 		{"HTTPRoute", "httpRoute", &c.HTTPRoute, c.HTTPRoutes}, {"GRPCRoute", "grpcRoute", &c.GRPCRoute, c.GRPCRoutes},
 		{"TCPRoute", "tcpRoute", &c.TCPRoute, c.TCPRoutes}, {"TLSRoute", "tlsRoute", &c.TLSRoute, c.TLSRoutes},
+	} {
+		if *f.name != "" {
+			all = append(all, gatewayRoute{f.kind, f.field, f.name})
+		}
+		for i := range f.names {
+			all = append(all, gatewayRoute{f.kind, fmt.Sprintf("%ss[%d].name", f.field, i), &f.names[i].Name})
+		}
 	}
+	return all
 }
 
 func (c *gatewayConfig) names(visit func(kind string, name *string)) {
-	for _, f := range c.fields() {
-		visit(f.kind, f.name)
-		for i := range f.names {
-			visit(f.kind, &f.names[i].Name)
-		}
+	for _, r := range c.routes() {
+		visit(r.kind, r.name)
 	}
 }
 
-func (c *gatewayConfig) watched(namespace string) []rollout.Ref {
-	refs, _ := c.routes(namespace)
+func (c *gatewayConfig) watched(namespace string) (refs []rollout.Ref) {
+	for _, r := range c.routes() {
+		ref := rollout.Ref{Group: gatewayGroup, Kind: r.kind, Namespace: cmp.Or(c.Namespace, namespace), Name: *r.name}
+		refs = append(refs, ref)
+	}
 	return refs
 }
 
-// routes are all that the configuration names, and where it does.
-func (c *gatewayConfig) routes(namespace string) (refs []rollout.Ref, fields []string) {
-	add := func(kind, field, name string) {
-		ref := rollout.Ref{Group: gatewayGroup, Kind: kind, Namespace: cmp.Or(c.Namespace, namespace), Name: name}
-		refs, fields = append(refs, ref), append(fields, field)
-	}
-	for _, f := range c.fields() {
-		if *f.name != "" {
-			add(f.kind, f.field, *f.name)
-		}
-		for i, n := range f.names {
-			add(f.kind, fmt.Sprintf("%ss[%d].name", f.field, i), n.Name)
-		}
-	}
-	return refs, fields
-}
-
 func (c *gatewayConfig) overlay(o *Objects, r Route) error {
-	refs, fields := c.routes(r.Namespace)
-	if len(refs) == 0 {
+	routes := c.routes()
+	if len(routes) == 0 {
 		return misfit("", "names no route").WithFix("give httpRoute: NAME, or httpRoutes, grpcRoutes, tcpRoutes or tlsRoutes")
 	}
-	for i, ref := range refs {
+	for i, ref := range c.watched(r.Namespace) {
 		object, ok := o.Edit(ref)
 		if !ok {
-			return missing(fields[i], ref.Kind, ref.Namespace, ref.Name)
+			return missing(routes[i].field, ref.Kind, ref.Namespace, ref.Name)
 		}
 		if err := gatewayRules(o, object, ref, r); err != nil {
 			return err
