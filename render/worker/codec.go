@@ -61,6 +61,22 @@ func (e *encoder) text(s string) {
 	}
 }
 
+// length begins a list or a mapping: 0 is nil, which has no elements.
+func (e *encoder) length(n int, isNil bool) {
+	if isNil {
+		n = -1
+	}
+	e.uint(uint64(n + 1))
+}
+
+func (e *encoder) bool(b bool) {
+	if b {
+		e.uint(isTrue)
+	} else {
+		e.uint(isFalse)
+	}
+}
+
 func (e *encoder) float(f float64) {
 	e.out = binary.LittleEndian.AppendUint64(e.out, math.Float64bits(f))
 }
@@ -68,10 +84,7 @@ func (e *encoder) float(f float64) {
 func (e *encoder) value(v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Bool:
-		e.out = append(e.out, isFalse)
-		if v.Bool() {
-			e.out[len(e.out)-1] = isTrue
-		}
+		e.bool(v.Bool())
 	case reflect.Int, reflect.Int64:
 		e.out = binary.AppendVarint(e.out, v.Int())
 	case reflect.Float64:
@@ -110,11 +123,7 @@ func (e *encoder) value(v reflect.Value) error {
 }
 
 func (e *encoder) list(v reflect.Value) error {
-	if v.IsNil() {
-		e.uint(0)
-		return nil
-	}
-	e.uint(uint64(v.Len()) + 1)
+	e.length(v.Len(), v.IsNil())
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		e.out = append(e.out, v.Bytes()...)
 		return nil
@@ -131,11 +140,7 @@ func (e *encoder) mapping(v reflect.Value) error {
 	if object, is := v.Interface().(rollout.Object); is {
 		return e.object(object)
 	}
-	if v.IsNil() {
-		e.uint(0)
-		return nil
-	}
-	e.uint(uint64(v.Len()) + 1)
+	e.length(v.Len(), v.IsNil())
 	for entries := v.MapRange(); entries.Next(); {
 		if err := e.value(entries.Key()); err != nil {
 			return err
@@ -149,11 +154,7 @@ func (e *encoder) mapping(v reflect.Value) error {
 
 // object writes what nearly all of a Render is, without reflection.
 func (e *encoder) object(m map[string]any) error {
-	if m == nil {
-		e.uint(0)
-		return nil
-	}
-	e.uint(uint64(len(m)) + 1)
+	e.length(len(m), m == nil)
 	for key, v := range m {
 		e.text(key)
 		if err := e.any(v); err != nil {
@@ -168,10 +169,7 @@ func (e *encoder) any(v any) error {
 	case nil:
 		e.uint(isNil)
 	case bool:
-		e.uint(isFalse)
-		if v {
-			e.out[len(e.out)-1] = isTrue
-		}
+		e.bool(v)
 	case int64:
 		e.uint(isWhole)
 		e.out = binary.AppendVarint(e.out, v)
@@ -183,11 +181,7 @@ func (e *encoder) any(v any) error {
 		e.text(v)
 	case []any:
 		e.uint(isList)
-		if v == nil {
-			e.uint(0)
-			return nil
-		}
-		e.uint(uint64(len(v)) + 1)
+		e.length(len(v), v == nil)
 		for _, element := range v {
 			if err := e.any(element); err != nil {
 				return err

@@ -30,16 +30,16 @@ func (d *decoder) fail() { d.in, d.err = nil, errGarbled }
 
 func (d *decoder) uint() uint64 {
 	n, size := binary.Uvarint(d.in)
-	if size <= 0 {
-		d.fail()
-		return 0
-	}
-	d.in = d.in[size:]
-	return n
+	return advance(d, n, size)
 }
 
 func (d *decoder) int() int64 {
 	n, size := binary.Varint(d.in)
+	return advance(d, n, size)
+}
+
+// advance takes a number of a size off the message; it is none if it has no size.
+func advance[N int64 | uint64](d *decoder, n N, size int) N {
 	if size <= 0 {
 		d.fail()
 		return 0

@@ -165,22 +165,23 @@ func (s *session) order(app rollout.App) order {
 func (s *session) lookup(p string) order {
 	s.asked = append(s.asked, p)
 	a, err := s.answer(p)
+	return s.orFailed(order{Answer: a}, err)
+}
+
+// orFailed is an answer, or that the tree could not be read.
+func (s *session) orFailed(o order, err error) order {
 	if err != nil {
 		s.failed = err
 		return order{Failed: true}
 	}
-	return order{Answer: a}
+	return o
 }
 
 // readDir answers what is in a folder.
 func (s *session) readDir(dir string) order {
 	s.listed = append(s.listed, dir)
 	entries, err := s.tree.ReadDir(dir)
-	if err != nil {
-		s.failed = err
-		return order{Failed: true}
-	}
-	return order{Answer: &answer{Path: dir, Folder: entries}}
+	return s.orFailed(order{Answer: &answer{Path: dir, Folder: entries}}, err)
 }
 
 // answer is what is at a path, and in its folder.
@@ -245,11 +246,7 @@ func (s *session) read(id string) order {
 	if errors.Is(err, rollout.ErrTooLarge) {
 		return order{}
 	}
-	if err != nil {
-		s.failed = err
-		return order{Failed: true}
-	}
-	return order{Content: &content}
+	return s.orFailed(order{Content: &content}, err)
 }
 
 // lastWords are what a worker writes to its standard error: why it is no more. Go says that in its first lines, and may

@@ -98,8 +98,11 @@ func (t *remoteTree) ask(question word) (order, error) {
 		return order{}, err
 	}
 	o := <-t.orders
-	if o.Failed {
+	switch {
+	case o.Failed:
 		return o, errElsewhere
+	case o.Answer == nil && (question.Lookup != nil || question.List != nil):
+		return o, errGarbled
 	}
 	return o, nil
 }
@@ -117,9 +120,6 @@ func (t *remoteTree) Lookup(p string) (rollout.Entry, bool, error) {
 	o, err := t.ask(word{Lookup: &p})
 	if err != nil {
 		return rollout.Entry{}, false, err
-	}
-	if o.Answer == nil {
-		return rollout.Entry{}, false, errGarbled
 	}
 	t.keep(*o.Answer)
 	return o.Answer.Entry, o.Answer.Found, nil
@@ -142,9 +142,6 @@ func (t *remoteTree) ReadDir(dir string) ([]rollout.Entry, error) {
 	o, err := t.ask(word{List: &dir})
 	if err != nil {
 		return nil, err
-	}
-	if o.Answer == nil {
-		return nil, errGarbled
 	}
 	return o.Answer.Folder, nil
 }
