@@ -35,17 +35,15 @@ func FindAll(tree Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unna
 	apps, byName := []rollout.App{}, map[string]rollout.App{}
 	left := mostFolders
 	for i, glob := range cfg.Apps {
+		at := fmt.Sprintf("apps[%d].path", i)
 		dirs, err := expand(tree, glob, "", strings.Split(glob.Path, "/"), &left)
 		if err != nil {
 			return nil, nil, err
 		}
 		if left < 0 {
-			unnamed = append(unnamed, Unnamed{Path: glob.Path, Err: &rollout.InvalidError{
-				File: cfg.File, Field: fmt.Sprintf("apps[%d].path", i),
-				Msg: fmt.Sprintf("%s and the entries before it match more than %d folders; those beyond are no apps",
-					glob.Path, mostFolders),
-				Fix: "take folders out that are no apps, or match fewer of them",
-			}})
+			unnamed = append(unnamed, Unnamed{glob.Path, rollout.Invalidf(cfg.File, at,
+				"%s and the entries before it match more than %d folders; those beyond are no apps", glob.Path, mostFolders).
+				WithFix("take folders out that are no apps, or match fewer of them")})
 			left = 0
 		}
 		if len(dirs) == 0 && glob.Directory != nil && !rollout.IsGlob(glob.Path) {
@@ -60,7 +58,7 @@ func FindAll(tree Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unna
 		for _, dir := range dirs {
 			app, err := glob.App(dir)
 			if err != nil {
-				unnamed = append(unnamed, Unnamed{Path: dir, Err: err})
+				unnamed = append(unnamed, Unnamed{dir, err})
 				continue
 			}
 			other, taken := byName[app.Name]
@@ -69,11 +67,8 @@ func FindAll(tree Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unna
 				byName[app.Name] = app
 				apps = append(apps, app)
 			case other.Path != app.Path: // else matched by an earlier entry, whose settings win
-				unnamed = append(unnamed, Unnamed{Path: dir, Err: &rollout.InvalidError{
-					File: cfg.File, Field: fmt.Sprintf("apps[%d].path", i),
-					Msg: fmt.Sprintf("%s and %s are both the app %s", other.Path, app.Path, app.Name),
-					Fix: "give one of them a name of its own",
-				}})
+				unnamed = append(unnamed, Unnamed{dir, rollout.Invalidf(cfg.File, at, "%s and %s are both the app %s",
+					other.Path, app.Path, app.Name).WithFix("give one of them a name of its own")})
 			}
 		}
 	}
@@ -133,7 +128,7 @@ func expand(tree Tree, entry rollout.AppGlob, dir string, glob []string, left *i
 }
 
 func isKustomization(tree Tree, dir string) (bool, error) {
-	for _, name := range kustomizationNames {
+	for _, name := range KustomizationNames {
 		entry, found, err := tree.Lookup(path.Join(dir, name))
 		if err != nil {
 			return false, err

@@ -221,7 +221,7 @@ func (in *inspector) chartApp() error {
 		return err
 	}
 	content, err := json.Marshal(map[string][]string{"resources": {rendered}})
-	in.fs.made[path.Join(dir, kustomizationNames[0])] = content
+	in.fs.made[path.Join(dir, KustomizationNames[0])] = content
 	return err
 }
 

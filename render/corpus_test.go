@@ -84,7 +84,7 @@ func TestSameBytesAsKustomize(t *testing.T) {
 func kustomizations(files map[string]string) []string {
 	var dirs []string
 	for name, content := range files {
-		if slices.Contains(kustomizationNames[:], path.Base(name)) && !strings.Contains(content, "kind: Component") {
+		if slices.Contains(KustomizationNames, path.Base(name)) && !strings.Contains(content, "kind: Component") {
 			dirs = append(dirs, path.Dir(name))
 		}
 	}

@@ -145,16 +145,16 @@ func named(dirs []string) []string {
 	return out
 }
 
-// kustomizationNames are the file names that make a folder a kustomization, in kustomize's
+// KustomizationNames are the file names that make a folder a kustomization, in kustomize's
 // order (konfig.RecognizedKustomizationFileNames).
-var kustomizationNames = [...]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
 // load reads the kustomization of a folder. Kustomize looks for all three
 // names, so all three are part of the closure.
 func (in *inspector) load(dir string, from referrer) (string, *types.Kustomization, error) {
 	var found []string
 	var content []byte
-	for _, name := range kustomizationNames {
+	for _, name := range KustomizationNames {
 		p := path.Join(dir, name)
 		real, entry, err := in.fs.resolve(p)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && entry.Kind != rollout.File {

@@ -29,9 +29,8 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 		return nil, err
 	}
 	if len(all) > maxManifests {
-		return nil, &rollout.InvalidError{File: app.Path,
-			Msg: fmt.Sprintf("has more than %d files and folders", maxManifests),
-			Fix: "split the app, or leave some out with directory.exclude of its entry"}
+		return nil, rollout.Invalidf(app.Path, "", "has more than %d files and folders", maxManifests).
+			WithFix("split the app, or leave some out with directory.exclude of its entry")
 	}
 	if len(all) == 0 {
 		return nil, &rollout.InvalidError{File: app.Path, Msg: "has no manifest",
@@ -41,7 +40,7 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the manifests of %s: %w", app.Path, err)
 	}
-	f.made[path.Join(app.Path, kustomizationNames[0])] = content
+	f.made[path.Join(app.Path, KustomizationNames[0])] = content
 	return all, nil
 }
 

@@ -114,7 +114,7 @@ func unquote(text string) string {
 
 // kustomizationIn returns the kustomization file of a folder, if it was read.
 func (f *treeFS) kustomizationIn(dir, otherwise string) string {
-	for _, name := range kustomizationNames {
+	for _, name := range KustomizationNames {
 		if p := path.Join(dir, name); f.blobs[p] != nil {
 			return p
 		}

@@ -92,12 +92,7 @@ func (p *Proposal) beside(k Kustomization) string {
 // ofFlux are the folders that Flux builds into objects of its own: those of its Kustomizations, and those that no other
 // one uses.
 func (s *Survey) ofFlux() (dirs []string) {
-	used := map[string]bool{}
-	for _, k := range s.Kustomizations {
-		for _, u := range k.Uses {
-			used[u] = true
-		}
-	}
+	used := s.used()
 	for _, k := range s.Kustomizations {
 		if k.Engine == flux && !k.Component && (!used[k.Path] || slices.Contains(s.Flux, k.Path)) {
 			dirs = append(dirs, k.Path)

@@ -176,7 +176,7 @@ func Rollouts(tree render.Tree, r *rollout.Render) (files []File, told []string,
 
 // documentFolder is where an app's documents belong: in its folder, or among the templates of its chart.
 func documentFolder(tree render.Tree, app string) (string, error) {
-	for _, name := range kustomizations {
+	for _, name := range render.KustomizationNames {
 		if _, found, err := tree.Lookup(path.Join(app, name)); err != nil || found {
 			return app, err
 		}
@@ -228,13 +228,10 @@ func asLines(text string) string {
 	return lines
 }
 
-// kustomizations are the names that the file may have, as kustomize looks for them.
-var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
-
 // kustomizationWith is an app's kustomization with more resources; everything
 // else in it stays as it is. An app of plain manifests has none: the zero value.
 func kustomizationWith(tree render.Tree, dir string, lines []string) (File, error) {
-	for _, name := range kustomizations {
+	for _, name := range render.KustomizationNames {
 		file := path.Join(dir, name)
 		e, found, err := tree.Lookup(file)
 		if err != nil {

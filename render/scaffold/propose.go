@@ -172,12 +172,7 @@ func (p *Proposal) choose(roots []string) string {
 			break
 		}
 	}
-	if p.Cluster == "" {
-		p.Cluster = env
-		if env == "" {
-			p.Cluster = "prod"
-		}
-	}
+	p.Cluster = cmp.Or(p.Cluster, env, "prod")
 	return env
 }
 
@@ -313,12 +308,7 @@ func (p *Proposal) matches(tree render.Tree, e Entry, want []string) bool {
 	if err != nil || len(apps) != len(want) {
 		return false
 	}
-	for _, a := range apps {
-		if !slices.Contains(want, a.Path) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(apps, func(a rollout.App) bool { return !slices.Contains(want, a.Path) })
 }
 
 func appsOf(tree render.Tree, e Entry) ([]rollout.App, error) {
@@ -329,39 +319,36 @@ func appsOf(tree render.Tree, e Entry) ([]rollout.App, error) {
 	return render.FindApps(tree, config)
 }
 
-// isApp reports whether a folder's name can be an app's: neither an environment
-// nor a generic name.
-func isApp(segment, env string) bool {
-	return segment != env && !slices.Contains(markers, segment) && !slices.Contains(generic, segment)
+// appIn takes a path apart, and finds the last folder in it whose name can be an app's: neither an environment nor a
+// generic name. It is -1 if none is.
+func appIn(dir string) (segments []string, last int) {
+	segments, env := strings.Split(dir, "/"), environment(dir)
+	for i, s := range slices.Backward(segments) {
+		if s != env && !slices.Contains(markers, s) && !slices.Contains(generic, s) {
+			return segments, i
+		}
+	}
+	return segments, -1
 }
 
 // globOf is a folder's path with a * for the app's name, the path itself if
 // nothing in it is one.
 func globOf(dir string) string {
-	segments := strings.Split(dir, "/")
-	env := environment(dir)
-	for i := len(segments) - 1; i >= 0; i-- {
-		if isApp(segments[i], env) {
-			segments[i] = "*"
-			return path.Join(segments...)
-		}
+	segments, app := appIn(dir)
+	if app < 0 {
+		return dir
 	}
-	return dir
+	segments[app] = "*"
+	return path.Join(segments...)
 }
 
 // nameOf is the name of an app that is listed by itself, "" for its last folder.
 func nameOf(dir string) string {
-	segments := strings.Split(dir, "/")
-	env := environment(dir)
-	for i := len(segments) - 1; i >= 0; i-- {
-		if isApp(segments[i], env) {
-			if i == len(segments)-1 {
-				return ""
-			}
-			return label(segments[i])
-		}
+	segments, app := appIn(dir)
+	if app < 0 || app == len(segments)-1 {
+		return ""
 	}
-	return ""
+	return label(segments[app])
 }
 
 // label makes a DNS label of a folder's name, as far as that goes.

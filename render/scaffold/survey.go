@@ -65,9 +65,9 @@ var skipped = []string{".git", ".gitrollout", ".github", "node_modules", "vendor
 // Look reads a tree.
 func Look(tree render.Tree) (Survey, error) {
 	l := &looker{tree: tree}
-	err := l.folder("", 0)
-	slices.SortFunc(l.found.Kustomizations, func(a, b Kustomization) int { return strings.Compare(a.Path, b.Path) })
 	found := &l.found
+	err := l.folder("", 0)
+	slices.SortFunc(found.Kustomizations, func(a, b Kustomization) int { return strings.Compare(a.Path, b.Path) })
 	slices.SortFunc(found.Charts, func(a, b Chart) int { return strings.Compare(a.Path, b.Path) })
 	for _, files := range found.ConfigMaps {
 		slices.Sort(files)
@@ -119,7 +119,7 @@ func (l *looker) folder(dir string, depth int) error {
 				l.found.vendored(name, data)
 				continue
 			}
-			if slices.Contains(kustomizations, e.Name) {
+			if slices.Contains(render.KustomizationNames, e.Name) {
 				here = readKustomization(dir, data)
 				continue
 			}
@@ -302,12 +302,7 @@ func (l *looker) argoCD(file, text string, h head) {
 // roots are the kustomizations that are built by themselves: nobody refers to
 // them, and they hold no engine's own objects.
 func (s Survey) roots() []string {
-	used := map[string]bool{}
-	for _, k := range s.Kustomizations {
-		for _, u := range k.Uses {
-			used[u] = true
-		}
-	}
+	used := s.used()
 	for _, k := range s.Kustomizations { // whatever an engine builds is built by itself
 		if slices.Contains(s.Flux, k.Path) || slices.Contains(s.ArgoCD, k.Path) {
 			delete(used, k.Path)
@@ -320,6 +315,17 @@ func (s Survey) roots() []string {
 		}
 	}
 	return roots
+}
+
+// used are the folders that kustomizations refer to.
+func (s Survey) used() map[string]bool {
+	used := map[string]bool{}
+	for _, k := range s.Kustomizations {
+		for _, u := range k.Uses {
+			used[u] = true
+		}
+	}
+	return used
 }
 
 // plain are the folders of manifests that are apps by themselves, and how each is to be read: no chart's, and nothing
