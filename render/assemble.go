@@ -90,9 +90,8 @@ func (a *assembly) take(object rollout.Object) error {
 	case isTemplate(ref):
 		return a.takeTemplate(object)
 	case ref.Group == ownGroup:
-		return a.blame(&rollout.InvalidError{Field: "kind", Msg: fmt.Sprintf("%s of %s does not belong in a kustomization",
-			ref.Kind, object.APIVersion()),
-			Fix: "keep it under .gitrollout/ and out of resources"}, ref)
+		return a.invalid(ref, "kind", "keep it under .gitrollout/ and out of resources",
+			"%s of %s does not belong in a kustomization", ref.Kind, object.APIVersion())
 	}
 	if annotations := object.Map("metadata", "annotations"); annotations["helm.sh/resource-policy"] == "keep" {
 		annotations[rollout.AnnotationPrune] = "disabled"

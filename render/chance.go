@@ -32,10 +32,7 @@ func (o origins) byChance(app rollout.App, objects []rollout.Object) ([]int, err
 		return nil, first
 	}
 	others, err := again(o.fs, app, func(fs *treeFS) { fs.draw = chart.Other })
-	switch {
-	case o.fs.failed != nil:
-		return nil, o.fs.failed
-	case err != nil || len(others) != len(objects):
+	if err != nil || len(others) != len(objects) {
 		return nil, first
 	}
 	var drawn []int
@@ -103,13 +100,10 @@ func (b InProcess) draw(a *assembly, objects []rollout.Object, at []int) error {
 		fs.draw = chart.Drawn
 		b.unlocks(fs, a.app)
 	})
-	if a.fs.failed != nil {
-		return a.fs.failed
-	}
 	for _, i := range at {
 		if err != nil || len(drawn) != len(objects) || drawn[i].Ref() != objects[i].Ref() {
-			return a.blame(&rollout.InvalidError{Msg: "cannot be made with values by chance, as Helm would make it",
-				Fix: "look at it with helm template, or give its values"}, objects[i].Ref())
+			return a.invalid(objects[i].Ref(), "", "look at it with helm template, or give its values",
+				"cannot be made with values by chance, as Helm would make it")
 		}
 		for _, field := range valueFields {
 			if delete(objects[i], field); drawn[i][field] != nil {

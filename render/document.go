@@ -52,10 +52,8 @@ const (
 func newDocument(object rollout.Object) (*document, error) {
 	d := &document{object: object, ref: object.Ref()}
 	if version := object.APIVersion(); version != rollout.APIVersion && version != argoGroup+"/v1alpha1" {
-		return nil, &rollout.InvalidError{
-			Field: "apiVersion", Msg: fmt.Sprintf("%q is not a Rollout that gitrollout knows", version),
-			Fix: "use " + rollout.APIVersion + " or " + argoGroup + "/v1alpha1",
-		}
+		return nil, rollout.Invalidf("", "apiVersion", "%q is not a Rollout that gitrollout knows", version).
+			WithFix("use %s or %s/v1alpha1", rollout.APIVersion, argoGroup)
 	}
 	d.Reader = &rollout.Reader{Argo: d.ref.Group == argoGroup}
 	var form documentForm

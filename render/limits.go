@@ -58,17 +58,18 @@ func (in *inspector) sound(file, field string, content []byte) error {
 		in.checked[key] = known
 	}
 	in.total.add(known)
-	switch {
-	case in.total.copies > maxCopies:
-		return &rollout.InvalidError{File: file, Field: field,
-			Msg: fmt.Sprintf("brings the build to more than %d copy operations of JSON patches",
-				maxCopies), Fix: "write out what is copied"}
-	case in.total.objects > maxObjects:
-		return &rollout.InvalidError{File: file, Field: field, Msg: fmt.Sprintf("brings the build to more than %d objects",
-			maxObjects), Fix: "split the app"}
-	case in.total.nodes > maxNodes:
-		return &rollout.InvalidError{File: file, Field: field,
-			Msg: fmt.Sprintf("brings the build to more than %d YAML values, aliases expanded", maxNodes), Fix: "split the app"}
+	for _, bound := range []struct {
+		has, most int
+		what, fix string
+	}{
+		{in.total.copies, maxCopies, "copy operations of JSON patches", "write out what is copied"},
+		{in.total.objects, maxObjects, "objects", "split the app"},
+		{in.total.nodes, maxNodes, "YAML values, aliases expanded", "split the app"},
+	} {
+		if bound.has > bound.most {
+			return rollout.Invalidf(file, field, "brings the build to more than %d %s", bound.most, bound.what).
+				WithFix("%s", bound.fix)
+		}
 	}
 	return nil
 }

@@ -47,9 +47,8 @@ func (in *inspector) pluginDir(at referrer, dir string) error {
 	plain := *k
 	plain.TypeMeta, plain.MetaData, plain.Resources = types.TypeMeta{}, nil, nil
 	if plain.CheckEmpty() == nil {
-		return (&rollout.InvalidError{File: file,
-			Msg: "is a kustomization of plugin configurations, and may only have resources",
-			Fix: "write out the configurations"})
+		return rollout.Invalidf(file, "", "is a kustomization of plugin configurations, and may only have resources").
+			WithFix("write out the configurations")
 	}
 	for i, p := range k.Resources {
 		here := referrer{file: file, dir: dir}.at("resources[%d]", i)

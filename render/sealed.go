@@ -88,10 +88,7 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 		return nil, err
 	}
 	twin, err := again(a.fs, a.app, func(fs *treeFS) { fs.twin = true })
-	switch {
-	case a.fs.failed != nil:
-		return nil, a.fs.failed
-	case err != nil:
+	if err != nil {
 		return nil, dependsOn(files[0], ifBuilt)
 	}
 	c := comparison{digests: map[string]bool{}, learns: true}
@@ -104,8 +101,6 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 	}
 	open, err := again(a.fs, a.app, func(fs *treeFS) { b.unlocks(fs, a.app) })
 	switch {
-	case a.fs.failed != nil:
-		return nil, a.fs.failed
 	case rollout.ReasonOf(err) == rollout.HeldUndecryptable:
 		return nil, err
 	case err != nil: // whose text may have values in it
@@ -145,7 +140,8 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 	return nil
 }
 
-// again builds an app with its encrypted files read in another way.
+// again builds an app with its encrypted files read in another way. A tree that cannot be read is the error of the
+// whole build, whatever is made of this one: see InProcess.Build.
 func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
 	fs := newTreeFS(of.tree)
 	set(fs)
@@ -191,17 +187,15 @@ func dependsSomewhere(file, what string) error {
 // neverEncrypted refuses objects that hold values as SOPS encrypts them: no key would ever open those.
 func neverEncrypted(objects []rollout.Object, in origins) error {
 	for _, o := range objects {
-		if o.Annotation(rollout.AnnotationSealed) != "" {
-			return in.blame(&rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationSealed + "]",
-				Msg: "is gitrollout's own, for what is never applied", Fix: "take it out"}, o.Ref())
-		}
+		const annotated = "metadata.annotations[" + rollout.AnnotationDecryption + "]"
 		switch none := o.Annotation(rollout.AnnotationDecryption); {
+		case o.Annotation(rollout.AnnotationSealed) != "":
+			return in.invalid(o.Ref(), "metadata.annotations["+rollout.AnnotationSealed+"]", "take it out",
+				"is gitrollout's own, for what is never applied")
 		case none != "" && none != "none":
-			return in.blame(&rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationDecryption + "]",
-				Msg: fmt.Sprintf("is %q, and none is all that it may be", none), Fix: "write none, or take it out"}, o.Ref())
+			return in.invalid(o.Ref(), annotated, "write none, or take it out", "is %q, and none is all that it may be", none)
 		case none != "" && o.IsSecret():
-			return in.blame(&rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationDecryption + "]",
-				Msg: "is on a Secret, which pods read as it is", Fix: "take it out"}, o.Ref())
+			return in.invalid(o.Ref(), annotated, "take it out", "is on a Secret, which pods read as it is")
 		case none != "":
 			continue
 		}

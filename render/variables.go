@@ -39,10 +39,8 @@ func (f *treeFS) variables(app rollout.App) (variables, error) {
 	for i, p := range app.Variables.From() {
 		real, entry, err := f.resolve(unroot(path.Clean(p)))
 		if err != nil || entry.Kind != rollout.File {
-			return nil, orMissing(err, &rollout.InvalidError{
-				File: app.Path, Field: fmt.Sprintf("substituteFrom[%d].file", i),
-				Msg: p + " is not a file of this commit", Fix: "name it from the repository's root",
-			})
+			return nil, orMissing(err, rollout.Invalidf(app.Path, fmt.Sprintf("substituteFrom[%d].file", i),
+				"%s is not a file of this commit", p).WithFix("name it from the repository's root"))
 		}
 		content, err := f.read(real, entry)
 		if err != nil {
