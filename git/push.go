@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -159,7 +160,7 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 		}
 		return nil
 	}
-	if moved := s.Moved(commands); len(moved) > 0 {
+	if moved := wire.Moved(s.Advertised(), commands); len(moved) > 0 {
 		s.Close()
 		return r.resolve(ctx, commands, made, fmt.Errorf("%w: %s", ErrConflict, strings.Join(moved, ", ")))
 	}
@@ -184,16 +185,12 @@ func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store
 		return err
 	}
 	now, lookErr := lookUpRefs(ctx, r.server, commands)
-	if lookErr == nil && arrivedAt(now, commands) {
+	away := func(c wire.Command) bool { return plumbing.NewHash(now[string(c.Ref)]) != c.New }
+	if lookErr == nil && !slices.ContainsFunc(commands, away) {
 		r.land(commands, made)
 		return nil
 	}
-	var moved []string
-	for _, c := range commands {
-		if lookErr == nil && plumbing.NewHash(now[string(c.Ref)]) != c.Old {
-			moved = append(moved, c.Ref.Short())
-		}
-	}
+	moved := wire.Moved(now, commands)
 	var no *wire.Refused
 	switch {
 	case errors.Is(err, ErrConflict):
@@ -208,17 +205,7 @@ func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store
 	return fmt.Errorf("%w: %w", ErrRejected, cause)
 }
 
-// arrivedAt tells that all branches are where a push wanted them.
-func arrivedAt(now map[string]string, commands []wire.Command) bool {
-	for _, c := range commands {
-		if plumbing.NewHash(now[string(c.Ref)]) != c.New {
-			return false
-		}
-	}
-	return true
-}
-
-// lookUpRefs is where the branches of a push are now.
+// lookUpRefs is where the branches of a push are now; nil if that is not known.
 func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (map[string]string, error) {
 	s, err := at.ToFetch(ctx)
 	if err != nil {
@@ -229,7 +216,7 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 	for _, c := range commands {
 		names = append(names, string(c.Ref))
 	}
-	found, err := s.LookUp(ctx, names)
+	found, err := s.LookUp(ctx, names) // without ids where there is an error
 	return found.IDs, err
 }
 

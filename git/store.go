@@ -211,6 +211,18 @@ func (s *store) verifyTree(id plumbing.Hash) error {
 	if err != nil || o.complete.Load() {
 		return err
 	}
+	err = s.below(id, s.verifyTree, func(file plumbing.Hash) error {
+		_, err := s.file(file)
+		return err
+	})
+	if err == nil {
+		o.complete.Store(true)
+	}
+	return err
+}
+
+// below visits the folders and the files that are directly in a tree. Submodules are elsewhere.
+func (s *store) below(id plumbing.Hash, folder, file func(plumbing.Hash) error) error {
 	entries, err := s.tree(id)
 	if err != nil {
 		return err
@@ -218,16 +230,15 @@ func (s *store) verifyTree(id plumbing.Hash) error {
 	for _, e := range entries {
 		switch e.Mode {
 		case filemode.Dir:
-			err = s.verifyTree(e.Hash)
+			err = folder(e.Hash)
 		case filemode.Submodule:
 		default:
-			_, err = s.file(e.Hash)
+			err = file(e.Hash)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	o.complete.Store(true)
 	return nil
 }
 
@@ -245,29 +256,20 @@ func (s *store) reachTree(id plumbing.Hash, into *store) error {
 	if into.get(id) != nil {
 		return nil
 	}
-	entries, err := s.tree(id)
-	if err != nil {
+	folder := func(id plumbing.Hash) error { return s.reachTree(id, into) }
+	err := s.below(id, folder, func(file plumbing.Hash) error {
+		blob, err := s.file(file)
+		if blob != nil {
+			into.put(blob)
+		} else if err == nil {
+			into.Omit(file)
+		}
 		return err
+	})
+	if err == nil {
+		into.put(s.get(id))
 	}
-	for _, e := range entries {
-		switch e.Mode {
-		case filemode.Dir:
-			err = s.reachTree(e.Hash, into)
-		case filemode.Submodule:
-		default:
-			var blob *stored
-			if blob, err = s.file(e.Hash); blob != nil {
-				into.put(blob)
-			} else if err == nil {
-				into.Omit(e.Hash)
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	into.put(s.get(id))
-	return nil
+	return err
 }
 
 // What follows makes stored a plumbing.EncodedObject, of which go-git decodes trees and commits.

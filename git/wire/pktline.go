@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // A pkt-line is four hex digits of length, counting themselves, and that much payload. The lengths 0 to 2
@@ -75,6 +77,13 @@ func (w *pktWriter) linef(format string, args ...any) {
 	w.buf = append(fmt.Appendf(w.buf, "%04x", len(text)+4), text...)
 }
 
+// each writes a line with a word for each id.
+func (w *pktWriter) each(word string, ids []plumbing.Hash) {
+	for _, id := range ids {
+		w.linef("%s %s\n", word, id)
+	}
+}
+
 func (w *pktWriter) flush() { w.buf = append(w.buf, "0000"...) }
 func (w *pktWriter) delim() { w.buf = append(w.buf, "0001"...) }
 
@@ -91,15 +100,18 @@ func (c capabilities) add(word string) {
 	c[name] = value
 }
 
-// only is those of the wanted names that the server has.
-func (c capabilities) only(names ...string) []string {
+// only is those of the wanted names that the server has, and who we are if it asks.
+func (c capabilities) only(names ...string) string {
 	var have []string
 	for _, name := range names {
 		if c.has(name) {
 			have = append(have, name)
 		}
 	}
-	return have
+	if c.has("agent") {
+		have = append(have, "agent="+userAgent)
+	}
+	return strings.Join(have, " ")
 }
 
 // advertisement is how a server greets: in version 2 its capabilities, before that also all of its refs.

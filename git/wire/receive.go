@@ -44,25 +44,20 @@ func (s *Session) Push(
 	if !s.caps.has("report-status") {
 		return errors.New("the server does not report the outcome of a push (report-status)")
 	}
-	caps := s.caps.only("report-status", "side-band-64k", "ofs-delta")
+	wanted := []string{"report-status", "side-band-64k", "ofs-delta"}
 	if len(commands) > 1 {
-		caps = append(caps, s.caps.only("atomic")...)
+		wanted = append(wanted, "atomic")
 	}
-	if s.caps.has("agent") {
-		caps = append(caps, "agent="+userAgent)
-	}
+	caps := "\x00 " + s.caps.only(wanted...) // in the first line alone
 	var req pktWriter
 	needPack := false
-	for i, c := range commands {
+	for _, c := range commands {
 		if c.New.IsZero() && !s.caps.has("delete-refs") {
 			return fmt.Errorf("%w: the server does not delete branches", ErrRejected)
 		}
 		needPack = needPack || !c.New.IsZero()
-		suffix := ""
-		if i == 0 {
-			suffix = "\x00 " + strings.Join(caps, " ")
-		}
-		req.linef("%s %s %s%s\n", c.Old, c.New, c.Ref, suffix)
+		req.linef("%s %s %s%s\n", c.Old, c.New, c.Ref, caps)
+		caps = ""
 	}
 	req.flush()
 	if needPack {
@@ -163,11 +158,11 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 // Atomic tells that the server moves several branches or none.
 func (s *Session) Atomic() bool { return s.caps.has("atomic") }
 
-// Moved lists the branches that the server's greeting shows elsewhere: no need to send then.
-func (s *Session) Moved(commands []Command) []string {
+// Moved lists the branches that are elsewhere than commands say, as far as that is known: nil refs are not.
+func Moved(refs map[string]string, commands []Command) []string {
 	var moved []string
 	for _, c := range commands {
-		if s.refs != nil && plumbing.NewHash(s.refs[string(c.Ref)]) != c.Old {
+		if refs != nil && plumbing.NewHash(refs[string(c.Ref)]) != c.Old {
 			moved = append(moved, c.Ref.Short())
 		}
 	}

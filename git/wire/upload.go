@@ -152,35 +152,21 @@ func (s *Session) fetchRequest(q Question) []byte {
 		if filter := s.filter(q); filter != "" {
 			req.linef("filter %s\n", filter)
 		}
-		for _, id := range q.Wants {
-			req.linef("want %s\n", id)
-		}
-		for _, id := range q.Haves {
-			req.linef("have %s\n", id)
-		}
+		req.each("want", q.Wants)
+		req.each("have", q.Haves)
 		req.linef("done\n")
 		req.flush()
 		return req.buf
 	}
 	// multi_ack changes nothing for one round that ends in done, but Azure DevOps insists on it.
 	caps := s.caps.only("multi_ack_detailed", "side-band-64k", "thin-pack", "ofs-delta", "shallow", "no-progress")
-	if s.caps.has("agent") {
-		caps = append(caps, "agent="+userAgent)
-	}
-	for i, id := range q.Wants {
-		if i == 0 {
-			req.linef("want %s %s\n", id, strings.Join(caps, " "))
-			continue
-		}
-		req.linef("want %s\n", id)
-	}
+	req.linef("want %s %s\n", q.Wants[0], caps)
+	req.each("want", q.Wants[1:])
 	if s.caps.has("shallow") {
 		s.history(&req, q)
 	}
 	req.flush()
-	for _, id := range q.Haves {
-		req.linef("have %s\n", id)
-	}
+	req.each("have", q.Haves)
 	req.linef("done\n")
 	return req.buf
 }
@@ -206,9 +192,7 @@ func (s *Session) history(req *pktWriter, q Question) {
 	if q.Depth == Full {
 		return
 	}
-	for _, id := range q.Haves {
-		req.linef("shallow %s\n", id)
-	}
+	req.each("shallow", q.Haves)
 	req.linef("deepen %d\n", q.Depth)
 }
 
@@ -220,9 +204,7 @@ func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbin
 	s.header(&req)
 	req.linef("no-progress\n")
 	req.linef("want %s\n", known)
-	for _, id := range append([]plumbing.Hash{known}, ids...) {
-		req.linef("have %s\n", id)
-	}
+	req.each("have", append([]plumbing.Hash{known}, ids...))
 	req.flush()
 	body, err := s.exchange(ctx, req.buf)
 	if err != nil {
