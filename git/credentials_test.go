@@ -282,7 +282,7 @@ func TestGitHubAppRefused(t *testing.T) {
 		if err := tt.app.Check(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := tt.app.Token(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, _, err := tt.app.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 	}

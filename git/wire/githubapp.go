@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/rand"
@@ -43,9 +44,7 @@ const renewBefore = 5 * time.Minute
 
 // Check tells what is missing or wrong with the fields and the key.
 func (a *GitHubApp) Check() error {
-	if a.API == "" {
-		a.API = "https://api.github.com"
-	}
+	a.API = cmp.Or(a.API, "https://api.github.com")
 	u, err := url.Parse(a.API)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil:
@@ -64,25 +63,19 @@ func (a *GitHubApp) Check() error {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// Refresh is for Auth.Refresh: GitHub takes a token as the password.
+// Refresh is for Auth.Refresh: GitHub takes a token as the password. It is good for at least five minutes, except where
+// GitHub gives shorter ones.
 func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err error) {
-	token, err := a.Token(ctx)
-	return "x-access-token", token, err
-}
-
-// Token is one that is good for at least five minutes, except where GitHub gives shorter ones.
-func (a *GitHubApp) Token(ctx context.Context) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.token != "" && a.Now().Add(renewBefore).Before(a.expires) {
-		return a.token, nil
+	if a.token == "" || !a.Now().Add(renewBefore).Before(a.expires) {
+		token, expires, err := a.ask(ctx)
+		if err != nil {
+			return "", "", err
+		}
+		a.token, a.expires = token, expires
 	}
-	token, expires, err := a.ask(ctx)
-	if err != nil {
-		return "", err
-	}
-	a.token, a.expires = token, expires
-	return token, nil
+	return "x-access-token", a.token, nil
 }
 
 // Forget drops a token that the server does not take any more.

@@ -21,9 +21,14 @@ type httpLink struct {
 	stats   *counters
 	limit   int64
 
-	mu     sync.Mutex
-	base   map[string]string         // service -> URL after redirects
-	greets map[string]*advertisement // service -> capabilities
+	mu      sync.Mutex
+	greeted map[string]greeting // by service
+}
+
+// greeting is how a service has greeted us, and its URL after redirects.
+type greeting struct {
+	*advertisement
+	base string
 }
 
 func newHTTPLink(remote Remote, auth Auth, stats *counters, limit int64) (*httpLink, error) {
@@ -35,8 +40,7 @@ func newHTTPLink(remote Remote, auth Auth, stats *counters, limit int64) (*httpL
 		return nil, err
 	}
 	return &httpLink{
-		remote: remote, auth: auth, stats: stats, limit: limit, clients: clients,
-		base: map[string]string{}, greets: map[string]*advertisement{},
+		remote: remote, auth: auth, stats: stats, limit: limit, clients: clients, greeted: map[string]greeting{},
 	}, nil
 }
 
@@ -61,27 +65,27 @@ func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b
 
 func (l *httpLink) open(ctx context.Context, service string) (*Session, error) {
 	l.mu.Lock()
-	base, greet := l.base[service], l.greets[service]
+	greet, known := l.greeted[service]
 	l.mu.Unlock()
-	if greet == nil {
+	if !known {
 		var err error
-		if base, greet, err = l.greet(ctx, service); err != nil {
+		if greet, err = l.greet(ctx, service); err != nil {
 			return nil, err
 		}
 		// Before version 2 the greeting is the ref look-up, so it must be asked for each time. A push needs
 		// only the capabilities: its compare-and-swap is the server's.
 		if greet.v2 || service == receivePack {
-			known := *greet
-			known.refs = nil
+			kept := *greet.advertisement
+			kept.refs = nil
 			l.mu.Lock()
-			l.base[service], l.greets[service] = base, &known
+			l.greeted[service] = greeting{&kept, greet.base}
 			l.mu.Unlock()
 		}
 	}
 	return &Session{
-		advertisement: greet,
+		advertisement: greet.advertisement,
 		exchange: func(ctx context.Context, request []byte) (io.ReadCloser, error) {
-			return l.post(ctx, base, service, request)
+			return l.post(ctx, greet.base, service, request)
 		},
 		Close: func() {},
 		Stale: func() { l.forget(service) },
@@ -91,31 +95,30 @@ func (l *httpLink) open(ctx context.Context, service string) (*Session, error) {
 func (l *httpLink) forget(service string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.base, service)
-	delete(l.greets, service)
+	delete(l.greeted, service)
 }
 
-func (l *httpLink) greet(ctx context.Context, service string) (string, *advertisement, error) {
+func (l *httpLink) greet(ctx context.Context, service string) (greeting, error) {
 	const suffix = "/info/refs"
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.remote.String()+suffix+"?service="+service, nil)
 	if err != nil {
-		return "", nil, err
+		return greeting{}, err
 	}
 	req.Header.Set("Accept", "*/*")
 	body, final, err := l.do(req, "application/x-"+service+"-advertisement")
 	if err != nil {
-		return "", nil, err
+		return greeting{}, err
 	}
 	defer body.Close()
 	greet, err := readAdvertisement(newPktReader(body))
 	if err != nil {
-		return "", nil, err
+		return greeting{}, err
 	}
 	if !strings.HasSuffix(final.Path, suffix) {
-		return "", nil, fmt.Errorf("redirected to %s, which is no Git repository", final.Redacted())
+		return greeting{}, fmt.Errorf("redirected to %s, which is no Git repository", final.Redacted())
 	}
 	final.RawQuery, final.User = "", nil
-	return strings.TrimSuffix(final.String(), suffix), greet, nil
+	return greeting{greet, strings.TrimSuffix(final.String(), suffix)}, nil
 }
 
 func (l *httpLink) post(ctx context.Context, base, service string, request []byte) (io.ReadCloser, error) {

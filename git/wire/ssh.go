@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -34,9 +35,7 @@ type sshDialer struct {
 // and not of the first poll.
 func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	d := &sshDialer{remote: remote, addr: remote.hostPort("22"), known: auth.KnownHosts, auth: auth}
-	if d.remote.user == "" {
-		d.remote.user = "git"
-	}
+	d.remote.user = cmp.Or(remote.user, "git")
 	if d.known == "" {
 		home, err := os.UserHomeDir()
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"sync"
 )
 
@@ -30,9 +31,9 @@ type Clients struct {
 	how   TLS
 	proxy func(*http.Request) (*url.URL, error)
 
-	mu            sync.Mutex
-	ca, cert, key []byte // as read last
-	client        *http.Client
+	mu     sync.Mutex
+	files  [3][]byte // as read last
+	client *http.Client
 }
 
 // NewClients checks what can be checked now: the proxy's URL, and that the files can be read.
@@ -65,15 +66,14 @@ func (c *Clients) Client() (*http.Client, error) {
 		if f.name == "" {
 			continue
 		}
-		data, err := os.ReadFile(f.name)
-		if err != nil {
+		var err error
+		if files[i], err = os.ReadFile(f.name); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.what, err)
 		}
-		files[i] = data
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.client != nil && bytes.Equal(c.ca, files[0]) && bytes.Equal(c.cert, files[1]) && bytes.Equal(c.key, files[2]) {
+	if c.client != nil && slices.EqualFunc(files[:], c.files[:], bytes.Equal) {
 		return c.client, nil
 	}
 	config, err := c.config(files[0], files[1], files[2])
@@ -85,8 +85,7 @@ func (c *Clients) Client() (*http.Client, error) {
 	if c.client != nil {
 		c.client.CloseIdleConnections()
 	}
-	c.ca, c.cert, c.key = files[0], files[1], files[2]
-	c.client = &http.Client{Transport: transport, CheckRedirect: checkRedirect}
+	c.files, c.client = files, &http.Client{Transport: transport, CheckRedirect: checkRedirect}
 	return c.client, nil
 }
 
