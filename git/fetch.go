@@ -92,15 +92,9 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 		main = "HEAD"
 	}
 	prefixes := []string{main}
-	if state != "" {
-		prefixes = append(prefixes, headsPrefix+state)
-	}
-	if m.policyRef != "" {
-		prefixes = append(prefixes, headsPrefix+m.policyRef)
-	}
-	if m.cluster != "" {
-		for _, prefix := range rollout.ProposalBranches(m.cluster) {
-			prefixes = append(prefixes, headsPrefix+prefix)
+	for _, name := range append([]string{state, m.policyRef}, m.proposals()...) {
+		if name != "" {
+			prefixes = append(prefixes, headsPrefix+name)
 		}
 	}
 	found, err := s.LookUp(ctx, prefixes)

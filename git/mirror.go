@@ -190,6 +190,7 @@ func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 
 // place sets a branch among those that matter.
 func (m *mirror) place(heads *rollout.Heads, name, id string) {
+	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	switch {
 	case name == m.branch:
 		heads.Main = id
@@ -197,7 +198,7 @@ func (m *mirror) place(heads *rollout.Heads, name, id string) {
 		heads.State = id
 	case name == m.policyRef:
 		heads.Policy = id
-	case !m.ourProposal(name):
+	case !slices.ContainsFunc(m.proposals(), begins):
 	case id == "":
 		delete(heads.Proposals, name)
 	default:
@@ -205,10 +206,12 @@ func (m *mirror) place(heads *rollout.Heads, name, id string) {
 	}
 }
 
-// ourProposal tells a branch of one of the cluster's proposals.
-func (m *mirror) ourProposal(branch string) bool {
-	return m.cluster != "" && slices.ContainsFunc(rollout.ProposalBranches(m.cluster),
-		func(prefix string) bool { return strings.HasPrefix(branch, prefix) })
+// proposals are what the branches of the cluster's proposals begin with.
+func (m *mirror) proposals() []string {
+	if m.cluster == "" {
+		return nil
+	}
+	return rollout.ProposalBranches(m.cluster)
 }
 
 // land takes the pushed commits into the mirror, so that the next Fetch has nothing to fetch and does not call

@@ -73,40 +73,33 @@ func printable(r rune) rune {
 	return r
 }
 
-// madeAt is when a signature says that it was made.
-func madeAt(raw []byte) (time.Time, error) {
-	p, err := packet.NewReader(bytes.NewReader(raw)).Next()
-	signature, ok := p.(*packet.Signature)
-	if err != nil || !ok {
-		return time.Time{}, errors.New("the OpenPGP signature is malformed")
-	}
-	return signature.CreationTime, nil
-}
-
 // weak are hashes for which different contents with the same signature can be made.
 var weak = []crypto.Hash{crypto.MD5, crypto.SHA1, crypto.RIPEMD160}
+
+var errMalformed = errors.New("the OpenPGP signature is malformed")
 
 // check tells who signed. The library panics on some malformed input, which is then no signature.
 func (k *Keyring) check(c signed) (who string, err error) {
 	defer func() {
 		if recover() != nil {
-			who, err = "", errors.New("the OpenPGP signature is malformed")
+			who, err = "", errMalformed
 		}
 	}()
 	block, err := armor.Decode(strings.NewReader(c.signature))
 	if err != nil || block.Type != openpgp.SignatureType {
-		return "", errors.New("the OpenPGP signature is malformed")
+		return "", errMalformed
 	}
 	raw, err := io.ReadAll(block.Body)
 	if err != nil {
-		return "", errors.New("the OpenPGP signature is malformed")
+		return "", errMalformed
 	}
-	made, err := madeAt(raw)
-	if err != nil {
-		return "", err
+	first, err := packet.NewReader(bytes.NewReader(raw)).Next()
+	said, is := first.(*packet.Signature)
+	if err != nil || !is {
+		return "", errMalformed
 	}
 	// A key must have been valid when it signed, which may be a moment after the commit was begun.
-	config := &packet.Config{Time: func() time.Time { return made }}
+	config := &packet.Config{Time: func() time.Time { return said.CreationTime }}
 	payload := bytes.NewReader(c.payload)
 	signature, signer, err := openpgp.VerifyDetachedSignature(k.keys, payload, bytes.NewReader(raw), config)
 	switch {
