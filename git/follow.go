@@ -99,11 +99,8 @@ func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool
 func (r *Repo) Approve(ctx context.Context, commit, path string, by sign.Policy) (who string, err error) {
 	who, err = r.Introducer(ctx, commit, path, by)
 	if errors.Is(err, ErrUnapproved) {
-		return "", &rollout.InvalidError{
-			File: path, Msg: "does not count: " + err.Error(),
-			Fix: "have somebody who may promote commit it, or merge it, with a signature: " +
-				"git commit -S, git merge -S --no-ff",
-		}
+		return "", rollout.Invalidf(path, "", "does not count: %s", err).WithFix("have somebody who may promote commit it, " +
+			"or merge it, with a signature: git commit -S, git merge -S --no-ff")
 	}
 	return who, err
 }

@@ -3,12 +3,15 @@ package scaffold
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -26,6 +29,37 @@ type File struct {
 	Path    string
 	Content string
 	Changes bool // the file is there, and gets one line more
+}
+
+// Write writes a file that is not there, or the one that gets a line more, into a folder.
+func (f File) Write(dir string) error {
+	name := filepath.Join(dir, filepath.FromSlash(f.Path))
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if f.Changes {
+		how = os.O_WRONLY | os.O_TRUNC
+	}
+	file, err := os.OpenFile(name, how, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(f.Content)
+	return errors.Join(err, file.Close())
+}
+
+// Folders are those to add to Git: .gitrollout, and those of documents of apps.
+func Folders(files []File) []string {
+	set := map[string]bool{}
+	for _, f := range files {
+		if dir, _, inside := strings.Cut(f.Path, "/"); inside && dir == ".gitrollout" {
+			set[dir] = true
+		} else {
+			set[path.Dir(f.Path)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
 }
 
 // ConfigFile is the configuration that a proposal makes.
@@ -117,11 +151,7 @@ func settings(field string, all map[string]any) string {
 
 // modeline is the comment by which editors find a file's schema.
 func modeline(file, kind string) string {
-	to, err := filepath.Rel(path.Dir(file), SchemaFolder+"/"+kind+".json")
-	if err != nil { // both are below the repository's root
-		return ""
-	}
-	return "# yaml-language-server: $schema=" + filepath.ToSlash(to) + "\n"
+	return "# yaml-language-server: $schema=" + relative(path.Dir(file), SchemaFolder+"/"+kind+".json") + "\n"
 }
 
 // Rollouts are the Rollout documents for the Deployments of an app that have none,
