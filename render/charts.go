@@ -372,19 +372,15 @@ func (w *chartWalk) folder(real, below string) error {
 		if e.Kind == rollout.Dir {
 			err = w.folder(at, name)
 		} else {
-			err = w.file(at, name, e)
+			var data []byte
+			data, err = w.fs.read(at, e)
+			w.files = append(w.files, chart.File{Name: name, Data: data})
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (w *chartWalk) file(real, name string, entry rollout.Entry) error {
-	data, err := w.fs.read(real, entry)
-	w.files = append(w.files, chart.File{Name: name, Data: data})
-	return err
 }
 
 // takeNote takes a note off an object, "" if it has none.

@@ -255,12 +255,7 @@ func inside(p string) (string, bool) {
 	return strings.CutPrefix(p, mount+"/")
 }
 
-func parent(p string) string {
-	if i := strings.LastIndexByte(p, '/'); i >= 0 {
-		return p[:i]
-	}
-	return ""
-}
+func parent(p string) string { return unroot(path.Dir(p)) }
 
 func (f *treeFS) find(p string) (string, rollout.Entry, error) {
 	rel, ok := inside(p)

@@ -14,28 +14,36 @@ import (
 // objects.
 const maxMessage = 400
 
-// The parts of kustomize's errors that say how it came to the cause: one for
-// each level of bases, and for each path that it tried as a file and then as a
-// folder. Tables of regular expressions, because kustomize's errors have no
-// types at this depth (api/internal/target/kusttarget.go).
-var (
-	rootPart = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|` +
-		`recursed merging from path) '([^']*)': `)
-	folderPart = regexp.MustCompile(`accumulation err='accumulating resources from '[^']*': ` +
-		`'[^']*' must resolve to a file': `)
-	filePart  = regexp.MustCompile(`accumulation err='(.*)': must build at directory: '[^']*': file is not directory`)
-	noisePart = regexp.MustCompile(`accumulating (?:resources|components): |merging from generator &\{[^}]*\}: |` +
-		`trouble configuring builtin \w+ with config: \x60.*\x60: |error converting YAML to JSON: `)
-	secretPart = regexp.MustCompile(`literal sources \[.*\]: invalid literal source .*, expected key=value`)
-	patchPart  = regexp.MustCompile(`(unable to parse SM or JSON patch) from \[.*\]`)
-	namedPart  = regexp.MustCompile(`(?:accumulating|merging) resources from '([^']*)': `)
-	objectPart = regexp.MustCompile(`in object \{\{([^{}]*)\} \{\{([^{}]*)\}.*$`)
+// rootPart says which folder kustomize is at, one for each level of bases.
+var rootPart = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|` +
+	`recursed merging from path) '([^']*)': `)
+
+// reductions are the parts of kustomize's errors that say how it came to the cause, for each path that it tried as a
+// file and then as a folder, and what is left of each. A table of regular expressions, because kustomize's errors have
+// no types at this depth (api/internal/target/kusttarget.go).
+var reductions = []struct {
+	part *regexp.Regexp
+	left string
+}{
+	{rootPart, ""},
+	{regexp.MustCompile(`accumulation err='accumulating resources from '[^']*': ` +
+		`'[^']*' must resolve to a file': `), ""},
+	{regexp.MustCompile(`accumulation err='(.*)': must build at directory: '[^']*': file is not directory`), "$1"},
+	{regexp.MustCompile(`accumulating (?:resources|components): |merging from generator &\{[^}]*\}: |` +
+		`trouble configuring builtin \w+ with config: \x60.*\x60: |error converting YAML to JSON: `), ""},
+	// It may be a password, and so may be what is in the patch.
+	{regexp.MustCompile(`literal sources \[.*\]: invalid literal source .*, expected key=value`),
+		"a literal is not key=value"},
+	{regexp.MustCompile(`(unable to parse SM or JSON patch) from \[.*\]`), "$1"},
+	{regexp.MustCompile(`(?:accumulating|merging) resources from '([^']*)': `), "$1: "},
+	{regexp.MustCompile(`in object \{\{([^{}]*)\} \{\{([^{}]*)\}.*$`), "in object $1 $2"},
+	{regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?` +
+		`json: unsupported type: map\[interface \{\}\]interface \{\}.*$`),
+		"$1 a key is not a string once it is printed: quote it, or rename it if it is quoted (null, on, n and the like)"},
 	// The verb differs from process to process, on purpose.
-	structPart  = regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (.*) into Go struct \{.*\}`)
-	addressPart = regexp.MustCompile(`0x[0-9a-f]{6,}`)
-	badKeyPart  = regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?` +
-		`json: unsupported type: map\[interface \{\}\]interface \{\}.*$`)
-)
+	{regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (.*) into Go struct \{.*\}`), "a $1 is no schema"},
+	{regexp.MustCompile(`0x[0-9a-f]{6,}`), "…"},
+}
 
 // reduce makes one line of kustomize's error: the file, and the cause without
 // the chain of attempts that led to it. It holds nothing of this machine or
@@ -51,18 +59,9 @@ func reduce(fs *treeFS, file string, err error) error {
 	if roots := rootPart.FindAllStringSubmatch(text, -1); len(roots) > 0 {
 		file = fs.kustomizationIn(roots[len(roots)-1][1], file)
 	}
-	text = rootPart.ReplaceAllString(text, "")
-	text = folderPart.ReplaceAllString(text, "")
-	text = filePart.ReplaceAllString(text, "$1")
-	text = noisePart.ReplaceAllString(text, "")
-	text = secretPart.ReplaceAllString(text, "a literal is not key=value") // it may be a password
-	text = patchPart.ReplaceAllString(text, "$1")                          // the same
-	text = namedPart.ReplaceAllString(text, "$1: ")
-	text = objectPart.ReplaceAllString(text, "in object $1 $2")
-	text = badKeyPart.ReplaceAllString(text,
-		"$1 a key is not a string once it is printed: quote it, or rename it if it is quoted (null, on, n and the like)")
-	text = structPart.ReplaceAllString(text, "a $1 is no schema")
-	text = addressPart.ReplaceAllString(text, "…")
+	for _, r := range reductions {
+		text = r.part.ReplaceAllString(text, r.left)
+	}
 	if text = rollout.OneLine(text); len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage], "") + " …"
 	}

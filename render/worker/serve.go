@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"runtime/debug"
+	"strings"
 
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/sops"
@@ -178,8 +179,5 @@ func (t *remoteTree) unlock(_ rollout.App, locks []sops.Lock) ([]byte, error) {
 // folderOf splits a path of a tree.
 func folderOf(p string) (dir, name string) {
 	dir, name = path.Split(p)
-	if dir != "" {
-		dir = dir[:len(dir)-1]
-	}
-	return dir, name
+	return strings.TrimSuffix(dir, "/"), name
 }
