@@ -87,7 +87,8 @@ type serviceField struct {
 func (d *document) services() []serviceField {
 	var all []serviceField
 	if c := d.spec.Canary; c != nil {
-		all = []serviceField{{canaryPath + ".stableService", &c.StableService}, {canaryPath + ".canaryService", &c.CanaryService}}
+		all = []serviceField{{canaryPath + ".stableService", &c.StableService},
+			{canaryPath + ".canaryService", &c.CanaryService}}
 		if p := c.PingPong; p != nil {
 			all = append(all, serviceField{canaryPath + ".pingPong.pingService", &p.PingService},
 				serviceField{canaryPath + ".pingPong.pongService", &p.PongService})

@@ -77,8 +77,8 @@ func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 }
 
 // affixed is a name with the prefix and the suffix that an object has got, as far as is known.
-func (a *assembly) affixed(like rollout.Ref, name string) string {
-	_, source := a.source(like)
+func (o origins) affixed(like rollout.Ref, name string) string {
+	_, source := o.source(like)
 	if source == "" {
 		return name
 	}
