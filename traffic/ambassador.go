@@ -77,7 +77,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 		object := ambassadorCopy(base, suffix)
 		object.Map("spec")["service"] = canary
 		change(object.Map("spec"))
-		err := o.generate(object, after, r)
+		err := o.generate(object, o.after(after), r)
 		after = object.Ref()
 		return err
 	}

@@ -64,7 +64,7 @@ func (c *apisixConfig) overlay(o *Objects, r Route) error {
 		if made == nil {
 			continue
 		}
-		if err := o.generate(made, after, r); err != nil {
+		if err := o.generate(made, o.after(after), r); err != nil {
 			return err
 		}
 		after = made.Ref()
@@ -74,9 +74,16 @@ func (c *apisixConfig) overlay(o *Objects, r Route) error {
 		if err := o.Claim(ref, place, r); err != nil {
 			return err
 		}
-		if err := apisixWeights(ref, place, mapping(rules[i]), r); err != nil {
+		rule := mapping(rules[i])
+		backends, err := apisixShares(rule, r).weighed(ref, place+".backends", "backend", "a rule", r)
+		if err != nil {
 			return err
 		}
+		upstreams := shares{entries: list(rule["upstreams"]), name: "name", stable: -1, canary: -1}
+		if err := upstreams.alone(ref, place+".upstreams", "backend", "a rule"); err != nil {
+			return err
+		}
+		rule["backends"] = backends
 	}
 	return nil
 }
@@ -119,16 +126,6 @@ func (c *apisixConfig) chosen(ref rollout.Ref, rules []any, r Route) ([]int, err
 
 func apisixShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backends"]), "serviceName", r, nil)
-}
-
-func apisixWeights(ref rollout.Ref, place string, rule map[string]any, r Route) error {
-	upstreams := shares{entries: list(rule["upstreams"]), name: "name", stable: -1, canary: -1}
-	backends, err := apisixShares(rule, r).weighed(ref, place+".backends", "backend", "a rule", r)
-	if err != nil {
-		return err
-	}
-	rule["backends"] = backends
-	return upstreams.alone(ref, place+".upstreams", "backend", "a rule")
 }
 
 // verify reads the one condition that the controller writes: Accepted, and

@@ -83,13 +83,14 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 			stable, _ := o.Edit(ref)
 			c.stick(stable, r)
 		}
-		if err := o.generate(canary, ref, r); err != nil {
-			return err
-		}
+		at := o.after(ref)
 		if r.Sticky != nil && !nginxSticks(r) {
 			// First all or no requests, then no cookies: with the weight before and
 			// no cookies, users of the canary would see stable again.
-			o.Before(canary.Ref(), ref)
+			at--
+		}
+		if err := o.generate(canary, at, r); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -44,32 +44,27 @@ func (o *Objects) Edit(ref rollout.Ref) (rollout.Object, bool) {
 	return object, ok
 }
 
-// generate adds an object that is not in Git, to be applied right after another
-// one. It takes over no object of the user's.
-func (o *Objects) generate(object rollout.Object, after rollout.Ref, by Route) error {
+// after is the place right after an object; the last one if it is not there.
+func (o *Objects) after(ref rollout.Ref) int {
+	if i, ok := o.at[ref]; ok {
+		return i + 1
+	}
+	return len(o.list)
+}
+
+// generate adds an object that is not in Git at a place in the order in which to apply
+// them. It takes over no object of the user's.
+func (o *Objects) generate(object rollout.Object, at int, by Route) error {
 	ref := object.Ref()
 	if _, taken := o.at[ref]; taken {
 		return wrong(ref, "", "has the name of the object that Rollout %s makes for its release", by.Name).
 			WithFix("rename it, or leave it out: it is made when it is needed")
 	}
 	set(object, by.Name, "metadata", "annotations", rollout.AnnotationGenerated)
-	i, ok := o.at[after]
-	if !ok {
-		i = len(o.list) - 1
-	}
-	o.list = slices.Insert(o.list, i+1, object)
+	o.list = slices.Insert(o.list, at, object)
 	o.own[ref] = true
 	o.number()
 	return nil
-}
-
-// Before lets an object be applied right before another one.
-func (o *Objects) Before(ref, other rollout.Ref) {
-	object := o.list[o.at[ref]]
-	o.list = slices.Delete(o.list, o.at[ref], o.at[ref]+1)
-	o.number()
-	o.list = slices.Insert(o.list, o.at[other], object)
-	o.number()
 }
 
 func (o *Objects) number() {

@@ -61,7 +61,7 @@ func TestGeneratedObjectsHaveTheirPlace(t *testing.T) {
 	ref := func(name string) rollout.Ref { return configMap(name).Ref() }
 	for after, want := range map[string]string{"a": "a new b c", "c": "a b c new", "nobody": "a b c new"} {
 		o := configMaps("a", "b", "c")
-		if err := o.generate(configMap("new"), ref(after), by); err != nil {
+		if err := o.generate(configMap("new"), o.after(ref(after)), by); err != nil {
 			t.Fatal(err)
 		}
 		if got := namesOf(o); got != want {
@@ -76,23 +76,23 @@ func TestGeneratedObjectsHaveTheirPlace(t *testing.T) {
 				t.Errorf("%s is found as %s", name, found.Name())
 			}
 		}
-		err := o.generate(configMap("b"), ref("a"), by)
+		err := o.generate(configMap("b"), o.after(ref("a")), by)
 		if err == nil || !strings.HasPrefix(err.Error(), "core/ConfigMap/shop/b: has the name of the object that Rollout web makes") {
 			t.Errorf("an object of the user's is taken over: %v", err)
 		}
 	}
 }
 
-func TestBeforeMovesOneObject(t *testing.T) {
-	for _, c := range []struct{ ref, other, want string }{
-		{"c", "a", "c a b"}, {"a", "c", "b a c"}, {"b", "c", "a b c"}, {"b", "a", "b a c"},
-	} {
+func TestAnObjectIsGeneratedBeforeAnother(t *testing.T) {
+	for other, want := range map[string]string{"a": "new a b c", "b": "a new b c", "c": "a b new c"} {
 		o := configMaps("a", "b", "c")
-		o.Before(configMap(c.ref).Ref(), configMap(c.other).Ref())
-		if got := namesOf(o); got != c.want {
-			t.Errorf("%s before %s: %s, want %s", c.ref, c.other, got, c.want)
+		if err := o.generate(configMap("new"), o.after(configMap(other).Ref())-1, Route{Name: "web"}); err != nil {
+			t.Fatal(err)
 		}
-		for _, name := range []string{"a", "b", "c"} {
+		if got := namesOf(o); got != want {
+			t.Errorf("before %s: %s, want %s", other, got, want)
+		}
+		for _, name := range []string{"a", "b", "c", "new"} {
 			if found, _ := o.Find(configMap(name).Ref()); found.Name() != name {
 				t.Errorf("%s is found as %s", name, found.Name())
 			}

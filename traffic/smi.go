@@ -59,7 +59,7 @@ func (c *smiConfig) overlay(o *Objects, r Route) error {
 		map[string]any{"service": r.Canary, "weight": int64(r.Weight)},
 		map[string]any{"service": r.Stable, "weight": int64(r.rest())},
 	}, "spec", "backends")
-	return o.generate(object, root, r)
+	return o.generate(object, o.after(root), r)
 }
 
 // smiWeights sets the weights of a TrafficSplit that is in Git.

@@ -235,5 +235,5 @@ func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[str
 		"spec":     map[string]any{"mirroring": spec},
 	}
 	e.mirrors = append(e.mirrors, object.Copy())
-	return name, e.generate(object, e.ref, e.Route)
+	return name, e.generate(object, e.after(e.ref), e.Route)
 }
