@@ -140,18 +140,16 @@ func (g *Given) lose(field string, has bool) {
 func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 	given := source.Helm
 	h := &rollout.Helm{ReleaseName: cmp.Or(given.ReleaseName, name), SkipCRDs: given.SkipCRDs}
-	var files []string
 	for _, f := range given.ValueFiles {
 		switch ref, below, _ := strings.Cut(f, "/"); {
 		case strings.Contains(f, "://"):
 			g.lose("source.helm.valueFiles "+f, true)
 		case strings.HasPrefix(ref, "$"): // from the root of another source, which is taken to be this repository
-			files = append(files, "/"+below)
+			g.files = append(g.files, "/"+below)
 		default:
-			files = append(files, f)
+			g.files = append(g.files, f)
 		}
 	}
-	g.files = files
 	values := given.ValuesObject
 	if values == nil {
 		var err error
@@ -332,10 +330,9 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (al
 			case (g.chart != nil || g.as != "") && bare.Helm != nil && environment(g.File) == environment(first.File):
 				g.Name = cmp.Or(g.Name, g.as)
 				also[dir] = append(also[dir], g.complete(bare, s.ConfigMaps, env, &notes))
-				if e := entries[dir]; e.Name == "" && first.as != "" {
-					e.Name = first.as
-					entries[dir] = e
-				}
+				e := entries[dir]
+				e.Name = cmp.Or(e.Name, first.as)
+				entries[dir] = e
 			case g.File != first.File:
 				notes = append(notes, fmt.Sprintf("%s is what %s says of it, and not %s", dir, first.File, g.File))
 			}

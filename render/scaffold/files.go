@@ -73,11 +73,10 @@ func configText(entries []Entry) string {
 	b.WriteString("apiVersion: " + rollout.APIVersion + "\nkind: Config\napps:\n")
 	for _, e := range entries {
 		fmt.Fprintf(&b, "- path: %s\n", render.Quoted(e.Path))
-		if e.Name != "" {
-			fmt.Fprintf(&b, "  name: %s\n", render.Quoted(e.Name))
-		}
-		if e.Namespace != "" {
-			fmt.Fprintf(&b, "  namespace: %s\n", render.Quoted(e.Namespace))
+		for _, f := range [][2]string{{"name", e.Name}, {"namespace", e.Namespace}} {
+			if f[1] != "" {
+				fmt.Fprintf(&b, "  %s: %s\n", f[0], render.Quoted(f[1]))
+			}
 		}
 		if d := e.Directory; d != nil {
 			b.WriteString(settings("directory", map[string]any{
@@ -118,11 +117,13 @@ func variablesText(v rollout.Variables) string {
 	if len(from) > 0 {
 		lines["substituteFrom"] = from
 	}
-	text, err := yaml.Marshal(lines)
-	if err != nil { // plain values always encode
-		return ""
-	}
-	return "  " + strings.ReplaceAll(strings.TrimSuffix(string(text), "\n"), "\n", "\n  ") + "\n"
+	return "  " + strings.Join(yamlLines(lines), "\n  ") + "\n"
+}
+
+// yamlLines are plain values as YAML, which always encode.
+func yamlLines(v map[string]any) []string {
+	text, _ := yaml.Marshal(v)
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
 // settings are those of an entry's fields that say something, in one line if there is but one that is short.
@@ -131,11 +132,7 @@ func settings(field string, all map[string]any) string {
 		of := reflect.ValueOf(v)
 		return of.IsZero() || of.Kind() != reflect.Bool && of.Len() == 0
 	})
-	text, err := yaml.Marshal(all)
-	if err != nil { // plain values always encode
-		return ""
-	}
-	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	lines := yamlLines(all)
 	if list, is := all["valueFiles"].([]string); is && len(all) == 1 && len(list) == 1 {
 		lines = []string{"valueFiles: [" + render.Quoted(list[0]) + "]"}
 	}
