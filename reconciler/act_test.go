@@ -283,7 +283,7 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 		"nobody can tell":        {base, unreadable{base}, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &lookout{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New())}
+			l := &lookout{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
 			branch, err := l.reader.Open(c.from, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -297,7 +297,7 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 		})
 	}
 	broken := with(map[string]string{"apps/shop/app.yaml": "kind: [\n"})
-	l := &lookout{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New())}
+	l := &lookout{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
 	_, held := l.reader.RenderHead(broken, app("shop"))
 	if held == nil || l.changes(broken, &appView{App: app("shop")}, nil, held) {
 		t.Errorf("what was broken in the same way (%v) is a change", held)
@@ -359,7 +359,7 @@ func routed(t *testing.T) map[string]string {
 // before, and not from when it was decided.
 func TestRoutingIsKnownSince(t *testing.T) {
 	files := routed(t)
-	rendered, err := source.NewReader("prod", render.New()).Render(tree{id: "c", files: files}, app("shop"))
+	rendered, err := source.NewReader("prod", render.New(render.InProcess{})).Render(tree{id: "c", files: files}, app("shop"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -191,7 +191,7 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 		w.git.author = "Bob"
 		files := maps.Clone(w.git.commits[w.git.heads.Main].files)
 		files["apps/shop/app.yaml"] = version("v2")
-		next, err := source.NewReader("prod", render.New()).Render(tree{id: "c", files: files}, app("shop"))
+		next, err := source.NewReader("prod", render.New(render.InProcess{})).Render(tree{id: "c", files: files}, app("shop"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -378,7 +378,7 @@ func TestAccountOfAProject(t *testing.T) {
 // TestPolicyCostsNothing: a policy is asked for at each look and judges what has been built: no app is built for it, and
 // none is visited while it is the same.
 func TestPolicyCostsNothing(t *testing.T) {
-	builder := render.New()
+	builder := render.New(render.InProcess{})
 	w, r := pausedUnder(t, func(o *Options) { o.Renderer = builder })
 	built, asked, decided := builder.Builds(), r.asked, w.r.Stats().Decided
 	if err := w.r.RunOnce(t.Context(), w.clock, true); err != nil {

@@ -278,7 +278,7 @@ func worldOf(t *testing.T, files map[string]string, options func(*Options)) *wor
 		cluster: &server{Cluster: kube.New(rand.New(rand.NewPCG(1, 1)), now)},
 	}
 	o := Options{
-		Cluster: "prod", UID: "uid", Repository: w.git, Past: w.git, Renderer: render.New(), Observer: w.cluster,
+		Cluster: "prod", UID: "uid", Repository: w.git, Past: w.git, Renderer: render.New(render.InProcess{}), Observer: w.cluster,
 		Applier: w.cluster, Log: slog.New(slog.DiscardHandler), Writer: "test", Workers: 1,
 	}
 	if options != nil {

@@ -14,7 +14,7 @@ func forbidden(t *testing.T, app rollout.App, files map[string]string) (string, 
 	t.Helper()
 	app.Name, app.Path = "shop", "apps/shop"
 	tree := newTree(files)
-	r, err := New().Render(tree, app, rollout.Commit{})
+	r, err := New(InProcess{}).Render(tree, app, rollout.Commit{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestADefinitionChangesNoKindOfKubernetes(t *testing.T) {
 // TestLimitsCostNoBuild: what an app may touch makes no difference to what it is.
 func TestLimitsCostNoBuild(t *testing.T) {
 	tree := newTree(map[string]string{"apps/shop/kustomization.yaml": "namespace: shop\n", "apps/shop/a.yaml": ""})
-	r := New()
+	r := New(InProcess{})
 	for _, namespaces := range []string{"", "shop", "shop till"} {
 		app := rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop", Namespaces: namespaces}
 		built, err := r.Render(tree, app, rollout.Commit{})

@@ -75,7 +75,7 @@ spec:
       - pause: {}
 `,
 	})
-	got, err := New(CheckProviders(provider.Check)).Render(tree, rollout.App{Name: "web", Path: "app", Namespace: "shop"}, rollout.Commit{})
+	got, err := New(InProcess{CheckProvider: provider.Check}).Render(tree, rollout.App{Name: "web", Path: "app", Namespace: "shop"}, rollout.Commit{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ spec:
       steps: [{setWeight: 20}, {pause: {}}]
 `,
 		})
-		got, err := New(CheckProviders(provider.Check)).Render(tree, rollout.App{Name: "web", Path: "app", Namespace: "shop"}, rollout.Commit{})
+		got, err := New(InProcess{CheckProvider: provider.Check}).Render(tree, rollout.App{Name: "web", Path: "app", Namespace: "shop"}, rollout.Commit{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -77,7 +77,7 @@ func renderAnything(t *testing.T, what string, files map[string]string) {
 		}
 	}()
 	app := rollout.App{Name: "shop", Namespace: "shop"}
-	_, err := New(CheckProviders(provider.Check)).Render(newTree(files), app, rollout.Commit{})
+	_, err := New(InProcess{CheckProvider: provider.Check}).Render(newTree(files), app, rollout.Commit{})
 	var invalid *rollout.InvalidError
 	if err != nil && !errors.As(err, &invalid) {
 		t.Errorf("%s: %v", what, err)

@@ -14,7 +14,7 @@ func ptr[T any](v T) *T { return &v }
 // renderRepo renders a repository whose root is the app, in namespace shop.
 func renderRepo(t *testing.T, files map[string]string) *rollout.Render {
 	t.Helper()
-	got, err := New().Render(newTree(files), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+	got, err := New(InProcess{}).Render(newTree(files), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,7 +429,7 @@ func TestExamplesRender(t *testing.T) {
 					t.Fatalf("%d apps, error %v", len(apps), err)
 				}
 				for _, app := range apps {
-					got, err := New().Render(tree, app, rollout.Commit{})
+					got, err := New(InProcess{}).Render(tree, app, rollout.Commit{})
 					if err != nil {
 						t.Error(err)
 					} else if len(got.Warnings) > 0 {

@@ -29,7 +29,7 @@ func BenchmarkBuild(b *testing.B) {
 	tree := newTree(benchApp())
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := New().build(tree, rollout.App{Name: "a", Path: "prod", Namespace: "shop"}); err != nil {
+		if _, err := New(InProcess{}).build(tree, rollout.App{Name: "a", Path: "prod", Namespace: "shop"}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -56,7 +56,7 @@ func BenchmarkFluxRule(b *testing.B) {
 // BenchmarkUnchanged is one of many apps at a commit that changed another.
 func BenchmarkUnchanged(b *testing.B) {
 	files, apps := manyApps(200)
-	r := New()
+	r := New(InProcess{})
 	if _, err := r.Render(newTree(files), apps[0], rollout.Commit{}); err != nil {
 		b.Fatal(err)
 	}
@@ -106,7 +106,7 @@ spec:
 	tree := newTree(files)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := New().build(tree, chartShop(rollout.Helm{})); err != nil {
+		if _, err := New(InProcess{}).build(tree, chartShop(rollout.Helm{})); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -40,7 +40,7 @@ func TestMadeOnce(t *testing.T) {
 	drawn := map[string]bool{}
 	var digest string
 	for range 3 {
-		r, err := New().Render(newTree(chanceChart("Secret", chanceSecret, fixedConfig)), app, rollout.Commit{})
+		r, err := New(InProcess{}).Render(newTree(chanceChart("Secret", chanceSecret, fixedConfig)), app, rollout.Commit{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestMadeOnceOtherwise(t *testing.T) {
 		"no value can come":  {chanceChart("Secret", strings.Replace(chanceSecret, "{{ randAlphaNum 24 }}", `{{ (genCAWithKey "x" 1 (randAlphaNum 5)).Cert }}`, 1)), "cannot be made with values by chance, as Helm would make it (Secret//my-auth); look at it with helm template, or give its values"},
 		"an object or other": {chanceChart("Secret", chanceSecret+"---\n"+strings.Replace(fixedConfig, "fixed", "{{ randAlpha 3 | lower }}", 1)), "ConfigMap/aaa: metadata.name would be another at each render (randAlpha, randAlphaNum); " + give},
 	} {
-		_, err := New().Render(newTree(c.files), rollout.App{Name: "a", Path: "a", Namespace: "shop"}, rollout.Commit{})
+		_, err := New(InProcess{}).Render(newTree(c.files), rollout.App{Name: "a", Path: "a", Namespace: "shop"}, rollout.Commit{})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s:\n got %v\nwant %s", name, err, c.want)
 		}
@@ -99,7 +99,7 @@ func TestMadeOnceOtherwise(t *testing.T) {
 func TestMadeOnceFromGit(t *testing.T) {
 	digest := func(value string) string {
 		files := map[string]string{"a/kustomization.yaml": "resources: [s.yaml]", "a/s.yaml": "apiVersion: v1\nkind: Secret\n" + strings.Replace(once, "{", "{name: s, ", 1) + "\nstringData: {a: " + value + "}\n"}
-		r, err := New().Render(newTree(files), rollout.App{Name: "a", Path: "a", Namespace: "shop"}, rollout.Commit{})
+		r, err := New(InProcess{}).Render(newTree(files), rollout.App{Name: "a", Path: "a", Namespace: "shop"}, rollout.Commit{})
 		if err != nil || r.Objects[0].Map("stringData")["a"] != value {
 			t.Fatalf("%v, %v", r, err)
 		}
@@ -123,7 +123,7 @@ func TestMadeOnceOfEncryptedValues(t *testing.T) {
 	if _, values := secretOf(t, open); values["user"] != "hunter2" || strings.Trim(values["password"], "a") == "" {
 		t.Errorf("it holds %v", values)
 	}
-	sealed, err := New().Render(newTree(files), app, rollout.Commit{})
+	sealed, err := New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
 	if err != nil {
 		t.Fatal(err)
 	}

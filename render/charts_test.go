@@ -102,7 +102,7 @@ func TestHelmCharts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := merged(shopChart(chart), map[string]string{app + "kustomization.yaml": c.kustomization + "\n"}, c.more)
-			r, err := New().Render(newTree(files), rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}, rollout.Commit{})
+			r, err := New(InProcess{}).Render(newTree(files), rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}, rollout.Commit{})
 			if err != nil {
 				if err.Error() != c.want {
 					t.Errorf("error\n got %v\nwant %s", err, c.want)
@@ -155,7 +155,7 @@ func TestChartFolders(t *testing.T) {
 		"no values":    {rollout.Helm{ValueFiles: "v.yaml"}, map[string]string{app + "/v.yaml": "- a\n"}, "apps/shop/v.yaml: is no YAML of values: cannot unmarshal yaml document: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := New().Render(newTree(merged(shopChart(app), c.more)), chartShop(c.helm), rollout.Commit{})
+			r, err := New(InProcess{}).Render(newTree(merged(shopChart(app), c.more)), chartShop(c.helm), rollout.Commit{})
 			got := ""
 			if err != nil {
 				got = err.Error()
@@ -217,7 +217,7 @@ func TestUnchangedChartCostsNothing(t *testing.T) {
 		"what a link leads to": {"shared/b.txt", "b", 2},
 		"a file there changes": {"shared/a.txt", "b", 2},
 	} {
-		r := New()
+		r := New(InProcess{})
 		for _, tree := range []map[string]string{files, files, with(files, c.file, c.content)} {
 			if _, err := r.Render(newTree(tree), app, rollout.Commit{}); err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -233,7 +233,7 @@ func TestUnchangedChartCostsNothing(t *testing.T) {
 func TestKept(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n",
 		"a/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {helm.sh/resource-policy: keep}}\n---\n" + settings("b")}
-	r, err := New().Render(newTree(files), rollout.App{Name: "a", Path: "a", Namespace: "shop"}, rollout.Commit{})
+	r, err := New(InProcess{}).Render(newTree(files), rollout.App{Name: "a", Path: "a", Namespace: "shop"}, rollout.Commit{})
 	if err != nil {
 		t.Fatal(err)
 	}

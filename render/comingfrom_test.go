@@ -63,7 +63,7 @@ func summarize(t *testing.T, files map[string]string) string {
 	}
 	var all []string
 	for _, app := range apps {
-		built, err := New(CheckProviders(provider.Check)).Render(tree, app, rollout.Commit{ID: "1"})
+		built, err := New(InProcess{CheckProvider: provider.Check}).Render(tree, app, rollout.Commit{ID: "1"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,7 +69,7 @@ func experimentApp(t *testing.T, document string) map[string]string {
 
 func renderApp(t *testing.T, repo map[string]string) *rollout.Render {
 	t.Helper()
-	r, err := New().Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+	r, err := New(InProcess{}).Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
 	if err != nil {
 		t.Fatal(err)
 	}

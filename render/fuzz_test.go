@@ -81,8 +81,8 @@ func FuzzRender(f *testing.F) {
 // fuzzRender renders twice, and returns nil for what is refused.
 func fuzzRender(t *testing.T, files map[string]string) *rollout.Render {
 	app := rollout.App{Name: "demo", Namespace: "shop"}
-	got, err := New().Render(newTree(files), app, rollout.Commit{})
-	again, errAgain := New().Render(newTree(files), app, rollout.Commit{})
+	got, err := New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
+	again, errAgain := New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
 	if err != nil {
 		var invalid *rollout.InvalidError
 		if !errors.As(err, &invalid) || errAgain == nil || err.Error() != errAgain.Error() {
@@ -138,7 +138,7 @@ func FuzzAnyField(f *testing.F) {
 			text.WriteString("---\n" + string(data) + "\n")
 		}
 		files := map[string]string{"kustomization.yaml": "resources: [all.yaml]\n", "all.yaml": text.String()}
-		_, err := New(CheckProviders(func(string, map[string]any) error { return nil })).Render(newTree(files), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+		_, err := New(InProcess{CheckProvider: func(string, map[string]any) error { return nil }}).Render(newTree(files), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
 		var invalid *rollout.InvalidError
 		if err != nil && (!errors.As(err, &invalid) ||
 			strings.Contains(err.Error(), "runtime error") && !strings.Contains(err.Error(), "kustomize panics")) {

@@ -16,7 +16,7 @@ const goldenHash = "h1-0161a62003"
 func TestGettingStarted(t *testing.T) {
 	tree := newTree(readFiles(t, "testdata/getting-started"))
 	commit := rollout.Commit{ID: "1111111111111111111111111111111111111111"}
-	got, err := New().Render(tree, rollout.App{Name: "demo", Namespace: "default"}, commit)
+	got, err := New(InProcess{}).Render(tree, rollout.App{Name: "demo", Namespace: "default"}, commit)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func TestHooks(t *testing.T) {
 				repo["kustomization.yaml"] = "resources: [deployment.yaml, services.yaml, migrate.yaml]\n"
 			}
 			repo["migrate.yaml"] = c.document
-			r, err := New().Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+			r, err := New(InProcess{}).Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
 			if err != nil {
 				if err.Error() != c.want {
 					t.Errorf("%s, staged %t\n got %v\nwant %s", name, staged, err, c.want)
@@ -91,17 +91,17 @@ func TestContent(t *testing.T) {
 		return built.Release()
 	}
 	secret := sopstest.Manifest(t, secretManifest, key)
-	first := of(secret, New())
+	first := of(secret, New(InProcess{}))
 	for name, c := range map[string]struct {
 		got  rollout.Hash
 		same bool
 	}{
 		"with the key":   {of(secret, opener(t, key)), true},
-		"in other order": {of(secret, New(), "a/kustomization.yaml", "deployment.yaml, secret.yaml, hooks.yaml", "hooks.yaml, secret.yaml, deployment.yaml"), true},
-		"another test":   {of(secret, New(), "a/hooks.yaml", "n: 1", "n: 2"), true},
-		"another hook":   {of(secret, New(), "a/hooks.yaml", "completions: 1", "completions: 2"), false},
+		"in other order": {of(secret, New(InProcess{}), "a/kustomization.yaml", "deployment.yaml, secret.yaml, hooks.yaml", "hooks.yaml, secret.yaml, deployment.yaml"), true},
+		"another test":   {of(secret, New(InProcess{}), "a/hooks.yaml", "n: 1", "n: 2"), true},
+		"another hook":   {of(secret, New(InProcess{}), "a/hooks.yaml", "completions: 1", "completions: 2"), false},
 		"another secret": {of(sopstest.Manifest(t, strings.Replace(secretManifest, "postgres", "mysql", 1), key), opener(t, key)), false},
-		"another object": {of(secret, New(), "a/deployment.yaml", "{name: db}", "{name: db, labels: {a: b}}"), false},
+		"another object": {of(secret, New(InProcess{}), "a/deployment.yaml", "{name: db}", "{name: db, labels: {a: b}}"), false},
 	} {
 		if (c.got == first) != c.same {
 			t.Errorf("%s: %s, and it was %s", name, c.got, first)
@@ -123,7 +123,7 @@ func TestHooksOfCharts(t *testing.T) {
 		chart + "/templates/gone.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: gone, annotations: {helm.sh/hook: pre-delete}}\n",
 		chart + "/templates/test.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: try, annotations: {helm.sh/hook: test}}\n",
 	})
-	r, err := New().Render(newTree(files), rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}, rollout.Commit{})
+	r, err := New(InProcess{}).Render(newTree(files), rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"}, rollout.Commit{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestHooksThatServicesSelect(t *testing.T) {
 		"": false, "commonLabels: {app: web}\n": true, "labels: [{pairs: {team: a}, includeTemplates: true}]\n": false,
 	} {
 		repo["kustomization.yaml"] = resources + labels
-		r, err := New().Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+		r, err := New(InProcess{}).Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ metadata:
 		if file != "" {
 			repo[file], want = content, "eu-schema-migrate"
 		}
-		r, err := New().Render(newTree(repo), app, rollout.Commit{})
+		r, err := New(InProcess{}).Render(newTree(repo), app, rollout.Commit{})
 		if err != nil {
 			t.Fatal(err)
 		}

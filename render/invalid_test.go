@@ -55,7 +55,7 @@ func TestInvalid(t *testing.T) {
 
 func checkInvalid(t *testing.T, file string, archive *txtar.Archive, repo map[string]string) {
 	t.Helper()
-	_, err := New(CheckProviders(provider.Check)).Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+	_, err := New(InProcess{CheckProvider: provider.Check}).Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) {
 		t.Fatalf("error %v, want an InvalidError", err)

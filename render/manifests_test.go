@@ -54,7 +54,7 @@ func TestManifests(t *testing.T) {
 					all[file] = content
 				}
 			}
-			r, err := New().Render(newTree(all), plainShop(c.d), rollout.Commit{})
+			r, err := New(InProcess{}).Render(newTree(all), plainShop(c.d), rollout.Commit{})
 			switch {
 			case c.err != "":
 				if err == nil || len(err.Error()) < len(c.err) || err.Error()[:len(c.err)] != c.err {
@@ -92,7 +92,7 @@ func TestFolderWithoutManifests(t *testing.T) {
 // TestNewManifestIsSeen: a folder that is unchanged is not built again, and one with another file is.
 func TestNewManifestIsSeen(t *testing.T) {
 	files := map[string]string{"apps/shop/a.yaml": settings("a"), "apps/web/x.yaml": settings("x")}
-	r, app := New(), plainShop(rollout.Directory{Recurse: true})
+	r, app := New(InProcess{}), plainShop(rollout.Directory{Recurse: true})
 	look := func(want string, builds int) {
 		t.Helper()
 		built, err := r.Render(newTree(files), app, rollout.Commit{})
@@ -147,7 +147,7 @@ func TestPatternsAreClosed(t *testing.T) {
 // TestTreeThatHoldsItself: a folder of a few bytes may have more folders below than can be walked.
 func TestTreeThatHoldsItself(t *testing.T) {
 	tree := newTree(map[string]string{"apps/shop/a.yaml": settings("a")})
-	_, err := New().Render(selfish{tree}, plainShop(rollout.Directory{Recurse: true}), rollout.Commit{})
+	_, err := New(InProcess{}).Render(selfish{tree}, plainShop(rollout.Directory{Recurse: true}), rollout.Commit{})
 	const want = "apps/shop: has more than 10000 files and folders; split the app, or leave some out with directory.exclude of its entry"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

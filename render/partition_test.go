@@ -46,7 +46,7 @@ func TestWorkloadsByTheirFields(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := rollout.App{Name: "demo", Namespace: "shop", Workloads: rollout.PartitionedText([]rollout.Partitioned{games})}
-			r, err := New().Render(newTree(ofKind(tc.apiVersion, tc.kind, tc.strategy, tc.more)), app, rollout.Commit{})
+			r, err := New(InProcess{}).Render(newTree(ofKind(tc.apiVersion, tc.kind, tc.strategy, tc.more)), app, rollout.Commit{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +78,7 @@ func TestWorkloadsByTheirFields(t *testing.T) {
 func TestCloneSetWithoutADocument(t *testing.T) {
 	files := ofKind("apps.kruise.io/v1alpha1", "CloneSet", "", "  updateStrategy: {partition: 2}\n")
 	files["kustomization.yaml"] = "resources: [workload.yaml, hpa.yaml]\n"
-	r, err := New().Render(newTree(files), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+	r, err := New(InProcess{}).Render(newTree(files), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -232,7 +232,7 @@ func rejected(t *testing.T, folder string) []*rollout.InvalidError {
 		}
 		repo := maps.Clone(base)
 		maps.Copy(repo, archiveFiles(parseArchive(t, file)))
-		_, err := New(CheckProviders(provider.Check)).Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
+		_, err := New(InProcess{CheckProvider: provider.Check}).Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
 		var invalid *rollout.InvalidError
 		if !errors.As(err, &invalid) {
 			t.Fatalf("%s: error %v, want an InvalidError", file, err)

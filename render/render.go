@@ -58,25 +58,8 @@ type cached struct {
 	invalid *rollout.InvalidError
 }
 
-// New returns a Renderer that remembers nothing yet. It builds by InProcess{} unless an option says otherwise.
-func New(options ...Option) *Renderer {
-	r := &Renderer{builder: InProcess{}, cache: map[rollout.App][]*cached{}}
-	for _, o := range options {
-		o(r)
-	}
-	return r
-}
-
-// Option changes how a Renderer builds.
-type Option func(*Renderer)
-
-// CheckProviders builds by InProcess with that check.
-func CheckProviders(check func(kind string, config map[string]any) error) Option {
-	return BuildBy(InProcess{CheckProvider: check})
-}
-
-// BuildBy has apps built by b.
-func BuildBy(b Builder) Option { return func(r *Renderer) { r.builder = b } }
+// New returns a Renderer that remembers nothing yet, and has apps built by b.
+func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[rollout.App][]*cached{}} }
 
 // Builds returns how many kustomize builds have run so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }

@@ -52,7 +52,7 @@ func TestBuildsOnlyWhatChanged(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := New()
+			r := New(InProcess{})
 			first := newTree(files)
 			for _, app := range apps {
 				if _, err := r.Render(first, app, rollout.Commit{ID: "1"}); err != nil {
@@ -85,7 +85,7 @@ func TestBuildsOnlyWhatChanged(t *testing.T) {
 func TestUnchangedRepositoryIsOneLookup(t *testing.T) {
 	files, apps := manyApps(3)
 	tree := newTree(files)
-	r := New()
+	r := New(InProcess{})
 	first, err := r.Render(tree, apps[0], rollout.Commit{ID: "1"})
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestUnchangedRepositoryIsOneLookup(t *testing.T) {
 func TestHeadAndStableAreBothKept(t *testing.T) {
 	files, apps := manyApps(1)
 	stable, head := newTree(files), newTree(with(files, "base/cm.yaml", files["base/cm.yaml"]+"data: {a: b}\n"))
-	r := New()
+	r := New(InProcess{})
 	for range 5 {
 		for _, tree := range []*memTree{stable, head} {
 			if _, err := r.Render(tree, apps[0], rollout.Commit{}); err != nil {
@@ -131,7 +131,7 @@ func TestHeadAndStableAreBothKept(t *testing.T) {
 
 func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 	files, apps := manyApps(1)
-	r := New()
+	r := New(InProcess{})
 	broken := newTree(with(files, "base/cm.yaml", "a: b: c\n"))
 	for range 2 {
 		var invalid *rollout.InvalidError
@@ -198,9 +198,9 @@ func TestFaultsInTheMiddle(t *testing.T) {
 		"nothing":  {map[string]string{"other": "x"}, "app"},
 	} {
 		app := rollout.App{Name: "a", Path: c.path, Namespace: "shop"}
-		_, whole := New().Render(newTree(c.files), app, rollout.Commit{})
+		_, whole := New(InProcess{}).Render(newTree(c.files), app, rollout.Commit{})
 		for n := 1; ; n++ {
-			r, tree := New(), &faulty{memTree: newTree(c.files), after: n, err: gone}
+			r, tree := New(InProcess{}), &faulty{memTree: newTree(c.files), after: n, err: gone}
 			_, err := r.Render(tree, app, rollout.Commit{})
 			if tree.after > 0 { // there are no more than that
 				if fmt.Sprint(err) != fmt.Sprint(whole) {
@@ -257,7 +257,7 @@ func (f *faulty) ReadBlob(id string) ([]byte, error) {
 // TestFewRendersAreRemembered: an app whose every commit is another one is not remembered for ever.
 func TestFewRendersAreRemembered(t *testing.T) {
 	files, apps := manyApps(1)
-	r := New()
+	r := New(InProcess{})
 	for i := range 3 * kept {
 		tree := newTree(with(files, "base/cm.yaml", fmt.Sprintf("%sdata: {a: %q}\n", files["base/cm.yaml"], fmt.Sprint(i))))
 		if _, err := r.Render(tree, apps[0], rollout.Commit{}); err != nil {
@@ -271,7 +271,7 @@ func TestFewRendersAreRemembered(t *testing.T) {
 
 func TestSymlinkTargetIsPartOfTheClosure(t *testing.T) {
 	files := readFiles(t, "testdata/corpus/symlinks")
-	r, app := New(), rollout.App{Name: "a", Path: "app", Namespace: "x"}
+	r, app := New(InProcess{}), rollout.App{Name: "a", Path: "app", Namespace: "x"}
 	builds := func(files map[string]string) int {
 		before := r.Builds()
 		if _, err := r.Render(newTree(files), app, rollout.Commit{}); err != nil {
@@ -302,10 +302,10 @@ func TestSymlinkTargetIsPartOfTheClosure(t *testing.T) {
 // own at once, each with its own result.
 func TestConcurrentBuilds(t *testing.T) {
 	tree := newTree(readFiles(t, "testdata/corpus/openapi"))
-	r := New()
+	r := New(InProcess{})
 	want := map[string]string{}
 	for _, dir := range []string{"app", "plain"} {
-		got, err := New().Render(newTree(readFiles(t, "testdata/corpus/openapi")), rollout.App{Name: dir, Path: dir, Namespace: "x"}, rollout.Commit{})
+		got, err := New(InProcess{}).Render(newTree(readFiles(t, "testdata/corpus/openapi")), rollout.App{Name: dir, Path: dir, Namespace: "x"}, rollout.Commit{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -355,7 +355,7 @@ func TestBounds(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := New().Render(newTree(tt.files), rollout.App{Name: "a", Namespace: "x"}, rollout.Commit{})
+			_, err := New(InProcess{}).Render(newTree(tt.files), rollout.App{Name: "a", Namespace: "x"}, rollout.Commit{})
 			var invalid *rollout.InvalidError
 			if !errors.As(err, &invalid) || !strings.Contains(invalid.Msg, tt.want) {
 				t.Errorf("error %v, want one with %q", err, tt.want)

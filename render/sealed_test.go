@@ -46,12 +46,12 @@ func opener(t testing.TB, keys ...sopstest.Key) *Renderer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(BuildBy(InProcess{Unlock: func(app rollout.App, locks []sops.Lock) ([]byte, error) {
+	return New(InProcess{Unlock: func(app rollout.App, locks []sops.Lock) ([]byte, error) {
 		if app.Decryption != "sops-keys" {
 			t.Errorf("asked for the keys in %q", app.Decryption)
 		}
 		return k.Unlock(locks)
-	}}))
+	}})
 }
 
 // secretOf is the values of the only Secret of a render, as text.
@@ -128,7 +128,7 @@ func TestEncryptedFiles(t *testing.T) {
 				if diff := compare.Diff(map[string]string{"password": "hunter2-in-git", "user": "postgres"}, got); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
-				sealed, err := New().Render(tree, app, rollout.Commit{})
+				sealed, err := New(InProcess{}).Render(tree, app, rollout.Commit{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -206,7 +206,7 @@ func TestEncryptedIsHeld(t *testing.T) {
 		})
 	}
 	broken := errors.New("is encrypted by SOPS, and its keys cannot be had: Secret shop/sops-keys: not found")
-	r := New(BuildBy(InProcess{Unlock: func(rollout.App, []sops.Lock) ([]byte, error) { return nil, broken }}))
+	r := New(InProcess{Unlock: func(rollout.App, []sops.Lock) ([]byte, error) { return nil, broken }})
 	app, all := encryptedApp(map[string]string{"a/secret.yaml": manifest})
 	_, err := r.Render(newTree(all), app, rollout.Commit{})
 	if want := "a/secret.yaml: " + broken.Error() + "; put its keys there, in entries that end in .agekey or .asc, and allow reading it"; err == nil || err.Error() != want {
@@ -328,7 +328,7 @@ func TestEncryptedExample(t *testing.T) {
 	if _, got := secretOf(t, open); !compare.Equal(want, got) {
 		t.Errorf("(-want +got):\n%s", compare.Diff(want, got))
 	}
-	sealed, err := New().Render(newTree(files), app, rollout.Commit{})
+	sealed, err := New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,10 +342,10 @@ func TestEncryptedExample(t *testing.T) {
 func TestAnUnchangedFileAsksForNoKey(t *testing.T) {
 	key, asked := sopstest.Age(t), 0
 	keys := &sops.Keys{}
-	r := New(BuildBy(InProcess{Unlock: func(_ rollout.App, locks []sops.Lock) ([]byte, error) {
+	r := New(InProcess{Unlock: func(_ rollout.App, locks []sops.Lock) ([]byte, error) {
 		asked++
 		return keys.Unlock(locks)
-	}}))
+	}})
 	app, files := encryptedApp(map[string]string{"a/secret.yaml": sopstest.Manifest(t, secretManifest, key)})
 	for want := 1; want <= 2; want++ {
 		if _, err := r.Render(newTree(files), app, rollout.Commit{}); rollout.ReasonOf(err) != rollout.HeldUndecryptable || asked != want {

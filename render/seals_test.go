@@ -61,7 +61,7 @@ func TestWhereEncryptedValuesMayBe(t *testing.T) {
 			for place, c := range refused {
 				app, files := charted(t, c.template, "v: "+value+"\n", key)
 				tree := newTree(files)
-				for who, r := range map[string]*Renderer{"with a key": opener(t, key), "without": New()} {
+				for who, r := range map[string]*Renderer{"with a key": opener(t, key), "without": New(InProcess{})} {
 					_, err := r.Render(tree, app, rollout.Commit{})
 					var invalid *rollout.InvalidError
 					if !errors.As(err, &invalid) || !strings.Contains(err.Error(), c.field) || !strings.Contains(err.Error(), onlyInSecrets) || invalid.Fix == "" {
@@ -77,7 +77,7 @@ func TestWhereEncryptedValuesMayBe(t *testing.T) {
 				if _, err := opener(t, key).Render(newTree(files), app, rollout.Commit{}); err != nil {
 					t.Fatalf("%s, %s, time %d: %v", kind, place, n, err)
 				}
-				sealed, err := New().Render(newTree(files), app, rollout.Commit{})
+				sealed, err := New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
 				if text, _ := json.Marshal(sealed.Objects); err != nil || !strings.Contains(string(text), rollout.AnnotationSealed) {
 					t.Fatalf("%s, %s, time %d: without a key it would be applied: %s, %v", kind, place, n, text, err)
 				}
@@ -101,7 +101,7 @@ func TestASwitchThatDecides(t *testing.T) {
 		for range 12 {
 			app, files := charted(t, c.template, c.values, key)
 			_, err := opener(t, key).Render(newTree(files), app, rollout.Commit{})
-			_, without := New().Render(newTree(files), app, rollout.Commit{})
+			_, without := New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
 			if err == nil || without == nil || err.Error() != without.Error() || !strings.Contains(err.Error(), onlyInSecrets) {
 				t.Fatalf("%s: error %v with a key, and %v without", name, err, without)
 			}
@@ -120,7 +120,7 @@ func TestShortDigests(t *testing.T) {
 		for range 2 {
 			app, files := charted(t, template, "v: hunter2-in-git\n", key)
 			var notes []string
-			for _, r := range []*Renderer{opener(t, key), New()} {
+			for _, r := range []*Renderer{opener(t, key), New(InProcess{})} {
 				got, err := r.Render(newTree(files), app, rollout.Commit{})
 				if err != nil {
 					t.Fatalf("%s: %v", digest, err)

@@ -107,7 +107,7 @@ func TestVariables(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": c.file}
 			maps.Copy(files, c.more)
-			r, err := New().Render(newTree(files), withVariables(c.values, c.from...), rollout.Commit{})
+			r, err := New(InProcess{}).Render(newTree(files), withVariables(c.values, c.from...), rollout.Commit{})
 			if err != nil {
 				if err.Error() != c.want {
 					t.Errorf("error\n got %v\nwant %s", err, c.want)
@@ -125,7 +125,7 @@ func TestVariables(t *testing.T) {
 // TestVariablesAreOptIn: an app whose entry has no variables keeps every ${.
 func TestVariablesAreOptIn(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": namespaceOfFlux}
-	r, err := New().Render(newTree(files), rollout.App{Name: "a", Path: "a", Namespace: "default"}, rollout.Commit{})
+	r, err := New(InProcess{}).Render(newTree(files), rollout.App{Name: "a", Path: "a", Namespace: "default"}, rollout.Commit{})
 	if err != nil || r.Objects[0].Map("metadata", "labels")["region"] != "${cluster_region}" {
 		t.Errorf("%v, error %v", r, err)
 	}
@@ -135,7 +135,7 @@ func TestVariablesAreOptIn(t *testing.T) {
 // nothing else; equal values are equal bytes.
 func TestVariablesAreInTheClosure(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": namespaceOfFlux, "prod.env": "cluster_region=eu\n"}
-	r := New()
+	r := New(InProcess{})
 	render := func(values map[string]string) *rollout.Render {
 		t.Helper()
 		out, err := r.Render(newTree(files), withVariables(values, "prod.env"), rollout.Commit{})
@@ -185,7 +185,7 @@ kind: Job
 metadata: {name: j}
 spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: "a:${x}", command: [sh, -c], args: ["cd /; ls ${x}", "--to=${x}"]}]}}}
 `}
-	r, err := New().Render(newTree(files), withVariables(map[string]string{"x": "y"}), rollout.Commit{})
+	r, err := New(InProcess{}).Render(newTree(files), withVariables(map[string]string{"x": "y"}), rollout.Commit{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,7 @@ func stepsOf(t *testing.T, document string) string {
 	service := func(name string) string {
 		return "apiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\nspec: {selector: {app: x}, ports: [{port: 80}]}\n"
 	}
-	r, err := New().Render(newTree(map[string]string{
+	r, err := New(InProcess{}).Render(newTree(map[string]string{
 		"kustomization.yaml": "resources: [workload.yaml, rollout.yaml, a.yaml, b.yaml, route.yaml]\n",
 		"rollout.yaml":       document,
 		"workload.yaml": "apiVersion: " + ref[1] + "\nkind: " + ref[2] + "\nmetadata: {name: " + name + "}\nspec:\n" +

@@ -41,7 +41,7 @@ func (p *picky) Push(ctx context.Context, updates []reconciler.Update) (map[stri
 // asked about each.
 func TestOneTransitionKeepsNoOtherFromGit(t *testing.T) {
 	s, err := NewStory(StoryOptions{Cluster: "sim", Files: twoApps("v1"),
-		Options: reconciler.Options{Renderer: render.New(), Log: slog.New(slog.DiscardHandler)}})
+		Options: reconciler.Options{Renderer: render.New(render.InProcess{}), Log: slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		t.Fatal(err)
 	}

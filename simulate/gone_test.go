@@ -35,7 +35,7 @@ func TestGoneAppsAreForgotten(t *testing.T) {
 	first := twoApps("v1")
 	first[config] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, prune: true}\nautoRevert: push\n"
 	s, err := NewStory(StoryOptions{Cluster: "sim", Files: first, Options: reconciler.Options{
-		Renderer: render.New(), Log: slog.New(slog.DiscardHandler),
+		Renderer: render.New(render.InProcess{}), Log: slog.New(slog.DiscardHandler),
 		Approve: func(ctx context.Context, commit, path, promoters string) (string, error) { return "Ann", nil },
 	}})
 	if err != nil {

@@ -22,7 +22,7 @@ func TestARetreatOvertakesAPush(t *testing.T) {
 		return all
 	}
 	s, err := NewStory(StoryOptions{Cluster: "sim", Files: files("v1"),
-		Options: reconciler.Options{Renderer: render.New(), Log: slog.New(slog.DiscardHandler)}})
+		Options: reconciler.Options{Renderer: render.New(render.InProcess{}), Log: slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		t.Fatal(err)
 	}

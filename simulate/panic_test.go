@@ -81,7 +81,7 @@ func TestPanicIsOneAppsTrouble(t *testing.T) {
 			bad := &broken{app: "shop"}
 			s, err := NewStory(StoryOptions{
 				Cluster: "sim", Files: twoApps("v1"),
-				Options: reconciler.Options{Renderer: render.New(), Log: slog.New(slog.NewTextHandler(&log, nil))},
+				Options: reconciler.Options{Renderer: render.New(render.InProcess{}), Log: slog.New(slog.NewTextHandler(&log, nil))},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -24,7 +24,7 @@ func newProposing(t *testing.T) *proposing {
 	var err error
 	p.Story, err = NewStory(StoryOptions{
 		Cluster: "sim", Files: twoApps("v1"),
-		Options: reconciler.Options{Renderer: render.New(), Log: slog.New(slog.NewTextHandler(&p.log, nil))},
+		Options: reconciler.Options{Renderer: render.New(render.InProcess{}), Log: slog.New(slog.NewTextHandler(&p.log, nil))},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func (w *wordy) Check(ctx context.Context, app string, objects []rollout.Object)
 func TestARefusalIsRecordedOnce(t *testing.T) {
 	s, err := NewStory(StoryOptions{
 		Cluster: "sim", Files: twoApps("v1"),
-		Options: reconciler.Options{Renderer: render.New(), Log: slog.New(slog.DiscardHandler)},
+		Options: reconciler.Options{Renderer: render.New(render.InProcess{}), Log: slog.New(slog.DiscardHandler)},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func (r *shortcut) specOf(w workloadSource) rollout.Spec {
 		g, s := NewGit(nil), source{apps: []appSource{{id: "spec", name: "spec", workloads: []workloadSource{w}}}}
 		id := g.Commit(Change{Branch: testBranch, Author: "Ann", Message: "a spec", Edits: s.files()})
 		app := rollout.App{Name: "spec", Path: "apps/spec", Namespace: namespace}
-		made, err := render.New().Render(snapshot{g.commits[id]}, app, g.commits[id].Commit)
+		made, err := render.New(render.InProcess{}).Render(snapshot{g.commits[id]}, app, g.commits[id].Commit)
 		if err != nil {
 			panic(err) // what is random is valid
 		}
@@ -316,7 +316,7 @@ func TestShortcut(t *testing.T) {
 		quick.learn(g.commits[id], s)
 		for _, a := range s.apps {
 			app, at := rollout.App{Name: a.name, Path: "apps/" + a.name, Namespace: namespace}, g.commits[id].Commit
-			want, err := render.New().Render(snapshot{g.commits[id]}, app, at)
+			want, err := render.New(render.InProcess{}).Render(snapshot{g.commits[id]}, app, at)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}

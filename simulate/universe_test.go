@@ -111,7 +111,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		u.weak[version]--
 		return kube.Lifetime{Never: u.bad[version] || u.weak[version] >= 0, Ready: time.Duration(u.rng.IntN(4)) * time.Second}
 	}
-	var renderer reconciler.Renderer = render.New()
+	var renderer reconciler.Renderer = render.New(render.InProcess{})
 	if seed%10 != 0 {
 		u.quick = newShortcut()
 		renderer = u.quick

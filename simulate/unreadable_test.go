@@ -17,7 +17,7 @@ func TestUnreadableManifestHolds(t *testing.T) {
 	bad := strings.Replace(good, "name: app,", `name: app, resources: {limits: {memory: 12x}},`, 1)
 	files["apps/shop/app.yaml"] = bad
 	s, err := NewStory(StoryOptions{
-		Cluster: "sim", Files: files, Options: reconciler.Options{Renderer: render.New(), Log: slog.New(slog.DiscardHandler)},
+		Cluster: "sim", Files: files, Options: reconciler.Options{Renderer: render.New(render.InProcess{}), Log: slog.New(slog.DiscardHandler)},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -40,20 +40,20 @@ func newWorkers() *worker.Pool {
 // if there is one, is told which of them were given up.
 func newRenderer(s streams, log *slog.Logger) *render.Renderer {
 	if s.workers == nil {
-		return render.New(render.CheckProviders(provider.Check))
+		return render.New(render.InProcess{CheckProvider: provider.Check})
 	}
 	if log != nil {
 		s.workers.Trouble = func(app, cause string, stack []byte) {
 			log.Warn("a process that renders was given up", "app", app, "cause", cause, "stack", string(stack))
 		}
 	}
-	return render.New(render.BuildBy(s.workers))
+	return render.New(s.workers)
 }
 
 // newOpener is newRenderer for who applies: it opens encrypted files.
 func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Renderer {
 	if s.workers == nil {
-		return render.New(render.BuildBy(render.InProcess{CheckProvider: provider.Check, Unlock: unlock}))
+		return render.New(render.InProcess{CheckProvider: provider.Check, Unlock: unlock})
 	}
 	s.workers.Unlock = unlock
 	return newRenderer(s, log)

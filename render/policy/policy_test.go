@@ -45,7 +45,7 @@ func judged(t *testing.T, p *rollout.Policy, files map[string]string) error {
 		t.Fatal(err)
 	}
 	app := rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop", Namespaces: "*", ClusterResources: "*"}
-	r, err := render.New().Render(tree, app, rollout.Commit{})
+	r, err := render.New(render.InProcess{}).Render(tree, app, rollout.Commit{})
 	if err != nil {
 		t.Fatal(err)
 	}

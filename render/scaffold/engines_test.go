@@ -17,7 +17,7 @@ func proposed(t *testing.T, files map[string]string) string {
 
 func proposedFor(t *testing.T, cluster string, files map[string]string) string {
 	t.Helper()
-	tree, renderer := treeOf(files), render.New()
+	tree, renderer := treeOf(files), render.New(render.InProcess{})
 	p, err := Propose(tree, look(t, tree), cluster, "gitrollout", func(a rollout.App) (*rollout.Render, error) {
 		return renderer.Render(tree, a, rollout.Commit{})
 	})

@@ -374,7 +374,7 @@ func TestRolloutsAreRendered(t *testing.T) {
 			"  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: x}]}}\n",
 	})
 	app := rollout.App{Name: "web", Path: "apps/web", Namespace: "shop"}
-	before, err := render.New().Render(tree, app, rollout.Commit{})
+	before, err := render.New(render.InProcess{}).Render(tree, app, rollout.Commit{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestRolloutsAreRendered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := render.New().Render(With(tree, files), app, rollout.Commit{})
+	after, err := render.New(render.InProcess{}).Render(With(tree, files), app, rollout.Commit{})
 	if err != nil {
 		t.Fatal(err)
 	}

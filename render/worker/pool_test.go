@@ -153,7 +153,7 @@ func TestNothingOfTheEnvironment(t *testing.T) {
 // TestBrokenIsRemembered: what has broken a worker breaks no second one until its files, or its bounds, are others.
 func TestBrokenIsRemembered(t *testing.T) {
 	p := pool(t, 1)
-	r := render.New(render.BuildBy(p))
+	r := render.New(p)
 	tree := files(attacks.Bombs()["a list of 990,000 numbers"].Tree())
 	app := rollout.App{Name: "bomb", Path: "app", Namespace: "shop", Limits: rollout.Limits{Memory: 128 << 20}}
 	held := func(tree files, want int) {

@@ -76,7 +76,7 @@ func TestCheck(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := Check(tree, "prod", "gitrollout", nil, render.New())
+			got, err := Check(tree, "prod", "gitrollout", nil, render.New(render.InProcess{}))
 			if err != nil {
 				t.Fatal(err)
 			}

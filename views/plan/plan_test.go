@@ -166,7 +166,7 @@ func sideOf(t *testing.T, tree folder, app rollout.App) Side {
 	if len(tree) == 0 {
 		return Side{}
 	}
-	r, err := render.New().Render(tree, app, rollout.Commit{})
+	r, err := render.New(render.InProcess{}).Render(tree, app, rollout.Commit{})
 	return Side{Render: r, Err: err}
 }
 

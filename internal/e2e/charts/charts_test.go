@@ -209,7 +209,7 @@ func rendered(t *testing.T, dir string, app rollout.App) (all []map[string]any) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, err := render.New().Render(tree, app, rollout.Commit{})
+	built, err := render.New(render.InProcess{}).Render(tree, app, rollout.Commit{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func TestSameAsCreate(t *testing.T) {
 				t.Fatal(err)
 			}
 			app := rollout.App{Name: "shop", Path: "shop", Namespace: "shop", Plain: true, Directory: rollout.Directory{Recurse: true}}
-			built, err := render.New().Render(tree, app, rollout.Commit{})
+			built, err := render.New(render.InProcess{}).Render(tree, app, rollout.Commit{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -81,7 +81,7 @@ func sameAsFlux(t *testing.T, manifest string, vars map[string]any) {
 	for name, v := range vars {
 		values[name] = v.(string)
 	}
-	r, err := render.New().Render(tree, rollout.App{Name: "shop", Path: "shop", Namespace: "shop", Variables: rollout.NewVariables(values, nil)}, rollout.Commit{})
+	r, err := render.New(render.InProcess{}).Render(tree, rollout.App{Name: "shop", Path: "shop", Namespace: "shop", Variables: rollout.NewVariables(values, nil)}, rollout.Commit{})
 	got := ""
 	if err == nil {
 		got = text(t, []any{map[string]any(r.Objects[0])})
