@@ -136,10 +136,7 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 				return invalid("substitute", BadVariable, "%q is no name of a variable", name)
 			}
 		}
-		var files []string
-		for _, from := range raw.SubstituteFrom {
-			files = append(files, from.File)
-		}
+		files := Mapped(raw.SubstituteFrom, func(from substituteFromFile) string { return from.File })
 		g.Variables = NewVariables(raw.Substitute, files)
 	}
 	if h := raw.Helm; h != nil {

@@ -16,42 +16,40 @@ import (
 // an app with 2,000 objects is about 150 kB.
 const maxDocument = 4 << 20
 
-// decodeStrict reads one YAML document of this API version and the given kind.
+// decode reads one YAML document of this API version and the given kind, strictly.
 // Unknown and duplicate fields are errors that name file and field.
-func decodeStrict(file, kind string, data []byte, into any) error {
+func decode[T any](file, kind string, data []byte) (*T, error) {
 	if len(data) > maxDocument {
-		return &InvalidError{File: file, Msg: fmt.Sprintf("is %d bytes, more than the %d that a %s may have", len(data),
-			maxDocument, kind)}
+		return nil, Invalidf(file, "", "is %d bytes, more than the %d that a %s may have", len(data), maxDocument, kind)
 	}
 	raw, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
-		return &InvalidError{File: file, Msg: "is not valid YAML: " + oneLine(err)}
+		return nil, Invalidf(file, "", "is not valid YAML: %s", oneLine(err))
 	}
 	if manyDocuments(data) {
-		return &InvalidError{File: file, Msg: "has more than one document", Fix: "keep one"}
+		return nil, Invalidf(file, "", "has more than one document").WithFix("keep one")
 	}
 	document, err := FromJSON[any](raw)
 	if err != nil {
-		return &InvalidError{File: file, Msg: oneLine(err)}
+		return nil, Invalidf(file, "", "%s", oneLine(err))
 	}
 	head, isMapping := document.(map[string]any)
 	if !isMapping && document != nil {
-		return &InvalidError{File: file, Msg: "is not a mapping with apiVersion and kind"}
+		return nil, Invalidf(file, "", "is not a mapping with apiVersion and kind")
 	}
 	version := Object(head).APIVersion()
 	if version != APIVersion && (version != StepsVersion || kind != "Promotion") {
-		return &InvalidError{File: file, Field: "apiVersion", Msg: fmt.Sprintf("%q is not known", version),
-			Fix: "use " + APIVersion}
+		return nil, Invalidf(file, "apiVersion", "%q is not known", version).WithFix("use %s", APIVersion)
 	}
 	if got := Object(head).Kind(); got != kind {
-		return &InvalidError{File: file, Field: "kind", Msg: fmt.Sprintf("%q is not %s", got, kind)}
+		return nil, Invalidf(file, "kind", "%q is not %s", got, kind)
 	}
-	r := Reader{Hide: kind == "Config"}
+	r, into := Reader{Hide: kind == "Config"}, new(T)
 	if r.Read("", document, into); r.Err != nil {
 		r.Err.File = file
-		return r.Err
+		return nil, r.Err
 	}
-	return nil
+	return into, nil
 }
 
 // manyDocuments reports whether there is content on both sides of a document
@@ -124,11 +122,7 @@ type Source struct {
 
 // ParseCluster reads cluster.yaml.
 func ParseCluster(data []byte) (*Cluster, error) {
-	var c Cluster
-	if err := decodeStrict(ClusterPath, "ClusterState", data, &c); err != nil {
-		return nil, err
-	}
-	return &c, nil
+	return decode[Cluster](ClusterPath, "ClusterState", data)
 }
 
 // Encode returns the bytes of cluster.yaml.
@@ -147,10 +141,8 @@ func ParseState(file string, data []byte) (*State, error) {
 	seal := s.Seal
 	s.Seal = ""
 	if want, err := s.seal(); err != nil || seal != want {
-		return nil, &InvalidError{
-			File: file, Field: "seal", Msg: "does not match the rest: the file was edited by hand",
-			Fix: "revert that commit on the state branch, or make the edit count: gitrollout state repair " + s.App,
-		}
+		return nil, Invalidf(file, "seal", "does not match the rest: the file was edited by hand").
+			WithFix("revert that commit on the state branch, or make the edit count: gitrollout state repair %s", s.App)
 	}
 	return s, nil
 }
@@ -158,8 +150,8 @@ func ParseState(file string, data []byte) (*State, error) {
 // ParseEditedState reads a state file that somebody may have edited. It is as
 // strict as ParseState, but for the seal.
 func ParseEditedState(file string, data []byte) (*State, error) {
-	var s State
-	if err := decodeStrict(file, "RolloutState", data, &s); err != nil {
+	s, err := decode[State](file, "RolloutState", data)
+	if err != nil {
 		return nil, err
 	}
 	if !slices.Contains(Phases(), s.Phase) {
@@ -185,7 +177,7 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 			return nil, Invalidf(file, fmt.Sprintf("progress[%d].step", i), "%d is not within 0..%d", p.Step, p.Of)
 		}
 	}
-	return &s, nil
+	return s, nil
 }
 
 // Encode returns the bytes of the state file. Equal states are equal bytes:
@@ -218,8 +210,5 @@ func Second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 // than it was asked to be, and no more than that longer. Whole seconds made a release of three pauses 1.5 s longer.
 func NextTenth(t time.Time) time.Time {
 	const tenth = 100 * time.Millisecond
-	if cut := t.UTC().Truncate(tenth); !cut.Before(t) {
-		return cut
-	}
-	return t.UTC().Truncate(tenth).Add(tenth)
+	return t.UTC().Add(tenth - 1).Truncate(tenth)
 }

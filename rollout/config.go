@@ -44,8 +44,7 @@ func (a *AutoRevert) ReadValue(raw any) error {
 	case string(AutoRevertPropose), string(AutoRevertPush), string(AutoRevertOff):
 		*a = AutoRevert(raw.(string))
 	default:
-		return &InvalidError{Msg: fmt.Sprintf("%v is not one of propose, push, off", raw),
-			Fix: "write propose, which is the default"}
+		return Invalidf("", "", "%v is not one of propose, push, off", raw).WithFix("write propose, which is the default")
 	}
 	return nil
 }
@@ -98,15 +97,14 @@ type kubernetesFile struct {
 // cluster's name, which the default state branch needs, is that of the file's
 // folder. Errors are InvalidErrors that name file, field and fix.
 func ParseConfig(file string, data []byte) (*Config, error) {
-	var raw configFile
-	if err := decodeStrict(file, "Config", data, &raw); err != nil {
+	raw, err := decode[configFile](file, "Config", data)
+	if err != nil {
 		return nil, err
 	}
 	c := &Config{
 		File: file, StateBranch: StateBranch(path.Base(path.Dir(file))),
 		Forge: raw.Forge, AutoRevert: raw.AutoRevert, Limits: raw.Limits,
 	}
-	var err error
 	if c.Interval, err = parseInterval(file, "interval", raw.Interval, defaultInterval); err != nil {
 		return nil, err
 	}
@@ -117,8 +115,7 @@ func ParseConfig(file string, data []byte) (*Config, error) {
 		c.StateBranch = *raw.StateBranch
 	}
 	if why := checkBranch(c.StateBranch); why != "" {
-		return nil, &InvalidError{File: file, Field: "stateBranch", Msg: fmt.Sprintf("%q %s", c.StateBranch, why),
-			Fix: "use gitrollout/state/<cluster>"}
+		return nil, Invalidf(file, "stateBranch", "%q %s", c.StateBranch, why).WithFix("use gitrollout/state/<cluster>")
 	}
 	if err := c.Forge.check(file); err != nil {
 		return nil, err
@@ -152,12 +149,10 @@ func parseInterval(file, field, text string, otherwise time.Duration) (time.Dura
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, &InvalidError{File: file, Field: field, Msg: fmt.Sprintf("%q is not a duration", text),
-			Fix: "write 30s, 1m or the like"}
+		return 0, Invalidf(file, field, "%q is not a duration", text).WithFix("write 30s, 1m or the like")
 	}
 	if d < minInterval {
-		return 0, &InvalidError{File: file, Field: field, Msg: fmt.Sprintf("%q is less than %s", text, minInterval),
-			Fix: "use 1s or more"}
+		return 0, Invalidf(file, field, "%q is less than %s", text, minInterval).WithFix("use 1s or more")
 	}
 	return d, nil
 }

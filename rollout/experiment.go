@@ -47,10 +47,5 @@ type ExperimentAnalysis struct {
 
 // RunsOn returns the first template of a version, false if there is none.
 func (e *Experiment) RunsOn(ref SpecRef) (ExperimentTemplate, bool) {
-	for _, t := range e.Templates {
-		if t.SpecRef == ref {
-			return t, true
-		}
-	}
-	return ExperimentTemplate{}, false
+	return Find(e.Templates, func(t ExperimentTemplate) bool { return t.SpecRef == ref })
 }

@@ -13,9 +13,5 @@ type Foreign struct {
 
 // String returns "Deployment a/b is in the hands of X: the sign".
 func (f Foreign) String() string {
-	name := f.Ref.Name
-	if f.Ref.Namespace != "" {
-		name = f.Ref.Namespace + "/" + name
-	}
-	return fmt.Sprintf("%s %s is in the hands of %s: %s", f.Ref.Kind, name, f.By, f.Sign)
+	return fmt.Sprintf("%s is in the hands of %s: %s", f.Ref.Title(), f.By, f.Sign)
 }

@@ -3,8 +3,8 @@ package rollout
 import (
 	"fmt"
 	"net/url"
+	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -35,11 +35,7 @@ const (
 
 // Equal reports whether two configurations ask for the same.
 func (f *Forge) Equal(o *Forge) bool {
-	if f == nil || o == nil {
-		return f == o
-	}
-	return f.Type == o.Type && f.URL == o.URL && f.Repository == o.Repository &&
-		slices.Equal(f.Labels, o.Labels) && slices.Equal(f.Reviewers, o.Reviewers)
+	return sameValue(reflect.ValueOf(f), reflect.ValueOf(o))
 }
 
 var (
@@ -54,7 +50,7 @@ func (f *Forge) check(file string) error {
 		return nil
 	}
 	invalid := func(field, fix, format string, args ...any) error {
-		return &InvalidError{File: file, Field: "forge." + field, Msg: fmt.Sprintf(format, args...), Fix: fix}
+		return Invalidf(file, "forge."+field, format, args...).WithFix("%s", fix)
 	}
 	f.URL = strings.TrimRight(f.URL, "/")
 	if f.URL != "" {

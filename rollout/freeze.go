@@ -1,8 +1,7 @@
 package rollout
 
 import (
-	"fmt"
-	"slices"
+	"reflect"
 	"strings"
 	"time"
 )
@@ -30,20 +29,20 @@ type freezeFile struct {
 // ParseFreeze reads a freeze strictly. Whoever cannot read one takes it for
 // Unreadable, because it was meant to stop something.
 func ParseFreeze(file string, data []byte) (*Freeze, error) {
-	var raw freezeFile
-	if err := decodeStrict(file, "Freeze", data, &raw); err != nil {
+	raw, err := decode[freezeFile](file, "Freeze", data)
+	if err != nil {
 		return nil, err
 	}
 	f := &Freeze{Reason: strings.Join(strings.Fields(raw.Reason), " "), Apps: raw.Apps}
 	if f.Reason == "" {
-		return nil, &InvalidError{File: file, Field: "reason", Msg: "is missing",
-			Fix: "say why nothing is to be released: people who wait will read it"}
+		return nil, Invalidf(file, "reason", "is missing").
+			WithFix("say why nothing is to be released: people who wait will read it")
 	}
 	if raw.Until != "" {
 		until, err := time.Parse(time.RFC3339, raw.Until)
 		if err != nil {
-			return nil, &InvalidError{File: file, Field: "until", Msg: fmt.Sprintf("%q is not a time", raw.Until),
-				Fix: "write 2027-01-07T08:00:00+01:00 or the like, or leave it out"}
+			return nil, Invalidf(file, "until", "%q is not a time", raw.Until).
+				WithFix("write 2027-01-07T08:00:00+01:00 or the like, or leave it out")
 		}
 		f.Until = until
 	}
@@ -61,8 +60,5 @@ func (f *Freeze) At(t time.Time) bool { return f != nil && (f.Until.IsZero() || 
 
 // Equal reports whether two freezes, which may be nil, are the same.
 func (f *Freeze) Equal(o *Freeze) bool {
-	if f == nil || o == nil {
-		return f == o
-	}
-	return f.Reason == o.Reason && f.Until.Equal(o.Until) && slices.Equal(f.Apps, o.Apps)
+	return sameValue(reflect.ValueOf(f), reflect.ValueOf(o))
 }

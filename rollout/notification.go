@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/mail"
 	"net/url"
-	"path"
 	"reflect"
 	"regexp"
 	"slices"
@@ -36,10 +35,7 @@ func (r Receiver) Equal(o Receiver) bool { return r.source == o.source }
 
 // Wants reports whether the receiver is told of an app.
 func (r Receiver) Wants(app string) bool {
-	return len(r.Apps) == 0 || slices.ContainsFunc(r.Apps, func(glob string) bool {
-		is, _ := path.Match(glob, app)
-		return is
-	})
+	return concerns(r.Apps, app)
 }
 
 // ServiceFields are the fields of one service's block.
@@ -199,10 +195,7 @@ func (s *section) kinds(names []string) error {
 	for i, name := range names {
 		kind := EventKind(name)
 		if !slices.Contains(EventKinds(), kind) {
-			var all []string
-			for _, k := range EventKinds() {
-				all = append(all, string(k))
-			}
+			all := Mapped(EventKinds(), func(k EventKind) string { return string(k) })
 			slices.Sort(all)
 			fix := "use some of " + strings.Join(all, ", ")
 			if ours, known := argoTriggers[name]; known {

@@ -29,11 +29,7 @@ func NotifiedBranch(cluster string) string { return "gitrollout/notified/" + clu
 
 // ParseNotified reads the record strictly.
 func ParseNotified(data []byte) (*Notified, error) {
-	var n Notified
-	if err := decodeStrict(NotifiedPath, "Notified", data, &n); err != nil {
-		return nil, err
-	}
-	return &n, nil
+	return decode[Notified](NotifiedPath, "Notified", data)
 }
 
 // Encode returns the bytes of the file, always the same for the same record.

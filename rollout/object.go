@@ -136,6 +136,14 @@ func (r Ref) String() string {
 	return strings.Join([]string{cmp.Or(r.Group, "core"), r.Kind, cmp.Or(r.Namespace, "-"), r.Name}, "/")
 }
 
+// Title names the object as a sentence does: Deployment shop/web, Namespace shop.
+func (r Ref) Title() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
 // MarshalText writes the text form.
 func (r Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 

@@ -73,8 +73,8 @@ type policyFile struct {
 
 // ParsePolicy reads a policy strictly. Errors are InvalidErrors that name file, field, value and fix.
 func ParsePolicy(file string, data []byte) (*Policy, error) {
-	var raw policyFile
-	if err := decodeStrict(file, "Policy", data, &raw); err != nil {
+	raw, err := decode[policyFile](file, "Policy", data)
+	if err != nil {
 		return nil, err
 	}
 	names := map[string]bool{}

@@ -64,8 +64,8 @@ func PromotionPath(cluster, app string) string {
 // ParsePromotion reads a promotion file strictly: an unknown field, decision or
 // version is an InvalidError that names the file.
 func ParsePromotion(file string, data []byte) (*Promotion, error) {
-	var wire promotionFile
-	if err := decodeStrict(file, "Promotion", data, &wire); err != nil {
+	wire, err := decode[promotionFile](file, "Promotion", data)
+	if err != nil {
 		return nil, err
 	}
 	p := wire.Promotion

@@ -68,7 +68,7 @@ func readForm(t *testing.T, text string, argo bool) (form, *Reader) {
 	return f, r
 }
 
-// integers are int64, as in a document that is read by decodeStrict.
+// integers are int64, as in a document that is read by decode.
 func integers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -128,12 +128,7 @@ type Render struct {
 
 // Spec returns the spec of a staged workload.
 func (r *Render) Spec(w Workload) (Spec, bool) {
-	for _, s := range r.Specs {
-		if s.Workload == w {
-			return s, true
-		}
-	}
-	return Spec{}, false
+	return Find(r.Specs, func(s Spec) bool { return s.Workload == w })
 }
 
 // Staged returns the template hash of each staged workload.

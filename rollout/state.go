@@ -187,22 +187,12 @@ func (s *State) Named(a App) App {
 
 // IsRejected returns the rejection of a hash.
 func (s *State) IsRejected(h Hash) (Rejection, bool) {
-	for _, r := range s.Rejected {
-		if r.Hash == h {
-			return r, true
-		}
-	}
-	return Rejection{}, false
+	return Find(s.Rejected, func(r Rejection) bool { return r.Hash == h })
 }
 
 // ProgressOf returns how far a workload has come in the release.
 func (s *State) ProgressOf(w Workload) (Progress, bool) {
-	for _, p := range s.Progress {
-		if p.Workload == w {
-			return p, true
-		}
-	}
-	return Progress{}, false
+	return Find(s.Progress, func(p Progress) bool { return p.Workload == w })
 }
 
 // StableHash returns the hash of the stable template of a workload, "" if it

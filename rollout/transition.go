@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 )
@@ -83,15 +84,9 @@ func imageChanges(from, to Object) []ImageChange {
 	var changes []ImageChange
 	for _, list := range []string{"initContainers", "containers"} {
 		olds, news := images(from, list), images(to, list)
-		names := make([]string, 0, len(olds)+len(news))
-		for name := range olds {
-			names = append(names, name)
-		}
-		for name := range news {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range slices.Compact(names) {
+		both := maps.Clone(olds)
+		maps.Copy(both, news)
+		for _, name := range slices.Sorted(maps.Keys(both)) {
 			if olds[name] != news[name] {
 				changes = append(changes, ImageChange{Container: name, From: olds[name], To: news[name]})
 			}

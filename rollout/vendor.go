@@ -61,24 +61,23 @@ type vendorFile struct {
 
 // ParseVendor reads a vendor.yaml strictly. Errors are InvalidErrors.
 func ParseVendor(file string, data []byte) ([]VendorSource, error) {
-	var raw vendorFile
-	if err := decodeStrict(file, "Vendor", data, &raw); err != nil {
+	raw, err := decode[vendorFile](file, "Vendor", data)
+	if err != nil {
 		return nil, err
 	}
 	for i, s := range raw.Sources {
 		at := fmt.Sprintf("sources[%d].", i)
 		if !IsPlainPath(s.Into) || s.Into == "." && s.Chart == nil {
-			return nil, &InvalidError{File: file, Field: at + "into",
-				Msg: fmt.Sprintf("%q is no folder beside it", s.Into), Fix: "write a path without .., and no slash around it"}
+			return nil, Invalidf(file, at+"into", "%q is no folder beside it", s.Into).
+				WithFix("write a path without .., and no slash around it")
 		}
 		if part := ReservedPart(s.Into); part != "" {
-			return nil, &InvalidError{File: file, Field: at + "into", Fix: "name another folder",
-				Msg: fmt.Sprintf("%q is in %s, which is not for what comes from elsewhere", s.Into, part)}
+			return nil, Invalidf(file, at+"into", "%q is in %s, which is not for what comes from elsewhere", s.Into, part).
+				WithFix("name another folder")
 		}
 		if field := s.withPassword(); field != "" {
-			return nil, &InvalidError{File: file, Field: at + field,
-				Msg: "has credentials, which whoever reads the repository has then",
-				Fix: "take them out, and log in with docker login or helm registry login, or for Git with its own credentials"}
+			return nil, Invalidf(file, at+field, "has credentials, which whoever reads the repository has then").
+				WithFix("take them out, and log in with docker login or helm registry login, or for Git with its own credentials")
 		}
 	}
 	return raw.Sources, nil

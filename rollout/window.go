@@ -102,9 +102,8 @@ func checkGlobs(file, field string, globs []string) error {
 	for i, glob := range globs {
 		_, err := path.Match(glob, "")
 		if err != nil || glob == "" || strings.Contains(glob, "/") {
-			return &InvalidError{File: file, Field: fmt.Sprintf("%s[%d]", field, i),
-				Msg: fmt.Sprintf("%q is not a pattern of names of apps", glob),
-				Fix: "name an app, with * ? [] for parts of the name: shop-*"}
+			return Invalidf(file, fmt.Sprintf("%s[%d]", field, i), "%q is not a pattern of names of apps", glob).
+				WithFix("name an app, with * ? [] for parts of the name: shop-*")
 		}
 	}
 	return nil
@@ -112,10 +111,7 @@ func checkGlobs(file, field string, globs []string) error {
 
 // concerns reports whether one of the patterns matches a name; none match all.
 func concerns(globs []string, app string) bool {
-	return len(globs) == 0 || slices.ContainsFunc(globs, func(glob string) bool {
-		is, err := path.Match(glob, app)
-		return err == nil && is
-	})
+	return len(globs) == 0 || matchesAny(globs, app)
 }
 
 // Calendar is what keeps the releases of one app from advancing at times.
@@ -158,10 +154,7 @@ type Shut struct {
 
 // ShutAt says whether releases may not advance at a moment.
 func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
-	windows := make([]schedule.Window, len(c.Windows))
-	for i, w := range c.Windows {
-		windows[i] = w.window
-	}
+	windows := Mapped(c.Windows, func(w Window) schedule.Window { return w.window })
 	if c.Freeze.At(t) {
 		s := Shut{Freeze: c.Freeze, Until: c.Freeze.Until, Exact: !c.Freeze.Until.IsZero()}
 		if s.Exact {

@@ -14,11 +14,7 @@ var WorkloadKinds = []Ref{
 
 // KindNames are the names of WorkloadKinds, as a sentence has them.
 func KindNames() string {
-	names := make([]string, len(WorkloadKinds))
-	for i, kind := range WorkloadKinds {
-		names[i] = kind.Kind
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(Mapped(WorkloadKinds, func(kind Ref) string { return kind.Kind }), ", ")
 }
 
 // Workload names an object that is moved in stages. Its text form is
@@ -65,7 +61,10 @@ func (w Workload) String() string {
 }
 
 // Title names the workload as a sentence does: Deployment shop/web.
-func (w Workload) Title() string { return w.Ref().Kind + " " + w.Namespace + "/" + w.Name }
+func (w Workload) Title() string { return w.Ref().Title() }
+
+// Compare orders workloads by their text form.
+func (w Workload) Compare(o Workload) int { return strings.Compare(w.String(), o.String()) }
 
 // Ref returns the workload's object reference.
 func (w Workload) Ref() Ref {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -78,7 +79,7 @@ func (t Template) deployment() rollout.Object {
 		meta = map[string]any{}
 	}
 	template["metadata"] = meta
-	meta["labels"] = anyMap(t.PodLabels())
+	meta["labels"] = withTexts(nil, t.PodLabels())
 	if annotations := withTexts(meta["annotations"], t.Annotations); len(annotations) > 0 {
 		meta["annotations"] = annotations
 	}
@@ -128,11 +129,10 @@ func (t Template) PodLabels() map[string]string {
 	}
 	whole := maps.Clone(labels)
 	for _, selector := range t.selectors() {
-		if !Matches(selector, whole) {
-			continue
-		}
-		for _, key := range keysOf(selector) {
-			delete(labels, key)
+		if Matches(selector, whole) {
+			for _, key := range keysOf(selector) {
+				delete(labels, key)
+			}
 		}
 	}
 	maps.Copy(labels, t.Labels)
@@ -145,27 +145,22 @@ func (t Template) PodLabels() map[string]string {
 func (t Template) Caught() []rollout.Ref {
 	var by []rollout.Ref
 	labels := t.PodLabels()
-	if Matches(t.From.Map("spec", "selector"), labels) {
-		by = append(by, t.From.Ref())
-	}
-	for _, o := range t.Others {
-		selector := selectorOf(o, t.Spec.Workload.Namespace)
-		if selector != nil && Matches(selector, labels) && !slices.Contains(by, o.Ref()) {
-			by = append(by, o.Ref())
+	for ref, selector := range t.selectors() {
+		if Matches(selector, labels) && !slices.Contains(by, ref) {
+			by = append(by, ref)
 		}
 	}
 	return by
 }
 
-// selectors are all by which the app selects pods beside this one's.
-func (t Template) selectors() []map[string]any {
-	all := []map[string]any{t.From.Map("spec", "selector")}
-	for _, o := range t.Others {
-		if selector := selectorOf(o, t.Spec.Workload.Namespace); selector != nil {
-			all = append(all, selector)
+// selectors are all by which the app selects pods beside this one's, each with what has it.
+func (t Template) selectors() iter.Seq2[rollout.Ref, map[string]any] {
+	return func(yield func(rollout.Ref, map[string]any) bool) {
+		more := yield(t.From.Ref(), t.From.Map("spec", "selector"))
+		for _, o := range t.Others {
+			more = more && yield(o.Ref(), selectorOf(o, t.Spec.Workload.Namespace))
 		}
 	}
-	return all
 }
 
 // selectorOf returns the label selector of a Service or a PodDisruptionBudget,
@@ -187,8 +182,6 @@ func selectorOf(o rollout.Object, namespace string) map[string]any {
 	}
 	return nil
 }
-
-func anyMap(texts map[string]string) map[string]any { return withTexts(nil, texts) }
 
 // withTexts returns a new map: what was there, and texts over it.
 func withTexts(was any, texts map[string]string) map[string]any {

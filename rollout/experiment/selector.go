@@ -10,11 +10,7 @@ import (
 // Matches reports whether a label selector (matchLabels, matchExpressions)
 // selects labels. An empty one selects nothing here: everything is nobody's.
 func Matches(selector map[string]any, labels map[string]string) bool {
-	all := make(map[string]any, len(labels))
-	for key, text := range labels {
-		all[key] = text
-	}
-	return len(keysOf(selector)) > 0 && Mismatch(selector, all) == ""
+	return len(keysOf(selector)) > 0 && Mismatch(selector, withTexts(nil, labels)) == ""
 }
 
 // Mismatch says why a label selector does not select the labels of a pod template, "" if
