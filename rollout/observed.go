@@ -103,6 +103,12 @@ func (r Revision) Serving(now time.Time, minReady time.Duration) int {
 	return n
 }
 
+// Current is the revision of the newest template, the zero value if there is none yet.
+func (w ObservedWorkload) Current() Revision {
+	current, _ := Find(w.Revisions, func(r Revision) bool { return r.Current })
+	return current
+}
+
 // Find returns the ReplicaSet of a template hash. Two can carry one hash when
 // somebody edited the live template by hand: then the one that matches the
 // Deployment wins, then the one with most pods, then the oldest revision.

@@ -162,11 +162,7 @@ func inWords(r rollout.AnalysisRun) string {
 	if r.Phase.Done() {
 		return strings.TrimSuffix(strings.ToLower(string(r.Phase))+": "+r.Message, ": ")
 	}
-	parts := make([]string, len(r.Metrics))
-	for i, p := range r.Metrics {
-		parts[i] = metricInWords(p)
-	}
-	return strings.Join(parts, "; ")
+	return strings.Join(rollout.Mapped(r.Metrics, metricInWords), "; ")
 }
 
 func metricInWords(p rollout.MetricProgress) string {

@@ -63,10 +63,14 @@ func handover(delay time.Duration, scaleUp bool, weight int) []stage {
 		stages = append(stages, s.with("scale-up", "scale up", podsWait{}))
 	}
 	s.weight, s.switched = 100, true
-	stages = append(stages, s.with("switch", "switch", noWait{}))
-	if delay > 0 {
-		s.keeps = true
-		stages = append(stages, s.with("scale-down-delay", "keep the old version "+delay.String(), delayWait{delay}))
+	return s.kept(append(stages, s.with("switch", "switch", noWait{})), delay)
+}
+
+// kept adds to stages the time, if any, for which the old version's pods stay after the last of them.
+func (s stage) kept(stages []stage, delay time.Duration) []stage {
+	if delay == 0 {
+		return stages
 	}
-	return stages
+	s.keeps = true
+	return append(stages, s.with("scale-down-delay", "keep the old version "+delay.String(), delayWait{delay}))
 }

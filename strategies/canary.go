@@ -129,26 +129,15 @@ func routedHandover(spec rollout.Spec) []stage {
 	if s.switched = c.PingPong == nil; s.switched {
 		stages = append(stages, s.with("switch", "switch", delayWait{c.Traffic.Settle}))
 	}
-	if delay := time.Duration(c.ScaleDownDelaySeconds) * time.Second; delay > 0 {
-		s.keeps = true
-		stages = append(stages, s.with("scale-down-delay", "keep the old version "+delay.String(), delayWait{delay}))
-	}
-	return stages
+	return s.kept(stages, time.Duration(c.ScaleDownDelaySeconds)*time.Second)
 }
 
 func analysisText(a *rollout.Analysis) string {
-	names := make([]string, len(a.Metrics))
-	for i, m := range a.Metrics {
-		names[i] = m.Name
-	}
-	return "analysis " + strings.Join(names, ", ")
+	return "analysis " + strings.Join(rollout.Mapped(a.Metrics, func(m rollout.Metric) string { return m.Name }), ", ")
 }
 
 func experimentText(e *rollout.Experiment) string {
-	names := make([]string, len(e.Templates))
-	for i, t := range e.Templates {
-		names[i] = t.Name
-	}
+	names := rollout.Mapped(e.Templates, func(t rollout.ExperimentTemplate) string { return t.Name })
 	text := "experiment " + strings.Join(names, ", ")
 	if e.Duration != nil {
 		text += " " + e.Duration.String()

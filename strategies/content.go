@@ -40,17 +40,11 @@ func takenOver(r *rollout.Render) []rollout.Workload {
 	if len(r.Specs) == 0 && r.Release() != "" {
 		return slices.DeleteFunc(workloadsOf(r), func(w rollout.Workload) bool { return !isObserved(w) })
 	}
-	all := make([]rollout.Workload, len(r.Specs))
-	for i, spec := range r.Specs {
-		all[i] = spec.Workload
-	}
-	return all
+	return rollout.Mapped(r.Specs, func(spec rollout.Spec) rollout.Workload { return spec.Workload })
 }
 
 func workloadsOf(r *rollout.Render) []rollout.Workload {
-	return slices.SortedFunc(maps.Keys(r.Templates), func(a, b rollout.Workload) int {
-		return strings.Compare(a.String(), b.String())
-	})
+	return slices.SortedFunc(maps.Keys(r.Templates), rollout.Workload.Compare)
 }
 
 // isObserved reports whether a workload is looked at without a document: of one of another kind only its status tells.
@@ -72,13 +66,8 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 	}
 	var texts []string
 	for _, w := range workloadsOf(in.Source) {
-		live := in.Observed.Workloads[w]
-		for _, r := range live.Revisions {
-			if r.Current {
-				since = lastReady(since, r)
-			}
-		}
-		text := ails[w.Ref()]
+		live, text := in.Observed.Workloads[w], ails[w.Ref()]
+		since = lastReady(since, live.Current())
 		switch isNew := live.Hash == in.Source.Templates[w] && live.Serial >= in.State.Serial; {
 		case isObserved(w) && !isNew, text == "" && isCounted(in, w) && !(live.Synced && live.Complete):
 			text = w.Title() + ": not all pods are of this version yet"

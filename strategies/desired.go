@@ -152,11 +152,7 @@ func workloadOf(r *rollout.Render, w rollout.Workload) (rollout.Object, bool) {
 	if r == nil {
 		return nil, false
 	}
-	i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == w.Ref() })
-	if i < 0 {
-		return nil, false
-	}
-	return r.Objects[i], true
+	return rollout.Find(r.Objects, func(o rollout.Object) bool { return o.Ref() == w.Ref() })
 }
 
 // commitOf is the commit that a staged template was released in, "" for what is

@@ -94,12 +94,8 @@ func podsOf(in Input, m moving, e *rollout.Experiment) []experimentPods {
 	for _, t := range e.Templates {
 		name := experiment.Name(m.Workload, in.State.Release.Hash, m.Step, t.Name)
 		w, exists := in.Observed.Workloads[rollout.Workload{Namespace: m.Workload.Namespace, Name: name}]
-		pods := experimentPods{ExperimentTemplate: t, there: exists && w.Synced}
-		for _, r := range w.Revisions {
-			if r.Current {
-				pods.live, pods.serving = r, r.Serving(in.Now, minReady(m.spec))
-			}
-		}
+		pods := experimentPods{ExperimentTemplate: t, there: exists && w.Synced, live: w.Current()}
+		pods.serving = pods.live.Serving(in.Now, minReady(m.spec))
 		all = append(all, pods)
 	}
 	return all

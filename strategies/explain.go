@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -45,23 +46,12 @@ func Explain(in Input) []Explanation {
 	in = in.prepared()
 	source := in.Head.Render
 	if source == nil || in.State.Source != in.Head.Commit.ID {
-		source = orRender(in.Source, source)
+		source = cmp.Or(in.Source, source)
 	}
 	if source == nil {
 		return nil
 	}
-	all := make([]Explanation, 0, len(source.Specs))
-	for _, spec := range source.Specs {
-		all = append(all, explain(in, source, spec))
-	}
-	return all
-}
-
-func orRender(a, b *rollout.Render) *rollout.Render {
-	if a != nil {
-		return a
-	}
-	return b
+	return rollout.Mapped(source.Specs, func(spec rollout.Spec) Explanation { return explain(in, source, spec) })
 }
 
 func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
@@ -71,9 +61,9 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 		Workload: spec.Workload, Strategy: p.strategy, Replicas: replicas(in.State, spec, live),
 		Step: len(p.stages), Full: p.full(),
 	}
-	for _, s := range p.stages {
-		e.Steps = append(e.Steps, ExplainedStep{Name: s.name, Text: s.text, Weight: s.weight})
-	}
+	e.Steps = rollout.Mapped(p.stages, func(s stage) ExplainedStep {
+		return ExplainedStep{Name: s.name, Text: s.text, Weight: s.weight}
+	})
 	if pr, moves := in.State.ProgressOf(spec.Workload); moves && in.State.Release != nil {
 		e.at(in, movingOf(in.State, p, pr, in.Observed))
 	}

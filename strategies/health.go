@@ -93,12 +93,7 @@ func Ailing(in Input) string {
 	if !isResting(in.State) {
 		return ""
 	}
-	all := ailments(in)
-	texts := make([]string, len(all))
-	for i, a := range all {
-		texts[i] = a.text()
-	}
-	return strings.Join(texts, "; ")
+	return strings.Join(rollout.Mapped(ailments(in), ailment.text), "; ")
 }
 
 func (a ailment) text() string {
@@ -118,11 +113,7 @@ func ailments(in Input) (all []ailment) {
 		if !isCounted(in, w) {
 			continue
 		}
-		i := slices.IndexFunc(live.Revisions, func(r rollout.Revision) bool { return r.Current })
-		current := rollout.Revision{}
-		if i >= 0 {
-			current = live.Revisions[i]
-		}
+		current := live.Current()
 		if is, want := live.Hash, wantedHash(in, w); is != want && is != "" && want != "" {
 			all = append(all, ailment{ref: w.Ref(), deadline: failedDeadline,
 				why: fmt.Sprintf("it runs %s, and %s is what it is to run: somebody else has it", is, want)})

@@ -113,7 +113,7 @@ func beginHook(
 		Phase: rollout.HookRunning, Since: rollout.Second(in.Now), Attempt: attempt, Content: hook.Content(h.Object),
 	}
 	s.Hooks = append(s.Hooks, run)
-	s.Inventory = sorted(slices.Concat(s.Inventory, refsOf(needsOfHook(in, r, h, when, release))))
+	s.Inventory = Inventory(*s, needsOfHook(in, r, h, when, release))
 	d.Subject = fmt.Sprintf("%s runs hook %s %s %s", s.App, h.Name(), when, release.Hash)
 	if when == rollout.HookBefore || isOfStable(in.State, release) {
 		return keptByHook(in, d, release)

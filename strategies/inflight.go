@@ -158,7 +158,7 @@ func advance(in Input) Decision {
 		s.Progress[m.index(*s)] = next
 		moved = append(moved, what)
 	}
-	d.Waiting = textOf(waits)
+	d.Waiting = strings.Join(rollout.Mapped(waits, func(v verdict) string { return v.text }), "; ")
 	if len(moved) == 0 {
 		return settled(in, rest(in, d, waits))
 	}
@@ -174,14 +174,6 @@ func advance(in Input) Decision {
 // index is where a state has the progress of the workload.
 func (m moving) index(s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
-}
-
-func textOf(waits []verdict) string {
-	texts := make([]string, len(waits))
-	for i, w := range waits {
-		texts[i] = w.text
-	}
-	return strings.Join(texts, "; ")
 }
 
 // nextPod is when the next pod can be counted on. What pods can bear of the

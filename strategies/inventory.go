@@ -10,7 +10,7 @@ import (
 // the state already lists and what is desired now. What is listed but no longer
 // desired is pruned when no release is in flight.
 func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
-	return sorted(slices.Concat(s.Inventory, refsOf(desired)))
+	return sorted(slices.Concat(s.Inventory, rollout.Mapped(desired, rollout.Object.Ref)))
 }
 
 // Generated returns the references of what is made for the release in flight and
@@ -20,7 +20,8 @@ func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 		return nil
 	}
 	inGit := func(o rollout.Object) bool { return o.Annotation(rollout.AnnotationGenerated) == "" }
-	return sorted(slices.Concat(s.Generated, refsOf(slices.DeleteFunc(slices.Clone(desired), inGit))))
+	made := slices.DeleteFunc(slices.Clone(desired), inGit)
+	return sorted(slices.Concat(s.Generated, rollout.Mapped(made, rollout.Object.Ref)))
 }
 
 // Leftover returns what was made for the release and is not desired any more. To
@@ -44,14 +45,6 @@ func without(refs []rollout.Ref, desired []rollout.Object) []rollout.Ref {
 		keep[o.Ref()] = true
 	}
 	return sorted(slices.DeleteFunc(slices.Clone(refs), func(r rollout.Ref) bool { return keep[r] }))
-}
-
-func refsOf(objects []rollout.Object) []rollout.Ref {
-	refs := make([]rollout.Ref, len(objects))
-	for i, o := range objects {
-		refs[i] = o.Ref()
-	}
-	return refs
 }
 
 // sorted orders references that are the caller's own, each once; nil for none.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -57,7 +56,7 @@ func Evictions(in Input) (all []Eviction) {
 			workloads = append(workloads, spec.Workload)
 		}
 	}
-	slices.SortFunc(workloads, func(a, b rollout.Workload) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(workloads, rollout.Workload.Compare)
 	for _, w := range slices.Compact(workloads) {
 		spec, _ := specOf(in, w)
 		e, evicts := kindFor(w, spec).(evictor)

@@ -68,7 +68,7 @@ func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (wh
 		if len(left) == 0 || stable[w] != "" || served[head.Templates[w]] {
 			continue
 		}
-		from := slices.MinFunc(left, func(a, b rollout.Workload) int { return strings.Compare(a.String(), b.String()) })
+		from := slices.MinFunc(left, rollout.Workload.Compare)
 		return fmt.Sprintf("%s left Git and %s came with another version", from.Title(),
 			strings.TrimPrefix(w.Title(), from.Ref().Kind+" ")), true
 	}

@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -77,8 +78,9 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 				d.Requeue = soonest(d.Requeue, at)
 				continue
 			}
+			so, _ := rollout.Find(r.Metrics, func(p rollout.MetricProgress) bool { return p.Metric == metric.Name })
 			due := Measure{
-				Run: w.name, Release: r.Release, Started: r.Started, Metric: metric, Number: progressOf(r, metric).Count,
+				Run: w.name, Release: r.Release, Started: r.Started, Metric: metric, Number: so.Count,
 				Workload: w.Workload, Latest: w.fresh.Pin.Value, Stable: w.stable.Pin.Value,
 			}
 			if w.experiment != nil && !due.about(in, w) || due.lacksPods() {
@@ -99,23 +101,7 @@ func (m Measure) lacksPods() bool {
 // asksAbout reports whether a metric has the pod-template-hash of a version, Latest or Stable, among
 // its arguments, or compares the two.
 func asksAbout(m rollout.Metric, version string) bool {
-	for _, about := range m.Pods {
-		if about == version {
-			return true
-		}
-	}
-	return m.Compare != nil
-}
-
-// progressOf is how far a metric of a run has come, the zero value before its
-// first measurement.
-func progressOf(r rollout.AnalysisRun, m rollout.Metric) rollout.MetricProgress {
-	for _, p := range r.Metrics {
-		if p.Metric == m.Name {
-			return p
-		}
-	}
-	return rollout.MetricProgress{}
+	return m.Compare != nil || slices.Contains(slices.Collect(maps.Values(m.Pods)), version)
 }
 
 // Record adds a measurement to the live runs of an app. One of a run that is

@@ -41,9 +41,8 @@ func moversOf(s rollout.State, specs []rollout.Spec, o rollout.Observed, known p
 	}
 	all := make([]moving, 0, len(s.Progress))
 	for _, pr := range s.Progress {
-		i := slices.IndexFunc(specs, func(spec rollout.Spec) bool { return spec.Workload == pr.Workload })
-		if i >= 0 {
-			all = append(all, movingOf(s, known.of(specs[i]), pr, o))
+		if spec, is := rollout.Find(specs, func(spec rollout.Spec) bool { return spec.Workload == pr.Workload }); is {
+			all = append(all, movingOf(s, known.of(spec), pr, o))
 		}
 	}
 	return all

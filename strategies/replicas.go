@@ -24,11 +24,10 @@ func replicas(s rollout.State, spec rollout.Spec, live rollout.ObservedWorkload)
 // asked is what Git says of a workload whose spec is State.Source's, nil if it
 // leaves the number to an autoscaler.
 func asked(s rollout.State, spec rollout.Spec) *int {
-	i := slices.IndexFunc(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == spec.Workload })
-	if i < 0 {
-		return spec.Replicas
+	if r, is := rollout.Find(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == spec.Workload }); is {
+		return r.Count
 	}
-	return s.Replicas[i].Count
+	return spec.Replicas
 }
 
 // withReplicas records the numbers of pods that the head asks for and State.Source

@@ -147,14 +147,10 @@ func rejectedText(r rollout.Rejection) string {
 	return fmt.Sprintf("Git asks for %s, which was rejected: %s", r.Hash, r.Reason)
 }
 
-// isTriedAgain reports whether what was rejected has another try: somebody asked for it, or the hook that failed is
-// another one now.
+// isTriedAgain reports whether what was rejected has another try: somebody asked for it after that, or the hook that
+// failed is another one now.
 func isTriedAgain(in Input, rejection rollout.Rejection) bool {
-	return isRetried(in.Promotion, rejection) || hook.Mended(rejection, in.Head.Render.Objects)
-}
-
-// isRetried reports whether somebody asked to try a rejected hash again after it
-// was rejected.
-func isRetried(p *rollout.Promotion, rejection rollout.Rejection) bool {
-	return p.Says(rollout.Retry, rejection.Hash) && p.Digest != rejection.Promotion
+	p := in.Promotion
+	isRetried := p.Says(rollout.Retry, rejection.Hash) && p.Digest != rejection.Promotion
+	return isRetried || hook.Mended(rejection, in.Head.Render.Objects)
 }

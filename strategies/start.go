@@ -15,12 +15,12 @@ func decideFirst(in Input) Decision {
 	if p := in.Promotion; p.Says(rollout.Promote, release.Hash) && p.AdoptAnyway {
 		in.State.Adopts = release.Hash
 	}
-	others := inOtherHands(in)
-	if len(others) > 0 && !others[0].Warns && in.State.Adopts != release.Hash {
+	other, isOthers := inOtherHands(in)
+	if isOthers && !other.Warns && in.State.Adopts != release.Hash {
 		in.State.Phase = rollout.Pending
 		return hold(in.State, rollout.HeldForeign, fmt.Sprintf(
 			"%s; %s, or take it over as it is: gitrollout promote %s --adopt-anyway",
-			others[0], others[0].Fix, in.App.Name), in.Head.Commit.ID)
+			other, other.Fix, in.App.Name), in.Head.Commit.ID)
 	}
 	d, settled := adoption(in, release)
 	if !settled {
@@ -32,28 +32,22 @@ func decideFirst(in Input) Decision {
 	if objects := hook.Without(in.Head.Render.Objects); in.Answers.Foreign == nil && len(objects) > 0 {
 		d.Ask = &Ask{Foreign: objects}
 	}
-	if len(others) > 0 && d.State.Held == nil {
-		d.Subject += fmt.Sprintf(", though %s; %s", others[0], others[0].Fix)
+	if isOthers && d.State.Held == nil {
+		d.Subject += fmt.Sprintf(", though %s; %s", other, other.Fix)
 	}
 	return d
 }
 
-// inOtherHands are the signs that somebody else has objects of the app in hand, those first that must keep it from
-// being taken over.
-func inOtherHands(in Input) []rollout.Foreign {
+// inOtherHands is the first sign that somebody else has objects of the app in hand: of those that must keep it from
+// being taken over, if there is one.
+func inOtherHands(in Input) (sign rollout.Foreign, is bool) {
 	if in.Answers.Foreign == nil {
-		return nil
+		return sign, false
 	}
-	return slices.SortedStableFunc(slices.Values(*in.Answers.Foreign), func(a, b rollout.Foreign) int {
-		switch {
-		case a.Warns == b.Warns:
-			return 0
-		case b.Warns:
-			return -1
-		default:
-			return 1
-		}
-	})
+	if sign, is = rollout.Find(*in.Answers.Foreign, func(f rollout.Foreign) bool { return !f.Warns }); is {
+		return sign, true
+	}
+	return rollout.Find(*in.Answers.Foreign, func(rollout.Foreign) bool { return true })
 }
 
 // adoption decides about an app of which something runs already. What is not what

@@ -123,11 +123,7 @@ func compile(spec rollout.Spec) *plan {
 
 // names returns the stages' names, for promotions that say through: NAME.
 func (p *plan) names() []string {
-	names := make([]string, len(p.stages))
-	for i, s := range p.stages {
-		names[i] = s.name
-	}
-	return names
+	return rollout.Mapped(p.stages, func(s stage) string { return s.name })
 }
 
 // digest identifies the list of stages, as this version of the program compiles
