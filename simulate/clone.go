@@ -221,6 +221,14 @@ type move struct {
 	to           *commit // nil deletes
 }
 
+// id is where the branch is then, "" if it is deleted.
+func (m move) id() string {
+	if m.to == nil {
+		return ""
+	}
+	return m.to.ID
+}
+
 // prepare makes an update's commit; to is nil if it would change nothing.
 func (c *Clone) prepare(u reconciler.Update) (move, error) {
 	m := move{branch: u.Branch, from: u.Old}
@@ -250,11 +258,8 @@ func (g *Git) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true
 	for _, m := range moves {
-		now, to := g.refs[m.branch], ""
-		if m.to != nil {
-			to = m.to.ID
-		}
-		arrived = arrived && now == to
+		now := g.refs[m.branch]
+		arrived = arrived && now == m.id()
 		if now != m.from {
 			moved = append(moved, m.branch)
 		}
@@ -266,11 +271,7 @@ func (g *Git) receive(by string, moves []move) error {
 		return fmt.Errorf("%w: %s", reconciler.ErrConflict, strings.Join(moved, ", "))
 	}
 	for _, m := range moves {
-		to := ""
-		if m.to != nil {
-			to = m.to.ID
-		}
-		g.Set(by, m.branch, to)
+		g.Set(by, m.branch, m.id())
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -98,7 +100,8 @@ func (s *Story) pods(verb string, args []string) error {
 			}
 		}
 		if !found {
-			return fmt.Errorf("scale %s: there is no such Deployment; there are %s", arg(0), strings.Join(s.deployments(), ", "))
+			names := rollout.Mapped(s.deployments(), func(d *kube.Deployment) string { return d.Workload.Name })
+			return fmt.Errorf("scale %s: there is no such Deployment; there are %s", arg(0), strings.Join(names, ", "))
 		}
 		s.cluster.Kube.OnChange("scaled")
 	default:
@@ -107,29 +110,22 @@ func (s *Story) pods(verb string, args []string) error {
 	return nil
 }
 
-func (s *Story) deployments() []string {
-	var names []string
-	for w := range s.cluster.Kube.Deployments {
-		names = append(names, w.Name)
-	}
-	slices.Sort(names)
-	return names
+// deployments are those of the cluster, by their names.
+func (s *Story) deployments() []*kube.Deployment {
+	return slices.SortedFunc(maps.Values(s.cluster.Kube.Deployments), func(a, b *kube.Deployment) int {
+		return cmp.Or(strings.Compare(a.Workload.Name, b.Workload.Name), a.Workload.Compare(b.Workload))
+	})
 }
 
 func (s *Story) each(version string, do func(*kube.Pod) bool) {
-	for _, name := range s.deployments() {
-		for w, d := range s.cluster.Kube.Deployments {
-			if w.Name != name {
+	for _, d := range s.deployments() {
+		for _, rs := range d.Sets {
+			if kube.VersionOf(rs.Template) != version {
 				continue
 			}
-			for _, rs := range d.Sets {
-				if kube.VersionOf(rs.Template) != version {
-					continue
-				}
-				for _, p := range rs.Live() {
-					if !do(p) {
-						return
-					}
+			for _, p := range rs.Live() {
+				if !do(p) {
+					return
 				}
 			}
 		}

@@ -63,31 +63,27 @@ func (g *Git) Branches(prefix string) []string {
 // Files returns what a commit holds, by path; links are left out.
 func (g *Git) Files(id string) map[string]string {
 	files := map[string]string{}
-	if c := g.commits[id]; c != nil {
-		for name, f := range c.files {
-			if f.kind == rollout.File {
-				files[name] = f.content
-			}
+	for name, f := range g.at(id).files {
+		if f.kind == rollout.File {
+			files[name] = f.content
 		}
 	}
 	return files
 }
 
-// Parent is the commit that a commit was made on, "" for the first.
-func (g *Git) Parent(id string) string {
+// at is a commit, an empty one if there is none of that id.
+func (g *Git) at(id string) *commit {
 	if c := g.commits[id]; c != nil {
-		return c.parent
+		return c
 	}
-	return ""
+	return &commit{}
 }
 
+// Parent is the commit that a commit was made on, "" for the first.
+func (g *Git) Parent(id string) string { return g.at(id).parent }
+
 // Subject is the first line of a commit's message.
-func (g *Git) Subject(id string) string {
-	if c := g.commits[id]; c != nil {
-		return c.Subject
-	}
-	return ""
-}
+func (g *Git) Subject(id string) string { return g.at(id).Subject }
 
 // Change is a commit that a person makes on top of a branch.
 type Change struct {
@@ -127,9 +123,7 @@ func (g *Git) Set(by, branch, id string) {
 // make prepares a commit on a parent, which is not stored yet.
 func (g *Git) make(parent string, edits map[string][]byte, author, message string, when time.Time) *commit {
 	files := map[string]file{}
-	if p := g.commits[parent]; p != nil {
-		maps.Copy(files, p.files)
-	}
+	maps.Copy(files, g.at(parent).files)
 	for name, content := range edits {
 		if content == nil {
 			maps.DeleteFunc(files, func(path string, _ file) bool { return path == name || strings.HasPrefix(path, name+"/") })

@@ -27,12 +27,9 @@ func (v *View) EnsureJob(
 	o := rollout.Object(object)
 	key := o.Namespace() + "/" + o.Name()
 	if v.cluster.jobs[key] == nil && !begun {
-		outcome := v.gate(Effect{Verb: "make", Object: name(o)})
-		if outcome.Err == nil || outcome.After {
-			v.cluster.makeJob(key, o.Annotation(annotation))
-		}
-		if outcome.Err != nil {
-			return rollout.JobState{}, outcome.Err
+		begin := func() { v.cluster.makeJob(key, o.Annotation(annotation)) }
+		if err := v.act(Effect{Verb: "make", Object: name(o)}, begin); err != nil {
+			return rollout.JobState{}, err
 		}
 	}
 	j := v.cluster.jobs[key]
@@ -59,11 +56,7 @@ func (c *Cluster) makeJob(key, annotation string) {
 
 // DeleteJob is reconciler.Jobs'.
 func (v *View) DeleteJob(_ context.Context, namespace, name string) error {
-	outcome := v.gate(Effect{Verb: "delete", Object: "Job/" + name})
-	if outcome.Err == nil || outcome.After {
-		delete(v.cluster.jobs, namespace+"/"+name)
-	}
-	return outcome.Err
+	return v.act(Effect{Verb: "delete", Object: "Job/" + name}, func() { delete(v.cluster.jobs, namespace+"/"+name) })
 }
 
 // ends are how the Jobs of hooks end, by what their names begin with: well where a script says nothing.

@@ -225,9 +225,14 @@ func (v *View) learn(o rollout.Object, digest string) {
 
 // Evict is reconciler.Applier's.
 func (v *View) Evict(_ context.Context, namespace string, pod rollout.Pod) error {
-	outcome := v.gate(Effect{Verb: "evict", Object: "Pod/" + pod.Name})
+	return v.act(Effect{Verb: "evict", Object: "Pod/" + pod.Name}, func() { v.cluster.Kube.Evict(namespace, pod) })
+}
+
+// act does something to the cluster, as the gate lets it.
+func (v *View) act(e Effect, do func()) error {
+	outcome := v.gate(e)
 	if outcome.Err == nil || outcome.After {
-		v.cluster.Kube.Evict(namespace, pod)
+		do()
 	}
 	return outcome.Err
 }
@@ -245,13 +250,12 @@ func (v *View) Prune(_ context.Context, app string, candidates []rollout.Ref) ([
 		if live.body.Keeps() != "" {
 			continue
 		}
-		outcome := v.gate(Effect{Verb: "prune", Object: ref.Kind + "/" + ref.Name})
-		if outcome.Err == nil || outcome.After {
+		err := v.act(Effect{Verb: "prune", Object: ref.Kind + "/" + ref.Name}, func() {
 			v.cluster.writes++
 			v.cluster.Delete(ref)
-		}
-		if outcome.Err != nil {
-			return gone, outcome.Err
+		})
+		if err != nil {
+			return gone, err
 		}
 		gone = append(gone, ref)
 	}

@@ -112,14 +112,14 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	if err != nil {
 		return err
 	}
-	next := Deployment{Workload: w, Template: string(template), Annotations: map[string]string{}}
-	next.Replicas = k.replicasOf(o)
+	next := Deployment{Workload: w, Annotations: map[string]string{}}
+	next.Template, next.Replicas = string(template), k.replicasOf(o)
 	for key, v := range o.Map("metadata", "annotations") {
 		next.Annotations[key], _ = v.(string)
 	}
 	was, exists := k.Deployments[w]
 	if w.Kind != "" {
-		next.sets = ordinalsOf(o)
+		next.sets = ordinalsOf(o, &next.settings)
 	}
 	if exists {
 		next.Replicas, next.paused = was.Replicas, was.paused
@@ -147,23 +147,16 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 		k.OnChange(o.Kind() + " " + w.Name + " created")
 		return nil
 	}
-	changed := was.Template != next.Template || was.Replicas != next.Replicas || was.minReady != next.minReady ||
-		was.recreate != next.recreate || was.paused != next.paused ||
-		was.surge != next.surge || was.unavailable != next.unavailable || was.sets.settings() != next.sets.settings()
+	changed := was.settings != next.settings
 	if !changed && maps.Equal(was.Annotations, next.Annotations) {
 		return nil
 	}
 	if changed {
 		was.Generation++
 	}
-	was.Template, was.Annotations = next.Template, next.Annotations
-	was.Replicas, was.minReady = next.Replicas, next.minReady
-	was.recreate, was.paused, was.surge, was.unavailable = next.recreate, next.paused, next.surge, next.unavailable
-	if w.Kind != "" {
-		was.sets.partition, was.sets.onDelete, was.sets.keeps = next.sets.partition, next.sets.onDelete, next.sets.keeps
-	}
+	was.settings, was.Annotations = next.settings, next.Annotations
 	k.OnChange(fmt.Sprintf("%s %s is %s, minReady %d, surge %s, unavailable %s, paused %t, partition %d",
-		o.Kind(), w.Name, VersionOf(was.Template), was.minReady, was.surge, was.unavailable, was.paused, was.Partition()))
+		o.Kind(), w.Name, VersionOf(was.Template), was.minReady, was.surge, was.unavailable, was.paused, was.partition))
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -44,16 +43,24 @@ type Deployment struct {
 	Workload             rollout.Workload
 	Generation, Observed int
 	Annotations          map[string]string
-	Template             string // JSON
-	Replicas             int
-	minReady             int
-	recreate, paused     bool
-	surge, unavailable   rollout.Amount
-	Sets                 []*ReplicaSet // oldest first
-	writes               []write       // what the controller's present sync has yet to write
-	status               struct{ Replicas, updated, available int }
-	Started              map[string]int // pods ever created, by version
-	sets                 *ordinals      // nil for a Deployment
+	settings
+	Sets    []*ReplicaSet // oldest first
+	writes  []write       // what the controller's present sync has yet to write
+	status  struct{ Replicas, updated, available int }
+	Started map[string]int // pods ever created, by version
+	sets    *ordinals      // nil for a Deployment
+}
+
+// settings are what an update of the object may change.
+type settings struct {
+	Template           string // JSON
+	Replicas           int
+	minReady           int
+	recreate, paused   bool
+	surge, unavailable rollout.Amount
+	partition          int            // of a StatefulSet: the ordinal from which on pods are made of the newest template
+	onDelete           bool           // of a DaemonSet: the controller replaces no pod by itself
+	keeps              rollout.Amount // of a CloneSet: its partition
 }
 
 // ReplicaSet is one version of a Deployment, with its pods.
@@ -124,7 +131,7 @@ func (k *Cluster) Micro() bool {
 // shuffled returns the Deployments in random order.
 func (k *Cluster) shuffled() []*Deployment {
 	all := slices.SortedFunc(maps.Values(k.Deployments), func(a, b *Deployment) int {
-		return strings.Compare(a.Workload.String(), b.Workload.String())
+		return a.Workload.Compare(b.Workload)
 	})
 	k.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all

@@ -20,7 +20,7 @@ const byCounts = "apps.kruise.io/CloneSet"
 // stays is how many pods of a CloneSet keep the version before: a percentage is rounded up, and below 100 % one pod is
 // new (pkg/util/tools.go of Kruise v1.8, CalculatePartitionReplicas).
 func (d *Deployment) stays() int {
-	p := d.sets.keeps
+	p := d.keeps
 	n := p.RoundUp(d.Replicas)
 	if d.Replicas > 1 && n == d.Replicas && p.Percent && p.Value != 100 {
 		n--

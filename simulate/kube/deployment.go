@@ -133,9 +133,7 @@ func (d *Deployment) copyToReplicaSet(fresh *ReplicaSet, olds []*ReplicaSet) str
 }
 
 func (k *Cluster) createReplicaSet(d *Deployment, olds []*ReplicaSet) *ReplicaSet {
-	sum := fnv.New32a()
-	sum.Write([]byte(d.Template))
-	podHash := strconv.FormatUint(uint64(sum.Sum32()), 36)
+	podHash := d.podHash()
 	rs := &ReplicaSet{
 		Name: d.Workload.Name + "-" + podHash, PodHash: podHash, Template: d.Template,
 		Annotations: maps.Clone(d.Annotations), minReady: d.minReady, number: 1,
@@ -147,6 +145,13 @@ func (k *Cluster) createReplicaSet(d *Deployment, olds []*ReplicaSet) *ReplicaSe
 	rs.Replicas, rs.desiredNote, rs.maxNote = d.newReplicas(rs, olds), d.Replicas, d.Replicas+surge
 	d.Sets = append(d.Sets, rs)
 	return rs
+}
+
+// podHash is the hash of the template in names.
+func (d *Deployment) podHash() string {
+	sum := fnv.New32a()
+	sum.Write([]byte(d.Template))
+	return strconv.FormatUint(uint64(sum.Sum32()), 36)
 }
 
 func sizeOf(sets []*ReplicaSet) int {

@@ -57,7 +57,7 @@ const byNodes = "apps.kruise.io/DaemonSet"
 // daemonset_update.go: filterDaemonPodsNodeToUpdate).
 func (d *Deployment) mayGo(all []member) []member {
 	all = all[:min(len(all), d.Replicas)]
-	if d.sets.partition == 0 {
+	if d.partition == 0 {
 		return all
 	}
 	name := func(m member) string { return nodeOf(d, m.Pod) }
@@ -70,7 +70,7 @@ func (d *Deployment) mayGo(all []member) []member {
 		}
 	}
 	slices.SortFunc(rest, func(a, b member) int { return strings.Compare(name(b), name(a)) })
-	return slices.Concat(on, rest)[:max(0, min(len(on)+len(rest), d.Replicas-d.sets.partition))]
+	return slices.Concat(on, rest)[:max(0, min(len(on)+len(rest), d.Replicas-d.partition))]
 }
 
 // microNodes is the DaemonSet controller (pkg/controller/daemon), and Kruise's: one pod. It makes each pod that is
@@ -98,7 +98,7 @@ func (k *Cluster) microNodes(d *Deployment, all []member) string {
 		}
 	}
 	for _, m := range going {
-		if d.sets.onDelete || m.Pod == nil || m.of == d.sets.update || m.Terminating {
+		if d.onDelete || m.Pod == nil || m.of == d.sets.update || m.Terminating {
 			continue
 		}
 		if !d.isAvailable(m, k.Now) || down < max(1, d.unavailable.RoundUp(d.Replicas)) {

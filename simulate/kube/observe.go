@@ -23,10 +23,7 @@ func (k *Cluster) NextDue() time.Time {
 				if p.Ready {
 					at = p.Since.Add(time.Duration(rs.minReady) * time.Second)
 				}
-				if !p.Never && at.After(k.Now) && rs.minReady < forever {
-					due = soonest(due, at)
-				}
-				if !p.Never && !p.Ready && at.After(k.Now) {
+				if !p.Never && at.After(k.Now) && (rs.minReady < forever || !p.Ready) {
 					due = soonest(due, at)
 				}
 			}

@@ -2,10 +2,8 @@ package kube
 
 import (
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -15,34 +13,22 @@ import (
 // ControllerRevisions: their pods have ordinals, and the StatefulSet owns them itself.
 type ordinals struct {
 	parallel     bool
-	partition    int
-	byNode       bool           // it is a DaemonSet's: an ordinal is a node
-	onDelete     bool           // of a DaemonSet: the controller replaces no pod by itself
-	byCount      bool           // it is a CloneSet's: an ordinal is a name that nobody has
-	keeps        rollout.Amount // of a CloneSet: its partition
-	base, update *ReplicaSet    // status.currentRevision and .updateRevision
+	byNode       bool        // it is a DaemonSet's: an ordinal is a node
+	byCount      bool        // it is a CloneSet's: an ordinal is a name that nobody has
+	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-func ordinalsOf(o rollout.Object) *ordinals {
+// ordinalsOf is what an object has that is no Deployment, and sets what of its settings is in its updateStrategy.
+func ordinalsOf(o rollout.Object, s *settings) *ordinals {
+	ref, update := o.Ref(), o.Map("spec", "updateStrategy")
 	n, _ := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"].(int64)
-	ref := o.Ref()
-	byCount, keeps := ref.Group+"/"+ref.Kind == byCounts, rollout.Amount{}
-	if set := o.Map("spec", "updateStrategy")["partition"]; byCount && set != nil {
-		keeps = amountOf(set)
+	byCount := ref.Group+"/"+ref.Kind == byCounts
+	if s.partition, s.onDelete = int(n), update["type"] == "OnDelete"; byCount && update["partition"] != nil {
+		s.keeps = amountOf(update["partition"])
 	}
 	return &ordinals{
-		byCount: byCount, keeps: keeps,
-		parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", partition: int(n),
-		byNode: o.Kind() == "DaemonSet", onDelete: o.Map("spec", "updateStrategy")["type"] == "OnDelete",
+		byCount: byCount, byNode: ref.Kind == "DaemonSet", parallel: o.Map("spec")["podManagementPolicy"] == "Parallel",
 	}
-}
-
-// Partition is the ordinal from which on pods are made of the newest template, 0 for a Deployment.
-func (d *Deployment) Partition() int {
-	if d.sets == nil {
-		return 0
-	}
-	return d.sets.partition
 }
 
 // member is the pod of one ordinal.
@@ -68,7 +54,7 @@ func (d *Deployment) members() []member {
 // IsUnordered reports whether it is a StatefulSet without a partition whose controller waits for no pod below
 // the one that it replaces.
 func (d *Deployment) IsUnordered() bool {
-	return d.sets != nil && (d.sets.parallel && d.sets.partition == 0 || d.sets.byCount)
+	return d.sets != nil && (d.sets.parallel && d.partition == 0 || d.sets.byCount)
 }
 
 // Base is the version of which the pods of a StatefulSet below its partition are made, "" for a Deployment.
@@ -84,42 +70,35 @@ func (d *Deployment) isAvailable(m member, now time.Time) bool {
 	return m.Pod != nil && m.Ready && !m.Terminating && now.Sub(m.Since) >= time.Duration(d.minReady)*time.Second
 }
 
-// settings are what an update of the object may change.
-func (o *ordinals) settings() [4]int {
-	if o == nil {
-		return [4]int{}
-	}
-	waits := 0
-	if o.onDelete {
-		waits = 1
-	}
-	percent := 0
-	if o.keeps.Percent {
-		percent = 1
-	}
-	return [4]int{o.partition, waits, o.keeps.Value, percent}
-}
-
-// microOrdinals is the StatefulSet controller (pkg/controller/statefulset, stateful_set_control.go): one pod, or the
-// status. MaxUnavailableStatefulSet is off, as it is by default.
-func (k *Cluster) microOrdinals(d *Deployment) string {
+// microOrdinals is the controller of a StatefulSet, or of what is like one: one pod, or the status.
+func (k *Cluster) microOrdinals(d *Deployment) (did string) {
 	if d.Observed != d.Generation || d.sets.update == nil {
 		return k.readOrdinals(d)
 	}
-	all := d.members()
-	if d.sets.byNode {
-		return d.orStatus(k, k.microNodes(d, all))
+	switch all := d.members(); {
+	case d.sets.byNode:
+		did = k.microNodes(d, all)
+	case d.sets.byCount:
+		did = k.microCounts(d, all)
+	default:
+		did = k.microOrdered(d, all)
 	}
-	if d.sets.byCount {
-		return d.orStatus(k, k.microCounts(d, all))
+	if did != "" {
+		return did
 	}
-	if did, stop := k.fill(d, all); did != "" || stop {
-		return d.orStatus(k, did)
+	return d.reportOrdinals(k.Now)
+}
+
+// microOrdered is the StatefulSet controller (pkg/controller/statefulset, stateful_set_control.go): one pod.
+// MaxUnavailableStatefulSet is off, as it is by default.
+func (k *Cluster) microOrdered(d *Deployment, all []member) string {
+	if did, stop := k.fill(d, all); stop {
+		return did
 	}
-	if did, stop := k.shrink(d, all); did != "" || stop {
-		return d.orStatus(k, did)
+	if did, stop := k.shrink(d, all); stop {
+		return did
 	}
-	for n := d.Replicas - 1; n >= d.sets.partition; n-- {
+	for n := d.Replicas - 1; n >= d.partition; n-- {
 		m := all[n]
 		if m.of != d.sets.update && !m.Terminating {
 			m.Terminating = true
@@ -129,14 +108,7 @@ func (k *Cluster) microOrdinals(d *Deployment) string {
 			break
 		}
 	}
-	return d.orStatus(k, "")
-}
-
-func (d *Deployment) orStatus(k *Cluster, did string) string {
-	if did != "" {
-		return did
-	}
-	return d.reportOrdinals(k.Now)
+	return ""
 }
 
 // readOrdinals finds or makes the revision of the template. An older one that is the template again becomes the newest.
@@ -148,9 +120,7 @@ func (k *Cluster) readOrdinals(d *Deployment) string {
 	}
 	i := slices.IndexFunc(d.Sets, func(rs *ReplicaSet) bool { return rs.Template == d.Template })
 	if i < 0 {
-		sum := fnv.New32a()
-		sum.Write([]byte(d.Template))
-		name := d.Workload.Name + "-" + strconv.FormatUint(uint64(sum.Sum32()), 36)
+		name := d.Workload.Name + "-" + d.podHash()
 		d.Sets = append(d.Sets, &ReplicaSet{Name: name, PodHash: name, Template: d.Template,
 			Annotations: maps.Clone(d.Annotations), minReady: d.minReady})
 		i = len(d.Sets) - 1
@@ -172,7 +142,7 @@ func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 		switch m := all[n]; {
 		case m.Pod == nil:
 			rs := d.sets.update
-			if n < d.sets.partition {
+			if n < d.partition {
 				rs = d.sets.base
 			}
 			return k.createMember(d, rs, n), true
@@ -251,7 +221,7 @@ func (d *Deployment) ask() {
 		case d.sets.update == nil:
 		case rs != nil && !(d.sets.byNode && m.Terminating):
 			rs.Replicas++
-		case n < d.sets.partition:
+		case n < d.partition:
 			d.sets.base.Replicas++
 		default:
 			d.sets.update.Replicas++
@@ -261,7 +231,7 @@ func (d *Deployment) ask() {
 
 // observeOrdinals adds to what is shown of a workload what is so of a StatefulSet alone.
 func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
-	live.Floor = d.sets.partition
+	live.Floor = d.partition
 	live.Complete = live.Complete && d.sets.base == d.sets.update
 	for i := range live.Revisions {
 		r := &live.Revisions[i]
