@@ -67,12 +67,11 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 // templateOnly leaves out what has nothing to do with the question and could
 // fail, such as labels of the app.
 func templateOnly(d *desired) []byte {
-	spec, _ := d.object["spec"].(map[string]any)
-	metadata, _ := d.object["metadata"].(map[string]any)
+	metadata := rollout.Object(d.object).Map("metadata")
 	raw, _ := json.Marshal(map[string]any{ // of JSON values: cannot fail
 		"apiVersion": d.object["apiVersion"], "kind": d.object["kind"],
 		"metadata": map[string]any{"name": metadata["name"], "namespace": metadata["namespace"]},
-		"spec":     spec,
+		"spec":     rollout.Object(d.object).Map("spec"),
 	})
 	return raw
 }
@@ -98,10 +97,10 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 		"spec":     map[string]any{"replicas": l.replicas},
 	})
 	if err != nil {
-		return fmt.Errorf("encode replicas of %s: %w", describe(d.ref), err)
+		return fmt.Errorf("encode replicas of %s: %w", d.ref.Title(), err)
 	}
-	_, _, err = s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: body, manager: s.manager + "-replicas"})
-	if isConflict(err) {
+	_, _, err = s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: body, manager: manager + "-replicas"})
+	if apierrors.IsConflict(err) {
 		return nil
 	}
 	return err
@@ -138,16 +137,16 @@ func (s *server) takeOver(ctx context.Context, d *desired) error {
 		if err != nil {
 			return err
 		}
-		change := ownershipChange(u.Object, d, s.manager)
+		change := ownershipChange(u.Object, d)
 		if change == nil {
 			return nil
 		}
 		body, err := json.Marshal(change)
 		if err != nil {
-			return fmt.Errorf("encode owners of %s: %w", describe(d.ref), err)
+			return fmt.Errorf("encode owners of %s: %w", d.ref.Title(), err)
 		}
 		_, _, err = s.patch(ctx, patch{kind: d.kind, ref: d.ref, form: types.JSONPatchType, body: body})
-		if !isConflict(err) {
+		if !apierrors.IsConflict(err) {
 			return err
 		}
 	}
@@ -162,14 +161,14 @@ type jsonPatch struct {
 
 // ownershipChange returns the patch that gives us what other tools meant to set, nil if there is nothing of
 // theirs. It names the resource version, so that it fails if anything changed meanwhile.
-func ownershipChange(object map[string]any, d *desired, manager string) []jsonPatch {
+func ownershipChange(object map[string]any, d *desired) []jsonPatch {
 	claimed := meantFields(object)
 	var entries []any
 	removed := false
 	for _, e := range managedEntries(object) {
 		shared := within(child1(e, "fieldsV1"), d.object)
 		switch {
-		case isOwn(e, manager):
+		case isOwn(e):
 			claimed = union(claimed, child1(e, "fieldsV1"))
 		case isTools(e) && (shared != nil || e["operation"] == "Apply"):
 			removed = true

@@ -43,7 +43,7 @@ func (c *Client) Applied() []Applied {
 		}
 	}
 	slices.SortFunc(all, func(a, b Applied) int {
-		return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Workload.String(), b.Workload.String()))
+		return cmp.Or(cmp.Compare(a.App, b.App), a.Workload.Compare(b.Workload))
 	})
 	return all
 }

@@ -39,18 +39,7 @@ func (r Result) Changed() int { return len(r.Created) + len(r.Configured) }
 // repeat at any time.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (Result, error) {
 	var result Result
-	all := make([]*desired, 0, len(objects))
-	for _, o := range objects {
-		if o.Annotation(rollout.AnnotationSealed) != "" {
-			continue // its values are not known here: it stays as it is
-		}
-		d, err := c.prepare(app, o)
-		if err != nil {
-			return result, err
-		}
-		all = append(all, d)
-	}
-	todo, err := c.toApply(ctx, app, all, &result)
+	todo, err := c.toApply(ctx, app, objects, &result)
 	if err != nil {
 		return result, err
 	}
@@ -92,8 +81,20 @@ func (m *memory) fight(d *desired) error {
 }
 
 // toApply returns the objects that must be written.
-func (c *Client) toApply(ctx context.Context, app string, all []*desired, result *Result) ([]*desired, error) {
-	var todo []*desired
+func (c *Client) toApply(
+	ctx context.Context, app string, objects []rollout.Object, result *Result,
+) (todo []*desired, err error) {
+	all := make([]*desired, 0, len(objects))
+	for _, o := range objects {
+		if o.Annotation(rollout.AnnotationSealed) != "" {
+			continue // its values are not known here: it stays as it is
+		}
+		d, err := c.prepare(app, o)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
 	for _, d := range all {
 		k, err := c.kinds.of(ctx, d.gvk)
 		if errors.Is(err, ErrUnknownKind) && defined(all, d) {
@@ -212,5 +213,5 @@ func (s *server) write(ctx context.Context, d *desired) (u *unstructured.Unstruc
 	if err := s.takeOver(ctx, d); err != nil {
 		return nil, false, err
 	}
-	return s.apply(ctx, d)
+	return s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true})
 }

@@ -79,7 +79,7 @@ func offline(t testing.TB) (*Client, *kind) {
 		t.Fatal(err)
 	}
 	k := &kind{gvk: deployments.gvk, namespaced: true}
-	k.live = newTable(func(obj any) (*live, error) { return c.readLive(k, obj) }, c.liveChanged)
+	k.live = newTable(reading(func(u *unstructured.Unstructured) (*live, error) { return c.readLive(k, u) }), c.liveChanged)
 	return c, k
 }
 

@@ -16,18 +16,7 @@ import (
 // first object's *Error. Objects whose kind or namespace the set itself brings
 // cannot be asked about before it is there.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
-	var all []*desired
-	for _, o := range objects {
-		if o.Annotation(rollout.AnnotationSealed) != "" {
-			continue // its values are not known here: it stays as it is
-		}
-		d, err := c.prepare(app, o)
-		if err != nil {
-			return err
-		}
-		all = append(all, d)
-	}
-	todo, err := c.toApply(ctx, app, all, &Result{})
+	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {
 		return err
 	}

@@ -24,12 +24,12 @@ const requestTimeout = 30 * time.Second
 // just coming up refuses a few before it answers.
 const syncWithin = time.Minute
 
+// manager is who owns the fields that are set, and the user agent.
+const manager = "gitrollout"
+
 // Options configure a Client.
 type Options struct {
-	Manager   string // field manager and user agent; default "gitrollout"
-	Component string // what events name as their reporter; default "gitrollout.dev/reconciler"
-	Instance  string // which replica of it; default Manager
-	Cluster   string // the cluster's name in Git, for rollout.AnnotationCluster
+	Cluster string // the cluster's name in Git, for rollout.AnnotationCluster
 
 	// OnChange is called when a live object of an app changed in a way that
 	// Observe or the next Apply can notice. It is called from the
@@ -72,15 +72,6 @@ type Client struct {
 // API server's own priority and fairness is the better judge, and reports no
 // warnings to the log.
 func New(config *rest.Config, opts Options) (*Client, error) {
-	if opts.Manager == "" {
-		opts.Manager = "gitrollout"
-	}
-	if opts.Component == "" {
-		opts.Component = "gitrollout.dev/reconciler"
-	}
-	if opts.Instance == "" {
-		opts.Instance = opts.Manager
-	}
 	if opts.OnChange == nil {
 		opts.OnChange = func(string) {}
 	}
@@ -95,13 +86,13 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 		counts:    &counters{},
 		workloads: newWorkloads(opts.OnChange),
 		memory:    memory{known: map[rollout.Ref]known{}},
-		nodes:     newTable(readNode, func(_, _ *node) {}),
+		nodes:     newTable(reading(readNode), func(_, _ *node) {}),
 		routes:    map[rollout.Ref]string{},
 		troubles:  troubles{},
 	}
 	own := rest.CopyConfig(config)
 	own.QPS, own.RateLimiter = -1, nil
-	own.UserAgent = opts.Manager
+	own.UserAgent = manager
 	own.WarningHandler, own.WarningHandlerWithContext = rest.NoWarnings{}, nil
 	own.Wrap(c.counts.wrap)
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return impersonating{next} })
@@ -129,7 +120,7 @@ func (c *Client) connect(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	c.server = &server{raw: raw, dynamic: anyKind, manager: c.opts.Manager}
+	c.server = &server{raw: raw, dynamic: anyKind}
 	finder, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{
 		Transport: shared.Transport, Timeout: requestTimeout, // it takes no context
 	})

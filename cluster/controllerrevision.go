@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,11 +13,7 @@ import (
 
 // readControllerRevision keeps what a pod of it refers to. The controller copies the
 // workload's annotations to each revision once, when it makes it.
-func readControllerRevision(obj any) (*revision, error) {
-	r, ok := obj.(*appsv1.ControllerRevision)
-	if !ok {
-		return nil, fmt.Errorf("watch of ControllerRevisions brought a %T", obj)
-	}
+func readControllerRevision(r *appsv1.ControllerRevision) (*revision, error) {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }
 	}

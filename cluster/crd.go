@@ -3,9 +3,11 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -19,19 +21,13 @@ func (d *desired) defines(gvk schema.GroupVersionKind) bool {
 	if !isCRD(d.ref) {
 		return false
 	}
-	spec, _ := d.object["spec"].(map[string]any)
-	names, _ := spec["names"].(map[string]any)
-	return spec["group"] == gvk.Group && names["kind"] == gvk.Kind
+	o := rollout.Object(d.object)
+	return o.Map("spec")["group"] == gvk.Group && o.Map("spec", "names")["kind"] == gvk.Kind
 }
 
 // defined reports whether the set itself brings the CRD of an object.
 func defined(all []*desired, d *desired) bool {
-	for _, other := range all {
-		if other.defines(d.gvk) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(all, func(other *desired) bool { return other.defines(d.gvk) })
 }
 
 // awaitedOf says why a CRD is not served yet, "" if it is, and for other kinds.
@@ -39,18 +35,24 @@ func awaitedOf(ref rollout.Ref, o rollout.Object) string {
 	if !isCRD(ref) {
 		return ""
 	}
-	awaited := "is not looked at yet"
+	if _, is := condition(o, "Established", "True"); is {
+		return ""
+	}
+	if message, is := condition(o, "NamesAccepted", "False"); is {
+		return message
+	}
+	return "is not looked at yet"
+}
+
+// condition is what an object that has a condition with that status says about it, on one line; false if it has none.
+func condition(o rollout.Object, kind, status string) (message string, is bool) {
 	conditions, _ := o.Map("status")["conditions"].([]any)
 	for _, c := range conditions {
-		condition, _ := c.(map[string]any)
-		switch {
-		case condition["type"] == "Established" && condition["status"] == "True":
-			return ""
-		case condition["type"] == "NamesAccepted" && condition["status"] == "False":
-			awaited = rollout.OneLine(fmt.Sprint(condition["message"]))
+		if c, _ := c.(map[string]any); c["type"] == kind && c["status"] == status {
+			return rollout.OneLine(fmt.Sprint(c["message"])), true
 		}
 	}
-	return awaited
+	return "", false
 }
 
 // A CRD is served some 100 ms after it was accepted, when its names are found
@@ -62,22 +64,17 @@ const (
 
 // awaitEstablished waits until objects of a new CRD can be applied.
 func (d *desired) awaitEstablished(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, establishedWithin)
-	defer cancel()
-	for {
+	message := "no answer"
+	look := func(context.Context) (bool, error) {
 		l, ok := d.kind.live.get(d.kind.key(d.ref))
-		if ok && l.awaited == "" {
-			return nil
+		if ok {
+			message = l.awaited
 		}
-		select {
-		case <-time.After(establishedEvery):
-		case <-ctx.Done():
-			message := "no answer"
-			if ok {
-				message = l.awaited
-			}
-			return &Error{Ref: d.ref, Reason: Unavailable, Err: ctx.Err(),
-				Msg: fmt.Sprintf("is not established after %s: %s", establishedWithin, message)}
-		}
+		return ok && l.awaited == "", nil
 	}
+	if err := wait.PollUntilContextTimeout(ctx, establishedEvery, establishedWithin, true, look); err != nil {
+		return &Error{Ref: d.ref, Reason: Unavailable, Err: err,
+			Msg: fmt.Sprintf("is not established after %s: %s", establishedWithin, message)}
+	}
+	return nil
 }

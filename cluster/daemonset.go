@@ -1,12 +1,9 @@
 package cluster
 
 import (
-	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -28,24 +25,12 @@ func isOfTemplate(objects *kind, r *revision) bool {
 	return known && l.workload != nil && l.workload.hash == r.hash
 }
 
-func readDaemonSet(u *unstructured.Unstructured) (*workload, error) {
-	var s appsv1.DaemonSet
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
-		return nil, fmt.Errorf("read DaemonSet %s/%s: %w", u.GetNamespace(), u.GetName(), err)
-	}
-	template, err := templateDigest(&s.Spec.Template)
-	if err != nil {
-		return nil, err
-	}
-	return &workload{
-		template:   template,
-		generation: s.Generation,
-		observed:   s.Status.ObservedGeneration,
-		replicas:   int(s.Status.DesiredNumberScheduled),
-		total:      int(s.Status.CurrentNumberScheduled),
-		updated:    int(s.Status.UpdatedNumberScheduled),
-		available:  int(s.Status.NumberAvailable),
-	}, nil
+func readDaemonSet(o rollout.Object) (out *workload, err error) {
+	out = readFields(rollout.Partitioned{Nodes: "status.desiredNumberScheduled", Status: rollout.PartitionStatus{
+		ObservedGeneration: "status.observedGeneration", Replicas: "status.currentNumberScheduled",
+		Updated: "status.updatedNumberScheduled", Available: "status.numberAvailable"}}, o)
+	out.template, err = templateOf(o)
+	return out, err
 }
 
 // equalRevision is the newest one that is the template, as the controller has it (k8s.io/kubernetes

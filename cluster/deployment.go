@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -21,7 +20,7 @@ import (
 var deployments = workloadKind{
 	gvk:          appsv1.SchemeGroupVersion.WithKind("Deployment"),
 	read:         readDeployment,
-	readRevision: readReplicaSet,
+	readRevision: reading(readReplicaSet),
 	watchRevisions: func(b *background, kube typed, t *table[*revision]) {
 		watchTyped(b, t, "replicasets.apps", &appsv1.ReplicaSet{}, kube.apps.ReplicaSets(metav1.NamespaceAll))
 	},
@@ -34,41 +33,25 @@ var deployments = workloadKind{
 // on the Deployment and on each ReplicaSet.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-func readDeployment(u *unstructured.Unstructured) (*workload, error) {
-	var d appsv1.Deployment
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &d); err != nil {
-		return nil, fmt.Errorf("read Deployment %s/%s: %w", u.GetNamespace(), u.GetName(), err)
-	}
-	template, err := templateDigest(&d.Spec.Template)
-	if err != nil {
-		return nil, err
-	}
-	out := &workload{
-		number:     number(d.Annotations[revisionAnnotation]),
-		template:   template,
-		generation: d.Generation,
-		observed:   d.Status.ObservedGeneration,
-		replicas:   1,
-		total:      int(d.Status.Replicas),
-		updated:    int(d.Status.UpdatedReplicas),
-		available:  int(d.Status.AvailableReplicas),
-	}
-	if d.Spec.Replicas != nil {
-		out.replicas = int(*d.Spec.Replicas)
-	}
-	for _, c := range d.Status.Conditions {
-		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			out.failure = rollout.OneLine(c.Message)
-		}
-	}
-	return out, nil
+func readDeployment(o rollout.Object) (out *workload, err error) {
+	out = readFields(rollout.Partitioned{Status: appsStatus}, o)
+	out.number = number(o.Annotation(revisionAnnotation))
+	out.failure, _ = condition(o, string(appsv1.DeploymentReplicaFailure), string(corev1.ConditionTrue))
+	out.template, err = templateOf(o)
+	return out, err
 }
 
-func readReplicaSet(obj any) (*revision, error) {
-	r, ok := obj.(*appsv1.ReplicaSet)
-	if !ok {
-		return nil, fmt.Errorf("watch of ReplicaSets brought a %T", obj)
+// templateOf is the digest of a workload's template.
+func templateOf(o rollout.Object) (string, error) {
+	var t corev1.PodTemplateSpec
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Map("spec", "template"), &t)
+	if err != nil {
+		return "", fmt.Errorf("read the template of %s: %w", o.Ref().Title(), err)
 	}
+	return templateDigest(&t)
+}
+
+func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 	template, err := templateDigest(&r.Spec.Template)
 	if err != nil {
 		return nil, err

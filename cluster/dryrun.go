@@ -22,7 +22,7 @@ type DryRunner struct{ anyKind }
 // NewDryRunner returns one for the cluster of a kubeconfig.
 func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	config = rest.CopyConfig(config)
-	config.QPS, config.UserAgent, config.WarningHandler = -1, "gitrollout", rest.NoWarnings{}
+	config.QPS, config.UserAgent, config.WarningHandler = -1, manager, rest.NoWarnings{}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -53,9 +53,9 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 		return found.Object, found.Object, nil
 	}
 	made, err := objects.Apply(ctx, o.Name(), &unstructured.Unstructured{Object: o.Copy()},
-		metav1.ApplyOptions{FieldManager: "gitrollout", Force: true, DryRun: []string{metav1.DryRunAll}})
+		metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: []string{metav1.DryRunAll}})
 	if err != nil && o.Kind() == "Secret" {
-		err = Explain(err, o.Ref(), "patch") // the server quotes what it refuses
+		err = explain(err, o.Ref(), "patch") // the server quotes what it refuses
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("what applying it would change: %w", err)

@@ -45,7 +45,7 @@ type Error struct {
 
 // Error returns "Kind namespace/name: message; fix".
 func (e *Error) Error() string {
-	text := describe(e.Ref) + ": " + e.Msg
+	text := e.Ref.Title() + ": " + e.Msg
 	if e.Fix != "" {
 		text += "; " + e.Fix
 	}
@@ -65,19 +65,9 @@ func isRefused(err error) bool {
 	return errors.As(err, &e) && e.Reason != Unavailable && e.Reason != Unexpected
 }
 
-func describe(ref rollout.Ref) string {
-	if ref.Namespace == "" {
-		return ref.Kind + " " + ref.Name
-	}
-	return ref.Kind + " " + ref.Namespace + "/" + ref.Name
-}
-
-// Explain returns the *Error for what the API server answered about an object,
-// nil for nil. verb is what was asked for, as RBAC names it. The content of a
-// Secret is not in it.
-func Explain(err error, ref rollout.Ref, verb string) error { return explain(err, ref, verb) }
-
-// explain maps an error of the libraries once, at the edge.
+// explain maps an error of the libraries once, at the edge: it returns the *Error for
+// what the API server answered about an object, nil for nil. verb is what was asked
+// for, as RBAC names it. The content of a Secret is not in it.
 func explain(err error, ref rollout.Ref, verb string) error {
 	if err == nil {
 		return nil
@@ -228,15 +218,10 @@ func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false
 	}
-	for _, phrase := range []string{
+	return slices.ContainsFunc([]string{
 		"immutable", "may not change once set", "may not be changed", "updates to statefulset spec",
 		"pod updates may not change", "cannot change roleRef",
-	} {
-		if strings.Contains(msg, phrase) {
-			return true
-		}
-	}
-	return false
+	}, func(phrase string) bool { return strings.Contains(msg, phrase) })
 }
 
 // transient reports errors that pass by themselves. An error without a status

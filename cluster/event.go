@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -44,13 +45,13 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 	_, err := c.kube.events.Events(namespace).Create(ctx, &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, GenerateName: eventName(about.Name)},
 		EventTime:           metav1.NewMicroTime(time.Now()),
-		ReportingController: c.opts.Component,
-		ReportingInstance:   c.opts.Instance,
+		ReportingController: "gitrollout.dev/reconciler",
+		ReportingInstance:   manager,
 		Regarding:           regarding,
 		Type:                string(kind),
 		Reason:              reason,
 		Action:              action,
-		Note:                message[:cut(message, maxNote)],
+		Note:                cut(message, maxNote),
 	}, metav1.CreateOptions{})
 	if err != nil {
 		c.counts.lostEvents.Add(1)
@@ -60,13 +61,10 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 // eventName leaves room for what the API server appends to make it unique.
 func eventName(object string) string { return object[:min(len(object), 200)] + "-" }
 
-// cut returns the largest length up to limit that splits no character.
-func cut(s string, limit int) int {
-	if len(s) <= limit {
-		return len(s)
-	}
-	for limit > 0 && s[limit]&0xC0 == 0x80 {
+// cut returns as much of a text as has no more bytes than limit, and splits no character.
+func cut(s string, limit int) string {
+	for limit < len(s) && limit > 0 && !utf8.RuneStart(s[limit]) {
 		limit--
 	}
-	return limit
+	return s[:min(limit, len(s))]
 }

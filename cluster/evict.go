@@ -21,7 +21,7 @@ func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) e
 	if err == nil {
 		c.workloads.evicted(key{namespace, pod.Name}, pod.UID)
 	}
-	if err == nil || apierrors.IsNotFound(err) || isConflict(err) {
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
 	ref := rollout.Ref{Kind: "Pod", Namespace: namespace, Name: pod.Name}

@@ -260,7 +260,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	config := rest.CopyConfig(w.cluster.Config)
 	config.UserAgent = "leaks" // a transport of its own, so that its connections count
-	client, err := cluster.New(config, cluster.Options{Manager: "leaks"})
+	client, err := cluster.New(config, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

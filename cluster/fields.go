@@ -12,26 +12,24 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ownedFields returns the fieldsV1 of a manager's applies, nil when it has none.
-func ownedFields(object map[string]any, manager string) map[string]any {
-	for _, e := range managedEntries(object) {
-		if isOwn(e, manager) {
-			return child1(e, "fieldsV1")
-		}
-	}
-	return nil
+// ownedFields returns the fieldsV1 of our applies, nil when there are none.
+func ownedFields(object map[string]any) map[string]any {
+	own, _ := rollout.Find(managedEntries(object), isOwn)
+	return child1(own, "fieldsV1")
 }
 
-// isOwn reports whether an entry of the managed fields is that of a manager's applies.
-func isOwn(entry map[string]any, manager string) bool {
+// isOwn reports whether an entry of the managed fields is that of our applies.
+func isOwn(entry map[string]any) bool {
 	return entry["manager"] == manager && entry["operation"] == "Apply" &&
 		(entry["subresource"] == nil || entry["subresource"] == "")
 }
 
 // writerOf returns the manager that changed an object last, status apart, of all but ours.
-func writerOf(object map[string]any, manager string) string {
+func writerOf(object map[string]any) string {
 	writer, last := "", ""
 	for _, e := range managedEntries(object) {
 		name, _ := e["manager"].(string)
@@ -44,8 +42,7 @@ func writerOf(object map[string]any, manager string) string {
 }
 
 func managedEntries(object map[string]any) []map[string]any {
-	metadata, _ := object["metadata"].(map[string]any)
-	list, _ := metadata["managedFields"].([]any)
+	list, _ := rollout.Object(object).Map("metadata")["managedFields"].([]any)
 	out := make([]map[string]any, 0, len(list))
 	for _, e := range list {
 		if entry, ok := e.(map[string]any); ok {
@@ -98,22 +95,9 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 // normalising allows ("1000m" is "1", and it drops false and 0), and inside
 // lists that are owned as a whole it may have added defaults.
 func holds(owned map[string]any, desired, live map[string]any) bool {
-	want := make(map[string]any, len(desired))
-	for name, value := range desired {
-		switch name {
-		case "apiVersion", "kind", "status":
-		case "metadata":
-			metadata := map[string]any{}
-			m, _ := value.(map[string]any)
-			for field, v := range m {
-				if field != "name" && field != "namespace" {
-					metadata[field] = v
-				}
-			}
-			want[name] = metadata
-		default:
-			want[name] = value
-		}
+	want := without(desired, "apiVersion", "kind", "status")
+	if metadata, is := want["metadata"].(map[string]any); is {
+		want["metadata"] = without(metadata, "name", "namespace")
 	}
 	return holdsNode(owned, want, live)
 }

@@ -16,8 +16,7 @@ func healthOf(u *unstructured.Unstructured) (health status.Status, why string) {
 	if err != nil || result.Status == status.CurrentStatus {
 		return "", "" // its status is not as its kind says: nobody can tell
 	}
-	why = rollout.OneLine(result.Message)
-	return result.Status, why[:cut(why, maxWhy)]
+	return result.Status, cut(rollout.OneLine(result.Message), maxWhy)
 }
 
 // maxWhy bounds what is kept of a controller's message, in bytes.

@@ -47,7 +47,7 @@ type kinds struct {
 	*background
 	*resources
 	dynamic dynamic.Interface
-	read    func(*kind, any) (*live, error)
+	read    func(*kind, *unstructured.Unstructured) (*live, error)
 	changed func(was, is *live)
 	// runsPods reports whether objects of a kind are workloads
 	runsPods func(schema.GroupVersionKind) bool
@@ -112,7 +112,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	k = &kind{
 		gvk: gvk, resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace,
 	}
-	k.live = newTable(func(obj any) (*live, error) { return w.read(k, obj) }, w.changed)
+	k.live = newTable(reading(func(u *unstructured.Unstructured) (*live, error) { return w.read(k, u) }), w.changed)
 	w.all[gvk] = k
 	w.run(k)
 	return k, nil

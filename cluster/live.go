@@ -2,7 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
-	"fmt"
+	"slices"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,11 +41,7 @@ type live struct {
 }
 
 // readLive makes the record of an object.
-func (c *Client) readLive(k *kind, obj any) (*live, error) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return nil, fmt.Errorf("watch of %s brought a %T", k.gvk.Kind, obj)
-	}
+func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) {
 	o := rollout.Object(u.Object)
 	ref := o.Ref()
 	l := &live{
@@ -62,9 +58,9 @@ func (c *Client) readLive(k *kind, obj any) (*live, error) {
 		generation:  u.GetGeneration(),
 		status:      statusOf(ref, o),
 	}
-	owned := ownedFields(u.Object, c.opts.Manager)
+	owned := ownedFields(u.Object)
 	l.health, l.why = healthOf(u)
-	l.shared, l.writer = isShared(u.Object, owned), writerOf(u.Object, c.opts.Manager)
+	l.shared, l.writer = isShared(u.Object, owned), writerOf(u.Object)
 	if owned != nil {
 		l.print = fingerprint(owned, u.Object)
 		_, l.ownsReplicas = child(child1(owned, "f:spec"), "f:replicas")
@@ -77,33 +73,31 @@ func (c *Client) readLive(k *kind, obj any) (*live, error) {
 		l.pending = pendingOf(u.Object, owned)
 	}
 	var err error
-	l.workload, err = readWorkload(c.workloads.kindOf(k.gvk), u)
+	l.workload, err = readWorkload(c.workloads.kindOf(k.gvk), o)
 	return l, err
 }
 
 // pendingOf keeps what holds needs: the object without status, and of the
 // managed fields only ours.
 func pendingOf(object, owned map[string]any) string {
-	kept := make(map[string]any, len(object)+1)
-	for name, value := range object {
-		if name != "status" {
-			kept[name] = value
-		}
-	}
-	if m, ok := object["metadata"].(map[string]any); ok {
-		metadata := make(map[string]any, len(m))
-		for name, value := range m {
-			if name != "managedFields" {
-				metadata[name] = value
-			}
-		}
-		kept["metadata"] = metadata
-	}
+	kept := without(object, "status")
+	kept["metadata"] = without(rollout.Object(object).Map("metadata"), "managedFields")
 	raw, err := json.Marshal(map[string]any{"object": kept, "owned": owned})
 	if err != nil {
 		return "" // then it is applied once more, which is always right
 	}
 	return string(raw)
+}
+
+// without is a copy of a mapping without some of its fields.
+func without(m map[string]any, fields ...string) map[string]any {
+	out := make(map[string]any, len(m)+1)
+	for name, value := range m {
+		if !slices.Contains(fields, name) {
+			out[name] = value
+		}
+	}
+	return out
 }
 
 // provenBy reports whether the live object is what an apply of the desired one

@@ -46,7 +46,7 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	_, err := c.kube.batch.Jobs(job.Namespace).Create(ctx, &job,
-		metav1.CreateOptions{FieldManager: c.opts.Manager, DryRun: []string{metav1.DryRunAll}})
+		metav1.CreateOptions{FieldManager: manager, DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
 		return nil
@@ -76,7 +76,7 @@ func (c *Client) EnsureJob(
 		return rollout.JobState{Gone: true}, nil
 	case apierrors.IsNotFound(err):
 		c.kube.nameOwners(ctx, &job)
-		live, err = jobs.Create(ctx, &job, metav1.CreateOptions{FieldManager: c.opts.Manager})
+		live, err = jobs.Create(ctx, &job, metav1.CreateOptions{FieldManager: manager})
 		if apierrors.IsAlreadyExists(err) { // somebody else who was told to make it was faster
 			live, err = jobs.Get(ctx, job.Name, metav1.GetOptions{})
 		}

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,11 +14,7 @@ type node struct {
 	labels map[string]string
 }
 
-func readNode(obj any) (*node, error) {
-	n, ok := obj.(*corev1.Node)
-	if !ok {
-		return nil, fmt.Errorf("watch of Nodes brought a %T", obj)
-	}
+func readNode(n *corev1.Node) (*node, error) {
 	return &node{stamp: stampOf(&n.ObjectMeta), labels: n.Labels}, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -94,7 +93,7 @@ func (w *workloads) unseenOfMore() error {
 func partitionedKind(p rollout.Partitioned) *workloadKind {
 	k := &workloadKind{
 		gvk:     schema.FromAPIVersionAndKind(p.APIVersion, p.Kind),
-		read:    func(u *unstructured.Unstructured) (*workload, error) { return readPartitioned(p, u.Object), nil },
+		read:    func(o rollout.Object) (*workload, error) { return readPartitioned(p, o), nil },
 		current: updateRevisionOf,
 		pods:    podsOfRevision,
 		finish:  byCounts,
@@ -107,6 +106,13 @@ func partitionedKind(p rollout.Partitioned) *workloadKind {
 }
 
 func readPartitioned(p rollout.Partitioned, o rollout.Object) *workload {
+	out := readFields(p, o)
+	out.unsaid = unsaid(p, o)
+	return out
+}
+
+// readFields reads a workload of any kind by the fields in which it is said.
+func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	number := func(field string, absent int) int {
 		if n, is := rollout.In(o, field).(int64); is {
 			return int(n)
@@ -126,7 +132,6 @@ func readPartitioned(p rollout.Partitioned, o rollout.Object) *workload {
 	if p.Status.UpdatedReady != "" {
 		out.updatedReady = number(p.Status.UpdatedReady, 0)
 	}
-	out.unsaid = unsaid(p, o)
 	var amount rollout.Amount
 	switch set := rollout.In(o, p.Partition); {
 	case set == nil:
@@ -147,11 +152,8 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	if soon := rollout.In(o, p.MinReady); soon == nil || soon == int64(0) {
 		fields = append(fields, s.Available)
 	}
-	i := slices.IndexFunc(fields, func(f string) bool { return f != "" && rollout.In(o, f) == nil })
-	if i < 0 {
-		return ""
-	}
-	return fields[i]
+	field, _ := rollout.Find(fields, func(f string) bool { return f != "" && rollout.In(o, f) == nil })
+	return field
 }
 
 // byCounts says of which revision the pods are, or will be: as many of those that are missing are made of the base as

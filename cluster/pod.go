@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,11 +33,7 @@ func (p *pod) same(o *pod) bool {
 		a.trouble == b.trouble
 }
 
-func readPod(obj any) (*pod, error) {
-	p, ok := obj.(*corev1.Pod)
-	if !ok {
-		return nil, fmt.Errorf("watch of Pods brought a %T", obj)
-	}
+func readPod(p *corev1.Pod) (*pod, error) {
 	out := &pod{
 		stamp:       stampOf(&p.ObjectMeta),
 		created:     p.CreationTimestamp.Time,

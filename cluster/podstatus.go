@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -112,10 +113,7 @@ func containerStatus(p *corev1.Pod, status string) string {
 }
 
 func hasCondition(p *corev1.Pod, kind corev1.PodConditionType) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == kind {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == kind && c.Status == corev1.ConditionTrue
+	})
 }

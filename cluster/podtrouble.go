@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,11 +65,7 @@ func podTrouble(p *corev1.Pod) trouble {
 // a load balancer's controller for instance.
 func gates(p *corev1.Pod) string {
 	for _, gate := range p.Spec.ReadinessGates {
-		met := false
-		for _, c := range p.Status.Conditions {
-			met = met || c.Type == gate.ConditionType && c.Status == corev1.ConditionTrue
-		}
-		if !met {
+		if !hasCondition(p, gate.ConditionType) {
 			return fmt.Sprintf(": readiness gate %s is not met", gate.ConditionType)
 		}
 	}
@@ -138,12 +135,7 @@ func lastLine(s string) string {
 }
 
 func joined(parts ...string) string {
-	kept := parts[:0:0]
-	for _, p := range parts {
-		if p != "" {
-			kept = append(kept, p)
-		}
-	}
+	kept := slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	return shortened(rollout.OneLine(strings.Join(kept, ": ")))
 }
 
@@ -154,7 +146,7 @@ func shortened(s string) string {
 	if len(s) <= maxTrouble {
 		return s
 	}
-	return s[:cut(s, maxTrouble)] + "…"
+	return cut(s, maxTrouble) + "…"
 }
 
 func restarts(p *corev1.Pod) int {

@@ -50,7 +50,7 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 
 	raw, err := json.Marshal(d.object)
 	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", describe(d.ref), err)
+		return nil, fmt.Errorf("encode %s: %w", d.ref.Title(), err)
 	}
 	sum := sha256.Sum256(raw)
 	d.digest = hex.EncodeToString(sum[:16])

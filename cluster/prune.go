@@ -92,7 +92,7 @@ func (w *workloads) whyKept(l *live) string {
 		return why
 	case l.ref.Group == "" && (l.ref.Kind == "ConfigMap" || l.ref.Kind == "Secret"):
 		if user := w.userOf(l.ref); user != "" {
-			return fmt.Sprintf("%s is used by %s", describe(l.ref), user)
+			return fmt.Sprintf("%s is used by %s", l.ref.Title(), user)
 		}
 	}
 	return ""
@@ -103,9 +103,9 @@ func (w *workloads) whyKept(l *live) string {
 func staysForGood(l *live) string {
 	switch {
 	case l.keep != "":
-		return fmt.Sprintf("%s is annotated %s", describe(l.ref), l.keep)
+		return fmt.Sprintf("%s is annotated %s", l.ref.Title(), l.keep)
 	case l.ref.HoldsData():
-		return describe(l.ref) +
+		return l.ref.Title() +
 			" is never deleted automatically, because everything in it would be lost; delete it by hand"
 	}
 	return ""

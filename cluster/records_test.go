@@ -188,7 +188,7 @@ func TestCurrentReplicaSet(t *testing.T) {
 
 func TestTableKeepsTheNewest(t *testing.T) {
 	told := 0
-	tab := newTable(func(obj any) (*pod, error) { return readPod(obj) }, func(_, _ *pod) { told++ })
+	tab := newTable(reading(readPod), func(_, _ *pod) { told++ })
 	object := func(name, version, owner string) *corev1.Pod {
 		yes := true
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: "uid-" + "x", ResourceVersion: version,
@@ -260,7 +260,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
-			tab := newTable(func(obj any) (*pod, error) { return readPod(obj) }, func(_, _ *pod) {})
+			tab := newTable(reading(readPod), func(_, _ *pod) {})
 			lists, watches, open := 0, 0, make(chan struct{})
 			var blind error // what the table says after the refusal
 			b := &background{}
@@ -302,7 +302,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 // nothing while a watch stands or is renewed.
 func TestBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tab := newTable(func(obj any) (*pod, error) { return readPod(obj) }, func(_, _ *pod) {})
+		tab := newTable(reading(readPod), func(_, _ *pod) {})
 		sees := func(want string) time.Time {
 			t.Helper()
 			since, err := tab.blind()
@@ -477,7 +477,7 @@ func TestCutSplitsNoCharacter(t *testing.T) {
 		text        string
 		limit, want int
 	}{{"größe", 3, 2}, {"größe", 4, 4}, {"größe", 7, 7}, {"größe", 6, 6}, {"größe", 9, 7}, {"ö", 1, 0}, {"abc", 3, 3}, {"abc", 2, 2}} {
-		if got := cut(c.text, c.limit); got != c.want {
+		if got := len(cut(c.text, c.limit)); got != c.want {
 			t.Errorf("%s is cut at %d, want %d", c.text, got, c.want)
 		}
 	}
@@ -530,15 +530,15 @@ func TestRefusalsInWords(t *testing.T) {
 		"away":          {errors.New("dial tcp"), secret, "Secret a/key: dial tcp"},
 		"another kind":  {status(422, metav1.StatusReasonInvalid, "told"), rollout.Ref{Group: "x", Kind: "Secret", Name: "key"}, "Secret key: told"},
 	} {
-		if got := Explain(c.err, c.ref, "patch"); got == nil || got.Error() != c.want || !errors.Is(got, c.err) {
+		if got := explain(c.err, c.ref, "patch"); got == nil || got.Error() != c.want || !errors.Is(got, c.err) {
 			t.Errorf("%s: %v, want %s", name, got, c.want)
 		}
 	}
-	if err := Explain(nil, service, "patch"); err != nil {
+	if err := explain(nil, service, "patch"); err != nil {
 		t.Errorf("of nothing: %v", err)
 	}
 	known := &Error{Ref: service, Reason: Contested}
-	if err := Explain(fmt.Errorf("x: %w", known), node, "patch"); !errors.Is(err, known) || isRefused(errors.New("x")) {
+	if err := explain(fmt.Errorf("x: %w", known), node, "patch"); !errors.Is(err, known) || isRefused(errors.New("x")) {
 		t.Errorf("it is explained twice: %v", err)
 	}
 	for reason, is := range map[Reason][2]bool{ // temporary, refused
@@ -692,7 +692,7 @@ func TestReadPods(t *testing.T) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	if _, err := readPod(&corev1.Node{}); err == nil {
+	if _, err := reading(readPod)(&corev1.Node{}); err == nil {
 		t.Error("a Node is read as a pod")
 	}
 }
@@ -717,7 +717,7 @@ func TestDeploymentsAreRead(t *testing.T) {
 		if err := u.UnmarshalJSON(raw); err != nil {
 			t.Fatal(err)
 		}
-		if d, err := readDeployment(u); err != nil || d.replicas != c.replicas || d.failure != c.failure {
+		if d, err := readDeployment(u.Object); err != nil || d.replicas != c.replicas || d.failure != c.failure {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
 	}
@@ -739,7 +739,7 @@ func TestDeploymentsAreRead(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
-	if _, err := readReplicaSet(&corev1.Pod{}); err == nil {
+	if _, err := reading(readReplicaSet)(&corev1.Pod{}); err == nil {
 		t.Error("a pod is read as a ReplicaSet")
 	}
 	// A ReplicaSet's template has one label more than the Deployment's.

@@ -72,16 +72,7 @@ func (r *revision) observe(pods []*pod) rollout.Revision {
 // byRevision orders revisions as people expect: newest first.
 func byRevision(sets []*revision) {
 	slices.SortFunc(sets, func(a, b *revision) int {
-		if a.number != b.number {
-			return b.number - a.number
-		}
-		if order := b.created.Compare(a.created); order != 0 {
-			return order
-		}
-		if a.name < b.name {
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(b.number, a.number), b.created.Compare(a.created), cmp.Compare(a.name, b.name))
 	})
 }
 

@@ -23,12 +23,6 @@ import (
 type server struct {
 	raw     rest.Interface
 	dynamic dynamic.Interface
-	manager string // who owns the fields that are set
-}
-
-// apply makes an object what is desired, whoever owns its fields now.
-func (s *server) apply(ctx context.Context, d *desired) (*unstructured.Unstructured, bool, error) {
-	return s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true})
 }
 
 // patch is one PATCH request: a server-side apply unless it has another form.
@@ -37,7 +31,7 @@ type patch struct {
 	ref     rollout.Ref
 	form    types.PatchType // default apply
 	body    []byte
-	manager string // default the server's
+	manager string // default ours
 	force   bool
 	dryRun  bool
 }
@@ -48,7 +42,7 @@ func (s *server) patch(ctx context.Context, p patch) (u *unstructured.Unstructur
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	request := s.raw.Patch(cmp.Or(p.form, types.ApplyPatchType)).AbsPath(p.kind.path(p.ref)).Body(p.body)
-	request.Param("fieldManager", cmp.Or(p.manager, s.manager))
+	request.Param("fieldManager", cmp.Or(p.manager, manager))
 	if p.force {
 		request.Param("force", "true")
 	}
@@ -117,6 +111,3 @@ func rawClient(config *rest.Config, shared *http.Client) (rest.Interface, error)
 	raw.APIPath, raw.GroupVersion = "/", &schema.GroupVersion{}
 	return rest.RESTClientForConfigAndClient(raw, shared)
 }
-
-// isConflict reports that somebody else wrote the object meanwhile.
-func isConflict(err error) bool { return apierrors.IsConflict(err) }

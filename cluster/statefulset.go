@@ -1,15 +1,12 @@
 package cluster
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -19,7 +16,7 @@ import (
 var statefulSets = workloadKind{
 	gvk:          appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
 	read:         readStatefulSet,
-	readRevision: readControllerRevision,
+	readRevision: reading(readControllerRevision),
 	watchRevisions: func(b *background, kube typed, t *table[*revision]) {
 		watchTyped(b, t, "controllerrevisions.apps", &appsv1.ControllerRevision{},
 			kube.apps.ControllerRevisions(metav1.NamespaceAll))
@@ -30,43 +27,27 @@ var statefulSets = workloadKind{
 	inUse:   isBaseOrUpdate,
 }
 
-func readStatefulSet(u *unstructured.Unstructured) (*workload, error) {
-	var s appsv1.StatefulSet
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
-		return nil, fmt.Errorf("read StatefulSet %s/%s: %w", u.GetNamespace(), u.GetName(), err)
-	}
-	out := &workload{
-		generation: s.Generation,
-		observed:   s.Status.ObservedGeneration,
-		replicas:   1,
-		total:      int(s.Status.Replicas),
-		updated:    int(s.Status.UpdatedReplicas),
-		available:  int(s.Status.AvailableReplicas),
-		base:       s.Status.CurrentRevision,
-		update:     s.Status.UpdateRevision,
-	}
-	if s.Spec.Replicas != nil {
-		out.replicas = int(*s.Spec.Replicas)
-	}
-	if s.Spec.Ordinals != nil {
-		out.first = int(s.Spec.Ordinals.Start)
-	}
-	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
-		out.partition = int(*r.Partition)
-	}
+// appsStatus are the fields in which the controllers of Deployments and StatefulSets say how far they are.
+var appsStatus = rollout.PartitionStatus{
+	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
+	Available: "status.availableReplicas", CurrentRevision: "status.currentRevision", UpdateRevision: "status.updateRevision",
+}
+
+func readStatefulSet(o rollout.Object) (*workload, error) {
+	out := readFields(rollout.Partitioned{
+		Partition: "spec.updateStrategy.rollingUpdate.partition", Status: appsStatus}, o)
+	first, _ := rollout.In(o, "spec.ordinals.start").(int64)
+	out.first = int(first)
 	return out, nil
 }
 
 // updateRevisionOf is the revision that the controller says the template is, by its name or by what its pods have as a
 // label, nil while it has not seen the newest template.
 func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision {
-	i := slices.IndexFunc(revisions, func(r *revision) bool {
+	found, _ := rollout.Find(revisions, func(r *revision) bool {
 		return synced && (r.name == w.update || r.pin.Value == w.update)
 	})
-	if i < 0 {
-		return nil
-	}
-	return revisions[i]
+	return found
 }
 
 // byOrdinals says of which revision the pod of each ordinal is, or will be: one that

@@ -76,6 +76,17 @@ func newTable[R row](read func(any) (R, error), changed func(was, is R)) *table[
 	}
 }
 
+// reading makes rows of what a watch brings, which is of one type.
+func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
+	return func(obj any) (r R, err error) {
+		o, is := obj.(O)
+		if !is {
+			return r, fmt.Errorf("a watch of %T brought a %T", o, obj)
+		}
+		return read(o)
+	}
+}
+
 func (t *table[R]) get(k key) (R, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -22,7 +21,7 @@ import (
 // workloadKinds.
 type workloadKind struct {
 	gvk          schema.GroupVersionKind
-	read         func(*unstructured.Unstructured) (*workload, error) // but the annotations
+	read         func(rollout.Object) (*workload, error) // but the annotations
 	readRevision func(obj any) (*revision, error)
 	// watchRevisions is nil for a kind whose revisions are among those of the one before it in workloadKinds.
 	watchRevisions func(*background, typed, *table[*revision])
@@ -46,12 +45,10 @@ var workloadKinds = []*workloadKind{&deployments, &statefulSets, &daemonSets}
 
 // kindOf is nil for objects that run no pods.
 func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {
-	all := w.all()
-	i := slices.IndexFunc(all, func(k *workloadTable) bool { return k.gvk == gvk })
-	if i < 0 {
-		return nil
+	if k, is := rollout.Find(w.all(), func(k *workloadTable) bool { return k.gvk == gvk }); is {
+		return k.workloadKind
 	}
-	return all[i].workloadKind
+	return nil
 }
 
 // workload is what is kept of an object that runs pods, beside what is kept of
@@ -80,17 +77,16 @@ type workload struct {
 }
 
 // readWorkload keeps what is needed of an object, nil if it runs no pods.
-func readWorkload(kind *workloadKind, u *unstructured.Unstructured) (*workload, error) {
+func readWorkload(kind *workloadKind, o rollout.Object) (*workload, error) {
 	if kind == nil {
 		return nil, nil
 	}
-	w, err := kind.read(u)
+	w, err := kind.read(o)
 	if err != nil {
 		return nil, err
 	}
-	annotations := u.GetAnnotations()
-	w.hash, w.serial = rollout.Hash(annotations[rollout.AnnotationHash]), number(annotations[rollout.AnnotationSerial])
-	w.commit, w.status = annotations[rollout.AnnotationCommit], annotations[rollout.AnnotationStatus]
+	w.hash, w.serial = rollout.Hash(o.Annotation(rollout.AnnotationHash)), number(o.Annotation(rollout.AnnotationSerial))
+	w.commit, w.status = o.Annotation(rollout.AnnotationCommit), o.Annotation(rollout.AnnotationStatus)
 	return w, nil
 }
 
@@ -114,13 +110,13 @@ type workloadTable struct {
 
 func newWorkloads(tell func(app string)) *workloads {
 	w := &workloads{tell: tell, owners: map[rollout.Workload]string{}}
-	w.pods = newTable(readPod, w.podChanged)
+	w.pods = newTable(reading(readPod), changedOf[*pod](w))
 	for i, k := range workloadKinds {
 		t := &workloadTable{workloadKind: k}
 		if k.watchRevisions == nil {
 			t.revisions = w.kinds[i-1].revisions
 		} else {
-			t.revisions = newTable(k.readRevision, w.revisionChanged)
+			t.revisions = newTable(k.readRevision, changedOf[*revision](w))
 		}
 		w.kinds = append(w.kinds, t)
 	}
@@ -200,21 +196,19 @@ func (w *workloads) appOf(l *live) string {
 	return w.owners[name]
 }
 
-func (w *workloads) revisionChanged(was, is *revision) {
-	switch {
-	case was == nil:
-		w.tellOwner(is.owner)
-	case is == nil || !was.same(is):
-		w.tellOwner(was.owner)
-	}
-}
-
-func (w *workloads) podChanged(was, is *pod) {
-	switch {
-	case was == nil:
-		w.tellOwner(is.owner)
-	case is == nil || !was.same(is):
-		w.tellOwner(was.owner)
+// changedOf tells the app of a workload about its revisions, or its pods.
+func changedOf[R interface {
+	row
+	same(R) bool
+}](w *workloads) func(was, is R) {
+	return func(was, is R) {
+		var none R
+		switch {
+		case was == none:
+			w.tellOwner(is.at().owner)
+		case is == none || !was.same(is):
+			w.tellOwner(was.at().owner)
+		}
 	}
 }
 
