@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -36,26 +37,14 @@ func Due(r Run, m Metric) (time.Time, bool) {
 	case last.Phase == Errored:
 		return last.At.Add(errorRetry), true
 	case last.Phase == Pending: // no data yet, or it has not begun
-		return last.At.Add(wait(m)), true
+		return last.At.Add(cmp.Or(m.Interval, errorRetry)), true
 	default:
 		return last.At.Add(m.Interval), true
 	}
 }
 
-// wait is how long to wait for data.
-func wait(m Metric) time.Duration {
-	if m.Interval > 0 {
-		return m.Interval
-	}
-	return errorRetry
-}
-
 func progressOf(r Run, metric string) (Progress, bool) {
-	i := slices.IndexFunc(r.Metrics, func(p Progress) bool { return p.Metric == metric })
-	if i < 0 {
-		return Progress{}, false
-	}
-	return r.Metrics[i], true
+	return rollout.Find(r.Metrics, func(p Progress) bool { return p.Metric == metric })
 }
 
 // Record adds a measurement to a run and assesses metric and run. One that comes
@@ -179,8 +168,6 @@ func assessRun(r Run) (Phase, string) {
 	switch worst {
 	case Pending, Running:
 		return Running, ""
-	case Successful:
-		return Successful, ""
 	default:
 		return worst, message
 	}

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -42,12 +43,8 @@ func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable 
 		}
 		return got
 	}
-	confidence := m.Compare.Confidence
-	if confidence == 0 {
-		confidence = defaultConfidence
-	}
 	k := float64(max(before.Count+1, looks(m, began, at)))
-	alpha := (1 - confidence) / (k * (k + 1))
+	alpha := (1 - cmp.Or(m.Compare.Confidence, defaultConfidence)) / (k * (k + 1))
 	got.Phase = Successful
 	if p := worse(c.judged(), s.judged(), m.Compare.MaxIncrease, alpha); p < alpha {
 		got.Phase = Failed

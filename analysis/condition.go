@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -192,12 +193,7 @@ func isEmpty(result any) bool {
 	case nil:
 		return true
 	case []any:
-		for _, v := range r {
-			if !isEmpty(v) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(r, func(v any) bool { return !isEmpty(v) })
 	case float64:
 		return math.IsNaN(r)
 	case string:

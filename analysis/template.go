@@ -75,15 +75,12 @@ func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 		return nil, r.Err
 	}
 	if len(t.Spec.Metrics) == 0 && len(t.Spec.Templates) == 0 {
-		return nil, &rollout.InvalidError{About: ref, Field: "spec.metrics", Msg: "is empty",
-			Fix: "give at least one metric, or templates"}
+		return nil, below(wrong("metrics", "give at least one metric, or templates", "is empty"), ref, "spec")
 	}
 	for i, a := range t.Spec.Args {
 		if a.Value != nil && a.ValueFrom != nil {
-			return nil, &rollout.InvalidError{
-				About: ref, Field: fmt.Sprintf("spec.args[%d].value",
-					i), Msg: "is given, and valueFrom too", Fix: "keep one of them",
-			}
+			err := wrong(fmt.Sprintf("args[%d].value", i), "keep one of them", "is given, and valueFrom too")
+			return nil, below(err, ref, "spec")
 		}
 	}
 	return t, nil
@@ -123,9 +120,7 @@ func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Val
 				return nil, below(err, t.Ref, field)
 			}
 			if slices.ContainsFunc(metrics, func(o Metric) bool { return o.Name == m.Name }) {
-				return nil, &rollout.InvalidError{
-					About: t.Ref, Field: field + ".name", Msg: fmt.Sprintf("%q is the name of two metrics", m.Name), Fix: "rename one",
-				}
+				return nil, below(wrong("name", "rename one", "%q is the name of two metrics", m.Name), t.Ref, field)
 			}
 			metrics = append(metrics, *m)
 		}
@@ -157,8 +152,7 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 	named := func(field, pattern string, apply func(*Metric)) error {
 		re, err := regexp.Compile(pattern)
 		if err != nil {
-			return &rollout.InvalidError{Field: field, Msg: fmt.Sprintf("%q is not a regular expression", pattern),
-				Fix: "for all metrics write .*"}
+			return wrong(field, "for all metrics write .*", "%q is not a regular expression", pattern)
 		}
 		found := false
 		for i := range metrics {
@@ -168,8 +162,7 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 			}
 		}
 		if !found {
-			return &rollout.InvalidError{Field: field, Msg: fmt.Sprintf("%q names no metric", pattern),
-				Fix: "for all metrics write .*"}
+			return wrong(field, "for all metrics write .*", "%q names no metric", pattern)
 		}
 		return nil
 	}
@@ -202,14 +195,12 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 			if ref.ClusterScope {
 				kind = "ClusterAnalysisTemplate"
 			}
-			return &rollout.InvalidError{
-				About: about, Field: field, Msg: fmt.Sprintf("%s %s is not in this app", kind,
-					ref.TemplateName), Fix: "add it to the kustomization",
-			}
+			return below(wrong("", "add it to the kustomization", "%s %s is not in this app", kind, ref.TemplateName),
+				about, field)
 		}
 		to := append(slices.Clone(path), t)
 		if slices.Contains(path, t) {
-			return &rollout.InvalidError{About: t.Ref, Field: "spec.templates", Msg: "names itself: " + names(to)}
+			return below(wrong("", "", "names itself: %s", names(to)), t.Ref, "spec.templates")
 		}
 		if slices.Contains(*all, t) {
 			continue // and so is what it names: ways to a template can be as many as 2^40
@@ -224,15 +215,12 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 
 // names lists templates: a -> cluster/b -> a.
 func names(path []*Template) string {
-	var all []string
-	for _, t := range path {
-		name := t.Ref.Name
+	return strings.Join(rollout.Mapped(path, func(t *Template) string {
 		if t.IsCluster() {
-			name = "cluster/" + name
+			return "cluster/" + t.Ref.Name
 		}
-		all = append(all, name)
-	}
-	return strings.Join(all, " -> ")
+		return t.Ref.Name
+	}), " -> ")
 }
 
 // arguments merges what templates declare with what is given.
@@ -243,10 +231,9 @@ func arguments(all []*Template, given Values) (Values, error) {
 		for i, a := range t.Spec.Args {
 			was, twice := declared[a.Name]
 			if twice && was.Value != nil && a.Value != nil && *was.Value != *a.Value {
-				return out, &rollout.InvalidError{
-					About: t.Ref, Field: fmt.Sprintf("spec.args[%d].value", i), Fix: "give the value in the Rollout",
-					Msg: fmt.Sprintf("%q is another default of %s than %q", *a.Value, a.Name, *was.Value),
-				}
+				err := wrong(fmt.Sprintf("args[%d].value", i), "give the value in the Rollout",
+					"%q is another default of %s than %q", *a.Value, a.Name, *was.Value)
+				return out, below(err, t.Ref, "spec")
 			}
 			if !twice || was.Value == nil && was.ValueFrom == nil {
 				declared[a.Name] = a
@@ -255,26 +242,22 @@ func arguments(all []*Template, given Values) (Values, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(declared)) { // the same message each time
 		a := declared[name]
-		if v, ok := given.Plain[name]; ok {
-			out.Plain[name] = v
-			continue
-		}
-		if s, ok := given.Secrets[name]; ok {
-			out.Secrets[name] = s
-			continue
-		}
-		if which, ok := given.Pods[name]; ok {
-			out.Pods[name] = which
-			continue
-		}
+		plain, isPlain := given.Plain[name]
+		secret, isSecret := given.Secrets[name]
+		pods, isPods := given.Pods[name]
 		switch {
+		case isPlain:
+			out.Plain[name] = plain
+		case isSecret:
+			out.Secrets[name] = secret
+		case isPods:
+			out.Pods[name] = pods
 		case a.Value != nil:
 			out.Plain[name] = *a.Value
 		case a.ValueFrom != nil:
 			out.Secrets[name] = *a.ValueFrom.SecretKeyRef
 		default:
-			return out, &rollout.InvalidError{Field: "args", Msg: fmt.Sprintf("the argument %s has no value", name),
-				Fix: "give it: - name: " + name}
+			return out, wrong("args", "give it: - name: "+name, "the argument %s has no value", name)
 		}
 	}
 	return out, nil
@@ -300,8 +283,7 @@ func fill(v any, values Values, field string) (any, error) {
 			return found
 		})
 		if unknown != "" {
-			return nil, &rollout.InvalidError{Field: field, Msg: fmt.Sprintf("{{args.%s}} is not an argument of the template",
-				unknown), Fix: "list it in spec.args"}
+			return nil, wrong(field, "list it in spec.args", "{{args.%s}} is not an argument of the template", unknown)
 		}
 		return out, nil
 	case []any:

@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -96,9 +95,9 @@ func setProvider(m *Metric, raw map[string]any) error {
 	return nil
 }
 
-// wrong is what is wrong with a field of a metric.
+// wrong is what is wrong with a field of a metric or a template.
 func wrong(field, fix, format string, args ...any) error {
-	return &rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
+	return rollout.Invalidf("", field, format, args...).WithFix("%s", fix)
 }
 
 // check refuses what could never pass or never end, as Argo Rollouts does
@@ -120,11 +119,11 @@ func check(m *Metric) error {
 	if m.Count == 0 && m.Interval == 0 {
 		m.Count = 1
 	}
-	conditions := ordered("successCondition", m.SuccessCondition, "failureCondition", m.FailureCondition, "startWhen",
-		m.StartWhen)
-	for field, condition := range conditions {
-		if err := CheckCondition(condition); err != nil {
-			return wrong(field, "", "%q %v", condition, err)
+	for _, c := range []struct{ field, condition string }{
+		{"successCondition", m.SuccessCondition}, {"failureCondition", m.FailureCondition}, {"startWhen", m.StartWhen},
+	} {
+		if err := CheckCondition(c.condition); err != nil {
+			return wrong(c.field, "", "%q %v", c.condition, err)
 		}
 	}
 	return nil
@@ -156,18 +155,6 @@ func checkNumbers(m *Metric) error {
 		return wrong("count", "", "%d is less than inconclusiveLimit %d", m.Count, m.InconclusiveLimit)
 	}
 	return nil
-}
-
-// ordered are fields and their texts, always in the same order, so that the same
-// mistake has the same message.
-func ordered(pairs ...string) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		for i := 0; i+1 < len(pairs); i += 2 {
-			if !yield(pairs[i], pairs[i+1]) {
-				return
-			}
-		}
-	}
 }
 
 // MetricType is the form of a metric in a template, for the schemas that editors

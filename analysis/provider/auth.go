@@ -27,6 +27,27 @@ type authentication struct {
 	} `json:"bearer,omitempty"`
 }
 
+// sender is how a server is asked.
+type sender struct {
+	Insecure       bool           `json:"insecure,omitempty"`
+	Headers        []header       `json:"headers,omitempty"` // X-Scope-OrgID, or Authorization: ApiKey …
+	Authentication authentication `json:"authentication,omitempty"`
+}
+
+// check takes the AWS service that requests could be signed for, "" if none.
+func (c sender) check(service string) error {
+	return cmp.Or(checkHeaders(c.Headers), c.Authentication.check(service, c.Headers))
+}
+
+// send makes a request, likewise.
+func (c sender) send(ctx context.Context, s *session, ask call.Request, service string) (call.Answer, error) {
+	ask.Insecure, ask.Header = c.Insecure, headerOf(c.Headers)
+	if err := c.Authentication.apply(ctx, s, &ask, service); err != nil {
+		return call.Answer{}, err
+	}
+	return s.do(ctx, ask)
+}
+
 // oauth2Config is the client credentials flow (RFC 6749, section 4.4).
 type oauth2Config struct {
 	TokenURL     string   `json:"tokenUrl"`

@@ -26,10 +26,8 @@ type sigv4Config struct {
 // profile, with the token of a service account (IRSA), and at the agent of EKS
 // Pod Identity or ECS. It does not ask the node for its own.
 func (c sigv4Config) signer(ctx context.Context, s *session, service string) (*signer, error) {
-	g := &signer{service: service, at: s.deps.Now(), region: c.Region}
-	if g.region == "" {
-		g.region = cmp.Or(s.getenv("AWS_REGION"), s.getenv("AWS_DEFAULT_REGION"))
-	}
+	g := &signer{service: service, at: s.deps.Now(),
+		region: cmp.Or(c.Region, s.getenv("AWS_REGION"), s.getenv("AWS_DEFAULT_REGION"))}
 	if g.region == "" {
 		return nil, errors.New("there is no AWS region: set AWS_REGION")
 	}
@@ -105,9 +103,13 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 	if given.ID == "" {
 		given = answered.Web
 	}
-	k := awsKeys{given.ID, given.Secret, given.Token}
+	return s.taken(awsKeys{given.ID, given.Secret, given.Token}, "the answer of STS has no credentials")
+}
+
+// taken hides keys, and refuses those that are none.
+func (s *session) taken(k awsKeys, missing string) (awsKeys, error) {
 	if k.id == "" || k.secret == "" {
-		return awsKeys{}, errors.New("the answer of STS has no credentials")
+		return awsKeys{}, errors.New(missing)
 	}
 	s.Hide(k.id, k.secret, k.token)
 	return k, nil
@@ -139,11 +141,11 @@ func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error)
 		Secret string `json:"SecretAccessKey"`
 		Token  string `json:"Token"`
 	}
-	if err := json.Unmarshal(got.Body, &answered); err != nil || answered.ID == "" || answered.Secret == "" {
-		return awsKeys{}, errors.New("the answer of the credentials' agent has no credentials")
+	const missing = "the answer of the credentials' agent has no credentials"
+	if json.Unmarshal(got.Body, &answered) != nil {
+		return awsKeys{}, errors.New(missing)
 	}
-	s.Hide(answered.ID, answered.Secret, answered.Token)
-	return awsKeys{answered.ID, answered.Secret, answered.Token}, nil
+	return s.taken(awsKeys{answered.ID, answered.Secret, answered.Token}, missing)
 }
 
 // profileKeys reads a profile of the credentials file: an INI file.
@@ -174,11 +176,7 @@ func profileKeys(s *session, name string) (awsKeys, error) {
 			k.token = value
 		}
 	}
-	if k.id == "" || k.secret == "" {
-		return awsKeys{}, fmt.Errorf("%s has no profile %s with credentials", file, name)
-	}
-	s.Hide(k.id, k.secret, k.token)
-	return k, nil
+	return s.taken(k, fmt.Sprintf("%s has no profile %s with credentials", file, name))
 }
 
 // awsEndpoint is where a service is in a region; the environment may say

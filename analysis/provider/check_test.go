@@ -38,7 +38,7 @@ func TestArgoExamples(t *testing.T) {
 			}
 		}
 	}
-	for _, p := range providers() {
+	for _, p := range table {
 		if p.argo && !kinds[p.kind] {
 			t.Errorf("there is no example of %s", p.kind)
 		}

@@ -233,12 +233,9 @@ func cloudWatchResult(body []byte) (Result, error) {
 }
 
 func messagesOf(messages []cloudWatchMessage) string {
-	var texts []string
-	for _, m := range messages {
-		texts = append(texts, m.Code+" "+m.Value)
-	}
-	if len(texts) == 0 {
+	if len(messages) == 0 {
 		return ""
 	}
+	texts := rollout.Mapped(messages, func(m cloudWatchMessage) string { return m.Code + " " + m.Value })
 	return ": " + strings.Join(texts, "; ")
 }

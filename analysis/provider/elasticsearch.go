@@ -38,15 +38,13 @@ var (
 type searchConfig struct {
 	name, service string
 
-	Address        string         `json:"address"`
-	Index          string         `json:"index"`              // one, several with commas, or a pattern
-	Query          any            `json:"query,omitempty"`    // of the query DSL: a mapping, or a text with JSON
-	Aggs           any            `json:"aggs,omitempty"`     // likewise
-	JSONPath       string         `json:"jsonPath,omitempty"` // default {$.hits.total.value}, with aggs {$.aggregations}
-	Timeout        *int64         `json:"timeout,omitempty"`  // seconds; default 30
-	Insecure       bool           `json:"insecure,omitempty"`
-	Headers        []header       `json:"headers,omitempty"` // Authorization: ApiKey …, for one
-	Authentication authentication `json:"authentication,omitempty"`
+	Address  string `json:"address"`
+	Index    string `json:"index"`              // one, several with commas, or a pattern
+	Query    any    `json:"query,omitempty"`    // of the query DSL: a mapping, or a text with JSON
+	Aggs     any    `json:"aggs,omitempty"`     // likewise
+	JSONPath string `json:"jsonPath,omitempty"` // default {$.hits.total.value}, with aggs {$.aggregations}
+	Timeout  *int64 `json:"timeout,omitempty"`  // seconds; default 30
+	sender
 }
 
 func (c *searchConfig) check() error {
@@ -58,8 +56,7 @@ func (c *searchConfig) check() error {
 		checkDSL("aggs", c.Aggs),
 		checkJSONPath(c.JSONPath),
 		checkSeconds("timeout", c.Timeout),
-		checkHeaders(c.Headers),
-		c.Authentication.check(c.service, c.Headers))
+		c.sender.check(c.service))
 	if err == nil && !hasArgument(c.Index) &&
 		(strings.ContainsAny(c.Index, `/\?"<>| #`) || strings.HasPrefix(c.Index, "_") && c.Index != "_all") {
 		return wrong("index", "write it as in logs-*", "%q is not the name of an index", c.Index)
@@ -118,12 +115,9 @@ func (c *searchConfig) measure(ctx context.Context, s *session) (Result, error) 
 	}
 	ask := call.Request{
 		Method: http.MethodPost, Base: c.Address, Path: "/" + url.PathEscape(c.Index) + "/_search",
-		Type: "application/json", Body: body, Header: headerOf(c.Headers), Insecure: c.Insecure,
+		Type: "application/json", Body: body,
 	}
-	if err := c.Authentication.apply(ctx, s, &ask, c.service); err != nil {
-		return Result{}, err
-	}
-	a, err := s.do(ctx, ask)
+	a, err := c.send(ctx, s, ask, c.service)
 	if err != nil {
 		return Result{}, err
 	}

@@ -59,10 +59,7 @@ type kayentaScopeDetail struct {
 const kayentaExecution = "canaryExecutionId" // in Metadata
 
 func (c *kayentaConfig) threshold() *kayentaThreshold {
-	if c.Threshold != nil {
-		return c.Threshold
-	}
-	return c.Thresholds
+	return cmp.Or(c.Threshold, c.Thresholds)
 }
 
 func (c *kayentaConfig) check() error {
@@ -212,7 +209,8 @@ func (c *kayentaConfig) score(ctx context.Context, s *session, id string) (Resul
 	}
 	whole := float64(int(*score))
 	result.Value = whole
-	switch t := c.threshold(); {
+	t := c.threshold()
+	switch {
 	case whole >= float64(t.Pass):
 		result.Phase = analysis.Successful
 	case whole >= float64(t.Marginal):
@@ -220,7 +218,6 @@ func (c *kayentaConfig) score(ctx context.Context, s *session, id string) (Resul
 	default:
 		result.Phase = analysis.Failed
 	}
-	limits := c.threshold()
-	result.Message = fmt.Sprintf("the score is %d; %d passes, %d is marginal", int(whole), limits.Pass, limits.Marginal)
+	result.Message = fmt.Sprintf("the score is %d; %d passes, %d is marginal", int(whole), t.Pass, t.Marginal)
 	return result, nil
 }

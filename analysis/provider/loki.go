@@ -21,12 +21,10 @@ var loki = provider{
 }
 
 type lokiConfig struct {
-	Address        string         `json:"address"`
-	Query          string         `json:"query"`
-	Timeout        *int64         `json:"timeout,omitempty"` // seconds; default 30
-	Insecure       bool           `json:"insecure,omitempty"`
-	Headers        []header       `json:"headers,omitempty"` // X-Scope-OrgID, for one
-	Authentication authentication `json:"authentication,omitempty"`
+	Address string `json:"address"`
+	Query   string `json:"query"`
+	Timeout *int64 `json:"timeout,omitempty"` // seconds; default 30
+	sender
 }
 
 func (c *lokiConfig) check() error {
@@ -35,21 +33,15 @@ func (c *lokiConfig) check() error {
 		checkURL("address", c.Address),
 		required("query", c.Query, `write a metric query, as in sum(count_over_time({app="shop"} |= "error" [5m]))`),
 		checkSeconds("timeout", c.Timeout),
-		checkHeaders(c.Headers),
-		c.Authentication.check("", c.Headers))
+		c.sender.check(""))
 }
 
 func (c *lokiConfig) timeout() time.Duration { return seconds(c.Timeout, 30*time.Second) }
 
 func (c *lokiConfig) measure(ctx context.Context, s *session) (Result, error) {
-	ask := call.Request{
+	a, err := c.send(ctx, s, call.Request{
 		Method: http.MethodGet, Base: c.Address, Path: "/loki/api/v1/query", Query: url.Values{"query": {c.Query}},
-		Insecure: c.Insecure, Header: headerOf(c.Headers),
-	}
-	if err := c.Authentication.apply(ctx, s, &ask, ""); err != nil {
-		return Result{}, err
-	}
-	a, err := s.do(ctx, ask)
+	}, "")
 	if err != nil {
 		return Result{}, err
 	}

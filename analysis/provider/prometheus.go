@@ -24,13 +24,11 @@ var prometheus = provider{
 }
 
 type prometheusConfig struct {
-	Address        string         `json:"address,omitempty"` // default: that of prometheusAddresses
-	Query          string         `json:"query"`
-	RangeQuery     *rangeQuery    `json:"rangeQuery,omitempty"`
-	Timeout        *int64         `json:"timeout,omitempty"` // seconds; default 30
-	Insecure       bool           `json:"insecure,omitempty"`
-	Headers        []header       `json:"headers,omitempty"`
-	Authentication authentication `json:"authentication,omitempty"`
+	Address    string      `json:"address,omitempty"` // default: that of prometheusAddresses
+	Query      string      `json:"query"`
+	RangeQuery *rangeQuery `json:"rangeQuery,omitempty"`
+	Timeout    *int64      `json:"timeout,omitempty"` // seconds; default 30
+	sender
 }
 
 // rangeQuery makes the result all values of all series from start to end.
@@ -48,8 +46,7 @@ func (c *prometheusConfig) check() error {
 		checkURL("address", c.Address),
 		required("query", c.Query, "write the PromQL expression"),
 		checkSeconds("timeout", c.Timeout),
-		checkHeaders(c.Headers),
-		c.Authentication.check("aps", c.Headers))
+		c.sender.check("aps"))
 	if err != nil || c.RangeQuery == nil {
 		return err
 	}
@@ -106,23 +103,12 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 func (c *prometheusConfig) ask(
 	ctx context.Context, s *session, address, path string, form url.Values,
 ) (call.Answer, error) {
-	ask := call.Request{
-		Method: http.MethodPost, Base: address, Path: path, Insecure: c.Insecure, Header: headerOf(c.Headers),
-		Type: "application/x-www-form-urlencoded", Body: []byte(form.Encode()),
-	}
-	if err := c.Authentication.apply(ctx, s, &ask, "aps"); err != nil {
-		return call.Answer{}, err
-	}
-	a, err := s.do(ctx, ask)
+	a, err := c.send(ctx, s, call.Request{Method: http.MethodPost, Base: address, Path: path,
+		Type: "application/x-www-form-urlencoded", Body: []byte(form.Encode())}, "aps")
 	var refused *call.Error
 	if errors.As(err, &refused) &&
 		(refused.Status == http.StatusMethodNotAllowed || refused.Status == http.StatusNotImplemented) {
-		ask = call.Request{Method: http.MethodGet, Base: address, Path: path, Insecure: c.Insecure,
-			Header: headerOf(c.Headers), Query: form}
-		if err := c.Authentication.apply(ctx, s, &ask, "aps"); err != nil {
-			return call.Answer{}, err
-		}
-		a, err = s.do(ctx, ask)
+		return c.send(ctx, s, call.Request{Method: http.MethodGet, Base: address, Path: path, Query: form}, "aps")
 	}
 	return a, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
@@ -73,11 +72,7 @@ type config interface {
 
 // Kinds are the names of all providers, in the order of the docs.
 func Kinds() []string {
-	var kinds []string
-	for _, p := range providers() {
-		kinds = append(kinds, p.kind)
-	}
-	return kinds
+	return rollout.Mapped(table, func(p provider) string { return p.kind })
 }
 
 // Check reads a provider's configuration strictly and asks nobody. An error is
@@ -139,10 +134,5 @@ func Stop(ctx context.Context, deps Deps, r Request) error {
 }
 
 func find(kind string) (provider, bool) {
-	all := providers()
-	i := slices.IndexFunc(all, func(p provider) bool { return p.kind == kind })
-	if i < 0 {
-		return provider{}, false
-	}
-	return all[i], true
+	return rollout.Find(table, func(p provider) bool { return p.kind == kind })
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -38,11 +39,7 @@ func (g signer) sign(r *http.Request, body []byte) {
 			headers[name] = strings.Join(strings.Fields(strings.Join(values, ",")), " ")
 		}
 	}
-	var names []string
-	for name := range headers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(headers))
 	var listed strings.Builder
 	for _, name := range names {
 		listed.WriteString(name + ":" + headers[name] + "\n")

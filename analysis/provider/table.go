@@ -18,5 +18,3 @@ var table = []provider{
 	opensearch,
 	webhook,
 }
-
-func providers() []provider { return table }

@@ -63,7 +63,7 @@ type Row struct {
 // Rows is the docs' table.
 func Rows() []Row {
 	var rows []Row
-	for _, p := range providers() {
+	for _, p := range table {
 		rows = append(rows,
 			Row{Kind: p.kind, Title: p.title, Argo: p.argo, Fields: fields(p.config()), Result: p.result, Keys: p.keys})
 	}

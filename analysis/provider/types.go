@@ -6,7 +6,7 @@ import "reflect"
 // editors check documents by.
 func Types() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
-	for _, p := range providers() {
+	for _, p := range table {
 		types[p.kind] = reflect.TypeOf(p.config()).Elem()
 	}
 	return types

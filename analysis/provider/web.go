@@ -21,15 +21,13 @@ var web = provider{
 }
 
 type webConfig struct {
-	Method         string         `json:"method,omitempty"` // GET, POST or PUT; default GET
-	URL            string         `json:"url"`
-	Headers        []header       `json:"headers,omitempty"`
-	Body           string         `json:"body,omitempty"`
-	JSONBody       any            `json:"jsonBody,omitempty"`
-	TimeoutSeconds int64          `json:"timeoutSeconds,omitempty"` // default 10
-	JSONPath       string         `json:"jsonPath,omitempty"`       // default {$}
-	Insecure       bool           `json:"insecure,omitempty"`
-	Authentication authentication `json:"authentication,omitempty"`
+	Method         string `json:"method,omitempty"` // GET, POST or PUT; default GET
+	URL            string `json:"url"`
+	Body           string `json:"body,omitempty"`
+	JSONBody       any    `json:"jsonBody,omitempty"`
+	TimeoutSeconds int64  `json:"timeoutSeconds,omitempty"` // default 10
+	JSONPath       string `json:"jsonPath,omitempty"`       // default {$}
+	sender
 }
 
 func (c *webConfig) check() error {
@@ -37,9 +35,8 @@ func (c *webConfig) check() error {
 		required("url", c.URL, "give the URL to ask"),
 		checkURL("url", c.URL),
 		oneOf("method", c.Method, http.MethodGet, http.MethodPost, http.MethodPut),
-		checkHeaders(c.Headers),
 		checkJSONPath(c.JSONPath),
-		c.Authentication.check("", c.Headers))
+		c.sender.check(""))
 	switch {
 	case err != nil:
 		return err
@@ -64,8 +61,7 @@ func (c *webConfig) timeout() time.Duration {
 
 func (c *webConfig) measure(ctx context.Context, s *session) (Result, error) {
 	ask := call.Request{
-		Method: cmp.Or(c.Method, http.MethodGet), Base: c.URL, Header: headerOf(c.Headers), Insecure: c.Insecure,
-		Body: []byte(c.Body), Once: c.Method == http.MethodPost,
+		Method: cmp.Or(c.Method, http.MethodGet), Base: c.URL, Body: []byte(c.Body), Once: c.Method == http.MethodPost,
 	}
 	if c.JSONBody != nil {
 		data, err := json.Marshal(c.JSONBody)
@@ -74,10 +70,7 @@ func (c *webConfig) measure(ctx context.Context, s *session) (Result, error) {
 		}
 		ask.Body, ask.Type = data, "application/json"
 	}
-	if err := c.Authentication.apply(ctx, s, &ask, ""); err != nil {
-		return Result{}, err
-	}
-	a, err := s.do(ctx, ask)
+	a, err := c.send(ctx, s, ask, "")
 	if err != nil {
 		return Result{}, err
 	}
