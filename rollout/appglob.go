@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -159,10 +160,7 @@ func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
 // the wildcards matched, joined by "-", or else by the last folder. A name that
 // is none is an InvalidError.
 func (g AppGlob) App(dir string) (App, error) {
-	name := g.Name
-	if name == "" {
-		name = path.Base(dir)
-	}
+	name := cmp.Or(g.Name, path.Base(dir))
 	if IsGlob(g.Path) {
 		var parts []string
 		got := strings.Split(dir, "/")

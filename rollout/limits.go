@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,13 +24,7 @@ const (
 
 // OrDefault is the limits with the defaults for what is not set.
 func (l Limits) OrDefault() Limits {
-	if l.Memory == 0 {
-		l.Memory = defaultMemory
-	}
-	if l.RenderTime == 0 {
-		l.RenderTime = defaultRenderTime
-	}
-	return l
+	return Limits{Memory: cmp.Or(l.Memory, defaultMemory), RenderTime: cmp.Or(l.RenderTime, defaultRenderTime)}
 }
 
 // Bytes is a size as Kubernetes writes it: 512Mi, 1Gi.

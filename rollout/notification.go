@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -26,12 +25,7 @@ type Receiver struct {
 	On          []EventKind            // none: what the service's default is
 	Apps        []string               // globs over names of apps; none means all apps
 	Title, Text *texttemplate.Template // over an Event; nil: the defaults
-
-	source string // the entry as it was written, for Equal
 }
-
-// Equal reports whether two receivers are told the same in the same way.
-func (r Receiver) Equal(o Receiver) bool { return r.source == o.source }
 
 // Wants reports whether the receiver is told of an app.
 func (r Receiver) Wants(app string) bool {
@@ -174,11 +168,6 @@ func (s *section) receiver(raw receiverFile) (*Receiver, error) {
 	if r.Text, err = s.template("text", raw.Template.Text); err != nil {
 		return nil, err
 	}
-	written, err := json.Marshal(raw)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.field, err)
-	}
-	r.source = string(written)
 	block := &section{file: s.file, field: s.field + "." + r.Service, into: r}
 	return r, block.service(*blocks[r.Service])
 }

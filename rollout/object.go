@@ -92,6 +92,20 @@ func (o Object) Map(path ...string) map[string]any {
 	return m
 }
 
+// Set sets the value at a path of keys, and makes the maps on the way that there are none of.
+func (o Object) Set(value any, path ...string) {
+	m := map[string]any(o)
+	for _, key := range path[:len(path)-1] {
+		next, ok := m[key].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			m[key] = next
+		}
+		m = next
+	}
+	m[path[len(path)-1]] = value
+}
+
 // Copy returns a deep copy.
 func (o Object) Copy() Object { return deepCopy(map[string]any(o)).(map[string]any) }
 

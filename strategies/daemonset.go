@@ -22,7 +22,7 @@ func (daemonSet) fence(m moving, want counts, _ View) (fence, bool) {
 }
 
 func (daemonSet) hold(o rollout.Object, _ fence) {
-	setMap(o, map[string]any{"type": "OnDelete"}, "spec", "updateStrategy")
+	o.Set(map[string]any{"type": "OnDelete"}, "spec", "updateStrategy")
 }
 
 // evict are the old pods of the nodes that come next at a stage, the ones that serve as far as maxUnavailable leaves

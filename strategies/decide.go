@@ -123,9 +123,7 @@ func decide(in Input) Decision {
 // and a retreat that has begun goes on.
 func decideHeld(in Input) Decision {
 	s := in.State
-	if s.Phase == "" {
-		s.Phase = rollout.Pending
-	}
+	s.Phase = cmp.Or(s.Phase, rollout.Pending)
 	s.App, s.Path = cmp.Or(s.App, in.App.Name), cmp.Or(s.Path, in.App.Path)
 	if s.Phase == rollout.Aborting {
 		if done, ok := finishRetreat(in); ok {

@@ -19,21 +19,21 @@ const (
 type deployment struct{}
 
 func (deployment) hold(o rollout.Object, f fence) {
-	setMap(o, int64(holdMinReadySeconds), "spec", "minReadySeconds")
-	setMap(o, int64(holdProgressDeadline), "spec", "progressDeadlineSeconds")
-	setMap(o, map[string]any{
+	o.Set(int64(holdMinReadySeconds), "spec", "minReadySeconds")
+	o.Set(int64(holdProgressDeadline), "spec", "progressDeadlineSeconds")
+	o.Set(map[string]any{
 		"type":          "RollingUpdate",
 		"rollingUpdate": map[string]any{"maxSurge": f.surge(), "maxUnavailable": f.unavailable()},
 	}, "spec", "strategy")
 	if f.still {
-		setMap(o, true, "spec", "paused")
+		o.Set(true, "spec", "paused")
 	}
 }
 
 // own is what nobody else may set, at any time: it keeps it unpaused, so that kubectl rollout pause is undone.
 func (deployment) own(o rollout.Object) {
 	if o.Map("spec")["paused"] == nil {
-		setMap(o, false, "spec", "paused")
+		o.Set(false, "spec", "paused")
 	}
 }
 

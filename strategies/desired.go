@@ -43,7 +43,7 @@ func Desired(s rollout.State, v View) ([]rollout.Object, error) {
 			}
 		} else if pin := pins[ref]; pin.Value != "" {
 			o = o.Copy()
-			setMap(o, pin.Value, "spec", "selector", pin.Label)
+			o.Set(pin.Value, "spec", "selector", pin.Label)
 		}
 		objects = append(objects, o)
 	}
@@ -144,7 +144,7 @@ func setReplicas(o rollout.Object, n any) {
 	if n == nil {
 		delete(o.Map("spec"), "replicas")
 	} else {
-		setMap(o, n, "spec", "replicas")
+		o.Set(n, "spec", "replicas")
 	}
 }
 
@@ -176,27 +176,15 @@ func stamp(k kind, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 	if k, owns := k.(interface{ own(o rollout.Object) }); owns {
 		k.own(o)
 	}
-	setMap(o, string(hash), "metadata", "annotations", rollout.AnnotationHash)
-	setMap(o, fmt.Sprint(serial), "metadata", "annotations", rollout.AnnotationSerial)
+	o.Set(string(hash), "metadata", "annotations", rollout.AnnotationHash)
+	o.Set(fmt.Sprint(serial), "metadata", "annotations", rollout.AnnotationSerial)
 	if commit != "" {
-		setMap(o, commit, "metadata", "annotations", rollout.AnnotationCommit)
+		o.Set(commit, "metadata", "annotations", rollout.AnnotationCommit)
 	}
 	if status != "" {
-		setMap(o, status, "metadata", "annotations", rollout.AnnotationStatus)
+		o.Set(status, "metadata", "annotations", rollout.AnnotationStatus)
 	}
 	return o
-}
-
-func setMap(o map[string]any, value any, path ...string) {
-	for _, key := range path[:len(path)-1] {
-		next, ok := o[key].(map[string]any)
-		if !ok {
-			next = map[string]any{}
-			o[key] = next
-		}
-		o = next
-	}
-	o[path[len(path)-1]] = value
 }
 
 // servingOf is how many pods of a ReplicaSet serve and will go on to.

@@ -80,12 +80,7 @@ func Coming(in Input) *rollout.Release {
 // keptByHook is an app that stays as it is while something runs before a release of it.
 func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	s := &d.State
-	switch {
-	case s.Phase == "":
-		s.Phase = rollout.Pending
-	case s.Phase == rollout.Aborting && s.Retreat == nil: // the way back has ended
-		s.Phase, s.Reason, s.Analyses = rollout.Healthy, "", nil
-	}
+	beforeRelease(s)
 	what := "release " + string(release.Hash) + " of " + in.Head.Commit.Short()
 	if isOfStable(in.State, release) {
 		what = "commit " + in.Head.Commit.Short()
@@ -237,7 +232,7 @@ func refuse(in Input, release rollout.Release, why cause) Decision {
 func notBegun(in Input, why rollout.Rejection) Decision {
 	d := hold(in.State, rollout.HeldHookFailed, fmt.Sprintf("release %s was not begun: %s; change what failed and push, "+
 		"or try it again as it is: gitrollout retry %s", why.Hash, why.Reason, in.App.Name), in.Head.Commit.ID)
-	d.State.Phase = rollout.Phase(cmp.Or(string(d.State.Phase), string(rollout.Pending)))
+	d.State.Phase = cmp.Or(d.State.Phase, rollout.Pending)
 	return d
 }
 

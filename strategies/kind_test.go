@@ -16,8 +16,8 @@ func (ordinals) fence(m moving, want counts, _ View) (fence, bool) {
 	return fence{m: gone, n: m.n}, gone > 0
 }
 
-func (ordinals) hold(o rollout.Object, f fence) { setMap(o, int64(f.n-f.m), "spec", "partition") }
-func (ordinals) own(o rollout.Object)           { setMap(o, int64(0), "spec", "partition") }
+func (ordinals) hold(o rollout.Object, f fence) { o.Set(int64(f.n-f.m), "spec", "partition") }
+func (ordinals) own(o rollout.Object)           { o.Set(int64(0), "spec", "partition") }
 
 func (ordinals) share(c counts, _ int, _ bool) counts { return c }
 func (ordinals) reached(_ moving, want counts) counts { return want }

@@ -46,14 +46,14 @@ func (p partitioned) hold(o rollout.Object, f fence) {
 	case p.Percent && o.Map("spec")["replicas"] == nil:
 		value = exactly(old, 100*old/f.n, func(a rollout.Amount) int { return a.RoundUp(f.n) })
 	}
-	setMap(o, value, strings.Split(p.Partition, ".")...)
+	o.Set(value, strings.Split(p.Partition, ".")...)
 }
 
 // own is what nobody else may set, at any time: all pods are asked for where no step asks for fewer, so that what
 // somebody has set is undone. Kruise's StatefulSets cannot do without a partition.
 func (p partitioned) own(o rollout.Object) {
 	if !p.CountsNew {
-		setMap(o, int64(0), strings.Split(p.Partition, ".")...)
+		o.Set(int64(0), strings.Split(p.Partition, ".")...)
 	}
 }
 

@@ -181,7 +181,7 @@ func drainAt(in Input) time.Time {
 // isAwaited reports whether Git asks for a version that may start as soon as the
 // way back has ended.
 func isAwaited(in Input) bool {
-	if in.Head.Render == nil || isShut(in) {
+	if _, isShut := in.Calendar.ShutAt(in.Now); in.Head.Render == nil || isShut {
 		return false
 	}
 	target := in.Head.Render.Release()

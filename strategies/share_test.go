@@ -113,10 +113,10 @@ func (s *sim) meddle() {
 		for _, o := range s.desired(s.state) {
 			if o.Ref() == web.Ref() {
 				o = o.Copy()
-				setMap(o, int64(d.Replicas), "spec", "replicas")
-				setMap(o, map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}, "spec", "strategy", "rollingUpdate")
+				o.Set(int64(d.Replicas), "spec", "replicas")
+				o.Set(map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}, "spec", "strategy", "rollingUpdate")
 				if s.rng.IntN(2) == 0 { // pods of the new version are available to the controller from now on
-					setMap(o, int64(0), "spec", "minReadySeconds")
+					o.Set(int64(0), "spec", "minReadySeconds")
 				}
 				if err := s.kube.Apply(o); err != nil {
 					s.fail("by hand: %v", err)

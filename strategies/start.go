@@ -226,12 +226,9 @@ func isFast(in Input, h rollout.Hash) bool {
 	if _, rejected := in.State.IsRejected(h); i < 1 || rejected {
 		return false
 	}
-	for _, spec := range in.Head.Render.Specs {
-		if spec.RollbackWindow != nil && i > *spec.RollbackWindow {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(in.Head.Render.Specs, func(spec rollout.Spec) bool {
+		return spec.RollbackWindow != nil && i > *spec.RollbackWindow
+	})
 }
 
 // remember puts a version at the head of a bounded list of those before it. One

@@ -84,8 +84,8 @@ func (m moving) isNextDown() bool {
 }
 
 func (statefulSet) hold(o rollout.Object, f fence) {
-	setMap(o, "RollingUpdate", "spec", "updateStrategy", "type")
-	setMap(o, int64(f.n-f.m), "spec", "updateStrategy", "rollingUpdate", "partition")
+	o.Set("RollingUpdate", "spec", "updateStrategy", "type")
+	o.Set(int64(f.n-f.m), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
 // reached waits with rebalance until what is too many is evicted; but for once all pods were new: then they would be

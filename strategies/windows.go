@@ -22,11 +22,6 @@ func gateWindow(in Input, m moving) verdict {
 	return verdict{paused: true, due: shut.Until, text: waitText(shut)}
 }
 
-func isShut(in Input) bool {
-	_, is := in.Calendar.ShutAt(in.Now)
-	return is
-}
-
 func waitText(s rollout.Shut) string { return s.Cause() + s.When() }
 
 // waitForWindow leaves an app as it is while its calendar is shut, or somebody
@@ -40,12 +35,7 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 		return Decision{}, false
 	}
 	s, head := in.State, in.Head.Commit
-	switch s.Phase {
-	case "":
-		s.Phase = rollout.Pending
-	case rollout.Aborting: // the way back has ended
-		s.Phase, s.Reason, s.Analyses = rollout.Healthy, "", nil
-	}
+	beforeRelease(&s)
 	until := "for the release windows to open"
 	waits := waitText(shut)
 	switch {
@@ -61,6 +51,14 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 	d.Subject = fmt.Sprintf("%s: %s", s.App, d.Waiting)
 	d.Waiting, d.Requeue = waits, shut.Until
 	return d, true
+}
+
+// beforeRelease has an app that waits for what is before a release be in a phase in which it can.
+func beforeRelease(s *rollout.State) {
+	s.Phase = cmp.Or(s.Phase, rollout.Pending)
+	if s.Phase == rollout.Aborting && s.Retreat == nil { // the way back has ended
+		s.Phase, s.Reason, s.Analyses = rollout.Healthy, "", nil
+	}
 }
 
 // untilOnly is what waits for what, without the commit: a new process knows the newest

@@ -70,23 +70,15 @@ func (t Template) Objects() []rollout.Object {
 // deployment runs the version's pods under a label that nothing else has.
 // Nothing scales it, and its pods are replaced as Kubernetes does by default.
 func (t Template) deployment() rollout.Object {
-	template, _ := t.From.Copy().Map("spec")["template"].(map[string]any)
-	if template == nil {
-		template = map[string]any{}
-	}
-	meta, _ := template["metadata"].(map[string]any)
-	if meta == nil {
-		meta = map[string]any{}
-	}
-	template["metadata"] = meta
-	meta["labels"] = withTexts(nil, t.PodLabels())
-	if annotations := withTexts(meta["annotations"], t.Annotations); len(annotations) > 0 {
-		meta["annotations"] = annotations
+	from := t.From.Copy()
+	from.Set(withTexts(nil, t.PodLabels()), "spec", "template", "metadata", "labels")
+	for key, text := range t.Annotations {
+		from.Set(text, "spec", "template", "metadata", "annotations", key)
 	}
 	return rollout.Object{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": t.metadata(t.Name()),
 		"spec": map[string]any{
-			"replicas": int64(t.Replicas), "selector": t.selector(), "template": template,
+			"replicas": int64(t.Replicas), "selector": t.selector(), "template": from.Map("spec", "template"),
 			"minReadySeconds": int64(t.Spec.MinReadySeconds), "progressDeadlineSeconds": int64(t.Spec.ProgressDeadlineSeconds),
 			"revisionHistoryLimit": int64(0),
 		},
@@ -104,13 +96,8 @@ func (t Template) metadata(name string) map[string]any {
 
 // selector is the experiment's own label and what the template adds.
 func (t Template) selector() map[string]any {
-	selector := map[string]any(rollout.Object(t.Selector).Copy())
-	own, _ := selector["matchLabels"].(map[string]any)
-	if own == nil {
-		own = map[string]any{}
-	}
-	own[rollout.LabelExperiment] = t.Name()
-	selector["matchLabels"] = own
+	selector := rollout.Object(t.Selector).Copy()
+	selector.Set(t.Name(), "matchLabels", rollout.LabelExperiment)
 	return selector
 }
 

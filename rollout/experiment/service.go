@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -50,9 +51,7 @@ func containerPorts(deployment rollout.Object) []any {
 				continue
 			}
 			protocol, _ := port["protocol"].(string)
-			if protocol == "" {
-				protocol = "TCP"
-			}
+			protocol = cmp.Or(protocol, "TCP")
 			name, _ := port["name"].(string)
 			if name == "" || seen[name] {
 				name = fmt.Sprintf("port-%d", number)

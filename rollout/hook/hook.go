@@ -108,15 +108,7 @@ func base(o rollout.Object) string {
 
 // Is reports whether an object is a Job that runs around releases, which is then not applied like the others.
 func Is(o rollout.Object) bool {
-	if !isJob(o) {
-		return false
-	}
-	for _, d := range dialects {
-		if o.Annotation(d.annotation) != "" {
-			return true
-		}
-	}
-	return false
+	return isJob(o) && slices.ContainsFunc(dialects, func(d dialect) bool { return o.Annotation(d.annotation) != "" })
 }
 
 // Without are the objects that are applied: all but the Jobs that run around releases.
@@ -304,25 +296,14 @@ func (h Hook) JobName(release rollout.Hash, attempt int) string {
 // does not delete it; and it ends at some time.
 func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	o := h.Object.Copy()
-	metadata, spec := o.Map("metadata"), o.Map("spec")
-	if spec == nil {
-		spec = map[string]any{}
-		o["spec"] = spec
+	delete(o.Map("metadata"), "generateName")
+	delete(o.Map("spec"), "ttlSecondsAfterFinished")
+	if _, is := o.Map("spec")["activeDeadlineSeconds"]; !is {
+		o.Set(int64(defaultDeadline/time.Second), "spec", "activeDeadlineSeconds")
 	}
-	delete(metadata, "generateName")
-	delete(spec, "ttlSecondsAfterFinished")
-	if _, is := spec["activeDeadlineSeconds"]; !is {
-		spec["activeDeadlineSeconds"] = int64(defaultDeadline / time.Second)
-	}
-	metadata["name"] = run.Job
-	for field, add := range map[string][2]string{"labels": {LabelApp, app}, "annotations": {AnnotationID, ID(app, run)}} {
-		m, is := metadata[field].(map[string]any)
-		if !is {
-			m = map[string]any{}
-			metadata[field] = m
-		}
-		m[add[0]] = add[1]
-	}
+	o.Set(run.Job, "metadata", "name")
+	o.Set(app, "metadata", "labels", LabelApp)
+	o.Set(ID(app, run), "metadata", "annotations", AnnotationID)
 	return o
 }
 

@@ -71,12 +71,6 @@ func oneLine(err error) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// Zone is the time zone's name.
-func (s *Schedule) Zone() string { return s.zone.String() }
-
-// In is a moment as a clock in the schedule's zone shows it.
-func (s *Schedule) In(t time.Time) time.Time { return t.In(s.zone) }
-
 // Next returns the first named minute after a moment, the zero time if there is
 // none within ten years.
 func (s *Schedule) Next(after time.Time) time.Time {
