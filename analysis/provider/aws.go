@@ -27,7 +27,7 @@ type sigv4Config struct {
 // Pod Identity or ECS. It does not ask the node for its own.
 func (c sigv4Config) signer(ctx context.Context, s *session, service string) (*signer, error) {
 	g := &signer{service: service, at: s.deps.Now(),
-		region: cmp.Or(c.Region, s.getenv("AWS_REGION"), s.getenv("AWS_DEFAULT_REGION"))}
+		region: cmp.Or(c.Region, s.deps.Getenv("AWS_REGION"), s.deps.Getenv("AWS_DEFAULT_REGION"))}
 	if g.region == "" {
 		return nil, errors.New("there is no AWS region: set AWS_REGION")
 	}
@@ -51,12 +51,12 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 	if c.Profile != "" {
 		return profileKeys(s, c.Profile)
 	}
-	k := awsKeys{s.getenv("AWS_ACCESS_KEY_ID"), s.getenv("AWS_SECRET_ACCESS_KEY"), s.getenv("AWS_SESSION_TOKEN")}
+	k := awsKeys{s.deps.Getenv("AWS_ACCESS_KEY_ID"), s.deps.Getenv("AWS_SECRET_ACCESS_KEY"), s.deps.Getenv("AWS_SESSION_TOKEN")}
 	if k.id != "" && k.secret != "" {
 		s.Hide(k.id, k.secret, k.token)
 		return k, nil
 	}
-	if file, role := s.getenv("AWS_WEB_IDENTITY_TOKEN_FILE"), s.getenv("AWS_ROLE_ARN"); file != "" && role != "" {
+	if file, role := s.deps.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"), s.deps.Getenv("AWS_ROLE_ARN"); file != "" && role != "" {
 		token, err := s.readFile(file)
 		if err != nil {
 			return awsKeys{}, err
@@ -64,10 +64,10 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 		s.Hide(token)
 		return askSTS(ctx, s, region, url.Values{
 			"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {role},
-			"RoleSessionName": {cmp.Or(s.getenv("AWS_ROLE_SESSION_NAME"), "gitrollout")}, "WebIdentityToken": {token},
+			"RoleSessionName": {cmp.Or(s.deps.Getenv("AWS_ROLE_SESSION_NAME"), "gitrollout")}, "WebIdentityToken": {token},
 		}, nil)
 	}
-	if address := s.getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI"); address != "" {
+	if address := s.deps.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI"); address != "" {
 		return agentKeys(ctx, s, address)
 	}
 	return awsKeys{}, errors.New("there are no AWS credentials: " +
@@ -118,8 +118,8 @@ func (s *session) taken(k awsKeys, missing string) (awsKeys, error) {
 // agentKeys asks the agent of EKS Pod Identity or of ECS.
 func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error) {
 	c := call.Request{Method: http.MethodGet, Base: address}
-	token := s.getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN")
-	if file := s.getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); file != "" {
+	token := s.deps.Getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN")
+	if file := s.deps.Getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); file != "" {
 		var err error
 		if token, err = s.readFile(file); err != nil {
 			return awsKeys{}, err
@@ -129,9 +129,7 @@ func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error)
 		c.Header = http.Header{"Authorization": {token}}
 	}
 	agent := s.caller("")
-	if s.deps.Agent != nil {
-		agent.Client = s.deps.Agent
-	}
+	agent.Client = s.deps.Agent
 	got, err := agent.Do(ctx, c)
 	if err != nil {
 		return awsKeys{}, fmt.Errorf("AWS credentials: %w", err)
@@ -150,7 +148,7 @@ func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error)
 
 // profileKeys reads a profile of the credentials file: an INI file.
 func profileKeys(s *session, name string) (awsKeys, error) {
-	file := cmp.Or(s.getenv("AWS_SHARED_CREDENTIALS_FILE"), s.getenv("HOME")+"/.aws/credentials")
+	file := cmp.Or(s.deps.Getenv("AWS_SHARED_CREDENTIALS_FILE"), s.deps.Getenv("HOME")+"/.aws/credentials")
 	text, err := s.readFile(file)
 	if err != nil {
 		return awsKeys{}, err
@@ -183,7 +181,7 @@ func profileKeys(s *session, name string) (awsKeys, error) {
 // otherwise, as to AWS's SDKs.
 func awsEndpoint(s *session, host, service, region string) string {
 	for _, name := range []string{"AWS_ENDPOINT_URL_" + service, "AWS_ENDPOINT_URL"} {
-		if address := s.getenv(name); address != "" {
+		if address := s.deps.Getenv(name); address != "" {
 			return address
 		}
 	}
@@ -195,9 +193,6 @@ func awsEndpoint(s *session, host, service, region string) string {
 }
 
 func (s *session) readFile(name string) (string, error) {
-	if s.deps.ReadFile == nil {
-		return "", fmt.Errorf("%s cannot be read here", name)
-	}
 	data, err := s.deps.ReadFile(name)
 	if err != nil {
 		return "", fmt.Errorf("AWS credentials: %w", err)

@@ -183,6 +183,7 @@ func newBench(t *testing.T, c contract) *bench {
 	}
 	b.deps = Deps{
 		Client: func(bool) *http.Client { return server.Client() },
+		Agent:  func(bool) *http.Client { return server.Client() },
 		Secret: func(_ context.Context, namespace, name string) (map[string]string, error) {
 			if data, ok := secrets[strings.TrimPrefix(namespace+"/"+name, "/")]; ok {
 				return data, nil

@@ -92,26 +92,22 @@ func (c *datadogConfig) measure(ctx context.Context, s *session) (Result, error)
 	ask := call.Request{Base: address, Type: "application/json", Header: http.Header{
 		"Dd-Api-Key": {keys["api-key"]}, "Dd-Application-Key": {keys["app-key"]},
 	}}
+	read := datadogNewest
 	if c.APIVersion == "v2" {
 		if ask.Body, err = json.Marshal(c.scalarRequest(from, to)); err != nil {
 			return Result{}, fmt.Errorf("encode the query: %w", err)
 		}
-		ask.Method, ask.Path = http.MethodPost, "/api/v2/query/scalar"
-		a, err := s.do(ctx, ask)
-		if err != nil {
-			return Result{}, err
-		}
-		value, err := datadogScalar(a.Body)
-		return Result{Value: value}, err
+		ask.Method, ask.Path, read = http.MethodPost, "/api/v2/query/scalar", datadogScalar
+	} else {
+		ask.Method, ask.Path = http.MethodGet, "/api/v1/query"
+		ask.Query = url.Values{"query": {c.Query}, "from": {strconv.FormatInt(from.Unix(), 10)},
+			"to": {strconv.FormatInt(to.Unix(), 10)}}
 	}
-	ask.Method, ask.Path = http.MethodGet, "/api/v1/query"
-	ask.Query = url.Values{"query": {c.Query}, "from": {strconv.FormatInt(from.Unix(), 10)},
-		"to": {strconv.FormatInt(to.Unix(), 10)}}
 	a, err := s.do(ctx, ask)
 	if err != nil {
 		return Result{}, err
 	}
-	value, err := datadogNewest(a.Body)
+	value, err := read(a.Body)
 	return Result{Value: value}, err
 }
 
@@ -121,8 +117,8 @@ func (c *datadogConfig) credentials(ctx context.Context, s *session) (string, ma
 	if c.SecretRef.Namespaced {
 		namespace = s.request.Namespace
 	}
-	keys := map[string]string{"api-key": s.getenv("DD_API_KEY"), "app-key": s.getenv("DD_APP_KEY"),
-		"address": s.getenv("DD_ADDRESS")}
+	keys := map[string]string{"api-key": s.deps.Getenv("DD_API_KEY"), "app-key": s.deps.Getenv("DD_APP_KEY"),
+		"address": s.deps.Getenv("DD_ADDRESS")}
 	if name != "" || keys["api-key"] == "" || keys["app-key"] == "" {
 		var err error
 		if keys, err = s.secret(ctx, namespace, cmp.Or(name, "datadog"), "api-key", "app-key"); err != nil {

@@ -141,25 +141,26 @@ func (c *jobConfig) stop(ctx context.Context, s *session) error {
 
 // object is the Job. What the user has is copied: it is asked for again.
 func (c *jobConfig) object(r Request, name string) map[string]any {
-	labels, annotations := map[string]any{}, map[string]any{}
-	for key, value := range c.Metadata.Labels {
-		labels[key] = value
-	}
-	for key, value := range c.Metadata.Annotations {
-		annotations[key] = value
-	}
-	labels[LabelMeasurement], annotations[AnnotationMeasurement] = "true", r.ID
 	spec := maps.Clone(c.Spec)
 	ttl, _ := spec["ttlSecondsAfterFinished"].(int64)
 	spec["ttlSecondsAfterFinished"] = max(ttl, leastTTL)
-	return map[string]any{
+	o := rollout.Object{
 		"apiVersion": "batch/v1", "kind": "Job",
 		"metadata": map[string]any{
-			"name": name, "namespace": r.Namespace, "labels": labels, "annotations": annotations,
+			"name": name, "namespace": r.Namespace,
 			"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": r.Rollout}},
 		},
 		"spec": spec,
 	}
+	for key, value := range c.Metadata.Labels {
+		o.Set(value, "metadata", "labels", key)
+	}
+	for key, value := range c.Metadata.Annotations {
+		o.Set(value, "metadata", "annotations", key)
+	}
+	o.Set("true", "metadata", "labels", LabelMeasurement)
+	o.Set(r.ID, "metadata", "annotations", AnnotationMeasurement)
+	return o
 }
 
 // leastTTL is how long a Job that is over stays for somebody to read its verdict, a day in seconds: who has read it

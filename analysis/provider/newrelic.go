@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // newRelic asks an NRQL query of New Relic's NerdGraph
@@ -90,11 +91,7 @@ func (c *newRelicConfig) measure(ctx context.Context, s *session) (Result, error
 	case len(rows) == 1 && len(rows[0]) > 0:
 		result.Value = rows[0]
 	case len(rows) > 1:
-		all := []any{}
-		for _, row := range rows {
-			all = append(all, row)
-		}
-		result.Value = all
+		result.Value = rollout.Mapped(rows, func(row map[string]any) any { return row })
 	}
 	return result, nil
 }

@@ -62,7 +62,7 @@ func (c *prometheusConfig) timeout() time.Duration { return seconds(c.Timeout, 3
 func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, error) {
 	address := c.Address
 	for _, name := range prometheusAddresses {
-		address = cmp.Or(address, s.getenv(name))
+		address = cmp.Or(address, s.deps.Getenv(name))
 	}
 	if address == "" {
 		return Result{}, errors.New("there is no address: write prometheus.address, or set " + prometheusAddresses[0])

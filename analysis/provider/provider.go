@@ -40,7 +40,7 @@ type Result struct {
 // Deps is what measurements need of the world.
 type Deps struct {
 	Client func(insecure bool) *http.Client // insecure: does not verify certificates; see call.ClientsWithin
-	Agent  func(insecure bool) *http.Client // of the machine, whose address is in the environment; nil: Client
+	Agent  func(insecure bool) *http.Client // of the machine, whose address is in the environment
 	// Secret returns a Secret's data. The namespace is "" for gitrollout's own.
 	Secret   func(ctx context.Context, namespace, name string) (map[string]string, error)
 	Jobs     Jobs

@@ -81,13 +81,6 @@ func (s *session) secret(ctx context.Context, namespace, name string, keys ...st
 	return out, nil
 }
 
-func (s *session) getenv(name string) string {
-	if s.deps.Getenv == nil {
-		return ""
-	}
-	return s.deps.Getenv(name)
-}
-
 // refusal is the error of a server that answers with one.
 func refusal(from, reason string) error {
 	return fmt.Errorf("an error of %s: %s", from, cmp.Or(rollout.OneLine(reason), "it gives no reason"))

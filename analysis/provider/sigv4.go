@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // signer signs requests to AWS with Signature Version 4
@@ -64,10 +66,7 @@ func (g signer) sign(r *http.Request, body []byte) {
 // S3 want it.
 func canonicalPath(u *url.URL) string {
 	elements := strings.Split(cmp.Or(u.EscapedPath(), "/"), "/")
-	for i, element := range elements {
-		elements[i] = awsEscape(element)
-	}
-	return strings.Join(elements, "/")
+	return strings.Join(rollout.Mapped(elements, awsEscape), "/")
 }
 
 func canonicalQuery(query url.Values) string {
