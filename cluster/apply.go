@@ -18,9 +18,6 @@ type Result struct {
 	Unchanged  []rollout.Ref // not written
 }
 
-// Changed is the number of objects that were written.
-func (r Result) Changed() int { return len(r.Created) + len(r.Configured) }
-
 // Apply makes the objects what they should be, in the order given, each with
 // one server-side apply that takes over the fields which others set. An object
 // is written only if its content changed since the last Apply, or if a watch
@@ -166,8 +163,10 @@ func (m *memory) isApplied(d *desired) bool {
 	default:
 		return false
 	}
-	if l.pending != "" {
-		d.kind.live.swap(l, l.settled())
+	if l.pending != "" { // which only the first comparison needs
+		compared := *l
+		compared.pending = ""
+		d.kind.live.swap(l, &compared)
 	}
 	return true
 }

@@ -18,19 +18,13 @@ func readControllerRevision(r *appsv1.ControllerRevision) (*revision, error) {
 		Spec struct{ Template corev1.PodTemplateSpec }
 	}
 	_ = json.Unmarshal(r.Data.Raw, &data) // of other controllers' it may be anything, and nothing is asked of those
-	template, err := templateDigest(&data.Spec.Template)
+	out, err := newRevision("ControllerRevision", &r.ObjectMeta, &data.Spec.Template)
 	if err != nil {
 		return nil, err
 	}
-	return &revision{
-		stamp:   stampOf(&r.ObjectMeta),
-		kind:    "ControllerRevision",
-		hash:    rollout.Hash(r.Annotations[rollout.AnnotationHash]),
-		pin:     rollout.Pin{Label: rollout.LabelRevision, Value: cmp.Or(r.Labels[rollout.LabelRevision], r.Name)},
-		number:  int(r.Revision),
-		created: r.CreationTimestamp.Time,
-		configs: configsOf(&data.Spec.Template.Spec), template: template,
-	}, nil
+	out.pin = rollout.Pin{Label: rollout.LabelRevision, Value: cmp.Or(r.Labels[rollout.LabelRevision], r.Name)}
+	out.number = int(r.Revision)
+	return out, nil
 }
 
 // isBaseOrUpdate reports whether a workload makes pods of a revision: those that its partition keeps, and the others.

@@ -52,23 +52,12 @@ func templateOf(o rollout.Object) (string, error) {
 }
 
 func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
-	template, err := templateDigest(&r.Spec.Template)
+	out, err := newRevision("ReplicaSet", &r.ObjectMeta, &r.Spec.Template)
 	if err != nil {
 		return nil, err
 	}
-	out := &revision{
-		stamp:     stampOf(&r.ObjectMeta),
-		kind:      "ReplicaSet",
-		hash:      rollout.Hash(r.Annotations[rollout.AnnotationHash]),
-		pin:       rollout.PodHash(r.Labels[rollout.LabelPodHash]),
-		number:    number(r.Annotations[revisionAnnotation]),
-		template:  template,
-		created:   r.CreationTimestamp.Time,
-		desired:   1,
-		pods:      int(r.Status.Replicas),
-		available: int(r.Status.AvailableReplicas),
-		configs:   configsOf(&r.Spec.Template.Spec),
-	}
+	out.pin, out.number = rollout.PodHash(r.Labels[rollout.LabelPodHash]), number(r.Annotations[revisionAnnotation])
+	out.desired, out.pods, out.available = 1, int(r.Status.Replicas), int(r.Status.AvailableReplicas)
 	if r.Spec.Replicas != nil {
 		out.desired = int(*r.Spec.Replicas)
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"time"
 	"unicode/utf8"
@@ -38,10 +39,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 			regarding.UID, regarding.APIVersion, regarding.ResourceVersion = l.uid, l.apiVersion, l.version
 		}
 	}
-	namespace := about.Namespace
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault // where Kubernetes keeps events of cluster-scoped objects
-	}
+	namespace := cmp.Or(about.Namespace, metav1.NamespaceDefault) // where those of cluster-scoped objects are kept
 	_, err := c.kube.events.Events(namespace).Create(ctx, &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, GenerateName: eventName(about.Name)},
 		EventTime:           metav1.NewMicroTime(time.Now()),

@@ -6,6 +6,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// Changed is the number of objects that were written.
+func (r Result) Changed() int { return len(r.Created) + len(r.Configured) }
+
 // Shows reports whether the watches show an object, and as the app's.
 func (c *Client) Shows(ctx context.Context, app string, ref rollout.Ref) bool {
 	_, l, err := c.candidate(ctx, app, ref)

@@ -166,15 +166,7 @@ func equivalent(want, live any) bool {
 		return true
 	case []any:
 		list, ok := live.([]any)
-		if !ok || len(list) != len(want) {
-			return live == nil && len(want) == 0
-		}
-		for i := range want {
-			if !equivalent(want[i], list[i]) {
-				return false
-			}
-		}
-		return true
+		return ok && slices.EqualFunc(want, list, equivalent) || live == nil && len(want) == 0
 	default:
 		return live == nil && reflect.ValueOf(want).IsZero() || sameScalar(want, live)
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 )
 
@@ -142,9 +143,7 @@ func minus(a, b map[string]any) map[string]any {
 
 func union(a, b map[string]any) map[string]any {
 	out := make(map[string]any, len(a)+len(b))
-	for element, sub := range a {
-		out[element] = sub
-	}
+	maps.Copy(out, a)
 	for element := range b {
 		if sub, ok := child(a, element); ok {
 			out[element] = union(sub, child1(b, element))

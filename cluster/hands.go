@@ -130,10 +130,10 @@ func (h hands) workload(
 	ctx context.Context, o rollout.Object, live *unstructured.Unstructured,
 ) (rollout.Foreign, error) {
 	ref := o.Ref()
+	if sign := flagger(ref, live, "owns it"); sign.By != "" {
+		return sign, nil
+	}
 	if live != nil {
-		if owner := ownedBy(live, "flagger.app", "Canary"); owner != "" {
-			return flagger(ref, owner, "Canary "+owner+" owns it"), nil
-		}
 		why := ""
 		if live.GetLabels()[kruiseLabel] != "" {
 			why = "it has the label " + kruiseLabel
@@ -152,10 +152,8 @@ func (h hands) workload(
 	if err != nil {
 		return rollout.Foreign{}, err
 	}
-	if copied != nil {
-		if owner := ownedBy(copied, "flagger.app", "Canary"); owner != "" {
-			return flagger(ref, owner, "Canary "+owner+" owns "+primary.Kind+" "+primary.Name), nil
-		}
+	if sign := flagger(ref, copied, "owns "+primary.Kind+" "+primary.Name); sign.By != "" {
+		return sign, nil
 	}
 	return h.argo(ctx, o)
 }
@@ -193,16 +191,13 @@ func (h hands) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, err
 
 func serviceSign(ref rollout.Ref, live *unstructured.Unstructured) rollout.Foreign {
 	selector, _, _ := unstructured.NestedStringMap(live.Object, "spec", "selector")
-	owner := ownedBy(live, "flagger.app", "Canary")
 	switch {
 	case selector[argoHash] != "":
 		return argoRollouts(ref, "it selects pods by "+argoHash)
 	case live.GetAnnotations()[argoManaged] != "":
 		return argoRollouts(ref, fmt.Sprintf("it has the annotation %s: %s", argoManaged, live.GetAnnotations()[argoManaged]))
-	case owner != "":
-		return flagger(ref, owner, "Canary "+owner+" owns it, and it goes with the Canary")
 	}
-	return rollout.Foreign{Ref: ref}
+	return flagger(ref, live, "owns it, and it goes with the Canary")
 }
 
 // toolSign looks for a GitOps tool that has applied an object a short while ago.
@@ -224,13 +219,21 @@ func argoRollouts(ref rollout.Ref, sign string) rollout.Foreign {
 		Fix: "move it over as docs/coming-from-argo-rollouts.md says"}
 }
 
-func flagger(ref rollout.Ref, canary, sign string) rollout.Foreign {
-	return rollout.Foreign{Ref: ref, By: "Flagger", Sign: sign,
+// flagger is the sign of a Canary that owns a live object, with what it does; nobody's if there is none.
+func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) rollout.Foreign {
+	canary := ownedBy(live, "flagger.app", "Canary")
+	if canary == "" {
+		return rollout.Foreign{Ref: ref}
+	}
+	return rollout.Foreign{Ref: ref, By: "Flagger", Sign: "Canary " + canary + " " + does,
 		Fix: fmt.Sprintf("move it over as docs/coming-from-flagger.md says; Canary %s must not simply be deleted", canary)}
 }
 
-// ownedBy returns the name of the controller of an object, "" if it is none of that kind.
+// ownedBy returns the name of the controller of an object, "" if it is none of that kind or there is no object.
 func ownedBy(u *unstructured.Unstructured, group, kind string) string {
+	if u == nil {
+		return ""
+	}
 	owner := metav1.GetControllerOfNoCopy(u)
 	if owner == nil || owner.Kind != kind || !strings.HasPrefix(owner.APIVersion, group+"/") {
 		return ""

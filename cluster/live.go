@@ -118,13 +118,6 @@ func (l *live) isVersion(hash string) bool {
 	return hash != "" && l.workload != nil && string(l.workload.hash) == hash
 }
 
-// settled is the record without what only the first comparison needs.
-func (l *live) settled() *live {
-	out := *l
-	out.pending = ""
-	return &out
-}
-
 // same reports whether two records differ in nothing that a reader can notice.
 func (l *live) same(o *live) bool {
 	a, b := *l, *o

@@ -147,10 +147,8 @@ func (t typed) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState
 	}
 	runs := false
 	for _, pod := range pods.Items {
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-				state.Waits = "its pod is not scheduled: " + rollout.OneLine(c.Message)
-			}
+		if c := conditionOf(&pod, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
+			state.Waits = "its pod is not scheduled: " + rollout.OneLine(c.Message)
 		}
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			if w := s.State.Waiting; w != nil && slices.Contains(stuck, w.Reason) {

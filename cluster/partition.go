@@ -10,13 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// partitionedTable holds the objects of a kind that not every cluster serves, and that is known by its fields alone.
-type partitionedTable struct {
-	*workloadTable
-	rollout.Partitioned
-	unseen error // why it cannot be watched
-}
-
 // Know watches workloads of kinds that not every cluster serves. What cannot be watched is not seen, as Observe says;
 // of a kind that the cluster does not know there are no objects. It waits for the first list of a kind, once.
 func (c *Client) Know(kinds []rollout.Partitioned) {
@@ -40,24 +33,21 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 }
 
 // know returns the table of a kind. One of the same kind that was described otherwise gives way.
-func (w *workloads) know(p rollout.Partitioned) (t *partitionedTable, isNew bool) {
+func (w *workloads) know(p rollout.Partitioned) (t *workloadTable, isNew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, t := range w.more {
-		if t.Partitioned == p {
-			return t, false
-		}
+	if t, known := rollout.Find(w.more, func(t *workloadTable) bool { return t.described == p }); known {
+		return t, false
 	}
-	others := slices.DeleteFunc(slices.Clone(w.more), func(t *partitionedTable) bool { return t.Ref() == p.Ref() })
+	others := slices.DeleteFunc(slices.Clone(w.more), func(t *workloadTable) bool { return t.described.Ref() == p.Ref() })
 	revisions := w.kinds[len(w.kinds)-1].revisions // ControllerRevisions of whatever owns them
-	t = &partitionedTable{Partitioned: p, workloadTable: &workloadTable{
-		workloadKind: partitionedKind(p), revisions: revisions}}
+	t = &workloadTable{workloadKind: partitionedKind(p), revisions: revisions}
 	w.more = append(others, t)
 	return t, true
 }
 
 // looked notes what became of a look at the objects of a kind.
-func (w *workloads) looked(t *partitionedTable, objects *kind, err error) {
+func (w *workloads) looked(t *workloadTable, objects *kind, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t.unseen = err; err == nil {
@@ -69,35 +59,20 @@ func (w *workloads) looked(t *partitionedTable, objects *kind, err error) {
 func (w *workloads) all() []*workloadTable {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := slices.Clone(w.kinds)
-	for _, t := range w.more {
-		all = append(all, t.workloadTable)
-	}
-	return all
-}
-
-// unseenOfMore is why a kind cannot be watched; nil while all can be.
-func (w *workloads) unseenOfMore() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, t := range w.more {
-		if t.unseen != nil {
-			return t.unseen
-		}
-	}
-	return nil
+	return slices.Concat(w.kinds, w.more)
 }
 
 // partitionedKind reads workloads by the fields that describe their kind. Their revisions are among all
 // ControllerRevisions.
 func partitionedKind(p rollout.Partitioned) *workloadKind {
 	k := &workloadKind{
-		gvk:     schema.FromAPIVersionAndKind(p.APIVersion, p.Kind),
-		read:    func(o rollout.Object) (*workload, error) { return readPartitioned(p, o), nil },
-		current: updateRevisionOf,
-		pods:    podsOfRevision,
-		finish:  byCounts,
-		inUse:   isBaseOrUpdate,
+		gvk:       schema.FromAPIVersionAndKind(p.APIVersion, p.Kind),
+		described: p,
+		read:      func(o rollout.Object) (*workload, error) { return readPartitioned(p, o), nil },
+		current:   updateRevisionOf,
+		pods:      podsOfRevision,
+		finish:    byCounts,
+		inUse:     isBaseOrUpdate,
 	}
 	if p.Nodes != "" {
 		k.finish, k.inUse = byNodes, isOfTemplate

@@ -49,13 +49,9 @@ func readPod(p *corev1.Pod) (*pod, error) {
 	}
 	// A gate is shut before its kubelet says that the pod is not Ready: until then, one that is updated in place has the
 	// label of its new version and the containers of the one before.
-	isOpen := gates(p) == ""
-	for _, condition := range p.Status.Conditions {
-		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue && isOpen {
-			out.readySince = condition.LastTransitionTime.Time
-			if out.readySince.IsZero() {
-				out.readySince = out.created
-			}
+	if hasCondition(p, corev1.PodReady) && gates(p) == "" {
+		if out.readySince = conditionOf(p, corev1.PodReady).LastTransitionTime.Time; out.readySince.IsZero() {
+			out.readySince = out.created
 		}
 	}
 	if out.readySince.IsZero() && !out.terminating {

@@ -2,9 +2,10 @@ package cluster
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // nodeLost is what the node controller writes on pods of a node that is silent.
@@ -17,10 +18,8 @@ func podStatus(p *corev1.Pod) string {
 	if p.Status.Reason != "" {
 		status = p.Status.Reason
 	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonSchedulingGated {
-			status = corev1.PodReasonSchedulingGated
-		}
+	if conditionOf(p, corev1.PodScheduled).Reason == corev1.PodReasonSchedulingGated {
+		status = corev1.PodReasonSchedulingGated
 	}
 	initStatus, initializing := initStatus(p)
 	if initializing {
@@ -113,7 +112,11 @@ func containerStatus(p *corev1.Pod, status string) string {
 }
 
 func hasCondition(p *corev1.Pod, kind corev1.PodConditionType) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == kind && c.Status == corev1.ConditionTrue
-	})
+	return conditionOf(p, kind).Status == corev1.ConditionTrue
+}
+
+// conditionOf is a condition of a pod, the zero value if it has none of that type.
+func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
+	found, _ := rollout.Find(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
+	return found
 }

@@ -48,11 +48,9 @@ func podTrouble(p *corev1.Pod) trouble {
 			}
 		}
 	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			if t := (trouble{unschedulable, joined(c.Reason, c.Message)}); t.worseThan(worst) {
-				worst = t
-			}
+	if c := conditionOf(p, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
+		if t := (trouble{unschedulable, joined(c.Reason, c.Message)}); t.worseThan(worst) {
+			worst = t
 		}
 	}
 	if worst.rank == noTrouble && p.Status.Phase == corev1.PodRunning {

@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -24,6 +27,15 @@ type revision struct {
 	available int // status
 	failure   string
 	configs   []configRef
+}
+
+// newRevision keeps what is the same of revisions of all kinds.
+func newRevision(kind string, m *metav1.ObjectMeta, template *corev1.PodTemplateSpec) (*revision, error) {
+	digest, err := templateDigest(template)
+	return &revision{
+		stamp: stampOf(m), kind: kind, hash: rollout.Hash(m.Annotations[rollout.AnnotationHash]),
+		created: m.CreationTimestamp.Time, template: digest, configs: configsOf(&template.Spec),
+	}, err
 }
 
 func (r *revision) same(o *revision) bool {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,17 +78,6 @@ func newTable[R row](read func(any) (R, error), changed func(was, is R)) *table[
 	}
 }
 
-// reading makes rows of what a watch brings, which is of one type.
-func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
-	return func(obj any) (r R, err error) {
-		o, is := obj.(O)
-		if !is {
-			return r, fmt.Errorf("a watch of %T brought a %T", o, obj)
-		}
-		return read(o)
-	}
-}
-
 func (t *table[R]) get(k key) (R, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -105,11 +96,7 @@ func (t *table[R]) withUID(uid types.UID) (R, bool) {
 func (t *table[R]) ownedBy(uid types.UID) []R {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	out := make([]R, 0, len(t.owned[uid]))
-	for _, r := range t.owned[uid] {
-		out = append(out, r)
-	}
-	return out
+	return slices.Collect(maps.Values(t.owned[uid]))
 }
 
 // each calls f for every row until it returns false.

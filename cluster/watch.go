@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -62,6 +63,17 @@ func watchTyped[R row, L runtime.Object](
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch: client.Watch,
 	})
+}
+
+// reading makes rows of what a watch brings, which is of one type.
+func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
+	return func(obj any) (r R, err error) {
+		o, is := obj.(O)
+		if !is {
+			return r, fmt.Errorf("a watch of %T brought a %T", o, obj)
+		}
+		return read(o)
+	}
 }
 
 // runWatch fills a table until ctx ends. The reflector starts over by itself

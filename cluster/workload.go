@@ -21,6 +21,7 @@ import (
 // workloadKinds.
 type workloadKind struct {
 	gvk          schema.GroupVersionKind
+	described    rollout.Partitioned                     // if not every cluster serves it, and it is known by its fields alone
 	read         func(rollout.Object) (*workload, error) // but the annotations
 	readRevision func(obj any) (*revision, error)
 	// watchRevisions is nil for a kind whose revisions are among those of the one before it in workloadKinds.
@@ -98,7 +99,7 @@ type workloads struct {
 
 	mu     sync.Mutex
 	owners map[rollout.Workload]string // the app that observes a workload, for those without label
-	more   []*partitionedTable
+	more   []*workloadTable
 }
 
 // workloadTable holds the objects of one kind, and their revisions.
@@ -106,6 +107,7 @@ type workloadTable struct {
 	*workloadKind
 	objects   atomic.Pointer[kind] // nil until all have been seen
 	revisions *table[*revision]
+	unseen    error // why the objects cannot be watched
 }
 
 func newWorkloads(tell func(app string)) *workloads {
@@ -165,7 +167,11 @@ func (w *workloads) unseen() string {
 		}
 	}
 	note(w.pods.blind())
-	note(time.Time{}, w.unseenOfMore())
+	w.mu.Lock()
+	for _, k := range w.more {
+		note(time.Time{}, k.unseen)
+	}
+	w.mu.Unlock()
 	for _, k := range w.all() {
 		note(k.revisions.blind())
 		if objects := k.objects.Load(); objects != nil {

@@ -33,10 +33,10 @@ func (o Object) Ref() Ref {
 }
 
 // APIVersion returns the group and version, "v1" for the core group.
-func (o Object) APIVersion() string { return o.text("apiVersion") }
+func (o Object) APIVersion() string { return text(o, "apiVersion") }
 
 // Kind returns the object's kind.
-func (o Object) Kind() string { return o.text("kind") }
+func (o Object) Kind() string { return text(o, "kind") }
 
 // Name returns metadata.name.
 func (o Object) Name() string { return text(o.Map("metadata"), "name") }
@@ -108,8 +108,6 @@ func (o Object) Set(value any, path ...string) {
 
 // Copy returns a deep copy.
 func (o Object) Copy() Object { return deepCopy(map[string]any(o)).(map[string]any) }
-
-func (o Object) text(key string) string { return text(o, key) }
 
 func text(m map[string]any, key string) string {
 	s, _ := m[key].(string)

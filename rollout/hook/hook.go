@@ -182,23 +182,20 @@ func (h *Hook) read(d dialect) error {
 		}
 		h.Order = n
 	}
-	switch text := h.Object.Annotation(annotationFailure); text {
-	case "", "abort":
-	case "continue":
-		h.Continues = true
-	default:
-		return invalid(annotationFailure, text, "is not known").WithFix("use abort or continue")
+	for _, a := range []struct {
+		name, fix string
+		words     []string
+	}{
+		{annotationFailure, "use abort or continue", []string{"", "abort", "continue"}},
+		{annotationInterrupt, "use delete, or take it out to let a Job end", []string{"", "delete"}},
+		{annotationLog, "use record, or take it out to have no log in Git", []string{"", "record"}},
+	} {
+		if text := h.Object.Annotation(a.name); !slices.Contains(a.words, text) {
+			return invalid(a.name, text, "is not known").WithFix("%s", a.fix)
+		}
 	}
-	switch text := h.Object.Annotation(annotationInterrupt); text {
-	case "":
-	case "delete":
-		h.Interrupt = true
-	default:
-		return invalid(annotationInterrupt, text, "is not known").WithFix("use delete, or take it out to let a Job end")
-	}
-	if text := h.Object.Annotation(annotationLog); text != "" && text != "record" {
-		return invalid(annotationLog, text, "is not known").WithFix("use record, or take it out to have no log in Git")
-	}
+	h.Continues = h.Object.Annotation(annotationFailure) == "continue"
+	h.Interrupt = h.Object.Annotation(annotationInterrupt) == "delete"
 	if text := h.Object.Annotation(annotationOn); text != "" {
 		h.onRelease = false
 		for word := range strings.SplitSeq(text, ",") {
