@@ -58,9 +58,9 @@ func TestOneTransitionKeepsNoOtherFromGit(t *testing.T) {
 		}
 	}
 	push := func(version string) {
-		edits := map[string]*string{}
+		edits := map[string][]byte{}
 		for name, content := range twoApps(version) {
-			edits[name] = &content
+			edits[name] = []byte(content)
 		}
 		s.commit(version+" of both", edits)
 		rest()

@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,9 +27,6 @@ type Outcome struct {
 
 // Gate is asked before each effect of a process, and may make the process wait.
 type Gate func(Effect) Outcome
-
-// ErrRejected is what a hook or a protected branch says.
-var ErrRejected = errors.New("remote rejected: pre-receive hook declined")
 
 // Clone is one process's way to the Git server, with the commits that it has
 // fetched.

@@ -5,9 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -50,11 +48,6 @@ func NewCluster(rng *rand.Rand, now time.Time) *Cluster {
 	return c
 }
 
-// Objects lists what is in the cluster, sorted.
-func (c *Cluster) Objects() []rollout.Ref {
-	return slices.SortedFunc(maps.Keys(c.objects), rollout.Ref.Compare)
-}
-
 // apply writes one object.
 func (c *Cluster) apply(app string, o rollout.Object, digest string) error {
 	if err := c.Kube.Apply(o); err != nil {
@@ -77,22 +70,6 @@ func (c *Cluster) Delete(ref rollout.Ref) {
 	}
 	c.version++
 	c.changed(ref.Kind + " " + ref.Name + " deleted")
-}
-
-// Edit changes an object by hand, behind the back of whoever applied it.
-func (c *Cluster) Edit(ref rollout.Ref, change func(rollout.Object)) error {
-	live := c.objects[ref]
-	if live == nil {
-		return fmt.Errorf("%s does not exist", ref)
-	}
-	edited := live.body.Copy()
-	change(edited)
-	if err := c.Kube.Apply(edited); err != nil {
-		return err
-	}
-	c.objects[ref] = &object{app: live.app, digest: "by hand", body: edited}
-	c.version++
-	return nil
 }
 
 // digestOf identifies what is applied, and for which app.

@@ -40,7 +40,7 @@ func (s *Story) command(verb string, args []string) error {
 	case "withdraw":
 		app, _, err := s.appOf(args)
 		if err == nil {
-			s.commit("withdraw the decision about "+app.Name, map[string]*string{rollout.PromotionPath(s.name, app.Name): nil})
+			s.commit("withdraw the decision about "+app.Name, map[string][]byte{rollout.PromotionPath(s.name, app.Name): nil})
 		}
 		return err
 	case "measure":
@@ -163,7 +163,7 @@ func (s *Story) push(args []string) error {
 	if args[0] == "files" {
 		return s.pushFiles(args[1:])
 	}
-	apps, edits := s.branch().Apps, map[string]*string{}
+	apps, edits := s.branch().Apps, map[string][]byte{}
 	for _, arg := range args {
 		name, version, one := strings.Cut(arg, "=")
 		if !one {
@@ -191,7 +191,7 @@ func (s *Story) push(args []string) error {
 
 // setVersion edits the files of an app: the tags that its kustomizations set or,
 // if they set none, those of a chart's values or of the images themselves.
-func (s *Story) setVersion(a rollout.App, version string, edits map[string]*string) {
+func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) {
 	var made *rollout.Render
 	for _, id := range slices.Backward(s.pushes) { // the newest that says which files the app has
 		if made = s.at(a, id); made != nil {
@@ -213,8 +213,7 @@ func (s *Story) setVersion(a rollout.App, version string, edits map[string]*stri
 				continue
 			}
 			if pattern.MatchString(text) {
-				found, text = true, pattern.ReplaceAllString(text, replacement)
-				edits[name] = &text
+				found, edits[name] = true, []byte(pattern.ReplaceAllString(text, replacement))
 			}
 		}
 		if found {
@@ -228,10 +227,10 @@ func (s *Story) pushFiles(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("push files: name one folder of the script")
 	}
-	edits := map[string]*string{}
+	edits := map[string][]byte{}
 	for name, content := range s.files {
 		if below, ok := strings.CutPrefix(name, args[0]+"/"); ok {
-			edits[below] = &content
+			edits[below] = []byte(content)
 		}
 	}
 	if len(edits) == 0 {
@@ -256,7 +255,7 @@ func (s *Story) revert(args []string) error {
 		then := s.git.Files(id)
 		edits := without(s.git.Files(s.head()), then)
 		for name, content := range then {
-			edits[name] = &content
+			edits[name] = []byte(content)
 		}
 		promotion := rollout.PromotionPath(s.name, app.Name)
 		delete(edits, promotion) // a revert of the release's own commit leaves it alone
@@ -282,14 +281,7 @@ func (s *Story) merge(args []string) error {
 		if !merge.Clean {
 			return fmt.Errorf("merge: %s is in conflict with %s", branch, Branch)
 		}
-		edits := map[string]*string{}
-		for name, content := range merge.Edits {
-			edits[name] = nil
-			if content != nil {
-				edits[name] = new(string(content))
-			}
-		}
-		s.commit("merge "+branch, edits)
+		s.commit("merge "+branch, merge.Edits)
 		return nil
 	}
 	return fmt.Errorf("merge: there is no proposal for %s", app.Name)
@@ -312,13 +304,6 @@ func (s *Story) decide(verb rollout.Verb, args []string) error {
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", verb, app.Name, err)
 	}
-	edits := map[string]*string{}
-	for name, data := range o.Edits {
-		edits[name] = nil
-		if data != nil {
-			edits[name] = new(string(data))
-		}
-	}
-	s.commit(fmt.Sprintf("%s %s", verb, app.Name), edits)
+	s.commit(fmt.Sprintf("%s %s", verb, app.Name), o.Edits)
 	return nil
 }

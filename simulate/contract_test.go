@@ -33,9 +33,9 @@ func (m *memoryRemote) Open(*testing.T) reconciler.Repository {
 }
 
 func (m *memoryRemote) Commit(_ *testing.T, branch string, files map[string]string) string {
-	edits := map[string]*string{}
+	edits := map[string][]byte{}
 	for path, content := range files {
-		edits[path] = &content
+		edits[path] = []byte(content)
 	}
 	return m.Git.Commit(Change{Branch: branch, Author: "Ann", Message: "by a person", When: noon, Edits: edits})
 }

@@ -73,15 +73,15 @@ func (s source) clone() source {
 }
 
 // files is the whole branch.
-func (s source) files() map[string]*string {
-	out := map[string]*string{}
+func (s source) files() map[string][]byte {
+	out := map[string][]byte{}
 	put := func(path string, v any) {
 		raw, err := json.Marshal(v)
 		if err != nil {
 			panic(err) // literals are JSON
 		}
 		text := string(raw) + "\n"
-		out[path] = &text
+		out[path] = []byte(text)
 	}
 	put(rollout.ConfigPath(testCluster), map[string]any{
 		"apiVersion": rollout.APIVersion, "kind": "Config", "apps": []any{map[string]any{"path": "apps/*", "namespace": namespace}},
@@ -89,7 +89,7 @@ func (s source) files() map[string]*string {
 	switch s.slip {
 	case slipConfig:
 		text := "apps: ["
-		out[rollout.ConfigPath(testCluster)] = &text
+		out[rollout.ConfigPath(testCluster)] = []byte(text)
 	case slipFolder:
 		put("apps/New_Service/kustomization.yaml", map[string]any{"resources": []any{}})
 	}
@@ -129,7 +129,7 @@ func (s source) files() map[string]*string {
 		}
 		switch empty := ""; {
 		case a.broken && a.emptied:
-			resources, out[dir+"config.yaml"] = []any{"config.yaml"}, &empty
+			resources, out[dir+"config.yaml"] = []any{"config.yaml"}, []byte(empty)
 		case a.broken:
 			resources = append(resources, "missing.yaml")
 		}
@@ -142,7 +142,7 @@ func (s source) files() map[string]*string {
 				panic(err)
 			}
 			text := string(data)
-			out[promotion] = &text
+			out[promotion] = []byte(text)
 		}
 	}
 	return out

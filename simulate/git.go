@@ -89,20 +89,13 @@ func (g *Git) Subject(id string) string { return g.at(id).Subject }
 type Change struct {
 	Branch, Author, Message string
 	When                    time.Time
-	Edits                   map[string]*string // path to content; nil deletes the file or folder
-	Links                   map[string]string  // path to target
+	Edits                   map[string][]byte // path to content; nil deletes the file or folder
+	Links                   map[string]string // path to target
 }
 
 // Commit makes a person's commit and pushes it.
 func (g *Git) Commit(c Change) string {
-	edits := make(map[string][]byte, len(c.Edits))
-	for name, content := range c.Edits {
-		edits[name] = nil
-		if content != nil {
-			edits[name] = []byte(*content)
-		}
-	}
-	made := g.make(g.refs[c.Branch], edits, c.Author, c.Message, c.When)
+	made := g.make(g.refs[c.Branch], c.Edits, c.Author, c.Message, c.When)
 	for name, target := range c.Links {
 		made.files[name] = file{content: target, kind: rollout.Symlink}
 	}

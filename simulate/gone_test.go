@@ -22,13 +22,13 @@ func TestGoneAppsAreForgotten(t *testing.T) {
 		many = 50
 	}
 	const config = ".gitrollout/sim/config.yaml"
-	files := func(version string) map[string]*string {
-		edits := map[string]*string{}
+	files := func(version string) map[string][]byte {
+		edits := map[string][]byte{}
 		shop := twoApps(version)["apps/shop/app.yaml"]
 		for i := range many {
 			name := fmt.Sprintf("preview-%04d", i)
-			edits["apps/"+name+"/kustomization.yaml"] = new("resources: [app.yaml]\n")
-			edits["apps/"+name+"/app.yaml"] = new(strings.ReplaceAll(shop, "shop", name))
+			edits["apps/"+name+"/kustomization.yaml"] = []byte("resources: [app.yaml]\n")
+			edits["apps/"+name+"/app.yaml"] = []byte(strings.ReplaceAll(shop, "shop", name))
 		}
 		return edits
 	}
@@ -41,7 +41,7 @@ func TestGoneAppsAreForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest := func(message string, edits map[string]*string) {
+	rest := func(message string, edits map[string][]byte) {
 		t.Helper()
 		s.event = &Event{}
 		s.commit(message, edits)
@@ -56,28 +56,28 @@ func TestGoneAppsAreForgotten(t *testing.T) {
 	s.start()
 	rest("previews", files("v1"))
 	rest("v2 of all", files("v2"))
-	aborts := map[string]*string{}
+	aborts := map[string][]byte{}
 	for i := 0; i < many; i += 10 {
 		name := fmt.Sprintf("preview-%04d", i)
 		state := s.state(name)
 		if state.Phase != rollout.Paused {
 			t.Fatalf("%s is %s, held %+v", name, state.Phase, state.Held)
 		}
-		aborts[rollout.PromotionPath("sim", name)] = new("apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: " +
+		aborts[rollout.PromotionPath("sim", name)] = []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: " +
 			string(state.Release.Hash) + "\ndecision: abort\n")
 	}
 	rest("abort some", aborts)
 	if kept := keysOf(s.process.Reconciler, "preview-"); len(kept) < 5 {
 		t.Errorf("apps are known by name in %v alone: the test looks in the wrong place", kept)
 	}
-	gone := map[string]*string{}
+	gone := map[string][]byte{}
 	for name := range s.git.Files(s.head()) {
 		if strings.Contains(name, "preview-") {
 			gone[name] = nil
 		}
 	}
 	rest("they are not needed any more", gone)
-	rest("something else", map[string]*string{"README": new("1")})
+	rest("something else", map[string][]byte{"README": []byte("1")})
 	if kept := keysOf(s.process.Reconciler, "preview-"); len(kept) > 0 {
 		t.Errorf("names of apps that are gone are kept: %v", kept)
 	}

@@ -10,14 +10,14 @@ import (
 // withoutShop deletes shop's folder, and writes other files in the same commit.
 func (p *proposing) withoutShop(files map[string]string) {
 	p.t.Helper()
-	edits := map[string]*string{}
+	edits := map[string][]byte{}
 	for name := range p.git.Files(p.head()) {
 		if strings.HasPrefix(name, "apps/shop/") {
 			edits[name] = nil
 		}
 	}
 	for name, content := range files {
-		edits[name] = &content
+		edits[name] = []byte(content)
 	}
 	p.commit("shop leaves", edits)
 	p.settle()

@@ -101,9 +101,9 @@ func TestPanicIsOneAppsTrouble(t *testing.T) {
 			s.start()
 			rest()
 			bad.in = in
-			edits := map[string]*string{}
+			edits := map[string][]byte{}
 			for name, content := range twoApps("v2") {
-				edits[name] = &content
+				edits[name] = []byte(content)
 			}
 			s.commit("v2 of both", edits)
 			rest()
@@ -126,9 +126,9 @@ func TestPanicIsOneAppsTrouble(t *testing.T) {
 				t.Errorf("the same panic is recorded again: %v after %s", s.event.Commits, commits)
 			}
 			bad.in = ""
-			edits = map[string]*string{}
+			edits = map[string][]byte{}
 			for name, content := range twoApps("v3") {
-				edits[name] = &content
+				edits[name] = []byte(content)
 			}
 			s.commit("v3 of both", edits)
 			rest()

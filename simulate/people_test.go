@@ -185,11 +185,11 @@ func (u *universe) meddle() {
 		name := u.head().apps[0].name
 		text := "garbage"
 		u.note("MEDDLE: the state of %s is garbage", name)
-		u.git.Commit(Change{Branch: stateBranch, Author: "Eve", Message: "by hand", When: u.kube.Now, Edits: map[string]*string{rollout.StatePath(name): &text}})
+		u.git.Commit(Change{Branch: stateBranch, Author: "Eve", Message: "by hand", When: u.kube.Now, Edits: map[string][]byte{rollout.StatePath(name): []byte(text)}})
 	case n == 3 && state != "":
 		text := fmt.Sprint(u.moves)
 		u.note("MEDDLE: a file on the state branch")
-		u.git.Commit(Change{Branch: stateBranch, Author: "Eve", Message: "by hand", When: u.kube.Now, Edits: map[string]*string{"README": &text}})
+		u.git.Commit(Change{Branch: stateBranch, Author: "Eve", Message: "by hand", When: u.kube.Now, Edits: map[string][]byte{"README": []byte(text)}})
 	default:
 		u.meddleWithObjects()
 	}
@@ -422,7 +422,7 @@ func (u *universe) insist(i int) {
 // edited: what nobody can read is deleted, and what is older than the cluster is
 // declared to be the truth.
 func (u *universe) repair(head string) {
-	edits := map[string]*string{}
+	edits := map[string][]byte{}
 	for path, content := range u.git.Files(head) {
 		if !strings.HasPrefix(path, "apps/") {
 			continue
@@ -439,7 +439,7 @@ func (u *universe) repair(head string) {
 				u.fail("repair %s: %v", path, err)
 			}
 			text := string(data)
-			edits[path] = &text
+			edits[path] = []byte(text)
 		}
 	}
 	if len(edits) > 0 {
@@ -555,7 +555,7 @@ func (u *universe) commitAgain() {
 			u.note("REMOVE %s", name) // as its message advises: nobody lists it again
 			u.removed[name] = true
 			u.git.Commit(Change{Branch: stateBranch, Author: "Ann", Message: "remove " + name, When: u.kube.Now,
-				Edits: map[string]*string{rollout.StatePath(name): nil}})
+				Edits: map[string][]byte{rollout.StatePath(name): nil}})
 		}
 	}
 }

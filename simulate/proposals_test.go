@@ -52,9 +52,9 @@ func (p *proposing) settle() {
 // files pushes files to main, nil content of which deletes.
 func (p *proposing) files(message string, files map[string]string) {
 	p.t.Helper()
-	edits := map[string]*string{}
+	edits := map[string][]byte{}
 	for name, content := range files {
-		edits[name] = &content
+		edits[name] = []byte(content)
 	}
 	p.commit(message, edits)
 	p.settle()
@@ -85,7 +85,7 @@ func TestProposalsFollowMain(t *testing.T) {
 		}, false, "cannot be merged"},
 		"a hold that ends": {func(p *proposing, hash rollout.Hash) {
 			p.files("hold", promotionOf(hash, "decision: hold\n"))
-			p.commit("no hold", map[string]*string{shopPromotion: nil})
+			p.commit("no hold", map[string][]byte{shopPromotion: nil})
 			p.settle()
 		}, false, "cannot be merged"},
 		"a hold that ends and leaves another file": {func(p *proposing, hash rollout.Hash) {
@@ -106,7 +106,7 @@ func TestProposalsFollowMain(t *testing.T) {
 			evil := twoApps("evil")["apps/till/app.yaml"]
 			p.git.Commit(Change{
 				Branch: p.branch, Author: "Mallory", Message: "Promote shop past step 2", When: p.cluster.Kube.Now,
-				Edits: map[string]*string{"apps/till/app.yaml": &evil},
+				Edits: map[string][]byte{"apps/till/app.yaml": []byte(evil)},
 			})
 			p.settle()
 		}, true, "cannot be merged"},

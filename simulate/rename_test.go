@@ -13,7 +13,7 @@ import (
 // rename moves shop's folder, with other files of an app if they are given.
 func (p *proposing) rename(from, to string, files map[string]string) {
 	p.t.Helper()
-	edits := map[string]*string{}
+	edits := map[string][]byte{}
 	for name, content := range p.git.Files(p.head()) {
 		rest, below := strings.CutPrefix(name, "apps/"+from+"/")
 		if !below {
@@ -22,7 +22,7 @@ func (p *proposing) rename(from, to string, files map[string]string) {
 		if other := files["apps/shop/"+rest]; other != "" {
 			content = other
 		}
-		edits[name], edits["apps/"+to+"/"+rest] = nil, &content
+		edits[name], edits["apps/"+to+"/"+rest] = nil, []byte(content)
 	}
 	p.commit(fmt.Sprintf("%s is %s", from, to), edits)
 	p.settle()
@@ -180,16 +180,16 @@ func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 		without := twoApps("v2")["apps/shop/app.yaml"]
 		with := without + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
 		p.files("a ConfigMap", map[string]string{"apps/shop/app.yaml": with})
-		p.commit("no ConfigMap", map[string]*string{"apps/shop/app.yaml": &without})
+		p.commit("no ConfigMap", map[string][]byte{"apps/shop/app.yaml": []byte(without)})
 		pass(true)
 		extra := rollout.Ref{Kind: "ConfigMap", Namespace: "default", Name: "extra"}
 		if live := p.cluster.objects[extra]; live == nil || live.app != "shop" {
 			t.Fatalf("%s of shop is not there any more: %v", extra, p.cluster.Objects())
 		}
-		edits := map[string]*string{}
+		edits := map[string][]byte{}
 		for name, content := range p.git.Files(p.head()) {
 			if rest, below := strings.CutPrefix(name, "apps/shop/"); below {
-				edits[name], edits["apps/store/"+rest] = nil, &content
+				edits[name], edits["apps/store/"+rest] = nil, []byte(content)
 			}
 		}
 		p.commit("shop is store", edits)

@@ -8,9 +8,9 @@ import (
 
 // by pushes files to main as somebody.
 func (p *proposing) by(author, message string, files map[string]string) string {
-	edits := map[string]*string{}
+	edits := map[string][]byte{}
 	for name, content := range files {
-		edits[name] = &content
+		edits[name] = []byte(content)
 	}
 	return p.git.Commit(Change{Branch: Branch, Author: author, Message: message, When: p.cluster.Kube.Now, Edits: edits})
 }

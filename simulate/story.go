@@ -86,10 +86,10 @@ func NewStory(o StoryOptions) (*Story, error) {
 	s.meter = &meter{says: map[string]reading{}, done: map[string][]strategies.Measured{},
 		now: func() time.Time { return s.cluster.Kube.Now }, touch: func(app string) { s.process.Touch(app) }}
 	s.parts.Options.Analyzer = s.meter
-	first := Change{Branch: Branch, Author: "Ann", Message: "first version", When: began, Edits: map[string]*string{},
+	first := Change{Branch: Branch, Author: "Ann", Message: "first version", When: began, Edits: map[string][]byte{},
 		Links: o.Links}
 	for name, content := range o.Files {
-		first.Edits[name] = &content
+		first.Edits[name] = []byte(content)
 	}
 	s.pushes = []string{s.git.Commit(first)}
 	return s, nil
@@ -244,15 +244,15 @@ func (s *Story) wait(d time.Duration) error {
 }
 
 // commit pushes a person's change of main.
-func (s *Story) commit(message string, edits map[string]*string) {
+func (s *Story) commit(message string, edits map[string][]byte) {
 	id := s.git.Commit(Change{Branch: Branch, Author: "Ann", Message: message, When: s.cluster.Kube.Now, Edits: edits})
 	s.pushes = append(s.pushes, id)
 }
 
 // without lists the files of a commit that another map lacks, as deletions.
-func without(files, keep map[string]string) map[string]*string {
-	edits := map[string]*string{}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
+func without(files, keep map[string]string) map[string][]byte {
+	edits := map[string][]byte{}
+	for name := range files {
 		if _, stays := keep[name]; !stays && path.Dir(name) != ".gitrollout" {
 			edits[name] = nil
 		}

@@ -132,20 +132,15 @@ func (e *Event) check() {
 				e.Failed = append(e.Failed, text)
 			}
 		default:
-			if !slices.ContainsFunc(e.Status, func(status string) bool { return hasParts(status, rest) }) {
+			hasAll := func(status string) bool {
+				lacks := func(part string) bool { return !strings.Contains(status, strings.TrimSpace(part)) }
+				return !slices.ContainsFunc(strings.Split(rest, "|"), lacks)
+			}
+			if !slices.ContainsFunc(e.Status, hasAll) {
 				e.Failed = append(e.Failed, text)
 			}
 		}
 	}
-}
-
-func hasParts(status, parts string) bool {
-	for _, part := range strings.Split(parts, "|") {
-		if !strings.Contains(status, strings.TrimSpace(part)) {
-			return false
-		}
-	}
-	return true
 }
 
 // String returns the script with everything that happened below each command,

@@ -398,6 +398,9 @@ var (
 	errTimeout = errors.New("timeout")
 )
 
+// errRejected is what a hook or a protected branch says.
+var errRejected = errors.New("remote rejected: pre-receive hook declined")
+
 // outcome draws what becomes of an effect.
 func (u *universe) outcome(e Effect) Outcome {
 	if u.calm {
@@ -409,7 +412,7 @@ func (u *universe) outcome(e Effect) Outcome {
 			return Outcome{Err: errDown}
 		}
 		if e.Verb == "push" && u.kube.Now.Before(u.pushDown) {
-			return Outcome{Err: ErrRejected}
+			return Outcome{Err: errRejected}
 		}
 		if !u.chaos.git || u.rng.IntN(12) > 0 {
 			return Outcome{}
@@ -417,7 +420,7 @@ func (u *universe) outcome(e Effect) Outcome {
 		if e.Verb != "push" {
 			return Outcome{Err: errDown}
 		}
-		return []Outcome{{Err: ErrRejected}, {Err: errLost, After: true}, {Err: errLost}}[u.rng.IntN(3)]
+		return []Outcome{{Err: errRejected}, {Err: errLost, After: true}, {Err: errLost}}[u.rng.IntN(3)]
 	default:
 		isDown := u.kube.Now.Before(u.apiDown)
 		if !isDown && (!u.chaos.api || u.rng.IntN(12) > 0) {

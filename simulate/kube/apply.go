@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -95,15 +94,9 @@ func Backends(route rollout.Object) [][]Backend {
 // Split says how an HTTPRoute shares requests out: "web 80 web-canary 20", rule
 // by rule.
 func Split(route rollout.Object) string {
-	var rules []string
-	for _, rule := range Backends(route) {
-		var parts []string
-		for _, b := range rule {
-			parts = append(parts, fmt.Sprintf("%s %d", b.Service, b.Weight))
-		}
-		rules = append(rules, strings.Join(parts, " "))
-	}
-	return strings.Join(rules, "; ")
+	share := func(b Backend) string { return fmt.Sprintf("%s %d", b.Service, b.Weight) }
+	shares := func(rule []Backend) string { return strings.Join(rollout.Mapped(rule, share), " ") }
+	return strings.Join(rollout.Mapped(Backends(route), shares), "; ")
 }
 
 func (k *Cluster) applyDeployment(o rollout.Object) error {
@@ -160,19 +153,14 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	return nil
 }
 
+// amountOf is a number of pods or a percentage, the default of 25% if none is given, and -1 if it is neither.
 func amountOf(v any) rollout.Amount {
-	switch v := v.(type) {
-	case int64:
-		return rollout.Amount{Value: int(v)}
-	case string:
-		n, err := strconv.Atoi(strings.TrimSuffix(v, "%"))
-		if err != nil || !strings.HasSuffix(v, "%") {
-			return rollout.Amount{Value: -1}
-		}
-		return rollout.Amount{Value: n, Percent: true}
-	default:
-		return rollout.Amount{Value: 25, Percent: true}
+	a := rollout.Amount{Value: 25, Percent: true}
+	text, isText := v.(string)
+	if v != nil && (a.ReadValue(v) != nil || isText && !strings.HasSuffix(text, "%")) {
+		return rollout.Amount{Value: -1}
 	}
+	return a
 }
 
 // validate is pkg/apis/apps/validation ValidateDeploymentSpec, as far as it

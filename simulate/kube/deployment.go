@@ -247,12 +247,7 @@ func (k *Cluster) rolloutRecreate(d *Deployment, fresh *ReplicaSet, olds []*Repl
 }
 
 func (d *Deployment) isScalingEvent() bool {
-	for _, rs := range active(d.Sets) {
-		if rs.desiredNote != d.Replicas {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(active(d.Sets), func(rs *ReplicaSet) bool { return rs.desiredNote != d.Replicas })
 }
 
 // scaleProportionally is sync.go's scale.

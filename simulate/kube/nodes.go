@@ -34,7 +34,7 @@ func (d *Deployment) IsByNode() bool { return d.sets != nil && d.sets.byNode }
 
 // nodeOf is the node of a DaemonSet's pod, "" of all others.
 func nodeOf(d *Deployment, p *Pod) string {
-	if !d.sets.byNode {
+	if !d.IsByNode() {
 		return ""
 	}
 	return fmt.Sprintf("node-%d", p.ordinal+1)

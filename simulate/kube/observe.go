@@ -53,10 +53,13 @@ func (k *Cluster) Observe() rollout.Observed {
 				Current: rs == fresh, Number: rs.number, Desired: rs.Replicas, Pods: len(rs.Live()),
 				Available: rs.status.available,
 			}
-			for _, p := range rs.Live() {
-				if d.sets == nil {
-					r.Members = append(r.Members, rollout.Pod{Name: p.Name, Ready: p.Ready, Created: p.created.Truncate(time.Second)})
+			for _, p := range rs.Pods {
+				if d.sets != nil || !p.Terminating {
+					r.Members = append(r.Members, rollout.Pod{Name: p.Name, UID: p.uid, Ready: p.Ready, Terminating: p.Terminating,
+						Created: p.created.Truncate(time.Second), Node: nodeOf(d, p)})
 				}
+			}
+			for _, p := range rs.Live() {
 				if p.Ready {
 					r.ReadySince = append(r.ReadySince, p.Since)
 				} else if p.Never {

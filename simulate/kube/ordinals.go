@@ -241,10 +241,6 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 		if r.Current {
 			r.Hash = live.Hash
 		}
-		for _, p := range rs.Pods {
-			r.Members = append(r.Members, rollout.Pod{Name: p.Name, UID: p.uid, Ready: p.Ready, Terminating: p.Terminating,
-				Created: p.created.Truncate(time.Second), Node: nodeOf(d, p)})
-		}
 		if d.sets.byNode {
 			r.Base = !r.Current && r.Hash == "" && r.Pods > 0
 		}

@@ -32,13 +32,8 @@ func (k *Cluster) microReplicaSet() string {
 // report writes the ReplicaSet's status.
 func (k *Cluster) report(rs *ReplicaSet) bool {
 	was := rs.status
-	live := rs.Live()
-	rs.status.Replicas, rs.status.available = len(live), 0
-	for _, p := range live {
-		if p.Ready && k.Now.Sub(p.Since) >= time.Duration(rs.minReady)*time.Second {
-			rs.status.available++
-		}
-	}
+	rs.status.Replicas = len(rs.Live())
+	rs.status.available = rs.Serving(k.Now, time.Duration(rs.minReady)*time.Second)
 	if was == rs.status {
 		return false
 	}
