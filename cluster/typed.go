@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"net/http"
 
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
@@ -27,18 +28,11 @@ func newTyped(config *rest.Config, shared *http.Client) (t typed, err error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	if t.apps, err = appsclient.NewForConfigAndClient(config, shared); err != nil {
-		return t, err
-	}
-	if t.batch, err = batchclient.NewForConfigAndClient(config, shared); err != nil {
-		return t, err
-	}
-	if t.core, err = coreclient.NewForConfigAndClient(config, shared); err != nil {
-		return t, err
-	}
-	if t.discovery, err = discoveryclient.NewForConfigAndClient(config, shared); err != nil {
-		return t, err
-	}
-	t.events, err = eventsclient.NewForConfigAndClient(config, shared)
-	return t, err
+	var errs [5]error
+	t.apps, errs[0] = appsclient.NewForConfigAndClient(config, shared)
+	t.batch, errs[1] = batchclient.NewForConfigAndClient(config, shared)
+	t.core, errs[2] = coreclient.NewForConfigAndClient(config, shared)
+	t.discovery, errs[3] = discoveryclient.NewForConfigAndClient(config, shared)
+	t.events, errs[4] = eventsclient.NewForConfigAndClient(config, shared)
+	return t, cmp.Or(errs[:]...)
 }

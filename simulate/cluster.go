@@ -25,6 +25,7 @@ type Cluster struct {
 	version int                                               // grows with everything that watches would report
 	writes  int                                               // objects written and deleted by reconcilers
 	writing func(by *View, app string, object rollout.Object) // sees each write before it happens
+	wrote   func(by *View, o rollout.Object, digest string)   // and after it did
 	changed func(what string)                                 // is told of everything that happens, after it did
 }
 
@@ -39,7 +40,7 @@ type object struct {
 func NewCluster(rng *rand.Rand, now time.Time) *Cluster {
 	c := &Cluster{Kube: kube.New(rng, now), objects: map[rollout.Ref]*object{},
 		jobs: map[string]*job{}, made: map[string]int{}, Ends: ends{}.of}
-	c.writing = func(*View, string, rollout.Object) {}
+	c.writing, c.wrote = func(*View, string, rollout.Object) {}, func(*View, rollout.Object, string) {}
 	c.changed = func(string) {}
 	c.Kube.OnChange = func(what string) {
 		c.version++

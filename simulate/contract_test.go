@@ -105,6 +105,7 @@ func openMemory(*testing.T) contract.Cluster {
 // least what it has written itself.
 func TestStaleClusterShowsItsOwnWrites(t *testing.T) {
 	c := NewCluster(rand.New(rand.NewPCG(1, 1)), noon)
+	c.wrote = (*View).learn
 	v := c.View("test", Open)
 	v.refresh()
 	v.Stale = true

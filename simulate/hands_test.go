@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // Objects lists what is in the cluster, sorted.
@@ -27,4 +29,31 @@ func (c *Cluster) Edit(ref rollout.Ref, change func(rollout.Object)) error {
 	c.objects[ref] = &object{app: live.app, digest: "by hand", body: edited}
 	c.version++
 	return nil
+}
+
+// learn shows what was just written even where watches lag behind.
+func (v *View) learn(o rollout.Object, digest string) {
+	if !v.Stale {
+		return
+	}
+	v.digests[o.Ref()] = digest
+	w, is := kube.WorkloadOf(o.Ref())
+	d := v.cluster.Kube.Deployments[w]
+	if !is || d == nil {
+		return
+	}
+	all := maps.Clone(v.observed.Workloads)
+	live := all[w]
+	live.Replicas, live.Hash = d.Replicas, rollout.Hash(o.Annotation(rollout.AnnotationHash))
+	live.Serial, _ = strconv.Atoi(o.Annotation(rollout.AnnotationSerial))
+	if d.Observed != d.Generation {
+		live.Synced, live.Complete = false, false
+	}
+	revisions := make([]rollout.Revision, len(live.Revisions))
+	for i, r := range live.Revisions {
+		r.Current = r.Hash == live.Hash
+		revisions[i] = r
+	}
+	live.Revisions, all[w] = revisions, live
+	v.observed.Workloads = all
 }

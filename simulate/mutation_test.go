@@ -307,7 +307,6 @@ func (c *eagerCluster) Observe(app string, workloads []rollout.Workload, routes 
 		}
 		out.Workloads[w] = live
 	}
-	c.told = out
 	return out
 }
 

@@ -131,7 +131,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		}
 	}
 	u.oracle, u.promises = newOracle(u, renderer), newPromises(u)
-	u.cluster.changed, u.cluster.writing = u.changed, u.oracle.checkWrite
+	u.cluster.changed, u.cluster.writing, u.cluster.wrote = u.changed, u.oracle.checkWrite, (*View).learn
 	for i := range max(1, c.processes) {
 		u.procs = append(u.procs, &actor{})
 		u.restart(u.procs[i], fmt.Sprintf("p%d", i))

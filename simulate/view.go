@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"strconv"
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler"
@@ -15,8 +13,8 @@ import (
 )
 
 // View is the cluster as one process sees and writes it. While Stale is set its
-// watches bring nothing: it shows what it saw last, and what it has written
-// itself since then. Unseen is why, if the process is told.
+// watches bring nothing: it shows what it saw last, and what Cluster.wrote shows it
+// of what it has written itself since then. Unseen is why, if the process is told.
 type View struct {
 	Stale  bool
 	Unseen string
@@ -28,8 +26,7 @@ type View struct {
 	version  int
 	observed rollout.Observed
 	digests  map[rollout.Ref]string // of what the watches show; "" for what somebody changed
-	told     rollout.Observed       // the last answer of Observe
-	toldAt   int                    // how many writes there had been then
+	toldAt   int                    // how many writes there had been when Observe answered last
 }
 
 var (
@@ -70,7 +67,7 @@ func (v *View) Observe(app string, workloads []rollout.Workload, _ []rollout.Ref
 			out.Workloads[w] = live
 		}
 	}
-	v.told, v.toldAt = out, v.cluster.writes
+	v.toldAt = v.cluster.writes
 	return out
 }
 
@@ -191,36 +188,9 @@ func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) er
 			v.digests[o.Ref()] = "" // as cluster.Client doubts it
 			return fmt.Errorf("%s %s: %w", o.Kind(), o.Name(), outcome.Err)
 		}
-		v.learn(o, digest)
+		v.cluster.wrote(v, o, digest)
 	}
 	return nil
-}
-
-// learn shows what was just written even where watches lag behind.
-func (v *View) learn(o rollout.Object, digest string) {
-	if !v.Stale {
-		return
-	}
-	v.digests[o.Ref()] = digest
-	w, is := kube.WorkloadOf(o.Ref())
-	d := v.cluster.Kube.Deployments[w]
-	if !is || d == nil {
-		return
-	}
-	all := maps.Clone(v.observed.Workloads)
-	live := all[w]
-	live.Replicas, live.Hash = d.Replicas, rollout.Hash(o.Annotation(rollout.AnnotationHash))
-	live.Serial, _ = strconv.Atoi(o.Annotation(rollout.AnnotationSerial))
-	if d.Observed != d.Generation {
-		live.Synced, live.Complete = false, false
-	}
-	revisions := make([]rollout.Revision, len(live.Revisions))
-	for i, r := range live.Revisions {
-		r.Current = r.Hash == live.Hash
-		revisions[i] = r
-	}
-	live.Revisions, all[w] = revisions, live
-	v.observed.Workloads = all
 }
 
 // Evict is reconciler.Applier's.

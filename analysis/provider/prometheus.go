@@ -70,12 +70,9 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 	form, path := url.Values{"query": {c.Query}}, "/api/v1/query"
 	if c.RangeQuery != nil {
 		now := s.deps.Now()
-		start, err := moment(c.RangeQuery.Start, now)
-		if err != nil {
-			return Result{}, err
-		}
-		end, err := moment(c.RangeQuery.End, now)
-		if err != nil {
+		start, errStart := moment(c.RangeQuery.Start, now)
+		end, errEnd := moment(c.RangeQuery.End, now)
+		if err := cmp.Or(errStart, errEnd); err != nil {
 			return Result{}, err
 		}
 		path = "/api/v1/query_range"

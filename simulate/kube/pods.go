@@ -48,20 +48,18 @@ func (rs *ReplicaSet) Live() []*Pod {
 
 // Ready is how many of its pods are ready and stay.
 func (rs *ReplicaSet) Ready() int {
-	n := 0
-	for _, p := range rs.Pods {
-		if p.Ready && !p.Terminating {
-			n++
-		}
-	}
-	return n
+	return rs.count(func(p *Pod) bool { return p.Ready })
 }
 
 // Serving is how many pods have been ready for that long.
 func (rs *ReplicaSet) Serving(now time.Time, minReady time.Duration) int {
-	n := 0
+	return rs.count(func(p *Pod) bool { return p.Ready && now.Sub(p.Since) >= minReady })
+}
+
+// count is how many pods that stay are like that.
+func (rs *ReplicaSet) count(is func(*Pod) bool) (n int) {
 	for _, p := range rs.Pods {
-		if p.Ready && !p.Terminating && now.Sub(p.Since) >= minReady {
+		if !p.Terminating && is(p) {
 			n++
 		}
 	}
