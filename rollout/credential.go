@@ -30,11 +30,12 @@ type credentialFile struct {
 	File string `json:"file"`
 }
 
+const nameSecret = "name a Secret: {secretRef: {name: notifications, key: slack}}"
+
 // ReadValue reads a credential, and says no word of one that is written out.
 func (c *credentialFile) ReadValue(raw any) error {
 	if _, ok := raw.(map[string]any); !ok {
-		return &InvalidError{Msg: "is written out, and the configuration is in Git",
-			Fix: "name a Secret: {secretRef: {name: notifications, key: slack}}"}
+		return Invalidf("", "", "is written out, and the configuration is in Git").WithFix(nameSecret)
 	}
 	type plain credentialFile
 	if wrong := Read("", raw, (*plain)(c)); wrong != nil {
@@ -44,14 +45,13 @@ func (c *credentialFile) ReadValue(raw any) error {
 }
 
 func (s *section) credential(name string, raw credentialFile) (Credential, error) {
-	const fix = "name a Secret: {secretRef: {name: notifications, key: slack}}"
 	var c Credential
 	ways := 0
 	if r := raw.SecretRef; r != nil {
 		ways++
 		c.Secret, c.Namespace = SecretRef{Name: r.Name, Key: r.Key}, r.Namespace
 		if r.Name == "" || r.Key == "" {
-			return c, s.invalid(name+".secretRef", fix, "needs a name and a key")
+			return c, s.invalid(name+".secretRef", nameSecret, "needs a name and a key")
 		}
 	}
 	if c.Env = raw.Env; raw.Env != "" {
@@ -69,7 +69,7 @@ func (s *section) credential(name string, raw credentialFile) (Credential, error
 		}
 	}
 	if ways != 1 {
-		return c, s.invalid(name, fix, "needs one of secretRef, env and file")
+		return c, s.invalid(name, nameSecret, "needs one of secretRef, env and file")
 	}
 	return c, nil
 }

@@ -189,18 +189,16 @@ func metricInWords(p rollout.MetricProgress) string {
 	return text
 }
 
-// measuredBad says which analysis of the release has failed, if one has. Those of another release, as
+// measuredBad says which analysis of the release has failed, "" if none has. Those of another release, as
 // an older record may have them, judge nobody.
-func measuredBad(in Input) (string, bool) {
+func measuredBad(in Input) string {
 	for _, r := range Runs(in) {
-		if r.Release != in.State.Release.Hash {
-			continue
-		}
-		if r.Phase == rollout.AnalysisFailed || r.Phase == rollout.AnalysisErrored {
-			return fmt.Sprintf("analysis %s %s: %s", r.Name, strings.ToLower(string(r.Phase)), evidence(r)), true
+		isBad := r.Phase == rollout.AnalysisFailed || r.Phase == rollout.AnalysisErrored
+		if isBad && r.Release == in.State.Release.Hash {
+			return fmt.Sprintf("analysis %s %s: %s", r.Name, strings.ToLower(string(r.Phase)), evidence(r))
 		}
 	}
-	return "", false
+	return ""
 }
 
 // evidence is why a run is what it is: the metric, its condition and its last

@@ -1,7 +1,8 @@
 package strategies
 
 import (
-	"fmt"
+	"cmp"
+	"maps"
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -49,12 +50,7 @@ func (in Input) HeadErr() error {
 	if err := Emptied(in.Head.Render, len(in.State.Inventory)); err != nil {
 		return err
 	}
-	for _, refused := range in.Answers.Accepted {
-		if refused != nil {
-			return refused
-		}
-	}
-	return nil
+	return cmp.Or(slices.Collect(maps.Values(in.Answers.Accepted))...)
 }
 
 // Emptied refuses a render without objects of an app that has some: a file that a
@@ -64,11 +60,8 @@ func Emptied(r *rollout.Render, has int) error {
 	if r == nil || len(r.Objects) > 0 || has == 0 {
 		return nil
 	}
-	return &rollout.InvalidError{
-		File: r.App.Path,
-		Msg:  fmt.Sprintf("has no object any more, and the app has %d: none of them is deleted", has),
-		Fix:  "put them back, or remove the whole folder if the app is to go",
-	}
+	return rollout.Invalidf(r.App.Path, "", "has no object any more, and the app has %d: none of them is deleted", has).
+		WithFix("put them back, or remove the whole folder if the app is to go")
 }
 
 // withQuestion puts the question that a decision depends on next. A retreat asks

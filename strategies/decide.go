@@ -130,7 +130,7 @@ func decideHeld(in Input) Decision {
 			return done
 		}
 	}
-	if reason, ok := mustRetreat(in); ok && s.Stable != nil {
+	if reason := mustRetreat(in); reason != "" && s.Stable != nil {
 		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
 	d := hold(s, rollout.ReasonOf(in.Head.Err), in.Head.Err.Error(), in.Head.Commit.ID)

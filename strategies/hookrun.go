@@ -57,13 +57,11 @@ func FailedHook(in Input) string {
 	if h == nil || h.Reason != rollout.HeldHookFailed && h.Reason != rollout.HeldNoStable || in.Head.Render == nil {
 		return ""
 	}
-	for _, run := range in.State.Hooks {
-		if !run.Past && run.Phase == rollout.HookFailed && run.When != rollout.HookAbort &&
-			run.Release == in.Head.Render.Release() {
-			return run.Name
-		}
-	}
-	return ""
+	run, _ := rollout.Find(in.State.Hooks, func(run rollout.HookRun) bool {
+		return !run.Past && run.Phase == rollout.HookFailed && run.When != rollout.HookAbort &&
+			run.Release == in.Head.Render.Release()
+	})
+	return run.Name
 }
 
 // isAnother reports whether a hook is not any more what ran.

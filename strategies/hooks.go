@@ -158,12 +158,10 @@ func returned(in Input) (Decision, bool) {
 
 // renderOf is the commit that has a version, as far as one is here; nil if none is.
 func (in Input) renderOf(h rollout.Hash) *rollout.Render {
-	for _, r := range []*rollout.Render{in.Head.Render, in.Source, in.Left} {
-		if r != nil && r.Release() == h {
-			return r
-		}
-	}
-	return nil
+	r, _ := rollout.Find([]*rollout.Render{in.Head.Render, in.Source, in.Left}, func(r *rollout.Render) bool {
+		return r != nil && r.Release() == h
+	})
+	return r
 }
 
 // hooksAt are the Jobs that a release has to have run at a time.

@@ -17,7 +17,8 @@ func decideInFlight(in Input) Decision {
 	missing, isLost := lostSpec(in)
 	name, isRenamed := renamed(in)
 	isRenamed = isRenamed && target == s.Release.Hash // else it gives way to what Git asks for now
-	reason, goesBack := mustRetreat(in)
+	reason := mustRetreat(in)
+	goesBack := reason != ""
 	if goesBack && s.Stable != nil && target != s.Stable.Hash { // though users be on it, and another one be asked for
 		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
@@ -82,31 +83,25 @@ func leave(in Input, target rollout.Hash) Decision {
 	}
 }
 
-// mustRetreat says why the release in flight must go back, if it must.
-func mustRetreat(in Input) (string, bool) {
+// mustRetreat says why the release in flight must go back, "" if it need not.
+func mustRetreat(in Input) string {
 	s := in.State
-	if s.Release == nil || s.Phase == rollout.Aborting {
-		return "", false
+	switch {
+	case s.Release == nil || s.Phase == rollout.Aborting:
+		return ""
+	case in.Promotion.Says(rollout.Abort, s.Release.Hash):
+		return abortedBy(in.Promotion)
+	case s.Former != nil:
+		return "" // it is stable: only people take users back
 	}
-	if in.Promotion.Says(rollout.Abort, s.Release.Hash) {
-		return abortedBy(in.Promotion), true
+	reason := cmp.Or(measuredBad(in), timedOut(in))
+	if late, is := lateExperiment(in); is {
+		reason = cmp.Or(reason, late.reason)
 	}
-	if s.Former != nil {
-		return "", false // it is stable: only people take users back
+	if late, is := lateToAbort(in); is {
+		reason = cmp.Or(reason, late.reason)
 	}
-	if reason, ok := measuredBad(in); ok {
-		return reason, true
-	}
-	if reason, ok := timedOut(in); ok {
-		return reason, true
-	}
-	if late, ok := lateExperiment(in); ok {
-		return late.reason, true
-	}
-	if late, ok := lateToAbort(in); ok {
-		return late.reason, true
-	}
-	return "", false
+	return reason
 }
 
 // abortedBy says who has aborted a release, and why.

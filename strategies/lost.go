@@ -13,9 +13,8 @@ import (
 // follows; apart from that it is held.
 func withoutDocument(in Input, held Decision) Decision {
 	s, head, asked := in.State, in.Head.Commit, askedFor(in)
-	reason, goesBack := mustRetreat(in)
-	switch {
-	case s.Stable != nil && goesBack:
+	switch reason := mustRetreat(in); {
+	case s.Stable != nil && reason != "":
 		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	case s.Stable != nil && asked == s.Stable.Hash:
 		return retreat(in, cause{reason: fmt.Sprintf("reverted by %s in %s", head.Author, head.Short()), to: s.Stable.Commit})

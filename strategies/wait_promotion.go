@@ -80,15 +80,12 @@ func promoter(in Input) string {
 }
 
 // timedOut says which pause nobody has ended in time, if its document wants the
-// release back then.
-func timedOut(in Input) (string, bool) {
-	if in.State.Stable == nil {
-		return "", false
-	}
+// release back then; "" for none.
+func timedOut(in Input) string {
 	for _, m := range movers(in) {
-		if w, is := m.stage().wait.(promotionWait); is && w.isLate(in, m) {
-			return fmt.Sprintf("nobody promoted it within %s at step %d/%d", w.timeout, m.Step+1, m.Of), true
+		if w, is := m.stage().wait.(promotionWait); is && in.State.Stable != nil && w.isLate(in, m) {
+			return fmt.Sprintf("nobody promoted it within %s at step %d/%d", w.timeout, m.Step+1, m.Of)
 		}
 	}
-	return "", false
+	return ""
 }
