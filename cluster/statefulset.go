@@ -30,7 +30,8 @@ var statefulSets = workloadKind{
 // appsStatus are the fields in which the controllers of Deployments and StatefulSets say how far they are.
 var appsStatus = rollout.PartitionStatus{
 	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
-	Available: "status.availableReplicas", CurrentRevision: "status.currentRevision", UpdateRevision: "status.updateRevision",
+	Available: "status.availableReplicas", CurrentRevision: "status.currentRevision",
+	UpdateRevision: "status.updateRevision",
 }
 
 func readStatefulSet(o rollout.Object) (*workload, error) {

@@ -21,7 +21,7 @@ import (
 // workloadKinds.
 type workloadKind struct {
 	gvk          schema.GroupVersionKind
-	described    rollout.Partitioned                     // if not every cluster serves it, and it is known by its fields alone
+	described    rollout.Partitioned                     // if not every cluster serves it: by its fields alone
 	read         func(rollout.Object) (*workload, error) // but the annotations
 	readRevision func(obj any) (*revision, error)
 	// watchRevisions is nil for a kind whose revisions are among those of the one before it in workloadKinds.

@@ -51,12 +51,13 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 	if c.Profile != "" {
 		return profileKeys(s, c.Profile)
 	}
-	k := awsKeys{s.deps.Getenv("AWS_ACCESS_KEY_ID"), s.deps.Getenv("AWS_SECRET_ACCESS_KEY"), s.deps.Getenv("AWS_SESSION_TOKEN")}
+	env := s.deps.Getenv
+	k := awsKeys{env("AWS_ACCESS_KEY_ID"), env("AWS_SECRET_ACCESS_KEY"), env("AWS_SESSION_TOKEN")}
 	if k.id != "" && k.secret != "" {
 		s.Hide(k.id, k.secret, k.token)
 		return k, nil
 	}
-	if file, role := s.deps.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"), s.deps.Getenv("AWS_ROLE_ARN"); file != "" && role != "" {
+	if file, role := env("AWS_WEB_IDENTITY_TOKEN_FILE"), env("AWS_ROLE_ARN"); file != "" && role != "" {
 		token, err := s.readFile(file)
 		if err != nil {
 			return awsKeys{}, err
@@ -64,10 +65,10 @@ func (c sigv4Config) keys(ctx context.Context, s *session, region string) (awsKe
 		s.Hide(token)
 		return askSTS(ctx, s, region, url.Values{
 			"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {role},
-			"RoleSessionName": {cmp.Or(s.deps.Getenv("AWS_ROLE_SESSION_NAME"), "gitrollout")}, "WebIdentityToken": {token},
+			"RoleSessionName": {cmp.Or(env("AWS_ROLE_SESSION_NAME"), "gitrollout")}, "WebIdentityToken": {token},
 		}, nil)
 	}
-	if address := s.deps.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI"); address != "" {
+	if address := env("AWS_CONTAINER_CREDENTIALS_FULL_URI"); address != "" {
 		return agentKeys(ctx, s, address)
 	}
 	return awsKeys{}, errors.New("there are no AWS credentials: " +
