@@ -49,7 +49,8 @@ func condition(o rollout.Object, kind, status string) (message string, is bool) 
 	conditions, _ := o.Map("status")["conditions"].([]any)
 	for _, c := range conditions {
 		if c, _ := c.(map[string]any); c["type"] == kind && c["status"] == status {
-			return rollout.OneLine(fmt.Sprint(c["message"])), true
+			message, _ = c["message"].(string)
+			return rollout.OneLine(message), true
 		}
 	}
 	return "", false

@@ -37,7 +37,7 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 // Compare returns the object as it is, nil if it does not exist, and as it
 // would be after an apply. One that is made once is what it is.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
-	gvk := schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind())
+	gvk := kindOfObject(o)
 	objects, err := d.resource(ctx, gvk.GroupKind(), o.Namespace(), gvk.Version)
 	if err != nil {
 		return nil, nil, err

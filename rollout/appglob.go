@@ -102,39 +102,38 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 		Directory: raw.Directory, Namespaces: raw.Namespaces, ClusterResources: raw.ClusterResources,
 		ServiceAccount: raw.ServiceAccount, Decryption: raw.Decryption.secret(),
 		field: field, file: file}
-	invalid := func(name, fix, format string, args ...any) (*AppGlob, error) {
-		return nil, &InvalidError{File: file, Field: field + "." + name, Msg: fmt.Sprintf(format, args...), Fix: fix}
-	}
+	at := place{file, field}
 	if strings.HasPrefix(g.Path, "/") {
-		return invalid("path", "paths are relative to the repository's root", "%q begins with a slash", raw.Path)
+		return nil, at.invalid("path", "paths are relative to the repository's root", "%q begins with a slash", raw.Path)
 	}
 	for _, segment := range strings.Split(g.Path, "/") {
 		_, err := path.Match(segment, "")
 		switch {
 		case segment == "" || segment == "." || segment == "..":
-			return invalid("path", "name folders from the repository's root", "%q has the segment %q", raw.Path, segment)
+			return nil, at.invalid("path", "name folders from the repository's root", "%q has the segment %q", raw.Path, segment)
 		case strings.Contains(segment, "**"):
-			return invalid("path", "write one * for each level", "%q has **, and a * matches within one folder", raw.Path)
+			return nil, at.invalid("path", "write one * for each level", "%q has **, and a * matches within one folder",
+				raw.Path)
 		case err != nil:
-			return invalid("path", "", "%q is not a pattern: %v", raw.Path, err)
+			return nil, at.invalid("path", "", "%q is not a pattern: %v", raw.Path, err)
 		}
 	}
 	if d := g.Directory; d != nil {
 		for name, pattern := range map[string]string{"include": d.Include, "exclude": d.Exclude} {
 			if _, err := MatchesAny(pattern, ""); err != nil {
-				return invalid("directory."+name, "write one pattern, as *.md, or several, as {*.md,ci/*}",
+				return nil, at.invalid("directory."+name, "write one pattern, as *.md, or several, as {*.md,ci/*}",
 					"%q is not a pattern: %v", pattern, err)
 			}
 		}
 	}
 	if g.Name != "" && IsGlob(g.Path) {
-		return invalid("name", "leave it out: each app is named by what the wildcards match",
+		return nil, at.invalid("name", "leave it out: each app is named by what the wildcards match",
 			"%q would be the name of every app that %s matches", g.Name, g.Path)
 	}
 	if raw.Substitute != nil || raw.SubstituteFrom != nil {
 		for _, name := range slices.Sorted(maps.Keys(raw.Substitute)) {
 			if !IsVariable(name) {
-				return invalid("substitute", BadVariable, "%q is no name of a variable", name)
+				return nil, at.invalid("substitute", BadVariable, "%q is no name of a variable", name)
 			}
 		}
 		files := Mapped(raw.SubstituteFrom, func(from substituteFromFile) string { return from.File })
@@ -145,7 +144,7 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 		if h.ValuesObject != nil {
 			values, err := json.Marshal(h.ValuesObject)
 			if err != nil {
-				return invalid("helm.valuesObject", "", "cannot be written as JSON: %v", err)
+				return nil, at.invalid("helm.valuesObject", "", "cannot be written as JSON: %v", err)
 			}
 			g.Helm.Values = string(values)
 		}

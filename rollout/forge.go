@@ -49,25 +49,24 @@ func (f *Forge) check(file string) error {
 	if f == nil {
 		return nil
 	}
-	invalid := func(field, fix, format string, args ...any) error {
-		return Invalidf(file, "forge."+field, format, args...).WithFix("%s", fix)
-	}
+	at := place{file, "forge"}
 	f.URL = strings.TrimRight(f.URL, "/")
 	if f.URL != "" {
 		u, err := url.Parse(f.URL)
 		switch {
 		case err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "":
-			return invalid("url", "write the forge's address as in a browser: https://git.example.com", "%q is not an address",
-				redact(f.URL))
+			return at.invalid("url", "write the forge's address as in a browser: https://git.example.com",
+				"%q is not an address", redact(f.URL))
 		case u.User != nil:
-			return invalid("url", "leave them out: credentials come from the environment", "%q has credentials", redact(f.URL))
+			return at.invalid("url", "leave them out: credentials come from the environment", "%q has credentials",
+				redact(f.URL))
 		case u.RawQuery != "" || u.Fragment != "":
-			return invalid("url", "write https://git.example.com", "%q has a query or a fragment", f.URL)
+			return at.invalid("url", "write https://git.example.com", "%q has a query or a fragment", f.URL)
 		}
 	}
 	upwards := strings.Contains("/"+f.Repository+"/", "/../")
 	if f.Repository != "" && (upwards || !repositoryPath.MatchString(f.Repository)) {
-		return invalid("repository", "write owner/name", "%q is not a repository's path", f.Repository)
+		return at.invalid("repository", "write owner/name", "%q is not a repository's path", f.Repository)
 	}
 	for _, list := range []struct {
 		field, fix string
@@ -79,7 +78,7 @@ func (f *Forge) check(file string) error {
 	} {
 		for i, name := range list.names {
 			if !list.allowed.MatchString(name) || strings.TrimSpace(name) != name {
-				return invalid(fmt.Sprintf("%s[%d]", list.field, i), list.fix, "%q does not name one", name)
+				return at.invalid(fmt.Sprintf("%s[%d]", list.field, i), list.fix, "%q does not name one", name)
 			}
 		}
 	}

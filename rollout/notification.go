@@ -111,19 +111,15 @@ type serviceFile struct {
 
 // section reads one service's block, or the like, and collects what it finds.
 type section struct {
-	file, field string
-	into        *Receiver
-	set         []string // fields that are there
-}
-
-func (s *section) invalid(field, fix, format string, args ...any) error {
-	return &InvalidError{File: s.file, Field: s.field + "." + field, Msg: fmt.Sprintf(format, args...), Fix: fix}
+	place
+	into *Receiver
+	set  []string // fields that are there
 }
 
 func parseReceivers(file string, raws []receiverFile) ([]Receiver, error) {
 	var all []Receiver
 	for i, raw := range raws {
-		s := &section{file: file, field: fmt.Sprintf("notifications[%d]", i)}
+		s := &section{place: place{file, fmt.Sprintf("notifications[%d]", i)}}
 		r, err := s.receiver(raw)
 		if err != nil {
 			return nil, err
@@ -168,7 +164,7 @@ func (s *section) receiver(raw receiverFile) (*Receiver, error) {
 	if r.Text, err = s.template("text", raw.Template.Text); err != nil {
 		return nil, err
 	}
-	block := &section{file: s.file, field: s.field + "." + r.Service, into: r}
+	block := &section{place: place{s.file, s.field + "." + r.Service}, into: r}
 	return r, block.service(*blocks[r.Service])
 }
 

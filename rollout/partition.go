@@ -104,9 +104,7 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 	var all []Partitioned
 	seen := map[Ref]int{}
 	for i, r := range raw {
-		invalid := func(field, fix, format string, args ...any) ([]Partitioned, error) {
-			return nil, Invalidf(file, fmt.Sprintf("workloads[%d].%s", i, field), format, args...).WithFix("%s", fix)
-		}
+		at := place{file, fmt.Sprintf("workloads[%d]", i)}
 		p := Partitioned{APIVersion: r.APIVersion, Kind: r.Kind, Partition: r.Partition.Path,
 			CountsNew: r.Partition.Counts == "new", Percent: r.Partition.Unit == "percent", Ordered: r.Ordered,
 			MinReady: r.MinReadySeconds, Status: r.Status}
@@ -116,20 +114,20 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 		partitioned, _ := FindPartitioned(nil, r.APIVersion, r.Kind)
 		switch {
 		case builtIn || partitioned != nil:
-			return invalid("kind", "leave the entry out", "%s moves in stages without being listed", r.Kind)
+			return nil, at.invalid("kind", "leave the entry out", "%s moves in stages without being listed", r.Kind)
 		case ref.Group == "batch" || strings.HasPrefix(APIVersion, ref.Group+"/"):
-			return invalid("apiVersion", "leave the entry out", "%s %s has no partition", r.APIVersion, r.Kind)
+			return nil, at.invalid("apiVersion", "leave the entry out", "%s %s has no partition", r.APIVersion, r.Kind)
 		case twice:
-			return invalid("kind", "keep one of them, that of the version that your manifests have",
+			return nil, at.invalid("kind", "keep one of them, that of the version that your manifests have",
 				"%s of %s is workloads[%d], too", r.Kind, ref.Group, first)
 		case isTaken(p.Partition, p.MinReady, ownMinReady):
-			return invalid("partition.path", "name the field that says how many pods keep their version",
+			return nil, at.invalid("partition.path", "name the field that says how many pods keep their version",
 				"%q says something else of each workload", p.Partition)
 		case isTaken(p.MinReady):
-			return invalid("minReadySeconds", "name the field that says how long a pod is to be ready",
+			return nil, at.invalid("minReadySeconds", "name the field that says how long a pod is to be ready",
 				"%q says something else of each workload", p.MinReady)
 		case p.Percent && p.CountsNew:
-			return invalid("partition.unit", "write unit: pods",
+			return nil, at.invalid("partition.unit", "write unit: pods",
 				"is percent, and how a percentage of new pods is rounded nobody says")
 		}
 		seen[ref] = i

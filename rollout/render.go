@@ -204,6 +204,13 @@ func Invalidf(file, field, format string, args ...any) *InvalidError {
 	return &InvalidError{File: file, Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
+// place is a field of a file that has others below it.
+type place struct{ file, field string }
+
+func (p place) invalid(field, fix, format string, args ...any) error {
+	return Invalidf(p.file, p.field+"."+field, format, args...).WithFix("%s", fix)
+}
+
 // ByRef are the objects by what they are, as they are told; of a nil Render none.
 func (r *Render) ByRef() map[Ref]Object {
 	if r == nil {

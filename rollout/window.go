@@ -60,9 +60,7 @@ func parseWindows(file string, raw []windowFile) ([]Window, error) {
 
 func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	w := &Window{Kind: raw.Kind, Schedule: raw.Schedule, TimeZone: raw.TimeZone, Apps: raw.Apps, field: field}
-	invalid := func(name, fix, format string, args ...any) (*Window, error) {
-		return nil, &InvalidError{File: file, Field: field + "." + name, Msg: fmt.Sprintf(format, args...), Fix: fix}
-	}
+	at := place{file, field}
 	begins, wrong := ReadSchedule(field+".schedule", raw.Schedule, field+".timeZone", raw.TimeZone)
 	if wrong != nil {
 		wrong.File = file
@@ -70,10 +68,10 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	}
 	var err error
 	if w.Duration, err = time.ParseDuration(raw.Duration); err != nil {
-		return invalid("duration", "write 8h, 90m or the like", "%q is not a duration", raw.Duration)
+		return nil, at.invalid("duration", "write 8h, 90m or the like", "%q is not a duration", raw.Duration)
 	}
 	if w.Duration < minWindow || w.Duration > maxWindow {
-		return invalid("duration", "use 1m or more, and 8784h (366 days) or less", "%q is out of range", raw.Duration)
+		return nil, at.invalid("duration", "use 1m or more, and 8784h (366 days) or less", "%q is out of range", raw.Duration)
 	}
 	if err := checkGlobs(file, field+".apps", raw.Apps); err != nil {
 		return nil, err
