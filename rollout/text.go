@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,6 +30,22 @@ func Cut(text string, most int) string {
 		return string(runes[:most-1]) + "…"
 	}
 	return text
+}
+
+// Count is a number of things: 1 app, 2 apps.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Share is a weight as people read it: 20%, or 5/1000 where everything is not 100.
+func Share(weight, full int) string {
+	if full == 100 {
+		return fmt.Sprintf("%d%%", weight)
+	}
+	return fmt.Sprintf("%d/%d", weight, full)
 }
 
 // OneLine joins the words of a text by single spaces, and leaves out what is no character: control characters, marks

@@ -18,6 +18,17 @@ func TestCut(t *testing.T) {
 	}
 }
 
+func TestCountAndShare(t *testing.T) {
+	for n, want := range map[int]string{0: "0 apps", 1: "1 app", 2: "2 apps"} {
+		if got := Count(n, "app"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if percent, thousandths := Share(20, 100), Share(5, 1000); percent != "20%" || thousandths != "5/1000" {
+		t.Errorf("%q and %q", percent, thousandths)
+	}
+}
+
 func TestOneLine(t *testing.T) {
 	if got := OneLine("  no\r\n such\t\tthing \n"); got != "no such thing" {
 		t.Errorf("got %q", got)

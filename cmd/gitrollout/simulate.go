@@ -13,7 +13,6 @@ import (
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate"
-	"gitrollout.dev/gitrollout/views/status"
 )
 
 type simulateCommand struct {
@@ -117,7 +116,7 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 	}
 	if timeline.Failed > 0 {
 		return &failure{code: exitFailed, err: fmt.Errorf("script %s: %s not met", file,
-			status.Count(timeline.Failed, "expectation"))}
+			rollout.Count(timeline.Failed, "expectation"))}
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
-	"gitrollout.dev/gitrollout/views/status"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
@@ -84,5 +83,5 @@ func (w *World) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
 	}
 	return fmt.Errorf(
 		"the newest commit of %s is not signed by somebody who may, %s; a signed one on top of it vouches for %s:\n%s\n%s",
-		w.Branch, since, status.Count(n, "commit"), strings.Join(unsigned, "\n"), w.Unsigned)
+		w.Branch, since, rollout.Count(n, "commit"), strings.Join(unsigned, "\n"), w.Unsigned)
 }

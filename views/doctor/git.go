@@ -14,7 +14,6 @@ import (
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
-	"gitrollout.dev/gitrollout/views/status"
 )
 
 // GitFix is what to do about an error of Git.
@@ -57,7 +56,7 @@ func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) 
 			"write paths that match a folder with a kustomization; gitrollout init finds them", "%s names no app",
 			config.File)
 	default:
-		e.Add("git.config", Healthy, "", "%s names %s", config.File, status.Count(apps, "app"))
+		e.Add("git.config", Healthy, "", "%s names %s", config.File, rollout.Count(apps, "app"))
 	}
 	g.examineApps(e)
 	if g.NoPush {
@@ -113,11 +112,11 @@ func (g Git) examineApps(e *Examination) {
 		checked, _ := Check(g.Branch.Tree, g.Cluster, g.Own, nil, g.Build)
 		lines := strings.ReplaceAll(strings.Join(checked.Allow, "\n"), "\n  ", ", ")
 		e.Add("git.forbidden", Problem, "to let them, write in "+g.Branch.Config.File+": "+rollout.OneLine(lines),
-			"the configuration does not let %s touch what is in Git", status.Count(forbidden, "app"))
+			"the configuration does not let %s touch what is in Git", rollout.Count(forbidden, "app"))
 	}
 	if broken > 0 {
 		e.Add("git.apps", Problem, "gitrollout validate names all of them",
-			"%s cannot be rendered and would be held: %v", status.Count(broken, "app"), first)
+			"%s cannot be rendered and would be held: %v", rollout.Count(broken, "app"), first)
 	}
 }
 

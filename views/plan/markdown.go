@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // MarkdownLimit is how long a comment may be: GitHub takes 65,536 characters,
@@ -108,10 +110,10 @@ func markdownApp(b *strings.Builder, p Plan, a App, diffs bool) {
 		for i, s := range w.Stages {
 			not := Moment(s.Enters, p.At)
 			if s.Shut != "" {
-				not += "<br>waits for " + cell(s.Shut)
+				not += "<br>waits for " + inline(s.Shut)
 			}
-			fmt.Fprintf(b, "| %d | %s | %s | %d / %d | %s | %s |\n", i+1, cell(s.Text), w.Share(s.Weight), s.Canary, s.Stable,
-				cell(s.Takes()), not)
+			fmt.Fprintf(b, "| %d | %s | %s | %d / %d | %s | %s |\n", i+1, inline(s.Text), w.Share(s.Weight), s.Canary, s.Stable,
+				inline(s.Takes()), not)
 		}
 		b.WriteString("\n")
 	}
@@ -151,10 +153,7 @@ func objectsCount(all []Object) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, change))
 		}
 	}
-	if len(all) == 1 {
-		return "1 object: " + strings.Join(parts, ", ")
-	}
-	return fmt.Sprintf("%d objects: %s", len(all), strings.Join(parts, ", "))
+	return rollout.Count(len(all), "object") + ": " + strings.Join(parts, ", ")
 }
 
 // inline makes text of others harmless in a line of Markdown: no HTML, no
@@ -165,8 +164,6 @@ func inline(text string) string {
 
 var markdownEscapes = strings.NewReplacer("<", "&lt;", "@", "@\u200b", "|", "\\|", "[", "\\[", "]", "\\]", "`", "\\`",
 	"*", "\\*")
-
-func cell(text string) string { return inline(text) }
 
 func longestRun(text string, of byte) (longest int) {
 	run := 0

@@ -1,9 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // Takes says how long a stage takes at least, or what it waits for: 10m, a
@@ -23,19 +26,12 @@ func (s Stage) Takes() string {
 
 // Share is a weight as people read it: 20%, or 3/1000.
 func (w Workload) Share(weight int) string {
-	if w.Full == 100 || w.Full == 0 {
-		return fmt.Sprintf("%d%%", weight)
-	}
-	return fmt.Sprintf("%d/%d", weight, w.Full)
+	return rollout.Share(weight, cmp.Or(w.Full, 100))
 }
 
 // Sizing is how many pods a workload has, and who says so.
 func (w Workload) Sizing() string {
-	pods := "pods"
-	if w.Replicas == 1 {
-		pods = "pod"
-	}
-	text := fmt.Sprintf("%d %s", w.Replicas, pods)
+	text := rollout.Count(w.Replicas, "pod")
 	if w.Sized != "" {
 		text += " (" + w.Sized + ")"
 	}
@@ -49,11 +45,8 @@ func (a App) Cost() string {
 	if a.AtLeast > 0 {
 		parts = append(parts, "at least "+Short(a.AtLeast))
 	}
-	switch {
-	case a.Gates == 1:
-		parts = append(parts, "1 promotion")
-	case a.Gates > 1:
-		parts = append(parts, fmt.Sprintf("%d promotions", a.Gates))
+	if a.Gates > 0 {
+		parts = append(parts, rollout.Count(a.Gates, "promotion"))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -8,7 +8,6 @@ package status
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -344,13 +343,8 @@ func timeOrNil(t time.Time) *time.Time {
 // Full is the weight that is everything.
 func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
 
-// Share writes a weight: 20%, or 5/1000 where everything is not 100.
-func (w Workload) Share(weight int) string {
-	if w.Full() == 100 {
-		return fmt.Sprintf("%d%%", weight)
-	}
-	return fmt.Sprintf("%d/%d", weight, w.Full())
-}
+// Share writes a weight.
+func (w Workload) Share(weight int) string { return rollout.Share(weight, w.Full()) }
 
 // SetNote says of all apps why the cluster is not shown.
 func (l *Listing) SetNote(note string) {
@@ -358,12 +352,4 @@ func (l *Listing) SetNote(note string) {
 	for i := range l.Apps {
 		l.Apps[i].Note = note
 	}
-}
-
-// Count is a number of things: 1 app, 2 apps.
-func Count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

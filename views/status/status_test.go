@@ -340,15 +340,10 @@ func TestOfTellsWhenThingsWere(t *testing.T) {
 	}
 }
 
-func TestNotesAndCounts(t *testing.T) {
+func TestNotesAndHeldTexts(t *testing.T) {
 	l := Listing{Apps: []App{{App: "a"}, {App: "b"}}}
 	if l.SetNote("no cluster"); l.Note != "no cluster" || l.Apps[0].Note != l.Note || l.Apps[1].Note != l.Note {
 		t.Errorf("%+v", l)
-	}
-	for n, want := range map[int]string{0: "0 apps", 1: "1 app", 2: "2 apps"} {
-		if got := Count(n, "app"); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
 	}
 	closed, other := App{Held: &Held{Reason: string(rollout.HeldClosed)}}, App{Held: &Held{Reason: "InvalidInput"}}
 	if closed.HeldText() != "waiting" || other.HeldText() != "held" || (App{}).Waits() {

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -11,34 +12,22 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// verdictMark is the sign and the colour of a measurement, a metric or a run.
-func verdictMark(p rollout.AnalysisPhase) (string, paint) {
-	switch p {
-	case rollout.AnalysisSuccessful:
-		return "✔", green
-	case rollout.AnalysisFailed, rollout.AnalysisErrored:
-		return "✖", red
-	case rollout.AnalysisInconclusive:
-		return "?", yellow
-	case rollout.AnalysisRunning:
-		return "●", cyan
-	}
-	return "○", dim
+// verdicts are the signs and the colours of measurements, metrics and runs.
+var verdicts = map[rollout.AnalysisPhase]span{
+	rollout.AnalysisSuccessful: {"✔", green}, rollout.AnalysisFailed: {"✖", red}, rollout.AnalysisErrored: {"✖", red},
+	rollout.AnalysisInconclusive: {"?", yellow}, rollout.AnalysisRunning: {"●", cyan},
 }
+
+func verdictMark(p rollout.AnalysisPhase) span { return cmp.Or(verdicts[p], span{"○", dim}) }
 
 // drawAnalyses draws each run with a line for each of its metrics: what was
 // measured as bars, the last value, and how often it was good or bad.
 func drawAnalyses(a status.App, k Look) string {
 	var b strings.Builder
 	for _, r := range a.Analyses {
-		_, color := verdictMark(r.Phase)
-		b.WriteString("\n" + k.line(span{"  Analysis ", dim}, span{r.Name, bold}, span{"  " + string(r.Phase), color},
+		b.WriteString("\n" + k.line(span{"  Analysis ", dim}, span{r.Name, bold}, span{"  " + string(r.Phase), verdictMark(r.Phase).color},
 			span{", since " + age(k.Now.Sub(r.Started)), dim}))
-		names, lasts := 0, 0
-		for _, m := range r.Metrics {
-			names, lasts = max(names, width(metricName(m))), max(lasts, width(lastValue(m)))
-		}
-		names, lasts = min(names, 28), min(lasts, 12)
+		names, lasts := min(widest(r.Metrics, metricName), 28), min(widest(r.Metrics, lastValue), 12)
 		for _, m := range r.Metrics {
 			b.WriteString(drawMetric(m, names, lasts, k))
 		}
@@ -47,8 +36,8 @@ func drawAnalyses(a status.App, k Look) string {
 }
 
 func drawMetric(m rollout.MetricProgress, names, lasts int, k Look) string {
-	sign, color := verdictMark(m.Phase)
-	spans := []span{{"    " + sign + " ", color}, {Pad(Truncate(metricName(m), names), names) + "  ", plain}}
+	mark := verdictMark(m.Phase)
+	spans := []span{{"    " + mark.text + " ", mark.color}, {Pad(Truncate(metricName(m), names), names) + "  ", plain}}
 	bars := sparkline(m.Measurements)
 	spans = append(spans, bars...)
 	spans = append(spans, span{strings.Repeat(" ", max(0, sparkBars-len(bars))+2) +
@@ -65,10 +54,7 @@ func drawMetric(m rollout.MetricProgress, names, lasts int, k Look) string {
 	if detail == "" {
 		return out
 	}
-	for _, part := range wrap(detail, k.columns()-6) {
-		out += k.line(span{"      " + part, dim})
-	}
-	return out
+	return out + k.below(6, detail, dim)
 }
 
 func metricName(m rollout.MetricProgress) string {
@@ -94,11 +80,13 @@ func metricCounts(m rollout.MetricProgress) []string {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{m.Successful, "ok"}, {m.Failed, "failed"}, {m.Inconclusive, "inconclusive"},
-		{m.Errors, plural(m.Errors, "error")}} {
+	}{{m.Successful, "ok"}, {m.Failed, "failed"}, {m.Inconclusive, "inconclusive"}} {
 		if c.n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.what))
 		}
+	}
+	if m.Errors > 0 {
+		counts = append(counts, rollout.Count(m.Errors, "error"))
 	}
 	if len(counts) == 0 {
 		return []string{"not measured yet"}
@@ -131,7 +119,7 @@ func sparkline(all []rollout.Measurement) []span {
 	levels := []rune("▁▂▃▄▅▆▇█")
 	bars := make([]span, len(all))
 	for i, m := range all {
-		_, bars[i].color = verdictMark(m.Phase)
+		bars[i].color = verdictMark(m.Phase).color
 		switch v := values[i]; {
 		case math.IsNaN(v) && m.Phase == rollout.AnalysisErrored:
 			bars[i].text = "×"

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -11,33 +12,22 @@ import (
 // labelWidth is how many columns the labels on the left take.
 const labelWidth = 13
 
-// mark is the sign and the colour of a phase. All signs take one column.
-func mark(a status.App) (string, paint) {
-	if a.Waits() {
-		return "‖", yellow
+// phases are the signs and the colours of the phases. All signs take one column.
+var phases = map[rollout.Phase]span{
+	rollout.Healthy: {"✔", green}, rollout.Progressing: {"◐", cyan}, rollout.Promoting: {"▲", cyan},
+	rollout.Paused: {"‖", yellow}, rollout.Stalled: {"!", red}, rollout.Aborting: {"▼", red},
+	rollout.Degraded: {"✖", red}, rollout.Pending: {"○", dim},
+}
+
+// mark is the sign and the colour of where an app stands.
+func mark(a status.App) span {
+	switch {
+	case a.Waits():
+		return span{"‖", yellow}
+	case a.Held != nil:
+		return span{"■", yellow}
 	}
-	if a.Held != nil {
-		return "■", yellow
-	}
-	switch a.Phase {
-	case rollout.Healthy:
-		return "✔", green
-	case rollout.Progressing:
-		return "◐", cyan
-	case rollout.Promoting:
-		return "▲", cyan
-	case rollout.Paused:
-		return "‖", yellow
-	case rollout.Stalled:
-		return "!", red
-	case rollout.Aborting:
-		return "▼", red
-	case rollout.Degraded:
-		return "✖", red
-	case rollout.Pending:
-		return "○", dim
-	}
-	return "?", plain
+	return cmp.Or(phases[a.Phase], span{"?", plain})
 }
 
 // Apps draws several apps: those that something is to be known about as a
@@ -62,10 +52,7 @@ func Apps(l status.Listing, k Look) string {
 	if len(calm) > 0 && drawn > 0 {
 		b.WriteString("\n")
 	}
-	names := 0
-	for _, a := range calm {
-		names = max(names, width(a.App))
-	}
+	names := widest(calm, func(a status.App) string { return a.App })
 	for _, a := range calm {
 		b.WriteString(drawCalm(a, names, k))
 	}
@@ -77,8 +64,8 @@ func Apps(l status.Listing, k Look) string {
 
 // drawCalm is an app that is as it should be.
 func drawCalm(a status.App, names int, k Look) string {
-	sign, color := mark(a)
-	spans := []span{{sign + " ", color}, {Pad(a.App, names), bold}, {"  " + string(a.Phase), color}}
+	mark := mark(a)
+	spans := []span{{mark.text + " ", mark.color}, {Pad(a.App, names), bold}, {"  " + string(a.Phase), mark.color}}
 	if a.Stable != nil {
 		spans = append(spans, span{fmt.Sprintf("  %s  %s  %s", a.Stable.Hash, person(a.Stable.Author),
 			age(k.Now.Sub(a.Stable.Since))), dim})
@@ -121,13 +108,13 @@ func App(a status.App, k Look) string {
 
 func drawHead(a status.App, k Look) string {
 	var b strings.Builder
-	sign, color := mark(a)
+	mark := mark(a)
 	phase := string(a.Phase)
 	if a.Held != nil {
 		phase += ", " + a.HeldText()
 	}
-	b.WriteString(k.apart(span{a.Cluster, dim}, span{sign + " ", color}, span{a.App, bold}, span{"  " + phase, color}))
-	b.WriteString("\n")
+	b.WriteString(k.apart(span{a.Cluster, dim}, span{mark.text + " ", mark.color}, span{a.App, bold},
+		span{"  " + phase, mark.color}) + "\n")
 	b.WriteString(drawRelease("Release", a.Release, k))
 	for _, w := range a.Workloads {
 		if w.Moving && w.Opened != "" {
@@ -279,27 +266,17 @@ func drawSteps(w status.Workload, k Look) string {
 		}
 		return k.field("Steps", strings.Join(texts, " → "), dim, dim)
 	}
-	titles := 0
-	for _, s := range w.Steps {
-		titles = max(titles, width(stepTitle(w, s)))
-	}
-	titles = min(titles, 48)
+	titles := min(48, widest(w.Steps, func(s status.Step) string { return stepTitle(w, s) }))
 	var b strings.Builder
 	for i, s := range w.Steps {
-		sign, color := "○", dim
+		mark, color := span{"○", dim}, dim
 		switch s.Status {
 		case "done":
-			sign, color = "✔", green
+			mark, color = span{"✔", green}, plain
 		case "current":
-			sign, color = "●", yellow
+			mark, color = span{"●", yellow}, bold
 		}
-		title := span{Pad(Truncate(stepTitle(w, s), titles), titles), dim}
-		if s.Status == "current" {
-			title.color = bold
-		} else if s.Status == "done" {
-			title.color = plain
-		}
-		note := ""
+		title, note := span{Pad(Truncate(stepTitle(w, s), titles), titles), color}, ""
 		if s.Status == "current" && w.Entered != nil {
 			note = "  for " + age(k.Now.Sub(*w.Entered))
 			if w.Due != nil {
@@ -310,9 +287,8 @@ func drawSteps(w status.Workload, k Look) string {
 		if w.Strategy == "blueGreen" {
 			weight = span{} // all or nothing: the switch is a step of its own
 		}
-		b.WriteString(k.line(span{"    " + sign + " ", color}, span{padLeft(fmt.Sprint(i+1),
-			len(fmt.Sprint(len(w.Steps)))) + "  ", dim},
-			title, weight, span{note, plain}))
+		b.WriteString(k.line(span{"    " + mark.text + " ", mark.color},
+			span{padLeft(fmt.Sprint(i+1), len(fmt.Sprint(len(w.Steps)))) + "  ", dim}, title, weight, span{note, plain}))
 	}
 	return b.String()
 }

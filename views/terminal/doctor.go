@@ -6,7 +6,6 @@ import (
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/doctor"
-	"gitrollout.dev/gitrollout/views/status"
 )
 
 // Examination shows a line for each check, and the fix below it. Without a
@@ -15,10 +14,7 @@ func Examination(e doctor.Examination, k Look) string {
 	colors := map[doctor.Health]paint{doctor.Healthy: green, doctor.Warning: yellow, doctor.Problem: red,
 		doctor.Unknown: dim}
 	var b strings.Builder
-	names := 0
-	for _, f := range e.Findings {
-		names = max(names, width(f.Check))
-	}
+	names := widest(e.Findings, func(f doctor.Finding) string { return f.Check })
 	const statuses = 11 // "  problem  "
 	indent := statuses + names + 2
 	broken := func(text string, used int) []string {
@@ -47,7 +43,7 @@ func Examination(e doctor.Examination, k Look) string {
 			b.WriteString(k.line(span{strings.Repeat(" ", indent) + label, cyan}, span{part, plain}))
 		}
 	}
-	fmt.Fprintf(&b, "%s, %s\n", status.Count(e.Problems, "problem"), status.Count(e.Warnings, "warning"))
+	fmt.Fprintf(&b, "%s, %s\n", rollout.Count(e.Problems, "problem"), rollout.Count(e.Warnings, "warning"))
 	return b.String()
 }
 
@@ -66,16 +62,13 @@ func Report(r doctor.Report, k Look) string {
 			b.WriteString("  " + k.paint(red, "error") + "    " + Clean(f.String()) + "\n")
 		}
 		warn(c.Warnings)
-		names := 0
-		for _, a := range c.Apps {
-			names = max(names, width(a.App))
-		}
+		names := widest(c.Apps, func(a doctor.AppReport) string { return a.App })
 		for _, a := range c.Apps {
 			if a.Error != nil {
 				b.WriteString("  " + k.paint(red, "error") + "    " + Pad(a.App, names) + "  " + Clean(a.Error.String()) + "\n")
 				continue
 			}
-			text := fmt.Sprintf("%s, %s", status.Count(a.Objects, "object"), status.Count(a.Staged, "staged workload"))
+			text := fmt.Sprintf("%s, %s", rollout.Count(a.Objects, "object"), rollout.Count(a.Staged, "staged workload"))
 			b.WriteString("  " + k.paint(green, "ok") + "       " + Pad(a.App, names) + "  " + k.paint(dim, text) + "\n")
 			warn(a.Warnings)
 		}
@@ -87,6 +80,6 @@ func Report(r doctor.Report, k Look) string {
 			b.WriteString(strings.Repeat(" ", 4+len(line)-len(text)) + Clean(text) + "\n")
 		}
 	}
-	b.WriteString(fmt.Sprintf("%s, %s\n", status.Count(r.Errors, "error"), status.Count(r.Warnings, "warning")))
+	b.WriteString(fmt.Sprintf("%s, %s\n", rollout.Count(r.Errors, "error"), rollout.Count(r.Warnings, "warning")))
 	return b.String()
 }

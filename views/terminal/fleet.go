@@ -72,18 +72,21 @@ func searchText(a status.App) string {
 	return strings.Join(parts, "\n")
 }
 
+// byUrgency are the phases by how soon an app needs a look.
+var byUrgency = []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, "held", rollout.Paused,
+	rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy}
+
 // urgency is how soon an app needs a look, 0 first: what is broken, what waits for
 // people, what moves, what is well.
 func urgency(a status.App) int {
+	phase := a.Phase
 	if a.Held != nil && !a.Waits() {
-		return 3
+		phase = "held"
 	}
-	order := []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, "held", rollout.Paused,
-		rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy}
-	if i := slices.Index(order, a.Phase); i >= 0 {
+	if i := slices.Index(byUrgency, phase); i >= 0 {
 		return i
 	}
-	return len(order) - 2
+	return len(byUrgency) - 2
 }
 
 // fleetLine counts the apps by phase: prod-eu  1000 apps: 2 Degraded, 998 Healthy.
@@ -95,13 +98,12 @@ func fleetLine(l status.Listing, k Look) string {
 			held++
 		}
 	}
-	spans := []span{{l.Cluster, bold}, {fmt.Sprintf("  %d %s", len(l.Apps), plural(len(l.Apps), "app")), plain}}
+	spans := []span{{l.Cluster, bold}, {"  " + rollout.Count(len(l.Apps), "app"), plain}}
 	sep := ":  "
-	for _, name := range []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, rollout.Paused,
-		rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy} {
+	for _, name := range byUrgency {
 		if n := counts[name]; n > 0 {
-			sign, color := mark(status.App{Phase: name})
-			spans = append(spans, span{sep, plain}, span{fmt.Sprintf("%s %d %s", sign, n, name), color})
+			mark := mark(status.App{Phase: name})
+			spans = append(spans, span{sep, plain}, span{fmt.Sprintf("%s %d %s", mark.text, n, name), mark.color})
 			sep = "  "
 		}
 	}

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 func History(h status.History, k Look) string {
 	var b strings.Builder
 	b.WriteString(k.apart(span{h.Cluster, dim}, span{h.App, bold},
-		span{fmt.Sprintf("  %d %s", len(h.Releases), plural(len(h.Releases), "release")), dim}))
+		span{"  " + rollout.Count(len(h.Releases), "release"), dim}))
 	for _, p := range h.Releases {
 		b.WriteString("\n" + drawPast(p, k))
 	}
@@ -22,54 +23,39 @@ func History(h status.History, k Look) string {
 	return b.String()
 }
 
-func outcomeMark(o status.Outcome) (string, paint) {
-	switch o {
-	case status.Succeeded, status.Applied, status.Recorded:
-		return "✔", green
-	case status.Refused:
-		return "✖", red
-	case status.Reverted:
-		return "▼", yellow
-	case status.Superseded:
-		return "»", dim
-	}
-	return "◐", cyan
+// outcomes are the signs and the colours of what became of a release.
+var outcomes = map[status.Outcome]span{
+	status.Succeeded: {"✔", green}, status.Applied: {"✔", green}, status.Recorded: {"✔", green},
+	status.Refused: {"✖", red}, status.Reverted: {"▼", yellow}, status.Superseded: {"»", dim},
+	status.InFlight: {"◐", cyan},
 }
 
 func drawPast(p status.Past, k Look) string {
 	var b strings.Builder
-	sign, color := outcomeMark(p.Outcome)
+	mark := outcomes[p.Outcome]
 	what := string(p.Outcome)
 	if p.Outcome == status.InFlight {
 		what = "in flight"
 	}
-	name := string(p.Hash)
-	if name == "" {
-		name = rollout.ShortID(p.Commit)
-	}
+	name := cmp.Or(string(p.Hash), rollout.ShortID(p.Commit))
 	when := age(k.Now.Sub(p.Started)) + " ago"
 	if took := p.Took(k.Now); p.Ended == nil {
 		when = "for " + countdown(took)
 	} else if took > 0 {
 		when += ", took " + countdown(took)
 	}
-	b.WriteString(k.line(span{sign + " ", color}, span{Pad(name, 13), bold}, span{"  " + Pad(what, 10), color},
-		span{"  " + Pad(when, 22), plain},
+	b.WriteString(k.line(span{mark.text + " ", mark.color}, span{Pad(name, 13), bold},
+		span{"  " + Pad(what, 10), mark.color}, span{"  " + Pad(when, 22), plain},
 		span{"  " + p.Started.UTC().Format("2006-01-02 15:04:05Z"), dim}))
 	if p.Author != "" {
 		b.WriteString(k.line(span{"  " + rollout.ShortID(p.Commit) + "  " + person(p.Author), plain},
 			span{"  " + Clean(p.Subject), dim}))
 	}
-	notes := notesOf(p)
-	if len(notes) > 0 {
-		for _, line := range wrap(strings.Join(notes, "; "), k.columns()-2) {
-			b.WriteString(k.line(span{"  " + line, plain}))
-		}
+	if notes := notesOf(p); len(notes) > 0 {
+		b.WriteString(k.below(2, strings.Join(notes, "; "), plain))
 	}
 	if p.Reason != "" {
-		for _, line := range wrap(Clean(p.Reason), k.columns()-2) {
-			b.WriteString(k.line(span{"  " + line, color}))
-		}
+		b.WriteString(k.below(2, Clean(p.Reason), mark.color))
 	}
 	if k.Wide {
 		for _, t := range p.Transitions {

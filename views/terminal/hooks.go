@@ -10,10 +10,7 @@ import (
 // drawHooks is a line for each Job around a release, and what the cluster says of one that has failed.
 func drawHooks(a status.App, k Look) string {
 	var b strings.Builder
-	names := 0
-	for _, h := range a.Hooks {
-		names = max(names, width(h.Name))
-	}
+	names := widest(a.Hooks, func(h rollout.HookRun) string { return h.Name })
 	for i, h := range a.Hooks {
 		if i == 0 {
 			b.WriteString("\n" + k.line(span{"  Hooks of ", dim}, span{string(h.Release), bold}))

@@ -39,10 +39,8 @@ func drawTable(l status.Listing, k Look) string {
 		rows = append(rows, listRow(a))
 	}
 	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], width(cell.text))
-		}
+	for i := range widths {
+		widths[i] = widest(rows, func(row []span) string { return row[i].text })
 	}
 	narrow(widths, k.Width)
 	var b strings.Builder
@@ -80,7 +78,6 @@ func narrow(widths []int, columns int) {
 }
 
 func listRow(a status.App) []span {
-	_, color := mark(a)
 	phase := string(a.Phase)
 	if a.Held != nil {
 		phase += "," + a.HeldText()
@@ -91,7 +88,7 @@ func listRow(a status.App) []span {
 		ready = "-" // not known
 	}
 	return []span{
-		{a.App, bold}, {phase, color}, {strategy, plain}, {step, plain}, {weight, plain}, {ready, plain},
+		{a.App, bold}, {phase, mark(a).color}, {strategy, plain}, {step, plain}, {weight, plain}, {ready, plain},
 		{releaseText(a.Stable), plain}, {releaseText(a.Release), plain}, {authorOf(a), plain}, {waitingText(a), dim},
 	}
 }

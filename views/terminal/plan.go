@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/plan"
-	"gitrollout.dev/gitrollout/views/status"
 )
 
 // Plans shows plans on a terminal.
@@ -23,7 +23,7 @@ func Plans(all []plan.Plan, k Look) string {
 			continue
 		}
 		for _, s := range p.Shared {
-			b.WriteString(k.field("shared", fmt.Sprintf("%s changes %s: %s", s.File, status.Count(len(s.Apps), "app"),
+			b.WriteString(k.field("shared", fmt.Sprintf("%s changes %s: %s", s.File, rollout.Count(len(s.Apps), "app"),
 				strings.Join(s.Apps, ", ")), dim, plain))
 		}
 		for _, a := range p.Apps {
@@ -102,10 +102,8 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 			plan.Moment(s.Enters, p.At), s.Takes()})
 	}
 	widths := make([]int, len(rows[0]))
-	for _, r := range rows {
-		for i, c := range r {
-			widths[i] = max(widths[i], width(c))
-		}
+	for i := range widths {
+		widths[i] = widest(rows, func(row []string) string { return row[i] })
 	}
 	var b strings.Builder
 	for n, r := range rows {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -30,9 +31,7 @@ func drawRevision(r status.Revision, k Look) string {
 	b.WriteString(k.line(span{"    " + Pad(role, 9), color}, span{shortPodHash(r.PodHash), bold},
 		span{fmt.Sprintf("  %d/%d ready", r.Ready, r.Desired), readyColor(r.Ready, r.Desired)}))
 	if r.Problem != "" {
-		for _, part := range wrap(Clean(r.Problem), k.columns()-6) {
-			b.WriteString(k.line(span{"      " + part, red}))
-		}
+		b.WriteString(k.below(6, Clean(r.Problem), red))
 	}
 	pods := slices.Clone(r.Pods)
 	slices.SortStableFunc(pods, func(a, b status.Pod) int {
@@ -42,11 +41,8 @@ func drawRevision(r status.Revision, k Look) string {
 	if room := maxPods - k.fewer; len(pods) > room && (!k.Wide || k.fewer > 0) {
 		shown = pods[:max(0, room-1)]
 	}
-	names, states := 0, 7
-	for _, p := range shown {
-		names, states = max(names, width(p.Name)), max(states, width(podText(p)))
-	}
-	names = min(names, max(24, k.columns()-40))
+	names := min(widest(shown, func(p status.Pod) string { return p.Name }), max(24, k.columns()-40))
+	states := max(7, widest(shown, podText))
 	for i, p := range shown {
 		branch := "├ "
 		if i == len(pods)-1 {
@@ -92,10 +88,8 @@ func drawPod(p status.Pod, branch string, names, states int, k Look) string {
 		color = red
 	}
 	restarts := ""
-	if p.Restarts == 1 {
-		restarts = "  1 restart"
-	} else if p.Restarts > 1 {
-		restarts = fmt.Sprintf("  %d restarts", p.Restarts)
+	if p.Restarts > 0 {
+		restarts = "  " + rollout.Count(p.Restarts, "restart")
 	}
 	return k.line(span{"      " + branch, dim}, span{Pad(truncateMiddle(p.Name, names), names) + "  ", plain},
 		span{Pad(podText(p), states), color}, span{padLeft(age(k.Now.Sub(p.Created)), 6), dim}, span{restarts, yellow})

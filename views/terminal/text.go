@@ -82,12 +82,10 @@ func (l Look) apart(right span, spans ...span) string {
 
 // columns is how wide aligned things are drawn.
 func (l Look) columns() int {
-	switch {
-	case l.Width <= 0:
+	if l.Width <= 0 {
 		return 80
-	default:
-		return min(l.Width, 100)
 	}
+	return min(l.Width, 100)
 }
 
 // field is a label and a text that goes on below itself where it is too long.
@@ -99,6 +97,15 @@ func (l Look) field(label, text string, labelColor, color paint) string {
 			head = Pad("  "+label, labelWidth)
 		}
 		b.WriteString(l.line(span{head, labelColor}, span{part, color}))
+	}
+	return b.String()
+}
+
+// below is a text that is indented, in as many lines as it takes.
+func (l Look) below(indent int, text string, color paint) string {
+	var b strings.Builder
+	for _, part := range wrap(text, l.columns()-indent) {
+		b.WriteString(l.line(span{strings.Repeat(" ", indent) + part, color}))
 	}
 	return b.String()
 }
@@ -247,10 +254,10 @@ func person(author string) string {
 	return Clean(strings.TrimSuffix(address, ">"))
 }
 
-// plural is a noun for so many.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return noun
+// widest is how many columns the widest of some things takes, as it is drawn.
+func widest[T any](all []T, drawn func(T) string) (columns int) {
+	for _, t := range all {
+		columns = max(columns, width(drawn(t)))
 	}
-	return noun + "s"
+	return columns
 }
