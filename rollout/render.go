@@ -155,13 +155,24 @@ func (r *Render) Release() Hash {
 // is, and its text is part of the app's state, so it contains nothing that
 // changes from pass to pass.
 type InvalidError struct {
-	About Ref    // the object, until somebody has said which file it is in; none: the document that is read
-	File  string // path in the repository, "" if no single file is to blame
-	Field string // path of the field, such as spec.strategy.canary.steps[1].setWeight, "" if none
-	Msg   string // what is wrong, with the value
-	Fix   string // what to do, "" if the message says it
+	// About is the object, until somebody has said which file it is in; none: the document that is read.
+	About Ref    `json:"-"`
+	File  string `json:"file,omitempty"`  // path in the repository, "" if no single file is to blame
+	Field string `json:"field,omitempty"` // such as spec.strategy.canary.steps[1].setWeight, "" if none
+	Msg   string `json:"message"`         // what is wrong, with the value
+	Fix   string `json:"fix,omitempty"`   // what to do, "" if the message says it
 
-	Reason HeldReason // why it holds an app; default HeldInvalidInput
+	Reason HeldReason `json:"-"` // why it holds an app; default HeldInvalidInput
+}
+
+// ProblemOf is an error about a user's repository as what plan and validate find: data, to which fields are only ever
+// added.
+func ProblemOf(err error) *InvalidError {
+	var invalid *InvalidError
+	if errors.As(err, &invalid) {
+		return &InvalidError{File: invalid.File, Field: invalid.Field, Msg: invalid.Msg, Fix: invalid.Fix}
+	}
+	return &InvalidError{Msg: err.Error()}
 }
 
 // IsInvalid reports whether an error is about what is in a user's repository, of which trying again makes nothing else.

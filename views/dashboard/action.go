@@ -22,9 +22,8 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	if !receive(w, r, &a) {
 		return
 	}
-	rules, err := s.Access.read()
-	if err != nil {
-		fail(w, http.StatusInternalServerError, err.Error())
+	rules := s.rules(w)
+	if rules == nil {
 		return
 	}
 	who, of, ok := s.signedIn(r, rules)

@@ -11,23 +11,26 @@ func (s *Server) listApps(w http.ResponseWriter, _ *http.Request) {
 	send(w, http.StatusOK, s.Board.Listing())
 }
 
-// showApp is GET /api/v1/apps/{app}: a status.App with what the page shows besides.
-func (s *Server) showApp(w http.ResponseWriter, r *http.Request) {
-	d, _, found := s.Board.app(r.PathValue("app"))
-	if !found {
-		s.unknown(w, r.PathValue("app"))
-		return
+// ofApp answers what is asked of the app in the path, if there is one.
+func (s *Server) ofApp(answer func(w http.ResponseWriter, r *http.Request, app Detail)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		d, _, found := s.Board.app(r.PathValue("app"))
+		if !found {
+			s.unknown(w, r.PathValue("app"))
+			return
+		}
+		answer(w, r, d)
 	}
-	send(w, http.StatusOK, d)
+}
+
+// showApp is GET /api/v1/apps/{app}: a status.App with what the page shows besides.
+func (s *Server) showApp(w http.ResponseWriter, _ *http.Request, app Detail) {
+	send(w, http.StatusOK, app)
 }
 
 // showDiff is GET /api/v1/apps/{app}/diff.
-func (s *Server) showDiff(w http.ResponseWriter, r *http.Request) {
-	if _, _, found := s.Board.app(r.PathValue("app")); !found {
-		s.unknown(w, r.PathValue("app"))
-		return
-	}
-	d, err := s.Records.Diff(r.Context(), r.PathValue("app"))
+func (s *Server) showDiff(w http.ResponseWriter, r *http.Request, app Detail) {
+	d, err := s.Records.Diff(r.Context(), app.App.App)
 	if err != nil {
 		failed(w, err)
 		return
@@ -39,12 +42,8 @@ func (s *Server) showDiff(w http.ResponseWriter, r *http.Request) {
 }
 
 // showHistory is GET /api/v1/apps/{app}/history.
-func (s *Server) showHistory(w http.ResponseWriter, r *http.Request) {
-	if _, _, found := s.Board.app(r.PathValue("app")); !found {
-		s.unknown(w, r.PathValue("app"))
-		return
-	}
-	past, err := s.Records.History(r.Context(), r.PathValue("app"))
+func (s *Server) showHistory(w http.ResponseWriter, r *http.Request, app Detail) {
+	past, err := s.Records.History(r.Context(), app.App.App)
 	if err != nil {
 		failed(w, err)
 		return

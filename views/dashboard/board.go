@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -223,8 +224,5 @@ func (b *Board) wake() <-chan struct{} {
 // clip keeps the start of a text.
 func clip(text string, runes int) string {
 	text, _, _ = strings.Cut(text, "\n")
-	if r := []rune(text); len(r) > runes {
-		return string(r[:runes-1]) + "…"
-	}
-	return text
+	return rollout.Cut(text, runes)
 }

@@ -100,9 +100,9 @@ func New(o Options) (*Server, error) {
 	s.mux.HandleFunc("GET /plain", s.plain)
 	s.mux.Handle("GET /assets/", http.StripPrefix("/assets/", assets(http.FileServerFS(files))))
 	s.mux.HandleFunc("GET /api/v1/apps", s.listApps)
-	s.mux.HandleFunc("GET /api/v1/apps/{app}", s.showApp)
-	s.mux.HandleFunc("GET /api/v1/apps/{app}/diff", s.showDiff)
-	s.mux.HandleFunc("GET /api/v1/apps/{app}/history", s.showHistory)
+	s.mux.HandleFunc("GET /api/v1/apps/{app}", s.ofApp(s.showApp))
+	s.mux.HandleFunc("GET /api/v1/apps/{app}/diff", s.ofApp(s.showDiff))
+	s.mux.HandleFunc("GET /api/v1/apps/{app}/history", s.ofApp(s.showHistory))
 	s.mux.HandleFunc("GET /api/v1/events", s.events)
 	s.mux.HandleFunc("GET /api/v1/me", s.me)
 	if s.acts() {

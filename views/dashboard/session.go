@@ -142,6 +142,15 @@ type self struct {
 	May     []rollout.Verb `json:"may"` // with ?app=
 }
 
+// rules says who may do what. If that cannot be read it answers with why, and returns nil.
+func (s *Server) rules(w http.ResponseWriter) *rules {
+	found, err := s.Access.read()
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err.Error())
+	}
+	return found
+}
+
 // me is GET /api/v1/me.
 func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 	who := self{Actions: s.acts(), OIDC: s.OIDC != nil, May: []rollout.Verb{}}
@@ -149,9 +158,8 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 		send(w, http.StatusOK, who)
 		return
 	}
-	rules, err := s.Access.read()
-	if err != nil {
-		fail(w, http.StatusInternalServerError, err.Error())
+	rules := s.rules(w)
+	if rules == nil {
 		return
 	}
 	if p, of, ok := s.signedIn(r, rules); ok {
@@ -189,9 +197,8 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	if !receive(w, r, &sent) {
 		return
 	}
-	rules, err := s.Access.read()
-	if err != nil {
-		fail(w, http.StatusInternalServerError, err.Error())
+	rules := s.rules(w)
+	if rules == nil {
 		return
 	}
 	p, ok := rules.byToken(strings.TrimSpace(sent.Token))

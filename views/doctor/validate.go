@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -23,43 +22,22 @@ type Report struct {
 
 // ClusterReport is what is wrong with one cluster's part of a tree.
 type ClusterReport struct {
-	Cluster  string      `json:"cluster"`
-	Errors   []Mistake   `json:"errors,omitempty"` // of the configuration and of promotion files
-	Warnings []string    `json:"warnings,omitempty"`
-	Apps     []AppReport `json:"apps,omitempty"`
-	Allow    []string    `json:"allow,omitempty"` // the entries that would allow what is forbidden, as lines of YAML
+	Cluster  string                  `json:"cluster"`
+	Errors   []*rollout.InvalidError `json:"errors,omitempty"` // of the configuration and of promotion files
+	Warnings []string                `json:"warnings,omitempty"`
+	Apps     []AppReport             `json:"apps,omitempty"`
+	Allow    []string                `json:"allow,omitempty"` // the entries that would allow what is forbidden, as lines of YAML
 }
 
 // AppReport is one app: what it comes to, or why it cannot be built.
 type AppReport struct {
-	App      string       `json:"app"`
-	Path     string       `json:"path"`
-	Release  rollout.Hash `json:"release,omitempty"` // what a release of it would be called
-	Objects  int          `json:"objects"`
-	Staged   int          `json:"staged"` // workloads that a Rollout document moves
-	Error    *Mistake     `json:"error,omitempty"`
-	Warnings []string     `json:"warnings,omitempty"`
-}
-
-// Mistake is one thing that is wrong in a file, and what to do about it.
-type Mistake struct {
-	File    string `json:"file,omitempty"`
-	Field   string `json:"field,omitempty"`
-	Message string `json:"message"`
-	Fix     string `json:"fix,omitempty"`
-}
-
-// String is the mistake on one line.
-func (f Mistake) String() string {
-	return (&rollout.InvalidError{File: f.File, Field: f.Field, Msg: f.Message, Fix: f.Fix}).Error()
-}
-
-func mistakeOf(err error) Mistake {
-	var invalid *rollout.InvalidError
-	if errors.As(err, &invalid) {
-		return Mistake{File: invalid.File, Field: invalid.Field, Message: invalid.Msg, Fix: invalid.Fix}
-	}
-	return Mistake{Message: err.Error()}
+	App      string                `json:"app"`
+	Path     string                `json:"path"`
+	Release  rollout.Hash          `json:"release,omitempty"` // what a release of it would be called
+	Objects  int                   `json:"objects"`
+	Staged   int                   `json:"staged"` // workloads that a Rollout document moves
+	Error    *rollout.InvalidError `json:"error,omitempty"`
+	Warnings []string              `json:"warnings,omitempty"`
 }
 
 // Add takes a cluster into the report.
@@ -83,7 +61,7 @@ func Check(
 	r := ClusterReport{Cluster: cluster}
 	config, err := source.NewReader(cluster, nil).ConfigAt(tree)
 	if rollout.IsInvalid(err) {
-		r.Errors = append(r.Errors, mistakeOf(err))
+		r.Errors = append(r.Errors, rollout.ProblemOf(err))
 		return r, nil
 	}
 	if err != nil {
@@ -94,7 +72,7 @@ func Check(
 		return r, err
 	}
 	for _, folder := range unnamed {
-		r.Errors = append(r.Errors, mistakeOf(folder.Err))
+		r.Errors = append(r.Errors, rollout.ProblemOf(folder.Err))
 	}
 	if len(apps)+len(unnamed) == 0 {
 		r.Warnings = append(r.Warnings, config.File+": apps: no path matches a folder with a "+
@@ -123,7 +101,7 @@ func Check(
 	}
 	r.Allow = allowing(config, beyond)
 	if _, err := source.ReadFreeze(tree, cluster); rollout.IsInvalid(err) {
-		r.Errors = append(r.Errors, mistakeOf(err))
+		r.Errors = append(r.Errors, rollout.ProblemOf(err))
 	} else if err != nil {
 		return r, err
 	}
@@ -173,8 +151,7 @@ func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error 
 // refuse notes why the app would be held, if it would be.
 func (a *AppReport) refuse(err error) {
 	if err != nil {
-		found := mistakeOf(err)
-		a.Error = &found
+		a.Error = rollout.ProblemOf(err)
 	}
 }
 
@@ -211,7 +188,7 @@ func (r *ClusterReport) checkPromotions(tree render.Tree, known map[string]*roll
 		}
 		p, err := rollout.ParsePromotion(file, data)
 		if err != nil {
-			r.Errors = append(r.Errors, mistakeOf(err))
+			r.Errors = append(r.Errors, rollout.ProblemOf(err))
 		}
 		built, is := known[app]
 		if !is {

@@ -84,7 +84,7 @@ func TestCheck(t *testing.T) {
 			r.Add(got)
 			var lines []string
 			for _, e := range got.Errors {
-				lines = append(lines, "error "+e.String())
+				lines = append(lines, "error "+e.Error())
 			}
 			for _, w := range got.Warnings {
 				lines = append(lines, "warning "+w)
@@ -92,7 +92,7 @@ func TestCheck(t *testing.T) {
 			for _, a := range got.Apps {
 				line := fmt.Sprintf("%s: %d objects, %d staged", a.App, a.Objects, a.Staged)
 				if a.Error != nil {
-					line += ", error " + a.Error.String()
+					line += ", error " + a.Error.Error()
 				}
 				for _, w := range a.Warnings {
 					line += ", warning " + w

@@ -34,7 +34,7 @@ func markdown(all []Plan, diffs bool) string {
 	for _, p := range all {
 		fmt.Fprintf(&b, "### Release plan for `%s`\n\n%s\n\n", p.Cluster, headline(p))
 		if p.Error != nil {
-			fmt.Fprintf(&b, "> **Error** %s\n\n", inline(p.Error.Text()))
+			fmt.Fprintf(&b, "> **Error** %s\n\n", inline(p.Error.Error()))
 			continue
 		}
 		for _, s := range p.Shared {
@@ -92,7 +92,7 @@ func markdownApp(b *strings.Builder, p Plan, a App, diffs bool) {
 	}
 	b.WriteString("\n\n")
 	if a.Error != nil {
-		fmt.Fprintf(b, "> **Error** %s\n\n", inline(a.Error.Text()))
+		fmt.Fprintf(b, "> **Error** %s\n\n", inline(a.Error.Error()))
 	}
 	for _, n := range a.Notes {
 		fmt.Fprintf(b, "> **%s** %s", levelNames[n.Level], inline(n.Message))

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,12 +20,12 @@ type Plan struct {
 	At      time.Time `json:"at"`   // when it was made: windows and times count from here
 	// State says where stable and rejected versions were looked up: the state
 	// branch, or why base is taken for what serves.
-	State     string   `json:"state,omitempty"`
-	Error     *Problem `json:"error,omitempty"` // of the configuration: no app is looked at
-	Apps      []App    `json:"apps"`            // those that change, sorted by name
-	Unchanged int      `json:"unchanged"`       // how many others there are
-	Shared    []Shared `json:"shared,omitempty"`
-	Errors    int      `json:"errors"` // apps that could not be rendered, and the configuration
+	State     string                `json:"state,omitempty"`
+	Error     *rollout.InvalidError `json:"error,omitempty"` // of the configuration: no app is looked at
+	Apps      []App                 `json:"apps"`            // those that change, sorted by name
+	Unchanged int                   `json:"unchanged"`       // how many others there are
+	Shared    []Shared              `json:"shared,omitempty"`
+	Errors    int                   `json:"errors"` // apps that could not be rendered, and the configuration
 }
 
 // Shared is a file that changes more than one app.
@@ -35,23 +34,15 @@ type Shared struct {
 	Apps []string `json:"apps"`
 }
 
-// Problem says what is wrong in the repository.
-type Problem struct {
-	File    string `json:"file,omitempty"`
-	Field   string `json:"field,omitempty"`
-	Message string `json:"message"`
-	Fix     string `json:"fix,omitempty"`
-}
-
 // App is what a change does to one app.
 type App struct {
-	App     string       `json:"app"`
-	Path    string       `json:"path"`
-	Change  Change       `json:"change"`
-	Summary string       `json:"summary"` // the change in one sentence
-	From    rollout.Hash `json:"from,omitempty"`
-	To      rollout.Hash `json:"to,omitempty"`
-	Error   *Problem     `json:"error,omitempty"`
+	App     string                `json:"app"`
+	Path    string                `json:"path"`
+	Change  Change                `json:"change"`
+	Summary string                `json:"summary"` // the change in one sentence
+	From    rollout.Hash          `json:"from,omitempty"`
+	To      rollout.Hash          `json:"to,omitempty"`
+	Error   *rollout.InvalidError `json:"error,omitempty"`
 	// Workloads are those whose pods change; Objects everything that differs.
 	Workloads []Workload `json:"workloads,omitempty"`
 	Objects   []Object   `json:"objects,omitempty"`
@@ -108,7 +99,7 @@ func Of(in Input) (App, bool) {
 	a := App{App: in.App.Name, Path: in.App.Path, Files: in.Files}
 	switch {
 	case in.Head.Err != nil:
-		a.Change, a.Error = Invalid, ProblemOf(in.Head.Err)
+		a.Change, a.Error = Invalid, rollout.ProblemOf(in.Head.Err)
 		a.Summary = "cannot be rendered: the app would be held as it is"
 		if in.Base.Err != nil && in.Base.Err.Error() == in.Head.Err.Error() {
 			a.Summary = "cannot be rendered, and could not before"
@@ -126,7 +117,7 @@ func Of(in Input) (App, bool) {
 		return a, len(a.Notes) > 0
 	}
 	if err := strategies.Emptied(in.Head.Render, has(in)); err != nil {
-		a.Change, a.Error, a.Summary = Invalid, ProblemOf(err), "has no object any more: the app would be held as it is"
+		a.Change, a.Error, a.Summary = Invalid, rollout.ProblemOf(err), "has no object any more: the app would be held as it is"
 		return a, true
 	}
 	a.From, a.To = serving(in), in.Head.Render.Release()
@@ -253,17 +244,3 @@ func (p *Plan) finish() {
 
 // Changes reports whether the change does anything.
 func (p *Plan) Changes() bool { return len(p.Apps) > 0 || p.Error != nil }
-
-// ProblemOf is an error about the repository as data.
-func ProblemOf(err error) *Problem {
-	var invalid *rollout.InvalidError
-	if errors.As(err, &invalid) {
-		return &Problem{File: invalid.File, Field: invalid.Field, Message: invalid.Msg, Fix: invalid.Fix}
-	}
-	return &Problem{Message: err.Error()}
-}
-
-// Text returns "file: field: message; fix".
-func (p Problem) Text() string {
-	return (&rollout.InvalidError{File: p.File, Field: p.Field, Msg: p.Message, Fix: p.Fix}).Error()
-}

@@ -265,7 +265,7 @@ func TestMarkdownLeavesOut(t *testing.T) {
 // TestMarkdownOfWhatIsNoChange is about plans without apps, and about what belongs to several.
 func TestMarkdownOfWhatIsNoChange(t *testing.T) {
 	nothing := Plan{Cluster: "prod", At: now, Unchanged: 2}
-	broken := Plan{Cluster: "prod", At: now, Error: &Problem{File: "config.yaml", Field: "apps", Message: "is <empty>", Fix: "list one"}}
+	broken := Plan{Cluster: "prod", At: now, Error: &rollout.InvalidError{File: "config.yaml", Field: "apps", Msg: "is <empty>", Fix: "list one"}}
 	shared := Plan{Cluster: "prod", At: now, Apps: []App{{App: "a", Change: Gone}}, Shared: []Shared{{File: "base.yaml", Apps: []string{"a", "b"}}}}
 	for _, c := range []struct {
 		plan Plan
@@ -305,7 +305,7 @@ func TestWhetherItChanges(t *testing.T) {
 	if p.Changes() || p.Errors != 0 {
 		t.Errorf("%+v changes", p)
 	}
-	broken := Plan{Error: &Problem{Message: "x"}}
+	broken := Plan{Error: &rollout.InvalidError{Msg: "x"}}
 	if !broken.Changes() {
 		t.Error("a broken configuration is no change")
 	}
@@ -313,11 +313,11 @@ func TestWhetherItChanges(t *testing.T) {
 	if !p.Changes() || p.Errors != 0 {
 		t.Errorf("%+v", p)
 	}
-	p.add(App{App: "b", Error: ProblemOf(&rollout.InvalidError{File: "f", Field: "x", Msg: "is wrong", Fix: "mend it"})}, true)
-	if want := (Problem{File: "f", Field: "x", Message: "is wrong", Fix: "mend it"}); p.Errors != 1 || *p.Apps[1].Error != want {
+	p.add(App{App: "b", Error: rollout.ProblemOf(&rollout.InvalidError{File: "f", Field: "x", Msg: "is wrong", Fix: "mend it"})}, true)
+	if want := (rollout.InvalidError{File: "f", Field: "x", Msg: "is wrong", Fix: "mend it"}); p.Errors != 1 || *p.Apps[1].Error != want {
 		t.Errorf("%+v", p)
 	}
-	if got := ProblemOf(os.ErrInvalid); *got != (Problem{Message: "invalid argument"}) {
+	if got := rollout.ProblemOf(os.ErrInvalid); *got != (rollout.InvalidError{Msg: "invalid argument"}) {
 		t.Errorf("%+v", got)
 	}
 }

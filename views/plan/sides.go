@@ -49,7 +49,7 @@ const planners = 4
 // Add plans each app of either side, until ended says why not to go on.
 func (p *Plan) Add(s *Sides, ended func() error) error {
 	if s.After.Behind != nil {
-		p.Error, p.Errors = ProblemOf(s.After.Behind), 1
+		p.Error, p.Errors = rollout.ProblemOf(s.After.Behind), 1
 		return nil
 	}
 	if s.Before.Behind != nil {
@@ -69,7 +69,7 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 		p.add(apps[i], changed[i])
 	}
 	for _, u := range s.After.Unnamed {
-		p.add(App{App: u.Path, Path: u.Path, Change: Invalid, Error: ProblemOf(u.Err),
+		p.add(App{App: u.Path, Path: u.Path, Change: Invalid, Error: rollout.ProblemOf(u.Err),
 			Summary: "can be no app: nothing of it is applied"}, true)
 	}
 	p.finish()

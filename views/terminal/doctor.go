@@ -59,13 +59,13 @@ func Report(r doctor.Report, k Look) string {
 	for _, c := range r.Clusters {
 		b.WriteString(k.paint(bold, c.Cluster) + "\n")
 		for _, f := range c.Errors {
-			b.WriteString("  " + k.paint(red, "error") + "    " + Clean(f.String()) + "\n")
+			b.WriteString("  " + k.paint(red, "error") + "    " + Clean(f.Error()) + "\n")
 		}
 		warn(c.Warnings)
 		names := widest(c.Apps, func(a doctor.AppReport) string { return a.App })
 		for _, a := range c.Apps {
 			if a.Error != nil {
-				b.WriteString("  " + k.paint(red, "error") + "    " + Pad(a.App, names) + "  " + Clean(a.Error.String()) + "\n")
+				b.WriteString("  " + k.paint(red, "error") + "    " + Pad(a.App, names) + "  " + Clean(a.Error.Error()) + "\n")
 				continue
 			}
 			text := fmt.Sprintf("%s, %s", rollout.Count(a.Objects, "object"), rollout.Count(a.Staged, "staged workload"))

@@ -19,7 +19,7 @@ func Plans(all []plan.Plan, k Look) string {
 		b.WriteString(k.line(span{p.Cluster, bold}, span{": " + p.Base + " -> " + p.Head, plain}))
 		b.WriteString(k.field("state", p.State, dim, dim))
 		if p.Error != nil {
-			b.WriteString(k.field("error", Clean(p.Error.Text()), red, plain))
+			b.WriteString(k.field("error", Clean(p.Error.Error()), red, plain))
 			continue
 		}
 		for _, s := range p.Shared {
@@ -52,7 +52,7 @@ func drawPlanned(p plan.Plan, a plan.App, k Look) string {
 	b.WriteString(k.apart(span{a.Cost(), dim}, span{a.App, bold}, span{"  " + string(a.Change), changeColors[a.Change]}))
 	b.WriteString(k.field("what", Clean(a.Summary), dim, plain))
 	if a.Error != nil {
-		b.WriteString(k.field("error", Clean(a.Error.Text()), red, plain))
+		b.WriteString(k.field("error", Clean(a.Error.Error()), red, plain))
 	}
 	for _, w := range a.Workloads {
 		b.WriteString(k.field("pods", fmt.Sprintf("%s %s: %s, %s", w.Kind, w.Name(), w.Strategy, w.Sizing()), dim, plain))

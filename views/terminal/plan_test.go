@@ -34,12 +34,12 @@ func plannedViews() []plan.Plan {
 			{Object: rollout.Ref{Kind: "ConfigMap", Namespace: "shop", Name: "shop-782t6ck7kc"}, Was: "shop-b5g778hd6d", Change: "changed", Diff: "--- base/a\n+++ head/a\n@@ -1 +1 @@\n-mode: a\n+mode: b\n"},
 		},
 	}
-	broken := plan.App{App: "web", Change: plan.Invalid, Summary: "cannot be rendered: the app would be held as it is", Error: &plan.Problem{File: "apps/web/kustomization.yaml", Field: "resources[0]", Message: "gone.yaml does not exist in this commit"}}
+	broken := plan.App{App: "web", Change: plan.Invalid, Summary: "cannot be rendered: the app would be held as it is", Error: &rollout.InvalidError{File: "apps/web/kustomization.yaml", Field: "resources[0]", Msg: "gone.yaml does not exist in this commit"}}
 	return []plan.Plan{
 		{Cluster: "prod", Base: "4d6eb88 (main)", Head: "the working tree", At: at(), State: "gitrollout/state/prod at 2b53797", Apps: []plan.App{shop, broken}, Unchanged: 12,
 			Shared: []plan.Shared{{File: "base/deployment.yaml", Apps: []string{"shop", "web"}}}},
 		{Cluster: "staging", Base: "4d6eb88 (main)", Head: "the working tree", At: at(), State: "not read: the base is taken for what serves",
-			Error: &plan.Problem{File: ".gitrollout/staging/config.yaml", Field: "interval", Message: `"fast" is not a duration`, Fix: "write 30s, 1m or the like"}},
+			Error: &rollout.InvalidError{File: ".gitrollout/staging/config.yaml", Field: "interval", Msg: `"fast" is not a duration`, Fix: "write 30s, 1m or the like"}},
 	}
 }
 
@@ -57,9 +57,9 @@ func TestPlanViews(t *testing.T) {
 
 // TestReport draws what validate finds.
 func TestReport(t *testing.T) {
-	bad := &doctor.Mistake{File: "apps/web/kustomization.yaml", Field: "resources[0]", Message: "gone.yaml\x1b does not exist"}
+	bad := &rollout.InvalidError{File: "apps/web/kustomization.yaml", Field: "resources[0]", Msg: "gone.yaml\x1b does not exist"}
 	r := doctor.Report{Errors: 2, Warnings: 1, Clusters: []doctor.ClusterReport{
-		{Cluster: "prod", Errors: []doctor.Mistake{*bad}, Warnings: []string{"a window never opens"}, Apps: []doctor.AppReport{
+		{Cluster: "prod", Errors: []*rollout.InvalidError{bad}, Warnings: []string{"a window never opens"}, Apps: []doctor.AppReport{
 			{App: "web", Error: bad}, {App: "checkout", Objects: 1, Staged: 2, Warnings: []string{"replicas are ignored"}}},
 			Allow: []string{"apps:", "  - kinds: [Role]"}},
 		{Cluster: "staging", Apps: []doctor.AppReport{{App: "a", Objects: 3, Staged: 1}}},
