@@ -27,13 +27,13 @@ var job = provider{
 
 // Jobs makes Jobs. The cluster implements it.
 type Jobs interface {
-	// Ensure makes a Job unless there is one of that name, and says how it
-	// stands. One that has begun is not made again. One that is there without the same
-	// AnnotationMeasurement is somebody else's, which is an error. An error changes nothing that asking
+	// EnsureJob makes a Job unless there is one of that name, and says how it
+	// stands. One that has begun is not made again. One that is there with another value of the
+	// annotation is somebody else's, which is an error. An error changes nothing that asking
 	// again would not find. An owner without uid is looked up, and left out if there is none.
-	Ensure(ctx context.Context, object map[string]any, begun bool) (rollout.JobState, error)
-	// Delete removes a Job and its pods. One that is not there is removed.
-	Delete(ctx context.Context, namespace, name string) error
+	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
+	// DeleteJob removes a Job and its pods. One that is not there is removed.
+	DeleteJob(ctx context.Context, namespace, name string) error
 }
 
 // On the Jobs of measurements.
@@ -106,7 +106,8 @@ func (c *jobConfig) measure(ctx context.Context, s *session) (Result, error) {
 		return Result{}, errors.New("the measurement has no ID, so its Job could not be found again")
 	}
 	name := jobName(s.request.ID)
-	state, err := s.deps.Jobs.Ensure(ctx, c.object(s.request, name), s.request.Metadata["job-name"] == name)
+	begun := s.request.Metadata["job-name"] == name
+	state, err := s.deps.Jobs.EnsureJob(ctx, c.object(s.request, name), AnnotationMeasurement, begun)
 	if err != nil {
 		return Result{}, fmt.Errorf("job %s/%s: %w", s.request.Namespace, name, err)
 	}
@@ -133,7 +134,7 @@ func (c *jobConfig) stop(ctx context.Context, s *session) error {
 	if s.deps.Jobs == nil || s.request.ID == "" {
 		return nil
 	}
-	if err := s.deps.Jobs.Delete(ctx, s.request.Namespace, name); err != nil {
+	if err := s.deps.Jobs.DeleteJob(ctx, s.request.Namespace, name); err != nil {
 		return fmt.Errorf("delete the job %s/%s: %w", s.request.Namespace, name, err)
 	}
 	return nil

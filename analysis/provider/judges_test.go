@@ -175,7 +175,7 @@ type fakeJobs struct {
 	deleted []string
 }
 
-func (f *fakeJobs) Ensure(_ context.Context, object map[string]any, begun bool) (rollout.JobState, error) {
+func (f *fakeJobs) EnsureJob(_ context.Context, object map[string]any, _ string, begun bool) (rollout.JobState, error) {
 	f.begun = begun
 	for _, made := range f.made {
 		if compare.Equal(made["metadata"], object["metadata"]) {
@@ -186,7 +186,7 @@ func (f *fakeJobs) Ensure(_ context.Context, object map[string]any, begun bool) 
 	return f.state, f.err
 }
 
-func (f *fakeJobs) Delete(_ context.Context, namespace, name string) error {
+func (f *fakeJobs) DeleteJob(_ context.Context, namespace, name string) error {
 	f.deleted = append(f.deleted, namespace+"/"+name)
 	return f.err
 }

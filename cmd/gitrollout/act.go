@@ -10,31 +10,58 @@ import (
 	"gitrollout.dev/gitrollout/git/program"
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies"
+	"gitrollout.dev/gitrollout/views/console"
 )
 
-// actCommand is what promote, abort, hold and retry share: they write the
-// promotion file of one app to the users' branch.
-type actCommand struct {
+// pushCommand is what the commands share that push what a person wants for one app.
+type pushCommand struct {
 	streams
 	source sourceOptions
 	vouch  vouchOptions
 	author string
+}
+
+func (c *pushCommand) register(cmd *cobra.Command, run func(ctx context.Context, app string) error) {
+	cmd.Args, cmd.ValidArgsFunction = exactlyOne("app"), completeApps()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args[0]) }
+	c.source.register(cmd)
+	c.vouch.register(cmd)
+	registerAuthor(cmd, &c.author)
+}
+
+// open says who it is, and reads Git.
+func (c *pushCommand) open(ctx context.Context) (rollout.Identity, *console.World, error) {
+	who, err := identity(ctx, c.author)
+	if err != nil {
+		return who, nil, err
+	}
+	w, err := openToSign(ctx, &c.source, c.vouch, c.streams)
+	return who, w, err
+}
+
+// push pushes, and says what has become of it.
+func (c *pushCommand) push(w *console.World, do func() (said string, err error)) (err error) {
+	var said string
+	err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() error {
+		said, err = do()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.say(said)
+}
+
+// actCommand is what promote, abort, hold and retry share: they write the
+// promotion file of one app to the users' branch.
+type actCommand struct {
+	pushCommand
 	action propose.Action
 }
 
 func newAct(s streams, cmd *cobra.Command, verb rollout.Verb) (*cobra.Command, *propose.Action) {
-	c := &actCommand{streams: s, action: propose.Action{Verb: verb}}
-	cmd.Args, cmd.ValidArgsFunction = exactlyOne("app"), completeApps()
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if c.action.Full && c.action.Through != "" {
-			return usagef("--full and --through exclude each other")
-		}
-		return c.run(cmd.Context(), args[0])
-	}
-	c.source.register(cmd)
-	c.vouch.register(cmd)
-	registerAuthor(cmd, &c.author)
+	c := &actCommand{pushCommand{streams: s}, propose.Action{Verb: verb}}
+	c.register(cmd, c.run)
 	return cmd, &c.action
 }
 
@@ -119,24 +146,15 @@ It pushes the app's promotion file to your branch.`,
 }
 
 func (c *actCommand) run(ctx context.Context, name string) error {
-	who, err := identity(ctx, c.author)
-	if err != nil {
-		return err
+	if c.action.Full && c.action.Through != "" {
+		return usagef("--full and --through exclude each other")
 	}
-	w, err := openToSign(ctx, &c.source, c.vouch, c.streams)
+	who, w, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
 	w.Detail = true
-	var said string
-	err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() (err error) {
-		said, err = w.Act(ctx, who, name, c.action, func(strategies.Input) error { return nil })
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.say(said)
+	return c.push(w, func() (string, error) { return w.Act(ctx, who, name, c.action, nil) })
 }
 
 // identity is who commits: the flag, the environment, or git's settings.

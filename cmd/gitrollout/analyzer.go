@@ -18,7 +18,7 @@ func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logg
 	return measure.New(ctx, measure.Options{
 		Deps: provider.Deps{
 			Client: call.ClientsWithin(keys.reach()), Agent: call.Clients(),
-			Secret: ownSecrets(l.client, rollout.LabelAnalysis), Jobs: jobs{l.client}, Now: time.Now,
+			Secret: ownSecrets(l.client, rollout.LabelAnalysis), Jobs: l.client, Now: time.Now,
 			Getenv: os.Getenv, ReadFile: os.ReadFile,
 		},
 		Own: protected(), As: keys.as, Touch: func(app string) { l.Touch(app) },
@@ -38,17 +38,4 @@ func ownSecrets(
 		}
 		return client.SecretData(ctx, namespace, name, label)
 	}
-}
-
-// jobs are the measurements that are Kubernetes Jobs.
-type jobs struct{ client *cluster.Client }
-
-// Ensure is provider.Jobs'.
-func (j jobs) Ensure(ctx context.Context, object map[string]any, begun bool) (rollout.JobState, error) {
-	return j.client.EnsureJob(ctx, object, provider.AnnotationMeasurement, begun)
-}
-
-// Delete is provider.Jobs'.
-func (j jobs) Delete(ctx context.Context, namespace, name string) error {
-	return j.client.DeleteJob(ctx, namespace, name)
 }

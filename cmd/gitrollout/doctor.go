@@ -95,12 +95,9 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 	} else {
 		c.cluster(w, config).Examine(ctx, e, now)
 	}
-	if done, err := c.output.write(c.streams, e); err != nil {
+	draw := func() string { return terminal.Examination(*e, c.color.lookOf(c.out)) }
+	if err := c.output.show(c.streams, e, draw); err != nil {
 		return err
-	} else if !done {
-		if _, err := fmt.Fprint(c.out, terminal.Examination(*e, c.color.lookOf(c.out))); err != nil {
-			return err
-		}
 	}
 	if e.Problems > 0 {
 		return silent(exitFailed)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os/signal"
 	"syscall"
 	"time"
@@ -119,11 +118,7 @@ func (c *lookCommand) print(l status.Listing) error {
 	if single {
 		data = l.Apps[0]
 	}
-	if done, err := c.output.write(c.streams, data); done {
-		return err
-	}
-	_, err := fmt.Fprint(c.out, c.draw(l, single, c.lookOf()))
-	return err
+	return c.output.show(c.streams, data, func() string { return c.draw(l, single, c.lookOf()) })
 }
 
 func (c *lookCommand) lookOf() terminal.Look {

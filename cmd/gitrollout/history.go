@@ -75,11 +75,7 @@ func (c *historyCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if done, err := c.output.write(c.streams, h); done {
-		return err
-	}
 	k := c.color.lookOf(c.out)
 	k.Wide = c.output.format == "wide"
-	_, err = fmt.Fprint(c.out, terminal.History(h, k))
-	return err
+	return c.output.show(c.streams, h, func() string { return terminal.History(h, k) })
 }

@@ -29,7 +29,7 @@ func TestJobsMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deps := provider.Deps{Jobs: jobs{client}, Now: time.Now}
+	deps := provider.Deps{Jobs: client, Now: time.Now}
 	job := func(image, spec string) map[string]any {
 		return fromYAML(t, `
 metadata: {labels: {team: shop}}
@@ -140,7 +140,7 @@ func TestJobsBelongToTheirDeployment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deps := provider.Deps{Jobs: jobs{client}, Now: time.Now}
+	deps := provider.Deps{Jobs: client, Now: time.Now}
 	request := provider.Request{Kind: "job", Namespace: ns, ID: "m", Rollout: "shop", Started: time.Now(), Config: fromYAML(t, `
 spec: {template: {spec: {restartPolicy: Never, containers: [{name: check, image: "check:v1-run1h"}]}}}`)}
 	got, err := provider.Measure(t.Context(), deps, request)

@@ -63,19 +63,11 @@ func (c *notifyTest) run(ctx context.Context) error {
 	if c.source, err = c.source.resolve(ctx, c.streams); err != nil {
 		return err
 	}
-	options, err := c.source.options()
+	repo, err := c.source.open(ctx, "")
 	if err != nil {
 		return err
 	}
-	repo, err := openRepository(ctx, options)
-	if err != nil {
-		return err
-	}
-	heads, err := repo.Fetch(ctx)
-	if err != nil {
-		return err
-	}
-	tree, err := repo.Snapshot(ctx, heads.Main)
+	_, tree, err := newest(ctx, repo, c.streams)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -38,6 +39,15 @@ func (o *outputOption) Set(format string) error {
 
 // Type names the kind of value.
 func (o *outputOption) Type() string { return "format" }
+
+// show prints a value: in the format for machines that is asked for, or else as it is drawn.
+func (o *outputOption) show(s streams, v any, draw func() string) error {
+	if done, err := o.write(s, v); done {
+		return err
+	}
+	_, err := io.WriteString(s.out, draw())
+	return err
+}
 
 // write prints a value if the format is one for machines.
 func (o *outputOption) write(s streams, v any) (done bool, err error) {

@@ -154,17 +154,12 @@ func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster str
 }
 
 func (c *planCommand) print(all plans) error {
-	if done, err := c.output.write(c.streams, all); done {
-		return err
-	}
-	var text string
-	if c.output.format == "markdown" {
-		text = plan.Markdown(all.Clusters)
-	} else {
-		text = terminal.Plans(all.Clusters, c.color.lookOf(c.out))
-	}
-	_, err := fmt.Fprint(c.out, text)
-	return err
+	return c.output.show(c.streams, all, func() string {
+		if c.output.format == "markdown" {
+			return plan.Markdown(all.Clusters)
+		}
+		return terminal.Plans(all.Clusters, c.color.lookOf(c.out))
+	})
 }
 
 func (c *planCommand) exit(all plans) error {

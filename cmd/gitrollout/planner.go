@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,20 +59,13 @@ func (c *planCommand) openHead(ctx context.Context, s *planSides) (err error) {
 // openBase finds the commit at which head left the base: in the working copy,
 // or else the newest one of the branch on the server.
 func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
-	name := c.base
-	if name == "" {
-		name = c.source.branch
-	}
+	name := cmp.Or(c.base, c.source.branch)
 	for _, candidate := range []string{"refs/remotes/origin/" + name, name} {
 		tip, known := program.Commit(ctx, candidate)
 		if !known {
 			continue
 		}
-		head := c.head
-		if head == "" {
-			head = "HEAD"
-		}
-		id := program.Parted(ctx, tip, head)
+		id := program.Parted(ctx, tip, cmp.Or(c.head, "HEAD"))
 		s.baseName = fmt.Sprintf("%s (%s)", rollout.ShortID(id), name)
 		var err error
 		s.base, err = s.local.Snapshot(ctx, id)
@@ -81,18 +75,11 @@ func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	if err != nil {
 		return err
 	}
-	err = slowly(c.streams, "reading "+repo.Remote().String(), func() error {
-		heads, err := repo.Fetch(ctx)
-		if err != nil {
-			return err
-		}
-		s.baseName = fmt.Sprintf("%s (%s)", rollout.ShortID(heads.Main), name)
-		s.base, err = repo.Snapshot(ctx, heads.Main)
-		return err
-	})
+	heads, tree, err := newest(ctx, repo, c.streams)
 	if err != nil {
 		return fmt.Errorf("--base %s, which this working copy does not know: %w", name, err)
 	}
+	s.base, s.baseName = tree, fmt.Sprintf("%s (%s)", rollout.ShortID(heads.Main), name)
 	return nil
 }
 
@@ -100,22 +87,10 @@ func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch string) (*edge.Repository, error) {
 	source := c.source
 	source.cluster, source.branch = cluster, branch
-	if source.repo == "" {
-		repo, err := workingCopy(ctx)
-		if err != nil {
-			return nil, err
-		}
-		source.repo = repo
-	}
 	if err := checkArgument(source.repo); err != nil {
 		return nil, err
 	}
-	options, err := source.options()
-	if err != nil {
-		return nil, err
-	}
-	options.StateBranch = stateBranch
-	return openRepository(ctx, options)
+	return source.open(ctx, stateBranch)
 }
 
 // record reads a cluster's state branch from the server, or what the working

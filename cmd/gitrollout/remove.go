@@ -98,12 +98,10 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if done, err := c.output.write(c.streams, r); done {
-		return err
-	}
-	_, err = fmt.Fprintf(c.out, "removed %s: %d objects; pushed %s to %s\n",
-		name, len(there), rollout.ShortID(r.Commit), w.Config().StateBranch)
-	return err
+	return c.output.show(c.streams, r, func() string {
+		return fmt.Sprintf("removed %s: %d objects; pushed %s to %s\n",
+			name, len(there), rollout.ShortID(r.Commit), w.Config().StateBranch)
+	})
 }
 
 // confirm shows what would be removed, and asks whether to.

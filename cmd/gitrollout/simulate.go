@@ -13,6 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate"
+	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 type simulateCommand struct {
@@ -107,12 +108,9 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 	if c.update {
 		return keep(script, file, timeline.String())
 	}
-	if done, err := c.output.write(c.streams, timeline); err != nil {
+	draw := func() string { return terminal.CleanLines(timeline.String()) }
+	if err := c.output.show(c.streams, timeline, draw); err != nil {
 		return err
-	} else if !done {
-		if err := c.say(timeline.String()); err != nil {
-			return err
-		}
 	}
 	if timeline.Failed > 0 {
 		return &failure{code: exitFailed, err: fmt.Errorf("script %s: %s not met", file,

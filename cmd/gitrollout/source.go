@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"gitrollout.dev/gitrollout/git/program"
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/edge"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/worktree"
@@ -27,37 +29,56 @@ func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, e
 	}
 	o.repo = cmp.Or(o.repo, os.Getenv("GITROLLOUT_REPO"))
 	o.cluster = cmp.Or(o.cluster, os.Getenv("GITROLLOUT_CLUSTER"))
-	if o.repo == "" {
-		repo, err := workingCopy(ctx)
-		if err != nil {
-			return o, err
-		}
-		o.repo = repo
+	if err := o.find(ctx); err != nil || o.cluster != "" {
+		return o, err
 	}
-	if o.cluster != "" {
-		return o, nil
-	}
-	options, err := o.options()
+	repo, err := o.open(ctx, "")
 	if err != nil {
 		return o, err
 	}
-	repo, err := openRepository(ctx, options)
-	if err != nil {
-		return o, err
-	}
-	var tree render.Tree
-	err = slowly(s, "reading "+repo.Remote().String(), func() error {
-		heads, err := repo.Fetch(ctx)
-		if err == nil {
-			tree, err = repo.Snapshot(ctx, heads.Main)
-		}
-		return err
-	})
+	_, tree, err := newest(ctx, repo, s)
 	if err != nil {
 		return o, err
 	}
 	o.cluster, err = onlyCluster(tree)
 	return o, err
+}
+
+// find takes the repository that the current folder is a working copy of, where none is named.
+func (o *sourceOptions) find(ctx context.Context) error {
+	if o.repo == "" {
+		o.repo = program.Repository(ctx)
+	}
+	if o.repo == "" {
+		return usagef("which repository? Name one with --repo or GITROLLOUT_REPO, or run this in a working copy of it")
+	}
+	return nil
+}
+
+// open opens the repository. The state branch is the one that its configuration names, unless one is given.
+func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*edge.Repository, error) {
+	if err := o.find(ctx); err != nil {
+		return nil, err
+	}
+	options, err := o.options()
+	if err != nil {
+		return nil, err
+	}
+	options.StateBranch = stateBranch
+	return openRepository(ctx, options)
+}
+
+// newest reads the newest commit of the users' branch.
+func newest(
+	ctx context.Context, repo *edge.Repository, s streams,
+) (heads rollout.Heads, tree reconciler.Snapshot, err error) {
+	err = slowly(s, "reading "+repo.Remote().String(), func() error {
+		if heads, err = repo.Fetch(ctx); err == nil {
+			tree, err = repo.Snapshot(ctx, heads.Main)
+		}
+		return err
+	})
+	return heads, tree, err
 }
 
 // onlyCluster is the cluster that is meant when none is named.
@@ -73,14 +94,6 @@ func onlyCluster(tree render.Tree) (string, error) {
 		return "", usagef("which cluster? Name one with --cluster or GITROLLOUT_CLUSTER: %s", strings.Join(clusters, ", "))
 	}
 	return clusters[0], nil
-}
-
-// workingCopy is the repository that the current folder is a working copy of.
-func workingCopy(ctx context.Context) (string, error) {
-	if repo := program.Repository(ctx); repo != "" {
-		return repo, nil
-	}
-	return "", usagef("which repository? Name one with --repo or GITROLLOUT_REPO, or run this in a working copy of it")
 }
 
 // fullCommit makes a full commit id of what people write as the value of a flag.

@@ -17,16 +17,13 @@ import (
 
 // undoCommand proposes to take an app back in Git.
 type undoCommand struct {
-	streams
-	source sourceOptions
-	vouch  vouchOptions
-	author string
+	pushCommand
 	undo   console.Undo
 	dryRun bool
 }
 
 func newUndo(s streams) *cobra.Command {
-	c := &undoCommand{streams: s}
+	c := &undoCommand{pushCommand: pushCommand{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "undo APP",
 		Short: "Propose to take a release back in Git",
@@ -44,14 +41,9 @@ several commits. To go back this minute, without a review: gitrollout abort.`,
 		Example: `  gitrollout undo shop
   gitrollout undo shop --dry-run
   gitrollout undo shop --to h1-2c9d0f1b77 --reason "prices are wrong"`,
-		Args:              exactlyOne("app"),
-		ValidArgsFunction: completeApps(),
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
-	c.source.register(cmd)
-	c.vouch.register(cmd)
+	c.register(cmd, c.run)
 	flags := cmd.Flags()
-	registerAuthor(cmd, &c.author)
 	flags.StringVar(&c.undo.To, "to", "", "a template `hash` or a commit to go back to (default: the version before)")
 	flags.StringVar(&c.undo.Reason, "reason", "", "why; it is in the commit's message")
 	flags.IntVar(&c.undo.Depth, "depth", 20_000, "how many `commits` of the state branch to look through at most")
@@ -61,11 +53,7 @@ several commits. To go back this minute, without a review: gitrollout abort.`,
 }
 
 func (c *undoCommand) run(ctx context.Context, name string) error {
-	who, err := identity(ctx, c.author)
-	if err != nil {
-		return err
-	}
-	w, err := openToSign(ctx, &c.source, c.vouch, c.streams)
+	who, w, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,19 +66,14 @@ func (c *undoCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	said := drawOrder(o)
-	if !c.dryRun || len(o.Edits) == 0 {
-		err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() (err error) {
-			ctx, cancel := edge.Outlive(ctx)
-			defer cancel()
-			said, err = w.PushUndo(ctx, who, name, o, to)
-			return err
-		})
+	if c.dryRun && len(o.Edits) > 0 {
+		return c.say(drawOrder(o))
 	}
-	if err == nil {
-		err = c.say(said)
-	}
-	return err
+	return c.push(w, func() (string, error) {
+		ctx, cancel := edge.Outlive(ctx)
+		defer cancel()
+		return w.PushUndo(ctx, who, name, o, to)
+	})
 }
 
 // drawOrder shows a proposal that is not pushed.

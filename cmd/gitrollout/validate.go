@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -84,33 +83,16 @@ func (c *validateCommand) commitTree(ctx context.Context) (render.Tree, error) {
 	if err := checkArgument(c.source.repo); err != nil {
 		return nil, err
 	}
-	if c.source.repo == "" {
-		repo, err := workingCopy(ctx)
-		if err != nil {
-			return nil, err
-		}
-		c.source.repo = repo
-	}
-	options, err := c.source.options()
+	repo, err := c.source.open(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	repo, err := openRepository(ctx, options)
-	if err != nil {
-		return nil, err
+	_, tree, err := newest(ctx, repo, c.streams)
+	if err != nil || c.commit == "" {
+		return tree, err
 	}
-	id := c.commit
-	err = slowly(c.streams, "reading "+repo.Remote().String(), func() error {
-		heads, err := repo.Fetch(ctx)
-		if id == "" {
-			id = heads.Main
-		}
-		return err
-	})
+	id, err := fullCommit(ctx, "--commit", c.commit)
 	if err != nil {
-		return nil, err
-	}
-	if id, err = fullCommit(ctx, "--commit", id); err != nil {
 		return nil, err
 	}
 	return repo.Snapshot(ctx, id)
@@ -144,12 +126,9 @@ func (c *validateCommand) run(tree render.Tree) error {
 		}
 		r.Add(checked)
 	}
-	if done, err := c.output.write(c.streams, r); err != nil {
+	draw := func() string { return terminal.Report(r, c.color.lookOf(c.out)) }
+	if err := c.output.show(c.streams, r, draw); err != nil {
 		return err
-	} else if !done {
-		if _, err := fmt.Fprint(c.out, terminal.Report(r, c.color.lookOf(c.out))); err != nil {
-			return err
-		}
 	}
 	if r.Errors > 0 {
 		return silent(exitFailed)

@@ -52,15 +52,13 @@ func newVersion(s streams) *cobra.Command {
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			v := versionOf()
-			if done, err := output.write(s, v); done {
-				return err
-			}
-			text := "gitrollout " + v.Version
-			if v.Commit != "" {
-				text += " (" + v.Commit[:min(12, len(v.Commit))] + ")"
-			}
-			_, err := fmt.Fprintf(s.out, "%s %s %s\n", text, v.Go, v.Platform)
-			return err
+			return output.show(s, v, func() string {
+				text := "gitrollout " + v.Version
+				if v.Commit != "" {
+					text += " (" + v.Commit[:min(12, len(v.Commit))] + ")"
+				}
+				return fmt.Sprintf("%s %s %s\n", text, v.Go, v.Platform)
+			})
 		},
 	}
 	output.register(cmd, "json", "yaml")

@@ -157,7 +157,7 @@ func readySource(
 		return source, git.Options{}, err
 	}
 	options, err := source.options()
-	options.Identity, options.Policy = source.who, keys.policy.branch()
+	options.Policy = keys.policy.branch()
 	return source, options, err
 }
 

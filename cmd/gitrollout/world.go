@@ -18,12 +18,7 @@ func openWorld(ctx context.Context, from *sourceOptions, s streams) (*console.Wo
 	if *from, err = from.resolve(ctx, s); err != nil {
 		return nil, err
 	}
-	options, err := from.options()
-	if err != nil {
-		return nil, err
-	}
-	options.Identity = from.who
-	repo, err := openRepository(ctx, options)
+	repo, err := from.open(ctx, "")
 	if err != nil {
 		return nil, err
 	}

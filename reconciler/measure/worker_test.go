@@ -204,7 +204,7 @@ type gates struct {
 	fails   error
 }
 
-func (g *gates) Ensure(_ context.Context, job map[string]any, begun bool) (rollout.JobState, error) {
+func (g *gates) EnsureJob(_ context.Context, job map[string]any, _ string, begun bool) (rollout.JobState, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.fails != nil {
@@ -220,7 +220,7 @@ func (g *gates) Ensure(_ context.Context, job map[string]any, begun bool) (rollo
 	return rollout.JobState{}, nil
 }
 
-func (g *gates) Delete(context.Context, string, string) error {
+func (g *gates) DeleteJob(context.Context, string, string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.deleted++

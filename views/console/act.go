@@ -12,7 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Act carries out what somebody asks for one app, unless check refuses it, and says what has become of it.
+// Act carries out what somebody asks for one app, unless check refuses it, if there is one, and says what has become of
+// it.
 func (w *World) Act(ctx context.Context, who rollout.Identity, name string, a propose.Action,
 	check func(strategies.Input) error) (said string, err error) {
 	app, err := w.App(name)
@@ -23,8 +24,10 @@ func (w *World) Act(ctx context.Context, who rollout.Identity, name string, a pr
 	if err != nil {
 		return "", err
 	}
-	if err := check(in); err != nil {
-		return "", err
+	if check != nil {
+		if err := check(in); err != nil {
+			return "", err
+		}
 	}
 	a.Reason = terminal.Clean(a.Reason)
 	o, err := propose.Target{Cluster: w.Cluster, Branch: w.Branch}.Decide(in, a)
