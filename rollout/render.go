@@ -99,10 +99,10 @@ type Directory struct {
 
 // Commit is one commit of the users' branch, as far as releases need it.
 type Commit struct {
-	ID      string    // full hexadecimal id
-	Author  string    // "Ann Lee <ann@example.com>"
-	When    time.Time // author time, UTC, whole seconds
-	Subject string    // first line of the message
+	ID      string    `json:"commit"`            // full hexadecimal id
+	Author  string    `json:"author,omitempty"`  // "Ann Lee <ann@example.com>"
+	Subject string    `json:"subject,omitempty"` // first line of the message
+	When    time.Time `json:"when,omitzero"`     // author time, UTC, whole seconds
 }
 
 // Short returns the first seven digits, as git prints them.

@@ -41,7 +41,7 @@ func TestMovedAppIsSeenWhereItIs(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &a); err != nil || code != 0 {
 		t.Fatalf("get: exit code %d, %v", code, err)
 	}
-	if a.Phase != rollout.Paused || a.Source == nil || a.Source.Commit != second || a.Source.Subject != "v2" {
+	if a.Phase != rollout.Paused || a.Source == nil || a.Source.ID != second || a.Source.Subject != "v2" {
 		t.Errorf("get: it is %s at %+v, want Paused at %s", a.Phase, a.Source, second)
 	}
 	if len(a.Workloads) != 1 || a.Workloads[0].Workload != w.ns+"/"+w.app || len(a.Workloads[0].Steps) == 0 || a.Workloads[0].Ready == 0 {

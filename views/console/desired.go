@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
@@ -34,22 +33,9 @@ func (w *World) Wanted(ctx context.Context, app rollout.App, in strategies.Input
 func (w *World) marked(app rollout.App, objects []rollout.Object) []rollout.Object {
 	all := make([]rollout.Object, len(objects))
 	for i, o := range objects {
-		all[i] = withMarks(o, app.Name, w.Cluster)
+		all[i] = o.Copy()
+		all[i].Mark("labels", rollout.LabelApp, app.Name)
+		all[i].Mark("annotations", rollout.AnnotationCluster, w.Cluster)
 	}
 	return all
-}
-
-func withMarks(o rollout.Object, app, cluster string) rollout.Object {
-	out, metadata := maps.Clone(o), maps.Clone(o.Map("metadata"))
-	labels, annotations := maps.Clone(o.Map("metadata", "labels")), maps.Clone(o.Map("metadata", "annotations"))
-	if labels == nil {
-		labels = map[string]any{}
-	}
-	if annotations == nil {
-		annotations = map[string]any{}
-	}
-	labels[rollout.LabelApp], annotations[rollout.AnnotationCluster] = app, cluster
-	metadata["labels"], metadata["annotations"] = labels, annotations
-	out["metadata"] = metadata
-	return out
 }

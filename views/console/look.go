@@ -71,22 +71,18 @@ func (w *World) Touch(app string) {
 // status looks at one app. A state file that cannot be read is a thing to show, and so is an app at which the program
 // panics: the others are shown all the same.
 func (w *World) status(ctx context.Context, app rollout.App, now time.Time) (a status.App, err error) {
+	unknown := func(reason rollout.HeldReason, why string) status.App {
+		return status.App{App: app.Name, Cluster: w.Cluster, Path: app.Path, Phase: status.Unknown, Note: w.Note,
+			Held: &rollout.Held{Reason: reason, Message: why}}
+	}
 	defer func() {
 		if problem := recover(); problem != nil {
-			a, err = status.App{
-				App: app.Name, Cluster: w.Cluster, Path: app.Path, Phase: "Unknown", Note: w.Note,
-				Held: &status.Held{
-					Reason: "Panicked", Message: fmt.Sprintf("it cannot be shown: the program panicked: %v", problem),
-				},
-			}, nil
+			a, err = unknown("Panicked", fmt.Sprintf("it cannot be shown: the program panicked: %v", problem)), nil
 		}
 	}()
 	in, err := w.Input(ctx, app, now)
 	if rollout.IsInvalid(err) {
-		return status.App{
-			App: app.Name, Cluster: w.Cluster, Path: app.Path, Phase: "Unknown", Note: w.Note,
-			Held: &status.Held{Reason: "InvalidState", Message: "its state file cannot be read: " + err.Error()},
-		}, nil
+		return unknown("InvalidState", "its state file cannot be read: "+err.Error()), nil
 	}
 	if err != nil {
 		return status.App{}, fmt.Errorf("app %s: %w", app.Name, err)

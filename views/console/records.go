@@ -33,18 +33,17 @@ const (
 
 // open reads what is new in Git; the caller holds the lock.
 func (r *Records) open(ctx context.Context) (*World, error) {
-	if r.world == nil {
+	w := r.world
+	if w == nil {
 		o := r.Options
 		o.Repo, o.Detail = r.Repo.Beside(), true
-		w := New(o)
-		if _, err := w.Refresh(ctx); err != nil {
-			return nil, err
-		}
-		r.world = w
-		return w, nil
+		w = New(o)
 	}
-	_, err := r.world.Refresh(ctx)
-	return r.world, err
+	_, err := w.Refresh(ctx)
+	if err == nil {
+		r.world = w
+	}
+	return w, err
 }
 
 // Diff is dashboard.Records': from what serves to the release in flight, or to

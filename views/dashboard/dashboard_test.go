@@ -412,7 +412,9 @@ func TestRows(t *testing.T) {
 		want func(*Row)
 	}{
 		"what it waits for": {app(func(*status.App) {}), func(r *Row) { r.Text = "promotion" }},
-		"why it is held": {app(func(a *status.App) { a.Held = &status.Held{Reason: "InvalidInput", Message: strings.Repeat("ä", 161)} }),
+		"why it is held": {app(func(a *status.App) {
+			a.Held = &rollout.Held{Reason: "InvalidInput", Message: strings.Repeat("ä", 161)}
+		}),
 			func(r *Row) { r.Held, r.Text = "held", strings.Repeat("ä", 159)+"…" }},
 		"its reason":         {app(func(a *status.App) { a.Waiting = "" }), func(r *Row) { r.Text = "a reason" }},
 		"nothing to explain": {app(func(a *status.App) { a.Waiting, a.Phase = "", rollout.Healthy }), func(r *Row) { r.Phase = rollout.Healthy }},

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"net/http"
 	"time"
 )
@@ -14,7 +15,14 @@ const (
 
 // Clock compares this machine's clock with a server's, by the Date of an
 // answer, which has whole seconds.
-func Clock(e *Examination, check, whose string, client *http.Client, request *http.Request, now func() time.Time) {
+func Clock(
+	ctx context.Context, e *Examination, check, whose string, client *http.Client, address string, now func() time.Time,
+) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		e.Add(check, Unknown, "", "%v", err)
+		return
+	}
 	before := now()
 	response, err := client.Do(request)
 	if err != nil {

@@ -28,12 +28,8 @@ func TestClocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", tt.date) }))
 			defer server.Close()
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
 			var e Examination
-			Clock(&e, "clock.git", "the server", server.Client(), request, func() time.Time { return here })
+			Clock(t.Context(), &e, "clock.git", "the server", server.Client(), server.URL, func() time.Time { return here })
 			if len(e.Findings) != 1 || e.Findings[0].Status != tt.want {
 				t.Errorf("%+v, want %s", e.Findings, tt.want)
 			}
@@ -50,11 +46,7 @@ func TestClockOfASlowServer(t *testing.T) {
 	now := func() time.Time { clock = clock.Add(20 * time.Second); return clock }
 	var e Examination
 	for _, address := range []string{server.URL, "http://127.0.0.1:1"} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		Clock(&e, "clock.git", "the server", server.Client(), request, now)
+		Clock(t.Context(), &e, "clock.git", "the server", server.Client(), address, now)
 	}
 	if len(e.Findings) != 2 || e.Findings[0].Message != "this machine's clock and that of the server are 21s apart" || e.Findings[1].Status != Unknown {
 		t.Errorf("%+v", e.Findings)

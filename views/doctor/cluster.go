@@ -119,22 +119,16 @@ func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Ti
 }
 
 func examineAPIClock(ctx context.Context, e *Examination, config *rest.Config, now func() time.Time) {
-	transport, err := rest.HTTPClientFor(config)
-	if err != nil {
-		e.Add("clock.cluster", Unknown, "", "%v", err)
-		return
-	}
 	host, _, err := rest.DefaultServerUrlFor(config)
+	var client *http.Client
+	if err == nil {
+		client, err = rest.HTTPClientFor(config)
+	}
 	if err != nil {
 		e.Add("clock.cluster", Unknown, "", "%v", err)
 		return
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, host.JoinPath("version").String(), nil)
-	if err != nil {
-		e.Add("clock.cluster", Unknown, "", "%v", err)
-		return
-	}
-	Clock(e, "clock.cluster", "the API server", transport, request, now)
+	Clock(ctx, e, "clock.cluster", "the API server", client, host.JoinPath("version").String(), now)
 }
 
 // examineHands looks for other controllers that have what the apps name. They would fight over it.

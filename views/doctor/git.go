@@ -64,25 +64,20 @@ func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) 
 	} else {
 		g.examinePush(ctx, e, now())
 	}
-	switch {
-	case g.Heads.State == "":
-		e.Add("git.state", Healthy, "", "%s does not exist yet: the first pass makes it", config.StateBranch)
-	default:
-		e.Add("git.state", Healthy, "", "%s is at %s", config.StateBranch, rollout.ShortID(g.Heads.State))
+	state := "is at " + rollout.ShortID(g.Heads.State)
+	if g.Heads.State == "" {
+		state = "does not exist yet: the first pass makes it"
 	}
+	e.Add("git.state", Healthy, "", "%s %s", config.StateBranch, state)
 	g.examineForge(ctx, e)
 	remote := repo.Remote().String()
 	if !strings.HasPrefix(remote, "http") {
 		e.Add("clock.git", Unknown, "", "%s is not spoken to by HTTP, so its clock cannot be seen", remote)
 		return
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, remote+"/info/refs?service=git-upload-pack", nil)
-	if err != nil {
-		e.Add("clock.git", Unknown, "", "%v", err)
-		return
-	}
 	// What the answer is does not matter, and no credential is sent for it.
-	Clock(e, "clock.git", "the Git server", http.DefaultClient, request, now)
+	const asked = "/info/refs?service=git-upload-pack"
+	Clock(ctx, e, "clock.git", "the Git server", http.DefaultClient, remote+asked, now)
 }
 
 // examineApps counts what cannot be rendered.

@@ -158,31 +158,25 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	if c.isPartitioned(now) {
 		by, page = "its controller's", "kruise-workloads"
 	}
+	note := Note{Level: AtOnce, Object: ref.String(), Message: ref.Kind + " " + ref.Name}
 	switch {
 	case !staged:
-		return []Note{{
-			Level: AtOnce, Code: ref.Kind, Object: ref.String(),
-			Message: fmt.Sprintf(
-				"%s %s gets its new pods by %s own rolling update: no Rollout document names it", ref.Kind, ref.Name, by),
-			Fix: fmt.Sprintf("write a Rollout for it (docs/%s.md), or set spec.updateStrategy to what the pods can bear", page),
-		}}
+		note.Code = ref.Kind
+		note.Message += fmt.Sprintf(" gets its new pods by %s own rolling update: no Rollout document names it", by)
+		note.Fix = fmt.Sprintf("write a Rollout for it (docs/%s.md), or set spec.updateStrategy to what the pods can bear", page)
 	case spec.Partition == nil && hasSurge(now):
-		return []Note{{
-			Level: Hint, Code: "NoSurge", Object: ref.String(),
-			Message: fmt.Sprintf("%s %s has a maxSurge: at its steps no node has two pods, and one is without a pod that "+
-				"serves while it is replaced; the promotion has it", ref.Kind, ref.Name),
-			Fix: "leave the steps out if no node may be without one",
-		}}
+		note.Level, note.Code = Hint, "NoSurge"
+		note.Message += " has a maxSurge: at its steps no node has two pods, and one is without a pod that " +
+			"serves while it is replaced; the promotion has it"
+		note.Fix = "leave the steps out if no node may be without one"
 	case n == 1:
-		return []Note{{
-			Level: AtOnce, Code: "NoCanaryPod", Object: ref.String(),
-			Message: fmt.Sprintf("%s %s has one pod: it is replaced by the promotion, and no step moves it before",
-				ref.Kind, ref.Name),
-			Fix: "have more pods if one of them is to be looked at first",
-		}}
+		note.Code = "NoCanaryPod"
+		note.Message += " has one pod: it is replaced by the promotion, and no step moves it before"
+		note.Fix = "have more pods if one of them is to be looked at first"
 	default:
 		return nil
 	}
+	return []Note{note}
 }
 
 // hasSurge reports whether a node may have a pod of both versions in a workload's own rolling update.
@@ -213,23 +207,20 @@ func (c comparison) sharedData(ref rollout.Ref) []Note {
 	}
 	fix := "use a " + generator + ", which names content by its hash: then a change of it is a release"
 	var all []Note
-	if len(mounts) > 0 {
-		all = append(all, Note{
-			Level: AtOnce, Code: "MountedWithoutHash", Object: ref.String(),
-			Message: fmt.Sprintf(
-				"%s %s is mounted by %s under the same name before and after: all running pods see the new content within about a minute, whatever the stage",
-				ref.Kind, ref.Name, strings.Join(mounts, ", ")),
-			Fix: fix,
-		})
-	}
-	if len(reads) > 0 {
-		all = append(all, Note{
-			Level: AtOnce, Code: "ReadWithoutHash", Object: ref.String(),
-			Message: fmt.Sprintf(
-				"%s %s is read by %s at their start under the same name: any pod that is started again has the new content, also one of the old version",
-				ref.Kind, ref.Name, strings.Join(reads, ", ")),
-			Fix: fix,
-		})
+	for _, use := range []struct {
+		by         []string
+		code, text string
+	}{
+		{mounts, "MountedWithoutHash", "is mounted by %s under the same name before and after: " +
+			"all running pods see the new content within about a minute, whatever the stage"},
+		{reads, "ReadWithoutHash", "is read by %s at their start under the same name: " +
+			"any pod that is started again has the new content, also one of the old version"},
+	} {
+		if len(use.by) > 0 {
+			text := fmt.Sprintf(use.text, strings.Join(use.by, ", "))
+			all = append(all, Note{Level: AtOnce, Code: use.code, Object: ref.String(), Fix: fix,
+				Message: fmt.Sprintf("%s %s %s", ref.Kind, ref.Name, text)})
+		}
 	}
 	return all
 }

@@ -36,10 +36,8 @@ func madeOnce(base, head *rollout.Render) (all []Note) {
 
 // keysOf are the names of what a Secret holds, sorted.
 func keysOf(o rollout.Object) []string {
-	keys := maps.Clone(o.Map("data"))
-	if keys == nil {
-		keys = map[string]any{}
-	}
+	keys := map[string]any{}
+	maps.Copy(keys, o.Map("data"))
 	maps.Copy(keys, o.Map("stringData"))
 	return slices.Sorted(maps.Keys(keys))
 }

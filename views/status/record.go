@@ -3,22 +3,16 @@ package status
 import (
 	"slices"
 
+	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 )
-
-// Snapshot is a commit of the state branch.
-type Snapshot interface {
-	Commit() rollout.Commit
-	Lookup(path string) (entry rollout.Entry, found bool, err error)
-	ReadBlob(id string) ([]byte, error)
-}
 
 // Record reads one app's file in a line of commits, newest first. What changed it is an event: that is all it goes
 // by, and no commit's message.
 type Record struct {
 	path     string
-	newer    Snapshot // the commit that was visited last
-	id       string   // of the file in it, "" if it has none
+	newer    propose.Snapshot // the commit that was visited last
+	id       string           // of the file in it, "" if it has none
 	events   []Event
 	releases map[string]bool
 }
@@ -29,7 +23,7 @@ func NewRecord(app string) *Record {
 }
 
 // Visit reads the next commit, and returns how many releases are known of by now, the oldest maybe in part.
-func (r *Record) Visit(s Snapshot) (releases int, err error) {
+func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	entry, _, err := s.Lookup(r.path)
 	if err != nil {
 		return 0, err

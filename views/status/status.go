@@ -28,18 +28,18 @@ type Listing struct {
 // or YAML. Fields are only ever added. Nothing in it changes while nothing
 // happens: ages and countdowns are for the view to compute.
 type App struct {
-	App       string        `json:"app"`
-	Cluster   string        `json:"cluster"`
-	Path      string        `json:"path"`
-	Phase     rollout.Phase `json:"phase"`
-	Reason    string        `json:"reason,omitempty"`
-	Held      *Held         `json:"held,omitempty"`
-	Release   *Release      `json:"release,omitempty"`
-	Stable    *Release      `json:"stable,omitempty"`
-	Coming    *Release      `json:"coming,omitempty"`   // waits for its hooks: nothing of it has begun
-	Rejected  *Rejected     `json:"rejected,omitempty"` // the release that Git asks for and that was rejected
-	Source    *Commit       `json:"source,omitempty"`   // the commit whose objects are in the cluster
-	Workloads []Workload    `json:"workloads,omitempty"`
+	App       string          `json:"app"`
+	Cluster   string          `json:"cluster"`
+	Path      string          `json:"path"`
+	Phase     rollout.Phase   `json:"phase"`
+	Reason    string          `json:"reason,omitempty"`
+	Held      *rollout.Held   `json:"held,omitempty"`
+	Release   *Release        `json:"release,omitempty"`
+	Stable    *Release        `json:"stable,omitempty"`
+	Coming    *Release        `json:"coming,omitempty"`   // waits for its hooks: nothing of it has begun
+	Rejected  *Rejected       `json:"rejected,omitempty"` // the release that Git asks for and that was rejected
+	Source    *rollout.Commit `json:"source,omitempty"`   // the commit whose objects are in the cluster
+	Workloads []Workload      `json:"workloads,omitempty"`
 	// Analyses are of the release, or of what was rejected last: as recorded and,
 	// where the reconciler itself is asked, with what it has measured since.
 	Analyses []rollout.AnalysisRun `json:"analyses,omitempty"`
@@ -49,21 +49,6 @@ type App struct {
 	Next     []Next                `json:"next,omitempty"`    // what can be done about it
 	Warnings []string              `json:"warnings,omitempty"`
 	Note     string                `json:"note,omitempty"` // why the cluster is not shown
-}
-
-// Held is why an app is left as it is.
-type Held struct {
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
-	Commit  string `json:"commit,omitempty"`
-}
-
-// Commit is one of the users' branch.
-type Commit struct {
-	Commit  string    `json:"commit"`
-	Author  string    `json:"author,omitempty"`
-	Subject string    `json:"subject,omitempty"`
-	When    time.Time `json:"when,omitzero"`
 }
 
 // Release is a version and who has brought it.
@@ -119,23 +104,14 @@ type Step struct {
 // Revision is one ReplicaSet. Role is stable, canary, active, preview or
 // "" for another one that still has pods.
 type Revision struct {
-	Name    string       `json:"name"`
-	Role    string       `json:"role,omitempty"`
-	Hash    rollout.Hash `json:"hash,omitempty"`
-	PodHash string       `json:"podHash"`
-	Desired int          `json:"desired"`
-	Ready   int          `json:"ready"`
-	Problem string       `json:"problem,omitempty"`
-	Pods    []Pod        `json:"pods,omitempty"`
-}
-
-// Pod is one of a revision's.
-type Pod struct {
-	Name     string    `json:"name"`
-	Status   string    `json:"status"`
-	Ready    bool      `json:"ready"`
-	Restarts int       `json:"restarts"`
-	Created  time.Time `json:"created"`
+	Name    string        `json:"name"`
+	Role    string        `json:"role,omitempty"`
+	Hash    rollout.Hash  `json:"hash,omitempty"`
+	PodHash string        `json:"podHash"`
+	Desired int           `json:"desired"`
+	Ready   int           `json:"ready"`
+	Problem string        `json:"problem,omitempty"`
+	Pods    []rollout.Pod `json:"pods,omitempty"`
 }
 
 // Of says where an app stands. Proposals are the branches that exist.
@@ -162,10 +138,9 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 		a.Warnings = append(slices.Clone(a.Warnings), "ignored: "+path+": "+why)
 	}
 	if s.Source != "" {
-		a.Source = &Commit{Commit: s.Source}
+		a.Source = &rollout.Commit{ID: s.Source}
 		if in.Source != nil {
-			c := in.Source.Commit
-			*a.Source = Commit{Commit: c.ID, Author: c.Author, Subject: c.Subject, When: c.When}
+			a.Source = &in.Source.Commit
 		}
 	}
 	for _, e := range strategies.Explain(in) {
@@ -191,25 +166,20 @@ func (a *App) showHealth(in strategies.Input) {
 	}
 }
 
-func heldOf(in strategies.Input) *Held {
-	if h := in.State.Held; h != nil {
-		return &Held{Reason: string(h.Reason), Message: h.Message, Commit: h.Commit}
+func heldOf(in strategies.Input) *rollout.Held {
+	if err := in.HeadErr(); in.State.Held == nil && err != nil { // not recorded yet
+		return &rollout.Held{Reason: rollout.ReasonOf(err), Message: err.Error(), Commit: in.Head.Commit.ID}
 	}
-	if err := in.HeadErr(); err != nil { // not recorded yet
-		return &Held{Reason: string(rollout.ReasonOf(err)), Message: err.Error(), Commit: in.Head.Commit.ID}
-	}
-	return nil
+	return in.State.Held
 }
 
 // Waits reports whether only the time for a release has not come.
-func (a App) Waits() bool {
-	return a.Held != nil && (&rollout.Held{Reason: rollout.HeldReason(a.Held.Reason)}).Waits()
-}
+func (a App) Waits() bool { return a.Held.Waits() }
 
 // HeldText is a word for why the app is left as it is.
 func (a App) HeldText() string {
 	switch {
-	case a.Held != nil && a.Held.Reason == string(rollout.HeldHook):
+	case a.Held != nil && a.Held.Reason == rollout.HeldHook:
 		return "running hooks"
 	case a.Waits():
 		return "waiting"
@@ -250,15 +220,10 @@ func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 }
 
 func revisionOf(r rollout.Revision, role string) Revision {
-	out := Revision{
+	return Revision{
 		Name: r.Name, Role: role, Hash: r.Hash, PodHash: r.Pin.Value, Desired: r.Desired, Ready: r.Ready(),
-		Problem: r.Problem,
+		Problem: r.Problem, Pods: r.Members,
 	}
-	for _, p := range r.Members {
-		out.Pods = append(out.Pods, Pod{Name: p.Name, Status: p.Status, Ready: p.Ready, Restarts: p.Restarts,
-			Created: p.Created})
-	}
-	return out
 }
 
 // plainWorkloads are the live Deployments of the app without a Rollout document.

@@ -77,7 +77,7 @@ func inLines(a App) string {
 	add("phase", string(a.Phase))
 	add("reason", a.Reason)
 	if a.Held != nil {
-		add(a.HeldText(), a.Held.Reason+" "+a.Held.Message)
+		add(a.HeldText(), string(a.Held.Reason)+" "+a.Held.Message)
 	}
 	if a.Rejected != nil {
 		add("rejected", string(a.Rejected.Hash)+" "+a.Rejected.Reason)
@@ -261,7 +261,7 @@ func TestWarnings(t *testing.T) {
 func TestSourceOfAnApp(t *testing.T) {
 	in := paused()
 	in.Source = nil
-	if a := Of(in, "prod", nil); a.Source == nil || *a.Source != (Commit{Commit: "c2"}) {
+	if a := Of(in, "prod", nil); a.Source == nil || *a.Source != (rollout.Commit{ID: "c2"}) {
 		t.Errorf("%+v", a.Source)
 	}
 	in.State.Source = ""
@@ -345,7 +345,7 @@ func TestNotesAndHeldTexts(t *testing.T) {
 	if l.SetNote("no cluster"); l.Note != "no cluster" || l.Apps[0].Note != l.Note || l.Apps[1].Note != l.Note {
 		t.Errorf("%+v", l)
 	}
-	closed, other := App{Held: &Held{Reason: string(rollout.HeldClosed)}}, App{Held: &Held{Reason: "InvalidInput"}}
+	closed, other := App{Held: &rollout.Held{Reason: rollout.HeldClosed}}, App{Held: &rollout.Held{Reason: "InvalidInput"}}
 	if closed.HeldText() != "waiting" || other.HeldText() != "held" || (App{}).Waits() {
 		t.Error(closed.HeldText(), other.HeldText())
 	}

@@ -70,7 +70,7 @@ func drawCalm(a status.App, names int, k Look) string {
 		spans = append(spans, span{fmt.Sprintf("  %s  %s  %s", a.Stable.Hash, person(a.Stable.Author),
 			age(k.Now.Sub(a.Stable.Since))), dim})
 	} else if a.Source != nil {
-		spans = append(spans, span{"  applied at " + rollout.ShortID(a.Source.Commit), dim})
+		spans = append(spans, span{"  applied at " + rollout.ShortID(a.Source.ID), dim})
 	}
 	return k.line(spans...)
 }
@@ -124,7 +124,7 @@ func drawHead(a status.App, k Look) string {
 	}
 	b.WriteString(drawRelease("Stable", a.Stable, k))
 	if a.Stable == nil && a.Release == nil && a.Source != nil {
-		text := fmt.Sprintf("%s  %s", rollout.ShortID(a.Source.Commit), person(a.Source.Author))
+		text := fmt.Sprintf("%s  %s", rollout.ShortID(a.Source.ID), person(a.Source.Author))
 		b.WriteString(k.line(span{Pad("  Applied", labelWidth), dim}, span{strings.TrimSpace(text), plain}))
 		if a.Source.Subject != "" {
 			b.WriteString(k.field("", Clean(a.Source.Subject), dim, dim))

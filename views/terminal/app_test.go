@@ -42,10 +42,10 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func pods(name, state string, n int, since time.Duration) []status.Pod {
-	var out []status.Pod
+func pods(name, state string, n int, since time.Duration) []rollout.Pod {
+	var out []rollout.Pod
 	for i := range n {
-		out = append(out, status.Pod{Name: name + "-" + strings.Repeat(string(rune('b'+i)), 5), Status: state, Ready: state == "Running", Created: before(since)})
+		out = append(out, rollout.Pod{Name: name + "-" + strings.Repeat(string(rune('b'+i)), 5), Status: state, Ready: state == "Running", Created: before(since)})
 	}
 	return out
 }
@@ -155,7 +155,7 @@ func promoting() status.App {
 	w := &a.Workloads[0]
 	w.Step, w.Steps, w.Weight, w.RealWeight, w.Entered = 4, steps(4), 100, 70, nil
 	w.Revisions[0] = revision("canary", "checkout", "5d8f7c9b4", 7, 10, 2*time.Minute)
-	w.Revisions[0].Pods = append(w.Revisions[0].Pods, status.Pod{Name: "checkout-5d8f7c9b4-zzzzz", Status: "ContainerCreating", Created: before(2 * time.Second)})
+	w.Revisions[0].Pods = append(w.Revisions[0].Pods, rollout.Pod{Name: "checkout-5d8f7c9b4-zzzzz", Status: "ContainerCreating", Created: before(2 * time.Second)})
 	w.Revisions[1] = revision("stable", "checkout", "7c6b5d4f8", 3, 3, 75*time.Hour)
 	return a
 }
@@ -187,7 +187,7 @@ func idle(list []status.Step) []status.Step {
 func heldByInput() status.App {
 	a := degradedRejected()
 	a.Phase, a.Reason, a.Rejected, a.Waiting, a.Next = rollout.Healthy, "", nil, "", nil
-	a.Held = &status.Held{Reason: "InvalidInput", Commit: "8812aa07b3c4",
+	a.Held = &rollout.Held{Reason: "InvalidInput", Commit: "8812aa07b3c4",
 		Message: "apps/shop/base/rollout.yaml: spec.strategy.canary.steps[1].setWeight: 120 is not within 0..100 (Rollout/shop/checkout)"}
 	return a
 }
@@ -200,8 +200,8 @@ func firstDeployment() status.App {
 			Workload: "shop/checkout", Strategy: "canary", Replicas: 3, Ready: 1, Step: 4, Steps: idle(steps(0)),
 			Revisions: []status.Revision{{PodHash: "5d8f7c9b4", Role: "canary", Desired: 3, Ready: 1, Pods: append(
 				pods("checkout-5d8f7c9b4", "Running", 1, 9*time.Second),
-				status.Pod{Name: "checkout-5d8f7c9b4-xxxxx", Status: "Pending", Created: before(9 * time.Second)},
-				status.Pod{Name: "checkout-5d8f7c9b4-yyyyy", Status: "ImagePullBackOff", Created: before(9 * time.Second)})}},
+				rollout.Pod{Name: "checkout-5d8f7c9b4-xxxxx", Status: "Pending", Created: before(9 * time.Second)},
+				rollout.Pod{Name: "checkout-5d8f7c9b4-yyyyy", Status: "ImagePullBackOff", Created: before(9 * time.Second)})}},
 		}},
 	}
 }
@@ -209,7 +209,7 @@ func firstDeployment() status.App {
 func plainApp() status.App {
 	return status.App{
 		App: "ingress", Cluster: "prod-eu", Phase: rollout.Healthy,
-		Source:    &status.Commit{Commit: "4be01d2c9a3f", Author: "Bob Ray <bob@example.com>", Subject: "Two replicas"},
+		Source:    &rollout.Commit{ID: "4be01d2c9a3f", Author: "Bob Ray <bob@example.com>", Subject: "Two replicas"},
 		Workloads: []status.Workload{{Workload: "edge/ingress", Strategy: "plain", Replicas: 2, Ready: 2, Revisions: []status.Revision{revision("", "ingress", "6d4cf56db6", 2, 2, 50*time.Hour)}}},
 	}
 }
@@ -323,7 +323,7 @@ func TestViewsOfSeveralApps(t *testing.T) {
 // TestOneAppInDetail is about what no other view has: releases of which little is known, pods of every state.
 func TestOneAppInDetail(t *testing.T) {
 	a := canaryPaused()
-	a.Held = &status.Held{Reason: string(rollout.HeldClosed), Message: "the windows are shut"}
+	a.Held = &rollout.Held{Reason: rollout.HeldClosed, Message: "the windows are shut"}
 	a.Warnings = []string{"a typo", "another"}
 	a.Release.Fast, a.Release.Subject = true, ""
 	a.Stable = &status.Release{Hash: "h1-2c9d0f1b77"}
@@ -331,7 +331,7 @@ func TestOneAppInDetail(t *testing.T) {
 	w.Surplus, w.Weight, w.RealWeight = "3 pods more than asked for: an analysis runs", 5, 101
 	w.Steps[1].Text = strings.Repeat("long ", 12)
 	w.Revisions = []status.Revision{
-		{Role: "", PodHash: "0123456789abcdef", Hash: "h1-9", Pods: []status.Pod{
+		{Role: "", PodHash: "0123456789abcdef", Hash: "h1-9", Pods: []rollout.Pod{
 			{Name: strings.Repeat("checkout-of-everything-", 3) + "x", Status: "Running", Created: before(time.Minute)},
 			{Name: "b", Status: "Completed", Restarts: 1, Created: before(time.Minute)}, {Name: "c", Status: "Terminating", Created: before(time.Minute)},
 			{Name: "d", Status: "Running", Ready: true, Restarts: 2, Created: before(time.Minute)}}},
@@ -362,7 +362,7 @@ func TestHooks(t *testing.T) {
 		{Name: "shop/undo", When: rollout.HookAbort, Release: "h1-7b4e2a91d0", Job: "undo-7b4e2a91-1", Phase: rollout.HookRunning, Since: before(time.Second), Attempt: 1},
 	}
 	golden(t, "hooks", drawHooks(a, Look{Width: 80, Color: true, Now: at()}))
-	a.Held = &status.Held{Reason: string(rollout.HeldHook), Message: "release h1-7b4e2a91d0 waits for its hooks"}
+	a.Held = &rollout.Held{Reason: rollout.HeldHook, Message: "release h1-7b4e2a91d0 waits for its hooks"}
 	golden(t, "hooks-narrow", App(a, Look{Width: 50, Now: at()}))
 }
 
@@ -380,9 +380,9 @@ func TestListingsWithoutMuch(t *testing.T) {
 	mixed.Workloads = append(mixed.Workloads, behind, status.Workload{Strategy: "plain", Replicas: 2, Ready: 1}, status.Workload{Strategy: "experiment"})
 	unknown.Workloads = []status.Workload{{Strategy: "plain", Replicas: 1}, {Strategy: ""}, {Strategy: "canary", Moving: true, Replicas: 3}, {Strategy: "experiment"}}
 	unknown.Release, unknown.Stable, unknown.Waiting, unknown.Reason = nil, nil, "", "it waits"
-	unknown.Source = &status.Commit{Author: "Ann Lee <ann@example.com>"}
+	unknown.Source = &rollout.Commit{Author: "Ann Lee <ann@example.com>"}
 	healthy := unknown
-	healthy.Phase, healthy.Reason, healthy.Source, healthy.Note = rollout.Healthy, "all is well", &status.Commit{Commit: "1"}, "no cluster"
+	healthy.Phase, healthy.Reason, healthy.Source, healthy.Note = rollout.Healthy, "all is well", &rollout.Commit{ID: "1"}, "no cluster"
 	one := mixed
 	one.Note, one.Workloads = "no cluster", append([]status.Workload{{Replicas: 5}}, mixed.Workloads[0])
 	l.Apps = []status.App{mixed, unknown, healthy, one}

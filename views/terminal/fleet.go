@@ -64,7 +64,7 @@ func searchText(a status.App) string {
 		}
 	}
 	if a.Held != nil {
-		parts = append(parts, a.Held.Reason, a.Held.Message)
+		parts = append(parts, string(a.Held.Reason), a.Held.Message)
 	}
 	for _, w := range a.Workloads {
 		parts = append(parts, w.Workload)

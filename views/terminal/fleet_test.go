@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -81,7 +82,7 @@ func TestListInAWindow(t *testing.T) {
 
 // TestUrgency puts a phase that nobody knows just before what is well.
 func TestUrgency(t *testing.T) {
-	held := status.Held{Reason: "InvalidInput"}
+	held := rollout.Held{Reason: "InvalidInput"}
 	l := status.Listing{Apps: []status.App{{App: "well", Phase: "Healthy"}, {App: "odd", Phase: "Odd"}, {App: "pending", Phase: "Pending"},
 		{App: "paused", Phase: "Paused"}, {App: "held", Phase: "Healthy", Held: &held}, {App: "down", Phase: "Degraded"}}}
 	var names []string
@@ -94,7 +95,7 @@ func TestUrgency(t *testing.T) {
 }
 
 func TestFleetLine(t *testing.T) {
-	waits, held := &status.Held{Reason: "ReleasesClosed"}, &status.Held{Reason: "InvalidInput"}
+	waits, held := &rollout.Held{Reason: "ReleasesClosed"}, &rollout.Held{Reason: "InvalidInput"}
 	l := status.Listing{Cluster: "prod", Apps: []status.App{{Phase: "Paused", Held: waits}, {Phase: "Degraded"}, {Phase: "Paused"}}}
 	if got, want := fleetLine(l, Look{}), "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused\n"; got != want {
 		t.Errorf("%q, want %q", got, want)

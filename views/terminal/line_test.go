@@ -26,7 +26,7 @@ func TestLine(t *testing.T) {
 		"shop Progressing h1-new":         {Phase: rollout.Progressing, Release: release, Workloads: []status.Workload{last}, Waiting: "pods"},
 		"shop Aborting h1-old: it failed": {Phase: rollout.Aborting, Stable: stable, Workloads: []status.Workload{moving}, Reason: "it failed"},
 		"shop Degraded h1-old, held: no such file": {
-			Phase: rollout.Degraded, Stable: stable, Reason: "pods", Held: &status.Held{Reason: "RenderFailed", Message: "no such\nfile"},
+			Phase: rollout.Degraded, Stable: stable, Reason: "pods", Held: &rollout.Held{Reason: "RenderFailed", Message: "no such\nfile"},
 		},
 	} {
 		a.App = "shop"

@@ -144,7 +144,7 @@ func shop(now time.Time, ready int) status.App {
 func revision(role, hash string, n int, now time.Time) status.Revision {
 	r := status.Revision{Name: "shop-" + hash, Role: role, PodHash: hash, Desired: n, Ready: n}
 	for i := range n {
-		r.Pods = append(r.Pods, status.Pod{Name: fmt.Sprintf("shop-%s-%05d", hash, i), Status: "Running", Ready: true, Created: now.Add(-5 * time.Minute)})
+		r.Pods = append(r.Pods, rollout.Pod{Name: fmt.Sprintf("shop-%s-%05d", hash, i), Status: "Running", Ready: true, Created: now.Add(-5 * time.Minute)})
 	}
 	return r
 }
@@ -164,7 +164,7 @@ func some(now time.Time) []status.App {
 	degraded.Reason = "error-rate is Failed: 3 of 5 measurements failed"
 	degraded.Rejected = &status.Rejected{Hash: "h1-9999999999", Commit: strings.Repeat("9", 40), Reason: degraded.Reason, At: now.Add(-20 * time.Minute)}
 	held := healthy("billing", "billing 3", now)
-	held.Held = &status.Held{Reason: "InvalidInput", Message: "apps/billing/rollout.yaml: spec.strategy.canary.steps[1].setWeight: 400 is more than 100", Commit: strings.Repeat("8", 40)}
+	held.Held = &rollout.Held{Reason: "InvalidInput", Message: "apps/billing/rollout.yaml: spec.strategy.canary.steps[1].setWeight: 400 is more than 100", Commit: strings.Repeat("8", 40)}
 	moving := healthy("checkout", "checkout 2.9", now)
 	moving.Phase = rollout.Progressing
 	moving.Release = &status.Release{Hash: "h1-7777777777", Commit: strings.Repeat("7", 40), Author: "Kim <kim@example.com>", Subject: "checkout 2.10: wallets", Since: now.Add(-time.Minute)}
@@ -344,7 +344,7 @@ func TestPhone(t *testing.T) {
 func TestMarkupInEveryText(t *testing.T) {
 	a := shop(time.Now(), 4)
 	a.Reason, a.Waiting, a.Release.Subject, a.Release.Author, a.Note = evil, evil, evil, evil, evil
-	a.Warnings, a.Held = []string{evil}, &status.Held{Reason: evil, Message: evil}
+	a.Warnings, a.Held = []string{evil}, &rollout.Held{Reason: evil, Message: evil}
 	a.Next[0].Command, a.Workloads[0].Workload, a.Workloads[0].Steps[0].Text, a.Workloads[0].Revisions[0].Problem = evil, evil, evil, evil
 	a.Analyses[0].Metrics[0].Metric, a.Analyses[0].Metrics[0].Measurements[0].Value, a.Analyses[0].Message = evil, evil, evil
 	f := newFleet(t, a)
