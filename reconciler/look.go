@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
@@ -44,6 +45,16 @@ type view struct {
 
 // main is the commit of the users' branch that is followed.
 func (v *view) main() string { return v.branch.Tree.Commit().ID }
+
+// settings are the configuration in force, and the defaults where none could be read, or before the first look.
+func (v *view) settings(cluster string) *rollout.Config {
+	if v != nil && v.branch.Config != nil {
+		return v.branch.Config
+	}
+	return &rollout.Config{
+		Interval: 30 * time.Second, StateBranch: rollout.StateBranch(cluster), AutoRevert: rollout.AutoRevertPropose,
+	}
+}
 
 // promotionOf is an app's promotion file, none before the first look and of an app that is not known.
 func (v *view) promotionOf(app string) source.Promotion {
@@ -304,17 +315,13 @@ func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 
 // inFlightFirst has the apps come first on which users depend now.
 func (l *lookout) inFlightFirst(apps []string) []string {
-	slices.SortStableFunc(apps, func(a, b string) int {
-		first, second := l.record.isInFlight(a), l.record.isInFlight(b)
-		switch {
-		case first == second:
-			return 0
-		case first:
-			return -1
-		default:
-			return 1
+	atRest := map[string]int{}
+	for _, app := range apps {
+		if !l.record.isInFlight(app) {
+			atRest[app] = 1
 		}
-	})
+	}
+	slices.SortStableFunc(apps, func(a, b string) int { return atRest[a] - atRest[b] })
 	return apps
 }
 

@@ -59,10 +59,7 @@ func (r *recorder) reversion(ctx context.Context, v *view, s *visit) []Update {
 	before, after := s.before, s.decision.State
 	branch := rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
 	old := r.record.isProposed(branch)
-	autoRevert := rollout.AutoRevertPropose
-	if v.branch.Config != nil {
-		autoRevert = v.branch.Config.AutoRevert
-	}
+	autoRevert := v.settings(r.Cluster).AutoRevert
 	isNew := before.Phase != after.Phase || before.Reason != after.Reason
 	switch wanted := propose.WantsRevert(after); {
 	case wanted && autoRevert != rollout.AutoRevertOff && (isNew || old != "" && !r.undoes(ctx, branch, after)):
@@ -193,11 +190,8 @@ func (r *recorder) pushProposals(ctx context.Context, s *visit, updates []Update
 		moved[u.Branch] = commits[u.Branch]
 	}
 	r.record.setProposals(moved)
-	head, _ := r.record.at()
 	removed := map[string][]rollout.Proposal{s.app.Name: removedBy(updates)}
-	r.tell(Report{
-		Config: s.view.branch.Config, Head: head, Forge: r.transitions(ctx, s.view, []*visit{s}, removed),
-	})
+	r.show(s.view, r.transitions(ctx, s.view, []*visit{s}, removed))
 	return nil
 }
 

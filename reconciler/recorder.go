@@ -120,7 +120,7 @@ func (r *recorder) push(ctx context.Context, v *view, all []*visit, now time.Tim
 		wanted := r.proposals(ctx, v, s)
 		updates, removed[s.app.Name] = append(updates, wanted...), removedBy(wanted)
 	}
-	branch := r.stateBranch(v)
+	branch := v.settings(r.Cluster).StateBranch
 	updates = append(updates, Update{
 		Branch: branch, Old: on.head, Parent: on.head, Edits: edits,
 		Message: r.message(v, on, all), When: rollout.Second(now),
@@ -153,14 +153,6 @@ func (r *recorder) send(ctx context.Context, updates []Update) (map[string]strin
 	commits, err := r.Repository.Push(ctx, updates)
 	end(err)
 	return commits, err
-}
-
-// stateBranch is the branch of the configuration in force, or the default while none can be read.
-func (r *recorder) stateBranch(v *view) string {
-	if v.branch.Config != nil {
-		return v.branch.Config.StateBranch
-	}
-	return rollout.StateBranch(r.Cluster)
 }
 
 // edits are the files of the transitions, and the states that they hold.

@@ -25,9 +25,6 @@ const pollSpacing = time.Second
 // retreat does not wait.
 const gathering = 30 * time.Millisecond
 
-// until is how long it is to a moment.
-func until(when time.Time) time.Duration { return time.Until(when) }
-
 // Run makes the pumps run beside each other until the context ends: Git is looked at at each interval, an app is
 // visited when Git, the cluster, a measurement or a timer says so, and what they decide is recorded. It returns after
 // the visits and the push in progress. What fails is logged and tried again. The only error is ErrDeposed.
@@ -64,7 +61,7 @@ func (a *agenda) hand(q queue) {
 	defer a.mu.Unlock()
 	a.queue = q
 	for app, when := range a.due {
-		q.AddAfter(app, max(0, until(when)))
+		q.AddAfter(app, max(0, time.Until(when)))
 	}
 	for app := range a.now {
 		q.AddAfter(app, 0)
@@ -148,18 +145,7 @@ func (l *lookout) interval(flag time.Duration) time.Duration {
 	if flag > 0 {
 		return flag
 	}
-	if v := l.current(); v != nil && v.branch.Config != nil {
-		return v.branch.Config.Interval
-	}
-	return 30 * time.Second
-}
-
-// pushInterval is what the configuration in Git asks for.
-func (l *lookout) pushInterval() time.Duration {
-	if v := l.current(); v != nil && v.branch.Config != nil {
-		return v.branch.Config.PushInterval
-	}
-	return 0
+	return l.current().settings(l.Cluster).Interval
 }
 
 // pumpOut records what visits hand over until the context ends. Transitions gather while a push is under way, or is
@@ -179,7 +165,7 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 			since = time.Now()
 			fallthrough
 		default:
-			when := later(since.Add(gathering), pushed.Add(r.in.pushInterval()))
+			when := later(since.Add(gathering), pushed.Add(r.in.current().settings(r.Cluster).PushInterval))
 			if urgent {
 				when = since
 			}

@@ -75,8 +75,13 @@ func (r *recorder) resume(ctx context.Context, now time.Time) {
 			})
 		}
 	}
-	at, _ := r.record.at()
-	r.tell(Report{Config: v.branch.Config, Head: at, Forge: shown})
+	r.show(v, shown)
+}
+
+// show tells what a forge is to show, apart from any commit.
+func (r *recorder) show(v *view, shown *Shown) {
+	head, _ := r.record.at()
+	r.tell(Report{Config: v.branch.Config, Head: head, Forge: shown})
 }
 
 // proposed describes the proposals of an app that exist now.

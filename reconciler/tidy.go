@@ -107,9 +107,7 @@ func (r *recorder) tidy(ctx context.Context, now time.Time) error {
 	}
 	r.record.setProposals(removed)
 	if v := r.current(); r.hasForge(v) {
-		head, _ := r.record.at()
-		shown := Shown{Forge: *v.branch.Config.Forge, Transitions: transitions}
-		r.tell(Report{Config: v.branch.Config, Head: head, Forge: &shown})
+		r.show(v, &Shown{Forge: *v.branch.Config.Forge, Transitions: transitions})
 	}
 	return nil
 }

@@ -1,9 +1,6 @@
 package reconciler
 
-import (
-	"context"
-	"slices"
-)
+import "context"
 
 // Part names one part of a pass, for whoever measures or traces passes.
 type Part string
@@ -32,26 +29,4 @@ func (o *Options) begin(ctx context.Context, part Part, app string) (context.Con
 		return ctx, func(error) {}
 	}
 	return o.Trace(ctx, part, app)
-}
-
-// Tracers tells each of several that are not nil. It is nil if there is none.
-func Tracers(all ...Tracer) Tracer {
-	all = slices.DeleteFunc(all, func(t Tracer) bool { return t == nil })
-	switch len(all) {
-	case 0:
-		return nil
-	case 1:
-		return all[0]
-	}
-	return func(ctx context.Context, part Part, app string) (context.Context, func(error)) {
-		ends := make([]func(error), len(all))
-		for i, t := range all {
-			ctx, ends[i] = t(ctx, part, app)
-		}
-		return ctx, func(err error) {
-			for _, end := range ends {
-				end(err)
-			}
-		}
-	}
 }

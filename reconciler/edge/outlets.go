@@ -91,10 +91,15 @@ func (o *Outlets) record(a reconciler.App) {
 	}
 }
 
-// Trace is reconciler.Options'.
+// Trace is reconciler.Options': each tracer is told, in the context of the one before it.
 func (o *Outlets) Trace(ctx context.Context, part reconciler.Part, app string) (context.Context, func(error)) {
-	if all := reconciler.Tracers(o.Tracers...); all != nil {
-		return all(ctx, part, app)
+	ends := make([]func(error), len(o.Tracers))
+	for i, trace := range o.Tracers {
+		ctx, ends[i] = trace(ctx, part, app)
 	}
-	return ctx, func(error) {}
+	return ctx, func(err error) {
+		for _, end := range ends {
+			end(err)
+		}
+	}
 }

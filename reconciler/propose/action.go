@@ -115,30 +115,29 @@ func decide(in strategies.Input, a Action) (decision, error) {
 // that runs something which Git does not know.
 func promoteFully(in strategies.Input) (decision, error) {
 	d := decision{subject: "Promote " + in.App.Name + " fully"}
-	if h := in.State.Held; h != nil && in.Head.Render != nil &&
-		(h.Reason == rollout.HeldAdoption || h.Reason == rollout.HeldRenamed && in.State.Release == nil) {
-		d.promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Through: rollout.Full, Decision: rollout.Promote}
-		d.then = "what runs is replaced at once by what Git says; " + watchHint(in.App.Name)
-		return d, nil
-	}
-	if strategies.CanOvertake(in) {
-		d.promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Through: rollout.Full, Decision: rollout.Promote}
-		d.then = "what Git asks for replaces all pods without steps, whether the way back ends or not; " +
-			watchHint(in.App.Name)
-		return d, nil
-	}
-	if r := strategies.Coming(in); r != nil {
-		in.State.Release = r
+	h, coming := in.State.Held, strategies.Coming(in)
+	replaces := h != nil && in.Head.Render != nil &&
+		(h.Reason == rollout.HeldAdoption || h.Reason == rollout.HeldRenamed && in.State.Release == nil)
+	switch {
+	case replaces:
+		d.then = "what runs is replaced at once by what Git says; "
+	case strategies.CanOvertake(in):
+		d.then = "what Git asks for replaces all pods without steps, whether the way back ends or not; "
+	case coming != nil:
+		in.State.Release = coming
 		d.promotion = strategies.KeyThrough(in.State, nil, in.Now)
-		d.then = in.App.Name + " goes on to the end when its hooks have ended well; " + watchHint(in.App.Name)
-		return d, nil
+		d.then = in.App.Name + " goes on to the end when its hooks have ended well; "
+	default:
+		if _, err := inFlight(in); err != nil {
+			return d, err
+		}
+		d.promotion = strategies.KeyThrough(in.State, nil, in.Now)
+		d.then = in.App.Name + " goes on to the end, and waits for pods alone" + skips(in, d.promotion)
 	}
-	if _, err := inFlight(in); err != nil {
-		return d, err
+	if d.promotion == nil { // what it is about is not in flight
+		d.promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Through: rollout.Full, Decision: rollout.Promote}
 	}
-	d.promotion = strategies.KeyThrough(in.State, nil, in.Now)
-	d.then = in.App.Name + " goes on to the end, and waits for pods alone" + skips(in, d.promotion) +
-		watchHint(in.App.Name)
+	d.then += watchHint(in.App.Name)
 	return d, nil
 }
 

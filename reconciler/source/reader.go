@@ -77,7 +77,10 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	if err != nil {
 		return now
 	}
-	names := append([]string{now.Name}, strings.Fields(now.Formerly)...)
+	as := func(then rollout.App) rollout.App {
+		then.Name, then.Limits, then.Decryption, then.Sealed = now.Name, now.Limits, now.Decryption, now.Sealed
+		return then
+	}
 	// Nearly always the app was where it is, which takes no search.
 	if entry, found, err := tree.Lookup(now.Path); err == nil && found && entry.Kind == rollout.Dir {
 		for _, glob := range config.Apps {
@@ -85,8 +88,7 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 				continue
 			}
 			if then, err := glob.App(now.Path); err == nil && then.Name == now.Name {
-				then.Limits, then.Decryption, then.Sealed = now.Limits, now.Decryption, now.Sealed
-				return then
+				return as(then)
 			}
 		}
 	}
@@ -94,11 +96,10 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	if err != nil {
 		return now
 	}
-	for _, name := range names {
+	for _, name := range append([]string{now.Name}, strings.Fields(now.Formerly)...) {
 		for _, then := range apps {
 			if then.Name == name {
-				then.Name, then.Limits, then.Decryption, then.Sealed = now.Name, now.Limits, now.Decryption, now.Sealed
-				return then
+				return as(then)
 			}
 		}
 	}
