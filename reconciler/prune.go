@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,9 +41,7 @@ func (k *keeper) prune(ctx context.Context, s *visit) {
 	next.Kept = ""
 	candidates := slices.DeleteFunc(slices.Clone(all), func(ref rollout.Ref) bool {
 		is, why := k.isElsewhere(s.app.Name, ref, s.view)
-		if next.Kept == "" {
-			next.Kept = why
-		}
+		next.Kept = cmp.Or(next.Kept, why)
 		return is
 	})
 	if next.Kept != "" && next.Kept != s.before.Kept {

@@ -97,9 +97,7 @@ type Stats struct {
 
 // New returns a reconciler that knows nothing yet.
 func New(o Options) *Reconciler {
-	if o.Workers == 0 {
-		o.Workers = 16
-	}
+	o.Workers = cmp.Or(o.Workers, 16)
 	if o.Spread == nil {
 		o.Spread = func(d time.Duration) time.Duration { return d }
 	}

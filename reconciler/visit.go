@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,9 +86,7 @@ func (r *Reconciler) rescue(s *visit) {
 	err := panicked("app "+s.app.Name, problem)
 	state := s.before
 	state.App, state.Path = s.app.Name, s.app.Path
-	if state.Phase == "" {
-		state.Phase = rollout.Pending
-	}
+	state.Phase = cmp.Or(state.Phase, rollout.Pending)
 	if h := state.Held; h == nil || h.Reason != "Panicked" || h.Message != err.Error() {
 		state.Held = &rollout.Held{Reason: "Panicked", Message: err.Error(), Commit: s.view.main()}
 	}

@@ -88,10 +88,7 @@ func Backoff(failures int) time.Duration {
 // Do makes a request, repeats it while that may help, and returns the answer. The
 // error is an *Error.
 func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
-	pause := c.Backoff
-	if pause == 0 {
-		pause = 250 * time.Millisecond
-	}
+	pause := cmp.Or(c.Backoff, 250*time.Millisecond)
 	for try := 1; ; try++ {
 		a, err := c.try(ctx, r)
 		if err == nil {
@@ -138,10 +135,7 @@ func (c *Caller) try(ctx context.Context, r Request) (Answer, *Error) {
 		return Answer{}, c.noAnswer(ctx, r, res, err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	most := c.Most
-	if most == 0 {
-		most = 1 << 20
-	}
+	most := cmp.Or(c.Most, 1<<20)
 	body, err := io.ReadAll(io.LimitReader(res.Body, most+1))
 	good := res.StatusCode/100 == 2
 	if r.Accept != nil {

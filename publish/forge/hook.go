@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -67,13 +68,14 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
+	isSigned, _ := h.signature(hookRequest{header: r.Header})
 	switch {
 	case r.URL.Path != HookPath:
 		return http.StatusNotFound
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		return http.StatusMethodNotAllowed
-	case !h.signed(hookRequest{header: r.Header}):
+	case !isSigned:
 		return http.StatusUnauthorized // not worth reading
 	}
 	select {
@@ -88,7 +90,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 		return http.StatusRequestEntityTooLarge
 	}
-	if err != nil || !h.authentic(hookRequest{r.Header, body, h.Secret, h.Now()}) {
+	if _, right := h.signature(hookRequest{r.Header, body, h.Secret, h.Now()}); err != nil || !right {
 		return http.StatusUnauthorized
 	}
 	event, ok := parseEvent(r.Header.Get("Content-Type"), body)
@@ -124,24 +126,15 @@ func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	return true, ok && err == nil && hmac.Equal(sum, mac([]byte(r.secret), r.body))
 }
 
-// signed reports whether a request has a signature, right or wrong.
-func (h *Hook) signed(r hookRequest) bool {
-	return slices.ContainsFunc(h.forges, func(k kind) bool {
-		given, _ := k.signature(r)
-		return given
-	})
-}
-
-// authentic reports whether a request is from somebody who knows the secret.
-// The first signature that is there counts: a wrong one is not made good by
-// another.
-func (h *Hook) authentic(r hookRequest) bool {
+// signature tells whether a request has one, and whether it is of somebody who knows the
+// secret. The first signature that is there counts: a wrong one is not made good by another.
+func (h *Hook) signature(r hookRequest) (given, right bool) {
 	for _, k := range h.forges {
-		if given, right := k.signature(r); given {
-			return right
+		if given, right = k.signature(r); given {
+			break
 		}
 	}
-	return false
+	return given, given && right
 }
 
 func (h *Hook) isPush(header http.Header) bool {
@@ -183,9 +176,7 @@ func parseEvent(contentType string, body []byte) (e event, ok bool) {
 // inside than the one that it calls itself.
 func (h *Hook) isOurs(e event) bool {
 	_, _, path := remoteOf(h.Remote)
-	if path == "" {
-		path = strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git")
-	}
+	path = cmp.Or(path, strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git"))
 	for _, name := range []string{e.Repository.FullName, e.Project.Path} {
 		if name != "" &&
 			(strings.EqualFold(path, name) || strings.HasSuffix(strings.ToLower(path), "/"+strings.ToLower(name))) {

@@ -1,10 +1,12 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,9 +69,7 @@ type job struct {
 
 // NewWorker returns a worker without orders.
 func NewWorker(o Options) *Worker {
-	if o.Settle == 0 {
-		o.Settle = 30 * time.Second
-	}
+	o.Settle = cmp.Or(o.Settle, 30*time.Second)
 	if o.Spread == nil {
 		o.Spread = func(d time.Duration) time.Duration { return d }
 	}
@@ -91,16 +91,11 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
 		for _, p := range t.Proposals {
 			w.exists[p.Branch], w.newest[p.Branch] = p.Commit != "", p.Commit
 			w.removed[p.Branch] = w.removed[p.Branch] || p.Commit == ""
-			w.put("proposal "+p.Branch, w.proposal(t, p))
-		}
-		name := rollout.StatusContext(t.Cluster, t.After.App)
-		for _, m := range statusesOf(t) {
-			w.put("status "+m.commit+" "+name, func(ctx context.Context, h host) error {
-				return h.setStatus(ctx, m.commit, name, m.status)
-			})
 		}
 	}
-	w.signal()
+	w.take(transitions, func(ctx context.Context, h host, name string, m marked) error {
+		return h.setStatus(ctx, m.commit, name, m.status)
+	})
 }
 
 // Resume is reconciler.Forge's: it brings the forge in line with where
@@ -116,28 +111,38 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.Transition, 
 	}
 	w.put("sweep", w.sweep)
 	known := map[string]map[string]status{} // by commit; read once for all apps
+	w.take(transitions, func(ctx context.Context, h host, name string, m marked) error {
+		if known[m.commit] == nil {
+			found, err := h.statuses(ctx, m.commit)
+			if err != nil {
+				return err
+			}
+			known[m.commit] = found
+		}
+		if known[m.commit][name] == m.status {
+			return nil
+		}
+		return h.setStatus(ctx, m.commit, name, m.status)
+	})
+}
+
+// take takes orders for the proposals and the statuses of transitions; the caller holds the lock.
+func (w *Worker) take(
+	transitions []rollout.Transition, mark func(ctx context.Context, h host, name string, m marked) error,
+) {
 	for _, t := range transitions {
 		for _, p := range t.Proposals {
 			w.put("proposal "+p.Branch, w.proposal(t, p))
 		}
 		name := rollout.StatusContext(t.Cluster, t.After.App)
 		for _, m := range statusesOf(t) {
-			w.put("status "+m.commit+" "+name, func(ctx context.Context, h host) error {
-				if known[m.commit] == nil {
-					found, err := h.statuses(ctx, m.commit)
-					if err != nil {
-						return err
-					}
-					known[m.commit] = found
-				}
-				if known[m.commit][name] == m.status {
-					return nil
-				}
-				return h.setStatus(ctx, m.commit, name, m.status)
-			})
+			w.put("status "+m.commit+" "+name, func(ctx context.Context, h host) error { return mark(ctx, h, name, m) })
 		}
 	}
-	w.signal()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
 }
 
 // put takes an order; the caller holds the lock.
@@ -153,13 +158,6 @@ func (w *Worker) put(key string, do func(context.Context, host) error) {
 	}
 	w.jobs[key] = &job{do: do}
 	w.order = append(w.order, key)
-}
-
-func (w *Worker) signal() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Run carries out orders until the context ends.
@@ -181,26 +179,31 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// next returns the oldest order that is due, or how long to wait for one.
-func (w *Worker) next() (key string, due *job, wait time.Duration) {
+// next begins the oldest order that is due, or says how long to wait for one.
+func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := w.Now()
-	wait = time.Hour
-	if !now.Before(w.pause) {
-		for _, key := range w.order {
-			j := w.jobs[key]
-			if !now.Before(j.after) {
-				w.busy = true
-				return key, j, 0
-			}
-			wait = min(wait, j.after.Sub(now))
-		}
-	} else if len(w.jobs) > 0 {
-		wait = w.pause.Sub(now)
+	key, j, wait = w.due()
+	if w.busy = j != nil; !w.busy {
+		w.idle.Broadcast()
 	}
-	w.busy = false
-	w.idle.Broadcast()
+	return key, j, wait
+}
+
+// due is the oldest order that is due, or how long none is; the caller holds the lock.
+func (w *Worker) due() (key string, j *job, wait time.Duration) {
+	now := w.Now()
+	if now.Before(w.pause) && len(w.jobs) > 0 {
+		return "", nil, w.pause.Sub(now)
+	}
+	wait = time.Hour
+	for _, key := range w.order {
+		j := w.jobs[key]
+		if !now.Before(j.after) {
+			return key, j, 0
+		}
+		wait = min(wait, j.after.Sub(now))
+	}
 	return "", nil, wait
 }
 
@@ -288,7 +291,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	}
 	if drop {
 		delete(w.jobs, key)
-		w.unlist(key)
+		w.order = slices.DeleteFunc(w.order, func(k string) bool { return k == key })
 		return
 	}
 	j.tries++
@@ -299,15 +302,6 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 // forge has caught up with a push, from those of a request that is wrong.
 func mayHeal(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound
-}
-
-func (w *Worker) unlist(key string) {
-	for i, k := range w.order {
-		if k == key {
-			w.order = append(w.order[:i], w.order[i+1:]...)
-			return
-		}
-	}
 }
 
 // report logs an error once until something succeeds that had failed.
@@ -328,20 +322,10 @@ func (w *Worker) Flush(ctx context.Context) {
 	defer stop()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for ctx.Err() == nil && (w.busy || w.anyDue()) {
+	for ctx.Err() == nil {
+		if _, due, _ := w.due(); due == nil && !w.busy {
+			return
+		}
 		w.idle.Wait()
 	}
-}
-
-func (w *Worker) anyDue() bool {
-	now := w.Now()
-	if now.Before(w.pause) {
-		return false
-	}
-	for _, j := range w.jobs {
-		if !now.Before(j.after) {
-			return true
-		}
-	}
-	return false
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -123,12 +124,7 @@ func sameRelease(a, b *rollout.Release) bool {
 }
 
 func wasDone(s rollout.State, run rollout.AnalysisRun) bool {
-	for _, r := range s.Analyses {
-		if r.Name == run.Name && r.Started.Equal(run.Started) {
-			return r.Phase.Done()
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Analyses, func(r rollout.AnalysisRun) bool { return r.Same(run) && r.Phase.Done() })
 }
 
 // span is never negative: the clock of another machine may have been ahead.

@@ -33,10 +33,10 @@ type Metrics struct {
 	started, releases, transitions, verdicts *prometheus.CounterVec
 	lead, until, retreat, waited             *prometheus.HistogramVec
 	// The loop.
-	passes, decides, renders, applies *prometheus.HistogramVec
-	decided, commits, lost            prometheus.Counter
-	lastPass, lastFetch, leading      prometheus.Gauge
-	git                               *prometheus.HistogramVec
+	parts                        map[reconciler.Part]*prometheus.HistogramVec // but for Git's
+	git                          *prometheus.HistogramVec
+	decided, commits, lost       prometheus.Counter
+	lastPass, lastFetch, leading prometheus.Gauge
 
 	apps *appCollector
 
@@ -98,21 +98,24 @@ func (m *Metrics) releaseFamilies() {
 }
 
 func (m *Metrics) loopFamilies() {
-	m.passes = m.histogram("gitrollout_pass_duration_seconds",
-		"Passes of the loop. One with an error has handled every app that the error does not concern.", quick, "result")
-	m.decides = m.histogram("gitrollout_decide_duration_seconds", "Decisions about one app, putting drift back included.",
-		quick, "result")
-	m.renders = m.histogram("gitrollout_render_duration_seconds",
-		"Renders of one app, most of them from memory; an error is what holds an app.", quick, "result")
-	m.applies = m.histogram("gitrollout_apply_duration_seconds",
-		"Applies of all objects of one app, most of them without a request.", quick, "result")
+	m.parts = map[reconciler.Part]*prometheus.HistogramVec{}
+	for _, of := range []struct {
+		part reconciler.Part
+		help string
+	}{
+		{reconciler.PartPass, "Passes of the loop. One with an error has handled every app that the error does not concern."},
+		{reconciler.PartDecide, "Decisions about one app, putting drift back included."},
+		{reconciler.PartRender, "Renders of one app, most of them from memory; an error is what holds an app."},
+		{reconciler.PartApply, "Applies of all objects of one app, most of them without a request."},
+	} {
+		h := m.histogram("gitrollout_"+string(of.part)+"_duration_seconds", of.help, quick, "result")
+		h.WithLabelValues(ok)
+		h.WithLabelValues(failed)
+		m.parts[of.part] = h
+	}
 	m.git = m.histogram("gitrollout_git_request_duration_seconds",
 		"Fetches and pushes, by result: ok, conflict (another writer was faster, which is decided again) or error.",
 		quick, "operation", "result")
-	for _, h := range []*prometheus.HistogramVec{m.passes, m.decides, m.renders, m.applies} {
-		h.WithLabelValues(ok)
-		h.WithLabelValues(failed)
-	}
 	for _, operation := range []string{string(reconciler.PartFetch), string(reconciler.PartPush)} {
 		m.git.WithLabelValues(operation, ok)
 		m.git.WithLabelValues(operation, failed)
@@ -171,24 +174,18 @@ func (m *Metrics) Trace(stats func() reconciler.Stats) reconciler.Tracer {
 		return ctx, func(err error) {
 			now := m.now()
 			took := now.Sub(began).Seconds()
-			switch part {
-			case reconciler.PartPass:
-				m.passes.WithLabelValues(okOrError(err)).Observe(took)
-				m.lastPass.Set(seconds(now))
-				m.count(stats)
-			case reconciler.PartFetch, reconciler.PartPush:
+			if durations := m.parts[part]; durations != nil {
+				durations.WithLabelValues(okOrError(err)).Observe(took)
+			} else { // of Git
 				m.git.WithLabelValues(string(part), result(err)).Observe(took)
+			}
+			switch part {
+			case reconciler.PartPass, reconciler.PartFetch, reconciler.PartPush:
 				m.lastPass.Set(seconds(now)) // apps at rest are not visited, and the loop is alive
 				m.count(stats)
-				if part == reconciler.PartFetch && err == nil {
-					m.lastFetch.Set(seconds(now))
-				}
-			case reconciler.PartRender:
-				m.renders.WithLabelValues(okOrError(err)).Observe(took)
-			case reconciler.PartDecide:
-				m.decides.WithLabelValues(okOrError(err)).Observe(took)
-			case reconciler.PartApply:
-				m.applies.WithLabelValues(okOrError(err)).Observe(took)
+			}
+			if part == reconciler.PartFetch && err == nil {
+				m.lastFetch.Set(seconds(now))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,20 +70,13 @@ func eventOf(cluster string, commit rollout.Recorded, app rollout.RecordedApp, l
 
 // eventAs returns the event told as one of its kinds.
 func eventAs(e rollout.Event, kind rollout.EventKind) rollout.Event {
-	e.Kind, e.Outcome = kind, outcomes[kind]
+	e.Kind, e.Outcome = kind, told[kind].outcome
 	e.Title, e.Text = title(e), text(e)
 	return e
 }
 
 func describeRelease(e *rollout.Event, about, after rollout.State) {
-	release := about.Release
-	if release == nil {
-		release = about.Stable
-	}
-	if release == nil {
-		release = after.Stable
-	}
-	if release != nil {
+	if release := cmp.Or(about.Release, about.Stable, after.Stable); release != nil {
 		e.Release, e.Commit, e.Author, e.Subject, e.Since = release.Hash, release.Commit, release.Author, release.Subject,
 			release.Since
 	}
@@ -127,47 +121,43 @@ func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 	}
 }
 
-var outcomes = map[rollout.EventKind]rollout.Outcome{
-	rollout.EventStarted: rollout.OutcomeNews, rollout.EventStepCompleted: rollout.OutcomeNews,
-	rollout.EventPromoted:        rollout.OutcomeNews,
-	rollout.EventAnalysisStarted: rollout.OutcomeNews,
-	rollout.EventPaused:          rollout.OutcomeWarning, rollout.EventWaiting: rollout.OutcomeWarning,
-	rollout.EventRolledBack: rollout.OutcomeWarning, rollout.EventAnalysisInconclusive: rollout.OutcomeWarning,
-	rollout.EventCompleted: rollout.OutcomeGood, rollout.EventRestored: rollout.OutcomeGood,
-	rollout.EventRecovered: rollout.OutcomeGood,
-	rollout.EventAborted:   rollout.OutcomeBad, rollout.EventStalled: rollout.OutcomeBad,
-	rollout.EventDegraded:       rollout.OutcomeBad,
-	rollout.EventHeld:           rollout.OutcomeBad,
-	rollout.EventAnalysisFailed: rollout.OutcomeBad, rollout.EventAnalysisError: rollout.OutcomeBad,
+// told is what each kind of event is for people: how good it is, and what has happened, at a step where that is said.
+var told = map[rollout.EventKind]struct {
+	outcome rollout.Outcome
+	what    string
+	atStep  bool
+}{
+	rollout.EventStarted:              {rollout.OutcomeNews, "release started", false},
+	rollout.EventStepCompleted:        {rollout.OutcomeNews, "now", true},
+	rollout.EventPaused:               {rollout.OutcomeWarning, "paused", true},
+	rollout.EventPromoted:             {rollout.OutcomeNews, "promoted, now", true},
+	rollout.EventCompleted:            {rollout.OutcomeGood, "release completed", false},
+	rollout.EventAborted:              {rollout.OutcomeBad, "release aborted, going back to stable", false},
+	rollout.EventRolledBack:           {rollout.OutcomeWarning, "release rolled back", false},
+	rollout.EventRestored:             {rollout.OutcomeGood, "back at stable", false},
+	rollout.EventAnalysisStarted:      {rollout.OutcomeNews, "analysis started", false},
+	rollout.EventAnalysisFailed:       {rollout.OutcomeBad, "analysis failed", false},
+	rollout.EventAnalysisError:        {rollout.OutcomeBad, "analysis could not measure", false},
+	rollout.EventAnalysisInconclusive: {rollout.OutcomeWarning, "analysis inconclusive", false},
+	rollout.EventStalled:              {rollout.OutcomeBad, "release stalled", true},
+	rollout.EventHeld:                 {rollout.OutcomeBad, "held", false},
+	rollout.EventWaiting:              {rollout.OutcomeWarning, "release waits", false},
+	rollout.EventDegraded:             {rollout.OutcomeBad, "not well", false},
+	rollout.EventRecovered:            {rollout.OutcomeGood, "recovered", false},
 }
 
 // title is one line: shop in prod-eu: paused at step 2/8 (20 %).
 func title(e rollout.Event) string {
-	where := ""
-	if e.Step > 0 && e.StepName == "promote" {
-		where = " through its steps"
-	} else if e.Step > 0 {
-		where = fmt.Sprintf(" at step %d/%d", e.Step, e.Steps)
+	title := e.App + " in " + e.Cluster + ": " + told[e.Kind].what
+	switch atStep := told[e.Kind].atStep && e.Step > 0; {
+	case atStep && e.StepName == "promote":
+		title += " through its steps"
+	case atStep:
+		title += fmt.Sprintf(" at step %d/%d", e.Step, e.Steps)
 		if e.Weight > 0 {
-			where += fmt.Sprintf(" (weight %d)", e.Weight)
+			title += fmt.Sprintf(" (weight %d)", e.Weight)
 		}
 	}
-	what := map[rollout.EventKind]string{
-		rollout.EventStarted:       "release started",
-		rollout.EventStepCompleted: "now" + where,
-		rollout.EventPaused:        "paused" + where,
-		rollout.EventPromoted:      "promoted, now" + where,
-		rollout.EventCompleted:     "release completed",
-		rollout.EventAborted:       "release aborted, going back to stable",
-		rollout.EventRolledBack:    "release rolled back",
-		rollout.EventRestored:      "back at stable",
-
-		rollout.EventAnalysisStarted: "analysis started", rollout.EventAnalysisFailed: "analysis failed",
-		rollout.EventAnalysisError: "analysis could not measure", rollout.EventAnalysisInconclusive: "analysis inconclusive",
-		rollout.EventStalled: "release stalled" + where, rollout.EventHeld: "held", rollout.EventWaiting: "release waits",
-		rollout.EventDegraded: "not well", rollout.EventRecovered: "recovered",
-	}[e.Kind]
-	title := e.App + " in " + e.Cluster + ": " + what
 	if e.Repeat {
 		title += " (perhaps told before)"
 	}

@@ -108,7 +108,7 @@ func Sample(cluster string, kind rollout.EventKind, at time.Time) rollout.Event 
 		Reason: "This is a sample: nothing has happened.",
 	}
 	trouble := cluster + "/" + app + "/" + string(e.Release)
-	if outcomes[kind] == rollout.OutcomeBad {
+	if told[kind].outcome == rollout.OutcomeBad {
 		e.Trouble = trouble
 	} else {
 		e.Over = []string{trouble}

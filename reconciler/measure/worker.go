@@ -7,6 +7,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -71,20 +72,10 @@ type leftover struct {
 
 // New returns a Worker whose measurements end with ctx.
 func New(ctx context.Context, o Options) *Worker {
-	if o.Parallel == 0 {
-		o.Parallel = 8
-	}
-	if o.Again == 0 {
-		o.Again = 2 * time.Second
-	}
+	o.Parallel, o.Own = cmp.Or(o.Parallel, 8), cmp.Or(o.Own, rollout.OwnNamespace)
+	o.Again, o.Judging = cmp.Or(o.Again, 2*time.Second), cmp.Or(o.Judging, time.Second)
 	if o.As == nil {
 		o.As = func(ctx context.Context, _ rollout.App) context.Context { return ctx }
-	}
-	if o.Own == "" {
-		o.Own = rollout.OwnNamespace
-	}
-	if o.Judging == 0 {
-		o.Judging = time.Second
 	}
 	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -43,11 +44,7 @@ func rowOf(a status.App) Row {
 		r.Text = a.Reason
 	}
 	r.Text = clip(r.Text, maxText)
-	release := a.Release
-	if release == nil {
-		release = a.Stable
-	}
-	if release != nil {
+	if release := cmp.Or(a.Release, a.Stable); release != nil {
 		author, _, _ := strings.Cut(release.Author, " <")
 		r.Commit, r.Subject, r.Author, r.Since = release.Commit, clip(release.Subject, maxText), clip(author, 60),
 			release.Since

@@ -228,10 +228,7 @@ func revisionOf(r rollout.Revision, role string) Revision {
 
 // plainWorkloads are the live Deployments of the app without a Rollout document.
 func plainWorkloads(in strategies.Input) []Workload {
-	source := in.Source
-	if source == nil {
-		source = in.Head.Render
-	}
+	source := cmp.Or(in.Source, in.Head.Render)
 	var out []Workload
 	workloads := slices.SortedFunc(maps.Keys(in.Observed.Workloads), func(a, b rollout.Workload) int {
 		return strings.Compare(a.String(), b.String())

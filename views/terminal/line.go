@@ -14,10 +14,8 @@ import (
 // Line is where an app stands, without anything that only time changes.
 func Line(a status.App) string {
 	text := a.App + " " + string(a.Phase)
-	if a.Release != nil {
-		text += " " + string(a.Release.Hash)
-	} else if a.Stable != nil {
-		text += " " + string(a.Stable.Hash)
+	if release := cmp.Or(a.Release, a.Stable); release != nil {
+		text += " " + string(release.Hash)
 	}
 	for _, w := range a.Workloads {
 		if w.Moving && w.Step < len(w.Steps) && a.Phase != rollout.Aborting {

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,11 +129,9 @@ func releaseText(r *status.Release) string {
 }
 
 func authorOf(a status.App) string {
-	switch {
-	case a.Release != nil:
-		return person(a.Release.Author)
-	case a.Stable != nil:
-		return person(a.Stable.Author)
+	switch release := cmp.Or(a.Release, a.Stable); {
+	case release != nil:
+		return person(release.Author)
 	case a.Source != nil && a.Source.Author != "":
 		return person(a.Source.Author)
 	}

@@ -29,9 +29,7 @@ func sendAlertmanager(ctx context.Context, s *session, m notify.Message) error {
 			"endsAt":      at.Add(alertLasts).Format(time.RFC3339),
 			"annotations": map[string]string{"summary": m.Title, "description": m.Text},
 		}
-		if m.CommitURL != "" {
-			alert["generatorURL"] = m.CommitURL
-		}
+		tell(alert, "generatorURL", m.CommitURL)
 		alerts = append(alerts, alert)
 	}
 	if len(alerts) == 0 {

@@ -14,12 +14,8 @@ import (
 func sendDiscord(ctx context.Context, s *session, m notify.Message) error {
 	color, _ := strconv.ParseInt(colors[m.Outcome][1:], 16, 32)
 	embed := object{"title": plain(m.Title), "color": color, "timestamp": m.At.UTC().Format(time.RFC3339)}
-	if m.Text != "" {
-		embed["description"] = plain(m.Text)
-	}
-	if m.CommitURL != "" {
-		embed["url"] = m.CommitURL
-	}
+	tell(embed, "description", plain(m.Text))
+	tell(embed, "url", m.CommitURL)
 	var fields []any
 	for _, f := range m.Facts {
 		fields = append(fields, object{"name": f.Name, "value": rollout.Cut(plain(f.Value), 1024), "inline": true})

@@ -30,9 +30,7 @@ func sendGrafana(ctx context.Context, s *session, m notify.Message) error {
 			body["time"], body["timeEnd"] = m.Since.UnixMilli(), m.At.UnixMilli()
 		}
 	}
-	if dashboard := s.receiver.Settings["dashboard"]; dashboard != "" {
-		body["dashboardUID"] = dashboard
-	}
+	tell(body, "dashboardUID", s.receiver.Settings["dashboard"])
 	_, err := s.post(ctx, s.base("")+"/api/annotations", http.Header{"Authorization": {"Bearer " + s.values["token"]}},
 		body)
 	return err

@@ -12,12 +12,8 @@ func sendRocketChat(ctx context.Context, s *session, m notify.Message) error {
 	attachment := object{
 		"title": plain(m.Title), "color": colors[m.Outcome], "ts": m.At.UTC().Format("2006-01-02T15:04:05Z"),
 	}
-	if m.Text != "" {
-		attachment["text"] = plain(m.Text)
-	}
-	if m.CommitURL != "" {
-		attachment["title_link"] = m.CommitURL
-	}
+	tell(attachment, "text", plain(m.Text))
+	tell(attachment, "title_link", m.CommitURL)
 	var fields []any
 	for _, f := range m.Facts {
 		fields = append(fields, object{"title": f.Name, "value": plain(f.Value), "short": true})
@@ -30,9 +26,7 @@ func sendRocketChat(ctx context.Context, s *session, m notify.Message) error {
 		attachment["fields"] = fields
 	}
 	body := object{"text": "", "alias": "gitrollout", "attachments": list{attachment}}
-	if channel := s.receiver.Settings["channel"]; channel != "" {
-		body["channel"] = channel
-	}
+	tell(body, "channel", s.receiver.Settings["channel"])
 	_, err := s.post(ctx, s.values["url"], nil, body)
 	return err
 }

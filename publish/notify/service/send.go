@@ -135,6 +135,13 @@ type (
 	list   = []any
 )
 
+// tell adds a text to a message, unless there is none.
+func tell(message object, field, text string) {
+	if text != "" {
+		message[field] = text
+	}
+}
+
 // post sends a value as JSON and returns the answer, which is a 2xx.
 func (s *session) post(ctx context.Context, address string, header http.Header, body any) ([]byte, error) {
 	data, err := call.Encode(body)

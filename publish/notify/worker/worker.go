@@ -11,6 +11,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,9 +88,7 @@ type retry struct {
 
 // New returns a worker that knows nothing yet.
 func New(o Options) *Worker {
-	if o.Lease == 0 {
-		o.Lease = 30 * time.Second
-	}
+	o.Lease = cmp.Or(o.Lease, 30*time.Second)
 	if o.Spread == nil {
 		o.Spread = func(d time.Duration) time.Duration { return d }
 	}
