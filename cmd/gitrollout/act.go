@@ -24,8 +24,7 @@ type pushCommand struct {
 func (c *pushCommand) register(cmd *cobra.Command, run func(ctx context.Context, app string) error) {
 	cmd.Args, cmd.ValidArgsFunction = exactlyOne("app"), completeApps()
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args[0]) }
-	c.source.register(cmd)
-	c.vouch.register(cmd)
+	register(cmd, &c.source, &c.vouch)
 	registerAuthor(cmd, &c.author)
 }
 

@@ -114,9 +114,7 @@ hold, abort, retry and undo: each action is a commit under their name.
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
-	c.source.register(cmd)
-	c.target.register(cmd)
-	c.options.register(cmd)
+	register(cmd, &c.source, &c.target, &c.options)
 	cmd.Flags().DurationVar(&c.every, "refresh", 5*time.Second, "time between looks at Git")
 	cmd.AddCommand(newDashboardToken(s))
 	return cmd

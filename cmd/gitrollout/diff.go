@@ -41,9 +41,7 @@ The exit code is 1 if there are differences, 0 if there are none.`,
 		ValidArgsFunction: completeApps(),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
 	}
-	c.source.register(cmd)
-	c.target.register(cmd)
-	c.color.register(cmd)
+	register(cmd, &c.source, &c.target, &c.color)
 	return cmd
 }
 

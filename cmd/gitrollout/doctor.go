@@ -67,8 +67,7 @@ The exit code is 1 if there is a problem; warnings do not count.`,
 			return c.run(cmd.Context(), time.Now)
 		},
 	}
-	c.source.register(cmd)
-	c.target.register(cmd)
+	register(cmd, &c.source, &c.target)
 	c.output.register(cmd, "json", "yaml")
 	c.color.register(cmd)
 	cmd.Flags().StringVar(&c.as, "as", "",

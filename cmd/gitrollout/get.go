@@ -31,8 +31,7 @@ type lookCommand struct {
 }
 
 func (c *lookCommand) register(cmd *cobra.Command) {
-	c.source.register(cmd)
-	c.target.register(cmd)
+	register(cmd, &c.source, &c.target)
 	c.output.register(cmd, "json", "yaml", "wide")
 	c.color.register(cmd)
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "keep watching, until interrupted")

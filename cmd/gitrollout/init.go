@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -81,11 +82,11 @@ func (c *initCommand) run(dir string) error {
 	var told []string
 	cluster := c.cluster
 	configured := slices.Contains(clusters, cluster) || cluster == "" && len(clusters) > 0
+	if configured {
+		cluster = cmp.Or(cluster, clusters[0])
+	}
 	switch {
 	case configured && len(c.apps) == 0:
-		if cluster == "" {
-			cluster = clusters[0]
-		}
 		return usagef(
 			"%s exists already, and nothing is overwritten; name another cluster with --cluster, or an app with --app",
 			rollout.ConfigPath(cluster))
@@ -97,8 +98,6 @@ func (c *initCommand) run(dir string) error {
 		cluster, files = p.Cluster, append(files, p.ConfigFile())
 		told = append(more, "note     for CODEOWNERS, in this order: /.gitrollout/ to who runs the clusters, "+
 			"/.gitrollout/"+cluster+"/promote/ to who may promote (docs/forges.md)")
-	case cluster == "":
-		cluster = clusters[0]
 	}
 	kinds := []string{"config", "promotion", "freeze"}
 	for _, app := range c.apps {

@@ -51,8 +51,7 @@ with your own rights; those in the environment from this shell's.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
-	c.source.register(cmd)
-	c.target.register(cmd)
+	register(cmd, &c.source, &c.target)
 	cmd.Flags().StringVar(&c.to, "to", "", "`name` of the receiver")
 	cmd.Flags().StringVar(&c.event, "event", "", "`kind` of the event (default: the first that the receiver is told of)")
 	return cmd

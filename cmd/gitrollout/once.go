@@ -62,11 +62,8 @@ and a person has to do something: with each call, until it is done.`,
 			return told.heldApps()
 		},
 	}
-	source.register(cmd)
 	source.registerAuthor(cmd)
-	keys.register(cmd)
-	target.register(cmd)
-	logs.register(cmd)
+	register(cmd, &source, &keys, &target, &logs)
 	return cmd
 }
 

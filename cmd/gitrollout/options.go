@@ -41,6 +41,13 @@ func (o *sourceOptions) register(cmd *cobra.Command) {
 	o.credentialOptions.register(cmd)
 }
 
+// register adds the flags of several options to a command.
+func register(cmd *cobra.Command, all ...interface{ register(cmd *cobra.Command) }) {
+	for _, o := range all {
+		o.register(cmd)
+	}
+}
+
 // registerAuthor is for reconcilers, which have no settings of Git's.
 func (o *sourceOptions) registerAuthor(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.author, "author", "",

@@ -43,8 +43,7 @@ read from the cluster.`,
 			return c.run(cmd.Context(), args)
 		},
 	}
-	c.source.register(cmd)
-	c.target.register(cmd)
+	register(cmd, &c.source, &c.target)
 	cmd.Flags().BoolVar(&c.withState, "with-state", false, "what should be in the cluster now")
 	cmd.Flags().StringVar(&c.commit, "commit", "", "render this `commit` instead of the newest one")
 	return cmd

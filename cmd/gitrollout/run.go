@@ -75,15 +75,8 @@ case; a second one at once.`,
 			return c.reconcile(cmd.Context(), log)
 		},
 	}
-	c.source.register(cmd)
 	c.source.registerAuthor(cmd)
-	c.keys.register(cmd)
-	c.target.register(cmd)
-	c.logs.register(cmd)
-	c.election.register(cmd)
-	c.hooks.register(cmd)
-	c.observe.register(cmd)
-	c.dash.register(cmd)
+	register(cmd, &c.source, &c.keys, &c.target, &c.logs, &c.election, &c.hooks, &c.observe, &c.dash)
 	cmd.Flags().DurationVar(&c.interval, "interval", 0, "time between polls of Git (default: the configuration's)")
 	return cmd
 }

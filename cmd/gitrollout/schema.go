@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -63,10 +64,7 @@ func (c *schemaCommand) run(args []string) error {
 		return nil
 	}
 	if len(args) == 0 {
-		longest := 0
-		for _, name := range names {
-			longest = max(longest, len(name))
-		}
+		longest := len(slices.MaxFunc(names, func(a, b string) int { return len(a) - len(b) }))
 		for _, name := range names {
 			if _, err := fmt.Fprintf(c.out, "%s  %s\n", terminal.Pad(name, longest), schema.Title(name)); err != nil {
 				return err
