@@ -41,7 +41,7 @@ func (a *agenda) at(app string, when time.Time) {
 	case a.queue == nil:
 		a.due[app] = when
 	case !when.IsZero():
-		a.queue.AddAfter(app, time.Until(when))
+		a.queue.AddAfter(app, until(when))
 	}
 }
 

@@ -58,7 +58,7 @@ func (r *Reconciler) Hung(interval time.Duration) string {
 	defer r.pulse.mu.Unlock()
 	var hung []string
 	for _, what := range slices.Sorted(maps.Keys(r.pulse.signs)) {
-		if time.Until(r.pulse.signs[what].Add(patience)) < 0 {
+		if until(r.pulse.signs[what].Add(patience)) < 0 {
 			hung = append(hung, what)
 		}
 	}

@@ -25,6 +25,9 @@ const pollSpacing = time.Second
 // retreat does not wait.
 const gathering = 30 * time.Millisecond
 
+// until is how long it is to a moment.
+func until(when time.Time) time.Duration { return time.Until(when) }
+
 // Run makes the pumps run beside each other until the context ends: Git is looked at at each interval, an app is
 // visited when Git, the cluster, a measurement or a timer says so, and what they decide is recorded. It returns after
 // the visits and the push in progress. What fails is logged and tried again. The only error is ErrDeposed.
@@ -61,7 +64,7 @@ func (a *agenda) hand(q queue) {
 	defer a.mu.Unlock()
 	a.queue = q
 	for app, when := range a.due {
-		q.AddAfter(app, max(0, time.Until(when)))
+		q.AddAfter(app, max(0, until(when)))
 	}
 	for app := range a.now {
 		q.AddAfter(app, 0)

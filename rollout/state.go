@@ -122,6 +122,14 @@ type Release struct {
 	Templates map[Workload]Hash `json:"templates"`
 }
 
+// Same reports whether two are the same attempt, and not a later one at the same version.
+func (r *Release) Same(o *Release) bool {
+	if r == nil || o == nil {
+		return r == o
+	}
+	return r.Hash == o.Hash && r.Since.Equal(o.Since)
+}
+
 // Former is the version from which all users have moved to the stable one, and
 // whose pods are still there.
 type Former struct {

@@ -4,9 +4,9 @@
 //
 // Where to look: one file per command, named after it. root.go reads the
 // command line and exit.go says what an error means for the exit code;
-// options.go, wire.go and adapters.go connect Git and the cluster to the loop;
-// viewer.go is where that comes from which get and list show, world.go reads Git
-// and the cluster for them, and view*.go, list.go and fleet.go draw it.
+// options.go and source.go say which repository and cluster are meant, and wire.go connects
+// both to the loop; viewer.go is where that comes from which get and list show, and
+// world.go reads Git for them.
 package main
 
 import (

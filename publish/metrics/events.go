@@ -74,7 +74,7 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 	if after.Serial != before.Serial {
 		c.Phase = after.Phase
 	}
-	c.Started = after.Release != nil && !sameRelease(before.Release, after.Release)
+	c.Started = after.Release != nil && !before.Release.Same(after.Release)
 	if was := before.Release; was != nil && before.Phase != rollout.Aborting {
 		c.Outcome = outcome(before, after, asked)
 		switch c.Outcome {
@@ -100,7 +100,7 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 // outcome is of the release that was in flight before, "" while it still is.
 func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	was := before.Release
-	ended := !sameRelease(was, after.Release)
+	ended := !was.Same(after.Release)
 	switch {
 	case !ended && after.Phase != rollout.Aborting:
 		return ""
@@ -116,11 +116,6 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 		return Reverted
 	}
 	return Superseded
-}
-
-// sameRelease tells an attempt from the next one of the same version.
-func sameRelease(a, b *rollout.Release) bool {
-	return a != nil && b != nil && a.Hash == b.Hash && a.Since.Equal(b.Since)
 }
 
 func wasDone(s rollout.State, run rollout.AnalysisRun) bool {

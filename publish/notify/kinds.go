@@ -29,7 +29,7 @@ func Kinds(before, after rollout.State) []rollout.EventKind {
 }
 
 func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
-	same := sameRelease(before.Release, after.Release)
+	same := before.Release.Same(after.Release)
 	stepped, opened := moved(before, after)
 	stepped = stepped && same && after.Phase != rollout.Aborting
 	turned := after.Phase != before.Phase
@@ -44,13 +44,6 @@ func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	is[rollout.EventRolledBack] = aborts && !is[rollout.EventAborted]
 	is[rollout.EventRestored] = turned && before.Phase == rollout.Aborting
 	is[rollout.EventStalled] = stalls(after) && !(same && stalls(before))
-}
-
-func sameRelease(a, b *rollout.Release) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Hash == b.Hash && a.Since.Equal(b.Since)
 }
 
 // moved reports whether a workload is at a later step, and whether somebody
@@ -77,8 +70,7 @@ var analysisEvents = map[rollout.AnalysisPhase]rollout.EventKind{
 
 func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	for _, run := range after.Analyses {
-		i := slices.IndexFunc(before.Analyses,
-			func(o rollout.AnalysisRun) bool { return o.Name == run.Name && o.Started.Equal(run.Started) })
+		i := slices.IndexFunc(before.Analyses, run.Same)
 		if i < 0 {
 			is[rollout.EventAnalysisStarted] = true
 		}

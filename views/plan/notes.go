@@ -163,7 +163,7 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	case !staged:
 		note.Code = ref.Kind
 		note.Message += fmt.Sprintf(" gets its new pods by %s own rolling update: no Rollout document names it", by)
-		note.Fix = fmt.Sprintf("write a Rollout for it (docs/%s.md), or set spec.updateStrategy to what the pods can bear", page)
+		note.Fix = "write a Rollout for it (docs/" + page + ".md), or set spec.updateStrategy to what the pods can bear"
 	case spec.Partition == nil && hasSurge(now):
 		note.Level, note.Code = Hint, "NoSurge"
 		note.Message += " has a maxSurge: at its steps no node has two pods, and one is without a pod that " +

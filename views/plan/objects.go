@@ -25,36 +25,32 @@ var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 func differences(base, head *rollout.Render) []Object {
 	before, after := base.ByRef(), head.ByRef()
 	var all []Object
-	add := func(ref rollout.Ref, was, now rollout.Object, change string) {
-		text := textOf(ref, was, now)
-		if text == "" {
+	add := func(ref rollout.Ref, was, now rollout.Object) {
+		o := Object{Object: ref, Change: "changed", Diff: textOf(ref, was, now)}
+		switch {
+		case o.Diff == "":
 			return
-		}
-		o := Object{Object: ref, Change: change, Diff: text}
-		if was != nil && was.Name() != ref.Name {
+		case was == nil:
+			o.Change = "added"
+		case now == nil:
+			o.Change = "removed"
+		case was.Name() != ref.Name:
 			o.Was = was.Name()
 		}
 		all = append(all, o)
 	}
 	renamed := map[rollout.Ref]bool{}
 	for ref, now := range after {
-		was, ok := before[ref]
-		switch {
-		case ok:
-			add(ref, was, now, "changed")
-		default:
-			was := generatedBefore(ref, before, after)
-			if was == nil {
-				add(ref, nil, now, "added")
-				continue
-			}
-			renamed[was.Ref()] = true
-			add(ref, was, now, "changed")
+		was := before[ref]
+		if was == nil {
+			was = generatedBefore(ref, before, after)
+			renamed[was.Ref()] = true // of no object, where it is new
 		}
+		add(ref, was, now)
 	}
 	for ref, was := range before {
 		if after[ref] == nil && !renamed[ref] {
-			add(ref, was, nil, "removed")
+			add(ref, was, nil)
 		}
 	}
 	slices.SortFunc(all, func(x, y Object) int { return x.Object.Compare(y.Object) })

@@ -117,7 +117,8 @@ func Of(in Input) (App, bool) {
 		return a, len(a.Notes) > 0
 	}
 	if err := strategies.Emptied(in.Head.Render, has(in)); err != nil {
-		a.Change, a.Error, a.Summary = Invalid, rollout.ProblemOf(err), "has no object any more: the app would be held as it is"
+		a.Change, a.Error = Invalid, rollout.ProblemOf(err)
+		a.Summary = "has no object any more: the app would be held as it is"
 		return a, true
 	}
 	a.From, a.To = serving(in), in.Head.Render.Release()

@@ -25,8 +25,8 @@ func verdictMark(p rollout.AnalysisPhase) span { return cmp.Or(verdicts[p], span
 func drawAnalyses(a status.App, k Look) string {
 	var b strings.Builder
 	for _, r := range a.Analyses {
-		b.WriteString("\n" + k.line(span{"  Analysis ", dim}, span{r.Name, bold}, span{"  " + string(r.Phase), verdictMark(r.Phase).color},
-			span{", since " + age(k.Now.Sub(r.Started)), dim}))
+		b.WriteString("\n" + k.line(span{"  Analysis ", dim}, span{r.Name, bold},
+			span{"  " + string(r.Phase), verdictMark(r.Phase).color}, span{", since " + age(k.Now.Sub(r.Started)), dim}))
 		names, lasts := min(widest(r.Metrics, metricName), 28), min(widest(r.Metrics, lastValue), 12)
 		for _, m := range r.Metrics {
 			b.WriteString(drawMetric(m, names, lasts, k))
