@@ -19,9 +19,9 @@ import (
 // counts with them. Where an aim is beside a bound, the bound is what there was
 // when it was last looked at, and only comes down.
 const (
-	mostLines         = 79_500 // of the product, with hooks of apps without Rollout documents; the aim is 50_000
-	mostCommandLines  = 7_980  // of cmd/gitrollout; the aim is 6_000
-	leastTestShare    = 0.98   // lines of tests for each line of the product; the aim is 1.0
+	mostLines         = 79_300 // of the product; the aim is 50_000
+	mostCommandLines  = 6_000  // of cmd/gitrollout
+	leastTestShare    = 1.0    // lines of tests for each line of the product
 	mostMethods       = 35     // on one receiver
 	mostTopFolders    = 16
 	longestFile       = 400
