@@ -81,7 +81,7 @@ func NewWorker(o Options) *Worker {
 	return w
 }
 
-// Show is reconciler.Forge's: it takes orders for what a push has recorded, and
+// Show is edge.ForgeReader's: it takes orders for what a push has recorded, and
 // returns at once.
 func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
 	w.mu.Lock()
@@ -98,7 +98,7 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
 	})
 }
 
-// Resume is reconciler.Forge's: it brings the forge in line with where
+// Resume is edge.ForgeReader's: it brings the forge in line with where
 // everything stands. Pull requests of branches that are gone are closed, and
 // statuses that are there already are not set again.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.Transition, branches []string) {

@@ -2,7 +2,9 @@ package dashboard
 
 import (
 	"context"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,11 +69,7 @@ func (f *Feed) Run(ctx context.Context, now func() time.Time) {
 		for _, l := range looks {
 			apps = append(apps, f.statusOf(l))
 		}
-		names := make([]string, 0, len(left))
-		for name := range left {
-			names = append(names, name)
-		}
-		if err := f.board.Show(now(), "", apps, names); err != nil {
+		if err := f.board.Show(now(), "", apps, slices.Collect(maps.Keys(left))); err != nil {
 			f.warn("the dashboard is behind", "error", err)
 		}
 	}

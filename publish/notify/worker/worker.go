@@ -100,7 +100,7 @@ func New(o Options) *Worker {
 	return w
 }
 
-// Notify is reconciler.Notifier's: it takes note of what is asked for, of where the
+// Notify is edge.Notifier's: it takes note of what is asked for, of where the
 // state branch is, and of what this process has just recorded, and returns at once.
 func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.Recorded) {
 	w.mu.Lock()
