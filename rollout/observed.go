@@ -77,15 +77,14 @@ func PodHash(value string) Pin {
 
 // Pod is one pod, for people to look at.
 type Pod struct {
-	Name     string    `json:"name"`
-	Status   string    `json:"status"` // as kubectl prints it: Running, CrashLoopBackOff, ImagePullBackOff …
-	Ready    bool      `json:"ready"`
-	Restarts int       `json:"restarts"`
-	Created  time.Time `json:"created"`
-
-	Terminating bool   `json:"-"`
-	UID         string `json:"-"`
-	Node        string `json:"-"` // of a DaemonSet's pod: the node that it is on, "" before it is on one
+	Name        string
+	Ready       bool
+	Terminating bool
+	Restarts    int
+	Status      string // as kubectl prints it: Running, CrashLoopBackOff, ImagePullBackOff …
+	Created     time.Time
+	UID         string
+	Node        string // of a DaemonSet's pod: the node that it is on, "" before it is on one
 }
 
 // Ready returns the number of Ready pods.

@@ -156,17 +156,17 @@ func (r *Render) Release() Hash {
 // changes from pass to pass.
 type InvalidError struct {
 	// About is the object, until somebody has said which file it is in; none: the document that is read.
-	About Ref    `json:"-"`
+	About Ref    `json:"about,omitzero"`
 	File  string `json:"file,omitempty"`  // path in the repository, "" if no single file is to blame
 	Field string `json:"field,omitempty"` // such as spec.strategy.canary.steps[1].setWeight, "" if none
 	Msg   string `json:"message"`         // what is wrong, with the value
 	Fix   string `json:"fix,omitempty"`   // what to do, "" if the message says it
 
-	Reason HeldReason `json:"-"` // why it holds an app; default HeldInvalidInput
+	Reason HeldReason `json:"reason,omitempty"` // why it holds an app; default HeldInvalidInput
 }
 
 // ProblemOf is an error about a user's repository as what plan and validate find: data, to which fields are only ever
-// added.
+// added, and of which they tell where it is, what is wrong and what to do.
 func ProblemOf(err error) *InvalidError {
 	var invalid *InvalidError
 	if errors.As(err, &invalid) {

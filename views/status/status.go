@@ -104,14 +104,23 @@ type Step struct {
 // Revision is one ReplicaSet. Role is stable, canary, active, preview or
 // "" for another one that still has pods.
 type Revision struct {
-	Name    string        `json:"name"`
-	Role    string        `json:"role,omitempty"`
-	Hash    rollout.Hash  `json:"hash,omitempty"`
-	PodHash string        `json:"podHash"`
-	Desired int           `json:"desired"`
-	Ready   int           `json:"ready"`
-	Problem string        `json:"problem,omitempty"`
-	Pods    []rollout.Pod `json:"pods,omitempty"`
+	Name    string       `json:"name"`
+	Role    string       `json:"role,omitempty"`
+	Hash    rollout.Hash `json:"hash,omitempty"`
+	PodHash string       `json:"podHash"`
+	Desired int          `json:"desired"`
+	Ready   int          `json:"ready"`
+	Problem string       `json:"problem,omitempty"`
+	Pods    []Pod        `json:"pods,omitempty"`
+}
+
+// Pod is one of a revision's.
+type Pod struct {
+	Name     string    `json:"name"`
+	Status   string    `json:"status"`
+	Ready    bool      `json:"ready"`
+	Restarts int       `json:"restarts"`
+	Created  time.Time `json:"created"`
 }
 
 // Of says where an app stands. Proposals are the branches that exist.
@@ -220,10 +229,15 @@ func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 }
 
 func revisionOf(r rollout.Revision, role string) Revision {
-	return Revision{
+	out := Revision{
 		Name: r.Name, Role: role, Hash: r.Hash, PodHash: r.Pin.Value, Desired: r.Desired, Ready: r.Ready(),
-		Problem: r.Problem, Pods: r.Members,
+		Problem: r.Problem,
 	}
+	for _, p := range r.Members {
+		out.Pods = append(out.Pods, Pod{Name: p.Name, Status: p.Status, Ready: p.Ready, Restarts: p.Restarts,
+			Created: p.Created})
+	}
+	return out
 }
 
 // plainWorkloads are the live Deployments of the app without a Rollout document.

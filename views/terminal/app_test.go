@@ -42,10 +42,10 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func pods(name, state string, n int, since time.Duration) []rollout.Pod {
-	var out []rollout.Pod
+func pods(name, state string, n int, since time.Duration) []status.Pod {
+	var out []status.Pod
 	for i := range n {
-		out = append(out, rollout.Pod{Name: name + "-" + strings.Repeat(string(rune('b'+i)), 5), Status: state, Ready: state == "Running", Created: before(since)})
+		out = append(out, status.Pod{Name: name + "-" + strings.Repeat(string(rune('b'+i)), 5), Status: state, Ready: state == "Running", Created: before(since)})
 	}
 	return out
 }
@@ -155,7 +155,7 @@ func promoting() status.App {
 	w := &a.Workloads[0]
 	w.Step, w.Steps, w.Weight, w.RealWeight, w.Entered = 4, steps(4), 100, 70, nil
 	w.Revisions[0] = revision("canary", "checkout", "5d8f7c9b4", 7, 10, 2*time.Minute)
-	w.Revisions[0].Pods = append(w.Revisions[0].Pods, rollout.Pod{Name: "checkout-5d8f7c9b4-zzzzz", Status: "ContainerCreating", Created: before(2 * time.Second)})
+	w.Revisions[0].Pods = append(w.Revisions[0].Pods, status.Pod{Name: "checkout-5d8f7c9b4-zzzzz", Status: "ContainerCreating", Created: before(2 * time.Second)})
 	w.Revisions[1] = revision("stable", "checkout", "7c6b5d4f8", 3, 3, 75*time.Hour)
 	return a
 }
@@ -200,8 +200,8 @@ func firstDeployment() status.App {
 			Workload: "shop/checkout", Strategy: "canary", Replicas: 3, Ready: 1, Step: 4, Steps: idle(steps(0)),
 			Revisions: []status.Revision{{PodHash: "5d8f7c9b4", Role: "canary", Desired: 3, Ready: 1, Pods: append(
 				pods("checkout-5d8f7c9b4", "Running", 1, 9*time.Second),
-				rollout.Pod{Name: "checkout-5d8f7c9b4-xxxxx", Status: "Pending", Created: before(9 * time.Second)},
-				rollout.Pod{Name: "checkout-5d8f7c9b4-yyyyy", Status: "ImagePullBackOff", Created: before(9 * time.Second)})}},
+				status.Pod{Name: "checkout-5d8f7c9b4-xxxxx", Status: "Pending", Created: before(9 * time.Second)},
+				status.Pod{Name: "checkout-5d8f7c9b4-yyyyy", Status: "ImagePullBackOff", Created: before(9 * time.Second)})}},
 		}},
 	}
 }
@@ -331,7 +331,7 @@ func TestOneAppInDetail(t *testing.T) {
 	w.Surplus, w.Weight, w.RealWeight = "3 pods more than asked for: an analysis runs", 5, 101
 	w.Steps[1].Text = strings.Repeat("long ", 12)
 	w.Revisions = []status.Revision{
-		{Role: "", PodHash: "0123456789abcdef", Hash: "h1-9", Pods: []rollout.Pod{
+		{Role: "", PodHash: "0123456789abcdef", Hash: "h1-9", Pods: []status.Pod{
 			{Name: strings.Repeat("checkout-of-everything-", 3) + "x", Status: "Running", Created: before(time.Minute)},
 			{Name: "b", Status: "Completed", Restarts: 1, Created: before(time.Minute)}, {Name: "c", Status: "Terminating", Created: before(time.Minute)},
 			{Name: "d", Status: "Running", Ready: true, Restarts: 2, Created: before(time.Minute)}}},

@@ -34,14 +34,14 @@ func drawRevision(r status.Revision, k Look) string {
 		b.WriteString(k.below(6, Clean(r.Problem), red))
 	}
 	pods := slices.Clone(r.Pods)
-	slices.SortStableFunc(pods, func(a, b rollout.Pod) int {
+	slices.SortStableFunc(pods, func(a, b status.Pod) int {
 		return cmp.Compare(trouble(b), trouble(a))
 	})
 	shown := pods
 	if room := maxPods - k.fewer; len(pods) > room && (!k.Wide || k.fewer > 0) {
 		shown = pods[:max(0, room-1)]
 	}
-	names := min(widest(shown, func(p rollout.Pod) string { return p.Name }), max(24, k.columns()-40))
+	names := min(widest(shown, func(p status.Pod) string { return p.Name }), max(24, k.columns()-40))
 	states := max(7, widest(shown, podText))
 	for i, p := range shown {
 		branch := "├ "
@@ -58,7 +58,7 @@ func drawRevision(r status.Revision, k Look) string {
 
 // trouble orders pods: 2 for one that is not as it should be, 1 for one that
 // was not, 0 for the rest.
-func trouble(p rollout.Pod) int {
+func trouble(p status.Pod) int {
 	switch {
 	case !p.Ready && p.Status != "Terminating":
 		return 2
@@ -70,14 +70,14 @@ func trouble(p rollout.Pod) int {
 }
 
 // podText is a pod's status; Running alone would hide that it does not serve.
-func podText(p rollout.Pod) string {
+func podText(p status.Pod) string {
 	if !p.Ready && p.Status == "Running" {
 		return "not ready"
 	}
 	return Clean(p.Status)
 }
 
-func drawPod(p rollout.Pod, branch string, names, states int, k Look) string {
+func drawPod(p status.Pod, branch string, names, states int, k Look) string {
 	color := yellow
 	switch {
 	case p.Ready:

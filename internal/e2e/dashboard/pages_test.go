@@ -144,7 +144,7 @@ func shop(now time.Time, ready int) status.App {
 func revision(role, hash string, n int, now time.Time) status.Revision {
 	r := status.Revision{Name: "shop-" + hash, Role: role, PodHash: hash, Desired: n, Ready: n}
 	for i := range n {
-		r.Pods = append(r.Pods, rollout.Pod{Name: fmt.Sprintf("shop-%s-%05d", hash, i), Status: "Running", Ready: true, Created: now.Add(-5 * time.Minute)})
+		r.Pods = append(r.Pods, status.Pod{Name: fmt.Sprintf("shop-%s-%05d", hash, i), Status: "Running", Ready: true, Created: now.Add(-5 * time.Minute)})
 	}
 	return r
 }
