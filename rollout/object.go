@@ -47,16 +47,6 @@ func (o Object) Namespace() string { return text(o.Map("metadata"), "namespace")
 // Annotation returns one annotation, "" when it is absent.
 func (o Object) Annotation(key string) string { return text(o.Map("metadata", "annotations"), key) }
 
-// Mark sets one of the labels or of the annotations.
-func (o Object) Mark(field, key, value string) {
-	marks := o.Map("metadata", field)
-	if marks == nil {
-		marks = map[string]any{}
-		o.Map("metadata")[field] = marks
-	}
-	marks[key] = value
-}
-
 // IsSecret reports whether the object is a Secret.
 func (o Object) IsSecret() bool { return o.Kind() == "Secret" && o.APIVersion() == "v1" }
 

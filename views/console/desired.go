@@ -34,8 +34,8 @@ func (w *World) marked(app rollout.App, objects []rollout.Object) []rollout.Obje
 	all := make([]rollout.Object, len(objects))
 	for i, o := range objects {
 		all[i] = o.Copy()
-		all[i].Mark("labels", rollout.LabelApp, app.Name)
-		all[i].Mark("annotations", rollout.AnnotationCluster, w.Cluster)
+		all[i].Set(app.Name, "metadata", "labels", rollout.LabelApp)
+		all[i].Set(w.Cluster, "metadata", "annotations", rollout.AnnotationCluster)
 	}
 	return all
 }
