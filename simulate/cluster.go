@@ -66,7 +66,7 @@ func (c *Cluster) Delete(ref rollout.Ref) {
 	delete(c.objects, ref)
 	delete(c.Kube.Pins, ref)
 	delete(c.Kube.Routes, ref)
-	if w, is := kube.WorkloadOf(ref); is {
+	if w, is := c.Kube.WorkloadOf(ref); is {
 		delete(c.Kube.Deployments, w)
 	}
 	c.version++
@@ -85,7 +85,7 @@ func digestOf(app string, o rollout.Object) (string, error) {
 
 // drifted reports whether somebody changed a field that the object names.
 func (c *Cluster) drifted(o rollout.Object) bool {
-	w, is := kube.WorkloadOf(o.Ref())
+	w, is := c.Kube.WorkloadOf(o.Ref())
 	d := c.Kube.Deployments[w]
 	if !is || d == nil {
 		return false

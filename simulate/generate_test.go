@@ -85,6 +85,7 @@ func (s source) files() map[string][]byte {
 	}
 	put(rollout.ConfigPath(testCluster), map[string]any{
 		"apiVersion": rollout.APIVersion, "kind": "Config", "apps": []any{map[string]any{"path": "apps/*", "namespace": namespace}},
+		"workloads": ownRows,
 	})
 	switch s.slip {
 	case slipConfig:
@@ -205,9 +206,19 @@ func (w workloadSource) deployment() map[string]any {
 		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": w.limits[1]}}
 	}
 	if w.policy == byCounts {
+		spec["updateStrategy"] = map[string]any{"maxUnavailable": 1}
+	}
+	if w.isOfPartition() {
 		delete(spec, "serviceName")
 		delete(spec, "podManagementPolicy")
-		spec["updateStrategy"] = map[string]any{"maxUnavailable": 1}
+	}
+	switch w.policy { // what says elsewhere how long a pod is to be ready
+	case byKruisesOrdinals:
+		delete(spec, "minReadySeconds")
+		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"minReadySeconds": w.minReady}}
+	case byOldShare:
+		delete(spec, "minReadySeconds")
+		spec["rollout"] = map[string]any{"minReadySeconds": w.minReady}
 	}
 	return manifest(w.apiVersion(), w.workload().Ref().Kind, w.name, map[string]any{"spec": spec})
 }
@@ -223,29 +234,70 @@ func (w workloadSource) workload() rollout.Workload {
 		out.Kind = "CloneSet.apps.kruise.io"
 	case onKruisesNodes:
 		out.Kind = "DaemonSet.apps.kruise.io"
+	case byKruisesOrdinals:
+		out.Kind = "StatefulSet.apps.kruise.io"
+	case byNewCounts:
+		out.Kind = "GameServerSet.example.com"
+	case byOldShare:
+		out.Kind = "ShardSet.example.com"
 	default:
 		out.Kind = "StatefulSet"
 	}
 	return out
 }
 
-// What a DaemonSet, a CloneSet and Kruise's DaemonSet have for a policy.
-const onNodes, byCounts, onKruisesNodes = "OnNodes", "ByCounts", "OnKruisesNodes"
+// What a DaemonSet, a CloneSet, and Kruise's DaemonSet and StatefulSet have for a policy, and what the two kinds have that a
+// configuration describes.
+const (
+	onNodes, byCounts, onKruisesNodes, byKruisesOrdinals = "OnNodes", "ByCounts", "OnKruisesNodes", "ByKruisesOrdinals"
+	byNewCounts, byOldShare                              = "ByNewCounts", "ByOldShare"
+)
+
+// ownRows are the kinds of the configuration: one whose partition counts new pods, and one whose pods have ordinals.
+var ownRows = []any{
+	map[string]any{"apiVersion": "example.com/v1", "kind": "GameServerSet",
+		"partition": map[string]any{"path": "spec.rollout.new", "counts": "new"}},
+	map[string]any{"apiVersion": "example.com/v1", "kind": "ShardSet", "ordered": true,
+		"partition":       map[string]any{"path": "spec.rollout.old", "unit": "percent"},
+		"minReadySeconds": "spec.rollout.minReadySeconds"},
+}
+
+var ownKinds, ownKindsText = parseOwnKinds()
+
+func parseOwnKinds() ([]rollout.Partitioned, string) {
+	c, err := rollout.ParseConfig(rollout.ConfigPath(testCluster), source{}.files()[rollout.ConfigPath(testCluster)])
+	if err != nil {
+		panic(err) // literals are valid
+	}
+	return c.Workloads, rollout.PartitionedText(c.Workloads)
+}
+
+// partitionedPolicies are those of kinds that are described by their fields and whose pods are counted.
+var partitionedPolicies = []string{byCounts, byKruisesOrdinals, byNewCounts, byOldShare}
+
+// isOfPartition reports whether its kind is one of these.
+func (w workloadSource) isOfPartition() bool { return slices.Contains(partitionedPolicies, w.policy) }
 
 // isOnNodes reports whether it has a pod on each node.
 func (w workloadSource) isOnNodes() bool { return w.policy == onNodes || w.policy == onKruisesNodes }
 
 func (w workloadSource) apiVersion() string {
-	if w.policy == byCounts || w.policy == onKruisesNodes {
+	switch w.policy {
+	case byCounts, onKruisesNodes:
 		return "apps.kruise.io/v1alpha1"
+	case byKruisesOrdinals:
+		return "apps.kruise.io/v1beta1"
+	case byNewCounts, byOldShare:
+		return "example.com/v1"
+	default:
+		return "apps/v1"
 	}
-	return "apps/v1"
 }
 
-// asClones makes a CloneSet of a workload.
-func (w *workloadSource) asClones(rng *rand.Rand) {
+// asPartitioned makes a workload of such a kind.
+func (w *workloadSource) asPartitioned(rng *rand.Rand, policy string) {
 	w.asSet(rng)
-	w.policy = byCounts
+	w.policy = policy
 	delete(w.canary, "rebalance")
 }
 

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // Objects lists what is in the cluster, sorted.
@@ -37,7 +36,7 @@ func (v *View) learn(o rollout.Object, digest string) {
 		return
 	}
 	v.digests[o.Ref()] = digest
-	w, is := kube.WorkloadOf(o.Ref())
+	w, is := v.cluster.Kube.WorkloadOf(o.Ref())
 	d := v.cluster.Kube.Deployments[w]
 	if !is || d == nil {
 		return

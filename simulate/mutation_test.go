@@ -67,6 +67,15 @@ var mutations = []mutation{
 	{"the partition of Kruise's DaemonSet is one too low", []string{"KruisesDaemonSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &lowCluster{View: p.View}
 	}},
+	{"the partition of Kruise's StatefulSet is one too low", []string{"KruisesStatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &lowCluster{View: p.View}
+	}},
+	{"the partition of a kind of the configuration lets one pod too many go", []string{"OwnKinds"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &lowCluster{View: p.View}
+	}},
+	{"evictions of Kruise's StatefulSet are left out", []string{"KruisesStatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &sparingCluster{View: p.View}
+	}},
 	{"what is taken for that of all CloneSet's pods stays", []string{"CloneSets"}, observe(func(_ *universe, _ string, w *rollout.ObservedWorkload) {
 		for i, r := range w.Revisions {
 			w.Revisions[i].Base = r.Base && !r.Current
@@ -185,18 +194,23 @@ func (c *patientCluster) Apply(ctx context.Context, app string, objects []rollou
 	return c.View.Apply(ctx, app, objects)
 }
 
-// lowCluster takes one pod more of a StatefulSet.
+// lowCluster takes one pod more of what has a partition.
 type lowCluster struct{ *View }
 
 func (c *lowCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
 	objects = slices.Clone(objects)
 	for i, o := range objects {
-		if n, held := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"].(int64); held && n > 0 {
+		path, more := "spec.updateStrategy.rollingUpdate.partition", int64(-1)
+		if p, _ := rollout.FindPartitioned(ownKinds, o.APIVersion(), o.Kind()); p != nil {
+			path = p.Partition
+			if p.CountsNew {
+				more = 1
+			}
+		}
+		if n, held := rollout.In(o, path).(int64); held && n > 0 {
+			keys := strings.Split(path, ".")
 			objects[i] = o.Copy()
-			objects[i].Map("spec", "updateStrategy", "rollingUpdate")["partition"] = n - 1
-		} else if n, held := o.Map("spec", "updateStrategy")["partition"].(int64); held && n > 0 {
-			objects[i] = o.Copy()
-			objects[i].Map("spec", "updateStrategy")["partition"] = n - 1
+			objects[i].Map(keys[:len(keys)-1]...)[keys[len(keys)-1]] = n + more
 		}
 	}
 	return c.View.Apply(ctx, app, objects)

@@ -64,7 +64,7 @@ func (o *oracle) appOf(w rollout.Workload) string {
 
 // appAt is where an app is in a commit: under the name that it had then.
 func (o *oracle) appAt(app, commit string) rollout.App {
-	out := rollout.App{Name: app, Path: "apps/" + app, Namespace: namespace}
+	out := rollout.App{Name: app, Path: "apps/" + app, Namespace: namespace, Workloads: ownKindsText}
 	for _, a := range o.u.sources[commit].apps {
 		if a.id == o.u.ids[app] {
 			out.Path = "apps/" + a.name

@@ -63,7 +63,7 @@ func Start(name string, parts Parts) *Process {
 	o.Writer = name
 	o.Repository, o.Past, o.Observer, o.Applier, o.Workers = p.Clone, p.Clone, p.View, p.View, 1
 	o.Jobs = p.View
-	o.Nodes = p.View.Nodes
+	o.Nodes, o.Know = p.View.Nodes, p.View.Know
 	if parts.Wrap != nil {
 		parts.Wrap(p, &o)
 	}

@@ -298,7 +298,7 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 		return // pumps may have seen another commit
 	}
 	for _, ref := range is.Inventory {
-		w, isDeployment := kube.WorkloadOf(ref)
+		w, isDeployment := p.u.kube.WorkloadOf(ref)
 		if isDeployment && slices.ContainsFunc(heir.workloads, func(s workloadSource) bool { return s.name == w.Name && !s.gone }) && !heir.broken {
 			p.fail(lawName, "%s is held as gone, and %s has its %s", app, heir.name, ref)
 		}

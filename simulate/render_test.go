@@ -14,7 +14,6 @@ import (
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
-	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // shortcut is a renderer that knows what the random sources come to, so that a
@@ -73,7 +72,7 @@ func (r *shortcut) specOf(w workloadSource) rollout.Spec {
 	if !known {
 		g, s := NewGit(nil), source{apps: []appSource{{id: "spec", name: "spec", workloads: []workloadSource{w}}}}
 		id := g.Commit(Change{Branch: testBranch, Author: "Ann", Message: "a spec", Edits: s.files()})
-		app := rollout.App{Name: "spec", Path: "apps/spec", Namespace: namespace}
+		app := rollout.App{Name: "spec", Path: "apps/spec", Namespace: namespace, Workloads: ownKindsText}
 		made, err := render.New(render.InProcess{}).Render(snapshot{g.commits[id]}, app, g.commits[id].Commit)
 		if err != nil {
 			panic(err) // what is random is valid
@@ -132,7 +131,8 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 	for _, o := range slices.Concat(objects, routes, deployments, jobs) {
 		made := rollout.Object(plain(o).(map[string]any))
 		made.Map("metadata")["namespace"] = namespace
-		if w, is := kube.WorkloadOf(made.Ref()); is {
+		w, is := rollout.WorkloadOf(made.Ref())
+		if p, _ := rollout.FindPartitioned(ownKinds, made.APIVersion(), made.Kind()); is || p != nil {
 			hash, err := rollout.HashTemplate(made.Map("spec", "template"))
 			if err != nil {
 				panic(err) // literals are JSON
@@ -208,9 +208,7 @@ func (w workloadSource) spec() rollout.Spec {
 	if w.policy != "" {
 		s.Scaling, s.MaxSurge, s.MaxUnavailable = rollout.InPlace, rollout.Amount{}, rollout.Amount{}
 	}
-	if w.policy == byCounts || w.policy == onKruisesNodes {
-		s.Partition, _ = rollout.FindPartitioned(nil, w.apiVersion(), w.workload().Ref().Kind)
-	}
+	s.Partition, _ = rollout.FindPartitioned(ownKinds, w.apiVersion(), w.workload().Ref().Kind)
 	if w.isOnNodes() {
 		s.MaxUnavailable = amount(w.limits[1])
 	}
@@ -294,7 +292,7 @@ func TestShortcut(t *testing.T) {
 				}
 				switch seed % 4 {
 				case 1:
-					w.asClones(rng)
+					w.asPartitioned(rng, partitionedPolicies[int(seed/4)%len(partitionedPolicies)])
 					w.randomMatches(rng)
 				case 2:
 					w.asSet(rng)
@@ -315,7 +313,7 @@ func TestShortcut(t *testing.T) {
 		quick := newShortcut()
 		quick.learn(g.commits[id], s)
 		for _, a := range s.apps {
-			app, at := rollout.App{Name: a.name, Path: "apps/" + a.name, Namespace: namespace}, g.commits[id].Commit
+			app, at := rollout.App{Name: a.name, Path: "apps/" + a.name, Namespace: namespace, Workloads: ownKindsText}, g.commits[id].Commit
 			want, err := render.New(render.InProcess{}).Render(snapshot{g.commits[id]}, app, at)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)

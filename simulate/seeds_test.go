@@ -60,6 +60,8 @@ var worlds = []world{
 	{"DaemonSets", chaos{sets: true, nodes: true, bad: true, crashes: true, api: true, git: true}},
 	{"CloneSets", chaos{sets: true, clones: true, bad: true, crashes: true, api: true, git: true}},
 	{"KruisesDaemonSets", chaos{sets: true, agents: true, bad: true, crashes: true, api: true, git: true}},
+	{"KruisesStatefulSets", chaos{sets: true, ordered: true, bad: true, crashes: true, api: true, git: true}},
+	{"OwnKinds", chaos{sets: true, own: true, bad: true, crashes: true, api: true, git: true}},
 	{"Hooks", chaos{hooks: true, bad: true, crashes: true, api: true, git: true}},
 	{"HookPair", chaos{hooks: true, processes: 2, crashes: true, git: true}},
 	{"PlainHooks", chaos{hooks: true, plain: true, bad: true, crashes: true, api: true, git: true}},

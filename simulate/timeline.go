@@ -205,7 +205,7 @@ func (s *Story) statusOf(a rollout.App) string {
 	}
 	parts := []string{phase + " at " + at}
 	for _, ref := range state.Inventory {
-		w, is := kube.WorkloadOf(ref)
+		w, is := s.cluster.Kube.WorkloadOf(ref)
 		if d := s.cluster.Kube.Deployments[w]; is && d != nil {
 			parts = append(parts, w.Name+": "+strings.Join(append(podsOf(d), s.pinsOf(d, state)...), ", "))
 		}
@@ -285,7 +285,8 @@ func versions(r *rollout.Render) []string {
 	}
 	var pairs, staged []string
 	for _, o := range r.Objects {
-		w, is := kube.WorkloadOf(o.Ref())
+		w, _ := rollout.WorkloadOf(o.Ref())
+		hash, is := r.Templates[w]
 		if !is {
 			continue
 		}
@@ -294,7 +295,7 @@ func versions(r *rollout.Render) []string {
 			continue
 		}
 		version := kube.VersionOf(string(template))
-		pairs = append(pairs, string(r.Templates[w]), version)
+		pairs = append(pairs, string(hash), version)
 		if _, ok := r.Spec(w); ok {
 			staged = append(staged, version)
 		}

@@ -41,6 +41,8 @@ type chaos struct {
 	nodes       bool // of these, DaemonSets
 	clones      bool // of these, CloneSets
 	agents      bool // of these, Kruise's DaemonSets
+	ordered     bool // of these, Kruise's StatefulSets
+	own         bool // of these, kinds of the configuration
 	hooks       bool // releases have Jobs around them
 	plain       bool // nothing has a Rollout document
 	pumps       bool // the pumps of a process run beside each other: Git is slow while apps are visited
@@ -151,7 +153,13 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 			w.plain = c.plain
 			switch {
 			case c.clones:
-				w.asClones(u.rng)
+				w.asPartitioned(u.rng, byCounts)
+				w.randomMatches(u.rng)
+			case c.ordered:
+				w.asPartitioned(u.rng, byKruisesOrdinals)
+				w.randomMatches(u.rng)
+			case c.own:
+				w.asPartitioned(u.rng, []string{byNewCounts, byOldShare}[u.rng.IntN(2)])
 				w.randomMatches(u.rng)
 			case c.agents:
 				w.asKruisesAgent(u.rng)

@@ -9,7 +9,6 @@ import (
 
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
 // View is the cluster as one process sees and writes it. While Stale is set its
@@ -85,7 +84,7 @@ func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
 	if outcome := v.gate(Effect{Verb: "compare", Object: name(o)}); outcome.Err != nil {
 		return false, outcome.Err
 	}
-	w, _ := kube.WorkloadOf(o.Ref())
+	w, _ := v.cluster.Kube.WorkloadOf(o.Ref())
 	d := v.cluster.Kube.Deployments[w]
 	if d == nil {
 		return false, nil
@@ -103,6 +102,22 @@ func (v *View) Nodes(context.Context) (map[string]map[string]string, error) {
 		return nil, outcome.Err
 	}
 	return v.cluster.Kube.NodeLabels(), nil
+}
+
+// Know is what reconciler.Options.Know asks for. A controller of a kind that nobody has described until now begins with
+// what is there of it.
+func (v *View) Know(kinds []rollout.Partitioned) {
+	c := v.cluster
+	for _, p := range kinds {
+		if known, _ := rollout.FindPartitioned(nil, p.APIVersion, p.Kind); known != nil || !c.Kube.Describe(p) {
+			continue
+		}
+		for _, ref := range c.Objects() {
+			if o := c.objects[ref].body; o.APIVersion() == p.APIVersion && o.Kind() == p.Kind {
+				_ = c.Kube.Apply(o) // it was taken before
+			}
+		}
+	}
 }
 
 // Foreign is reconciler.Observer's. It is other apps that have something in hand, or what a test says.
@@ -140,7 +155,7 @@ func (v *View) Check(_ context.Context, app string, objects []rollout.Object) er
 	for _, o := range objects {
 		err := v.refuseForeign(app, o)
 		if err == nil {
-			err = kube.New(nil, v.cluster.Kube.Now).Apply(o)
+			err = v.cluster.Kube.Check(o)
 		}
 		if err != nil {
 			return &rollout.InvalidError{Msg: fmt.Sprintf("the cluster refuses %s %s: %v", o.Kind(), o.Name(), err)}

@@ -26,7 +26,7 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	o.u.note("  %s writes %s of %s", v.name, name(object), app)
 	state, records := o.states[app], o.records[app]
 	for ref, by := range o.u.cluster.foreign {
-		if w, _ := kube.WorkloadOf(ref); o.appOf(w) == app {
+		if w, _ := o.u.kube.WorkloadOf(ref); o.appOf(w) == app {
 			o.u.fail("foreign: %s writes %s of %s, of which %s has %s in hand", a.Name, name(object), app, by, ref)
 		}
 	}
@@ -90,7 +90,7 @@ func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 // brings is what an object brings to the cluster: a version, or a configuration; "" for nothing new.
 func (o *oracle) brings(object rollout.Object) string {
 	switch object.Kind() {
-	case "Deployment", "StatefulSet", "CloneSet", "DaemonSet":
+	case "Deployment", "StatefulSet", "CloneSet", "DaemonSet", "GameServerSet", "ShardSet":
 		return kube.VersionOf(dump(object.Map("spec")["template"]))
 	case "ConfigMap":
 		text, _ := object.Map("data")["n"].(string)
@@ -134,7 +134,7 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 			})
 		}
 		versions := slices.ContainsFunc(r.Objects, func(has rollout.Object) bool {
-			_, is := kube.WorkloadOf(has.Ref())
+			_, is := o.u.kube.WorkloadOf(has.Ref())
 			return is && o.brings(has) == brings
 		})
 		// Pods that somebody has set another image of by hand say that they are of the release, until that is put right.
@@ -144,7 +144,7 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 
 // goesBack reports whether an object is of the stable version while another one is on its way.
 func (o *oracle) goesBack(app string, s rollout.State, object rollout.Object) bool {
-	w, is := kube.WorkloadOf(object.Ref())
+	w, is := o.u.kube.WorkloadOf(object.Ref())
 	if !is || s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting {
 		return false
 	}

@@ -137,10 +137,12 @@ func TestSimulateAnArchive(t *testing.T) {
 	}
 }
 
-// TestScriptsOfTimelines plays releases in windows and under a freeze, and what people do by commands.
+// TestScriptsOfTimelines plays releases in windows and under a freeze, of all kinds of workloads, and what people do by
+// commands.
 func TestScriptsOfTimelines(t *testing.T) {
 	for _, file := range []string{"testdata/windows.txtar", "testdata/moves.txtar", "testdata/versions.txtar",
-		"testdata/emptied.txtar", "testdata/chart.txtar", "testdata/two.txtar", "testdata/hooks.txtar"} {
+		"testdata/emptied.txtar", "testdata/chart.txtar", "testdata/two.txtar", "testdata/hooks.txtar",
+		"testdata/kinds.txtar"} {
 		if code, out, errs := simulated(t, "", file); code != 0 {
 			t.Errorf("%s: exit code %d\n%s%s", file, code, out, errs)
 		}

@@ -39,7 +39,8 @@ func VersionOf(template string) string {
 
 // Apply is a server-side apply with force by one field manager.
 func (k *Cluster) Apply(o rollout.Object) error {
-	switch ref := o.Ref(); {
+	ref := o.Ref()
+	switch _, isWorkload := k.WorkloadOf(ref); {
 	case ref.Kind == "Service":
 		pin, _ := o.Map("spec", "selector")[rollout.LabelPodHash].(string)
 		if by, ok := o.Map("spec", "selector")[rollout.LabelRevision].(string); ok {
@@ -50,7 +51,7 @@ func (k *Cluster) Apply(o rollout.Object) error {
 			k.OnChange(fmt.Sprintf("Service %s selects %q", ref.Name, pin))
 		}
 		return nil
-	case isWorkload(ref):
+	case isWorkload:
 		return k.applyDeployment(o)
 	case ref.Kind == "HTTPRoute":
 		if !reflect.DeepEqual(k.Routes[ref], o) {
@@ -111,8 +112,9 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 		next.Annotations[key], _ = v.(string)
 	}
 	was, exists := k.Deployments[w]
+	by := k.partitioned(o)
 	if w.Kind != "" {
-		next.sets = ordinalsOf(o, &next.settings)
+		next.sets = ordinalsOf(o, by, &next.settings)
 	}
 	if exists {
 		next.Replicas, next.paused = was.Replicas, was.paused
@@ -123,9 +125,7 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	if n, ok := o.Map("spec")["replicas"].(int64); ok {
 		next.Replicas = int(n)
 	}
-	if n, ok := o.Map("spec")["minReadySeconds"].(int64); ok {
-		next.minReady = int(n)
-	}
+	next.minReady = minReadyOf(o, by)
 	next.recreate = o.Map("spec", "strategy")["type"] == "Recreate"
 	next.surge, next.unavailable = rollout.Amount{Value: 25, Percent: true}, defaultUnavailable(o)
 	if r := o.Map("spec", "strategy", "rollingUpdate"); r != nil {
@@ -149,8 +149,18 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	}
 	was.settings, was.Annotations = next.settings, next.Annotations
 	k.OnChange(fmt.Sprintf("%s %s is %s, minReady %d, surge %s, unavailable %s, paused %t, partition %d",
-		o.Kind(), w.Name, VersionOf(was.Template), was.minReady, was.surge, was.unavailable, was.paused, was.partition))
+		o.Kind(), w.Name, VersionOf(was.Template), was.minReady, was.surge, was.unavailable, was.paused, was.Partition()))
 	return nil
+}
+
+// minReadyOf is how long a pod of an object is to be ready.
+func minReadyOf(o rollout.Object, by *rollout.Partitioned) int {
+	field := "spec.minReadySeconds"
+	if by != nil {
+		field = by.MinReady
+	}
+	n, _ := rollout.In(o, field).(int64)
+	return int(n)
 }
 
 // amountOf is a number of pods or a percentage, the default of 25% if none is given, and -1 if it is neither.
@@ -196,4 +206,11 @@ func (d *Deployment) fenceposts() (surge, unavailable int) {
 		return surge, 0
 	}
 	return surge, min(unavailable, d.Replicas)
+}
+
+// Check reports what an Apply of the object would be refused for.
+func (k *Cluster) Check(o rollout.Object) error {
+	empty := New(nil, k.Now)
+	empty.kinds = k.kinds
+	return empty.Apply(o)
 }

@@ -30,6 +30,7 @@ type Cluster struct {
 	Nodes       int                            // on which DaemonSets are to have pods
 	Lag         bool                           // the Deployment controller may sync before ReplicaSets have reported
 	serial      int
+	kinds       []rollout.Partitioned // that somebody has described
 }
 
 // Lifetime is what becomes of a pod after its creation.
@@ -58,9 +59,9 @@ type settings struct {
 	minReady           int
 	recreate, paused   bool
 	surge, unavailable rollout.Amount
-	partition          int            // of a StatefulSet: the ordinal from which on pods are made of the newest template
+	partition          rollout.Amount // of the pods that keep the version before, or
+	countsNew          bool           // of those that do not
 	onDelete           bool           // of a DaemonSet: the controller replaces no pod by itself
-	keeps              rollout.Amount // of a CloneSet: its partition
 }
 
 // ReplicaSet is one version of a Deployment, with its pods.

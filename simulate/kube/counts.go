@@ -6,29 +6,42 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WorkloadOf is rollout.WorkloadOf, with the kinds that are moved by a partition and that this cluster serves.
-func WorkloadOf(ref rollout.Ref) (rollout.Workload, bool) {
+// WorkloadOf is rollout.WorkloadOf, with the kinds that are moved by a partition: those that are built in, and those
+// that somebody has described.
+func (k *Cluster) WorkloadOf(ref rollout.Ref) (rollout.Workload, bool) {
 	w, is := rollout.WorkloadOf(ref)
-	return w, is || slices.Contains([]string{byCounts, byNodes}, ref.Group+"/"+ref.Kind)
+	_, builtIn := rollout.FindPartitioned(nil, ref.Group+"/", ref.Kind)
+	return w, is || len(builtIn) > 0 || k.described(ref) >= 0
 }
 
-func isWorkload(ref rollout.Ref) bool { _, is := WorkloadOf(ref); return is }
+// described is the place of a kind among those that somebody has described, -1 if it is none of them.
+func (k *Cluster) described(ref rollout.Ref) int {
+	return slices.IndexFunc(k.kinds, func(p rollout.Partitioned) bool {
+		return p.Ref() == rollout.Ref{Group: ref.Group, Kind: ref.Kind}
+	})
+}
 
-// byCounts is the kind whose pods have no order.
-const byCounts = "apps.kruise.io/CloneSet"
-
-// stays is how many pods of a CloneSet keep the version before: a percentage is rounded up, and below 100 % one pod is
-// new (pkg/util/tools.go of Kruise v1.8, CalculatePartitionReplicas).
-func (d *Deployment) stays() int {
-	p := d.keeps
-	n := p.RoundUp(d.Replicas)
-	if d.Replicas > 1 && n == d.Replicas && p.Percent && p.Value != 100 {
-		n--
+// Describe has the cluster run a controller of a kind that has its fields where p says. It reports whether that is new.
+func (k *Cluster) Describe(p rollout.Partitioned) bool {
+	switch i := k.described(p.Ref()); {
+	case i < 0:
+		k.kinds = append(k.kinds, p)
+	case k.kinds[i] == p:
+		return false
+	default:
+		k.kinds[i] = p
 	}
-	return max(0, min(n, d.Replicas))
+	return true
 }
 
-// microCounts is the controller of CloneSets (pkg/controller/cloneset/sync): one pod. It makes as many of those that
+// partitioned is where an object has its partition, nil if Kubernetes' own controller moves it.
+func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
+	p, _ := rollout.FindPartitioned(k.kinds, o.APIVersion(), o.Kind())
+	return p
+}
+
+// microCounts is the controller of workloads whose pods have no order, as that of CloneSets (Kruise v1.8,
+// pkg/controller/cloneset/sync): one pod. It makes as many of those that
 // are missing of the version before as are to stay, and replaces others while all serve, or those that do not serve.
 func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	var old, fresh []member
@@ -61,15 +74,15 @@ func (k *Cluster) microCounts(d *Deployment, all []member) string {
 		return "pod " + m.Name + " deleted " + why
 	}
 	switch there := len(old) + len(fresh); {
-	case there < d.Replicas && len(old) < d.stays():
+	case there < d.Replicas && len(old) < d.Partition():
 		return k.createMember(d, d.sets.base, free)
 	case there < d.Replicas:
 		return k.createMember(d, d.sets.update, free)
-	case there > d.Replicas && len(old) > d.stays():
+	case there > d.Replicas && len(old) > d.Partition():
 		return remove(old, "by a scale-down")
 	case there > d.Replicas:
 		return remove(fresh, "by a scale-down")
-	case len(old) > d.stays() && (down == 0 || slices.ContainsFunc(old, isDown)):
+	case len(old) > d.Partition() && (down == 0 || slices.ContainsFunc(old, isDown)):
 		return remove(old, "for the update")
 	}
 	return ""
@@ -88,7 +101,7 @@ func (d *Deployment) askCounts() {
 	if d.sets.update == nil || missing <= 0 {
 		return
 	}
-	back := min(missing, max(0, d.stays()-old))
+	back := min(missing, max(0, d.Partition()-old))
 	d.sets.base.Replicas += back
 	d.sets.update.Replicas += missing - back
 }

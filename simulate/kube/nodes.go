@@ -49,15 +49,12 @@ func (k *Cluster) NodeLabels() map[string]map[string]string {
 	return all
 }
 
-// byNodes is OpenKruise's DaemonSet.
-const byNodes = "apps.kruise.io/DaemonSet"
-
 // mayGo are the members that may be replaced: of Kruise's DaemonSets those on nodes that the partition lets go. These
 // are those that have a new pod or none, and then the last ones by their names (v1.8, pkg/controller/daemonset,
 // daemonset_update.go: filterDaemonPodsNodeToUpdate).
 func (d *Deployment) mayGo(all []member) []member {
 	all = all[:min(len(all), d.Replicas)]
-	if d.partition == 0 {
+	if d.Partition() == 0 {
 		return all
 	}
 	name := func(m member) string { return nodeOf(d, m.Pod) }
@@ -70,7 +67,7 @@ func (d *Deployment) mayGo(all []member) []member {
 		}
 	}
 	slices.SortFunc(rest, func(a, b member) int { return strings.Compare(name(b), name(a)) })
-	return slices.Concat(on, rest)[:max(0, min(len(on)+len(rest), d.Replicas-d.partition))]
+	return slices.Concat(on, rest)[:max(0, min(len(on)+len(rest), d.Replicas-d.Partition()))]
 }
 
 // microNodes is the DaemonSet controller (pkg/controller/daemon), and Kruise's: one pod. It makes each pod that is

@@ -14,21 +14,48 @@ import (
 type ordinals struct {
 	parallel     bool
 	byNode       bool        // it is a DaemonSet's: an ordinal is a node
-	byCount      bool        // it is a CloneSet's: an ordinal is a name that nobody has
+	byCount      bool        // its pods have no order, as a CloneSet's: an ordinal is a name that nobody has
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-// ordinalsOf is what an object has that is no Deployment, and sets what of its settings is in its updateStrategy.
-func ordinalsOf(o rollout.Object, s *settings) *ordinals {
-	ref, update := o.Ref(), o.Map("spec", "updateStrategy")
-	n, _ := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"].(int64)
-	byCount := ref.Group+"/"+ref.Kind == byCounts
-	if s.partition, s.onDelete = int(n), update["type"] == "OnDelete"; byCount && update["partition"] != nil {
-		s.keeps = amountOf(update["partition"])
+// ordinalsOf is what an object has that is no Deployment, and sets what of its settings is in its updateStrategy. By is
+// where a kind that is no Kubernetes' own has its fields, nil for all others.
+func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
+	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
+	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"
+	set := o.Map("spec", "updateStrategy", "rollingUpdate")["partition"]
+	if by != nil {
+		out.byNode, out.byCount, s.countsNew = by.Nodes != "", by.Nodes == "" && !by.Ordered, by.CountsNew
+		set = rollout.In(o, by.Partition)
 	}
-	return &ordinals{
-		byCount: byCount, byNode: ref.Kind == "DaemonSet", parallel: o.Map("spec")["podManagementPolicy"] == "Parallel",
+	switch {
+	case set != nil:
+		s.partition = amountOf(set)
+	case s.countsNew: // all pods are
+		s.partition = rollout.Amount{Value: 100, Percent: true}
 	}
+	return out
+}
+
+// Partition is how many pods keep the version before, 0 for a Deployment: of those with ordinals the ones below it.
+// A percentage is rounded up, and where pods have no order one is new below 100 % (pkg/util/tools.go of Kruise v1.8,
+// CalculatePartitionReplicas).
+func (d *Deployment) Partition() int {
+	if d.sets == nil {
+		return 0
+	}
+	p := d.partition
+	n := p.RoundUp(d.Replicas)
+	switch {
+	case d.countsNew:
+		n = d.Replicas - n
+	case d.sets.byCount && d.Replicas > 1 && n == d.Replicas && p.Percent && p.Value != 100:
+		n--
+	}
+	if d.sets.byCount {
+		n = min(n, d.Replicas)
+	}
+	return max(0, n)
 }
 
 // member is the pod of one ordinal.
@@ -54,7 +81,7 @@ func (d *Deployment) members() []member {
 // IsUnordered reports whether it is a StatefulSet without a partition whose controller waits for no pod below
 // the one that it replaces.
 func (d *Deployment) IsUnordered() bool {
-	return d.sets != nil && (d.sets.parallel && d.partition == 0 || d.sets.byCount)
+	return d.sets != nil && (d.sets.parallel && d.Partition() == 0 || d.sets.byCount)
 }
 
 // Base is the version of which the pods of a StatefulSet below its partition are made, "" for a Deployment.
@@ -98,7 +125,7 @@ func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	if did, stop := k.shrink(d, all); stop {
 		return did
 	}
-	for n := d.Replicas - 1; n >= d.partition; n-- {
+	for n := d.Replicas - 1; n >= d.Partition(); n-- {
 		m := all[n]
 		if m.of != d.sets.update && !m.Terminating {
 			m.Terminating = true
@@ -142,7 +169,7 @@ func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 		switch m := all[n]; {
 		case m.Pod == nil:
 			rs := d.sets.update
-			if n < d.partition {
+			if n < d.Partition() {
 				rs = d.sets.base
 			}
 			return k.createMember(d, rs, n), true
@@ -221,7 +248,7 @@ func (d *Deployment) ask() {
 		case d.sets.update == nil:
 		case rs != nil && !(d.sets.byNode && m.Terminating):
 			rs.Replicas++
-		case n < d.partition:
+		case n < d.Partition():
 			d.sets.base.Replicas++
 		default:
 			d.sets.update.Replicas++
@@ -231,7 +258,7 @@ func (d *Deployment) ask() {
 
 // observeOrdinals adds to what is shown of a workload what is so of a StatefulSet alone.
 func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
-	live.Floor = d.partition
+	live.Floor = d.Partition()
 	live.Complete = live.Complete && d.sets.base == d.sets.update
 	for i := range live.Revisions {
 		r := &live.Revisions[i]
