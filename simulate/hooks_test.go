@@ -7,6 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
 // endOf is how a Job stands: it ends some time, in either way, and well when everything is put right.
@@ -72,6 +73,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 		}
 	}
 	for _, h := range is.Hooks {
+		o.checkVerdict(app, h)
 		if h.Phase == rollout.HookRunning {
 			running++
 		}
@@ -93,6 +95,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	if ends {
 		o.checkEnded(app, was.Release, rollout.HookAfter, was.Hooks)
 	}
+	o.checkReturned(app, was, is)
 }
 
 // checkAlone holds that what has changed of hooks without a new version has run and ended well before its commit is followed.
@@ -145,6 +148,107 @@ func (o *oracle) checkEnded(app string, release *rollout.Release, when rollout.H
 			o.u.fail("%s: release %s goes on, and hook %s has not ended well: %+v", app, release.Hash, h.name, runs)
 		}
 	}
+}
+
+// checkVerdict holds that the end of a Job on record is the one that it had.
+func (o *oracle) checkVerdict(app string, run rollout.HookRun) {
+	end := o.u.ends[run.Job]
+	switch {
+	case run.Phase == rollout.HookSucceeded && !end.Complete:
+		o.u.fail("%s: Job %s is on record as one that has ended well, and is %+v", app, run.Job, end)
+	case run.Phase == rollout.HookFailed && end.Complete && run.Message == end.Message:
+		o.u.fail("%s: Job %s has ended well, and is on record as one that has failed", app, run.Job)
+	}
+}
+
+// checkReturned holds that what runs after a way back has run when that has ended, whatever came of it. There is none to a
+// version that served before, nor of a release of which nothing had begun.
+func (o *oracle) checkReturned(app string, was, is rollout.State) {
+	ends := was.Release != nil && was.Phase == rollout.Aborting && was.Stable != nil && was.Release.Hash != was.Stable.Hash &&
+		!was.Release.Fast && is.Phase != rollout.Aborting && is.Phase != rollout.Promoting && is.Release == nil
+	left := o.u.appIn(releaseCommit(was), app)
+	if !ends || left == nil {
+		return
+	}
+	for _, h := range left.hooks {
+		if h.when != "abort" {
+			continue
+		}
+		o.u.played["a hook after a way back"]++
+		if !slices.ContainsFunc(was.Hooks, func(r rollout.HookRun) bool {
+			return r.Release == was.Release.Hash && r.Name == namespace+"/"+h.name && r.When == rollout.HookAbort && r.Phase != rollout.HookRunning
+		}) {
+			o.u.fail("%s: the way back from %s has ended, and hook %s has not run: %+v", app, was.Release.Hash, h.name, was.Hooks)
+		}
+	}
+}
+
+func releaseCommit(s rollout.State) string {
+	if s.Release == nil {
+		return ""
+	}
+	return s.Release.Commit
+}
+
+// kindJobs takes Jobs that have failed for ones that have ended well.
+type kindJobs struct{ *View }
+
+func (j kindJobs) EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error) {
+	state, err := j.View.EnsureJob(ctx, object, annotation, begun)
+	if state.Failed {
+		state = rollout.JobState{Complete: true}
+	}
+	return state, err
+}
+
+// hastyJobs makes Jobs when it is asked whether they could be made.
+type hastyJobs struct{ *View }
+
+func (j hastyJobs) CheckJob(_ context.Context, object map[string]any) error {
+	o := rollout.Object(object)
+	j.cluster.makeJob(o.Namespace()+"/"+o.Name(), o.Annotation(hook.AnnotationID))
+	return nil
+}
+
+// leftOut sees no hooks of one time.
+type leftOut struct {
+	reconciler.Renderer
+	when string
+}
+
+func withoutHooks(when string) func(*universe, *Process, *reconciler.Options) {
+	return func(_ *universe, _ *Process, o *reconciler.Options) { o.Renderer = leftOut{o.Renderer, when} }
+}
+
+func (r leftOut) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+	built, err := r.Renderer.Render(tree, app, commit)
+	if err != nil {
+		return nil, err
+	}
+	out := *built
+	out.Objects = slices.DeleteFunc(slices.Clone(built.Objects), func(o rollout.Object) bool {
+		return o.Annotation(hook.Annotation) == r.when
+	})
+	return &out, nil
+}
+
+// sameHooks sees each hook as it was at first.
+type sameHooks struct{ reconciler.Renderer }
+
+func (r sameHooks) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+	built, err := r.Renderer.Render(tree, app, commit)
+	if err != nil {
+		return nil, err
+	}
+	out := *built
+	out.Objects = slices.Clone(built.Objects)
+	for i, o := range out.Objects {
+		if hook.Is(o) {
+			out.Objects[i] = o.Copy()
+			out.Objects[i].Map("spec")["completions"] = int64(1)
+		}
+	}
+	return &out, nil
 }
 
 // hopefulJobs takes Jobs that have failed for ones that were lost, and makes them again.

@@ -87,8 +87,26 @@ var mutations = []mutation{
 	{"a DaemonSet loses two pods where one is to go", []string{"DaemonSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &greedyCluster{View: p.View}
 	}},
+	{"what came by scaling stays, with rebalance", []string{"StatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &contentCluster{View: p.View}
+	}},
+	{"nodes are taken in any order", []string{"DaemonSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &fickleCluster{View: p.View}
+	}},
 	{"a Job that has failed is made again", []string{"Hooks"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Jobs = hopefulJobs{p.View}
+	}},
+	{"a Job that has failed is taken for one that has ended well", []string{"Hooks"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Jobs = kindJobs{p.View}
+	}},
+	{"a Job is made before it is on record", []string{"Hooks"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Jobs = hastyJobs{p.View}
+	}},
+	{"what runs before a release is left out", []string{"Hooks"}, withoutHooks("before")},
+	{"what runs after a release is left out", []string{"Hooks"}, withoutHooks("after")},
+	{"what runs after a way back is left out", []string{"Hooks"}, withoutHooks("abort")},
+	{"a hook that has changed alone is left out", []string{"Hooks"}, func(_ *universe, _ *Process, o *reconciler.Options) {
+		o.Renderer = sameHooks{o.Renderer}
 	}},
 	{"without a Rollout document there are no hooks", []string{"PlainHooks"}, func(_ *universe, _ *Process, o *reconciler.Options) {
 		o.Renderer = unhooked{o.Renderer}
@@ -234,6 +252,16 @@ func (c *openCluster) Apply(ctx context.Context, app string, objects []rollout.O
 type sparingCluster struct{ *View }
 
 func (c *sparingCluster) Evict(context.Context, string, rollout.Pod) error { return nil }
+
+// contentCluster deletes no pod that serves.
+type contentCluster struct{ *View }
+
+func (c *contentCluster) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
+	if pod.Ready {
+		return nil
+	}
+	return c.View.Evict(ctx, namespace, pod)
+}
 
 // greedyCluster deletes another pod, too.
 type greedyCluster struct{ *View }

@@ -57,6 +57,7 @@ const (
 	lawWayOut  law = "way out"      // an abort and a revert are obeyed
 	lawName    law = "name"         // an app that has another name goes on with its record
 	lawOld     law = "old"          // where the old version alone is asked for, no pod of a StatefulSet is of another one
+	lawOrder   law = "order"        // a release takes nodes in its order
 	lawOver    law = "over"         // what is measured of a release is about that one, and ends with it
 )
 

@@ -219,6 +219,7 @@ func (u *universe) changed(what string) {
 	u.oracle.checkPods()
 	u.oracle.checkJobs()
 	u.promises.inCluster()
+	u.promises.checkOrder(what)
 }
 
 func (u *universe) touch(a *actor) {

@@ -243,6 +243,13 @@ func TestHooksNoticeMutants(t *testing.T) {
 				}
 			}
 		},
+		"two hooks that run at once": func(in *Input, d *Decision) {
+			if i := runningHook(d.State); i >= 0 && runningHook(in.State) < 0 {
+				twin := d.State.Hooks[i]
+				twin.Attempt, twin.Job = twin.Attempt+1, twin.Job+"0"
+				d.State.Hooks = append(slices.Clone(d.State.Hooks), twin)
+			}
+		},
 		"a hook that changes alone is left out": func(in *Input, d *Decision) {
 			if d.State.Held != nil && d.State.Held.Reason == rollout.HeldHook && strings.HasPrefix(d.State.Held.Message, "commit ") {
 				next := *in

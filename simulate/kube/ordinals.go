@@ -274,6 +274,9 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	}
 }
 
+// UID tells a StatefulSet's pod from others of its name, and a DaemonSet's from all others.
+func (p *Pod) UID() string { return p.uid }
+
 // Evict deletes a pod, if it is still the same one.
 func (k *Cluster) Evict(namespace string, pod rollout.Pod) {
 	for w, d := range k.Deployments {

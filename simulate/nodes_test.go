@@ -1,0 +1,91 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"slices"
+	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// checkOrder holds when a pod of a DaemonSet was evicted at a step: its node is among the first of those that still have a
+// pod of an older version, by the order of the documentation, as many as are missing to what the steps ask for.
+func (p *promises) checkOrder(what string) {
+	name, evicted := strings.CutSuffix(strings.TrimPrefix(what, "pod "), " evicted")
+	if !evicted || p.u.chaos.meddling || len(p.u.procs) > 1 {
+		return
+	}
+	for w, live := range p.u.kube.Observe().Workloads {
+		app := p.u.oracle.appOf(w)
+		s, t := p.u.oracle.states[app], p.tries[p.u.ids[app]]
+		pr, moves := s.ProgressOf(w)
+		source := p.u.appIn(s.Source, app).find(w)
+		if !moves || t == nil || source == nil || source.policy != onNodes {
+			continue
+		}
+		var old []rollout.Pod // the evicted one, and those that stay
+		taken := 0
+		for _, r := range live.Revisions {
+			if r.Current {
+				taken = r.Desired // the evicted one's node, too
+				continue
+			}
+			old = append(old, slices.DeleteFunc(slices.Clone(r.Members), func(pod rollout.Pod) bool {
+				return pod.Terminating && pod.Name != name
+			})...)
+		}
+		i := slices.IndexFunc(old, func(pod rollout.Pod) bool { return pod.Name == name })
+		if i < 0 {
+			continue
+		}
+		node, before := old[i].Node, 0
+		for _, pod := range old {
+			if p.isEarlier(source, s.Release.Hash, pod.Node, node) {
+				before++
+			}
+		}
+		p.u.played["a node is taken in turn"]++
+		legs := source.legs()
+		d := p.u.kube.Deployments[w]
+		t.taken(d, legs, at(source, legs, pr))
+		if missing := t.nodes[w].let - (taken - 1); before >= missing {
+			p.fail(lawOrder, "%s: %s on %s was evicted, %s takes %d nodes before it, and %d are missing", w, name, node,
+				s.Release.Hash, before, missing)
+		}
+	}
+}
+
+// isEarlier reports whether a release takes a node before another one.
+func (p *promises) isEarlier(w *workloadSource, release rollout.Hash, node, other string) bool {
+	_, ordered := w.canary["nodeOrder"]
+	rank := func(node string) int {
+		if ordered && p.u.kube.NodeLabels()[node]["topology.kubernetes.io/zone"] == "local-b" {
+			return 0
+		}
+		return 1
+	}
+	place := func(node string) string {
+		sum := sha256.Sum256([]byte(string(release) + "\n" + node))
+		return string(sum[:])
+	}
+	return cmp.Or(cmp.Compare(rank(node), rank(other)), cmp.Compare(place(node), place(other))) < 0
+}
+
+// fickleCluster deletes the pod of any other node than the one that is next.
+type fickleCluster struct{ *View }
+
+func (c *fickleCluster) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
+	for _, live := range c.cluster.Kube.Observe().Workloads {
+		for _, r := range live.Revisions {
+			isIt := func(p rollout.Pod) bool { return p.UID == pod.UID }
+			isOther := func(p rollout.Pod) bool { return !isIt(p) && p.Ready && !p.Terminating }
+			if i := slices.IndexFunc(r.Members, isOther); slices.ContainsFunc(r.Members, isIt) && i >= 0 {
+				pod = r.Members[i]
+				break
+			}
+		}
+	}
+	return c.View.Evict(ctx, namespace, pod)
+}
