@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"gitrollout.dev/gitrollout/internal/kruisetest"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -146,6 +147,9 @@ type outcome struct {
 func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 	t.Helper()
 	w := newWorld(t, app.files())
+	if app.kind == "CloneSet" {
+		kruisetest.Start(t, w.cluster, w.ns)
+	}
 	g := newGate(t, w)
 	for _, n := range at {
 		g.at[n] = true
@@ -251,6 +255,7 @@ func TestKilledAtEveryEffect(t *testing.T) {
 		"canary":      {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 1", "setWeight: 50", "pause: {}")},
 		"experiment":  {version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "experiment: {duration: 1s, templates: [{name: canary, specRef: canary, service: {}}]}", "pause: {}")},
 		"statefulSet": {kind: "StatefulSet", version: "v1", replicas: "replicas: 2", extra: "  serviceName: shop\n", strategy: canary("canaryService: shop-preview", "setWeight: 50", "pause: {}")},
+		"cloneSet":    clones("replicas: 2", "setWeight: 50", "pause: {}"),
 		"blueGreen":   {version: "v1", replicas: "replicas: 2", strategy: strings.ReplaceAll(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 1")},
 	} {
 		t.Run(name, func(t *testing.T) {

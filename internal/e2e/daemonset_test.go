@@ -204,43 +204,53 @@ func TestDaemonSetGoesBack(t *testing.T) {
 	}
 }
 
-// daemonLife releases to 30 % and returns the effects that it took and the nodes that were taken. Gitrollout is killed
-// before one of the effects; 0 is none.
-func daemonLife(t *testing.T, killed int) (effects []string) {
+// daemonLife releases to 30 % of the nodes and goes back, and returns the effects that it took. Gitrollout is killed before
+// some of the effects.
+func daemonLife(t *testing.T, at ...int) (effects []string) {
 	t.Helper()
 	app := agents("", "setWeight: 30", "pause: {}")
 	w := newWorld(t, app.files())
 	g := newGate(t, w)
-	g.at[killed], g.kill = killed > 0, w.restartAfterKill
+	for _, n := range at {
+		g.at[n] = true
+	}
+	g.kill = w.restartAfterKill
 	remote, err := url.Parse(w.server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.start("--repo", g.git.URL+remote.Path, "--kubeconfig", kubeconfigOf(t, g.kube.URL))
 	w.awaitHealthy(w.repo.Head())
+	w.pods.awaitReady(t, map[string]int{"v1": 10})
 	mark := w.pods.mark()
-	w.push("v2", app.at("v2").files())
+	commit := w.push("v2", app.at("v2").files())
 	s := w.awaitStep(1, rollout.Paused)
-	w.awaitRestart(g)
 	w.onlyOn("v2", firstNodes(w.nodes(), s.Release.Hash, 3))
-	if v2, low := w.pods.count("v2"), w.pods.lowest(mark); v2 != 3 || low < 9 {
-		t.Errorf("%d pods of v2 were started, want 3; ready ones fell to %d", v2, low)
+	w.repo.Revert(commit)
+	w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
+	w.pods.awaitReady(t, map[string]int{"v1": 10})
+	w.awaitRestart(g)
+	if v1, v2, low := w.pods.count("v1"), w.pods.count("v2"), w.pods.lowest(mark); v1 != 13 || v2 != 3 || low < 9 {
+		t.Errorf("%d pods of v1 and %d of v2 were started, want 13 and 3; ready ones fell to %d", v1, v2, low)
 	}
 	return g.effects()
 }
 
-// TestDaemonSetKilled: whoever goes on takes the nodes that the one before would have taken.
+// TestDaemonSetKilled kills gitrollout before each effect of a life: whoever goes on takes the nodes that the one before
+// would have taken, and no other.
 func TestDaemonSetKilled(t *testing.T) {
 	t.Parallel()
-	killed := 0
-	for i, effect := range daemonLife(t, 0) {
-		if strings.Contains(effect, "/pods/") {
-			killed++
-			t.Run(fmt.Sprint("eviction ", killed), func(t *testing.T) { daemonLife(t, i+1) })
-		}
+	effects := daemonLife(t)
+	isEviction := func(effect string) bool { return !strings.Contains(effect, "/pods/") }
+	if n := len(slices.DeleteFunc(slices.Clone(effects), isEviction)); n != 3 {
+		t.Errorf("%d pods were evicted, want 3: %v", n, effects)
 	}
-	if killed != 3 {
-		t.Errorf("%d pods were evicted, want 3", killed)
+	distance := (len(effects) + killsInALife - 1) / killsInALife
+	for first := 1; first <= distance; first++ {
+		t.Run(fmt.Sprint("effect ", first), func(t *testing.T) {
+			t.Parallel()
+			daemonLife(t, first, first+distance, first+2*distance)
+		})
 	}
 }
 

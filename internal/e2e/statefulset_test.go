@@ -137,6 +137,36 @@ func TestStatefulSetBatches(t *testing.T) {
 	}
 }
 
+// TestStatefulSetIsAborted: an abort at a step replaces the pods that are new, and no other one.
+func TestStatefulSetIsAborted(t *testing.T) {
+	for _, policy := range policies {
+		for n, k := range map[int]int{5: 3, 10: 2} {
+			t.Run(fmt.Sprintf("%d of %d %s", k, n, policy), func(t *testing.T) {
+				t.Parallel()
+				app := set(fmt.Sprintf("replicas: %d", n), policy, "  ordinals: {start: 5}\n", fmt.Sprintf("setCanaryScale: {replicas: %d}", k), "pause: {}")
+				w := newWorld(t, app.files()).start()
+				first := w.awaitHealthy(w.repo.Head())
+				mark := w.pods.mark()
+				w.push("v2", app.at("v2").files())
+				w.awaitStep(1, rollout.Paused)
+				w.awaitSplit(5, n, 5+n-k, "v2", "v1")
+				if out, err := w.cli("abort", w.app); err != nil {
+					t.Fatalf("abort: %v\n%s", err, out)
+				}
+				s := w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded && s.Release == nil })
+				w.awaitSplit(5, n, 5, "v1", "")
+				w.belowStay(mark, 5+n-k, "v1")
+				if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 != n+k || v2 != k || s.Stable.Hash != first.Stable.Hash {
+					t.Errorf("%d pods of v1 and %d of v2 were started, want %d and %d; stable is %s", v1, v2, n+k, k, s.Stable.Hash)
+				}
+				if low := w.pods.lowest(mark); policy == "OrderedReady" && low < n-1 { // Parallel takes the next one at once
+					t.Errorf("ready pods fell to %d, want at least %d", low, n-1)
+				}
+			})
+		}
+	}
+}
+
 // TestBrokenStatefulSetGoesBack is kubernetes#67250: with OrderedReady the controller waits for ever for the pod that
 // never becomes ready, whatever the template says by then. It ends the same if gitrollout is killed before the pod is
 // deleted: what is to be deleted is seen, and not remembered.

@@ -70,15 +70,18 @@ func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 	}
 }
 
+// brokenPoll is how often Git is looked at while versions are broken, and brokenDeadline how long they may take.
+const brokenPoll, brokenDeadline = 5 * time.Second, 3 * time.Second
+
 // TestEveryBrokenStatefulSetGoesBack has one broken version after the other go back by its deadline alone: each starts
-// one pod and takes one of stable, whatever came before.
+// one pod and takes one of stable, whatever came before, and all are stable within the deadline and two looks at Git.
 func TestEveryBrokenStatefulSetGoesBack(t *testing.T) {
 	for _, policy := range policies {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			app := set("replicas: 3", policy, "", "setWeight: 33", "pause: {}")
-			app.rollout = "  progressDeadlineSeconds: 3\n  progressDeadlineAbort: true\n"
-			w := newWorld(t, app.files()).start()
+			app.rollout = fmt.Sprintf("  progressDeadlineSeconds: %.0f\n  progressDeadlineAbort: true\n", brokenDeadline.Seconds())
+			w := newWorld(t, app.files()).start("--interval", brokenPoll.String())
 			first := w.awaitHealthy(w.repo.Head())
 			mark := w.pods.mark()
 			for i := 1; i <= *brokenRuns; i++ {
@@ -89,7 +92,11 @@ func TestEveryBrokenStatefulSetGoesBack(t *testing.T) {
 					return s.Phase == rollout.Degraded && len(s.Rejected) > 0 && w.pods.count(broken) > 0 && s.Release == nil
 				})
 				w.awaitSplit(0, 3, 0, "v1", "")
-				t.Logf("run %d: all stable %s after the push, with a deadline of 3s", i, time.Since(begun).Round(glance))
+				took := time.Since(begun).Round(glance)
+				t.Logf("run %d: all stable %s after the push", i, took)
+				if most := brokenDeadline + 2*brokenPoll; took > most {
+					t.Errorf("run %d: all were stable %s after the push, want at most %s", i, took, most)
+				}
 				if s.Stable.Hash != first.Stable.Hash || w.pods.count(broken) != 1 || w.pods.count("v1") != 3+i {
 					t.Fatalf("run %d: stable is %s, %d broken pods and %d of v1 were started, want 1 and %d", i,
 						s.Stable.Hash, w.pods.count(broken), w.pods.count("v1"), 3+i)

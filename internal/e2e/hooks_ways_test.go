@@ -1,0 +1,316 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// jobWatch notes each Job of a namespace that is ever made.
+type jobWatch struct {
+	mu   sync.Mutex
+	made map[string][]string // uids, by name
+}
+
+func (w *world) watchJobs() *jobWatch {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	events, err := w.cluster.Kube.BatchV1().Jobs(w.ns).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	j, ended := &jobWatch{made: map[string][]string{}}, make(chan struct{})
+	go func() {
+		defer close(ended)
+		for e := range events.ResultChan() {
+			if job, is := e.Object.(*batchv1.Job); is && e.Type == watch.Added {
+				j.mu.Lock()
+				j.made[job.Name] = append(j.made[job.Name], string(job.UID))
+				j.mu.Unlock()
+			}
+		}
+	}()
+	w.t.Cleanup(func() { stop(); events.Stop(); <-ended })
+	return j
+}
+
+// names are the Jobs that were made, by the hooks that they are of; one that was made several times is named as often.
+func (j *jobWatch) names(hook string) (all []string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(j.made)) {
+		if strings.HasPrefix(name, hook+"-") {
+			all = append(all, slices.Repeat([]string{name}, len(j.made[name]))...)
+		}
+	}
+	return all
+}
+
+// job is a hook: its name, its image's tag, and its annotations and further lines of its spec, with commas between.
+func job(name, tag, annotations, spec string) string {
+	return fmt.Sprintf(`---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: %[1]s, annotations: {%[3]s}}
+spec:
+  backoffLimit: 0
+  ttlSecondsAfterFinished: 1
+%[4]s  template: {spec: {restartPolicy: Never, containers: [{name: %[1]s, image: "%[1]s:%[2]s"}]}}
+`, name, tag, annotations, spec)
+}
+
+// withJobs are the files of an app with hooks.
+func withJobs(app shop, jobs ...string) map[string]string {
+	files := app.files()
+	files["kustomization.yaml"] += "- hooks.yaml\n"
+	files["hooks.yaml"] = strings.Join(jobs, "")
+	return files
+}
+
+func hookedShop() shop {
+	return shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
+}
+
+// TestTwoReconcilersMakeOneJob: two processes that know nothing of each other make each Job of two releases once, whichever
+// of them is faster.
+func TestTwoReconcilersMakeOneJob(t *testing.T) {
+	t.Parallel()
+	app := hookedShop()
+	w := newWorld(t, app.files())
+	made := w.watchJobs()
+	w.start()
+	w.twin().start()
+	w.awaitHealthy(w.repo.Head())
+	for _, version := range []string{"v2", "v3"} {
+		w.awaitHealthy(w.push(version, withJobs(app.at(version),
+			job("migrate", "v1-run300ms", "gitrollout.dev/hook: before", ""),
+			job("check", "v1-run300ms", "gitrollout.dev/hook: after", ""))))
+	}
+	for _, hook := range []string{"migrate", "check"} {
+		if jobs := made.names(hook); len(jobs) != 2 || jobs[0] == jobs[1] {
+			t.Errorf("of %s the Jobs %v were made, want one for each of two releases", hook, jobs)
+		}
+	}
+	for _, run := range w.state().Hooks {
+		if run.Phase != rollout.HookSucceeded || run.Attempt != 1 {
+			t.Errorf("on record: %+v", run)
+		}
+	}
+}
+
+// TestHookInterrupted: a newer push deletes the Job that runs if its hook says so, and the deleted one is not made again.
+func TestHookInterrupted(t *testing.T) {
+	t.Parallel()
+	app := hookedShop()
+	w := newWorld(t, app.files())
+	made := w.watchJobs()
+	w.start()
+	w.awaitHealthy(w.repo.Head())
+	const interrupt = `gitrollout.dev/hook: before, gitrollout.dev/hook-interrupt: delete`
+	w.push("v2", withJobs(app.at("v2"), job("migrate", "v1-run1h", interrupt, "")))
+	s := w.await("the migration", func(s rollout.State) bool { return len(s.Hooks) == 1 && len(w.jobs()) == 1 })
+	w.awaitHealthy(w.push("v3", withJobs(app.at("v3"), job("migrate", "v1-run100ms", interrupt, ""))))
+	if jobs := made.names("migrate"); len(jobs) != 2 || w.jobs()[s.Hooks[0].Job] != "" {
+		t.Errorf("the Jobs %v were made, and %v are there; %s makes room", jobs, w.jobs(), s.Hooks[0].Job)
+	}
+	if first := w.state().Hooks[0]; first.Phase != rollout.HookFailed || first.Message != "deleted for a newer release" {
+		t.Errorf("on record: %+v", first)
+	}
+	if n := w.pods.count("v2"); n > 0 {
+		t.Errorf("%d pods of v2 were started", n)
+	}
+}
+
+// TestHooksOfManyReleases: the newest three Jobs of a hook stay though they say that they go by themselves, and one of a hook
+// that says when it goes. A version that comes back by a revert runs the hook alone that is meant for it, and a commit that
+// changes nothing else runs the one that it changes.
+func TestHooksOfManyReleases(t *testing.T) {
+	t.Parallel()
+	app := hookedShop()
+	at := func(version, check string) map[string]string {
+		return withJobs(app.at(version), job("migrate", "v1-run100ms", "gitrollout.dev/hook: before", ""),
+			job("check", check, "argocd.argoproj.io/hook: PostSync, argocd.argoproj.io/hook-delete-policy: HookSucceeded", ""),
+			job("restore", "v1-run100ms", "gitrollout.dev/hook: before, gitrollout.dev/hook-on: rollback", ""))
+	}
+	w := newWorld(t, at("v1", "v1-run100ms"))
+	made := w.watchJobs()
+	w.start()
+	w.awaitHealthy(w.repo.Head())
+	var last string
+	for i := range 4 {
+		version := fmt.Sprintf("v%d", i+2)
+		last = w.push(version, at(version, "v1-run100ms"))
+		w.awaitHealthy(last)
+	}
+	time.Sleep(2 * time.Second) // in which Kubernetes deletes what goes by itself
+	kept := map[string]int{}
+	for name, is := range w.jobs() {
+		kept[name[:strings.Index(name, "-")]]++
+		if is != "complete" {
+			t.Errorf("Job %s %s", name, is)
+		}
+	}
+	if want := map[string]int{"migrate": 3, "check": 1}; !maps.Equal(kept, want) || len(made.names("migrate")) != 5 || len(made.names("check")) != 5 {
+		t.Errorf("after five releases the Jobs are %v, want %v; made were %v", kept, want, made.made)
+	}
+	w.repo.Revert(last)
+	w.await("v4 again", func(s rollout.State) bool {
+		return s.Phase == rollout.Healthy && s.Release == nil && s.Stable.Subject != "v5" && s.Held == nil
+	})
+	if m, c, r := made.names("migrate"), made.names("check"), made.names("restore"); len(m) != 5 || len(c) != 5 || len(r) != 1 {
+		t.Errorf("a version that served before has run %v %v %v", m, c, r)
+	}
+	alone := w.push("another check", at("v4", "v1-run200ms"))
+	w.await("followed", func(s rollout.State) bool { return s.Source == alone && s.Held == nil && s.Phase == rollout.Healthy })
+	if m, c, r := made.names("migrate"), made.names("check"), made.names("restore"); len(m) != 5 || len(c) != 6 || len(r) != 1 {
+		t.Errorf("a hook that changes alone has run %v %v %v", m, c, r)
+	}
+	if n := w.pods.count("v4"); n != 4 {
+		t.Errorf("%d pods of v4 were started, want 2 and 2 again", n)
+	}
+}
+
+// TestHookThatHangs: a migration that does not end within its own deadline, and one that fails as often as it may, keep the
+// release from beginning: no pod of it is started, and the revert is proposed with the verdict.
+func TestHookThatHangs(t *testing.T) {
+	for name, test := range map[string]struct{ tag, spec, says string }{
+		"hangs":               {"v1-run1h", "  activeDeadlineSeconds: 2\n", "active longer than specified deadline"},
+		"crashes three times": {"v1-crash", "  backoffLimit: 2\n", "reached the specified backoff limit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := hookedShop()
+			w := newWorld(t, app.files()).start()
+			w.awaitHealthy(w.repo.Head())
+			migrate := job("migrate", test.tag, "gitrollout.dev/hook: before", test.spec)
+			if strings.Contains(test.spec, "backoffLimit") {
+				migrate = strings.Replace(migrate, "  backoffLimit: 0\n", "", 1)
+			}
+			w.push("v2", withJobs(app.at("v2"), migrate))
+			s := w.await("the verdict", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+			if w.repo.Ref("gitrollout/revert/test/"+w.app) == "" {
+				t.Error("the verdict is on record, and no revert is proposed")
+			}
+			if run := s.Hooks[0]; run.Phase != rollout.HookFailed || !strings.Contains(run.Message, test.says) {
+				t.Errorf("on record: %+v, want %s", run, test.says)
+			}
+			if n := w.pods.count("v2"); n > 0 || len(w.jobs()) != 1 {
+				t.Errorf("%d pods of v2 were started, and the Jobs are %v", n, w.jobs())
+			}
+		})
+	}
+}
+
+// TestHookSeesWhatWasThere: a ConfigMap of a fixed name has its old content while a migration runs, unless it is a hook
+// itself; plan says so before the push. What was not there is applied first.
+func TestHookSeesWhatWasThere(t *testing.T) {
+	for name, test := range map[string]struct{ annotation, seen string }{
+		"an object like others": {"", "v1"},
+		"a hook, too":           {"  annotations: {gitrollout.dev/hook: before}\n", "v2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := hookedShop()
+			at := func(version, tag string, more ...string) map[string]string {
+				files := withJobs(app.at(version), append(more, strings.Replace(job("migrate", tag, "gitrollout.dev/hook: before", ""),
+					"containers: [{", "containers: [{envFrom: [{configMapRef: {name: settings}}, {configMapRef: {name: more, optional: true}}], ", 1))...)
+				files["hooks.yaml"] += "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n" + test.annotation + "data: {version: " + version + "}\n"
+				return files
+			}
+			w := newWorld(t, at("v1", "v1-run100ms")).start()
+			w.awaitHealthy(w.repo.Head())
+			w.push("v2", at("v2", "v1-run1h", "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"))
+			s := w.await("the migration", func(s rollout.State) bool {
+				return len(s.Hooks) == 2 && len(w.jobs()) == 2
+			})
+			settings := func() string {
+				c, err := w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Get(t.Context(), "settings", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c.Data["version"]
+			}
+			if got := settings(); got != test.seen {
+				t.Errorf("while the migration runs, settings are %s, want %s", got, test.seen)
+			}
+			if _, err := w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Get(t.Context(), "more", metav1.GetOptions{}); err != nil {
+				t.Errorf("what the migration names and was not there: %v", err)
+			}
+			if n := w.pods.count("v2"); n > 0 || s.Release != nil {
+				t.Errorf("%d pods of v2 while the migration runs, release %+v", n, s.Release)
+			}
+		})
+	}
+}
+
+// TestMigrationOfArgoCD: a migration in the form that Argo CD's documentation has it, with its own name, a wave, a policy and
+// a time to live, and a notification whose name is generated, run as they are.
+func TestMigrationOfArgoCD(t *testing.T) {
+	t.Parallel()
+	const jobs = `apiVersion: batch/v1
+kind: Job
+metadata:
+  name: db-migrate
+  annotations:
+    argocd.argoproj.io/hook: PreSync
+    argocd.argoproj.io/hook-delete-policy: HookSucceeded
+    argocd.argoproj.io/sync-wave: '-1'
+spec:
+  ttlSecondsAfterFinished: 1
+  backoffLimit: 1
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: client
+        image: 'client:11.5'
+        imagePullPolicy: Always
+        env:
+        - {name: DATABASE, value: db}
+        - {name: LOCALCLUSTER_RUN_FOR, value: 100ms}
+        command: [psql, '-h=db', '-f preload.sql']
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  generateName: tell-
+  annotations:
+    argocd.argoproj.io/hook: PostSync
+    argocd.argoproj.io/hook-delete-policy: HookSucceeded
+spec:
+  backoffLimit: 2
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: tell
+        image: 'tell:1-run100ms'
+        command: [curl, -X, POST, 'https://example.com/hook']
+`
+	app := hookedShop()
+	w := newWorld(t, withJobs(app, jobs))
+	made := w.watchJobs()
+	w.start()
+	w.awaitHealthy(w.repo.Head())
+	w.awaitHealthy(w.push("v2", withJobs(app.at("v2"), jobs)))
+	for _, hook := range []string{"db-migrate", "tell"} {
+		if jobs := made.names(hook); len(jobs) != 2 || jobs[0] == jobs[1] {
+			t.Errorf("of %s the Jobs %v were made, want one for each of two releases", hook, jobs)
+		}
+	}
+	time.Sleep(2 * time.Second)
+	if jobs := w.jobs(); len(jobs) != 2 {
+		t.Errorf("the Jobs are %v, want the newest of each hook", jobs)
+	}
+}

@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/kruisetest"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// advancedSets is the shop as OpenKruise's StatefulSet.
+func advancedSets(replicas string, steps ...string) shop {
+	return shop{kind: "StatefulSet", api: "apps.kruise.io/v1beta1", version: "v1", replicas: replicas, strategy: canary("", steps...),
+		extra: "  serviceName: shop\n  revisionHistoryLimit: 10\n  podManagementPolicy: OrderedReady\n" +
+			"  updateStrategy: {type: RollingUpdate, rollingUpdate: {podUpdatePolicy: ReCreate, maxUnavailable: 1, minReadySeconds: 0}}\n"}
+}
+
+// gated are weights with a pause after each.
+func gated(weights ...int) (steps []string) {
+	for _, n := range weights {
+		steps = append(steps, fmt.Sprintf("setWeight: %d", n), "pause: {}")
+	}
+	return steps
+}
+
+// awaitVersions waits until so many ready pods are of each version, and no other pod is there.
+func (w *world) awaitVersions(want map[string]int) {
+	w.t.Helper()
+	for v, n := range want {
+		if n == 0 {
+			delete(want, v)
+		}
+	}
+	deadline := time.Now().Add(patience)
+	for {
+		last := w.pods.since(max(0, w.pods.mark()-1))
+		if len(last) > 0 && maps.Equal(last[0].ready, want) && maps.Equal(last[0].all, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not within %s: %v; they are %+v", patience, want, last)
+		}
+		time.Sleep(glance)
+	}
+}
+
+// TestScenariosOfKruisesCloneSets and the two after it are what OpenKruise Rollouts tests of each of these kinds: 20 % and 60 %
+// to the end; all of 20, 40, 60, 80 and 100 %; a rollback at 20 %; another version at 40 %.
+func TestScenariosOfKruisesCloneSets(t *testing.T) { kruisesScenarios(t, clones) }
+
+func TestScenariosOfKruisesForStatefulSets(t *testing.T) {
+	t.Parallel()
+	kruisesScenarios(t, func(replicas string, steps ...string) shop { return set(replicas, "OrderedReady", "", steps...) })
+}
+
+func TestScenariosOfKruisesAdvancedStatefulSets(t *testing.T) {
+	if !kruisetest.IsReal() {
+		t.Skip("its controller is Kruise's own: make test-peers")
+	}
+	kruisesScenarios(t, advancedSets)
+}
+
+func kruisesScenarios(t *testing.T, of func(replicas string, steps ...string) shop) {
+	t.Helper()
+	app := of("replicas: 5", gated(20, 60)...)
+	w := newWorld(t, app.files())
+	if strings.Contains(app.api, "kruise") {
+		kruisetest.Start(t, w.cluster, w.ns)
+	}
+	w.start()
+	w.awaitHealthy(w.repo.Head())
+	through := func(commit, fresh, stable string, pods ...int) {
+		t.Helper()
+		for i, n := range pods {
+			w.awaitStep(2*i+1, rollout.Paused)
+			w.awaitVersions(map[string]int{fresh: n, stable: 5 - n})
+			w.promote()
+		}
+		w.awaitHealthy(commit)
+		w.awaitVersions(map[string]int{fresh: 5})
+	}
+	through(w.push("v2", app.at("v2").files()), "v2", "v1", 1, 3)
+	app.strategy = canary("", gated(20, 40, 60, 80, 100)...)
+	through(w.push("v3", app.at("v3").files()), "v3", "v2", 1, 2, 3, 4, 5)
+
+	commit := w.push("v4", app.at("v4").files())
+	w.awaitStep(1, rollout.Paused)
+	w.awaitVersions(map[string]int{"v4": 1, "v3": 4})
+	w.repo.Revert(commit)
+	w.await("healthy again", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
+	w.awaitVersions(map[string]int{"v3": 5})
+
+	w.push("v5", app.at("v5").files())
+	w.awaitStep(1, rollout.Paused)
+	w.promote()
+	w.awaitStep(3, rollout.Paused)
+	w.awaitVersions(map[string]int{"v5": 2, "v3": 3})
+	last := w.push("v6", app.at("v6").files())
+	w.await("v6 at its first step", func(s rollout.State) bool {
+		return s.Phase == rollout.Paused && len(s.Progress) == 1 && s.Progress[0].Step == 1 && s.Release.Subject == "v6"
+	})
+	through(last, "v6", "v3", 1, 2, 3, 4, 5)
+	for version, n := range map[string]int{"v2": 5, "v4": 1, "v5": 2, "v6": 5} {
+		if got := w.pods.count(version); got != n {
+			t.Errorf("%d pods of %s were started, want %d", got, version, n)
+		}
+	}
+}
+
+// TestScenariosOfKruisesAdvancedDaemonSets and the one after it: one node and then all; one, two, and another version.
+func TestScenariosOfKruisesAdvancedDaemonSets(t *testing.T) { kruisesNodes(t, advancedAgents) }
+
+func TestScenariosOfKruisesForDaemonSets(t *testing.T) {
+	t.Parallel()
+	kruisesNodes(t, func(steps ...string) shop { return agents("", steps...) })
+}
+
+func kruisesNodes(t *testing.T, of func(steps ...string) shop) {
+	t.Helper()
+	app := of("setCanaryScale: {replicas: 1}", "pause: {}", "setWeight: 100")
+	w := newWorld(t, app.files())
+	if strings.Contains(app.api, "kruise") {
+		kruisetest.Start(t, w.cluster, w.ns)
+	}
+	w.start()
+	w.awaitHealthy(w.repo.Head())
+	w.awaitVersions(map[string]int{"v1": 10})
+	commit := w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	w.awaitVersions(map[string]int{"v2": 1, "v1": 9})
+	w.promote()
+	w.awaitHealthy(commit)
+	w.awaitVersions(map[string]int{"v2": 10})
+
+	app = of("setCanaryScale: {replicas: 1}", "pause: {}", "setCanaryScale: {replicas: 2}", "pause: {}")
+	w.push("v3", app.at("v3").files())
+	w.awaitStep(1, rollout.Paused)
+	w.awaitVersions(map[string]int{"v3": 1, "v2": 9})
+	w.promote()
+	w.awaitStep(3, rollout.Paused)
+	w.awaitVersions(map[string]int{"v3": 2, "v2": 8})
+	commit = w.push("v4", app.at("v4").files())
+	w.await("v4 at its first step", func(s rollout.State) bool {
+		return s.Phase == rollout.Paused && len(s.Progress) == 1 && s.Progress[0].Step == 1 && s.Release.Subject == "v4"
+	})
+	w.awaitVersions(map[string]int{"v4": 1, "v2": 9})
+	if out, err := w.cli("promote", w.app, "--full"); err != nil {
+		t.Fatalf("promote: %v\n%s", err, out)
+	}
+	w.awaitHealthy(commit)
+	w.awaitVersions(map[string]int{"v4": 10})
+}
