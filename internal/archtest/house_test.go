@@ -346,7 +346,8 @@ func TestKindsAreNamedInTheirFiles(t *testing.T) {
 				text = n.Value
 			}
 			text = strings.ToLower(text)
-			if s.isProduct() && (strings.Contains(text, "statefulset") || strings.Contains(text, "daemonset")) {
+			isKind := func(kind string) bool { return strings.Contains(text, kind) }
+			if s.isProduct() && slices.ContainsFunc([]string{"statefulset", "daemonset", "cloneset"}, isKind) {
 				if named[s.path] = true; namesAKind[s.path] == "" {
 					t.Errorf("%s:%d names a kind of workload: %s", s.path, s.line(n.Pos()), text)
 				}
