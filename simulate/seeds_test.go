@@ -96,7 +96,7 @@ var again = map[string][]uint64{
 	"PlainHooks":        {366},                                                     // a content that was back when its Job, which could not be deleted, was not on record any more
 	"Pumps":             {92, 98076},                                               // a Service that is pinned when there is nothing to move any more; pods that come while a list of steps waits
 	"Rewrites":          {2514, 4110},                                              // no steps any more at a switch
-	"StatefulSets":      {40077, 110565, 150405},                                   // requests that match, and a new process; up again before the last pods had gone; stable pods that nobody has seen come
+	"StatefulSets":      {592, 40077, 110565, 150405},                              // up again before Kubernetes had seen that there were none; requests that match, and a new process; up again before the last pods had gone; stable pods that nobody has seen come
 	"SlowApps":          {861},                                                     // a Service whose write was made after all
 	"TwoWithPumps":      {2045},                                                    // a retreat of an older serial than the advance that was recorded meanwhile
 	"Watches":           {5111},                                                    // a Service of stable pods that the controller was about to take

@@ -158,7 +158,8 @@ func (p *promises) replaced(w rollout.Workload) {
 	}
 }
 
-// scaled notes the fewest pods that a workload has had since a try began, or since it had none, and what became of nodes.
+// scaled notes the fewest pods that a workload has had since a try began, or since Kubernetes took the template for that of all
+// pods as there were none, and what became of nodes.
 func (t *try) scaled(d *kube.Deployment) {
 	n := t.nodes[d.Workload]
 	if n == nil {
@@ -179,7 +180,7 @@ func (t *try) scaled(d *kube.Deployment) {
 	}
 	low, known := t.low[d.Workload]
 	switch {
-	case fewest == 0:
+	case fewest == 0 && d.Base() == kube.VersionOf(d.Template): // else it has its partition still
 		delete(t.low, d.Workload)
 	case !known || fewest < low:
 		t.low[d.Workload] = fewest
