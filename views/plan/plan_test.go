@@ -58,6 +58,7 @@ func (f folder) ReadBlob(id string) ([]byte, error) { return []byte(id), nil }
 var inJSON = map[string]map[string]bool{
 	"no-steps": {"Recreate": true, "NoSteps": true, "NoRollout": false}, "no-document": {"NoRollout": true},
 	"autoscaled": {"ScaledReplicas": true, "Warning": false, "shop": false}, "kept": {"Kept": true, "gone": false}, "made-once": {"Kept": true, "Warning": true, "MadeOnce": false},
+	"daemonset": {"NoSurge": true}, "kruise-nodes": {"NoSurge": false}, "statefulset": {"NoCanaryPod": true, "Immutable": true}, "hooks": {"HookSeesOld": true},
 	"made-once-keys": {"MadeOnce": true},
 	"generated":      {"shop-b5g778hd6d": true, "shop": false},
 }
