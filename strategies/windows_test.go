@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
 // calendarOf is the calendar of a configuration's windows.
@@ -177,4 +178,32 @@ func mustZone(t *testing.T, name string) *time.Location {
 		t.Fatal(err)
 	}
 	return zone
+}
+
+// TestWindowsKeepHooks: while the calendar is shut no hook begins, of a release or of a commit that changes the hook alone.
+func TestWindowsKeepHooks(t *testing.T) {
+	migrate := func(n int) []rollout.Object {
+		return []rollout.Object{{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{"completions": int64(n)},
+			"metadata": map[string]any{"name": "migrate", "namespace": testApp.Namespace, "annotations": map[string]any{hook.Annotation: "before"}}}}
+	}
+	for name, change := range map[string]func(*source){
+		"of a release":     version("v2"),
+		"that has changed": func(s *source) { s.hooks = migrate(2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := oneWeb(nil)
+			h.commits[0].hooks = migrate(1)
+			h.push(change)
+			in := world(h, set(h, commitID(0), 4, 4))
+			in.Answers.Accepted = map[string]error{in.Head.Commit.ID: nil}
+			in.Calendar = calendarOf("[{kind: allow, schedule: '0 9 * * *', duration: 1h}]") // the tests' clock is at noon
+			if d := Decide(in); len(d.State.Hooks) > 0 || !d.State.Held.Waits() {
+				t.Errorf("while it is shut: %+v, held %+v", d.State.Hooks, d.State.Held)
+			}
+			in.Now = time.Date(noon.Year(), noon.Month(), noon.Day()+1, 9, 0, 0, 0, time.UTC)
+			if d := Decide(in); len(d.State.Hooks) != 1 || d.State.Hooks[0].Phase != rollout.HookRunning {
+				t.Errorf("when it opens: %+v, held %+v, waits for %q", d.State.Hooks, d.State.Held, d.Waiting)
+			}
+		})
+	}
 }
