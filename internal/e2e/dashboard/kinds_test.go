@@ -1,0 +1,40 @@
+package dashboard
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// TestKindsAndHooks: the page of an app names the kind of a workload that is no Deployment, says why more pods are new than a
+// step asks for, and has a hook that runs and one that has failed, with the log that is recorded of it.
+func TestKindsAndHooks(t *testing.T) {
+	now := time.Now()
+	a := healthy("search", "search 8.1", now)
+	a.Held = &status.Held{Reason: string(rollout.HeldHook), Message: "release h1-2222222222 of 2222222 by Ann waits for its hooks", Commit: strings.Repeat("2", 40)}
+	a.Workloads = []status.Workload{{Workload: "StatefulSet/shop/search", Strategy: "canary", Replicas: 3, Ready: 3, FullWeight: 100},
+		{Workload: "GameServerSet.example.com/shop/games", Strategy: "canary", Replicas: 3, Ready: 3, FullWeight: 100}}
+	a.Hooks = []rollout.HookRun{
+		{Name: "shop/load", When: rollout.HookBefore, Release: "h1-2222222222", Job: "load-22222222-1", Phase: rollout.HookFailed, Since: now.Add(-2 * time.Minute),
+			Attempt: 1, Message: "Job has reached the specified backoff limit", Log: "relation missing " + evil},
+		{Name: "shop/migrate", When: rollout.HookBefore, Release: "h1-2222222222", Job: "migrate-22222222-1", Phase: rollout.HookRunning, Since: now.Add(-time.Minute), Attempt: 1},
+	}
+	f := newFleet(t, a)
+	p := newTab(t, scheme("light"), chromedp.EmulateViewport(1280, 1500), chromedp.Navigate(f.url+"/apps/search"))
+	p.await(live+` && document.querySelectorAll('#hooks h3').length === 2`, 10*time.Second)
+	for _, want := range []string{"StatefulSet/shop/search", "GameServerSet.example.com/shop/games", "running hooks", "waits for its hooks", "shop/migrate",
+		"Running", "migrate-22222222-1", "load-22222222-1", "Job has reached the specified backoff limit", "relation missing <script>"} {
+		if !strings.Contains(strings.ToLower(p.text()), strings.ToLower(want)) {
+			t.Errorf("the page lacks %q:\n%s", want, p.text())
+		}
+	}
+	if js[int](p, `document.querySelectorAll('main script, main img').length`) != 0 {
+		t.Error("what a Job's log says became markup")
+	}
+	p.axe("hooks, light")
+}
