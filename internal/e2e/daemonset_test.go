@@ -318,3 +318,24 @@ func TestDaemonSetNodesComeAndGo(t *testing.T) {
 		t.Errorf("ready pods fell to %d", low)
 	}
 }
+
+// TestStepOfADaemonSetNeedsTheRightToDeletePods: with the rights of the manifests alone a step says what it lacks and takes no
+// node. With the component it goes on.
+func TestStepOfADaemonSetNeedsTheRightToDeletePods(t *testing.T) {
+	t.Parallel()
+	app := agents("", "setCanaryScale: {replicas: 1}", "pause: {}")
+	w := newWorld(t, app.files())
+	w.installRights()
+	w.kubectl("create", "role", "sets", "--verb=get,list,watch,create,patch,delete", "--resource=daemonsets.apps")
+	w.kubectl("create", "rolebinding", "sets", "--role=sets", "--serviceaccount="+w.ns+":gitrollout")
+	w.start("--kubeconfig", audit(t, w, "gitrollout", w.ns).kubeconfig)
+	w.awaitHealthy(w.repo.Head())
+	w.push("v2", app.at("v2").files())
+	w.awaitLog("cannot delete pods: ")
+	if s := w.state(); s.Phase != rollout.Progressing || w.pods.count("v2") > 0 {
+		t.Errorf("without the right it is %s, with %d pods of v2", s.Phase, w.pods.count("v2"))
+	}
+	w.grantEvictions()
+	s := w.awaitStep(1, rollout.Paused)
+	w.onlyOn("v2", firstNodes(w.nodes(), s.Release.Hash, 1))
+}
