@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -201,17 +203,27 @@ func TestCloneSetIsAdopted(t *testing.T) {
 	w.awaitClones(3, 0)
 }
 
-// TestAdvancedStatefulSet releases Kruise's StatefulSet by its partition, and takes a version back whose first pod never
-// becomes ready: that pod holds up the others until it is deleted.
+// TestAdvancedStatefulSet adopts Kruise's StatefulSet without a pod that restarts, releases it by its partition, and takes a
+// version back whose first pod never becomes ready: that pod holds up the others until it is deleted.
 func TestAdvancedStatefulSet(t *testing.T) {
 	if !kruisetest.IsReal() {
 		t.Skip("its controller is Kruise's own: make test-peers")
 	}
-	app := shop{kind: "StatefulSet", api: "apps.kruise.io/v1beta1", version: "v1", replicas: "replicas: 5",
-		strategy: canary("", "setWeight: 20", "pause: {}", "setWeight: 60", "pause: {}"),
-		extra: "  serviceName: shop\n  revisionHistoryLimit: 10\n  podManagementPolicy: OrderedReady\n" +
-			"  updateStrategy: {type: RollingUpdate, rollingUpdate: {podUpdatePolicy: ReCreate, maxUnavailable: 1, minReadySeconds: 0}}\n"}
-	w := newClones(t, app, 5)
+	app := advancedSets("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 60", "pause: {}")
+	w := newWorld(t, app.files())
+	kruisetest.Start(t, w.cluster, w.ns)
+	manifest := filepath.Join(t.TempDir(), "shop.yaml") // with the default of Kruise's webhook, without which its controller ends
+	content := strings.Replace(app.files()["shop.yaml"], "maxUnavailable: 1,", "maxUnavailable: 1, partition: 0,", 1)
+	if err := os.WriteFile(manifest, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.kubectl("apply", "-f", manifest)
+	w.awaitSplit(0, 5, 0, "v1", "")
+	w.start()
+	w.awaitHealthy(w.repo.Head())
+	if n := w.pods.count("v1"); n != 5 {
+		t.Errorf("adopted, %d pods of v1 were started in all", n)
+	}
 	mark := w.pods.mark()
 	commit := w.push("v2", app.at("v2").files())
 	w.awaitStep(1, rollout.Paused)
