@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -92,4 +94,9 @@ func (c *Cluster) drifted(o rollout.Object) bool {
 	}
 	n, named := o.Map("spec")["replicas"].(int64)
 	return named && int(n) != d.Replicas
+}
+
+// Objects lists what is in the cluster, sorted.
+func (c *Cluster) Objects() []rollout.Ref {
+	return slices.SortedFunc(maps.Keys(c.objects), rollout.Ref.Compare)
 }

@@ -3,16 +3,10 @@ package simulate
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
-
-// Objects lists what is in the cluster, sorted.
-func (c *Cluster) Objects() []rollout.Ref {
-	return slices.SortedFunc(maps.Keys(c.objects), rollout.Ref.Compare)
-}
 
 // Edit changes an object by hand, behind the back of whoever applied it.
 func (c *Cluster) Edit(ref rollout.Ref, change func(rollout.Object)) error {

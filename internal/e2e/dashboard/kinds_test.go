@@ -16,7 +16,7 @@ import (
 func TestKindsAndHooks(t *testing.T) {
 	now := time.Now()
 	a := healthy("search", "search 8.1", now)
-	a.Held = &status.Held{Reason: string(rollout.HeldHook), Message: "release h1-2222222222 of 2222222 by Ann waits for its hooks", Commit: strings.Repeat("2", 40)}
+	a.Held = &rollout.Held{Reason: rollout.HeldHook, Message: "release h1-2222222222 of 2222222 by Ann waits for its hooks", Commit: strings.Repeat("2", 40)}
 	a.Workloads = []status.Workload{{Workload: "StatefulSet/shop/search", Strategy: "canary", Replicas: 3, Ready: 3, FullWeight: 100},
 		{Workload: "GameServerSet.example.com/shop/games", Strategy: "canary", Replicas: 3, Ready: 3, FullWeight: 100}}
 	a.Hooks = []rollout.HookRun{
