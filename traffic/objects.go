@@ -87,18 +87,8 @@ func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	return nil
 }
 
-// set writes a value at a path of mappings, which it makes where there are none.
-func set(m map[string]any, value any, path ...string) {
-	for _, key := range path[:len(path)-1] {
-		next, ok := m[key].(map[string]any)
-		if !ok {
-			next = map[string]any{}
-			m[key] = next
-		}
-		m = next
-	}
-	m[path[len(path)-1]] = value
-}
+// set is rollout.Object's Set, of any part of an object.
+func set(m map[string]any, value any, path ...string) { rollout.Object(m).Set(value, path...) }
 
 // mapping, list and text read plain JSON values; what is of another type is as
 // good as absent.
