@@ -19,7 +19,7 @@ import (
 // counts with them. Where an aim is beside a bound, the bound is what there was
 // when it was last looked at, and only comes down.
 const (
-	mostLines         = 79_300 // of the product; the aim is 50_000
+	mostLines         = 78_200 // of the product; the aim is 50_000
 	mostCommandLines  = 6_000  // of cmd/gitrollout
 	leastTestShare    = 1.0    // lines of tests for each line of the product
 	mostMethods       = 35     // on one receiver
