@@ -17,6 +17,7 @@ var daemonSets = workloadKind{
 	pods:    podsOfRevision,
 	finish:  byNodes,
 	inUse:   isOfTemplate,
+	onNodes: true,
 }
 
 // isOfTemplate reports whether a workload makes pods of a revision: of the newest template alone.

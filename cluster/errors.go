@@ -212,15 +212,14 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 func isMistyped(msg string) bool { return strings.Contains(msg, "failed to create typed patch object") }
 
 // isImmutable knows the API server's phrases: most kinds say "field is
-// immutable", Services "may not change once set", StatefulSets and Pods list
-// what may change, claims and roles have their own.
+// immutable", Services "may not change once set", some list the fields that may change, claims and roles have
+// their own.
 func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false
 	}
 	return slices.ContainsFunc([]string{
-		"immutable", "may not change once set", "may not be changed", "updates to statefulset spec",
-		"pod updates may not change", "cannot change roleRef",
+		"immutable", "may not change once set", "may not be changed", "fields other than", "cannot change roleRef",
 	}, func(phrase string) bool { return strings.Contains(msg, phrase) })
 }
 

@@ -14,7 +14,7 @@ import (
 type pod struct {
 	stamp
 	created     time.Time
-	node        string    // of a DaemonSet's pod
+	node        string    // where there is a pod for each node
 	pin         string    // the value of the label that tells of which version it is
 	readySince  time.Time // zero while it is not Ready
 	terminating bool
@@ -44,7 +44,7 @@ func readPod(p *corev1.Pod) (*pod, error) {
 		status:      podStatus(p),
 		configs:     configsOf(&p.Spec),
 	}
-	if by := metav1.GetControllerOfNoCopy(p); by != nil && by.Kind == daemonSets.gvk.Kind {
+	if by := metav1.GetControllerOfNoCopy(p); by != nil && isOnNodes(by.Kind) {
 		out.node = p.Spec.NodeName
 	}
 	// A gate is shut before its kubelet says that the pod is not Ready: until then, one that is updated in place has the

@@ -40,9 +40,16 @@ type workloadKind struct {
 
 	// inUse reports whether pods of a revision are there or may be made.
 	inUse func(objects *kind, r *revision) bool
+	// onNodes is true where there is a pod for each node, also for a kind of that name that is described.
+	onNodes bool
 }
 
 var workloadKinds = []*workloadKind{&deployments, &statefulSets, &daemonSets}
+
+// isOnNodes reports whether a kind of that name has a pod for each node.
+func isOnNodes(kind string) bool {
+	return slices.ContainsFunc(workloadKinds, func(k *workloadKind) bool { return k.onNodes && k.gvk.Kind == kind })
+}
 
 // kindOf is nil for objects that run no pods.
 func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {

@@ -327,10 +327,8 @@ var namesAKind = map[string]string{
 	"render/daemonset.go":       "its own",
 	"simulate/kube/nodes.go":    "its model",
 	"simulate/kube/ordinals.go": "its model",
-	"cluster/pod.go":            "what is kept of a kind's pods alone",
 	"render/kind.go":            "the table of what a document may ask for",
 	"render/scope.go":           "the order of all kinds",
-	"cluster/errors.go":         "the API server's words",
 	"views/plan/fixed.go":       "fields of a kind that cannot change",
 }
 
