@@ -14,9 +14,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 const (
@@ -43,11 +46,14 @@ func BenchmarkAgainstPlainPipeline(b *testing.B) {
 			}
 			ours, plain := w.idle()
 			row("idle poll", ours, plain)
-			ours, plain = w.change()
+			ours, plain, floor := w.change()
 			row("push to new template", ours, plain)
 			_ = columns.Flush()
 			b.ReportMetric(0, "ns/op")
 			fmt.Printf("\n\n%s\n", table.String())
+			low, mid, high := floor.spread()
+			fmt.Printf("push to new template beside its floor of %s (%s–%s) ms: %.2f\n", ms(mid), ms(low), ms(high),
+				float64(ours.wall())/float64(mid))
 			fmt.Printf("first release of all %d: %s\na new process after that, with nothing to do: %s\n\n", n, w.first, w.restart())
 		})
 	}
@@ -63,8 +69,8 @@ func (w *benchWorld) idle() (ours, plain series) {
 }
 
 // change is the cost of a push that changes one app, and the time from its end
-// until the API server has the new template.
-func (w *benchWorld) change() (ours, plain series) {
+// until the API server has the new template. Floor is what nothing that writes ahead can be faster than.
+func (w *benchWorld) change() (ours, plain, floor series) {
 	apply := fmt.Sprintf("git pull -q --ff-only && $KUBECTL kustomize %s | $KUBECTL apply --server-side -f - >/dev/null", w.plain.folder)
 	requests := w.kubectlRequests(apply)
 	for range pushes {
@@ -79,8 +85,43 @@ func (w *benchWorld) change() (ours, plain series) {
 		s.wall, s.api = w.arrival(image).Sub(at), requests
 		plain = append(plain, s)
 		w.loop.pass(w.b)
+
+		floor = append(floor, w.floor())
+		w.loop.pass(w.b)
 	}
-	return ours, plain
+	return ours, plain, floor
+}
+
+// floor is a push to the pipeline's app, and then one thing after the other: one look-up and fetch by a mirror of its
+// own, the dry run of its Deployment, the push of a commit to a branch of its own, and the apply. Nothing is built.
+func (w *benchWorld) floor() sample {
+	w.b.Helper()
+	ctx := w.b.Context()
+	image, _ := w.push(w.plain)
+	patch := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q},"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`,
+		w.plain.name, image)
+	force := true
+	send := func(dryRun ...string) {
+		options := metav1.PatchOptions{FieldManager: "floor", Force: &force, DryRun: dryRun}
+		_, err := w.kube.Kube.AppsV1().Deployments(w.plain.ns).Patch(ctx, w.plain.name, types.ApplyPatchType, []byte(patch), options)
+		if err != nil {
+			w.b.Fatal(err)
+		}
+	}
+	began := time.Now()
+	if _, err := w.mirror.Fetch(ctx); err != nil {
+		w.b.Fatal(err)
+	}
+	send(metav1.DryRunAll)
+	const branch = "gitrollout/state/floor"
+	ids, err := w.mirror.Push(ctx, []rollout.Update{{Branch: branch, Old: w.recorded, Parent: w.recorded, When: began,
+		Message: image, Edits: map[string][]byte{rollout.StatePath(w.plain.name): []byte(image + "\n")}}})
+	if err != nil {
+		w.b.Fatal(err)
+	}
+	w.recorded = ids[branch]
+	send()
+	return sample{wall: w.arrival(image).Sub(began)}
 }
 
 // restart is the cost of a new process that finds everything released, up to
@@ -153,6 +194,8 @@ type benchWorld struct {
 	version    int
 	first      sample // the first release of all apps
 	arrivals   chan arrival
+	mirror     *git.Repo // the floor's
+	recorded   string    // its last commit
 }
 
 type benchApp struct {
@@ -186,6 +229,10 @@ func newBenchWorld(b *testing.B, kube *testcluster.Cluster, n int) *benchWorld {
 	files[".gitrollout/test/config.yaml"] = config
 	w.repo.CommitFiles("first versions", files)
 	w.server = w.repo.HTTP(gittest.HTTPOptions{})
+	var err error
+	if w.mirror, err = git.Open(b.Context(), git.Options{URL: w.server.URL, Branch: "main", Cluster: "floor"}); err != nil {
+		b.Fatal(err)
+	}
 
 	w.watch(w.app)
 	w.watch(w.plain)
