@@ -99,6 +99,21 @@ func (r *Repo) CommitFiles(message string, files map[string]string) string {
 	return r.Write(files).Commit(message)
 }
 
+// CommitNothing adds so many commits without a change to main, in one process, and returns the new head.
+func (r *Repo) CommitNothing(n int) string {
+	r.t.Helper()
+	var stream strings.Builder
+	for i := range n {
+		date := strings.TrimPrefix(r.clock("commit")[0], "GIT_AUTHOR_DATE=")
+		fmt.Fprintf(&stream, "commit refs/heads/main\ncommitter Dev <dev@example.com> %s\ndata 14\nsomething else\n", date)
+		if i == 0 {
+			fmt.Fprintf(&stream, "from %s\n", r.Head())
+		}
+	}
+	r.FastImport(stream.String())
+	return r.Pull()
+}
+
 // Push pushes the worktree's branch and returns its head.
 func (r *Repo) Push() string {
 	r.t.Helper()
