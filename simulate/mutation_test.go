@@ -119,18 +119,47 @@ var mutations = []mutation{
 // enough is how many seeds each mutation may take until it is caught.
 const enough = 200
 
-// TestMutations breaks the reconciler in each of these ways and counts the seeds
-// until that is caught. The table is in docs/simulator.md.
+// noticed is the seed that catches a mutation, where that is none of the first ten: it is lived first. Where it does not
+// catch it any more, because lives have changed, all are lived, and the test prints which one does now.
+var noticed = map[string]int{
+	"an experiment runs of what has no pods":                    174,
+	"what nobody sees is believed":                              84,
+	"an analysis of a past release judges":                      77,
+	"what Kubernetes takes for all pods stays":                  60,
+	"a proposal stays, whatever becomes of main":                58,
+	"pods go before Services do":                                29,
+	"an abort is not read":                                      27,
+	"what has no pods rides past gates":                         25,
+	"a release goes on while Git's head cannot be read":         23,
+	"evictions are left out":                                    18,
+	"a StatefulSet's partition is one too low":                  15,
+	"a pod that serves counts for all where users are switched": 13,
+	"a retreat waits until Git has it":                          13,
+	"pods go before proxies know that they get no requests":     11,
+	"requests follow pods that are not ready yet":               11,
+	"a pod counts as ready as soon as it exists":                11,
+}
+
+// TestMutations breaks the reconciler in each of these ways and looks for a seed, of the first 200, that catches that.
+// The table is in docs/simulator.md.
 func TestMutations(t *testing.T) {
 	for _, m := range slices.Concat(mutations, lawMutations) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
+			seeds := make([]int, 0, enough+1)
+			if n := noticed[m.name]; n > 0 {
+				seeds = append(seeds, n)
+			}
 			for i := range enough {
+				seeds = append(seeds, i+1)
+			}
+			for _, seed := range seeds {
+				i := seed - 1
 				w := m.worlds[i%len(m.worlds)]
 				at := slices.IndexFunc(worlds, func(x world) bool { return x.name == w })
 				u := live(uint64(i/len(m.worlds))+1, worlds[at].chaos, m, false)
 				if u.failure != "" {
-					t.Logf("caught by seed %d: %s", i+1, u.failure)
+					t.Logf("caught by seed %d: %s", seed, u.failure)
 					return
 				}
 			}

@@ -128,6 +128,11 @@ func live(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	return u
 }
 
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // a life is short and leaves little behind
+	os.Exit(m.Run())
+}
+
 // TestSeeds lives many random worlds. What must hold is in oracle_test.go, how
 // it must end in settle.
 func TestSeeds(t *testing.T) {
@@ -177,7 +182,6 @@ func TestSeeds(t *testing.T) {
 
 func liveAll(t *testing.T, all []life) {
 	t.Helper()
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a life is short and leaves little behind
 	began := time.Now()
 	var mu sync.Mutex
 	var failed []life

@@ -4,7 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -42,6 +44,11 @@ var regressions = map[string][]uint64{
 	"Scales":      {324, 525, 553},
 	"Crashes":     {288, 563, 1031},
 	"Everything":  {334, 762},
+}
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // a life is short and leaves little behind
+	os.Exit(m.Run())
 }
 
 // TestInvariants releases at random into random worlds. See checkPods,
