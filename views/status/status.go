@@ -135,6 +135,8 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	a.Release, a.Stable, a.Coming = releaseOf(s.Release), releaseOf(s.Stable), releaseOf(strategies.Coming(in))
 	if r, ok := strategies.Rejection(in); ok && strategies.CanRetry(in) {
 		a.Rejected = &Rejected{Hash: r.Hash, Commit: r.Commit, Reason: r.Reason, At: r.At}
+	} else if a.Coming != nil && s.Phase == rollout.Degraded {
+		a.Reason = "" // Git does not ask any more for what was rejected
 	}
 	if in.Head.Render != nil {
 		a.Warnings = in.Head.Render.Warnings
@@ -303,7 +305,8 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	switch {
 	case d.Subject != "":
 		return "", nil
-	case a.Rejected != nil && in.State.Phase == rollout.Degraded && in.Head.Commit.ID != a.Rejected.Commit:
+	case a.Rejected == nil || len(in.State.Stable.Templates) == 0: // of content, all that is pushed is tried
+	case in.State.Phase == rollout.Degraded && in.Head.Commit.ID != a.Rejected.Commit:
 		return d.Waiting + "; of what is pushed until then, replicas alone have an effect", nil
 	}
 	return d.Waiting, nil

@@ -152,6 +152,17 @@ func TestOf(t *testing.T) {
 		}, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
 			"waits: a revert of RELEASE in Git, a new version, or decision: retry; of what is pushed until then, replicas alone have an effect\n" +
 			"to go back in Git too: git fetch && git merge origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
+		"content that was rejected, and a later commit elsewhere": {func(in *strategies.Input) {
+			in.Head.Render.Specs, in.Head.Render.Hooked, in.Head.Render.Content = nil, true, in.State.Release.Hash
+			reject(in)
+			in.State.Stable.Templates, in.Head.Commit.ID = nil, "c3"
+		}, nil, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\nshop/web: plain \n" +
+			"waits: a revert of RELEASE in Git, a new version, or decision: retry\nto try it again: gitrollout retry shop"},
+		"another version that waits for its hooks": {func(in *strategies.Input) {
+			reject(in)
+			in.State.Rejected[0].Hash = "h1-0000000001"
+			in.State.Held = &rollout.Held{Reason: rollout.HeldHook, Message: "waits for its hooks"}
+		}, nil, "phase: Degraded\nrunning hooks: HookRuns waits for its hooks\n" + still + "to reject it: gitrollout abort shop"},
 		"a way back": {func(in *strategies.Input) {
 			in.State.Phase, in.State.Reason = rollout.Aborting, "aborted by Bob"
 			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "aborted by Bob", At: minute(3)}}
