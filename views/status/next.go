@@ -54,6 +54,8 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 		switch {
 		case in.Promotion.Says(rollout.Hold, s.Release.Hash):
 			add("end the hold", "gitrollout hold "+app+" --off")
+		case s.Held != nil && (s.Held.Reason == rollout.HeldRolloutRemoved || s.Held.Reason == rollout.HeldRenamed):
+			add("promote it fully", "gitrollout promote "+app+" --full")
 		case s.Held != nil || in.Head.Render == nil: // a promotion would be refused, or have no effect
 		case shut:
 			merge("go on", rollout.ProposePromotion)

@@ -198,6 +198,9 @@ func TestOf(t *testing.T) {
 		"what another controller has": {func(in *strategies.Input) {
 			in.State.Held = &rollout.Held{Reason: rollout.HeldForeign, Message: "Flux has it"}
 		}, nil, "phase: Paused\nheld: ForeignController Flux has it\n" + steps + "to take it over anyway: gitrollout promote shop --adopt-anyway"},
+		"what lost its Rollout document in flight": {func(in *strategies.Input) {
+			in.State.Held = &rollout.Held{Reason: rollout.HeldRolloutRemoved, Message: "it is gone"}
+		}, nil, "phase: Paused\nheld: RolloutRemoved it is gone\n" + steps + "to promote it fully: gitrollout promote shop --full\n" + back},
 		"what is held for another reason": {func(in *strategies.Input) {
 			in.State.Held = &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "it is wrong"}
 		}, proposed, "phase: Paused\nheld: InvalidInput it is wrong\n" + steps + back},
