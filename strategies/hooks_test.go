@@ -318,23 +318,26 @@ func TestHooksKeepTheNewest(t *testing.T) {
 // TestHooksThatDoNotEnd: one that has not ended when the cluster would have ended it is late, and one that cannot start
 // says why.
 func TestHooksThatDoNotEnd(t *testing.T) {
-	life := newHookLife(t, 1)
-	l := life.loop
-	l.fails, l.commits = func(string) bool { return false }, func(_, _ rollout.State, _ string) {}
-	hooks := []rollout.Object{{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{"activeDeadlineSeconds": int64(60)},
-		"metadata": map[string]any{"name": "migrate", "namespace": testApp.Namespace, "annotations": map[string]any{hook.Annotation: "before"}}}}
-	l.git.commits[0].hooks = hooks
-	l.fate = func(string) rollout.JobState {
-		return rollout.JobState{Stuck: "ImagePullBackOff", Message: "no such image"}
+	begin := func(fate rollout.JobState) (l *loop, waiting string) {
+		l = newHookLife(t, 1).loop
+		l.fails, l.commits = func(string) bool { return false }, func(_, _ rollout.State, _ string) {}
+		l.git.commits[0].hooks = []rollout.Object{{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{"activeDeadlineSeconds": int64(60)},
+			"metadata": map[string]any{"name": "migrate", "namespace": testApp.Namespace, "annotations": map[string]any{hook.Annotation: "before"}}}}
+		l.fate = func(string) rollout.JobState { return rollout.JobState{} }
+		l.rest()
+		l.fate = func(string) rollout.JobState { return fate }
+		d := Decide(l.input(l.state, true))
+		for d.Ask != nil {
+			d = Decide(l.answer(l.input(l.state, true), *d.Ask))
+		}
+		return l, d.Waiting
 	}
-	l.rest()
-	d := Decide(l.input(l.state, true))
-	for d.Ask != nil {
-		in := l.answer(l.input(l.state, true), *d.Ask)
-		d = Decide(in)
+	if _, got := begin(rollout.JobState{Complete: true, Message: "Reached expected number of succeeded pods"}); strings.Contains(got, "Reached") {
+		t.Errorf("one that has ended well is waited for: %q", got)
 	}
-	if want := "Job migrate-c0fcc874-1 to end (ImagePullBackOff: no such image)"; !strings.Contains(d.Waiting, want) {
-		t.Errorf("waits for %q, want %q", d.Waiting, want)
+	l, got := begin(rollout.JobState{Stuck: "ImagePullBackOff", Message: "no such image"})
+	if want := "Job migrate-c0fcc874-1 to end (ImagePullBackOff: no such image)"; !strings.Contains(got, want) {
+		t.Errorf("waits for %q, want %q", got, want)
 	}
 	l.kube.Now = l.kube.Now.Add(119 * time.Second)
 	if l.rest(); l.state.Held.Reason != rollout.HeldHook {
