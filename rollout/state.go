@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -109,7 +110,10 @@ const (
 )
 
 // Waits reports whether nothing is wrong, and only the time has not come.
-func (h *Held) Waits() bool { return h != nil && (h.Reason == HeldClosed || h.Reason == HeldHook) }
+func (h *Held) Waits() bool { return h.Is(HeldClosed, HeldHook) }
+
+// Is reports whether an app is held for one of some reasons.
+func (h *Held) Is(reasons ...HeldReason) bool { return h != nil && slices.Contains(reasons, h.Reason) }
 
 // Release is one version of an app.
 type Release struct {

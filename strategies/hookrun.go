@@ -155,7 +155,8 @@ func awaitHook(
 		run.Phase, run.Message = rollout.HookFailed, interrupted
 		return ended(in, i, run, d, false, r, release)
 	}
-	if why := cmp.Or(strings.TrimSuffix(state.Stuck+": "+state.Message, ": "), state.Waits); why != "" && !state.Failed && !state.Complete {
+	why := cmp.Or(strings.TrimSuffix(state.Stuck+": "+state.Message, ": "), state.Waits)
+	if why != "" && !state.Failed && !state.Complete {
 		d.Waiting += " (" + rollout.Printable(why) + ")"
 	}
 	run.Log = state.Log

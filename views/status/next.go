@@ -14,9 +14,8 @@ type Next struct {
 }
 
 // nextSteps are the commands that move the app from where it is.
-func nextSteps(in strategies.Input, cluster string, proposals map[string]string) []Next {
+func nextSteps(in strategies.Input, cluster string, proposals map[string]string) (out []Next) {
 	app, s := in.App.Name, in.State
-	var out []Next
 	merge := func(to string, kind rollout.ProposalKind) {
 		branch := rollout.ProposalBranch(kind, cluster, app)
 		if _, exists := proposals[branch]; exists {
@@ -35,11 +34,11 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 		add("end the hold", "gitrollout hold "+app+" --off")
 	case strategies.Coming(in) != nil:
 		add("reject it", "gitrollout abort "+app)
-	case s.Held != nil && s.Held.Reason == rollout.HeldAdoption:
+	case s.Held.Is(rollout.HeldAdoption):
 		add("replace what runs", "gitrollout promote "+app+" --full")
-	case s.Held != nil && s.Held.Reason == rollout.HeldRenamed && s.Release == nil:
+	case s.Held.Is(rollout.HeldRenamed) && s.Release == nil:
 		add("start all its pods at once", "gitrollout promote "+app+" --full")
-	case s.Held != nil && s.Held.Reason == rollout.HeldForeign:
+	case s.Held.Is(rollout.HeldForeign):
 		add("take it over anyway", "gitrollout promote "+app+" --adopt-anyway")
 	case s.Phase == rollout.Degraded:
 		merge("go back in Git too", rollout.ProposeRevert)
@@ -54,7 +53,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 		switch {
 		case in.Promotion.Says(rollout.Hold, s.Release.Hash):
 			add("end the hold", "gitrollout hold "+app+" --off")
-		case s.Held != nil && (s.Held.Reason == rollout.HeldRolloutRemoved || s.Held.Reason == rollout.HeldRenamed):
+		case s.Held.Is(rollout.HeldRolloutRemoved, rollout.HeldRenamed):
 			add("promote it fully", "gitrollout promote "+app+" --full")
 		case s.Held != nil || in.Head.Render == nil: // a promotion would be refused, or have no effect
 		case shut:
