@@ -15,6 +15,8 @@ BENCH    ?= .
 CONTEXT  ?=
 HOSTILE  ?= 10m
 SEEDS    ?= 1000
+BASE     ?= HEAD~1
+MUTANTS  ?= 20
 
 ROOT := $(CURDIR)
 NEST := internal/localcluster
@@ -25,21 +27,32 @@ imports = $(GO) list -f '{{range $(1)}}{{$$.ImportPath}} {{.}}{{"\n"}}{{end}}' .
 SERVERS = $(shell { $(call imports,.TestImports,$(MODULE)/internal/(testcluster|giteatest|proxytest)$$); \
 	$(call imports,.XTestImports,$(MODULE)/internal/(testcluster|giteatest|proxytest)$$); } | sort -u)
 UNIT = $(filter-out $(SERVERS),$(shell $(GO) list ./...))
-# Packages that can have a race at all: they import sync or context. internal/archtest holds that the others start no
-# goroutine. All of these go through the race detector, and need not be run without it, but for what is too much for it.
-RACE = $(filter $(UNIT),$(shell $(call imports,.Imports,^(sync|sync/atomic|context)$$)))
-TOO_MUCH := $(MODULE)/simulate $(MODULE)/render/worker
+# RACE has each package with a lock or a goroutine, by name: internal/archtest compares this list with the code. The race
+# detector runs these, with -short: the long form repeats the same goroutines.
+RACE := $(addprefix $(MODULE)/,git git/wire internal/gittest internal/mutate publish/metrics publish/notify/worker publish/serve \
+	reconciler reconciler/edge reconciler/measure reconciler/source render/worker views/console views/dashboard)
+# These mostly compute: make test runs their concurrent tests through the race detector, make test-all runs all.
+RACE_LONG := $(addprefix $(MODULE)/,render simulate)
+# These need a control plane or run a Gitea as well.
+RACE_SERVERS := $(addprefix $(MODULE)/,cluster publish/forge)
+RACE_ALL := $(MODULE)/cmd/gitrollout # only in make test-all
 # What ends a process by its bound of memory: the race detector needs more addresses than that leaves.
 BOUNDED := TestBombs|TestBrokenIsRemembered|TestWhatBreaksAWorker
 # The tests of the whole program, a module of its own.
 E2E := internal/e2e
-# What only computes gives way to all that releases on a cluster, whose deadlines are seconds: it runs when nothing else does.
-LOW := $(shell command -v chrt >/dev/null && echo chrt --idle 0 || echo nice -n 19)
+# TIER is -short in make test, and empty in make test-all.
+TIER ?= -short
+# make vet looks at everything, so that go test need not; what debuggers read takes a quarter of the time to link.
+TEST = $(GO) test -vet=off -ldflags=-w -exec $(ROOT)/.ci/measured
+# The CPU seconds of each package, as .ci/measured writes them and .ci/slowest prints them.
+export TEST_TIMES ?= $(ROOT)/bin/test-times
+# Tests that only compute give way to releases on a cluster, and still get a quarter of a processor that others keep busy.
+LOW := nice -n 5
 
 .DEFAULT_GOAL := help
 # Tests of the program run what build has made, instead of making it again.
-test test-e2e bench: export GITROLLOUT_TEST_BINARY = $(ROOT)/bin/gitrollout
-.PHONY: help programs build release push plugin localcluster kubectl gitea traefik helm kruise demo test test-peers test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench hostile fuzz lint vulncheck golden clean FORCE
+test test-all test-e2e test-race-program bench: export GITROLLOUT_TEST_BINARY = $(ROOT)/bin/gitrollout
+.PHONY: help programs build release push plugin localcluster kubectl gitea traefik helm kruise demo test test-all tier test-peers race-list test-race-program test-unit test-race test-e2e test-plain test-servers test-program test-traffic test-demo test-localcluster vet fmt-check simulate bench hostile mutants fuzz lint vulncheck golden clean FORCE
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,14 +102,25 @@ release: ## Make a release in dist (VERSION=v0.2.0, and as you like IMAGE=regist
 push: ## Send the image of make release to a registry (VERSION=v0.2.0, IMAGE=registry/name)
 	cd internal/release && $(GO) run . push $(ROOT)/dist/image-$(VERSION).tar '$(IMAGE):$(VERSION)'
 
+test: programs vet fmt-check build localcluster kubectl traefik ## Run one row of each behaviour and all packages short: 15 minutes; CI runs it
+	@$(MAKE) --no-print-directory tier TIER=-short
+	@echo "make test-all has besides: all rows, whole seeds, Gitea, Helm's and Kruise's references, the hostile hour, each fuzz test for $(FUZZTIME), mutants of the diff"
+
+test-all: programs vet fmt-check build localcluster kubectl gitea traefik helm ## Run all tests: an hour and a half; before a release, or for an issue
+	@failed=; \
+	$(MAKE) --no-print-directory tier TIER= BUDGETS=.ci/budgets || failed=1; \
+	for part in test-race-program test-peers hostile fuzz mutants; do $(MAKE) --no-print-directory $$part || failed=1; done; \
+	[ -z "$$failed" ]
+
 # What only computes runs in the time that is left by what releases on a cluster, of which each waits for the one before.
 # What fails stops no other part, so that one run tells all.
-test: programs vet fmt-check build localcluster kubectl gitea traefik helm ## Run everything that CI runs
-	@failed=; \
+tier:
+	@failed=; mkdir -p bin; rm -f $(TEST_TIMES); \
 	$(MAKE) --no-print-directory -k test-plain test-race & beside=$$!; \
 	$(MAKE) --no-print-directory test-traffic || failed=1; \
 	.ci/with-cluster $(MAKE) --no-print-directory -k test-servers test-program test-demo test-localcluster || failed=1; \
 	wait $$beside || failed=1; \
+	.ci/slowest $(TEST_TIMES) $(BUDGETS) || failed=1; \
 	[ -z "$$failed" ]
 
 kruise: ## Build bin/kruise, OpenKruise's controllers for the tests (first time: about 6 minutes)
@@ -108,37 +132,59 @@ test-peers: build localcluster kubectl kruise ## Run the tests of its kinds agai
 	cd $(E2E) && KRUISE_TEST_BINARY=$(ROOT)/bin/kruise $(ROOT)/.ci/with-cluster $(GO) test -parallel 1 -timeout 30m -run 'CloneSet|Advanced' .
 
 test-unit: ## Run the tests that need no cluster, without what plays through thousands of lives
-	$(GO) test -short $(UNIT)
-	cd $(E2E) && $(GO) test ./schemas ./tracing ./plain ./charts
+	$(TEST) -short $(UNIT)
+	cd $(E2E) && $(TEST) ./schemas ./tracing ./plain
 
 test-race: ## Run what has goroutines and needs no cluster under the race detector
-	$(LOW) $(GO) test -race -timeout 60m $(filter-out $(TOO_MUCH),$(RACE))
-	$(LOW) $(GO) test -race -short -skip '$(BOUNDED)' -timeout 60m $(TOO_MUCH)
+	$(LOW) env TEST_LABEL=race $(TEST) -race -short -skip '$(BOUNDED)' -timeout 60m $(RACE)
+ifeq ($(TIER),-short)
+	$(LOW) env TEST_LABEL=race $(TEST) -race -short -run TestConcurrentBuilds $(MODULE)/render
+	$(LOW) env TEST_LABEL=race $(TEST) -race -short -run 'TestSeeds$$' $(MODULE)/simulate -seeds 26
+else
+	$(LOW) env TEST_LABEL=race $(TEST) -race -short -timeout 60m $(RACE_LONG)
+endif
 
-test-e2e: programs build localcluster kubectl gitea traefik helm ## Run the tests against a real control plane, and nothing else
+test-e2e: programs build localcluster kubectl gitea traefik helm ## Run the tests against a real control plane, and nothing else (TIER=-short: those of make test)
 	$(MAKE) --no-print-directory test-traffic
 	.ci/with-cluster $(MAKE) --no-print-directory -j2 --output-sync test-program test-servers
 
-# The parts of test: each needs what test builds.
+# The parts of both tiers: each needs what the tier builds.
 test-plain:
-	$(LOW) $(GO) test -timeout 60m $(filter-out $(RACE),$(UNIT)) $(TOO_MUCH)
-	cd $(E2E) && $(LOW) $(GO) test ./schemas ./tracing ./plain ./charts
+ifeq ($(TIER),-short)
+	$(LOW) $(TEST) -short -timeout 60m $(filter-out $(RACE),$(UNIT))
+	$(LOW) $(TEST) -short -run '$(BOUNDED)' -timeout 60m $(MODULE)/render/worker
+else
+	$(LOW) $(TEST) -timeout 60m $(UNIT)
+endif
+	cd $(E2E) && $(LOW) $(TEST) $(TIER) ./schemas ./tracing ./plain $(if $(TIER),,./charts)
 
 test-servers:
-	$(GO) test -p 2 -parallel 8 -timeout 30m $(SERVERS)
+	TEST_LABEL=race $(TEST) -race -short -skip Gitea -parallel 8 -timeout 30m $(RACE_SERVERS)
+	$(TEST) $(TIER) -p 2 -parallel 8 -timeout 30m $(if $(TIER),$(filter-out $(RACE_SERVERS),$(SERVERS)),$(SERVERS))
+
+race-list:
+	@echo $(RACE) $(RACE_LONG) $(RACE_SERVERS) $(RACE_ALL)
+
+test-race-program: build localcluster
+	TEST_LABEL=race .ci/with-cluster $(TEST) -race -short -parallel 8 -timeout 60m $(RACE_ALL)
 
 test-program:
-	cd $(E2E) && $(GO) test -p 2 -parallel 6 -timeout 45m . ./dashboard
+	cd $(E2E) && $(TEST) $(TIER) -p 2 -parallel 6 -timeout 45m . ./dashboard
 
 test-traffic:
-	cd $(E2E) && $(GO) test -timeout 20m ./traffic
+	cd $(E2E) && $(TEST) $(TIER) -timeout 20m ./traffic
 
 test-demo:
 	examples/demo.sh --fast
 
 test-localcluster:
-	cd $(NEST) && $(GO) test -timeout 20m ./...
-	cd internal/release && $(GO) test ./...
+	cd $(NEST) && $(TEST) $(TIER) -timeout 20m ./...
+	cd internal/release && $(TEST) $(TIER) ./...
+
+mutants: build localcluster ## Ask the tests about MUTANTS (20) mutants of the packages that differ from BASE (HEAD~1)
+	@packages=$$(git diff --name-only '$(BASE)' -- cluster cmd git publish reconciler render rollout strategies traffic views | \
+		sed -n 's|/[^/]*\.go$$||p' | grep -v testdata | sort -u | sed 's|^|./|'); \
+	[ -z "$$packages" ] || .ci/with-cluster $(GO) run ./internal/mutate -n $(MUTANTS) $$packages
 
 vet:
 	$(GO) vet ./...

@@ -11,14 +11,10 @@ import (
 // a thousand good releases, at most one goes back for nothing.
 const defaultConfidence = 0.999
 
-// JudgeComparison compares two results of the form [bad, all]: how many of all
-// requests to the new version, and to the stable one, were bad in the same time.
-// It fails if the new version is worse beyond reasonable doubt, and is
-// successful otherwise. A version with fewer than MinSamples says nothing.
-//
-// Each measurement of a run, which began at a time, is another chance to be wrong.
-// The k-th one is allowed alpha/(k(k+1)), which adds up to alpha however long the
-// run is. A crash forgets good measurements, so k follows from the time as well.
+// JudgeComparison compares two results of the form [bad, all]: the bad requests among all, of the new version and of
+// stable in the same time. It fails if the new version is worse beyond reasonable doubt. Fewer than MinSamples decide
+// nothing. Each measurement of a run is another chance to be wrong, so the k-th one is allowed alpha/(k(k+1)), which
+// adds up to alpha. A crash forgets good measurements: k follows from the run's start as well.
 func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
 	if phase, ok := withoutData(m.OnNoData); ok && (isEmpty(canary) || isEmpty(stable)) {
@@ -109,13 +105,9 @@ func (s sample) judged() sample {
 	return sample{bad: int(float64(s.bad) / float64(s.all) * mostSamples), all: mostSamples}
 }
 
-// worse is the probability to see at least so many bad ones of the new version
-// if it is not worse than stable by more than a margin.
-//
-// Without a margin it is Fisher's exact test, which is right for any number of
-// samples: given how many are bad in all, how likely are so many of them the
-// new version's? With one, stable's share is taken at the upper end of its exact
-// confidence interval (Clopper and Pearson), for half of alpha.
+// worse returns the probability of at least so many bad samples of the new version if it is not worse than stable by
+// more than a margin. Without a margin it is Fisher's exact test, which is right for any number of samples. With one,
+// stable's share is the upper end of its exact confidence interval (Clopper and Pearson), for half of alpha.
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)

@@ -30,12 +30,10 @@ var tools = []string{
 // attempts bounds how often a write is repeated that lost a race.
 const attempts = 4
 
-// SameTemplate reports whether applying a Deployment would leave the live pod
-// template as it is, so that adopting it restarts no pod. It asks the API
-// server with a dry run, because only that knows defaults and admission. Fields
-// that another tool applied and that the object does not name will be
-// removed (see takeOver), so they count as a change. A Deployment that does not
-// exist has no same template.
+// SameTemplate reports whether applying a Deployment would leave the live pod template as it is, so that adopting it
+// restarts no pod. It asks with a dry run, which alone knows defaults and admission. Fields of other tools that the
+// object lacks will be removed (takeOver), so they count as a change. A Deployment that does not exist has no same
+// template.
 func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool, error) {
 	ref := object.Ref()
 	d, err := c.prepare("", object)
@@ -80,12 +78,9 @@ func podTemplate(u *unstructured.Unstructured) map[string]any {
 	return rollout.Object(u.Object).Map("spec", "template")
 }
 
-// handOverReplicas lets go of spec.replicas when Git stops naming it because an
-// autoscaler takes over. Server-side apply removes a field that its only owner
-// stops naming, and a Deployment without replicas is defaulted to one pod. So a
-// second manager first states the number that is live, without force: it then
-// owns the field too and it stays, until the autoscaler's first scaling takes
-// it. Losing the race means that somebody scales already, which is as good.
+// handOverReplicas lets go of spec.replicas when Git stops naming it for an autoscaler. Server-side apply removes a
+// field that its only owner stops naming, and a Deployment without replicas has one pod. So a second manager first
+// states the live number, without force, and owns the field until the autoscaler's first scaling.
 func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.live.get(d.kind.key(d.ref))
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
@@ -106,24 +101,16 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	return err
 }
 
-// takeOver makes us the only owner of what other tools have applied, so that a
-// field which leaves Git leaves the cluster too: those that left before now with
-// the apply that follows, in the same write. An object that nobody else touched
-// costs nothing, a new one is asked for once.
+// takeOver makes gitrollout the only owner of the fields that other tools have applied: a field that leaves Git then
+// leaves the cluster too. An object that only gitrollout has written costs no request.
 //
-//   - Who applies says what was meant: in an annotation, or by owning exactly
-//     that if it applies on the server's side. What of it is not in Git is
-//     removed, as that tool's next apply would have done; a field that it owns
-//     only because the API server had defaulted it stays. The annotation goes.
-//   - Of kubectl create, edit, patch, set or rollout and of Helm 3 nobody knows
-//     which fields were meant. What is not in Git stays, owned by nobody:
-//     removing a "kubectl rollout restart" would restart every pod.
+//   - Tools that apply record their fields, in an annotation or in managedFields. Fields that Git lacks are removed;
+//     defaulted ones stay, and the annotation goes.
+//   - kubectl create, edit, patch, set or rollout and Helm 3 record no intent. Fields that Git lacks stay, without an
+//     owner: removing a "kubectl rollout restart" would restart every pod.
 //
-// A workload of the version that it has already keeps what others share in it:
-// the template may only change with the next version, in stages. spec.replicas
-// is never removed when Git omits it. client-go's csaupgrade takes over every
-// field that kubectl owns, defaulted ones and replicas included, and then
-// removes those: an immutable one could never be applied.
+// The template of a workload only changes with the next version, and spec.replicas is never removed. client-go's
+// csaupgrade would remove defaulted fields and replicas.
 func (s *server) takeOver(ctx context.Context, d *desired) error {
 	l, seen := d.kind.live.get(d.kind.key(d.ref))
 	if seen && (!l.shared || l.isVersion(d.annotation(rollout.AnnotationHash))) {

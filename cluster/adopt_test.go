@@ -19,6 +19,7 @@ import (
 var withReplicas = strings.Replace(withoutReplicas, "spec:\n", "spec:\n  replicas: 4\n", 1)
 
 func TestReplicasAreHandedOver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.apply("shop", withReplicas)
 	w.complete("shop", "shop")
@@ -41,6 +42,7 @@ func TestReplicasAreHandedOver(t *testing.T) {
 }
 
 func TestReplicasAreHandedOverAfterARace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.apply("shop", withReplicas)
 	// The autoscaler is faster than our watch: no matter which of the two the
@@ -185,6 +187,7 @@ func TestWhatAToolAddedGoesInOneWrite(t *testing.T) {
 // TestWhatAToolSharesLeavesWithTheNextVersion: a program that is newer than the adoption finds fields that another
 // tool still owns, too. It replaces no pods for that, and lets go of the rest with the next version.
 func TestWhatAToolSharesLeavesWithTheNextVersion(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first := strings.Replace(adopted, "namespace: NS,", "namespace: NS, annotations: {gitrollout.dev/template-hash: h1-one},", 1)
 	w.apply("shop", first)
@@ -213,6 +216,7 @@ func (w *world) wantSame(manifest string, want bool) {
 }
 
 func TestAdoptionRemovesWhatKubectlAppliedAndGitDoesNotHave(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	extra := strings.NewReplacer("tier: web}", "tier: web, old: x}", "{name: B, value: b}", "{name: B, value: b}, {name: C, value: c}").Replace(adopted)
 	w.kubectl(extra, "apply", "-f", "-")
@@ -230,6 +234,7 @@ func TestAdoptionRemovesWhatKubectlAppliedAndGitDoesNotHave(t *testing.T) {
 }
 
 func TestAdoptionKeepsReplicasThatGitLeavesToAnAutoscaler(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.kubectl(withReplicas, "apply", "-f", "-")
 	w.apply("shop", withoutReplicas)
@@ -270,6 +275,7 @@ func TestStrategyFieldsGoBackToTheirDefaults(t *testing.T) {
 }
 
 func TestServiceSelectorGainsAndLosesThePodHash(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const plain = `
 apiVersion: v1

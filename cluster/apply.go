@@ -18,22 +18,14 @@ type Result struct {
 	Unchanged  []rollout.Ref // not written
 }
 
-// Apply makes the objects what they should be, in the order given, each with
-// one server-side apply that takes over the fields which others set. An object
-// is written only if its content changed since the last Apply, or if a watch
-// shows that a field of it which is ours changed or that it is gone; otherwise
-// there is no request for it at all. Every object gets rollout.LabelApp,
+// Apply applies the objects in their order, each with one server-side apply that takes over the fields which others
+// set. An object that is unchanged in Git and in the watches costs no request. Every object gets rollout.LabelApp,
 // rollout.AnnotationCluster and AnnotationApplied.
 //
-// It stops at the first object that the API server does not take and returns an
-// *Error: what comes later may depend on it, and a Deployment must not start
-// pods before its configuration is there. One that somebody else changes again
-// and again is put back ever more seldom, which is an error, too, and stops nothing. Check finds most
-// such errors before anything is changed. An object with rollout.AnnotationGenerated takes over none
-// that is not the app's, and one that is rollout.Object.CreateOnly writes nothing to one that is there but whose it is.
-//
-// The result tells what was done, also when there is an error. It is safe to
-// repeat at any time.
+// Apply stops at the first object that the API server refuses and returns an *Error: later objects may depend on it. An
+// object that another writer changes again and again is put back with growing pauses, and its error stops nothing. An
+// object with rollout.AnnotationGenerated takes over no object of another owner; of an existing object that is
+// rollout.Object.CreateOnly only the owner is written. The result is valid with an error, too. Apply may be repeated.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (Result, error) {
 	var result Result
 	todo, err := c.toApply(ctx, app, objects, &result)
@@ -102,6 +94,9 @@ func (c *Client) toApply(
 			return nil, explain(err, d.ref, "list and watch")
 		}
 		d.kind = k
+		if err := c.kinds.reach(k, d.ref); err != nil {
+			return nil, explain(err, d.ref, "patch")
+		}
 		if k.namespaced && d.ref.Namespace == "" {
 			return nil, &Error{Ref: d.ref, Reason: Invalid, Msg: "has no namespace, and its kind needs one",
 				Fix: "set metadata.namespace, or the app's namespace"}

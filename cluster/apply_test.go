@@ -15,6 +15,7 @@ import (
 )
 
 func TestApplyWritesEachObjectOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	count := len(w.objects(shop))
 	w.wantWrites(count, "the first apply", func() {
@@ -42,6 +43,7 @@ func TestApplyWritesEachObjectOnce(t *testing.T) {
 }
 
 func TestRestartWritesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.apply("shop", shop)
 	w.complete("shop", "shop")
@@ -54,6 +56,7 @@ func TestRestartWritesNothing(t *testing.T) {
 }
 
 func TestRestartSeesWhatChangedMeanwhile(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.apply("shop", shop)
 	w.edit("shop", `{"spec":{"template":{"spec":{"containers":[{"name":"shop","image":"shop:evil"}]}}}}`)
@@ -117,6 +120,7 @@ func TestDriftIsHealed(t *testing.T) {
 }
 
 func TestForeignFieldsAreLeftAlone(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	w := newWorld(t)
 	w.apply("shop", withoutReplicas)
@@ -155,6 +159,7 @@ spec:
 // TestObjectInTwoAppsIsRefusedAndMayMove: whoever comes second does not get it, neither from this process nor from
 // the next one.
 func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: NS}\nspec: {ports: [{port: 80}]}"
 	ref := w.ref("", "Service", "shop")
@@ -192,6 +197,7 @@ func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 
 // TestAnObjectWaitsUntilItsAppIsKnown: in the first moments of a process nobody knows what the other app asks for.
 func TestAnObjectWaitsUntilItsAppIsKnown(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: NS}\nspec: {ports: [{port: 80}]}"
 	w.apply("a", service)

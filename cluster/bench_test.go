@@ -98,7 +98,7 @@ func TestRecordsAreSmall(t *testing.T) {
 	for i := range n {
 		u := liveDeployment(t, fmt.Sprintf("app-%d", i))
 		c.memory.known[rollout.Object(u.Object).Ref()] = known{digest: "018271ff61a2730e4beb71e136a849a4"}
-		if err := k.live.Add(u); err != nil {
+		if err := k.live.feeds[0].Add(u); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,10 +2,13 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -30,6 +33,10 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
+// tries is how often a dry run is sent whose answer is that the server cannot just now: a question about 300 objects to
+// a server that fails one request in a hundred would not be answered once in twenty times (0.99^300 = 5%).
+var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
+
 // rehearse sends each object as a dry run.
 func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 	namespaces := map[string]bool{}
@@ -38,25 +45,41 @@ func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 			namespaces[d.ref.Name] = true
 		}
 	}
+	// One that did not answer within requestTimeout is not asked again.
+	isPassing := func(err error) bool {
+		var e *Error
+		return errors.As(err, &e) && e.Reason == Unavailable && !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+	}
 	for _, d := range todo {
 		if d.kind == nil || namespaces[d.ref.Namespace] {
 			continue
 		}
-		if err := c.server.refuseForeign(ctx, d); err != nil {
+		// Not by retry.OnError: it takes a deadline of the function for one of its own, and says that all went well.
+		again := tries
+		err := c.rehearseOne(ctx, d)
+		for again.Steps > 1 && isPassing(err) {
+			time.Sleep(again.Step())
+			err = c.rehearseOne(ctx, d)
+		}
+		if err != nil {
 			return err
 		}
-		if d.once {
-			if _, err := c.server.get(ctx, d.kind, d.ref); !apierrors.IsNotFound(err) {
-				if err != nil {
-					return explain(err, d.ref, "get")
-				}
-				continue // it stays as it is
-			}
+	}
+	return nil
+}
+
+func (c *Client) rehearseOne(ctx context.Context, d *desired) error {
+	if err := c.server.refuseForeign(ctx, d); err != nil {
+		return err
+	}
+	if d.once {
+		if _, err := c.server.get(ctx, d.kind, d.ref); !apierrors.IsNotFound(err) {
+			return explain(err, d.ref, "get") // it stays as it is
 		}
-		_, _, err := c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true, dryRun: true})
-		if err != nil && !strings.Contains(err.Error(), "does not support dry run") {
-			return explain(err, d.ref, "patch")
-		}
+	}
+	_, _, err := c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true, dryRun: true})
+	if err != nil && !strings.Contains(err.Error(), "does not support dry run") {
+		return explain(err, d.ref, "patch")
 	}
 	return nil
 }

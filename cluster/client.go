@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,6 +42,12 @@ type Options struct {
 	// ask for it any more: then another app may have it. An error means that this is not known yet. Without it any
 	// app may take any object.
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
+
+	// Namespaces are the only ones that are watched and written to. Without any, the client has the whole cluster.
+	Namespaces []string
+
+	// UID is an earlier result of Client.UID, "" for none: the next result is about the same namespace.
+	UID string
 
 	// MayHave reports whether an app may have objects of a kind that belongs to no namespace, as rollout.App's does.
 	// Without it any app may.
@@ -84,7 +91,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	c := &Client{
 		opts:      opts,
 		counts:    &counters{},
-		workloads: newWorkloads(opts.OnChange),
+		workloads: newWorkloads(opts.OnChange, opts.Namespaces...),
 		memory:    memory{known: map[rollout.Ref]known{}},
 		nodes:     newTable(reading(readNode), func(_, _ *node) {}),
 		routes:    map[rollout.Ref]string{},
@@ -125,7 +132,7 @@ func (c *Client) connect(config *rest.Config) error {
 		Transport: shared.Transport, Timeout: requestTimeout, // it takes no context
 	})
 	c.kinds = &kinds{
-		background: &background{}, resources: &resources{server: finder}, dynamic: anyKind,
+		background: &background{}, resources: &resources{server: finder}, dynamic: anyKind, namespaces: c.opts.Namespaces,
 		read: c.readLive, changed: c.liveChanged, runsPods: func(gvk schema.GroupVersionKind) bool {
 			return c.workloads.kindOf(gvk) != nil
 		}, all: map[schema.GroupVersionKind]*kind{},
@@ -153,14 +160,30 @@ func (c *Client) Start(ctx context.Context) error {
 // the context of Start.
 func (c *Client) Wait() { c.kinds.running.Wait() }
 
-// UID returns what identifies the cluster itself: the uid of the kube-system
-// namespace, which no cluster shares with another and none outlives.
+// UID returns the identity of the cluster: the uid of the kube-system namespace, which no two clusters share. A client
+// that has some namespaces only returns NAMESPACE/UID, about the first of them.
 func (c *Client) UID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	ns, err := c.kube.core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
-	if err != nil {
-		return "", explain(err, rollout.Ref{Kind: "Namespace", Name: metav1.NamespaceSystem}, "get")
+	namespace, prefix := c.opts.IdentifiedBy(), ""
+	if namespace != metav1.NamespaceSystem {
+		prefix = namespace + "/"
 	}
-	return string(ns.UID), nil
+	ns, err := c.kube.core.Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	if err != nil {
+		return "", explain(err, rollout.Ref{Kind: "Namespace", Name: namespace}, "get")
+	}
+	return prefix + string(ns.UID), nil
+}
+
+// IdentifiedBy returns the namespace whose uid identifies the cluster.
+func (o Options) IdentifiedBy() string {
+	namespace, _, is := strings.Cut(o.UID, "/")
+	switch {
+	case is:
+		return namespace
+	case o.UID == "" && len(o.Namespaces) > 0:
+		return o.Namespaces[0]
+	}
+	return metav1.NamespaceSystem
 }

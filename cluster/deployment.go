@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -22,7 +21,7 @@ var deployments = workloadKind{
 	read:         readDeployment,
 	readRevision: reading(readReplicaSet),
 	watchRevisions: func(b *background, kube typed, t *table[*revision]) {
-		watchTyped(b, t, "replicasets.apps", &appsv1.ReplicaSet{}, kube.apps.ReplicaSets(metav1.NamespaceAll))
+		watchTyped(b, t, "replicasets.apps", &appsv1.ReplicaSet{}, kube.apps.ReplicaSets)
 	},
 	current: currentOf,
 	pods:    func(pods *table[*pod], _ *live, r *revision) []*pod { return pods.ownedBy(r.uid) },
@@ -69,12 +68,9 @@ func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 	return out, nil
 }
 
-// currentOf returns the ReplicaSet that the template matches now, nil if the
-// Deployment controller has not made it yet. While the controller is in step
-// the revision number tells. It lags behind a template that was just written,
-// and the watches of Deployments and ReplicaSets are not in step with each
-// other: then the template itself tells, and of several equal ones the oldest
-// is right, because the controller takes that one too (FindNewReplicaSet).
+// currentOf returns the ReplicaSet that the template matches now, nil if the Deployment controller has not made it
+// yet. While the controller is in step the revision number tells. It lags behind a new template, and so may the watch
+// of ReplicaSets: then the template tells, and of several equal ones the oldest, as in FindNewReplicaSet.
 func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	var equal, numbered *revision
 	for _, r := range sets {

@@ -84,6 +84,10 @@ func explain(err error, ref rollout.Ref, verb string) error {
 		}
 		return e
 	}
+	if left := outside(""); errors.As(err, &left) {
+		return &Error{Ref: ref, Reason: Forbidden, Msg: left.Error(), Err: err,
+			Fix: "take it out of the app, or add its namespace to --namespaces; without that flag gitrollout has all of them"}
+	}
 	e := &Error{Ref: ref, Reason: Unexpected, Msg: serverMessage(err), Err: err}
 	e.Reason, e.Fix = reasonOf(err, e.Msg, verb)
 	if ref.Kind == "Secret" && ref.Group == "" {

@@ -94,6 +94,36 @@ func TestServerErrorIsReportedAndTheNextApplyGoesOn(t *testing.T) {
 	}
 }
 
+// TestDryRunIsTriedAgain: a question about an app is not in vain because a request of it met a server that could not
+// just then; one that never can is told.
+func TestDryRunIsTriedAgain(t *testing.T) {
+	w := newWorld(t)
+	fails := func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		rw.WriteHeader(http.StatusInternalServerError)
+	}
+	f := w.faulty()
+	w.wantWrites(0, "a question", func() {
+		f.once(http.MethodPatch, "/services/shop", fails)
+		if err := w.Check(t.Context(), "shop", w.objects(shop)); err != nil {
+			t.Error(err)
+		}
+	})
+	asked := 0
+	never := func(rw http.ResponseWriter, r *http.Request, next http.Handler) bool {
+		if r.Method != http.MethodPatch {
+			return false
+		}
+		asked++
+		fails(rw, r, next)
+		return true
+	}
+	f.spoil.Store(&never)
+	var refusal *cluster.Error
+	if err := w.Check(t.Context(), "shop", w.objects(shop)); !errors.As(err, &refusal) || !refusal.Temporary() || asked != 3 {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+}
+
 func TestLostAnswerIsNoDrift(t *testing.T) {
 	w := newWorld(t)
 	w.faulty().once(http.MethodPatch, "/deployments/shop", func(_ http.ResponseWriter, r *http.Request, next http.Handler) {

@@ -86,14 +86,10 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 	h.Write([]byte{'}'})
 }
 
-// holds reports whether the live object still is what was applied: every field
-// of desired is owned and has its value, and nothing else is owned. It is the
-// proof that a new process needs before it leaves an object alone.
-//
-// Ownership is the stronger half: a field whose value any other manager changed
-// is not ours any more. Values are compared with what the API server's own
-// normalising allows ("1000m" is "1", and it drops false and 0), and inside
-// lists that are owned as a whole it may have added defaults.
+// holds reports whether the live object equals the applied one: every field of desired is owned and has its value, and
+// no other field is owned. A new process needs it to leave an object alone. A field that another manager has changed
+// is not owned any more. Values are equal after the API server's normalising ("1000m" is "1", false and 0 are
+// dropped), and lists that are owned as a whole may have defaults.
 func holds(owned map[string]any, desired, live map[string]any) bool {
 	want := without(desired, "apiVersion", "kind", "status")
 	if metadata, is := want["metadata"].(map[string]any); is {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // tree reads JSON as the clients do: whole numbers are int64 in objects, and
@@ -193,4 +194,18 @@ func FuzzFieldTrees(f *testing.F) {
 		}
 		overlap(o, within(o, d))
 	})
+}
+
+// TestStatefulSetSaysWhetherItsClusterKnowsItsRoom: the API server fills the field in where it knows it.
+func TestStatefulSetSaysWhetherItsClusterKnowsItsRoom(t *testing.T) {
+	for rolling, want := range map[string]bool{`{"partition": 0}`: false, `{"partition": 0, "maxUnavailable": 1}`: true} {
+		w, err := readStatefulSet(tree(t, `{"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": `+rolling+`}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var seen rollout.ObservedWorkload
+		if byOrdinals(w, &seen); seen.Room != want {
+			t.Errorf("with %s it is said %t", rolling, seen.Room)
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 // TestTwoWritersOfOneField: a controller that answers each of our writes at once, as a second GitOps tool does, and
 // a loop that applies whenever the object changes. Without a wait they do so hundreds of times a second.
 func TestTwoWritersOfOneField(t *testing.T) {
+	t.Parallel()
 	const both = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: contended, namespace: NS}\ndata: {a: ours}\n---\n" +
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: peaceful, namespace: NS}\ndata: {a: VALUE}\n"
 	w := newWorld(t)

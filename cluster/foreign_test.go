@@ -75,6 +75,7 @@ func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 // TestWhatIsMadeAgainCostsOneRequest: whose an object is, the watch says once it
 // is there.
 func TestWhatIsMadeAgainCostsOneRequest(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.apply("shop", madeIngress)
 	before := w.Stats()

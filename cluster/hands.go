@@ -49,6 +49,9 @@ func (c *Client) Foreign(
 		if errors.Is(err, ErrUnknownKind) {
 			continue
 		}
+		if err == nil {
+			err = c.kinds.reach(d.kind, d.ref)
+		}
 		if err != nil {
 			return nil, explain(err, d.ref, "list and watch")
 		}

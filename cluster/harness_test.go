@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,18 +22,19 @@ import (
 
 // patience is far above what anything here takes, so that a busy machine fails
 // no test.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // world is a namespace of the test cluster and a client under test.
 type world struct {
 	*cluster.Client
-	t       *testing.T
-	cluster *testcluster.Cluster
-	ns      string
-	changes *changes
-	wanted  map[string][]rollout.Object // what Git asks for, by app
-	unknown error                       // why that is not known
-	kinds   string                      // that apps may have and that belong to no namespace; "" for any
+	t          *testing.T
+	cluster    *testcluster.Cluster
+	ns         string
+	changes    *changes
+	wanted     map[string][]rollout.Object // what Git asks for, by app
+	unknown    error                       // why that is not known
+	namespaces []string                    // cluster.Options.Namespaces
+	kinds      string                      // that apps may have and that belong to no namespace; "" for any
 }
 
 // changes counts the calls of OnChange.
@@ -73,7 +75,7 @@ func (w *world) connect(config *rest.Config) {
 	if w.wanted == nil {
 		w.wanted = map[string][]rollout.Object{}
 	}
-	c, err := cluster.New(config, cluster.Options{Cluster: "test", OnChange: w.changes.note, Wants: w.ask,
+	c, err := cluster.New(config, cluster.Options{Cluster: "test", OnChange: w.changes.note, Wants: w.ask, Namespaces: w.namespaces,
 		MayHave: func(_, kind string) bool { return w.kinds == "" || w.kinds == kind }})
 	if err != nil {
 		w.t.Fatal(err)
@@ -189,15 +191,22 @@ func (w *world) observe(app, name string) rollout.ObservedWorkload {
 	return w.Observe(app, []rollout.Workload{at}, nil).Workloads[at]
 }
 
-// complete waits until every pod of a Deployment is of the newest template.
+// complete waits until every pod of a Deployment has the newest template in the watches of Deployments, ReplicaSets and
+// pods: the first watch can be ahead of the others.
 func (w *world) complete(app, name string) rollout.ObservedWorkload {
 	w.t.Helper()
 	var seen rollout.ObservedWorkload
 	w.until(name+" being complete", func() (bool, string) {
 		seen = w.observe(app, name)
-		return seen.Complete, fmt.Sprintf("%+v", seen)
+		return seen.Complete && allCurrent(seen), fmt.Sprintf("%+v", seen)
 	})
 	return seen
+}
+
+func allCurrent(seen rollout.ObservedWorkload) bool {
+	return len(seen.Revisions) > 0 && !slices.ContainsFunc(seen.Revisions, func(r rollout.Revision) bool {
+		return r.Current && r.Ready() != seen.Replicas || !r.Current && len(r.Members) > 0
+	})
 }
 
 func (w *world) ref(group, kind, name string) rollout.Ref {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,9 +47,10 @@ func (k *kind) key(ref rollout.Ref) key {
 type kinds struct {
 	*background
 	*resources
-	dynamic dynamic.Interface
-	read    func(*kind, *unstructured.Unstructured) (*live, error)
-	changed func(was, is *live)
+	dynamic    dynamic.Interface
+	namespaces []string // Options.Namespaces
+	read       func(*kind, *unstructured.Unstructured) (*live, error)
+	changed    func(was, is *live)
 	// runsPods reports whether objects of a kind are workloads
 	runsPods func(schema.GroupVersionKind) bool
 
@@ -89,6 +91,19 @@ func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, err
 	return nil, fmt.Errorf("watch %s: %w", k.resource.GroupResource(), err)
 }
 
+// outside is an error about an object that Options.Namespaces leave out.
+type outside string
+
+func (e outside) Error() string { return string(e) }
+
+// reach returns an error for an object of a kind if Options.Namespaces leave it out.
+func (w *kinds) reach(k *kind, ref rollout.Ref) error {
+	if k.namespaced && len(w.namespaces) > 0 && !slices.Contains(w.namespaces, ref.Namespace) {
+		return outside(fmt.Sprintf("is in namespace %q, which --namespaces leaves out", ref.Namespace))
+	}
+	return nil
+}
+
 // watching returns a kind whose watch is started.
 func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
 	w.mu.Lock()
@@ -104,6 +119,9 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	if err != nil {
 		return nil, err
 	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace && len(w.namespaces) > 0 {
+		return nil, outside("belongs to no namespace, and gitrollout runs with --namespaces")
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if k := w.all[gvk]; k != nil {
@@ -112,7 +130,8 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	k = &kind{
 		gvk: gvk, resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace,
 	}
-	k.live = newTable(reading(func(u *unstructured.Unstructured) (*live, error) { return w.read(k, u) }), w.changed)
+	k.live = newTable(reading(func(u *unstructured.Unstructured) (*live, error) { return w.read(k, u) }), w.changed,
+		w.namespaces...)
 	w.all[gvk] = k
 	w.run(k)
 	return k, nil
@@ -146,23 +165,25 @@ func (w *kinds) run(k *kind) {
 	if w.runsPods(k.gvk) {
 		selector = "" // those not yet adopted have no label
 	}
-	client := w.dynamic.Resource(k.resource)
 	example := &unstructured.Unstructured{}
 	example.SetGroupVersionKind(k.gvk)
-	runWatch(watching, w.background, k.live, k.resource.String(), example, source{
-		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
-			list, err := client.List(ctx, o)
-			w.noteGone(k, err)
-			return list, err
-		},
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector
-			events, err := client.Watch(ctx, o)
-			w.noteGone(k, err)
-			return events, err
-		},
-	})
+	for _, f := range k.live.feeds {
+		client := w.dynamic.Resource(k.resource).Namespace(f.namespace)
+		runWatch(watching, w.background, f, k.resource.String(), example, source{
+			list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				o.LabelSelector = selector
+				list, err := client.List(ctx, o)
+				w.noteGone(k, err)
+				return list, err
+			},
+			watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				o.LabelSelector = selector
+				events, err := client.Watch(ctx, o)
+				w.noteGone(k, err)
+				return events, err
+			},
+		})
+	}
 }
 
 // noteGone ends the watch of a kind whose CRD was deleted, with all its objects.
@@ -175,20 +196,26 @@ func (w *kinds) noteGone(k *kind, err error) {
 	}
 	w.forget(k)
 	w.begin()
-	_ = k.live.Replace(nil, "") // an empty list reads nothing that could fail
+	for _, f := range k.live.feeds {
+		_ = f.Replace(nil, "") // an empty list reads nothing that could fail
+	}
 }
 
 // ofRef returns the kind of a reference, which names no version: the one
 // that is watched already, or else the one that the API server prefers.
 func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
 	if k, ok := w.watched(ref); ok {
-		return k, nil
+		return k, w.reach(k, ref)
 	}
 	mapping, err := w.find(ctx, schema.GroupVersionKind{Group: ref.Group, Kind: ref.Kind})
 	if err != nil {
 		return nil, err
 	}
-	return w.of(ctx, mapping.GroupVersionKind)
+	k, err := w.of(ctx, mapping.GroupVersionKind)
+	if err != nil {
+		return nil, err
+	}
+	return k, w.reach(k, ref)
 }
 
 // watched returns the kind of a reference if its watch is in sync.

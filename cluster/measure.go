@@ -87,7 +87,9 @@ func (c *Client) EnsureJob(
 	if live.Annotations[annotation] != job.Annotations[annotation] {
 		return rollout.JobState{}, fmt.Errorf("Job %s/%s exists and is somebody else's", job.Namespace, job.Name)
 	}
-	return c.kube.jobState(ctx, live)
+	state, err = c.kube.jobState(ctx, live)
+	state.UID = string(live.UID)
+	return state, err
 }
 
 // nameOwners completes the owners of a Job that is made, with which it goes. One that cannot be had is left out.

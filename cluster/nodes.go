@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -25,7 +26,9 @@ func (c *Client) Nodes(ctx context.Context) (map[string]map[string]string, error
 		return nil, errNotStarted
 	}
 	c.seesNodes.Do(func() {
-		watchTyped(c.kinds.background, c.nodes, "nodes", &corev1.Node{}, c.kube.core.Nodes())
+		watchTyped(c.kinds.background, c.nodes, "nodes", &corev1.Node{}, func(string) coreclient.NodeInterface {
+			return c.kube.core.Nodes()
+		})
 	})
 	if err := c.nodes.await(ctx, firstList); err != nil {
 		return nil, explain(err, rollout.Ref{Kind: "Node"}, "list and watch")

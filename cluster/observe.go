@@ -2,19 +2,15 @@ package cluster
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Observe returns what the cluster shows of the workloads of an app. It reads
-// what the watches brought and sends no request; after an Apply it shows at
-// least what that Apply wrote. A workload that does not exist is left out.
-// While the server refuses a watch of workloads, or does not answer, all of it is
-// as it was last, and Unseen says why.
-//
-// Routes are the objects that a router acts on; what is not known of them, or
-// has not been applied yet, is left out.
+// Observe returns the state of an app's workloads from the watches, without a request; after an Apply it has at least
+// that Apply's writes. Workloads that do not exist, and routes that are not known or not applied yet, are left out.
+// While the server refuses a watch that the app needs, or does not answer, the state is the last one, and Unseen says
+// why. A kind that only other apps have does not matter.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),
 		Routes:    c.observeRoutes(app, routes),
-		Unseen:    c.workloads.unseen(),
+		Unseen:    c.workloads.unseen(workloads),
 	}
 	c.workloads.own(app, workloads)
 	c.mu.Lock()

@@ -25,6 +25,7 @@ spec:
 }
 
 func TestObserveThroughARollingUpdate(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.apply("shop", release("shop:v1", 4, "h1-one"))
 	if seen := w.observe("shop", "shop"); seen.Synced && len(seen.Revisions) == 0 {
@@ -54,7 +55,7 @@ func TestObserveThroughARollingUpdate(t *testing.T) {
 		if r, ok := seen.Find("h1-one"); ok && r.Current {
 			t.Fatalf("the old revision is current: %+v", seen)
 		}
-		if seen.Complete {
+		if seen.Complete && allCurrent(seen) {
 			if r, ok := seen.Find("h1-two"); !ok || r.Ready() != 4 || !r.Current || len(seen.Revisions) != 2 || seen.Revisions[0].Name != r.Name {
 				t.Errorf("complete: %+v", seen)
 			}
@@ -75,6 +76,7 @@ func TestObserveThroughARollingUpdate(t *testing.T) {
 }
 
 func TestObserveUnderTheHold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.apply("shop", release("shop:v1", 10, "h1-one"))
 	w.complete("shop", "shop")
@@ -165,6 +167,7 @@ func TestProblemsArePlain(t *testing.T) {
 }
 
 func TestReplicaSetsOfATwinAreNotCounted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.apply("shop", release("shop:v1", 1, "h1-one"))
 	w.apply("twin", strings.Replace(release("shop:v1", 2, "h1-one"), "{name: shop, namespace", "{name: twin, namespace", 1))
@@ -177,6 +180,7 @@ func TestReplicaSetsOfATwinAreNotCounted(t *testing.T) {
 
 // TestTroubledObjects: what is not well is shown until it is, of any kind, for the app that it is of and for no other.
 func TestTroubledObjects(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	app := w.ns // the objects of other tests' namespaces, which go later, are of other apps
 	const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: NS}\n" +

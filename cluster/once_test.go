@@ -40,6 +40,7 @@ const (
 // TestMadeOnce: a Secret that is create-only is made where it is missing, and what is in it stays, whoever has put it there:
 // we, another process of ours, a person, Helm. Without the annotation it is what Git says again.
 func TestMadeOnce(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	w := newWorld(t)
 	secrets := w.cluster.Kube.CoreV1().Secrets(w.ns)
@@ -76,6 +77,7 @@ func TestMadeOnce(t *testing.T) {
 
 // TestMadeOnceByAnother: a Secret that was there before the app becomes the app's, and keeps what it holds.
 func TestMadeOnceByAnother(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	w := newWorld(t)
 	secrets := w.cluster.Kube.CoreV1().Secrets(w.ns)

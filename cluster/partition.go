@@ -32,14 +32,16 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 	}
 }
 
-// know returns the table of a kind. One of the same kind that was described otherwise gives way.
+// know returns the table of a kind in one version: each version has its own watch, and shows all objects of the kind. A
+// table of the same version that was described otherwise gives way.
 func (w *workloads) know(p rollout.Partitioned) (t *workloadTable, isNew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t, known := rollout.Find(w.more, func(t *workloadTable) bool { return t.described == p }); known {
 		return t, false
 	}
-	others := slices.DeleteFunc(slices.Clone(w.more), func(t *workloadTable) bool { return t.described.Ref() == p.Ref() })
+	gvk := schema.FromAPIVersionAndKind(p.APIVersion, p.Kind)
+	others := slices.DeleteFunc(slices.Clone(w.more), func(t *workloadTable) bool { return t.gvk == gvk })
 	revisions := w.kinds[len(w.kinds)-1].revisions // ControllerRevisions of whatever owns them
 	t = &workloadTable{workloadKind: partitionedKind(p), revisions: revisions}
 	w.more = append(others, t)

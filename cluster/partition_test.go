@@ -88,6 +88,10 @@ func TestKindThatCannotBeWatchedIsUnseen(t *testing.T) {
 	if !strings.Contains(seen.Unseen, "clonesets.apps.kruise.io") {
 		t.Errorf("it is seen as %+v", seen)
 	}
+	shop := rollout.Workload{Namespace: w.ns, Name: "shop"}
+	if seen := w.Observe("shop", []rollout.Workload{shop}, nil); seen.Unseen != "" {
+		t.Errorf("an app without CloneSets: %s", seen.Unseen)
+	}
 }
 
 // TestReplicasOfACloneSetAreHandedOver: when an autoscaler takes over, the number that is there stays.

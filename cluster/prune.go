@@ -10,14 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Prune deletes objects that an app no longer has, workloads before what they
-// use. It returns which of the candidates are gone, because they were deleted
-// just now or are no longer the app's, and of each other one why it is kept. It
-// stops at the first error and may be repeated.
-//
-// Deletion is in the background as with kubectl: the object goes at once, what
-// it owns is collected after it. Candidates that the watches show to be kept
-// cost no request.
+// Prune deletes objects that an app no longer has, workloads before ConfigMaps. It returns the candidates that are
+// gone or no longer the app's, and for each other one why it is kept. It stops at the first error and may be repeated.
+// Deletion is in the background, as with kubectl. Candidates that the watches show to be kept cost no request.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {

@@ -34,6 +34,7 @@ func (w *world) prune(candidates []rollout.Ref, wantGone ...rollout.Ref) {
 }
 
 func TestPruneDeletesOnlyWhatIsTheAppsAndMayGo(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	w := newWorld(t)
 	core := w.cluster.Kube.CoreV1()
@@ -92,6 +93,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`)
 }
 
 func TestPruneKeepsConfigurationOfLivePods(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	version := func(v string) string {
 		return strings.ReplaceAll(`

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -188,7 +189,7 @@ func TestCurrentReplicaSet(t *testing.T) {
 
 func TestTableKeepsTheNewest(t *testing.T) {
 	told := 0
-	tab := newTable(reading(readPod), func(_, _ *pod) { told++ })
+	tab := newTable(reading(readPod), func(_, _ *pod) { told++ }).feeds[0]
 	object := func(name, version, owner string) *corev1.Pod {
 		yes := true
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: "uid-" + "x", ResourceVersion: version,
@@ -244,6 +245,46 @@ func TestTableKeepsTheNewest(t *testing.T) {
 	}
 }
 
+// TestTableOfTwoNamespaces: each feed adds and removes the objects of its own namespace. The table is in sync once all
+// feeds are, and reports the feed that failed first.
+func TestTableOfTwoNamespaces(t *testing.T) {
+	tab := newTable(reading(readPod), func(_, _ *pod) {}, "a", "b")
+	a, b := tab.feedOf("a"), tab.feedOf("b")
+	object := func(namespace, version string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p", UID: types.UID(namespace), ResourceVersion: version}}
+	}
+	want := func(what string, namespaces string, isInSync bool) {
+		t.Helper()
+		has := ""
+		for _, namespace := range []string{"a", "b", "c"} {
+			if _, is := tab.get(key{namespace, "p"}); is {
+				has += namespace
+			}
+		}
+		if has != namespaces || tab.inSync() != isInSync {
+			t.Errorf("after %s: pods in %q, in sync %v; want %q, %v", what, has, tab.inSync(), namespaces, isInSync)
+		}
+	}
+	_ = a.Replace([]any{object("a", "10")}, "11")
+	want("the first list of a", "a", false)
+	_ = b.Replace([]any{object("b", "5")}, "7")
+	want("the first list of b", "ab", true)
+	_ = a.Replace(nil, "12")
+	want("an empty list of a", "b", true)
+	own, _ := readPod(object("b", "6"))
+	tab.drop(own.key, "8")
+	tab.put(own)
+	want("the answer to a write that b's watch has overtaken", "", true)
+	own, _ = readPod(object("c", "20"))
+	tab.put(own)
+	want("an object of another namespace", "", true)
+	b.report(errors.New("first"))
+	a.report(errors.New("second"))
+	if _, err := tab.blind(); err == nil || err.Error() != "first" {
+		t.Errorf("it is blind for %v", err)
+	}
+}
+
 // TestRefusedWatchIsAList: a server that refused a watch, or whose etcd was away, may come back from a backup. It says
 // nothing to a watch from a version that it has not reached, or that it has passed with other objects.
 func TestRefusedWatchIsAList(t *testing.T) {
@@ -260,7 +301,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
-			tab := newTable(reading(readPod), func(_, _ *pod) {})
+			tab := newTable(reading(readPod), func(_, _ *pod) {}).feeds[0]
 			lists, watches, open := 0, 0, make(chan struct{})
 			var blind error // what the table says after the refusal
 			b := &background{}
@@ -302,7 +343,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 // nothing while a watch stands or is renewed.
 func TestBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tab := newTable(reading(readPod), func(_, _ *pod) {})
+		tab := newTable(reading(readPod), func(_, _ *pod) {}).feeds[0]
 		sees := func(want string) time.Time {
 			t.Helper()
 			since, err := tab.blind()

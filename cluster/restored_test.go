@@ -15,11 +15,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/internal/tier"
 )
 
 // TestEtcdIsRestored: the control plane comes back from a backup, older than what the watches have brought. What is
 // not in the backup is applied again, by a process that has lived through it.
 func TestEtcdIsRestored(t *testing.T) {
+	tier.All(t)
 	dir := filepath.Join(t.TempDir(), "state")
 	var address atomic.Value
 	launch := func() (c *testcluster.Cluster, stop func()) {

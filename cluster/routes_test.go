@@ -32,6 +32,7 @@ spec: {rules: [{backendRefs: [{name: web, port: 80}]}]}
 // generation that it is to have seen, and asks for a pass only where a release
 // looks at it: controllers write statuses all the time.
 func TestObservedRoutes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	app := w.ns // the objects of other tests' namespaces, which go later, are of other apps
 	crds.Apply(t, w.cluster.Config, crds.GatewayAPI)

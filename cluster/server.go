@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +40,7 @@ type patch struct {
 func (s *server) patch(ctx context.Context, p patch) (u *unstructured.Unstructured, created bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	request := s.raw.Patch(cmp.Or(p.form, types.ApplyPatchType)).AbsPath(p.kind.path(p.ref)).Body(p.body)
+	request := p.kind.at(s.raw.Patch(cmp.Or(p.form, types.ApplyPatchType)), p.ref).Body(p.body)
 	request.Param("fieldManager", cmp.Or(p.manager, manager))
 	if p.force {
 		request.Param("force", "true")
@@ -71,22 +70,21 @@ func answer(result rest.Result) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// path is where the API server serves an object.
-func (k *kind) path(ref rollout.Ref) string {
-	parts := []string{"/apis", k.resource.Group, k.resource.Version}
+// at gives a request the path of an object. The request fails without being sent if a name is no path segment: "../" in
+// it would name an object of another kind or namespace.
+func (k *kind) at(request *rest.Request, ref rollout.Ref) *rest.Request {
 	if k.resource.Group == "" {
-		parts = []string{"/api", k.resource.Version}
+		request = request.AbsPath("/api", k.resource.Version)
+	} else {
+		request = request.AbsPath("/apis", k.resource.Group, k.resource.Version)
 	}
-	if k.namespaced {
-		parts = append(parts, "namespaces", ref.Namespace)
-	}
-	return strings.Join(append(parts, k.resource.Resource, ref.Name), "/")
+	return request.NamespaceIfScoped(ref.Namespace, k.namespaced).Resource(k.resource.Resource).Name(ref.Name)
 }
 
 func (s *server) get(ctx context.Context, k *kind, ref rollout.Ref) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return answer(s.raw.Get().AbsPath(k.path(ref)).Do(ctx))
+	return answer(k.at(s.raw.Get(), ref).Do(ctx))
 }
 
 // delete deletes exactly the object that was looked at: a new one of the same

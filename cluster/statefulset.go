@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -18,8 +17,7 @@ var statefulSets = workloadKind{
 	read:         readStatefulSet,
 	readRevision: reading(readControllerRevision),
 	watchRevisions: func(b *background, kube typed, t *table[*revision]) {
-		watchTyped(b, t, "controllerrevisions.apps", &appsv1.ControllerRevision{},
-			kube.apps.ControllerRevisions(metav1.NamespaceAll))
+		watchTyped(b, t, "controllerrevisions.apps", &appsv1.ControllerRevision{}, kube.apps.ControllerRevisions)
 	},
 	current: updateRevisionOf,
 	pods:    podsOfRevision,
@@ -39,6 +37,7 @@ func readStatefulSet(o rollout.Object) (*workload, error) {
 		Partition: "spec.updateStrategy.rollingUpdate.partition", Status: appsStatus}, o)
 	first, _ := rollout.In(o, "spec.ordinals.start").(int64)
 	out.first = int(first)
+	out.room = rollout.In(o, "spec.updateStrategy.rollingUpdate.maxUnavailable") != nil
 	return out, nil
 }
 
@@ -73,7 +72,7 @@ func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 			}
 		}
 	}
-	out.First, out.Floor = w.first, w.first+w.partition
+	out.First, out.Floor, out.Room = w.first, w.first+w.partition, w.room
 	for n := w.first; n < w.first+w.replicas; n++ {
 		i, there := of[n]
 		switch {

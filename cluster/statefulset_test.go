@@ -103,6 +103,7 @@ func TestStatefulSetIsHeldByItsPartition(t *testing.T) {
 
 // A StatefulSet that somebody else has made has a revision that says nothing of gitrollout.
 func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var made appsv1.StatefulSet
 	manifest := strings.ReplaceAll(ordinals("db:v1", 2, "", ""), "NS", w.ns)
@@ -133,6 +134,7 @@ func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 
 // kubernetes#67250: the controller does not replace a pod that never becomes ready, not even by the version before it.
 func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.apply("db", ordinals("db:v1", 2, "h1-one", ""))
 	w.awaitSet(2)
@@ -175,6 +177,7 @@ func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
 
 // What pods of the stable version read stays, though none of them be there for a moment.
 func TestConfigurationOfAStatefulSetsBaseStays(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	config := w.ref("", "ConfigMap", "of-v1")
 	w.apply("db", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-v1, namespace: NS}\n---"+ordinals("v1", 1, "h1-one", ""))

@@ -55,14 +55,17 @@ type typedSource[L runtime.Object] interface {
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// watchTyped fills a table with all objects of a built-in kind.
-func watchTyped[R row, L runtime.Object](
-	b *background, t *table[R], name string, example runtime.Object, client typedSource[L],
+// watchTyped fills a table with the objects of a built-in kind, by the client of each namespace.
+func watchTyped[R row, L runtime.Object, C typedSource[L]](
+	b *background, t *table[R], name string, example runtime.Object, in func(namespace string) C,
 ) {
-	runWatch(b.context(), b, t, name, example, source{
-		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
-		watch: client.Watch,
-	})
+	for _, f := range t.feeds {
+		client := in(f.namespace)
+		runWatch(b.context(), b, f, name, example, source{
+			list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+			watch: client.Watch,
+		})
+	}
 }
 
 // reading makes rows of what a watch brings, which is of one type.
@@ -76,7 +79,7 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	}
 }
 
-// runWatch fills a table until ctx ends. The reflector starts over by itself
+// runWatch fills a table through one of its feeds until ctx ends. The reflector starts over by itself
 // when the connection breaks or its version is too old for the server. It lists
 // how things are now, so that a list which is older than what is known tells that
 // the cluster was restored from a backup. A watch that was refused is a list too:
@@ -84,19 +87,19 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 // cluster that has not reached that version, or has passed it with other objects,
 // answers with silence.
 func runWatch[R row](
-	ctx context.Context, b *background, t *table[R], name string, example runtime.Object, s source,
+	ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source,
 ) {
 	note := func(err error) {
 		if ctx.Err() == nil {
-			t.report(err)
+			f.report(err)
 		}
 	}
 	lists := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			if o.ResourceVersion, o.ResourceVersionMatch = "", ""; o.Continue == "" {
-				t.ask()
+				f.ask()
 			}
-			t.begin()
+			f.begin()
 			list, err := s.list(ctx, o)
 			note(err)
 			return list, err
@@ -104,9 +107,9 @@ func runWatch[R row](
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			if o.SendInitialEvents != nil {
 				o.ResourceVersion = ""
-				t.ask()
+				f.ask()
 			}
-			t.begin()
+			f.begin()
 			w, err := s.watch(ctx, o)
 			note(err)
 			if err != nil && o.SendInitialEvents == nil && !overloaded(err) {
@@ -115,7 +118,7 @@ func runWatch[R row](
 			return w, err
 		},
 	}
-	reflector := cache.NewReflectorWithOptions(lists, example, t, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(lists, example, f, cache.ReflectorOptions{
 		Name: name,
 		// A broken connection is common and heals in milliseconds; a server that
 		// is down should not be hammered.

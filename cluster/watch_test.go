@@ -113,6 +113,7 @@ func TestDroppedWatchesCatchUp(t *testing.T) {
 }
 
 func TestEventsTellWhatHappened(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	w := newWorld(t)
 	w.apply("shop", withoutReplicas)
@@ -145,6 +146,7 @@ func TestUIDIsTheClusters(t *testing.T) {
 }
 
 func TestUnadoptedWorkloadsTellWhoeverObservesThem(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.kubectl(withoutReplicas, "create", "-f", "-")
 	w.complete("mine", "shop")

@@ -16,6 +16,7 @@ import (
 // TestObjectsOfAnotherClusterAreLeftAlone: two configurations of one repository, for one API server, may each have an app
 // of that name.
 func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: NS}\nspec: {ports: [{port: 80}]}"
 	other, err := cluster.New(w.cluster.Config, cluster.Options{Cluster: "other"})
@@ -43,6 +44,7 @@ func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 
 // TestSerialOfAnotherApp: the records of an app say nothing about those of the one that has its Deployment now.
 func TestSerialOfAnotherApp(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.apply("first", strings.Replace(release("shop:v1", 1, "h1-one"), "annotations: {", "annotations: {"+rollout.AnnotationSerial+`: "7", `, 1))
 	if first, second := w.observe("first", "shop").Serial, w.observe("second", "shop").Serial; first != 7 || second != 0 {
@@ -52,6 +54,7 @@ func TestSerialOfAnotherApp(t *testing.T) {
 
 // TestEndpointsThatAreNotReady: a proxy sends nothing there.
 func TestEndpointsThatAreNotReady(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.apply("shop", release("shop:v1", 1, "h1-one"))
 	one := w.complete("shop", "shop").Revisions[0]

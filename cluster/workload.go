@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -80,6 +79,7 @@ type workload struct {
 	// of a StatefulSet, and of kinds that are moved by a partition like it
 	base, update     string // status.currentRevision and .updateRevision
 	partition, first int    // the pods that keep the base, and spec.ordinals.start
+	room             bool   // it has a maxUnavailable, which API servers leave out without their feature gate for it
 	updatedReady     int    // status: pods of the newest template that are ready; -1 if it does not say
 	unsaid           string // a field that a description names and that the controller does not write
 }
@@ -117,15 +117,15 @@ type workloadTable struct {
 	unseen    error // why the objects cannot be watched
 }
 
-func newWorkloads(tell func(app string)) *workloads {
+func newWorkloads(tell func(app string), namespaces ...string) *workloads {
 	w := &workloads{tell: tell, owners: map[rollout.Workload]string{}}
-	w.pods = newTable(reading(readPod), changedOf[*pod](w))
+	w.pods = newTable(reading(readPod), changedOf[*pod](w), namespaces...)
 	for i, k := range workloadKinds {
 		t := &workloadTable{workloadKind: k}
 		if k.watchRevisions == nil {
 			t.revisions = w.kinds[i-1].revisions
 		} else {
-			t.revisions = newTable(k.readRevision, changedOf[*revision](w))
+			t.revisions = newTable(k.readRevision, changedOf[*revision](w), namespaces...)
 		}
 		w.kinds = append(w.kinds, t)
 	}
@@ -135,7 +135,7 @@ func newWorkloads(tell func(app string)) *workloads {
 // start watches all workloads, revisions and pods, and returns when it has seen
 // them.
 func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
-	watchTyped(all.background, w.pods, "pods", &corev1.Pod{}, kube.core.Pods(metav1.NamespaceAll))
+	watchTyped(all.background, w.pods, "pods", &corev1.Pod{}, kube.core.Pods)
 	for _, k := range w.kinds {
 		if k.watchRevisions != nil {
 			k.watchRevisions(all.background, kube, k.revisions)
@@ -164,8 +164,9 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	return nil
 }
 
-// unseen is why what is known of workloads may be over: what failed first of the watches that do not work.
-func (w *workloads) unseen() string {
+// unseen returns why the observation of some workloads may be out of date: the first failure among the watches that
+// they need, "" if all of them work. Kubernetes' own kinds are needed by all.
+func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""
 	note := func(since time.Time, why error) {
@@ -174,12 +175,14 @@ func (w *workloads) unseen() string {
 		}
 	}
 	note(w.pods.blind())
-	w.mu.Lock()
-	for _, k := range w.more {
-		note(time.Time{}, k.unseen)
-	}
-	w.mu.Unlock()
 	for _, k := range w.all() {
+		isOf := func(name rollout.Workload) bool { return k.is(name.Ref()) }
+		if k.described != (rollout.Partitioned{}) && !slices.ContainsFunc(of, isOf) {
+			continue
+		}
+		w.mu.Lock()
+		note(time.Time{}, k.unseen)
+		w.mu.Unlock()
 		note(k.revisions.blind())
 		if objects := k.objects.Load(); objects != nil {
 			note(objects.live.blind())
@@ -245,12 +248,17 @@ func (w *workloads) tellOwner(uid types.UID) {
 	}
 }
 
+// is reports whether an object is of the table's kind, in any version.
+func (k *workloadTable) is(ref rollout.Ref) bool {
+	return k.gvk.Kind == ref.Kind && k.gvk.Group == ref.Group
+}
+
 // get returns a live workload, nil if there is none.
 func (w *workloads) get(name rollout.Workload) (*workloadTable, *live) {
 	ref := name.Ref()
 	for _, k := range w.all() {
 		objects := k.objects.Load()
-		if k.gvk.Kind != ref.Kind || k.gvk.Group != ref.Group || objects == nil {
+		if !k.is(ref) || objects == nil {
 			continue
 		}
 		if l, ok := objects.live.get(key{name.Namespace, name.Name}); ok && l.workload != nil {

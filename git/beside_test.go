@@ -44,7 +44,7 @@ func TestBeside(t *testing.T) {
 		_, err := second.Snapshot(hangs, older)
 		done <- err
 	}()
-	for deadline := time.Now().Add(time.Minute); len(server.Requests()) == sent; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); len(server.Requests()) == sent; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the second asks nothing")
 		}

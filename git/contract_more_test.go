@@ -11,6 +11,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -122,9 +123,13 @@ func deterministic(w *world) {
 	}
 }
 
+func secondCommit(t *testing.T, r *gittest.Repo) {
+	t.Helper()
+	r.CommitFiles("second", map[string]string{"apps/shop/app.yaml": "v2\n"})
+}
+
 func forcePushed(w *world) {
-	first := w.server.Head()
-	second := w.server.CommitFiles("second", map[string]string{"apps/shop/app.yaml": "v2\n"})
+	first, second := w.server.InBare("rev-parse", "main~1"), w.server.Head()
 	r := w.open()
 	w.fetch(r)
 	held := w.snapshot(r, second)
@@ -155,11 +160,15 @@ func forcePushed(w *world) {
 	}
 }
 
-func fetchByID(w *world) {
-	first := w.server.Head()
+func fiveCommits(t *testing.T, r *gittest.Repo) {
+	t.Helper()
 	for i := range 5 {
-		w.server.CommitFiles(fmt.Sprint("c", i), map[string]string{"apps/shop/app.yaml": fmt.Sprint(i)})
+		r.CommitFiles(fmt.Sprint("c", i), map[string]string{"apps/shop/app.yaml": fmt.Sprint(i)})
 	}
+}
+
+func fetchByID(w *world) {
+	first := w.server.InBare("rev-parse", "main~5")
 	r := w.open()
 	w.fetch(r)
 	sameAsGit(w, r, first)

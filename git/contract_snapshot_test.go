@@ -7,9 +7,11 @@ import (
 	"os"
 	"sort"
 	"strings"
+	"testing"
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -63,24 +65,28 @@ func describe(e rollout.Entry) string {
 	return "100644 blob " + e.ID
 }
 
-func snapshotIsGit(w *world) {
-	w.server.Write(map[string]string{
+func everyKindOfFile(t *testing.T, r *gittest.Repo) {
+	t.Helper()
+	r.Write(map[string]string{
 		"empty": "", "a": "file", "a.b": "sorts before a/", "d/x": "1", "d.x": "2", "d-x/y": "3", "d0/y": "4",
 		"deep/er/and/deeper/file": "x", "späße/日本.yaml": "unicode", "with space": "s", "run.sh": "#!/bin/sh\n",
 		"binary": "\x00\xff\x00",
 	})
-	if err := os.Chmod(w.server.Work+"/run.sh", 0o755); err != nil {
-		w.Fatal(err)
+	if err := os.Chmod(r.Work+"/run.sh", 0o755); err != nil {
+		t.Fatal(err)
 	}
-	if err := os.Symlink("deep/er", w.server.Work+"/link"); err != nil {
-		w.Fatal(err)
+	if err := os.Symlink("deep/er", r.Work+"/link"); err != nil {
+		t.Fatal(err)
 	}
-	w.server.Git("update-index", "--add", "--cacheinfo", "160000,"+w.server.Head()+",sub/module")
-	w.server.Git("add", "--all")
-	w.server.Git("update-index", "--add", "--cacheinfo", "160000,"+w.server.Head()+",sub/module")
-	w.server.Git("commit", "-q", "-m", "Subject line\n\nBody.\n\nTrailer: yes")
-	commit := w.server.Push()
+	r.Git("update-index", "--add", "--cacheinfo", "160000,"+r.Head()+",sub/module")
+	r.Git("add", "--all")
+	r.Git("update-index", "--add", "--cacheinfo", "160000,"+r.Head()+",sub/module")
+	r.Git("commit", "-q", "-m", "Subject line\n\nBody.\n\nTrailer: yes")
+	r.Push()
+}
 
+func snapshotIsGit(w *world) {
+	commit := w.server.Head()
 	r := w.open()
 	s := w.snapshot(r, w.fetch(r).Main)
 	sameAsGit(w, r, commit)

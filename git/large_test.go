@@ -18,6 +18,12 @@ import (
 
 const megabyte = 1 << 20
 
+// Most tests here are of files an eighth as large as those that are too large for a user: TestTheUsualBounds is of these.
+const (
+	times  = 8
+	atMost = 16 * megabyte / times // of one file
+)
+
 func open(t *testing.T, url string) *git.Repo {
 	t.Helper()
 	r, err := git.Open(t.Context(), git.Options{URL: url, Branch: "main", Cluster: "test"})
@@ -53,7 +59,17 @@ func noise(size int) []byte {
 	return data
 }
 
-// TestLargeFilesAreNotKept: a file of more than 16 MiB is known by its id alone, whether Git sends it whole or as what is
+// TestTheUsualBounds: a file of 16 MiB is kept, and not one of a byte more, whether the server can leave it out or not.
+func TestTheUsualBounds(t *testing.T) {
+	repo := gittest.New(t)
+	repo.CommitFiles("first", map[string]string{"limit.bin": strings.Repeat("\x00", 16*megabyte), "more.bin": strings.Repeat("\x00", 16*megabyte+1)})
+	for _, filter := range []string{"false", "true"} {
+		repo.InBare("config", "uploadpack.allowFilter", filter)
+		readable(t, open(t, repo.Bare), map[string]bool{"limit.bin": true, "more.bin": false})
+	}
+}
+
+// TestLargeFilesAreNotKept: a file that is larger than one may be is known by its id alone, whether Git sends it whole or as what is
 // different from another one, and everything else goes on, also in the commits after it and once the store is renewed.
 // A server that can leave it out is asked to.
 func TestLargeFilesAreNotKept(t *testing.T) {
@@ -65,58 +81,57 @@ func TestLargeFilesAreNotKept(t *testing.T) {
 func largeFilesAreNotKept(t *testing.T, filter string) {
 	repo := gittest.New(t)
 	repo.InBare("config", "uploadpack.allowFilter", filter)
-	old := noise(17 * megabyte)
-	repo.CommitFiles("first", map[string]string{"a.yaml": "a: 1\n", "docs/limit.bin": strings.Repeat("\x00", 16*megabyte),
-		"docs/zeros.bin": strings.Repeat("\x00", 16*megabyte+1), "docs/video.bin": string(old)})
+	old := noise(atMost * 17 / 16)
+	repo.CommitFiles("first", map[string]string{"a.yaml": "a: 1\n", "docs/limit.bin": strings.Repeat("\x00", atMost),
+		"docs/zeros.bin": strings.Repeat("\x00", atMost+1), "docs/video.bin": string(old)})
 	changed := bytes.Clone(old)
-	changed[8*megabyte] ^= 1
+	changed[atMost/2] ^= 1
 	repo.CommitFiles("second", map[string]string{"docs/video2.bin": string(changed)})
 	repo.InBare("repack", "-adfq", "--window=10")
 	want := map[string]bool{"a.yaml": true, "docs/limit.bin": true, "docs/zeros.bin": false, "docs/video.bin": false, "docs/video2.bin": false}
-	r := open(t, repo.Bare)
+	r := open(t, repo.Bare).Narrow(times)
 	readable(t, r, want)
-	if used := r.Stats().Bytes; used > 20*megabyte {
-		t.Errorf("%d MiB are kept, want 16", used/megabyte)
+	if used := r.Stats().Bytes; used > atMost*20/16 {
+		t.Errorf("%d bytes are kept, want %d", used, atMost)
 	}
-	if came := r.Stats().Received; (came < megabyte) != (filter == "true") {
-		t.Errorf("%d bytes came, of which 17 MiB are a file that is not kept", came)
+	if came := r.Stats().Received; (came < atMost/16) != (filter == "true") {
+		t.Errorf("%d bytes came, of which %d are a file that is not kept", came, len(old))
 	}
-	times := map[string]int{"false": 3, "true": 1}[filter]
-	for i := range times { // the store is renewed, and later commits lean on what is not here
-		changed[i*megabyte] ^= 1
-		repo.CommitFiles(fmt.Sprint("again ", i), map[string]string{"a.yaml": fmt.Sprintf("a: %d\n", i), fmt.Sprintf("b%d.bin", i): string(noise(4 * megabyte)),
-			"docs/video2.bin": string(changed), "docs/zeros.bin": strings.Repeat("\x00", 17*megabyte+i)})
+	for i := range map[string]int{"false": 3, "true": 1}[filter] { // the store is renewed, and later commits lean on what is not here
+		changed[i*atMost/16] ^= 1
+		repo.CommitFiles(fmt.Sprint("again ", i), map[string]string{"a.yaml": fmt.Sprintf("a: %d\n", i), fmt.Sprintf("b%d.bin", i): string(noise(3 * megabyte / 2)),
+			"docs/video2.bin": string(changed), "docs/zeros.bin": strings.Repeat("\x00", len(old)+i)})
 		readable(t, r, want)
 	}
 	repo.CommitFiles("gone", map[string]string{"docs/video.bin": "small\n", "docs/video2.bin": "small, too\n"})
 	want["docs/video.bin"], want["docs/video2.bin"] = true, true
 	readable(t, r, want)
-	readable(t, open(t, repo.Bare), want)
+	readable(t, open(t, repo.Bare).Narrow(times), want)
 }
 
-// TestManyLargeFilesAreNotKept: together they have no more than 128 MiB, and small files are none of them.
+// TestManyLargeFilesAreNotKept: together they have no more than eight times as much as one may have, and small files are none of them.
 func TestManyLargeFilesAreNotKept(t *testing.T) {
 	repo := gittest.New(t)
 	files := map[string]string{"z.yaml": "a: 1\n"}
 	for i := range 20 {
-		files[fmt.Sprintf("docs/%d.bin", i)] = strings.Repeat("\x00", 15*megabyte+i)
+		files[fmt.Sprintf("docs/%d.bin", i)] = strings.Repeat("\x00", atMost*15/16+i)
 	}
 	repo.CommitFiles("first", files)
-	r := open(t, repo.Bare)
+	r := open(t, repo.Bare).Narrow(times)
 	readable(t, r, map[string]bool{"z.yaml": true})
-	if used := r.Stats().Bytes; used > 130*megabyte {
-		t.Errorf("%d MiB are kept, want 128", used/megabyte)
+	if used := r.Stats().Bytes; used > atMost*130/16 {
+		t.Errorf("%d bytes are kept, want %d", used, 8*atMost)
 	}
 }
 
 // TestALargeFileIsAnEntry of its folder like any other.
 func TestALargeFileIsAnEntry(t *testing.T) {
 	repo := gittest.New(t)
-	if err := os.WriteFile(filepath.Join(repo.Work, "big.bin"), make([]byte, 20*megabyte), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(repo.Work, "big.bin"), make([]byte, atMost*20/16), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	repo.CommitFiles("first", map[string]string{"a.yaml": "a: 1\n"})
-	r := open(t, repo.Bare)
+	r := open(t, repo.Bare).Narrow(times)
 	heads, err := r.Fetch(t.Context())
 	if err != nil {
 		t.Fatal(err)

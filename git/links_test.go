@@ -12,6 +12,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/git/wire"
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -194,6 +195,11 @@ func TestParseRemote(t *testing.T) {
 		if err != nil || remote.String() != want {
 			t.Errorf("ParseRemote(%q) = %s, %v, want %s", raw, remote, err, want)
 		}
+	}
+	// Nothing can tell the two from each other afterwards.
+	file, fileAuth, _ := wire.ParseRemote("file:///srv/repo.git")
+	if path, auth, err := wire.ParseRemote("/srv/repo.git"); err != nil || path != file || !compare.Equal(auth, fileAuth) {
+		t.Errorf("a path is %+v, and with file:// %+v, error %v", path, file, err)
 	}
 	for _, url := range []string{"http://u:" + secret + "@example.com/r", "http://example.com/r"} {
 		_, err := git.Open(t.Context(), git.Options{URL: url, Auth: wire.Auth{Password: secret}})

@@ -35,8 +35,9 @@ type mirror struct {
 }
 
 // recentBytes is how much more than the heads a renewal of the store keeps of the commits that were used last:
-// those that releases in flight come back to, a thousand of them and more.
-const recentBytes = 32 << 20
+// those that releases in flight come back to, a thousand of them and more. Each of a thousand apps in one folder
+// costs the tree of that folder, 40 KB.
+const recentBytes = 64 << 20
 
 // follow begins with nothing but the names of what matters.
 func (m *mirror) follow(cluster, branch, state, policy string) error {

@@ -172,13 +172,14 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 		}
 		return r.resolve(ctx, commands, made, err)
 	}
+	r.raced.Store(false)
 	r.land(commands, made)
 	return nil
 }
 
 // resolve turns a failed push into its meaning by looking at the refs, because the words of servers are
 // few and shared: git says "failed to update ref" for a moved ref, for a lost race for its lock, and for a
-// full disk.
+// full disk. A race for a lock that moves no ref twice in a row is none: the lock is stale, or a branch is in the way.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
@@ -187,6 +188,7 @@ func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store
 	now, lookErr := lookUpRefs(ctx, r.server, commands)
 	away := func(c wire.Command) bool { return plumbing.NewHash(now[string(c.Ref)]) != c.New }
 	if lookErr == nil && !slices.ContainsFunc(commands, away) {
+		r.raced.Store(false)
 		r.land(commands, made)
 		return nil
 	}
@@ -194,12 +196,14 @@ func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store
 	var no *wire.Refused
 	switch {
 	case errors.Is(err, ErrConflict):
+		r.raced.Store(false)
 		return err
 	case len(moved) > 0:
+		r.raced.Store(false)
 		return fmt.Errorf("%w: %s: %w", ErrConflict, strings.Join(moved, ", "), cause)
 	case !errors.As(cause, &no):
 		return err
-	case no.Race || lookErr != nil && no.Moved:
+	case (no.Race || lookErr != nil && no.Moved) && !r.raced.Swap(true):
 		return fmt.Errorf("%w: %w", ErrConflict, cause)
 	}
 	return fmt.Errorf("%w: %w", ErrRejected, cause)

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"gitrollout.dev/gitrollout/git/wire"
@@ -46,7 +47,8 @@ type Repo struct {
 
 	looking, bringing, pushing lane
 
-	followed *followed // by the Fetch that has the lane
+	followed *followed    // by the Fetch that has the lane
+	raced    *atomic.Bool // the last push lost a race, and no ref had moved
 
 	*mirror
 }
@@ -78,7 +80,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 		opts.MaxBytes = 1 << 30
 	}
 	r := &Repo{remote: remote, opts: opts, looking: newLane(), bringing: newLane(), pushing: newLane(),
-		followed: &followed{}, mirror: &mirror{}}
+		followed: &followed{}, raced: new(atomic.Bool), mirror: &mirror{}}
 	if err := r.follow(opts.Cluster, opts.Branch, opts.StateBranch, opts.Policy); err != nil {
 		return nil, err
 	}
@@ -92,7 +94,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 // up nothing that the other does on the network; the branches are looked up by one of them at a time.
 func (r *Repo) Beside() *Repo {
 	beside := *r
-	beside.bringing, beside.pushing = newLane(), newLane()
+	beside.bringing, beside.pushing, beside.raced = newLane(), newLane(), new(atomic.Bool)
 	return &beside
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
@@ -432,15 +433,15 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 	w := newWorld(t, nil)
 	config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n" +
 		"forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"
-	told := func() (shown *Shown) {
+	told := func() (shown *report.Shown) {
 		t.Helper()
 		o := w.r.Options
-		o.ShowsForge, o.Tell = true, func(report Report) {
-			if report.Forge != nil && report.Forge.Resume {
+		o.ShowsForge, o.Tell = true, func(r report.Report) {
+			if r.Forge != nil && r.Forge.Resume {
 				if shown != nil {
 					t.Error("told twice")
 				}
-				shown = report.Forge
+				shown = r.Forge
 			}
 		}
 		w.r = New(o)
@@ -639,14 +640,14 @@ func TestRevertOfWhatWasRejected(t *testing.T) {
 	}{
 		"pushed":    {nil, true, false},
 		"protected": {errors.New("main is protected"), false, true},
-		"moved":     {fmt.Errorf("push: %w", ErrConflict), false, false},
+		"moved":     {fmt.Errorf("push: %w", rollout.ErrConflict), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := paused(t, func(o *Options) { o.Source.Branch = "main" })
 			w.commit("push reverts", map[string]string{".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n" +
 				"apps:\n- path: apps/*\nautoRevert: push\n"})
 			w.settle()
-			w.git.refuse = func(u Update) error {
+			w.git.refuse = func(u rollout.Update) error {
 				if u.Branch == "main" {
 					return c.protected
 				}
@@ -690,7 +691,7 @@ func TestOneTransitionThatTheServerRefuses(t *testing.T) {
 	if phase("till") != rollout.Healthy {
 		t.Fatalf("the till is %s", phase("till"))
 	}
-	w.git.refuse = func(u Update) error {
+	w.git.refuse = func(u rollout.Update) error {
 		if u.Edits[rollout.StatePath("till")] != nil {
 			return errors.New("looks like a credential")
 		}
@@ -719,7 +720,7 @@ func TestTwoWriters(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.Exclusive = exclusive })
 		w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
 		raced := 0
-		w.git.refuse = func(u Update) error {
+		w.git.refuse = func(u rollout.Update) error {
 			if raced++; raced > 1 || u.Branch != rollout.StateBranch("prod") {
 				return nil
 			}
@@ -729,7 +730,7 @@ func TestTwoWriters(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.git.heads.State = w.git.commit(w.git.heads.State, map[string][]byte{rollout.ClusterPath: data})
-			return fmt.Errorf("push: %w", ErrConflict)
+			return fmt.Errorf("push: %w", rollout.ErrConflict)
 		}
 		err := w.once()
 		lost := w.r.Stats().Lost

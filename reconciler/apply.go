@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -27,7 +28,7 @@ func (k *keeper) apply(ctx context.Context, s *visit, state rollout.State, now t
 		return nil
 	}
 	app := s.app.Name
-	ctx, end := k.begin(ctx, PartApply, app)
+	ctx, end := k.begin(ctx, report.PartApply, app)
 	defer func() { end(err) }()
 	objects, err := k.desired(ctx, s, state, now)
 	if err != nil {
@@ -42,7 +43,8 @@ func (k *keeper) apply(ctx context.Context, s *visit, state rollout.State, now t
 		return unread
 	}
 	s.memory.routing.applying(strategies.Routing(state, rendered))
-	if err = k.Applier.Apply(ctx, app, objects); err == nil {
+	isLeft := func(o rollout.Object) bool { return strategies.IsLeftToHook(state, o) }
+	if err = k.Applier.Apply(ctx, app, slices.DeleteFunc(slices.Clone(objects), isLeft)); err == nil {
 		s.memory.routing.held = strategies.Routing(state, rendered)
 	}
 	if leftover := strategies.Leftover(state, objects); len(leftover) > 0 {

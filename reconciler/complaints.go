@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -41,12 +42,29 @@ func (c *complaints) forget(app string) {
 func (c *complaints) isNew(what, problem string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	was, said := c.said[what]
+	c.note(what, problem)
+	return !said || was != problem
+}
+
+// before returns what was noted of something last, or what is so now where nothing was, and notes that, unless it is
+// over.
+func (c *complaints) before(what, now string, isOver bool) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := cmp.Or(c.said[what], now)
+	if delete(c.said, what); !isOver {
+		c.note(what, now)
+	}
+	return was
+}
+
+// note is with the lock held.
+func (c *complaints) note(what, text string) {
 	if c.said == nil {
 		c.said = map[string]string{}
 	}
-	was, said := c.said[what]
-	c.said[what] = problem
-	return !said || was != problem
+	c.said[what] = text
 }
 
 // ofPanic logs a panic with its stack, once.

@@ -14,5 +14,5 @@
 //	visit.go routing.go apply.go one app: gather, decide, apply
 //	record.go recorder.go       Git out: what is on record, and the next commit of it
 //	revert.go tidy.go shown.go  what follows the record: reverts, branches of proposals, a forge
-//	report.go trace.go          what others are told
+//	report.go                   the values of package report, for publish and views
 package reconciler

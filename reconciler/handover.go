@@ -1,6 +1,11 @@
 package reconciler
 
-import "sync"
+import (
+	"sync"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
 
 // handover is what visits and the recorder leave for each other: transitions and answers. Each of its methods may be
 // called from any goroutine.
@@ -10,6 +15,7 @@ type handover struct {
 
 	mu       sync.Mutex
 	isBehind bool              // another writer was faster: nothing is pushed before the next look at Git
+	notYet   time.Time         // no push before, because the last one failed
 	waiting  map[string]*visit // for a push, by app
 	pushing  map[string]*visit
 	answered map[string]*visit
@@ -40,6 +46,16 @@ func (h *handover) hand(s *visit) {
 	}
 	h.waiting[s.app.Name] = s
 	h.notify()
+}
+
+// handed is the state that waits to be recorded after the one with a serial number, nil if none does.
+func (h *handover) handed(app string, serial int) *rollout.State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.waiting[app]; s != nil && s.before.Serial == serial {
+		return &s.decision.State
+	}
+	return nil
 }
 
 // drop takes a transition back that is not wanted any more.
@@ -76,14 +92,23 @@ func (h *handover) notify() {
 	}
 }
 
-// waits reports whether something is to be pushed, and whether a retreat is: its record does not wait for others.
-func (h *handover) waits() (waits, urgent bool) {
+// waits reports whether something is to be pushed, whether a retreat is, whose record does not wait for others, and
+// before when nothing is pushed.
+func (h *handover) waits() (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.waiting {
 		urgent = urgent || s.decision.Retreat
 	}
-	return len(h.waiting)+len(h.reverts)+len(h.proposes) > 0 && !h.isBehind, urgent
+	return len(h.waiting)+len(h.reverts)+len(h.proposes) > 0 && !h.isBehind, urgent, h.notYet
+}
+
+// holdOff sets the earliest time of the next push; the zero time when Git answers again.
+func (h *handover) holdOff(until time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.notYet = until
+	h.notify()
 }
 
 // looked says that the record is as Git has it.

@@ -23,6 +23,10 @@ func (s *visit) askJobs(ctx context.Context, o *Options, complain *complaints, j
 		if complain.isNew("hook of "+s.app.Name, state.Stuck) && state.Stuck != "" {
 			o.Log.Warn("a Job does not start", "app", s.app.Name, "job", job.Key(), "why", state.Stuck, "message", state.Message)
 		}
+		if uid := state.UID; uid != "" && complain.before("Job "+job.Key(), uid, state.Complete || state.Failed) != uid {
+			state.Anew = true
+			o.Log.Warn("a Job was deleted while it ran, and is made anew", "app", s.app.Name, "job", job.Key())
+		}
 		known[job.Key()] = state
 	}
 	s.input.Answers.Jobs = known

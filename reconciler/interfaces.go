@@ -9,32 +9,19 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// ErrConflict is what a Repository's Push returns when a branch has moved: nothing was changed, and the
-// decision is to be made again on what is there now.
-var ErrConflict = rollout.ErrConflict
-
-// What a Repository says of branches, and is told to do to them.
-type (
-	Heads   = rollout.Heads
-	Update  = rollout.Update
-	Refusal = rollout.Refusal // a head of the users' branch that is not followed
-)
-
 // Snapshot is one commit that can be read without a worktree.
 type Snapshot = source.Snapshot
 
-// Repository is the Git side, a mirror of it. Fetch looks the branches up and brings what is new; an error means
-// that nothing is known to have changed. Bring brings commits by their ids, all of them with one
-// request, and says which the server does not have any more. Held reads a commit that is here, and
-// never waits for the network. Push is atomic where the server can; it returns the new commits by
-// branch, or an error that wraps ErrConflict. After any other error the outcome is unknown until the
-// next Fetch, and pushing the same again is harmless, since the same input makes the same commit.
-// A Push may run beside a Fetch.
+// Repository is a mirror of the Git server. Fetch looks the branches up and fetches new commits; an error means that
+// nothing is known to have changed. Bring fetches commits by their ids with one request, and returns those that the
+// server does not have any more. Held reads a commit that is here, without the network. Push is atomic where the server
+// can; it returns the new commits by branch, or an error that wraps rollout.ErrConflict. After any other error the
+// outcome is unknown until the next Fetch, and the same push may be repeated. A Push may run beside a Fetch.
 type Repository interface {
-	Fetch(ctx context.Context) (Heads, error)
+	Fetch(ctx context.Context) (rollout.Heads, error)
 	Bring(ctx context.Context, commits []string) (gone []string, err error)
 	Held(commit string) (tree Snapshot, held bool)
-	Push(ctx context.Context, updates []Update) (map[string]string, error)
+	Push(ctx context.Context, updates []rollout.Update) (map[string]string, error)
 }
 
 // Past tells how commits are related. It fetches commits that are not here. Merge tells what merging a commit into
@@ -50,11 +37,10 @@ type Past interface {
 // Renderer builds one app as of one commit.
 type Renderer = source.Renderer
 
-// Observer shows the cluster from caches that watches keep current.
-// Routes are the objects whose status, as their routers write it, is to be shown,
-// too. Serves asks the server whether a Service has a ready endpoint among the pods of a
-// version, which it names by the value of its Pin. SameTemplate asks the server whether applying a workload would
-// change the template of the one that runs, and Foreign who else has an app's objects in hand.
+// Observer shows the cluster from caches that watches keep current. Routes are the objects whose status, as written by
+// their routers, is shown too. Serves asks the server whether a Service has a ready endpoint among the pods of a
+// version, which the value of its Pin names. SameTemplate asks the server whether applying a workload would change the
+// template that runs, and Foreign which other tools own an app's objects.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)
@@ -62,12 +48,10 @@ type Observer interface {
 	Foreign(ctx context.Context, app string, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
-// Applier writes to the cluster. Check asks the server whether it would accept
-// objects, and changes nothing: an error that wraps a *rollout.InvalidError is
-// its final no, any other error says nothing about the objects. Apply makes no request for objects that are
-// already as asked for; an error means that the objects before the one it names
-// are applied and the rest are not, and applying again is safe. Prune returns
-// which of the candidates no longer exist. Evict deletes a pod unless another one has its name by now.
+// Applier writes to the cluster. Check asks the server whether it would accept objects: an error that wraps a
+// *rollout.InvalidError is its final no, any other error says nothing about the objects. Apply makes no request for
+// objects that are already as asked for; after an error the objects before the one that it names are applied, and
+// applying again is safe. Prune returns the candidates that no longer exist. Evict deletes a pod by its uid.
 type Applier interface {
 	Check(ctx context.Context, app string, objects []rollout.Object) error
 	Apply(ctx context.Context, app string, objects []rollout.Object) error

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -34,7 +35,7 @@ type lookout struct {
 // view is what Git says at one moment, apart from the record. Nothing in it is written to.
 type view struct {
 	branch  *source.Branch
-	refused *Refusal
+	refused *rollout.Refusal
 	keys    string
 	apps    map[string]*appView
 	behind  error // why what is known is known not to be the newest: nothing advances
@@ -117,15 +118,15 @@ func (l *lookout) look(ctx context.Context) error {
 	return errs
 }
 
-func (l *lookout) fetch(ctx context.Context) (Heads, error) {
-	ctx, end := l.begin(ctx, PartFetch, "")
+func (l *lookout) fetch(ctx context.Context) (rollout.Heads, error) {
+	ctx, end := l.begin(ctx, report.PartFetch, "")
 	heads, err := l.Repository.Fetch(ctx)
 	end(err)
 	return heads, err
 }
 
 // viewOf reads the users' branch, if it is another one than before.
-func (l *lookout) viewOf(ctx context.Context, was *view, heads Heads) (*view, error) {
+func (l *lookout) viewOf(ctx context.Context, was *view, heads rollout.Heads) (*view, error) {
 	next := &view{refused: heads.Refused, keys: heads.Keys}
 	// A head that was only for reading the configuration is now to be followed.
 	followed := was != nil && was.refused != nil && was.refused.Blind && (heads.Refused == nil || !heads.Refused.Blind)
@@ -154,7 +155,7 @@ func (l *lookout) viewOf(ctx context.Context, was *view, heads Heads) (*view, er
 
 // readPolicy puts the policy in force as it is now, and reports whether that is another one than before. One that
 // cannot be read leaves the last one in force.
-func (l *lookout) readPolicy(heads Heads) (changed bool, err error) {
+func (l *lookout) readPolicy(heads rollout.Heads) (changed bool, err error) {
 	if l.Options.Policy == nil {
 		return false, nil
 	}
@@ -175,7 +176,7 @@ func (l *lookout) behind(was *view, err error) {
 }
 
 // readRecord reads the state branch, if it is another one than before.
-func (l *lookout) readRecord(ctx context.Context, heads Heads, pushes int) (touched []string, err error) {
+func (l *lookout) readRecord(ctx context.Context, heads rollout.Heads, pushes int) (touched []string, err error) {
 	head, _ := l.record.at()
 	if heads.State == head && l.hasRead {
 		return l.record.read(heads, pushes, nil)
@@ -306,7 +307,7 @@ func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 	l.renders.prepare(l.record, next, touched)
 	if l.hasRead { // told before anything is decided on it
 		head, _ := l.record.at()
-		l.tell(Report{Config: next.branch.Config, Head: head})
+		l.tell(report.Report{Config: next.branch.Config, Head: head})
 	}
 	for _, name := range l.inFlightFirst(unique(touched)) {
 		l.touch(name)
@@ -348,12 +349,34 @@ func (l *lookout) bring(ctx context.Context) (any bool, err error) {
 		Beat(ctx)
 	}
 	l.renders.brought(wanted, gone, foreign, err)
+	l.renders.hasten(l.leaving(v, wanted))
 	if err != nil {
 		l.unreachable = true // who waits is touched when Git answers
 		return true, fmt.Errorf("fetch %d commits that apps are at: %w", len(wanted), err)
 	}
 	l.locate(v)
 	return true, nil
+}
+
+// leaving are the apps in flight that the users' branch seems to call back from one of the commits: it has their folder
+// in another way, or a promotion file that says abort.
+func (l *lookout) leaving(v *view, commits []string) map[string]bool {
+	apps, wanted := map[string]bool{}, map[string]bool{}
+	for _, commit := range commits {
+		wanted[commit] = true
+	}
+	for name, a := range v.apps {
+		e, _ := l.record.of(name)
+		if !l.record.isInFlight(name) || !wanted[e.state.Source] {
+			continue
+		}
+		if tree, held := l.Repository.Held(e.state.Source); held {
+			was, _, _ := tree.Lookup(a.Path)
+			is, _, _ := v.branch.Tree.Lookup(a.Path)
+			apps[name] = was.ID != is.ID || a.promotion.File != nil && a.promotion.File.Decision == rollout.Abort
+		}
+	}
+	return apps
 }
 
 // snapshotOf reads a commit, from Git if it is not held.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // maxTries bounds how often RunOnce decides when it loses the race for the state branch each time. Each loss means
@@ -28,7 +30,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch 
 	visits := map[string]*visit{}
 	errs := []error{looked, r.visitDue(ctx, clock, visits)}
 	err := r.out.flush(ctx, clock())
-	for try := 1; errors.Is(err, ErrConflict) && try < maxTries; try++ {
+	for try := 1; errors.Is(err, rollout.ErrConflict) && try < maxTries; try++ {
 		if looked = r.in.look(ctx); errors.Is(looked, ErrDeposed) {
 			return looked
 		}
@@ -83,7 +85,7 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 		}
 		return errors.Join(errs...)
 	default:
-		if waits, _ := r.out.waits(); !waits {
+		if waits, _, _ := r.out.waits(); !waits {
 			return nil
 		}
 		err := r.out.flush(ctx, clock())

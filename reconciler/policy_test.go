@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -32,7 +33,7 @@ func (r *rules) set(t *testing.T, more string) {
 }
 
 func (r *rules) options(o *Options) {
-	o.Policy = func(Heads) (*rollout.Policy, error) { r.asked++; return r.policy, r.err }
+	o.Policy = func(rollout.Heads) (*rollout.Policy, error) { r.asked++; return r.policy, r.err }
 }
 
 // pausedUnder is a world whose release of v2 waits at its gate, under a policy that lets it.
@@ -225,7 +226,7 @@ func TestForbiddenPromotion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var said string
 			w, r := pausedUnder(t, func(o *Options) {
-				o.Tell = func(r Report) {
+				o.Tell = func(r report.Report) {
 					for _, a := range r.Apps {
 						said = strategies.Ignored(a.Input)
 					}
@@ -255,7 +256,7 @@ func TestForbiddenPromotion(t *testing.T) {
 	t.Run("it is allowed again", func(t *testing.T) {
 		said := ""
 		w, r := pausedUnder(t, func(o *Options) {
-			o.Tell = func(r Report) {
+			o.Tell = func(r report.Report) {
 				for _, a := range r.Apps {
 					said = strategies.Ignored(a.Input)
 				}
@@ -314,7 +315,7 @@ func TestPromotersOfAProject(t *testing.T) {
 		by := ""
 		w, _ := pausedUnder(t, func(o *Options) {
 			o.Approve = func(context.Context, string, string, string) (string, error) { return "", nil }
-			o.Tell = func(r Report) {
+			o.Tell = func(r report.Report) {
 				for _, a := range r.Apps {
 					if a.Input.Promotion != nil {
 						by = a.Input.Promotion.Author

@@ -16,7 +16,7 @@ import (
 // revert to merge while Git asks for what was rejected, and the removal of those that are no longer
 // wanted. One that somebody removed is not made again for the same reason. One that is there and can be merged as it
 // is stays, whatever else has been pushed: a forge takes approvals back from a branch that moves.
-func (r *recorder) proposals(ctx context.Context, v *view, s *visit) []Update {
+func (r *recorder) proposals(ctx context.Context, v *view, s *visit) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
 	// As on record: a verdict shuts a gate when it is recorded, and is then to be asked about.
@@ -32,16 +32,16 @@ func (r *recorder) proposals(ctx context.Context, v *view, s *visit) []Update {
 }
 
 // withdrawn removes the proposals of a name that no app in Git has, or that one had before.
-func (r *recorder) withdrawn(app string) (updates []Update) {
+func (r *recorder) withdrawn(app string) (updates []rollout.Update) {
 	for _, branch := range proposalsOf(r.Cluster, app) {
 		if old := r.record.isProposed(branch); old != "" {
-			updates = append(updates, Update{Branch: branch, Old: old, Delete: true})
+			updates = append(updates, rollout.Update{Branch: branch, Old: old, Delete: true})
 		}
 	}
 	return updates
 }
 
-func (r *recorder) promotion(ctx context.Context, v *view, before, after strategies.Input) []Update {
+func (r *recorder) promotion(ctx context.Context, v *view, before, after strategies.Input) []rollout.Update {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, after.App.Name)
 	was, key := strategies.Key(before), strategies.Key(after)
 	old := r.record.isProposed(branch)
@@ -50,12 +50,12 @@ func (r *recorder) promotion(ctx context.Context, v *view, before, after strateg
 		u := ordered(propose.Promotion(r.Cluster, after.State, key), old, v.main())
 		return r.renewed(ctx, after.App.Name, u, !reflect.DeepEqual(was, key))
 	case old != "" && !r.keepsFor(v, rollout.ProposePromotion, before.State, after.State):
-		return []Update{{Branch: branch, Old: old, Delete: true}}
+		return []rollout.Update{{Branch: branch, Old: old, Delete: true}}
 	}
 	return nil
 }
 
-func (r *recorder) reversion(ctx context.Context, v *view, s *visit) []Update {
+func (r *recorder) reversion(ctx context.Context, v *view, s *visit) []rollout.Update {
 	before, after := s.before, s.decision.State
 	branch := rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
 	old := r.record.isProposed(branch)
@@ -71,25 +71,25 @@ func (r *recorder) reversion(ctx context.Context, v *view, s *visit) []Update {
 			u.Branch, u.Old = branch, old
 			return r.renewed(ctx, s.app.Name, *u, isNew)
 		case u == nil && old != "" && s.input.Head.Render != nil: // Git asks for something else meanwhile
-			return []Update{{Branch: branch, Old: old, Delete: true}}
+			return []rollout.Update{{Branch: branch, Old: old, Delete: true}}
 		}
 	case !wanted && old != "" && !r.undoes(ctx, branch, after) &&
 		!r.keepsFor(v, rollout.ProposeRevert, before, after):
-		return []Update{{Branch: branch, Old: old, Delete: true}}
+		return []rollout.Update{{Branch: branch, Old: old, Delete: true}}
 	}
 	return nil
 }
 
 // ordered is the push of an order, from where its branch is to a commit on the users' branch.
-func ordered(o propose.Order, old, parent string) Update {
-	return Update{Branch: o.Branch, Old: old, Parent: parent, Edits: o.Edits, Message: o.Message, When: o.When}
+func ordered(o propose.Order, old, parent string) rollout.Update {
+	return rollout.Update{Branch: o.Branch, Old: old, Parent: parent, Edits: o.Edits, Message: o.Message, When: o.When}
 }
 
 // renewed is the push of a proposal, nothing if what is on its branch can be merged and does the same. One that does
 // not exist is made when it is new; one that cannot be read is compared again after the next look at Git.
-func (r *recorder) renewed(ctx context.Context, app string, u Update, isNew bool) []Update {
+func (r *recorder) renewed(ctx context.Context, app string, u rollout.Update, isNew bool) []rollout.Update {
 	if u.Old == "" && isNew {
-		return []Update{u}
+		return []rollout.Update{u}
 	}
 	if u.Old == "" {
 		return nil
@@ -109,7 +109,7 @@ func (r *recorder) renewed(ctx context.Context, app string, u Update, isNew bool
 		}
 		r.Log.Warn("a proposal is made anew", "branch", u.Branch, "commit", u.Old, "why", why)
 	}
-	return []Update{u}
+	return []rollout.Update{u}
 }
 
 // wantProposals notes that the proposals of an app may not be what is to be merged any more, as when the users' branch
@@ -154,7 +154,9 @@ func (r *recorder) renewProposals(ctx context.Context) {
 		}
 		on := *s
 		on.before, on.decision.State, on.input.State = s.after, s.after, s.after
-		updates := slices.DeleteFunc(r.proposals(ctx, v, &on), func(u Update) bool { return u.Delete && r.isStale(u.Branch) })
+		updates := slices.DeleteFunc(r.proposals(ctx, v, &on), func(u rollout.Update) bool {
+			return u.Delete && r.isStale(u.Branch)
+		})
 		if len(updates) == 0 {
 			continue
 		}
@@ -163,7 +165,7 @@ func (r *recorder) renewProposals(ctx context.Context) {
 			continue
 		}
 		r.retry(app)
-		if errors.Is(err, ErrConflict) {
+		if errors.Is(err, rollout.ErrConflict) {
 			r.poll()
 			continue
 		}
@@ -179,7 +181,7 @@ func (r *recorder) retry(app string) {
 }
 
 // pushProposals pushes proposals apart from any transition, and tells the forge.
-func (r *recorder) pushProposals(ctx context.Context, s *visit, updates []Update) error {
+func (r *recorder) pushProposals(ctx context.Context, s *visit, updates []rollout.Update) error {
 	defer r.record.begin()()
 	commits, err := r.send(ctx, updates)
 	if err != nil {
@@ -196,7 +198,7 @@ func (r *recorder) pushProposals(ctx context.Context, s *visit, updates []Update
 }
 
 // removedBy are the proposals that some updates remove.
-func removedBy(updates []Update) (removed []rollout.Proposal) {
+func removedBy(updates []rollout.Update) (removed []rollout.Proposal) {
 	for _, u := range updates {
 		if u.Delete {
 			removed = append(removed, rollout.Proposal{Branch: u.Branch})

@@ -9,7 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // stuck is a Git server and a cluster at which calls do what a test says.
@@ -19,9 +21,9 @@ type stuck struct {
 	fetch func(context.Context)
 }
 
-func (s stuck) Fetch(ctx context.Context) (Heads, error) {
+func (s stuck) Fetch(ctx context.Context) (rollout.Heads, error) {
 	s.fetch(ctx)
-	return Heads{}, errors.New("no route")
+	return rollout.Heads{}, errors.New("no route")
 }
 
 // TestWorkThatHangsIsNamed has the look at Git take long: it hangs when it has shown no sign of life for 5 minutes, or
@@ -69,8 +71,8 @@ func TestOneAppThatHangsIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(Options{
 			Repository: stuck{fetch: func(context.Context) {}}, Log: slog.New(slog.DiscardHandler),
-			Trace: func(ctx context.Context, part Part, app string) (context.Context, func(error)) {
-				if part == PartPass && app == "web" {
+			Trace: func(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
+				if part == report.PartPass && app == "web" {
 					time.Sleep(time.Hour)
 				}
 				return ctx, func(error) {}

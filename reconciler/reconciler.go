@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -22,7 +23,8 @@ type Options struct {
 	UID     string         // of the cluster: a state for another one is refused
 	Source  rollout.Source // what cluster.yaml says of the users' branch
 
-	Namespace string // gitrollout's own, where no app may write; default rollout.OwnNamespace
+	Namespace  string   // gitrollout's own, where no app may write; default rollout.OwnNamespace
+	Namespaces []string // the only ones that it has; none: the whole cluster
 
 	// As is the context of what is asked of the cluster for an app, and written; nil is that of everything else.
 	As func(ctx context.Context, app rollout.App) context.Context
@@ -42,13 +44,13 @@ type Options struct {
 
 	// Policy is what the team that runs the cluster has laid down, as of a look at Git: the same pointer while it is the
 	// same. It is asked by one goroutine. nil: there is none. After an error the last one counts, and nothing advances.
-	Policy func(Heads) (*rollout.Policy, error)
+	Policy func(rollout.Heads) (*rollout.Policy, error)
 
-	Analyzer   Analyzer     // nil: nothing is measured, and what waits for an analysis waits
-	Tell       func(Report) // nil, or told what the loop has come to, from several goroutines; returns at once
-	ShowsForge bool         // Tell shows people on a forge what is configured of one
-	Trace      Tracer       // nil, or told of the parts of each pass
-	Ends       bool         // after RunOnce: what was measured is recorded, or forgotten, and only fetching begins more
+	Analyzer   Analyzer            // nil: nothing is measured, and what waits for an analysis waits
+	Tell       func(report.Report) // nil, or called with each result, from several goroutines; returns at once
+	ShowsForge bool                // Tell shows people on a forge what is configured of one
+	Trace      report.Tracer       // nil, or told of the parts of each pass
+	Ends       bool                // after RunOnce: measurements are recorded or dropped, and only fetching begins more
 	Log        *slog.Logger
 
 	Writer    string // who commits, for cluster.yaml: a host's or a pod's name
@@ -87,14 +89,6 @@ type Reconciler struct {
 // counters are Stats as they are counted.
 type counters struct{ passes, commits, decided, lost atomic.Int64 }
 
-// Stats counts what passes have done, for metrics and tests.
-type Stats struct {
-	Passes  int // looks at one app each, and looks at Git
-	Commits int // commits on the state branch
-	Decided int // apps looked at
-	Lost    int // pushes that another writer won
-}
-
 // New returns a reconciler that knows nothing yet.
 func New(o Options) *Reconciler {
 	o.Workers = cmp.Or(o.Workers, 16)
@@ -107,7 +101,7 @@ func New(o Options) *Reconciler {
 	}
 	r.complain.log = o.Log
 	reader := source.NewReader(o.Cluster, o.Renderer)
-	reader.Own = cmp.Or(o.Namespace, rollout.OwnNamespace)
+	reader.Own, reader.Within = cmp.Or(o.Namespace, rollout.OwnNamespace), o.Namespaces
 	r.record = newRecord(&r.Options)
 	r.renders = newRenders(&r.Options, reader)
 	r.renders.urgent, r.renders.touch, r.renders.wanted = r.record.isInFlight, r.touch, r.want
@@ -129,8 +123,8 @@ func New(o Options) *Reconciler {
 }
 
 // Stats returns the counters.
-func (r *Reconciler) Stats() Stats {
-	return Stats{
+func (r *Reconciler) Stats() report.Stats {
+	return report.Stats{
 		Passes: int(r.stats.passes.Load()), Commits: int(r.stats.commits.Load()),
 		Decided: int(r.stats.decided.Load()), Lost: int(r.stats.lost.Load()),
 	}
@@ -146,7 +140,7 @@ func (r *Reconciler) attend(ctx context.Context, app string, clock func() time.T
 	if !r.isOurs(app) {
 		return nil
 	}
-	ctx, end := r.begin(ctx, PartPass, app)
+	ctx, end := r.begin(ctx, report.PartPass, app)
 	ctx = r.as(ctx, r.App(app))
 	if s := r.out.answer(app); s != nil {
 		r.conclude(ctx, s, clock())
@@ -227,18 +221,21 @@ func (r *Reconciler) finish(s *visit, now time.Time) {
 	r.report(s)
 	next := s.decision.Requeue
 	if s.err == nil && !s.refused && (!s.changed || s.recorded) {
-		m.failures = 0
+		m.failing = time.Time{}
 	} else {
-		m.failures++
-		next = soonest(next, now.Add(r.Spread(backoff(m.failures))))
+		if m.failing.IsZero() {
+			m.failing = now
+		}
+		next = soonest(next, now.Add(r.Spread(backoff(now.Sub(m.failing)))))
 	}
 	r.agenda.at(app, next)
 }
 
-// backoff is how long an app that failed waits for its next try: 1 s, 2 s, 4 s … 1 min. A change in Git or in the
-// cluster does not wait for it.
-func backoff(failures int) time.Duration {
-	return min(time.Second<<min(failures-1, 6), time.Minute)
+// backoff is how long an app waits for its next try that fails since a while: as long again, but at least 1 s and at
+// most 1 min. Its own tries come 1, 2, 4, 8 … s after the first failure. A change in Git or in the cluster does not
+// wait for it, and does not make it longer: ten pods that change within a second of an outage are ten failures.
+func backoff(failing time.Duration) time.Duration {
+	return min(max(failing, time.Second), time.Minute)
 }
 
 // Unreadable joins the reasons of the apps that are left alone because their state cannot be read.
@@ -297,7 +294,7 @@ func (r *Reconciler) forget(app string, v *view) {
 		r.Analyzer.Measure(rollout.App{Name: app}, nil, nil)
 	}
 	if known {
-		r.tell(Report{Gone: []string{app}})
+		r.tell(report.Report{Gone: []string{app}})
 	}
 }
 
@@ -305,9 +302,18 @@ func (o *Options) gatherer(from *renders) source.Gatherer {
 	return source.Gatherer{RenderAt: from.render, Observe: o.Observer.Observe, Know: o.Know}
 }
 
-func (o *Options) tell(report Report) {
+// begin marks the beginning of a part, which is a sign of life. Without a Tracer it costs nothing.
+func (o *Options) begin(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
+	Beat(ctx)
+	if o.Trace == nil {
+		return ctx, func(error) {}
+	}
+	return o.Trace(ctx, part, app)
+}
+
+func (o *Options) tell(news report.Report) {
 	if o.Tell != nil {
-		o.Tell(report)
+		o.Tell(news)
 	}
 }
 

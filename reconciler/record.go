@@ -123,7 +123,7 @@ func (r *record) setProposals(moved map[string]string) {
 // read takes over what a look at Git has found: the proposals, and the state files that have changed. Pushes
 // is how many this process had made before the look. One that has pushed since then, or is pushing, knows
 // better, and looks again. It returns the apps whose record is another one than before.
-func (r *record) read(heads Heads, pushes int, states *source.States) (touched []string, err error) {
+func (r *record) read(heads rollout.Heads, pushes int, states *source.States) (touched []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pushes != pushes || r.isPushing {
@@ -205,7 +205,7 @@ func (r *record) check(c *rollout.Cluster) error {
 		return &rollout.InvalidError{
 			File: rollout.ClusterPath, Field: "uid",
 			Msg: fmt.Sprintf("the state branch is for cluster %s (%s), this is %s (%s)", c.Cluster, c.UID, r.cluster, r.uid),
-			Fix: "point --context at the right cluster, or, if that one is gone: gitrollout state adopt",
+			Fix: "choose it by --context, with the same --namespaces, or, if it is gone: gitrollout state adopt",
 		}
 	}
 	return r.noteWriter(c.Writer)

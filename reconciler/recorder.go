@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -40,13 +41,13 @@ func (r *recorder) flush(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	err := r.together(ctx, v, all, now)
-	later := errors.Is(err, ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
+	later := errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
 	if err != nil && len(all) > 1 && !later {
 		err = r.apart(ctx, v, all, now)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.isBehind = errors.Is(err, ErrConflict); r.isBehind {
+	if r.isBehind = errors.Is(err, rollout.ErrConflict); r.isBehind {
 		r.stats.lost.Add(1)
 	}
 	for _, s := range all {
@@ -58,8 +59,13 @@ func (r *recorder) flush(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// together records transitions in one push, or none of them.
-func (r *recorder) together(ctx context.Context, v *view, all []*visit, now time.Time) error {
+// together records transitions in one push, or none of them. A panic is an error of theirs.
+func (r *recorder) together(ctx context.Context, v *view, all []*visit, now time.Time) (err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("record in Git: panic: %v", problem)
+		}
+	}()
 	made, err := r.push(ctx, v, all, now)
 	if err != nil {
 		return fmt.Errorf("record in Git: %w", err)
@@ -87,7 +93,7 @@ func (r *recorder) apart(ctx context.Context, v *view, all []*visit, now time.Ti
 			continue
 		}
 		failed = errors.Join(failed, fmt.Errorf("app %s: %w", s.app.Name, err))
-		if errors.Is(err, ErrConflict) || recorded == 0 && i+1 == mostRefused {
+		if errors.Is(err, rollout.ErrConflict) || recorded == 0 && i+1 == mostRefused {
 			break
 		}
 	}
@@ -114,14 +120,14 @@ func (r *recorder) push(ctx context.Context, v *view, all []*visit, now time.Tim
 	}
 	// The state comes last: where pushes are not atomic, a proposal without its transition is harmless, and
 	// a transition without its proposal is not.
-	var updates []Update
+	var updates []rollout.Update
 	removed := map[string][]rollout.Proposal{}
 	for _, s := range all {
 		wanted := r.proposals(ctx, v, s)
 		updates, removed[s.app.Name] = append(updates, wanted...), removedBy(wanted)
 	}
 	branch := v.settings(r.Cluster).StateBranch
-	updates = append(updates, Update{
+	updates = append(updates, rollout.Update{
 		Branch: branch, Old: on.head, Parent: on.head, Edits: edits,
 		Message: r.message(v, on, all), When: rollout.Second(now),
 	})
@@ -144,12 +150,13 @@ func (r *recorder) push(ctx context.Context, v *view, all []*visit, now time.Tim
 		s.after = states[s.app.Name]
 		commit.Apps = append(commit.Apps, rollout.RecordedApp{App: s.app.Name, Before: s.before, After: s.after})
 	}
-	r.tell(Report{Config: v.branch.Config, Head: commit.ID, Commit: &commit, Forge: r.transitions(ctx, v, all, removed)})
+	shown := r.transitions(ctx, v, all, removed)
+	r.tell(report.Report{Config: v.branch.Config, Head: commit.ID, Commit: &commit, Forge: shown})
 	return commits[branch], nil
 }
 
-func (r *recorder) send(ctx context.Context, updates []Update) (map[string]string, error) {
-	ctx, end := r.begin(ctx, PartPush, "")
+func (r *recorder) send(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
+	ctx, end := r.begin(ctx, report.PartPush, "")
 	commits, err := r.Repository.Push(ctx, updates)
 	end(err)
 	return commits, err

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -84,7 +85,7 @@ func (p *renders) do(j job) {
 		}
 	}
 	policy := p.reader.Policy.Load() // one that comes meanwhile judges again
-	_, end := p.begin(context.Background(), PartRender, j.app.Name)
+	_, end := p.begin(context.Background(), report.PartRender, j.app.Name)
 	r, err := p.build(j, tree)
 	end(err)
 	p.mu.Lock()

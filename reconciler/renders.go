@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -22,7 +23,7 @@ type renders struct {
 	stable func(app string) string // the commit that a release in flight goes back to, "" if none is
 	touch  func(app string)
 	wanted func() // told that commits are wanted
-	begin  func(ctx context.Context, part Part, app string) (context.Context, func(error))
+	begin  func(ctx context.Context, part report.Part, app string) (context.Context, func(error))
 	panics func(app string, problem any, stack []byte)
 
 	mu    sync.Mutex
@@ -271,6 +272,14 @@ func (p *renders) brought(commits, gone, outside []string, err error) {
 	}
 }
 
+// hasten has some apps rendered before all others, after a restart among a thousand that are in flight.
+func (p *renders) hasten(apps map[string]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	others := slices.DeleteFunc(slices.Clone(p.first), func(j job) bool { return apps[j.app.Name] })
+	p.first = append(slices.DeleteFunc(p.first, func(j job) bool { return !apps[j.app.Name] }), others...)
+}
+
 // forget drops what is known of an app that is no more.
 func (p *renders) forget(app string) {
 	p.mu.Lock()
@@ -294,4 +303,45 @@ func (p *renders) all() []*rollout.Render {
 		}
 	}
 	return out
+}
+
+// retry has the heads rendered again that could not be decrypted: the key may have come.
+func (p *renders) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, app := range apps {
+		if h := p.heads[app.Name]; h != nil && rollout.ReasonOf(h.head.Err) == rollout.HeldUndecryptable {
+			p.wantHead(tree, line, app)
+		}
+	}
+}
+
+// orSealed renders an app as of a commit that it is at, or goes back to. Where its key is gone it is rendered without:
+// its Secrets stay as they are in the cluster, and all else goes on.
+func (p *renders) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, error) {
+	r, err := p.reader.Render(tree, app)
+	if rollout.ReasonOf(err) == rollout.HeldUndecryptable {
+		app.Sealed = true
+		return p.reader.Render(tree, app)
+	}
+	return r, err
+}
+
+// wayBack is a head that takes a release in flight back to the version that is stable, nil if it does not: no rule that
+// came later is in its way, and no key that has gone.
+func (p *renders) wayBack(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
+	app.Sealed = held == rollout.HeldUndecryptable
+	stable := p.stable(app.Name)
+	before, here := p.held(stable)
+	if stable == "" || !here {
+		return nil
+	}
+	was, err := p.reader.Render(before, app)
+	if err != nil {
+		return nil
+	}
+	if r, err := p.reader.Render(tree, app); err == nil && r.Digest == was.Digest {
+		return r
+	}
+	return nil
 }

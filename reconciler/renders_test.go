@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -22,11 +21,17 @@ type shelf struct {
 	here     map[string]bool
 	rendered []string
 	same     map[string]string // commits with which another one is the same
+	trees    map[string]tree   // of commits that are read
 }
 
-func (s *shelf) Held(commit string) (Snapshot, bool) { return readable(commit), s.here[commit] }
+func (s *shelf) Held(commit string) (Snapshot, bool) {
+	if t, is := s.trees[commit]; is {
+		return t, s.here[commit]
+	}
+	return readable(commit), s.here[commit]
+}
 
-func (s *shelf) Render(_ render.Tree, app rollout.App, c rollout.Commit) (*rollout.Render, error) {
+func (s *shelf) Render(_ rollout.Tree, app rollout.App, c rollout.Commit) (*rollout.Render, error) {
 	s.rendered = append(s.rendered, app.Name+" "+c.ID)
 	if c.ID == "bad" {
 		panic("index out of range")
@@ -111,6 +116,42 @@ func TestRendersOfReleasesComeFirst(t *testing.T) {
 	r.renders.drain()
 	if want := []string{"till new", "aaa new", "shop new"}; !slices.Equal(s.rendered, want) {
 		t.Errorf("rendered %v, want %v", s.rendered, want)
+	}
+}
+
+// TestAppsThatAreCalledBackComeFirst: after a restart among many releases, those that the users' branch has reverted or
+// aborted meanwhile wait for no other app's render.
+func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
+	s, r := newShelf()
+	v := &view{branch: &source.Branch{}, apps: map[string]*appView{}}
+	head := tree{id: "head", files: map[string]string{}}
+	s.trees = map[string]tree{"stable": {id: "stable"}}
+	for i, is := range []string{"v2", "v2", "v1", "v2"} { // the third is reverted, and the last one aborted
+		a := app(fmt.Sprint("app", i))
+		commit := "commit of " + a.Name
+		head.files[a.Path+"/app.yaml"] = is
+		s.trees[commit] = tree{id: commit, files: map[string]string{a.Path + "/app.yaml": "v2"}}
+		v.apps[a.Name] = &appView{App: a}
+		r.record.apps[a.Name] = entry{state: rollout.State{App: a.Name, Path: a.Path, Source: commit,
+			Release: &rollout.Release{Commit: commit}, Stable: &rollout.Release{Commit: "stable"}}}
+	}
+	v.branch.Tree = head
+	v.apps["app3"].promotion.File = &rollout.Promotion{Decision: rollout.Abort}
+	r.renders.prepare(r.record, v, sortedKeys(v.apps))
+	wanted := r.renders.missing()
+	for _, commit := range wanted {
+		s.here[commit] = true
+	}
+	r.renders.brought(wanted, nil, nil, nil)
+	r.renders.hasten(r.in.leaving(v, wanted))
+	r.renders.drain()
+	var apps []string
+	for _, rendered := range s.rendered {
+		name, _, _ := strings.Cut(rendered, " ")
+		apps = append(apps, name)
+	}
+	if want := []string{"app2", "app3", "app2", "app3", "app0", "app1", "app0", "app1"}; !slices.Equal(apps, want) {
+		t.Errorf("rendered in the order %v, want %v", s.rendered, want)
 	}
 }
 
@@ -215,7 +256,7 @@ type gated struct {
 	gate, others chan string
 }
 
-func (g *gated) Render(tree render.Tree, app rollout.App, c rollout.Commit) (*rollout.Render, error) {
+func (g *gated) Render(tree rollout.Tree, app rollout.App, c rollout.Commit) (*rollout.Render, error) {
 	if app.Name == "bomb" {
 		<-g.gate
 	} else {
@@ -241,7 +282,7 @@ func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
 	for range 2 {
 		select {
 		case <-g.others:
-		case <-time.After(20 * time.Second):
+		case <-time.After(5 * time.Minute):
 			t.Fatal("the others wait for the app that takes long")
 		}
 	}

@@ -4,33 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/strategies"
 )
-
-// Report is what the loop has come to at one moment. Everybody who tells or shows reads this and nothing else:
-// forge, notifications, metrics, Events, the dashboard and gitrollout once. Nothing in it is written to
-// afterwards.
-type Report struct {
-	Config *rollout.Config   // in force; nil while none could be read
-	Head   string            // of the state branch, where Config is told
-	Commit *rollout.Recorded // that this process has just made on it; nil if none
-	Forge  *Shown            // what a forge is to show; nil if nothing
-	Apps   []App             // that were looked at
-	Gone   []string          // apps that are no more
-}
-
-// App is what a visit knew of one app when it was over: enough to explain where it stands, with what was measured
-// since the last record.
-type App struct {
-	Cluster   string
-	Before    rollout.State       // the record before the visit
-	Input     strategies.Input    // with the record after it
-	Decision  strategies.Decision //
-	Happened  bool                // the decision is a transition that was recorded, or a retreat that was applied, now
-	Proposals map[string]string   // all of them, by branch
-	Err       error               // what went wrong with this app
-}
 
 // report shows what a visit has come to.
 func (r *Reconciler) report(s *visit) {
@@ -41,7 +17,7 @@ func (r *Reconciler) report(s *visit) {
 		r.Log.Info("transition", append(facts(r.Cluster, s.decision.State),
 			"what", s.decision.Subject, "waiting", s.decision.Waiting)...)
 	}
-	r.tell(Report{Apps: []App{{
+	r.tell(report.Report{Apps: []report.App{{
 		Cluster: r.Cluster, Before: s.before, Input: in, Decision: s.decision, Happened: happened,
 		Proposals: r.record.proposed(), Err: s.err,
 	}}})
@@ -56,17 +32,6 @@ func (s *visit) happened() bool {
 	told := s.memory.told
 	s.memory.told = !s.recorded
 	return !told
-}
-
-// Note is the reason of an Event about a transition, one word for machines: why the app is held, or else its phase. It
-// is a warning when somebody should look.
-func (a App) Note() (reason string, warning bool) {
-	s := a.Decision.State
-	if s.Held != nil {
-		return string(s.Held.Reason), !s.Held.Waits()
-	}
-	phase := s.Shown()
-	return string(phase), a.Decision.Retreat || phase == rollout.Stalled || phase == rollout.Degraded
 }
 
 // facts are the fields of a transition's log line. Those that say nothing are left out, so that a query for a field

@@ -13,7 +13,7 @@ import (
 // revert undoes in Git what was rejected: the files that the app is built from, as of the stable commit. It is nil
 // unless the head asks for the rejected release and the app is where it was. Doubtful: it concerns more than this app
 // and the release, or may do so, and is for people to look at.
-func (r *recorder) revert(ctx context.Context, v *view, s *visit) (u *Update, doubtful bool, err error) {
+func (r *recorder) revert(ctx context.Context, v *view, s *visit) (u *rollout.Update, doubtful bool, err error) {
 	in := s.input
 	in.State = s.decision.State
 	state, head := in.State, in.Head.Render
@@ -37,7 +37,7 @@ func (r *recorder) revert(ctx context.Context, v *view, s *visit) (u *Update, do
 		return nil, false, err
 	}
 	o := propose.Revert(r.Cluster, state, rejection, strategies.CanRetry(in), reversion)
-	return new(ordered(o, "", v.main())), reversion.Shared() || reversion.Late, nil
+	return new(ordered(o, "", v.main())), reversion.IsDoubtful(), nil
 }
 
 // editsBetween are the edits of the head that make an app what it was in stable, and the other apps that they concern.
@@ -108,13 +108,13 @@ func (r *recorder) pushRevert(ctx context.Context, s *visit) bool {
 		return false
 	}
 	u.Branch, u.Old = r.Source.Branch, v.main()
-	_, err = r.send(ctx, []Update{*u})
-	if errors.Is(err, ErrConflict) {
+	_, err = r.send(ctx, []rollout.Update{*u})
+	if errors.Is(err, rollout.ErrConflict) {
 		r.mu.Lock()
 		delete(r.reverted, app)
 		r.mu.Unlock()
 	}
-	if err == nil || errors.Is(err, ErrConflict) { // look at what is there now
+	if err == nil || errors.Is(err, rollout.ErrConflict) { // look at what is there now
 		r.Log.Info("revert pushed", "app", app, "branch", u.Branch, "moved", err != nil)
 		r.poll()
 		return true
@@ -124,10 +124,10 @@ func (r *recorder) pushRevert(ctx context.Context, s *visit) bool {
 	return false
 }
 
-func (r *recorder) proposeInstead(ctx context.Context, s *visit, u *Update) {
+func (r *recorder) proposeInstead(ctx context.Context, s *visit, u *rollout.Update) {
 	u.Branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
 	u.Old = r.record.isProposed(u.Branch)
-	if err := r.pushProposals(ctx, s, []Update{*u}); err != nil {
+	if err := r.pushProposals(ctx, s, []rollout.Update{*u}); err != nil {
 		r.Log.Warn("no revert is proposed", "app", s.app.Name, "error", err)
 	}
 }

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // debounce collects the changes of the cluster that arrive together: a pod that becomes ready changes itself, its
@@ -21,9 +23,13 @@ const debounce = 20 * time.Millisecond
 // second.
 const pollSpacing = time.Second
 
-// gathering is how long the first transition after a quiet time waits for others that are decided at the same moment. A
-// retreat does not wait.
-const gathering = 30 * time.Millisecond
+// gathering is how long a transition waits for another one that is decided at the same moment, and mostGathering how
+// long the first of many does: fifty apps that one push changes are rendered one after the other, and the first few of
+// them would take the push for which all others then wait an interval. A retreat does not wait.
+const (
+	gathering     = 30 * time.Millisecond
+	mostGathering = 500 * time.Millisecond
+)
 
 // until is how long it is to a moment.
 func until(when time.Time) time.Duration { return time.Until(when) }
@@ -98,7 +104,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	var looked time.Time
 	next := time.NewTimer(0)
 	defer next.Stop()
-	due, failures := time.Now(), 0
+	due, failing, away := time.Now(), time.Time{}, time.Time{} // away: since when looks fail
 	at := func(when time.Time) {
 		if due = when; when.Before(time.Now()) {
 			due = time.Now()
@@ -113,9 +119,12 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			var err error
 			r.pulse.during(ctx, "commits that apps are at", func(ctx context.Context) { _, err = r.in.bring(ctx) })
 			if err != nil && ctx.Err() == nil {
-				failures++
+				if failing.IsZero() {
+					failing = time.Now()
+				}
 				r.complain.about("commits that apps are at", err)
-				at(soonest(due, time.Now().Add(r.Spread(backoff(failures))))) // who waits asks again after a look
+				// who waits asks again after a look
+				at(soonest(due, time.Now().Add(r.Spread(backoff(time.Since(failing))))))
 			} else {
 				r.complain.about("commits that apps are at", nil)
 			}
@@ -134,11 +143,19 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			if ctx.Err() == nil {
 				r.complain.about("Git", err)
 			}
-			if err == nil {
-				failures = 0
-			}
 			looked = time.Now()
-			at(looked.Add(r.Spread(r.in.interval(interval))))
+			wait := r.in.interval(interval)
+			switch {
+			case err != nil:
+				away = cmp.Or(away, looked)
+				wait = max(wait, backoff(looked.Sub(away)))
+			case !away.IsZero():
+				r.out.holdOff(time.Time{})
+				fallthrough
+			default:
+				failing, away = time.Time{}, time.Time{}
+			}
+			at(looked.Add(max(r.Spread(wait), rollout.RetryAfter(err))))
 		}
 	}
 }
@@ -154,10 +171,11 @@ func (l *lookout) interval(flag time.Duration) time.Duration {
 // pumpOut records what visits hand over until the context ends. Transitions gather while a push is under way, or is
 // younger than the push interval. A retreat waits for no interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
-	var since, pushed time.Time // something waits; the last push ended
+	var since, last, pushed time.Time // something waits; more came; the last push ended
+	var failing time.Time             // since when pushes fail
 	for ctx.Err() == nil {
 		var timer <-chan time.Time
-		waits, urgent := r.out.waits()
+		waits, urgent, notYet := r.out.waits()
 		switch {
 		case !waits:
 			since = time.Time{}
@@ -165,47 +183,63 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 				timer = time.After(time.Until(tidy))
 			}
 		case since.IsZero():
-			since = time.Now()
+			since, last = time.Now(), time.Now()
 			fallthrough
 		default:
-			when := later(since.Add(gathering), pushed.Add(r.in.current().settings(r.Cluster).PushInterval))
-			if urgent {
-				when = since
-			}
-			timer = time.After(time.Until(when))
+			earliest := pushed.Add(r.in.current().settings(r.Cluster).PushInterval)
+			timer = time.After(time.Until(later(notYet, pushAt(since, last, earliest, urgent))))
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.out.news:
+			last = time.Now()
 			continue
 		case <-timer:
 		}
 		r.pulse.during(ctx, "the record", func(ctx context.Context) {
 			if waits {
-				r.flush(ctx)
+				err := r.flush(ctx)
 				since, pushed = time.Time{}, time.Now()
+				if err != nil {
+					failing = cmp.Or(failing, pushed)
+					r.out.holdOff(pushed.Add(max(r.Spread(backoff(pushed.Sub(failing))), rollout.RetryAfter(err))))
+					return
+				}
+				failing = time.Time{}
 			}
 			r.complain.about("merged proposals", r.out.after(ctx, time.Now()))
 		})
 	}
 }
 
-// flush records what waits. When another writer was faster, Git is looked at at once.
-func (r *Reconciler) flush(ctx context.Context) {
+// pushAt is when transitions are pushed of which the first waits since a time and the last one came at another: not
+// before the time that the push interval says, unless one is urgent.
+func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
+	if urgent {
+		return since
+	}
+	return later(soonest(last.Add(gathering), since.Add(mostGathering)), earliest)
+}
+
+// flush records the transitions that wait. When another writer was faster, Git is looked at at once, and the error is
+// nil: the next look shows its record.
+func (r *Reconciler) flush(ctx context.Context) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			r.complain.about("the record", fmt.Errorf("panic: %v", problem))
+			err = fmt.Errorf("panic: %v", problem)
+			r.complain.about("the record", err)
 		}
 	}()
-	err := r.out.flush(ctx, time.Now())
-	if errors.Is(err, ErrConflict) {
+	err = r.out.flush(ctx, time.Now())
+	if errors.Is(err, rollout.ErrConflict) {
 		select {
 		case r.asked <- true:
 		default:
 			r.Poll()
 		}
-		err = nil // the next look shows what is there now
+		err = nil
 	}
 	r.complain.about("the record", err)
+	return err
 }

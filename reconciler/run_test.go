@@ -25,12 +25,12 @@ type away struct {
 	err     func(n int64) error
 }
 
-func (a *away) Fetch(context.Context) (Heads, error) {
-	return Heads{}, a.err(a.fetches.Add(1))
+func (a *away) Fetch(context.Context) (rollout.Heads, error) {
+	return rollout.Heads{}, a.err(a.fetches.Add(1))
 }
 
-// TestRunPolls counts looks at Git over a minute of a world in which nothing
-// else happens, and lines of the log about an error that stays the same.
+// TestRunPolls counts looks at Git, which is away, over a minute of a world in which nothing
+// else happens: they begin at the interval and back off. It counts lines of the log about an error that stays the same.
 func TestRunPolls(t *testing.T) {
 	for name, tt := range map[string]struct {
 		flag    time.Duration
@@ -38,8 +38,8 @@ func TestRunPolls(t *testing.T) {
 		touch   bool
 		fetches int64
 	}{
-		"flag":                   {10 * time.Second, &rollout.Config{Interval: time.Second}, false, 7},
-		"configuration":          {0, &rollout.Config{Interval: 20 * time.Second}, false, 4},
+		"flag":                   {2 * time.Second, &rollout.Config{Interval: time.Second}, false, 6},
+		"configuration":          {0, &rollout.Config{Interval: 10 * time.Second}, false, 4},
 		"neither":                {0, nil, false, 3},
 		"changes of the cluster": {0, nil, true, 3},
 	} {
@@ -81,7 +81,7 @@ func TestPoll(t *testing.T) {
 	}{
 		"one":                      {10 * time.Minute, time.Minute, 2},
 		"a flood":                  {10 * time.Minute, time.Millisecond, 61},
-		"never later than without": {250 * time.Millisecond, 100 * time.Millisecond, 241},
+		"a flood, and Git is away": {250 * time.Millisecond, 100 * time.Millisecond, 61},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -164,14 +164,27 @@ func TestEachErrorIsLoggedOnce(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	var got []string
-	for n := range 9 {
-		got = append(got, backoff(n+1).String())
+	at := time.Duration(0)
+	for range 9 {
+		at += backoff(at)
+		got = append(got, at.String())
 	}
-	if want := "1s 2s 4s 8s 16s 32s 1m0s 1m0s 1m0s"; strings.Join(got, " ") != want {
-		t.Errorf("%v, want %s", got, want)
+	if want := "1s 2s 4s 8s 16s 32s 1m4s 2m4s 3m4s"; strings.Join(got, " ") != want {
+		t.Errorf("after the first failure it is tried again at %v, want %s", got, want)
 	}
-	if got := backoff(1 << 40); got != time.Minute {
-		t.Errorf("after very many failures %s", got)
+}
+
+// TestTouchesDoNotDelayTheNextTry: an outage of a moment, in which much of the cluster changed, is over a moment later
+// for the app, too.
+func TestTouchesDoNotDelayTheNextTry(t *testing.T) {
+	w := newWorld(t, nil)
+	w.cluster.refuses = func(rollout.Object) error { return errors.New("the API server is away") }
+	_ = w.once()
+	for range 20 {
+		w.r.attend(t.Context(), "shop", func() time.Time { return w.now })
+	}
+	if due := w.r.agenda.next(); due.After(w.now.Add(2 * time.Second)) {
+		t.Errorf("at %s, after 20 failures at one moment, the next try is at %s", w.now, due)
 	}
 }
 
@@ -185,7 +198,7 @@ func TestTriesAreSpread(t *testing.T) {
 	w.commit("other configuration", map[string]string{"apps/shop/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\ndata: {a: b}\n"})
 	_ = w.once()
 	_ = w.once()
-	if len(asked) == 0 || asked[0] != backoff(1) {
+	if len(asked) == 0 || asked[0] != backoff(0) {
 		t.Fatalf("spread were %v", asked)
 	}
 	if due := w.r.agenda.next(); due.Before(w.now.Add(10 * time.Second)) {
@@ -193,37 +206,37 @@ func TestTriesAreSpread(t *testing.T) {
 	}
 }
 
-// TestTriesAreCounted: an app is looked at again by itself, each time later, while the cluster refuses what is next or
+// TestTriesAreTimed: an app is looked at again by itself, each time later, while the cluster refuses what is next or
 // Git does not take it, and by nothing but its own timers when all went well.
-func TestTriesAreCounted(t *testing.T) {
+func TestTriesAreTimed(t *testing.T) {
 	w := newWorld(t, nil)
-	failures := func() int { return w.r.memories["shop"].failures }
+	isFailing := func() bool { return !w.r.memories["shop"].failing.IsZero() }
 	tries := func(n int) {
 		for range n {
 			_ = w.once()
 		}
 	}
 	next := map[string]string{"apps/shop/app.yaml": version("v2")}
-	if tries(2); failures() != 0 {
-		t.Errorf("an app at rest counts %d failures", failures())
+	if tries(2); isFailing() {
+		t.Error("an app at rest is failing")
 	}
 	w.cluster.check = &rollout.InvalidError{Msg: "denied by a policy"}
 	w.commit("v2", next)
-	if tries(5); failures() < 3 || w.state().Held == nil {
-		t.Errorf("refused 5 times it counts %d failures, and is held: %v", failures(), w.state().Held)
+	if tries(5); !isFailing() || w.state().Held == nil {
+		t.Errorf("refused 5 times it fails: %v, and is held: %v", isFailing(), w.state().Held)
 	}
 	w.cluster.check = nil
-	if tries(2); failures() != 0 || w.state().Release == nil {
-		t.Errorf("on its way it counts %d failures, and the release is %v", failures(), w.state().Release)
+	if tries(2); isFailing() || w.state().Release == nil {
+		t.Errorf("on its way it fails: %v, and the release is %v", isFailing(), w.state().Release)
 	}
 	w.git.fails = errors.New("the Git server is away")
 	w.commit("v3", map[string]string{"apps/shop/app.yaml": version("v3")})
-	if tries(3); failures() == 0 {
+	if tries(3); !isFailing() {
 		t.Error("a transition that Git does not take is no failure")
 	}
 	w.git.fails = nil
-	if tries(3); failures() != 0 {
-		t.Errorf("what was recorded in the end leaves %d failures", failures())
+	if tries(3); isFailing() {
+		t.Error("what was recorded in the end is failing still")
 	}
 }
 

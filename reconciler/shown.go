@@ -5,31 +5,21 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Shown is what a forge is to show people of what was recorded in Git: pull requests for proposals, and the status of a
-// release on its commit. It is decoration.
-type Shown struct {
-	Forge       rollout.Forge
-	Transitions []rollout.Transition
-	// Resume is set after a start, and when the configuration of the forge has changed: the transitions are then where
-	// everything stands, and Branches are all proposals that exist.
-	Resume   bool
-	Branches []string
-}
-
 // transitions are what a push has recorded, for the forge. The removed proposals are by app. It is nil where no forge
 // is configured, and before resume has told of everything.
 func (r *recorder) transitions(
 	ctx context.Context, v *view, all []*visit, removed map[string][]rollout.Proposal,
-) *Shown {
+) *report.Shown {
 	if !r.hasForge(v) || !v.branch.Config.Forge.Equal(r.shown) {
 		return nil
 	}
-	shown := &Shown{Forge: *v.branch.Config.Forge}
+	shown := &report.Shown{Forge: *v.branch.Config.Forge}
 	for _, s := range all {
 		in := s.input
 		in.State = s.decision.State
@@ -53,7 +43,7 @@ func (r *recorder) resume(ctx context.Context, now time.Time) {
 	if r.shown = v.branch.Config.Forge; r.shown == nil {
 		return
 	}
-	shown := &Shown{Forge: *r.shown, Resume: true, Branches: sortedKeys(r.record.proposed())}
+	shown := &report.Shown{Forge: *r.shown, Resume: true, Branches: sortedKeys(r.record.proposed())}
 	for _, name := range sortedKeys(v.apps) {
 		a := v.apps[name]
 		e, _ := r.record.of(name)
@@ -79,9 +69,9 @@ func (r *recorder) resume(ctx context.Context, now time.Time) {
 }
 
 // show tells what a forge is to show, apart from any commit.
-func (r *recorder) show(v *view, shown *Shown) {
+func (r *recorder) show(v *view, shown *report.Shown) {
 	head, _ := r.record.at()
-	r.tell(Report{Config: v.branch.Config, Head: head, Forge: shown})
+	r.tell(report.Report{Config: v.branch.Config, Head: head, Forge: shown})
 }
 
 // proposed describes the proposals of an app that exist now.

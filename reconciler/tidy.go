@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler/propose"
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -73,14 +74,14 @@ func (r *recorder) markStale(ctx context.Context, in strategies.Input, since tim
 // tidy removes the branches of proposals that were merged a while ago, and tells the forge. Losing the race for one
 // leaves it to the next time.
 func (r *recorder) tidy(ctx context.Context, now time.Time) error {
-	var updates []Update
+	var updates []rollout.Update
 	for _, branch := range sortedKeys(r.stale) {
 		old := r.record.isProposed(branch)
 		switch {
 		case old == "": // the forge has removed it
 			delete(r.stale, branch)
 		case now.Sub(r.stale[branch].since) >= tidyAfter:
-			updates = append(updates, Update{Branch: branch, Old: old, Delete: true})
+			updates = append(updates, rollout.Update{Branch: branch, Old: old, Delete: true})
 		}
 	}
 	if len(updates) == 0 {
@@ -91,7 +92,7 @@ func (r *recorder) tidy(ctx context.Context, now time.Time) error {
 		for _, u := range updates {
 			r.stale[u.Branch] = stale{since: now, why: r.stale[u.Branch].why} // not before the next look at Git
 		}
-		if errors.Is(err, ErrConflict) {
+		if errors.Is(err, rollout.ErrConflict) {
 			return nil // the next look at Git shows what has become of it
 		}
 		return fmt.Errorf("remove merged proposals: %w", err)
@@ -107,7 +108,7 @@ func (r *recorder) tidy(ctx context.Context, now time.Time) error {
 	}
 	r.record.setProposals(removed)
 	if v := r.current(); r.hasForge(v) {
-		r.show(v, &Shown{Forge: *v.branch.Config.Forge, Transitions: transitions})
+		r.show(v, &report.Shown{Forge: *v.branch.Config.Forge, Transitions: transitions})
 	}
 	return nil
 }

@@ -1,13 +1,17 @@
 package reconciler
 
-import "testing"
+import (
+	"testing"
+
+	"gitrollout.dev/gitrollout/reconciler/report"
+)
 
 // TestNoTracerCostsNothing bounds what a part costs while nobody traces.
 func TestNoTracerCostsNothing(t *testing.T) {
 	r := New(Options{})
 	ctx := t.Context()
 	if n := testing.AllocsPerRun(1000, func() {
-		_, end := r.begin(ctx, PartApply, "shop")
+		_, end := r.begin(ctx, report.PartApply, "shop")
 		end(nil)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -18,7 +22,7 @@ func BenchmarkNoTracer(b *testing.B) {
 	r := New(Options{})
 	ctx := b.Context()
 	for b.Loop() {
-		_, end := r.begin(ctx, PartApply, "shop")
+		_, end := r.begin(ctx, report.PartApply, "shop")
 		end(nil)
 	}
 }

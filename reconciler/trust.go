@@ -12,7 +12,7 @@ import (
 )
 
 // distrust holds the apps that a refused head would change, and lets all others go on.
-func (l *lookout) distrust(ctx context.Context, was, next *view, refused *Refusal) error {
+func (l *lookout) distrust(ctx context.Context, was, next *view, refused *rollout.Refusal) error {
 	if refused == nil {
 		l.judged = ""
 		return nil

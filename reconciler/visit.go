@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -18,13 +19,13 @@ import (
 // memory is what a process remembers of one app between visits. All of it can be had again. It is
 // written to by the visits of its app alone, of which there is one at a time.
 type memory struct {
-	runs     []rollout.AnalysisRun // the record's, with what was measured since
-	health   strategies.Health     // since when the app is well, or is not
-	routing  routing               // what the cluster was made to route
-	pending  *strategies.Decision  // a retreat that was applied, and that Git has not recorded yet
-	on       rollout.State         // the record that pending is a retreat from
-	told     bool                  // about pending
-	failures int                   // visits in a row that ended with an error
+	runs    []rollout.AnalysisRun // the record's, with what was measured since
+	health  strategies.Health     // since when the app is well, or is not
+	routing routing               // what the cluster was made to route
+	pending *strategies.Decision  // a retreat that was applied, and that Git has not recorded yet
+	on      rollout.State         // the record that pending is a retreat from
+	told    bool                  // about pending
+	failing time.Time             // since when each visit has ended with an error; zero: the last one did not
 }
 
 // visit is what is done for one app at one time.
@@ -69,7 +70,7 @@ func (r *Reconciler) visit(ctx context.Context, name string, now time.Time) (s *
 	}
 	r.stats.decided.Add(1)
 	s = &visit{app: a, memory: r.memoryOf(name), view: v, before: e.state, after: e.state, now: now}
-	ctx, end := r.begin(ctx, PartDecide, name)
+	ctx, end := r.begin(ctx, report.PartDecide, name)
 	defer func() { end(s.err) }()
 	defer r.rescue(s)
 	r.decide(ctx, s, now)
@@ -211,7 +212,7 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	if why := s.input.Observed.Unseen; why != "" {
 		unknown = errors.Join(unknown, fmt.Errorf("nothing advances while the cluster is not seen: %s", why))
 	}
-	s.input.Pending, s.input.Ends = m.pending, r.Ends
+	s.input.Pending, s.input.Ends, s.input.Handed = m.pending, r.Ends, r.out.handed(a.Name, s.before.Serial)
 	m.health = m.health.Seen(s.input)
 	s.input.Health = m.health
 	m.routing.looked(now)

@@ -80,17 +80,17 @@ func (t tree) ReadBlob(id string) ([]byte, error) {
 // origin is a Git server and the mirror of it, in memory. The next pushes end with fails, if it is set, or with what refuse
 // says of any of their updates.
 type origin struct {
-	refuse    func(Update) error
+	refuse    func(rollout.Update) error
 	commits   map[string]tree
 	parents   map[string]string
-	heads     Heads
+	heads     rollout.Heads
 	fails     error
 	author    string   // of the commits that follow
 	messages  []string // of what was pushed to the state branch
-	delivered []Update
+	delivered []rollout.Update
 }
 
-func (o *origin) Fetch(context.Context) (Heads, error) {
+func (o *origin) Fetch(context.Context) (rollout.Heads, error) {
 	heads := o.heads
 	heads.Proposals = maps.Clone(o.heads.Proposals)
 	return heads, nil
@@ -102,7 +102,7 @@ func (o *origin) Bring(_ context.Context, commits []string) (gone []string, err 
 	return slices.DeleteFunc(slices.Clone(commits), func(id string) bool { _, held := o.commits[id]; return held }), nil
 }
 
-func (o *origin) Push(_ context.Context, updates []Update) (map[string]string, error) {
+func (o *origin) Push(_ context.Context, updates []rollout.Update) (map[string]string, error) {
 	if o.fails != nil {
 		return nil, o.fails
 	}
@@ -274,7 +274,7 @@ func worldOf(t *testing.T, files map[string]string, options func(*Options)) *wor
 	t.Helper()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	w := &world{
-		T: t, now: now, git: &origin{commits: map[string]tree{}, heads: Heads{Proposals: map[string]string{}}},
+		T: t, now: now, git: &origin{commits: map[string]tree{}, heads: rollout.Heads{Proposals: map[string]string{}}},
 		cluster: &server{Cluster: kube.New(rand.New(rand.NewPCG(1, 1)), now)},
 	}
 	o := Options{

@@ -98,7 +98,7 @@ func Quoted(text string) string {
 // Allow returns why an app is not to have what it has in Git: an InvalidError whose reason is Forbidden, nil if all of
 // it is allowed. The tree is the commit's; config is the file of which the app is an entry, own is gitrollout's
 // namespace. It is for the newest commit alone: rules that come later take nothing back.
-func Allow(tree Tree, r *rollout.Render, config, own string) error {
+func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
 	if b.First == nil {
 		return nil
@@ -126,8 +126,30 @@ func Allow(tree Tree, r *rollout.Render, config, own string) error {
 	return Blame(tree, r, invalid, ref)
 }
 
+// Reach returns why an app is not to have objects outside of the namespaces that the reconciler was given: an
+// InvalidError whose reason is Forbidden. Without namespaces it has the whole cluster. The tree is the commit's.
+func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error) {
+	inBuild := definitions(r.Objects)
+	schema.shared(func() {
+		for _, o := range r.Objects {
+			invalid := &rollout.InvalidError{Reason: rollout.HeldForbidden, Field: "metadata.namespace",
+				Fix: "take it out of the app, or add its namespace to --namespaces; without that flag gitrollout has all of them"}
+			switch {
+			case len(namespaces) == 0 || err != nil || slices.Contains(namespaces, o.Namespace()):
+				continue
+			case !isNamespaced(o, inBuild):
+				invalid.Field, invalid.Msg = "kind", "belongs to no namespace, and gitrollout runs with --namespaces"
+			default:
+				invalid.Msg = fmt.Sprintf("is in namespace %s, which --namespaces leaves out", o.Namespace())
+			}
+			err = Blame(tree, r, invalid, o.Ref())
+		}
+	})
+	return err
+}
+
 // Blame says in which file of a commit the object is that an error is about.
-func Blame(tree Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
+func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
 	fs := newTreeFS(tree)
 	for _, name := range r.Files {
 		entry, found, err := tree.Lookup(name)

@@ -18,7 +18,7 @@ type Unnamed struct {
 // FindApps returns the apps that a configuration names, sorted by name. A folder is an app if it matches
 // a glob and holds a kustomization or, where the entry says directory, manifests. Globs match real folders only,
 // not symlinks. A folder that cannot be an app is an InvalidError.
-func FindApps(tree Tree, cfg *rollout.Config) ([]rollout.App, error) {
+func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {
 		err = unnamed[0].Err
@@ -31,7 +31,7 @@ func FindApps(tree Tree, cfg *rollout.Config) ([]rollout.App, error) {
 
 // FindAll is FindApps, with the folders that can be no apps beside those that are. Of two folders of one name
 // the one that is listed first is the app.
-func FindAll(tree Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unnamed, err error) {
+func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unnamed, err error) {
 	apps, byName := []rollout.App{}, map[string]rollout.App{}
 	left := mostFolders
 	for i, glob := range cfg.Apps {
@@ -81,7 +81,7 @@ const mostFolders = 20_000
 
 // expand returns the kustomizations below dir that match a glob's segments and, where the entry says so, the charts and
 // the folders of manifests. It takes each folder that a wildcard matches off what is left, and stops below zero.
-func expand(tree Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
+func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree, dir)
 		if err == nil && !is && entry.Helm != nil {
@@ -127,7 +127,7 @@ func expand(tree Tree, entry rollout.AppGlob, dir string, glob []string, left *i
 	return out, nil
 }
 
-func isKustomization(tree Tree, dir string) (bool, error) {
+func isKustomization(tree rollout.Tree, dir string) (bool, error) {
 	for _, name := range KustomizationNames {
 		entry, found, err := tree.Lookup(path.Join(dir, name))
 		if err != nil {

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
@@ -96,6 +98,9 @@ func (a *assembly) take(object rollout.Object) error {
 	if annotations := object.Map("metadata", "annotations"); annotations["helm.sh/resource-policy"] == "keep" {
 		annotations[rollout.AnnotationPrune] = "disabled"
 	}
+	for _, name := range dropOwned(object) {
+		a.warn("%s: annotation %s is left out: a controller of Kubernetes writes it", shortRef(ref), name)
+	}
 	isJob := ref.Group == "batch" && ref.Kind == "Job" && !hook.Is(object)
 	if spec := object.Map("spec"); isJob && spec["ttlSecondsAfterFinished"] != nil {
 		delete(spec, "ttlSecondsAfterFinished") // a Job that the cluster deletes is missing, and would be made and run again
@@ -107,6 +112,19 @@ func (a *assembly) take(object rollout.Object) error {
 	}
 	a.objects = append(a.objects, object)
 	return nil
+}
+
+// dropOwned removes and returns annotations that controllers of Kubernetes write, and that kubectl get -o yaml prints:
+// applied, they would be taken from their owner again and again.
+func dropOwned(object rollout.Object) (dropped []string) {
+	annotations := object.Map("metadata", "annotations")
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		if strings.HasPrefix(name, "deployment.kubernetes.io/") || name == "control-plane.alpha.kubernetes.io/leader" {
+			delete(annotations, name)
+			dropped = append(dropped, name)
+		}
+	}
+	return dropped
 }
 
 // hash fills in the template hashes.

@@ -225,7 +225,7 @@ func (in *inspector) chartApp() error {
 	return err
 }
 
-func isChart(tree Tree, dir string) (bool, error) {
+func isChart(tree rollout.Tree, dir string) (bool, error) {
 	entry, found, err := tree.Lookup(path.Join(dir, chart.Main))
 	return found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule, err
 }

@@ -3,6 +3,8 @@ package render
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
+
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
@@ -10,7 +12,7 @@ import (
 // check looks at what only the whole app shows: that selectors match labels,
 // and that Services exist.
 func (a *assembly) check() error {
-	if err := a.checkNamespaces(); err != nil {
+	if err := a.checkNames(); err != nil {
 		return err
 	}
 	for i := range a.specs {
@@ -32,9 +34,9 @@ func (a *assembly) check() error {
 	return nil
 }
 
-// checkNamespaces refuses namespaces that no cluster can have (RFC 1123 labels): what an app has in them no setting can
-// allow.
-func (a *assembly) checkNamespaces() error {
+// checkNames refuses namespaces that no cluster can have (RFC 1123 labels), and names that are no path segment: "../"
+// in a name would name an object of another kind or namespace.
+func (a *assembly) checkNames() error {
 	format := rollout.Formats()["label"]
 	for _, object := range a.objects {
 		ref := object.Ref()
@@ -44,6 +46,9 @@ func (a *assembly) checkNamespaces() error {
 		}
 		if name != "" && !format.Pattern.MatchString(name) {
 			return a.invalid(ref, field, format.Fix, "%q is no name of a namespace", name)
+		}
+		if wrong := content.IsPathSegmentName(ref.Name); len(wrong) > 0 {
+			return a.invalid(ref, "metadata.name", "rename it", "%q is no name of an object: it %s", ref.Name, wrong[0])
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@ package render
 import (
 	"path"
 	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // closure is everything a build asked the tree about at a path and below: path by
@@ -20,7 +22,7 @@ type closure struct {
 }
 
 // newClosure makes a closure of what was looked at in a tree.
-func newClosure(looked Looked, tree Tree) (*closure, error) {
+func newClosure(looked Looked, tree rollout.Tree) (*closure, error) {
 	root := &closure{}
 	for _, p := range looked.At {
 		entry, found, err := tree.Lookup(p)
@@ -54,7 +56,7 @@ func (n *closure) at(p string) *closure {
 
 // fill notes the ids of the folders on the way. Below what was no folder there
 // is nothing to note: every path there was looked for in vain.
-func (n *closure) fill(p string, tree Tree) error {
+func (n *closure) fill(p string, tree rollout.Tree) error {
 	if len(n.children) == 0 && !n.lists {
 		return nil
 	}
@@ -72,7 +74,7 @@ func (n *closure) fill(p string, tree Tree) error {
 }
 
 // holds reports whether all that the build asked about is the same in a tree. It is the closure of a path.
-func (n *closure) holds(tree Tree, p string) (bool, error) {
+func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	entry, found, err := tree.Lookup(p)
 	if err != nil {
 		return false, err

@@ -18,7 +18,7 @@ import (
 
 // buildYAML is a build as the kustomize command prints it: before Rollout
 // documents are consumed and namespaces filled in.
-func buildYAML(tree Tree, dir string) ([]byte, []rollout.Object, error) {
+func buildYAML(tree rollout.Tree, dir string) ([]byte, []rollout.Object, error) {
 	fs := newTreeFS(tree)
 	p, err := inspect(fs, rollout.App{Path: dir, Namespace: "default"})
 	if err != nil {
@@ -95,7 +95,7 @@ func kustomizations(files map[string]string) []string {
 	return dirs
 }
 
-func compareBuilds(t *testing.T, tree Tree, checkout, dir string, ownSchema bool) {
+func compareBuilds(t *testing.T, tree rollout.Tree, checkout, dir string, ownSchema bool) {
 	if dir == "." {
 		dir = ""
 	}

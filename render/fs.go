@@ -62,7 +62,7 @@ type lookup struct {
 // with symlinks followed as in a worktree as long as they stay inside. It
 // records every look-up. It serves one build, in one goroutine.
 type treeFS struct {
-	tree    Tree
+	tree    rollout.Tree
 	made    map[string][]byte // files in place of the tree's, or that it does not have
 	listed  map[string]bool   // folders of which all that they have was looked at
 	asked   map[string]lookup
@@ -82,7 +82,7 @@ type treeFS struct {
 
 var _ filesys.FileSystem = (*treeFS)(nil)
 
-func newTreeFS(tree Tree) *treeFS {
+func newTreeFS(tree rollout.Tree) *treeFS {
 	return &treeFS{
 		tree: tree, made: map[string][]byte{}, listed: map[string]bool{}, asked: map[string]lookup{},
 		blobs: map[string][]byte{}, encrypted: map[string][]sops.Lock{},

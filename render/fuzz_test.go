@@ -117,8 +117,10 @@ func FuzzAnyField(f *testing.F) {
 "strategy":{"canary":{"stableService":"shop","canaryService":"preview","trafficRouting":{"nginx":{"stableIngress":"shop"}},
 "steps":[{"setWeight":20},{"pause":{"duration":"10m"}},{"analysis":{"templates":[{"templateName":"load"}]}}]}}}}]`
 	for at := range 120 {
-		for _, value := range []string{`{"a":{"b":1}}`, `[[]]`, `"x"`, `-1e308`, `null`, `true`} {
-			f.Add(at, value)
+		for i, value := range []string{`{"a":{"b":1}}`, `[[]]`, `"x"`, `-1e308`, `null`, `true`} {
+			if !testing.Short() || (at+i)%6 == 0 { // one of them at each field
+				f.Add(at, value)
+			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, at int, value string) {

@@ -53,14 +53,26 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-func checkInvalid(t *testing.T, file string, archive *txtar.Archive, repo map[string]string) {
+// rejections are those of inputs that have been rendered, by the file: they are compared, and listed on a page.
+var rejections = map[string]*rollout.InvalidError{}
+
+func rejection(t *testing.T, file string, repo map[string]string) *rollout.InvalidError {
 	t.Helper()
+	if known := rejections[file]; known != nil {
+		return known
+	}
 	_, err := New(InProcess{CheckProvider: provider.Check}).Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) {
-		t.Fatalf("error %v, want an InvalidError", err)
+		t.Fatalf("%s: error %v, want an InvalidError", file, err)
 	}
-	got := invalid.Error()
+	rejections[file] = invalid
+	return invalid
+}
+
+func checkInvalid(t *testing.T, file string, archive *txtar.Archive, repo map[string]string) {
+	t.Helper()
+	got := rejection(t, file, repo).Error()
 	if strings.Contains(got, "\n") || strings.Contains(got, mount) || strings.Contains(got, os.TempDir()) {
 		t.Errorf("message has more than one line or a path of this machine: %q", got)
 	}

@@ -68,7 +68,7 @@ const maxManifests = 10_000
 
 // manifests lists the manifests of a folder by their paths in it, sorted, and the kustomizations in folders below: what
 // those refer to is theirs. It stops when it has seen maxManifests, and returns more than that.
-func manifests(tree Tree, dir string, d rollout.Directory) ([]string, error) {
+func manifests(tree rollout.Tree, dir string, d rollout.Directory) ([]string, error) {
 	w := manifestWalk{tree: tree, root: dir, Directory: d}
 	if err := w.folder(""); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func manifests(tree Tree, dir string, d rollout.Directory) ([]string, error) {
 
 type manifestWalk struct {
 	rollout.Directory
-	tree  Tree
+	tree  rollout.Tree
 	root  string
 	seen  int
 	found []string

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"gitrollout.dev/gitrollout/analysis/provider"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -214,7 +212,7 @@ func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "](", "] (", "<", "&lt;", "*", `\*`, "_", `\_`).Replace(text)
 }
 
-// rejected renders the inputs of a folder of testdata/invalid.
+// rejected are the rejections of the inputs of a folder of testdata/invalid.
 func rejected(t *testing.T, folder string) []*rollout.InvalidError {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata/invalid", folder, "*.txtar"))
@@ -232,12 +230,7 @@ func rejected(t *testing.T, folder string) []*rollout.InvalidError {
 		}
 		repo := maps.Clone(base)
 		maps.Copy(repo, archiveFiles(parseArchive(t, file)))
-		_, err := New(InProcess{CheckProvider: provider.Check}).Render(newTree(repo), rollout.App{Name: "demo", Namespace: "shop"}, rollout.Commit{})
-		var invalid *rollout.InvalidError
-		if !errors.As(err, &invalid) {
-			t.Fatalf("%s: error %v, want an InvalidError", file, err)
-		}
-		all = append(all, invalid)
+		all = append(all, rejection(t, file, repo))
 	}
 	return all
 }

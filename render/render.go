@@ -11,18 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Tree is one commit's content. Paths are slash-separated and relative; "" is
-// the root, which is always found. An error means that the store could not be
-// read, never that a path is absent.
-type Tree interface {
-	// Lookup returns what is at a path. It does not follow symlinks.
-	Lookup(path string) (entry rollout.Entry, found bool, err error)
-	// ReadDir returns the entries of a folder.
-	ReadDir(path string) ([]rollout.Entry, error)
-	// ReadBlob returns the content of a file, or the target of a symlink.
-	ReadBlob(id string) ([]byte, error)
-}
-
 // kept is how many results are remembered for each app: the head and the stable
 // commit alternate while a release is in flight, and a superseding push and its
 // revert make two more.
@@ -32,7 +20,7 @@ const kept = 4
 type Builder interface {
 	// Build returns the app without a commit, and what of the tree it depends on, also of one that is
 	// invalid. Errors are those of Renderer.Render.
-	Build(tree Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
+	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 
 // Looked is what of a tree a build depends on.
@@ -64,13 +52,10 @@ func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[rollout.
 // Builds returns how many kustomize builds have run so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 
-// Render builds one app as of a commit. When nothing that one of the app's last
-// builds looked at has changed (files, folders, and paths that were looked for
-// in vain), that build's result is returned with the new commit.
-//
-// An InvalidError says what is wrong in the repository; any other error means
-// that the tree could not be read, and a later try may succeed.
-func (r *Renderer) Render(tree Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+// Render builds one app as of a commit. When nothing that one of the app's last builds looked at has changed, paths
+// without a file included, it returns that build's result with the new commit. An InvalidError is about the
+// repository; after any other error the tree could not be read, and a later try may succeed.
+func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	built := app
 	// What it may touch, and as whom, makes no difference to what it is.
 	built.Namespaces, built.ClusterResources, built.ServiceAccount = "", "", ""
@@ -97,7 +82,7 @@ func (r *Renderer) Render(tree Tree, app rollout.App, commit rollout.Commit) (*r
 }
 
 // find returns a remembered result that holds for the tree, nil if none does.
-func (r *Renderer) find(tree Tree, app rollout.App) (*cached, error) {
+func (r *Renderer) find(tree rollout.Tree, app rollout.App) (*cached, error) {
 	r.mu.Lock()
 	candidates := slices.Clone(r.cache[app])
 	r.mu.Unlock()
@@ -121,7 +106,7 @@ func (r *Renderer) keep(app rollout.App, c *cached) {
 }
 
 // build has an app built without a look at what is remembered.
-func (r *Renderer) build(tree Tree, app rollout.App) (*cached, error) {
+func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 	render, looked, err := r.builder.Build(tree, app)
 	var invalid *rollout.InvalidError
 	if err != nil && !errors.As(err, &invalid) {
@@ -146,7 +131,7 @@ type InProcess struct {
 }
 
 // Build is Builder's.
-func (b InProcess) Build(tree Tree, app rollout.App) (*rollout.Render, Looked, error) {
+func (b InProcess) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, Looked, error) {
 	fs := newTreeFS(tree)
 	built, err := b.render(fs, app)
 	if fs.failed != nil {

@@ -76,7 +76,7 @@ func (a *assembly) document(w rollout.Workload) *document {
 	return nil
 }
 
-// omitReplicas leaves a Deployment's replicas to what scales it.
+// omitReplicas leaves the replicas of a workload, staged or not, to its autoscaler.
 func (a *assembly) omitReplicas(w rollout.Workload, by rollout.Ref) {
 	deployment, ok := a.deployments[w]
 	if !ok {
@@ -84,11 +84,8 @@ func (a *assembly) omitReplicas(w rollout.Workload, by rollout.Ref) {
 	}
 	spec := deployment.Map("spec")
 	given := spec["replicas"] != nil
-	i := slices.IndexFunc(a.specs, func(s rollout.Spec) bool { return s.Workload == w })
-	if i >= 0 {
+	if i := slices.IndexFunc(a.specs, func(s rollout.Spec) bool { return s.Workload == w }); i >= 0 {
 		a.specs[i].Replicas = nil
-	} else if w.Kind != "" {
-		return // applied as it is
 	}
 	delete(spec, "replicas")
 	if given {

@@ -56,8 +56,12 @@ func TestWhereEncryptedValuesMayBe(t *testing.T) {
 		"a digest in a ConfigMap": aSecret + "stringData: {x: \"{{ .Values.v }}\"}\n---\n" + aConfigMap + `data: {x: "{{ .Values.v | toString | sha1sum }}"}`,
 	}
 	values := map[string]string{"a text": "hunter2-in-git", "a number": "8080", "a switch": "true", "a fraction": "0.25", "a time": "2026-01-02T03:04:05Z"}
+	times := 3
+	if testing.Short() {
+		times = 1
+	}
 	for kind, value := range values {
-		for n := range 3 {
+		for n := range times {
 			for place, c := range refused {
 				app, files := charted(t, c.template, "v: "+value+"\n", key)
 				tree := newTree(files)
@@ -89,6 +93,10 @@ func TestWhereEncryptedValuesMayBe(t *testing.T) {
 // TestASwitchThatDecides: whether an object is there, and how many there are, is not for an encrypted value to say.
 func TestASwitchThatDecides(t *testing.T) {
 	key := sopstest.Age(t)
+	times := 12
+	if testing.Short() {
+		times = 3
+	}
 	for name, c := range map[string]struct{ template, values string }{
 		"an object":  {"{{ if .Values.v }}\n" + aConfigMap + "{{ end }}", "v: true\n"},
 		"its other":  {"{{ if not .Values.v }}\n" + aConfigMap + "{{ end }}", "v: true\n"},
@@ -98,7 +106,7 @@ func TestASwitchThatDecides(t *testing.T) {
 		"too many":   {"{{ if gt (int .Values.v) 10 }}{{ fail (printf \"%v are too many\" .Values.v) }}{{ end }}\n" + aConfigMap, "v: 3\n"},
 		"a bad name": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ if .Values.v }}db{{ end }}\"}", "v: true\n"},
 	} {
-		for range 12 {
+		for range times {
 			app, files := charted(t, c.template, c.values, key)
 			_, err := opener(t, key).Render(newTree(files), app, rollout.Commit{})
 			_, without := New(InProcess{}).Render(newTree(files), app, rollout.Commit{})

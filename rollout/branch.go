@@ -16,6 +16,25 @@ var ErrConflict = errors.New("the branch has moved")
 // ill: the same may do later. Whether a push has arrived is not known.
 var ErrUnreachable = errors.New("unreachable")
 
+// RetryError is the answer of a server that wants no request for a while.
+type RetryError struct {
+	error
+	After time.Duration // 0 if the server does not say
+}
+
+// NewRetryError returns err with the pause that the server asks for.
+func NewRetryError(err error, after time.Duration) error { return &RetryError{err, after} }
+
+// Unwrap returns the error without the pause.
+func (e *RetryError) Unwrap() error { return e.error }
+
+// RetryAfter returns the pause that a server asks for with an error, 0 if it asks for none.
+func RetryAfter(err error) time.Duration {
+	wait := &RetryError{}
+	_ = errors.As(err, &wait)
+	return wait.After
+}
+
 // Heads is where the branches that matter are. An absent branch is "".
 type Heads struct {
 	Main      string

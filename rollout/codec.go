@@ -102,7 +102,7 @@ type Cluster struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`    // ClusterState
 	Cluster    string `json:"cluster"` // the name under .gitrollout/
-	UID        string `json:"uid"`     // of the kube-system namespace: a state is never applied to another cluster
+	UID        string `json:"uid"`     // of namespace kube-system, or NAMESPACE/UID: a state is never applied to another cluster
 	Source     Source `json:"source"`
 	Writer     Writer `json:"writer"`
 }

@@ -41,7 +41,9 @@ type HookRun struct {
 	Content Hash      `json:"content,omitempty"` // of it in Git, when it was made
 	Message string    `json:"message,omitempty"` // what the cluster says of its end
 	Log     string    `json:"log,omitempty"`     // the last lines of its log, where the hook asks for them
-	Past    bool      `json:"past,omitempty"`    // of a try of the release that is over: it decides nothing any more
+	// Interrupt: it makes room for a newer release, as it said when it was made.
+	Interrupt bool `json:"interrupt,omitempty"`
+	Past      bool `json:"past,omitempty"` // of a try of the release that is over: it decides nothing any more
 }
 
 // JobState is how a Job stands.
@@ -55,4 +57,6 @@ type JobState struct {
 	Idle     bool   // and no container of it runs
 	Log      string // the last lines of its log, once it has ended, where it asks for them
 	Waits    string // why no pod of it runs, though that may come; "" if one does, or nobody knows
+	UID      string // of it in the cluster
+	Anew     bool   // it is another one than was seen before, which somebody has deleted
 }

@@ -1,6 +1,9 @@
 package rollout
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Observed is what the cluster shows of one app at one moment.
 type Observed struct {
@@ -44,6 +47,7 @@ type ObservedWorkload struct {
 	Available int        // pods that the Deployment controller counts as available (status.availableReplicas)
 	First     int        // of a StatefulSet: the lowest ordinal
 	Floor     int        // of a StatefulSet: the ordinal from which on pods are of the newest template; or nodes that stay
+	Room      bool       // of a StatefulSet: its cluster knows how many of its pods may be missing at a time
 	Revisions []Revision // one for each ReplicaSet, newest first
 }
 
@@ -134,4 +138,18 @@ func better(a, b Revision) bool {
 		return a.Pods > b.Pods
 	}
 	return a.Number < b.Number
+}
+
+// Foreign is a sign that another tool, or another app, manages an object of an app.
+type Foreign struct {
+	Ref   Ref    // the app's object
+	By    string // Argo Rollouts, Flagger …, or another app
+	Sign  string // what shows it
+	Fix   string // how that one lets go
+	Warns bool   // it only applies from files, as gitrollout does: the object is taken over, and that is to be known
+}
+
+// String returns "Deployment a/b is in the hands of X: the sign".
+func (f Foreign) String() string {
+	return fmt.Sprintf("%s is in the hands of %s: %s", f.Ref.Title(), f.By, f.Sign)
 }

@@ -23,6 +23,9 @@ type Partitioned struct {
 	Nodes      string // the field that says how many nodes are to have a pod each; "": spec.replicas says how many
 	Only       string // a field that names the only ones that are ever moved; "" for none
 	Status     PartitionStatus
+
+	Unavailable any  `json:"-"` // what maxUnavailable beside the partition is where nothing is said, nil if nobody knows
+	Surges      bool `json:"-"` // it has a maxSurge there, too
 }
 
 // PartitionStatus are the fields in which the controller of a Partitioned says how far it is.
@@ -48,13 +51,15 @@ const ownMinReady = "spec.minReadySeconds"
 // partitionedKinds are the ones that are built in: those of Kruise (apis/apps/v1alpha1 and v1beta1).
 var partitionedKinds = []Partitioned{
 	{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Partition: "spec.updateStrategy.partition",
-		Percent: true, MinReady: ownMinReady, Status: partitionStatus},
+		Percent: true, MinReady: ownMinReady, Status: partitionStatus, Unavailable: "20%", Surges: true},
 	{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Partition: "spec.updateStrategy.rollingUpdate.partition",
-		Percent: true, MinReady: ownMinReady, Status: partitionStatus},
+		Percent: true, MinReady: ownMinReady, Status: partitionStatus, Unavailable: "20%", Surges: true},
 	{APIVersion: "apps.kruise.io/v1beta1", Kind: "StatefulSet", Partition: "spec.updateStrategy.rollingUpdate.partition",
-		Ordered: true, MinReady: "spec.updateStrategy.rollingUpdate.minReadySeconds", Status: partitionStatus},
+		Ordered: true, MinReady: "spec.updateStrategy.rollingUpdate.minReadySeconds", Status: partitionStatus,
+		Unavailable: int64(1)},
 	{APIVersion: "apps.kruise.io/v1alpha1", Kind: "DaemonSet", Partition: "spec.updateStrategy.rollingUpdate.partition",
 		MinReady: ownMinReady, Nodes: "status.desiredNumberScheduled", Only: "spec.updateStrategy.rollingUpdate.selector",
+		Unavailable: int64(1),
 		Status: PartitionStatus{ObservedGeneration: "status.observedGeneration",
 			Replicas: "status.currentNumberScheduled", Updated: "status.updatedNumberScheduled",
 			Available: "status.numberAvailable", UpdateRevision: "status.daemonSetHash"}},

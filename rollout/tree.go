@@ -24,3 +24,14 @@ type Entry struct {
 	ID   string
 	Kind EntryKind
 }
+
+// Tree reads one commit's content. Paths are slash-separated and relative; "" is the root, which is always found. An
+// error means that the store could not be read, never that a path is absent.
+type Tree interface {
+	// Lookup returns the entry at a path. It does not follow symlinks.
+	Lookup(path string) (entry Entry, found bool, err error)
+	// ReadDir returns the entries of a folder.
+	ReadDir(path string) ([]Entry, error)
+	// ReadBlob returns the content of a file, or the target of a symlink.
+	ReadBlob(id string) ([]byte, error)
+}

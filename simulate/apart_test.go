@@ -21,7 +21,7 @@ type picky struct {
 	single  int // pushes of one app while it was away
 }
 
-func (p *picky) Push(ctx context.Context, updates []reconciler.Update) (map[string]string, error) {
+func (p *picky) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	if p.away {
 		if m := updates[len(updates)-1].Message; !strings.Contains(m, "shop") || !strings.Contains(m, "till") {
 			p.single++

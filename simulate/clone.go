@@ -52,20 +52,20 @@ func (g *Git) Clone(name, branch, cluster string, gate Gate) *Clone {
 }
 
 // Fetch is reconciler.Repository's.
-func (c *Clone) Fetch(context.Context) (reconciler.Heads, error) {
+func (c *Clone) Fetch(context.Context) (rollout.Heads, error) {
 	outcome := c.gate(Effect{Verb: "fetch"})
 	if outcome.Err != nil {
-		return reconciler.Heads{}, outcome.Err
+		return rollout.Heads{}, outcome.Err
 	}
 	main := c.server.refs[c.branch]
 	if main == "" {
-		return reconciler.Heads{}, fmt.Errorf("branch %s does not exist", c.branch)
+		return rollout.Heads{}, fmt.Errorf("branch %s does not exist", c.branch)
 	}
 	if c.main != main {
 		c.main = main
 		c.followStateBranch(main)
 	}
-	heads := reconciler.Heads{Main: main, State: c.server.refs[c.state], Proposals: map[string]string{}}
+	heads := rollout.Heads{Main: main, State: c.server.refs[c.state], Proposals: map[string]string{}}
 	c.local[heads.Main], c.local[heads.State] = true, true
 	for _, prefix := range rollout.ProposalBranches(c.cluster) {
 		for _, name := range c.server.Branches(prefix) {
@@ -114,7 +114,7 @@ func (c *Clone) Bring(_ context.Context, ids []string) (gone []string, err error
 }
 
 // Push is reconciler.Repository's. The server moves all branches or none.
-func (c *Clone) Push(_ context.Context, updates []reconciler.Update) (map[string]string, error) {
+func (c *Clone) Push(_ context.Context, updates []rollout.Update) (map[string]string, error) {
 	made := make(map[string]string, len(updates))
 	var moves []move
 	for _, u := range updates {
@@ -226,7 +226,7 @@ func (m move) id() string {
 }
 
 // prepare makes an update's commit; to is nil if it would change nothing.
-func (c *Clone) prepare(u reconciler.Update) (move, error) {
+func (c *Clone) prepare(u rollout.Update) (move, error) {
 	m := move{branch: u.Branch, from: u.Old}
 	proposal := rollout.IsProposal(u.Branch)
 	switch {
@@ -264,7 +264,7 @@ func (g *Git) receive(by string, moves []move) error {
 		return nil
 	}
 	if len(moved) > 0 {
-		return fmt.Errorf("%w: %s", reconciler.ErrConflict, strings.Join(moved, ", "))
+		return fmt.Errorf("%w: %s", rollout.ErrConflict, strings.Join(moved, ", "))
 	}
 	for _, m := range moves {
 		g.Set(by, m.branch, m.id())

@@ -19,7 +19,7 @@ import (
 func TestGoneAppsAreForgotten(t *testing.T) {
 	many := 100
 	if testing.Short() {
-		many = 50
+		many = 20
 	}
 	const config = ".gitrollout/sim/config.yaml"
 	files := func(version string) map[string][]byte {

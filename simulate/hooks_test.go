@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
@@ -220,7 +219,7 @@ func withoutHooks(when string) func(*universe, *Process, *reconciler.Options) {
 	return func(_ *universe, _ *Process, o *reconciler.Options) { o.Renderer = leftOut{o.Renderer, when} }
 }
 
-func (r leftOut) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+func (r leftOut) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	built, err := r.Renderer.Render(tree, app, commit)
 	if err != nil {
 		return nil, err
@@ -235,7 +234,7 @@ func (r leftOut) Render(tree render.Tree, app rollout.App, commit rollout.Commit
 // sameHooks sees each hook as it was at first.
 type sameHooks struct{ reconciler.Renderer }
 
-func (r sameHooks) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+func (r sameHooks) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	built, err := r.Renderer.Render(tree, app, commit)
 	if err != nil {
 		return nil, err
@@ -268,7 +267,7 @@ func (j hopefulJobs) EnsureJob(ctx context.Context, object map[string]any, annot
 // unhooked sees no hooks where nothing is staged.
 type unhooked struct{ reconciler.Renderer }
 
-func (r unhooked) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+func (r unhooked) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	built, err := r.Renderer.Render(tree, app, commit)
 	if err != nil || len(built.Specs) > 0 {
 		return built, err

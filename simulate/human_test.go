@@ -335,10 +335,18 @@ func slip(u *universe, _ int) bool {
 
 func toggleDocument(u *universe, i int) bool {
 	return u.editWorkload(i, "the Rollout document (toggled)", func(w *workloadSource) bool {
-		w.plain = !w.plain
+		u.toggleDocument(w)
 		u.played["a document "+map[bool]string{true: "removed", false: "put back"}[w.plain]]++
 		return true
 	})
+}
+
+// toggleDocument takes a document away or puts it back, one time of two with another version.
+func (u *universe) toggleDocument(w *workloadSource) {
+	if w.plain = !w.plain; !w.plain && u.serial%2 == 0 {
+		w.version = u.nextVersion()
+		u.played["a document put back with a version"]++
+	}
 }
 
 func renameDeployment(u *universe, i int) bool { return u.rename(i, func(*workloadSource) {}) }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
@@ -148,7 +147,7 @@ func bendSpecs(bend func(*bender, *rollout.Spec)) func(*universe, *Process, *rec
 	}
 }
 
-func (b *bender) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+func (b *bender) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	r, err := b.Renderer.Render(tree, app, commit)
 	if err != nil {
 		return nil, err
@@ -287,7 +286,7 @@ func (c *pinnedCluster) Apply(ctx context.Context, app string, objects []rollout
 // restless takes each commit for a change.
 type restless struct{ reconciler.Renderer }
 
-func (r restless) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+func (r restless) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	made, err := r.Renderer.Render(tree, app, commit)
 	if err != nil {
 		return nil, err
@@ -303,7 +302,7 @@ type forgiving struct {
 	last map[string]*rollout.Render
 }
 
-func (f *forgiving) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+func (f *forgiving) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	made, err := f.Renderer.Render(tree, app, commit)
 	if last := f.last[app.Name]; err != nil && last != nil {
 		return last, nil
@@ -318,7 +317,7 @@ type filler struct {
 	last map[string]rollout.Object
 }
 
-func (f filler) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+func (f filler) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	made, err := f.Renderer.Render(tree, app, commit)
 	if err != nil {
 		return nil, err
@@ -338,7 +337,7 @@ type forgetful struct {
 	ids map[string]string // of apps, by every name that they ever had
 }
 
-func (f forgetful) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+func (f forgetful) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	made, err := f.Renderer.Render(tree, app, commit)
 	if err != nil || f.ids[app.Name] == app.Name {
 		return made, err

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -178,7 +177,7 @@ type lateGit struct {
 	owed []move
 }
 
-func (g *lateGit) Fetch(ctx context.Context) (reconciler.Heads, error) {
+func (g *lateGit) Fetch(ctx context.Context) (rollout.Heads, error) {
 	if len(g.owed) > 0 {
 		_ = g.server.receive(g.name, g.owed)
 		g.owed = nil
@@ -186,7 +185,7 @@ func (g *lateGit) Fetch(ctx context.Context) (reconciler.Heads, error) {
 	return g.Clone.Fetch(ctx)
 }
 
-func (g *lateGit) Push(_ context.Context, updates []reconciler.Update) (map[string]string, error) {
+func (g *lateGit) Push(_ context.Context, updates []rollout.Update) (map[string]string, error) {
 	made := map[string]string{}
 	for _, u := range updates {
 		m, err := g.prepare(u)
@@ -205,7 +204,7 @@ func (g *lateGit) Push(_ context.Context, updates []reconciler.Update) (map[stri
 // deafGit does not hear that a push failed.
 type deafGit struct{ *Clone }
 
-func (g *deafGit) Push(ctx context.Context, updates []reconciler.Update) (map[string]string, error) {
+func (g *deafGit) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	made, err := g.Clone.Push(ctx, updates)
 	if err == nil {
 		return made, nil
@@ -220,7 +219,7 @@ func (g *deafGit) Push(ctx context.Context, updates []reconciler.Update) (map[st
 // bluntGit pushes onto whatever is there.
 type bluntGit struct{ *Clone }
 
-func (g *bluntGit) Push(ctx context.Context, updates []reconciler.Update) (map[string]string, error) {
+func (g *bluntGit) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	updates = slices.Clone(updates)
 	for i := range updates {
 		updates[i].Old = g.server.Head(updates[i].Branch)
@@ -390,7 +389,7 @@ func (c *eagerCluster) Serves(context.Context, rollout.Ref, string) (bool, error
 // hurried waits for no proxy, and keeps no pod for longer than it must.
 type hurried struct{ reconciler.Renderer }
 
-func (h hurried) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+func (h hurried) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	r, err := h.Renderer.Render(tree, app, commit)
 	if err != nil {
 		return nil, err

@@ -185,7 +185,10 @@ func (o *oracle) servesWell(app string, now rollout.State) {
 			continue
 		}
 		g, d := o.guard(w), o.u.kube.Deployments[w]
-		spec, _ := o.specOf(w)
+		spec, staged := o.specOf(w)
+		if !staged {
+			continue // the cluster is as a commit has it in which it has no document yet
+		}
 		if g.Replicas != d.Replicas {
 			g.Scaled(o.u.kube.Now, d, spec)
 			g.Excused = 0

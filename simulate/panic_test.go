@@ -29,7 +29,7 @@ func (b *broken) fail(app, in string) {
 	}
 }
 
-func (b *broken) Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+func (b *broken) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	b.fail(app.Name, "render")
 	return b.Renderer.Render(tree, app, commit)
 }

@@ -55,7 +55,7 @@ func (u *universe) people() {
 	case n < 53:
 		app("other steps", func(a *appSource) { otherSteps(u.rng, u.chaos, &a.workloads[u.rng.IntN(len(a.workloads))]) })
 	case n < 55 && !u.chaos.plain:
-		app("the Rollout document (toggled)", func(a *appSource) { w := &a.workloads[u.rng.IntN(len(a.workloads))]; w.plain = !w.plain })
+		app("the Rollout document (toggled)", func(a *appSource) { u.toggleDocument(&a.workloads[u.rng.IntN(len(a.workloads))]) })
 	case n < 57 && len(u.head().apps[i].workloads) > 1:
 		app("a workload (toggled)", func(a *appSource) { a.workloads[1].gone = !a.workloads[1].gone })
 	case n < 61:

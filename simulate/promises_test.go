@@ -43,6 +43,7 @@ type law string
 const (
 	lawGates   law = "gates"        // no gate is passed without its key
 	lawEdited  law = "edited steps" // nor by an edit of the list of steps
+	lawSteps   law = "steps"        // what runs and has a document takes its steps, whenever that came
 	lawNothing law = "zero"         // what has no pods is neither staged nor promoted
 	lawStable  law = "stable"       // what becomes stable has served
 	lawBroken  law = "broken"       // nothing advances while Git's head cannot be read
@@ -267,7 +268,9 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 		}
 	}
 	p.checkEnd(id, app, was, is)
-	p.follow(id, was, is)
+	if p.follow(id, was, is) {
+		p.checkSteps(id, app, is)
+	}
 	if is.Source != was.Source {
 		for _, pr := range is.Progress {
 			p.unsure[pr.Workload] = true
@@ -306,13 +309,13 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	}
 }
 
-// follow notes when a try begins and ends.
-func (p *promises) follow(id string, was, is rollout.State) {
+// follow notes when a try begins and ends, and reports whether one has begun.
+func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 	if t := p.tries[id]; t != nil && (is.Release == nil || is.Phase == rollout.Aborting || t.id != tryID(is)) {
 		p.tries[id] = nil
 	}
 	if is.Release == nil || is.Phase == rollout.Aborting || p.tries[id] != nil {
-		return
+		return false
 	}
 	t := &try{id: tryID(is), hash: is.Release.Hash, since: is.Release.Since, walks: map[rollout.Workload]*walk{}, low: map[rollout.Workload]int{},
 		nodes: map[rollout.Workload]*nodesOf{}}
@@ -323,6 +326,31 @@ func (p *promises) follow(id string, was, is rollout.State) {
 		t.back = slices.Contains(p.line[id], t.hash) && is.Stable.Hash != t.hash && !p.rejected[id+string(t.hash)]
 	}
 	p.tries[id] = t
+	return true
+}
+
+// checkSteps: a try moves each workload that has a document, has pods, and has none of its version, in stages. A first
+// deployment that has not come to its end protects nothing, and what the stable version does not have is new.
+func (p *promises) checkSteps(id, app string, is rollout.State) {
+	full := slices.ContainsFunc(p.keys[id], func(k *rollout.Promotion) bool { return k.OpensAll(is.Release.Hash) })
+	source, stable := p.u.appIn(is.Release.Commit, app), (*appSource)(nil)
+	if is.Stable != nil {
+		stable = p.u.appIn(is.Stable.Commit, app)
+	}
+	if full || is.Stable == nil || p.u.chaos.meddling {
+		return
+	}
+	for w := range is.Release.Templates {
+		d, s := p.u.kube.Deployments[w], source.find(w)
+		_, moves := is.ProgressOf(w)
+		if moves || d == nil || s == nil || d.Replicas == 0 || kube.VersionOf(d.Template) == s.version {
+			continue
+		}
+		had := stable == nil || slices.ContainsFunc(stable.workloads, func(s workloadSource) bool { return s.name == w.Name && !s.gone })
+		if had && !slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool { return kube.VersionOf(rs.Template) == s.version && rs.Replicas > 0 }) {
+			p.fail(lawSteps, "%s: %s has %s, and %s comes without steps", app, w, kube.VersionOf(d.Template), s.version)
+		}
+	}
 }
 
 func tryID(s rollout.State) string { return string(s.Release.Hash) + s.Release.Since.String() }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -57,7 +56,7 @@ func (s Script) With(timeline string) []byte {
 
 // Options are those of the script's story in a cluster, "" for the only one: in the repository of a tree, or without
 // one in what the script holds.
-func (s Script) Options(tree render.Tree, cluster string) (StoryOptions, error) {
+func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error) {
 	o := StoryOptions{Cluster: cluster, Files: s.Files, Extra: s.Files}
 	if tree != nil {
 		o.Files, o.Links = map[string]string{}, map[string]string{}
@@ -93,7 +92,7 @@ func (s Script) Options(tree render.Tree, cluster string) (StoryOptions, error) 
 const maxLoaded = 256 << 20
 
 // load reads a folder of a tree and all below it, and counts their bytes.
-func (o *StoryOptions) load(tree render.Tree, dir string, size *int) error {
+func (o *StoryOptions) load(tree rollout.Tree, dir string, size *int) error {
 	entries, err := tree.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("list %q: %w", dir, err)

@@ -73,13 +73,13 @@ var _ reconciler.Snapshot = snapshot{}
 // Commit is reconciler.Snapshot's.
 func (s snapshot) Commit() rollout.Commit { return s.c.Commit }
 
-// Lookup is render.Tree's.
+// Lookup is rollout.Tree's.
 func (s snapshot) Lookup(name string) (rollout.Entry, bool, error) {
 	e, found := s.c.root().entries[name]
 	return e, found, nil
 }
 
-// ReadDir is render.Tree's.
+// ReadDir is rollout.Tree's.
 func (s snapshot) ReadDir(name string) ([]rollout.Entry, error) {
 	list, found := s.c.root().folders[name]
 	if !found {
@@ -88,7 +88,7 @@ func (s snapshot) ReadDir(name string) ([]rollout.Entry, error) {
 	return slices.Clone(list), nil
 }
 
-// ReadBlob is render.Tree's.
+// ReadBlob is rollout.Tree's.
 func (s snapshot) ReadBlob(id string) ([]byte, error) {
 	content, found := s.c.root().blobs[id]
 	if !found {

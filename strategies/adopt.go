@@ -9,12 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// adopt follows a change that is not a new version: replicas, Services, steps. A
-// changed list of steps goes on where the old and the new one part, or where the
-// release is if that comes first: what is behind has not been passed. Another way
-// to make room for pods begins at stable, because it cannot go on with what the
-// old one has half done, and so do routes to other Services, of whose pods proxies
-// know nothing.
+// adopt follows a change that is not a new version: replicas, Services, steps. A changed list of steps goes on where
+// the old and the new one part, or at the release's step if that comes first. Another scaling, and routes to other
+// Services, begin at stable.
 func adopt(in Input) Decision {
 	s := in.State
 	s.Source = in.Head.Commit.ID

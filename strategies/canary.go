@@ -75,6 +75,7 @@ func canaryStages(spec rollout.Spec) []stage {
 			s.text, s.wait = pauseOf(step.Pause)
 		}
 		s.weight, s.routes = weight, routes
+		s.scaled = scale != nil && (spec.Scaling == rollout.InPlace || c.Traffic == nil)
 		s.counts = canaryCounts(spec, weight, scale, len(routes) > 0)
 		if c.Traffic != nil && taken && s.counts(100).canary == 0 {
 			s.weight, s.routes = 0, nil // the pods that requests would go to are gone; a weight after that never comes
@@ -257,15 +258,10 @@ func atLeast(c counts, floor, n int) counts {
 
 func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
-// approximate splits n pods so that the canary's share is as near to weight as
-// whole pods allow, with one pod more than n where a surge is allowed. It gives
-// the counts that Argo Rollouts' users know (its
-// CalculateReplicaCountsForBasicCanary): 5 pods at 20 % are 1/4; 3 pods at 10 %
-// with a surge are 1/3, without one 1/2.
-//
-// It departs from Argo Rollouts in one place: without a surge, an exact tie
-// whose upper half is n (2 pods at 75 %, 5 at 90 %) gives no canary there at
-// all; here it gives n-1 canary pods and 1 stable pod.
+// approximate splits n pods as near to weight as whole pods allow, with one more than n where a surge is allowed, as
+// CalculateReplicaCountsForBasicCanary of Argo Rollouts: 5 pods at 20 % are 1/4; 3 pods at 10 % with a surge are 1/3,
+// without one 1/2. One case differs: without a surge, a tie whose upper half is n (2 pods at 75 %, 5 at 90 %) gives
+// n-1 canary pods and 1 stable pod, where Argo Rollouts gives no canary.
 func approximate(n, weight int, surge bool) counts {
 	if n == 0 {
 		return counts{}

@@ -199,7 +199,7 @@ func TestContentThatDoesNotServe(t *testing.T) {
 	w.kube.Fate = func(version string) kube.Lifetime { return kube.Lifetime{Never: version == "v2"} }
 	w.is(w.push(func(s *source) { s.workloads[0].version = "v2" }), "0:migrate-1", rollout.Promoting, "0", "v2")
 	d := Decide(w.input(w.state, true))
-	if want := "Deployment shop/web: 0 of 2 pods are ready"; !strings.HasPrefix(d.Waiting, want) {
+	if want := "Deployment shop/web: 0 of 2 new pods are ready"; !strings.HasPrefix(d.Waiting, want) {
 		t.Errorf("waits for %q, want %q", d.Waiting, want)
 	}
 	w.kube.Now = w.kube.Now.Add(10 * time.Minute)

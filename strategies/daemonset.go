@@ -25,6 +25,11 @@ func (daemonSet) hold(o rollout.Object, _ fence) {
 	o.Set(map[string]any{"type": "OnDelete"}, "spec", "updateStrategy")
 }
 
+func (daemonSet) room(o rollout.Object, _ rollout.ObservedWorkload) {
+	orElse(o, "spec.updateStrategy.type", "RollingUpdate")
+	onNodes(o, "spec.updateStrategy.rollingUpdate", int64(1))
+}
+
 // evict are the old pods of the nodes that come next at a stage, the ones that serve as far as maxUnavailable leaves
 // room: nobody misses the others. Which nodes a stage takes does not depend on what has been evicted so far: they are
 // the first of those that still have an old pod, and as many fewer.

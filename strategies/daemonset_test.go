@@ -248,7 +248,7 @@ func TestDaemonSetStep(t *testing.T) {
 	}
 	in := agentsAt(t, 30, "nnnooooooo", nil)
 	in.State.Phase = rollout.Promoting
-	if got := strategy(in); got != nil {
+	if got := strategy(in); got != "RollingUpdate" {
 		t.Errorf("promoted, its strategy is %v", got)
 	}
 }

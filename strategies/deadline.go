@@ -154,12 +154,9 @@ func refused(in Input) (first deadline) {
 	return first
 }
 
-// lateExperiment finds an experiment whose pods have made no progress for longer
-// than its deadline. Progress is entering the step, and each pod that becomes
-// ready. It returns the earliest deadline either way.
-//
-// Pods that are lost once all were available are no reason: the analyses see
-// what they do.
+// lateExperiment returns the earliest deadline of the experiments, and whether it is over: an experiment makes
+// progress when its step begins, and with each pod that becomes ready. Pods that are lost once all were available do
+// not count: the analyses see their effect.
 func lateExperiment(in Input) (first deadline, is bool) {
 	for _, m := range movers(in) {
 		e, is := experimentAt(in.State, m)

@@ -16,6 +16,7 @@ type Input struct {
 	Source    *rollout.Render       // the render at State.Source; nil if it cannot be had
 	State     rollout.State         // the record; the zero value if there is none
 	Pending   *Decision             // a retreat to State that is applied and not yet in Git; nil if there is none
+	Handed    *rollout.State        // what was decided next and waits to be recorded; nil if nothing does
 	Promotion *rollout.Promotion    // nil if there is no promotion file
 	Observed  rollout.Observed      //
 	Runs      []rollout.AnalysisRun // State.Analyses with what was measured since they were recorded

@@ -4,12 +4,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// What the hold writes into a Deployment. A pod counts as available only after
-// minReadySeconds, and with this value never does, so the Deployment controller
-// stops at exactly old = N-m and new = s+m for maxSurge s and maxUnavailable m
-// (k8s.io/kubernetes pkg/controller/deployment, rolling.go). The progress
-// deadline must be larger than minReadySeconds; the largest int32 switches it
-// off.
+// The hold's fields of a Deployment. With these minReadySeconds no pod is ever available, so the Deployment controller
+// stops at exactly old = N-m and new = s+m for maxSurge s and maxUnavailable m (k8s.io/kubernetes
+// pkg/controller/deployment, rolling.go). The progress deadline must be larger than minReadySeconds; the largest int32
+// switches it off.
 const (
 	holdMinReadySeconds  = 2147483646
 	holdProgressDeadline = 2147483647
@@ -34,6 +32,15 @@ func (deployment) hold(o rollout.Object, f fence) {
 func (deployment) own(o rollout.Object) {
 	if o.Map("spec")["paused"] == nil {
 		o.Set(false, "spec", "paused")
+	}
+}
+
+func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
+	const at = "spec.strategy"
+	if is := rollout.In(o, at+".type"); is == nil || is == "RollingUpdate" {
+		orElse(o, at+".type", "RollingUpdate")
+		orElse(o, at+".rollingUpdate.maxSurge", "25%")
+		orElse(o, at+".rollingUpdate.maxUnavailable", "25%")
 	}
 }
 
@@ -70,28 +77,15 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 	return int64(pods)
 }
 
-// fence is on the way forward as long as pods of the new version are to be
-// started and old ones to go. The Deployment controller does no more than that
-// to the template that a Deployment has: it never stops pods of the newest
-// ReplicaSet and never starts those of older ones. A share that became too large
-// by rounding when replicas changed, by somebody's hand, or by another list of
-// steps is made right the other way round: the Deployment has the stable
-// template for a while, under the hold like the new one (fence.back).
+// fence goes forward while new pods are to start and old ones to go. The Deployment controller never stops pods of its
+// newest ReplicaSet and never starts pods of older ones. A share that is too large, after a change of the replicas or
+// the steps, or by hand, is corrected with the stable template for a while, under the hold (fence.back).
 //
-// Pods of the stable version must not count as available then, or the controller
-// would take all others for surplus. It counts them with the minReadySeconds that
-// their ReplicaSet has, which it is given together with the template, and looks at
-// the numbers of before in the same moment. So the template changes first while
-// the Deployment is paused (fence.still), and a ReplicaSet of all n available pods
-// has one fewer before that, because the controller takes such a one for the end
-// of a release, paused or not. Once nothing is available, it stays so until the
-// release ends, and the next time takes one step.
-//
-// Pods of the new version count as available once somebody has given the Deployment
-// other minReadySeconds: the controller takes a stable one for each, and all of them
-// for the end of the release. What their ReplicaSet is told changes with its own
-// template only, so the Deployment has that and stands still until they do not count;
-// where they are as many as are asked for, one goes first.
+// Stable pods must not count as available then, or the controller takes all others for surplus. It counts them with the
+// minReadySeconds of their ReplicaSet, which come with the template: so the template changes while the Deployment is
+// paused (fence.still). A ReplicaSet of n available pods has one fewer before that, because the controller takes it for
+// the end of a release. New pods that count as available, after a change of minReadySeconds by hand, stand still until
+// they do not; where they are as many as are asked for, one goes first.
 func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	surge, total := m.spec.MaxSurge.RoundUp(m.n), m.stable.Desired+m.fresh.Desired
 	counted, all := m.fresh.Available > 0, m.fresh.Desired >= m.n
@@ -133,28 +127,19 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	}
 }
 
-// walk is the next fence on the way to a resting place of want.canary pods of a
-// version that comes and want.stable pods of one that goes, which never takes
-// ready pods below what the user allows.
-//
-// The Deployment controller removes old pods down to N-m whether the new ones
-// are ready or not, so m may only grow by as many pods as are ready beyond the
-// user's N-maxUnavailable, or by those that are not ready and go first:
+// walk returns the next fence on the way to want.canary pods of the fresh version and want.stable pods of the old one,
+// and never takes ready pods below what the user allows. The Deployment controller removes old pods down to N-m whether
+// new ones are ready or not, so m grows by ready pods beyond N-maxUnavailable, or by old pods that are not ready:
 //
 //	N=10, maxSurge 3, maxUnavailable 2, to 5/5:
 //	ready 10        s=3 m=2   8 old, 5 new start
 //	ready  8+5      s=0 m=5   5 old, 5 new: at rest
 //
-// The number of old pods that are gone already is never undone: the controller
-// would not bring them back, and the fence would only flap.
-//
-// A pod that the controller has given up but not yet deleted is ready and will
-// not be: each ReplicaSet counts for no more than it asks for, and pods that a
-// scale-down is about to take are no room either. Old pods that are not ready go
-// first, and nobody misses them where the others are enough:
-//
 //	N=10, maxSurge 1, maxUnavailable 0, of 9 stable and 5 new pods, one of which is not ready, to 6/4 (back):
 //	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
+//
+// Old pods that are gone are never asked back: the fence would flap. Pods that are terminating, or that a scale-down is
+// about to take, make no room.
 func (m moving) walk(v View, old, fresh rollout.Revision, want counts, surge int) (fence, bool) {
 	unavailable := m.spec.MaxUnavailable.RoundDown(m.n)
 	if surge == 0 && unavailable == 0 {
@@ -165,10 +150,11 @@ func (m moving) walk(v View, old, fresh rollout.Revision, want counts, surge int
 	gone := min(max(0, m.n-old.Desired), restM)
 	beyond := servingOf(old, m.spec, v.Now) + servingOf(fresh, m.spec, v.Now) - (m.n - unavailable)
 	spare := beyond - max(0, old.Desired+fresh.Desired-m.n-max(surge, restS))
+	idle := max(0, old.Desired-old.Ready())
+	idle += min(0, beyond) // as many as ready pods are missing stay, as in the controller's cleanupUnhealthyReplicas
 	if old.Desired > m.n {
-		beyond, spare = 0, 0
+		idle, spare = 0, 0
 	}
-	idle := min(beyond, old.Desired-old.Ready())
 	less := min(restM, gone+max(0, spare, idle))
 	if part := wholePercent(less, m.n); part > gone {
 		less = part

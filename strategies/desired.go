@@ -3,6 +3,7 @@ package strategies
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -19,15 +20,9 @@ type View struct {
 	plans    plans
 }
 
-// Desired returns the objects that the cluster should hold: the render with the
-// state laid over it. The input is not changed.
-//
-// At rest and while promoting they are the user's own objects. While a release
-// is between its steps, its Deployments carry the hold and its Services the
-// hash of the version that they are for.
-//
-// An error says that a router's objects cannot be made, which render has ruled
-// out for what it returned.
+// Desired returns the objects that the cluster should hold: the render with the state laid over it. At rest and while
+// promoting they are the user's own objects. Between steps the Deployments carry the hold, and the Services the hash
+// of their version. An error says that a router's objects cannot be made, which render has ruled out.
 func Desired(s rollout.State, v View) ([]rollout.Object, error) {
 	v.plans, s = v.plans.orNew(), reopened(s)
 	pins := pinsOf(s, v)
@@ -88,7 +83,7 @@ func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Obje
 	p, moves := s.ProgressOf(w)
 	spec, staged := v.Source.Spec(w)
 	if !moves || !staged || !isHeld(s) {
-		return stamp(kindFor(w, spec), countInTurn(s, v, spec, o), s.Serial, hash, commitOf(s, w, hash), "")
+		return stamp(v, countInTurn(s, v, spec, o), s.Serial, hash, commitOf(s, w, hash), "")
 	}
 	f, ok := fenceOf(movingOf(s, v.plans.of(spec), p, v.Observed), v)
 	if !ok {
@@ -102,7 +97,7 @@ func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Obje
 	if f.back {
 		o = stableWorkload(s, v, w, o, status)
 	} else {
-		o = stamp(kindFor(w, spec), o, s.Serial, hash, s.Release.Commit, status)
+		o = stamp(v, o, s.Serial, hash, s.Release.Commit, status)
 	}
 	if o != nil {
 		kindFor(w, spec).hold(o, f)
@@ -118,8 +113,7 @@ func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Objec
 	if !found {
 		return nil
 	}
-	spec, _ := v.Source.Spec(w)
-	stable = stamp(kindFor(w, spec), stable, s.Serial, v.Stable.Templates[w], s.Stable.Commit, status)
+	stable = stamp(v, stable, s.Serial, v.Stable.Templates[w], s.Stable.Commit, status)
 	setReplicas(stable, o.Map("spec")["replicas"])
 	return stable
 }
@@ -171,8 +165,14 @@ func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 
 // stamp returns a copy with gitrollout's annotations. They are on the workload
 // alone, not on its pods: a new commit restarts nothing.
-func stamp(k kind, o rollout.Object, serial int, hash rollout.Hash, commit, status string) rollout.Object {
+func stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, status string) rollout.Object {
 	o = o.Copy()
+	w, _ := rollout.WorkloadOf(o.Ref())
+	spec, staged := v.Source.Spec(w)
+	k := kindFor(w, spec)
+	if k, is := k.(roomy); is && staged {
+		k.room(o, v.Observed.Workloads[w])
+	}
 	if k, owns := k.(interface{ own(o rollout.Object) }); owns {
 		k.own(o)
 	}
@@ -190,4 +190,28 @@ func stamp(k kind, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 // servingOf is how many pods of a ReplicaSet serve and will go on to.
 func servingOf(r rollout.Revision, spec rollout.Spec, now time.Time) int {
 	return min(r.Serving(now, minReady(spec)), r.Desired)
+}
+
+// roomy is a kind whose own controller has as many pods missing, and as many in addition, as its objects say. Of a
+// workload that moves in stages that is Git's to say, also where it leaves it to Kubernetes' default: room writes the
+// default, which changes nothing, and who sets something else by hand does not say how many pods a promotion takes at
+// a time.
+type roomy interface {
+	room(o rollout.Object, live rollout.ObservedWorkload)
+}
+
+// onNodes sets the surge and the unavailable pods of a kind with a pod on each node. Where a node may have two pods
+// for a moment, as with Kruise's Surging, no pod may be unavailable.
+func onNodes(o rollout.Object, at string, unavailable any) {
+	if rollout.In(o, at+".maxSurge") == nil && rollout.In(o, at+".rollingUpdateType") != "Surging" {
+		orElse(o, at+".maxSurge", int64(0))
+		orElse(o, at+".maxUnavailable", unavailable)
+	}
+}
+
+// orElse sets a field that an object has not.
+func orElse(o rollout.Object, field string, value any) {
+	if rollout.In(o, field) == nil {
+		o.Set(value, strings.Split(field, ".")...)
+	}
 }

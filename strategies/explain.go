@@ -15,6 +15,7 @@ type Explanation struct {
 	Steps     []ExplainedStep
 	Step      int      // index of the step in progress; len(Steps) when there is none
 	Weight    int      // asked for the new version, of Full
+	Pods      int      // asked for the new version by the step, 0 if it asks for a weight
 	Full      int      // the weight that is everything: 100, or Traffic.MaxWeight
 	Routed    bool     // requests are split, and not only pods
 	Routes    []string // of managed routes, the names of those in force
@@ -107,6 +108,9 @@ func (e *Explanation) at(in Input, m moving) {
 		v := gates.verdict(in, m)
 		e.Surplus = m.surplus()
 		e.Weight, e.Waiting, e.Due = m.Weight, v.text, v.due
+		if m.stage().scaled {
+			e.Pods = m.want().canary
+		}
 	}
 }
 

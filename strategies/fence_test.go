@@ -132,7 +132,7 @@ func TestWalk(t *testing.T) {
 			fence{s: 1, m: 0, n: 10}, false,
 		},
 		"OldAreBrokenU": {
-			"without a surge nothing can be held", "0", "1", 10, counts{5, 5}, pods(10, 6), pods(0, 0), fence{}, true,
+			"one that is not ready goes first", "0", "1", 10, counts{5, 5}, pods(10, 6), pods(0, 0), fence{s: 0, m: 1, n: 10}, false,
 		},
 		"NeverBack": {
 			"what is gone is not asked back", "3", "2", 10, counts{5, 5}, pods(5, 3), pods(5, 0), fence{s: 0, m: 5, n: 10},
@@ -155,8 +155,8 @@ func TestWalk(t *testing.T) {
 			fence{s: 0, m: 6, n: 10}, false,
 		},
 		"BrokenAndMissed": {
-			"and stays where they are not: it may be ready again", "1", "0", 10, counts{6, 4}, pods(5, 1), pods(6, 6),
-			fence{s: 1, m: 5, n: 10}, false,
+			"as many stay as ready ones are missing: they may be ready again", "1", "0", 10, counts{6, 4}, pods(5, 1), pods(6, 6),
+			fence{s: 0, m: 6, n: 10}, false,
 		},
 		"RestsAboveN": {
 			"a resting place of n+1", "1", "0", 10, counts{1, 10}, pods(10, 10), pods(1, 1), fence{s: 1, m: 0, n: 10}, false,

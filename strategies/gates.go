@@ -52,7 +52,7 @@ func (all gateList) except(names ...string) gateList {
 // says so.
 func gateHold(in Input, m moving) verdict {
 	if by := holder(in, in.State.Release.Hash, m.spec.Paused); by != "" {
-		return verdict{paused: true, text: "the end of " + by}
+		return verdict{paused: true, text: "the end of " + by + reasonOf(in, by)}
 	}
 	return verdict{done: true}
 }
@@ -148,6 +148,14 @@ func gateWait(in Input, m moving) verdict {
 }
 
 const holdBy = "decision: hold by "
+
+// reasonOf is why people hold a release, for who looks at it: the record has only who does.
+func reasonOf(in Input, by string) string {
+	if !strings.HasPrefix(by, holdBy) || in.Promotion.Reason == "" {
+		return ""
+	}
+	return ": " + in.Promotion.Reason
+}
 
 // whoHeld is a promotion by whom its hold is recorded, where nobody knows who wrote it: its file may have moved since,
 // and a new process has not seen that.

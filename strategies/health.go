@@ -123,7 +123,11 @@ func ailments(in Input) (all []ailment) {
 			continue
 		}
 		a := ailment{ref: w.Ref(), ready: current.Ready(), deadline: healthDeadline}
-		a.why = withProblem(fmt.Sprintf("%d of %d pods are ready", a.ready, live.Replicas), current.Problem)
+		pods := "pods"
+		if slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool { return !r.Current && r.Ready() > 0 }) {
+			pods = "new pods" // others are ready, too, and are not what is asked for
+		}
+		a.why = withProblem(fmt.Sprintf("%d of %d %s are ready", a.ready, live.Replicas, pods), current.Problem)
 		if spec, staged := specOf(in, w); staged && spec.ProgressDeadlineSeconds > 0 {
 			a.deadline = time.Duration(spec.ProgressDeadlineSeconds) * time.Second
 		}

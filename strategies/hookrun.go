@@ -64,6 +64,24 @@ func FailedHook(in Input) string {
 	return run.Name
 }
 
+// Disregarded are the hooks that have failed, and without which what serves or is on its way went on, as they say.
+func Disregarded(in Input) (all []rollout.HookRun) {
+	release := cmp.Or(in.State.Release, in.State.Stable, &rollout.Release{})
+	source := cmp.Or(in.renderOf(release.Hash), &rollout.Render{})
+	for i, run := range in.State.Hooks {
+		isOver := run.Release != release.Hash || slices.ContainsFunc(in.State.Hooks[i+1:], func(later rollout.HookRun) bool {
+			return later.Release == run.Release && later.Name == run.Name && later.When == run.When
+		})
+		if run.Phase == rollout.HookFailed && !isOver && slices.ContainsFunc(source.Objects, func(o rollout.Object) bool {
+			h, _, err := hook.Of(o)
+			return err == nil && h.Continues && h.Name() == run.Name && !isAnother(run, h)
+		}) {
+			all = append(all, run)
+		}
+	}
+	return all
+}
+
 // isAnother reports whether a hook is not any more what ran.
 func isAnother(run rollout.HookRun, h hook.Hook) bool {
 	return run.Content != "" && run.Content != hook.Content(h.Object)
@@ -109,6 +127,7 @@ func beginHook(
 	run := rollout.HookRun{
 		Name: h.Name(), When: when, Release: release.Hash, Job: h.JobName(release.Hash, attempt),
 		Phase: rollout.HookRunning, Since: rollout.Second(in.Now), Attempt: attempt, Content: hook.Content(h.Object),
+		Interrupt: h.Interrupt,
 	}
 	s.Hooks = append(s.Hooks, run)
 	s.Inventory = Inventory(*s, needsOfHook(in, r, h, when, release))
@@ -141,23 +160,26 @@ func awaitHook(
 			job = HookJob{Object: h.Job(in.State.App, run), Make: true, Needs: needsOfHook(in, r, h, when, release)}
 			late = run.Since.Add(h.Deadline() + time.Minute) // the cluster ends it by itself before that
 		default:
-			interrupts = h.Interrupt
+			interrupts = run.Interrupt
 		}
 	}
 	d = Decision{State: in.State, Requeue: in.Now.Add(again), Waiting: fmt.Sprintf("hook %s (%s %s): Job %s to end",
 		run.Name, run.When, run.Release, run.Job)}
+	state, known := in.Answers.Jobs[job.Key()]
+	why := cmp.Or(strings.TrimSuffix(state.Stuck+": "+state.Message, ": "), state.Waits)
+	if why != "" && !state.Failed && !state.Complete {
+		d.Waiting += " (" + rollout.Printable(why) + ")"
+	}
+	if !isIts {
+		d.Waiting += ", which decides nothing any more and may be deleted to go on"
+	}
 	if when == rollout.HookBefore || isOfStable(in.State, release) {
 		d = keptByHook(in, d, release)
 	}
-	state, known := in.Answers.Jobs[job.Key()]
 	isStuck := state.Idle && !in.Now.Before(run.Since.Add(startsWithin))
 	if interrupts || isStuck && !isIts && len(hooksAt(in, r, when, release)) > 0 {
 		run.Phase, run.Message = rollout.HookFailed, interrupted
 		return ended(in, i, run, d, false, r, release)
-	}
-	why := cmp.Or(strings.TrimSuffix(state.Stuck+": "+state.Message, ": "), state.Waits)
-	if why != "" && !state.Failed && !state.Complete {
-		d.Waiting += " (" + rollout.Printable(why) + ")"
 	}
 	run.Log = state.Log
 	switch isLate := !late.IsZero() && !in.Now.Before(late); {
@@ -165,7 +187,7 @@ func awaitHook(
 		d.Ask = &Ask{Jobs: []HookJob{job}}
 		return d
 	case state.Complete:
-		run.Phase, run.Message = rollout.HookSucceeded, ""
+		run.Phase = rollout.HookSucceeded
 	case state.Refused:
 		run.Phase, run.Message = rollout.HookFailed, "the cluster refuses it: "+state.Stuck
 	case state.Failed:
@@ -174,6 +196,12 @@ func awaitHook(
 		run.Phase, run.Message = rollout.HookFailed, "the Job is not there, and what it was made of is not in Git any more"
 	case isLate:
 		run.Phase, run.Message = rollout.HookFailed, "it has not ended in time"
+	case state.Anew && run.Message == "":
+		d.State.Hooks = slices.Clone(in.State.Hooks)
+		d.State.Hooks[i].Message = "its Job was made anew: the one before was deleted"
+		d.Subject = fmt.Sprintf("%s hook %s %s %s: Job %s was deleted while it ran, and is made anew", in.State.App, run.Name,
+			run.When, run.Release, run.Job)
+		return d
 	default:
 		return d
 	}

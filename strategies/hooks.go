@@ -84,6 +84,8 @@ func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	what := "release " + string(release.Hash) + " of " + in.Head.Commit.Short()
 	if isOfStable(in.State, release) {
 		what = "commit " + in.Head.Commit.Short()
+	} else if by := keptBack(in); by != "" {
+		d.Waiting += ", and then the end of " + by + reasonOf(in, by)
 	}
 	s.Held = &rollout.Held{Reason: rollout.HeldHook, Commit: in.Head.Commit.ID, Message: fmt.Sprintf(
 		"%s by %s waits for its hooks", what, in.Head.Commit.Author)}
@@ -180,6 +182,19 @@ func tryOf(in Input, release rollout.Release) hook.Release {
 // interrupted is what is on record of a Job that makes room for a newer release: it is deleted when that begins, and
 // not before nobody would make it again.
 const interrupted = "deleted for a newer release"
+
+// IsLeftToHook reports whether an object is a hook of the same time as the Job that runs now, without being a Job: it
+// stays as that Job needs it, and not as the commit that the app is at has it.
+func IsLeftToHook(s rollout.State, o rollout.Object) bool {
+	i := runningHook(s)
+	if i < 0 {
+		return false
+	}
+	goesWith := func(fast bool) bool {
+		return hook.GoesWith(o, s.Hooks[i].When, hook.Release{First: s.Stable == nil, Fast: fast})
+	}
+	return goesWith(false) || goesWith(true)
+}
 
 // withHooks looks at a Job that runs though nothing waits for it, as after a revert: its end is recorded too.
 func withHooks(in Input, d Decision, was rollout.State) Decision {

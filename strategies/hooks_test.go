@@ -201,7 +201,7 @@ func (l *hookLife) live() {
 func TestHooksInAnyOrder(t *testing.T) {
 	lives := uint64(400)
 	if testing.Short() {
-		lives = 60
+		lives = 24
 	}
 	jobs, failures, alone, plain := 0, 0, 0, 0
 	for seed := range lives {

@@ -23,6 +23,9 @@ func decideInFlight(in Input) Decision {
 		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
 	if d, waits := hookInFlight(in); waits && !goesBack && (s.Stable == nil || target != s.Stable.Hash) {
+		if target != s.Release.Hash {
+			d.Waiting += fmt.Sprintf("; commit %s by %s waits until then", in.Head.Commit.Short(), in.Head.Commit.Author)
+		}
 		return d
 	}
 	switch {
@@ -57,7 +60,13 @@ func leave(in Input, target rollout.Hash) Decision {
 	s := in.State
 	head := in.Head.Commit
 	switch {
+	case s.Stable == nil && len(unstaged(in)) > 0: // they serve beside what is deployed for the first time
+		in.State.Release, in.State.Progress, in.State.Analyses = nil, nil, nil
+		return decideAtRest(in)
 	case s.Stable == nil:
+		if why, is := unsettled(in); is && !in.Promotion.OpensAll(target) {
+			return finishFirst(in, hold(s, rollout.HeldAdoption, why, head.ID))
+		}
 		if d, shut := waitForWindow(in, "release "+string(target)); shut {
 			return finishFirst(in, d)
 		}
@@ -243,6 +252,7 @@ func (m moving) move(in Input, v verdict) (rollout.Progress, string) {
 		step = m.handover()
 	}
 	next = m.progress(step, in.Now)
+	next.Entered = in.sinceHanded(m.plan, next)
 	next.Opened, next.Routed, next.Left = v.by, m.Routed, m.Left
 	return next, stepText(m.Progress, next, v.by)
 }

@@ -3,6 +3,7 @@ package strategies
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -92,15 +93,23 @@ func withIgnored(in Input, d Decision, p *rollout.Promotion) Decision {
 }
 
 // NamesNoStep says which step a promotion names that the documents of its release do not have, "" if none. About a
-// promotion of another release it says nothing.
+// promotion of another release it says nothing, and neither about a workload that has no steps: the file was of use
+// while it had some, and may stay.
 func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	if p.Decision != rollout.Promote || p.AdoptAnyway || p.Release != r.Release() {
 		return ""
 	}
-	in := Input{Head: Head{Render: r}, Promotion: p, plans: plans{}}
+	left := *p
+	left.Workloads = maps.Clone(p.Workloads)
+	in := Input{Head: Head{Render: r}, Promotion: &left, plans: plans{}}
 	in.State.Release = &rollout.Release{Hash: p.Release, Templates: r.Templates}
 	for _, spec := range r.Specs {
-		in.State.Progress = append(in.State.Progress, in.plans.of(spec).progress(0, time.Time{}))
+		at := in.plans.of(spec).progress(0, time.Time{})
+		if at.Of == 0 {
+			delete(left.Workloads, spec.Workload)
+			continue
+		}
+		in.State.Progress = append(in.State.Progress, at)
 	}
 	return namesNoStep(in)
 }

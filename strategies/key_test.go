@@ -149,6 +149,16 @@ func TestNamesNoStep(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
+	short := oneWeb(func(s *rollout.Spec) { s.Canary.Steps = nil }).at(commitID(0))
+	for _, p := range []rollout.Promotion{{Through: "2"}, {Workloads: map[rollout.Workload]string{web: "2"}}} {
+		p.Release, p.Decision = short.Release(), rollout.Promote
+		if got := NamesNoStep(short, &p); got != "" {
+			t.Errorf("of a release without steps any more: %q", got)
+		}
+		if p.Workloads != nil && len(p.Workloads) == 0 {
+			t.Error("the promotion is changed")
+		}
+	}
 	bare := &rollout.Render{Templates: r.Templates}
 	if got := NamesNoStep(bare, &rollout.Promotion{Release: bare.Release(), Decision: rollout.Promote, Through: "9"}); got != "" {
 		t.Errorf("of an app without steps: %q", got)

@@ -91,6 +91,16 @@ func askedFor(in Input) rollout.Hash {
 	return rollout.ReleaseHash(templates)
 }
 
+// LacksDocument reports whether a head lacks the Rollout document of a workload whose release is in flight, which holds
+// the app, unless the head has the templates that are stable: then the release goes back. One that is being promoted
+// goes on.
+func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, isHeld, isReverted bool) {
+	in := Input{State: s, Head: Head{Render: head}}
+	w, isHeld = lostSpec(in)
+	isReverted = isHeld && askedFor(in) == s.Stable.Hash
+	return w, isHeld && !isReverted && !isPromoting(s), isReverted
+}
+
 // lostSpec finds a workload of the release whose Rollout document is no longer
 // in Git although its Deployment is. Without the document nothing says how to
 // move it, and a plain apply would be a full release.

@@ -133,7 +133,7 @@ func TestCrashAtEachMeasurement(t *testing.T) {
 	crashes, verdicts := 0, map[rollout.AnalysisPhase]int{}
 	sequences := 200
 	if testing.Short() {
-		sequences = 60
+		sequences = 20
 	}
 	for range sequences {
 		m := rollout.Metric{

@@ -57,6 +57,21 @@ func (p partitioned) own(o rollout.Object) {
 	}
 }
 
+// room is beside the partition. What a kind of a configuration has there, and as what, nobody says.
+func (p partitioned) room(o rollout.Object, _ rollout.ObservedWorkload) {
+	at := p.Partition[:max(0, strings.LastIndex(p.Partition, "."))]
+	switch {
+	case p.Unavailable == nil:
+	case p.Nodes != "":
+		onNodes(o, at, p.Unavailable)
+	default:
+		orElse(o, at+".maxUnavailable", p.Unavailable)
+		if p.Surges {
+			orElse(o, at+".maxSurge", int64(0))
+		}
+	}
+}
+
 // evict is what a StatefulSet's is in a retreat, where pods are replaced in order: each waits for those before it.
 func (p partitioned) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State

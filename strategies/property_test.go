@@ -67,7 +67,7 @@ func TestInvariants(t *testing.T) {
 			}
 			seeds := 150
 			if testing.Short() {
-				seeds = 25
+				seeds = 8
 			}
 			if *seedsFlag > 0 {
 				seeds = *seedsFlag

@@ -37,7 +37,8 @@ func withReplicas(in Input, d Decision) Decision {
 	switch {
 	case d.Stale || head.Render == nil:
 		return d
-	case s.Phase == rollout.Healthy || s.Stable == nil || s.Retreat != nil && s.Retreat.To == head.Commit.ID:
+	case s.Phase == rollout.Healthy && !s.Held.Waits(), s.Stable == nil,
+		s.Retreat != nil && s.Retreat.To == head.Commit.ID:
 		s.Replicas = nil
 		return d
 	case in.Source == nil:

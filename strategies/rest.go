@@ -2,6 +2,8 @@ package strategies
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -12,6 +14,8 @@ import (
 func decideAtRest(in Input) Decision {
 	if s := in.State.Stable; s == nil || isContent(s) && len(in.Head.Render.Specs) > 0 {
 		in.State.Stable = standing(in)
+	} else {
+		in.State = joined(in)
 	}
 	s, head := in.State, in.Head.Render
 	target := head.Release()
@@ -29,7 +33,16 @@ func decideAtRest(in Input) Decision {
 		return changed(in, follow(in))
 	}
 	if name, is := renamed(in); is && !in.Promotion.OpensAll(target) {
-		return heldAtRest(in, name)
+		return leftAtRest(in, rollout.HeldRenamed, fmt.Sprintf("%s, and all pods of it would start at once, without steps; "+
+			"push the new name first and the version after, or let it be: gitrollout promote %s --full", name, in.App.Name))
+	}
+	if why, is := unsettled(in); is && !in.Promotion.OpensAll(target) {
+		return leftAtRest(in, rollout.HeldAdoption, why)
+	}
+	if in.Promotion.Says(rollout.Abort, target) && !isFast(in, target) { // before a freeze, which an abort never waits for
+		if _, is := s.IsRejected(target); !is {
+			return refuse(in, newRelease(in), cause{reason: abortedBy(in.Promotion)})
+		}
 	}
 	if s.Stable == nil || noneRuns(in) {
 		if d, shut := waitForWindow(in, "release "+string(target)); shut {
@@ -48,16 +61,15 @@ func decideAtRest(in Input) Decision {
 	return started(in, startRelease(in))
 }
 
-// heldAtRest keeps what serves as it is while Git asks for another version under another name.
-func heldAtRest(in Input, name string) Decision {
-	if rejection, ok := in.State.IsRejected(in.Head.Render.Release()); ok && !isTriedAgain(in, rejection) {
+// leftAtRest keeps what serves as it is while what Git asks for would have no steps.
+func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
+	s := in.State
+	rejection, is := s.IsRejected(in.Head.Render.Release())
+	if is && s.Stable != nil && !isTriedAgain(in, rejection) {
 		return degraded(in, rejection)
 	}
-	s := in.State
 	s.Phase, s.Reason, s.Release, s.Progress, s.Retreat = rollout.Healthy, "", nil, nil, nil
-	return hold(s, rollout.HeldRenamed, fmt.Sprintf("%s, and all pods of it would start at once, without steps; "+
-		"push the new name first and the version after, or let it be: gitrollout promote %s --full", name, in.App.Name),
-		in.Head.Commit.ID)
+	return hold(s, reason, why, in.Head.Commit.ID)
 }
 
 // standing is what serves of an app that has had no Rollout documents: what the
@@ -70,13 +82,7 @@ func standing(in Input) *rollout.Release {
 	case len(head.Specs) == 0 && head.Release() != "":
 		return served(in)
 	}
-	templates := map[rollout.Workload]rollout.Hash{}
-	for _, spec := range in.Head.Render.Specs {
-		live, hash := in.Observed.Workloads[spec.Workload], in.Source.Templates[spec.Workload]
-		if hash != "" && live.Hash == hash && !halfway(live, hash) {
-			templates[spec.Workload] = hash
-		}
-	}
+	templates := unstaged(in)
 	if len(templates) == 0 {
 		return nil
 	}
@@ -85,6 +91,77 @@ func standing(in Input) *rollout.Release {
 		Commit: in.State.Source, Hash: rollout.ReleaseHash(templates), Author: c.Author, Subject: c.Subject,
 		Since: rollout.Second(in.Now), Templates: templates,
 	}
+}
+
+// unstaged are the templates of workloads that the cluster was given without a Rollout document, which run alone and
+// have one now.
+func unstaged(in Input) map[rollout.Workload]rollout.Hash {
+	templates := map[rollout.Workload]rollout.Hash{}
+	if in.Source == nil {
+		return templates
+	}
+	for _, spec := range in.Head.Render.Specs {
+		_, was := in.Source.Spec(spec.Workload)
+		live, hash := in.Observed.Workloads[spec.Workload], in.Source.Templates[spec.Workload]
+		if !was && hash != "" && in.State.StableHash(spec.Workload) == "" && live.Hash == hash && !halfway(live, hash) {
+			templates[spec.Workload] = hash
+		}
+	}
+	return templates
+}
+
+// unsettled reports whether a workload gets its Rollout document and another version at once, though what there is of
+// it is nothing that the version could go back to: pods of two versions, say, or an object of a kind that is a workload
+// by its document alone. All its pods would be replaced without steps. The older one of two versions may come back.
+func unsettled(in Input) (why string, is bool) {
+	if in.Source == nil {
+		return "", false
+	}
+	for _, spec := range in.Head.Render.Specs {
+		w := spec.Workload
+		_, was := in.Source.Spec(w)
+		before, had := workloadOf(in.Source, w)
+		live, runs := in.Observed.Workloads[w]
+		older, _ := live.Find(in.Head.Render.Templates[w])
+		if was || !had || !runs || in.State.StableHash(w) != "" || older.Desired > 0 {
+			continue
+		}
+		after, _ := workloadOf(in.Head.Render, w)
+		if reflect.DeepEqual(before.Map("spec", "template"), after.Map("spec", "template")) {
+			continue
+		}
+		why, way := "not all its pods are of what Git said before", "it goes on when they are"
+		if !isObserved(w) {
+			why, way = "it is a workload by its document alone, so that nothing is on record to go back to",
+				"push the document first, and the version when the app is Healthy with it"
+		}
+		return fmt.Sprintf("%s gets its Rollout document and another version at once, and %s; %s, or replace all its pods "+
+			"at once: gitrollout promote %s --full", w.Title(), why, way, in.App.Name), true
+	}
+	return "", false
+}
+
+// joined is a state whose stable version has what serves of workloads that get their Rollout document now, beside
+// others that had theirs: their next version takes its steps, too.
+func joined(in Input) rollout.State {
+	s := in.State
+	if s.Stable == nil {
+		return s
+	}
+	templates := unstaged(in)
+	if len(templates) == 0 {
+		return s
+	}
+	for w, hash := range s.Stable.Templates {
+		if in.Source.Templates[w] != hash {
+			return s // another version is there than the stable one
+		}
+	}
+	stable := *newestStable(in)
+	maps.Copy(templates, stable.Templates)
+	stable.Templates, stable.Hash = templates, rollout.ReleaseHash(templates)
+	s.Stable, s.Verified = &stable, remember(s.Verified, stable.Hash)
+	return s
 }
 
 // noneRuns reports that no staged workload of the head has a stable template:

@@ -17,13 +17,9 @@ type cause struct {
 	reject bool            // the hash is not to be tried again: neither reverted nor superseded
 }
 
-// retreat begins the way back to stable. Traffic goes first and at once; the
-// canary's pods may go after the abort delay, which only an abort of a surge
-// release has. The app will then be as of the commit why.to: the revert's own,
-// or the one that stable was released from.
-//
-// A release that was neither reverted nor superseded is rejected: it is not
-// tried again until its content changes or somebody says retry.
+// retreat begins the way back to stable. Traffic goes at once; the canary's pods may go after the abort delay, which
+// only an abort of a surge release has. The app is then as of the commit why.to: the revert's, or stable's. A release
+// that was neither reverted nor superseded is rejected: it is not tried again before its content changes or a retry.
 func retreat(in Input, why cause) Decision {
 	s := in.State
 	r := &rollout.Retreat{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}

@@ -17,7 +17,7 @@ import (
 func TestAnalysesOfRandomReleases(t *testing.T) {
 	seeds := uint64(120)
 	if testing.Short() {
-		seeds = 30
+		seeds = 12
 	}
 	verdicts, retreats := 0, 0
 	for seed := range seeds {

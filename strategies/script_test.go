@@ -88,6 +88,7 @@ func readScript(t *testing.T, archive *txtar.Archive) (*script, *txtar.File) {
 	}
 	k := kube.New(rand.New(rand.NewPCG(1, 1)), noon)
 	s := &script{loop: newLoop(newHistory(first), k), life: map[string]kube.Lifetime{}}
+	s.loop.unmade = map[string]bool{}
 	k.Fate = func(version string) kube.Lifetime { return s.life[version] }
 	s.loop.watches, s.ends = true, map[string]rollout.JobState{}
 	s.loop.fate = func(job string) rollout.JobState {
@@ -302,6 +303,7 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 		for key := range s.jobs {
 			if strings.HasPrefix(key, testApp.Namespace+"/"+arg(0)+"-") {
 				delete(s.jobs, key)
+				s.unmade[key] = true
 			}
 		}
 	case "never": // pods of v2 never become ready

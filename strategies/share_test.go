@@ -19,7 +19,7 @@ import (
 func TestTheShareIsWhatTheStepAsksFor(t *testing.T) {
 	seeds := 400
 	if testing.Short() {
-		seeds = 60
+		seeds = 20
 	}
 	if *seedsFlag > 0 {
 		seeds = *seedsFlag

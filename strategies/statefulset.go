@@ -88,6 +88,15 @@ func (statefulSet) hold(o rollout.Object, f fence) {
 	o.Set(int64(f.n-f.m), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
+// room is for clusters that know the field. Others, which are most, leave it out, and nobody would be sure of having
+// applied it.
+func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
+	if live.Room {
+		orElse(o, "spec.updateStrategy.type", "RollingUpdate")
+		orElse(o, "spec.updateStrategy.rollingUpdate.maxUnavailable", int64(1))
+	}
+}
+
 // reached waits with rebalance until what is too many is evicted; but for once all pods were new: then they would be
 // made of the new version again.
 func (k statefulSet) reached(m moving, want counts) counts {

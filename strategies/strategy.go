@@ -76,6 +76,7 @@ type stage struct {
 	weight   int    // asked for the new version: percent, or a share of Traffic.MaxWeight
 	routes   []rollout.ManagedRoute
 	counts   func(n int) counts
+	scaled   bool // they are what it asks for, and not its weight
 	wait     wait
 	switched bool // the stable or active Service selects the new version
 	keeps    bool // users are all on the new version, and only the old one's pods stay

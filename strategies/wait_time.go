@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
@@ -46,6 +47,29 @@ func (w timerWait) end(m moving) time.Time {
 	}
 	due, _ := nextOf(w.until, w.zone, m.Entered)
 	return due
+}
+
+// recordedSoon is how much earlier than its record a pause may have begun: transitions wait for one push together.
+// Behind a Git server that is away it begins anew, because who is to look at it does not know of it before.
+const recordedSoon = 5 * time.Second
+
+// sinceHanded is when a stage is entered: a pause of a duration, whose pods are there by then, when it was decided on
+// for the first time, however often it has been decided on again before its record. Any other stage is entered now.
+func (in Input) sinceHanded(p *plan, next rollout.Progress) time.Time {
+	s, _ := p.at(next.Step)
+	w, timed := s.wait.(timerWait)
+	if !timed || w.until != "" || in.Handed == nil || in.Handed.Release == nil || in.State.Release == nil ||
+		in.Handed.Release.Hash != in.State.Release.Hash {
+		return next.Entered
+	}
+	for _, was := range in.Handed.Progress {
+		waited := next.Entered.Sub(was.Entered)
+		same := was.Workload == next.Workload && was.Step == next.Step && was.Plan == next.Plan
+		if same && waited > 0 && waited <= recordedSoon {
+			return was.Entered
+		}
+	}
+	return next.Entered
 }
 
 // lacksPods is since when a pause is over that does not end, because none of the pods serves that it is to show.

@@ -40,7 +40,7 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 	waits := waitText(shut)
 	switch {
 	case by != "":
-		until, waits = "for the end of "+by, "the end of "+by
+		until, waits = "for the end of "+by, "the end of "+by+reasonOf(in, by)
 	case shut.Exact:
 		until = shut.When()[len(", "):]
 	case shut.Freeze != nil:

@@ -219,6 +219,7 @@ type loop struct {
 
 	calendar rollout.Calendar
 	jobs     map[string]*liveJob // in the cluster
+	unmade   map[string]bool     // those that somebody has deleted
 	fate     func(job string) rollout.JobState
 
 	plans plans // a world compiles each spec once, and not each decision
@@ -322,6 +323,7 @@ func (l *loop) answer(in Input, ask Ask) Input {
 type liveJob struct {
 	id    string
 	state rollout.JobState
+	anew  bool // one of its name had been deleted
 }
 
 // job makes, looks for or deletes a Job as the cluster would.
@@ -337,7 +339,7 @@ func (l *loop) job(ask HookJob) rollout.JobState {
 	case live == nil && !ask.Make:
 		return rollout.JobState{Gone: true}
 	case live == nil:
-		live = &liveJob{id: ask.Object.Annotation(hook.AnnotationID)}
+		live = &liveJob{id: ask.Object.Annotation(hook.AnnotationID), anew: l.unmade[key]}
 		l.jobs[key] = live
 		l.madeJob(ask)
 	case live.id != ask.Object.Annotation(hook.AnnotationID):
@@ -346,6 +348,7 @@ func (l *loop) job(ask HookJob) rollout.JobState {
 	if !live.state.Complete && !live.state.Failed {
 		live.state = l.fate(key)
 	}
+	live.state.Anew, live.anew = live.anew, false // who looks says it once
 	return live.state
 }
 

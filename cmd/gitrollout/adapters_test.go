@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
-	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/edge"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -29,7 +28,7 @@ func newRepository(t *testing.T, files map[string]string) (*gittest.Repo, *edge.
 	return remote, r
 }
 
-func fetch(t *testing.T, r *edge.Repository) reconciler.Heads {
+func fetch(t *testing.T, r *edge.Repository) rollout.Heads {
 	t.Helper()
 	heads, err := r.Fetch(t.Context())
 	if err != nil {
@@ -42,10 +41,10 @@ func TestRepositoryPushes(t *testing.T) {
 	_, r := newRepository(t, map[string]string{rollout.ConfigPath("test"): testConfig})
 	heads := fetch(t, r)
 	state, proposal := "gitrollout/state/test", "gitrollout/promote/test/shop"
-	push := func(updates ...reconciler.Update) (map[string]string, error) { return r.Push(t.Context(), updates) }
+	push := func(updates ...rollout.Update) (map[string]string, error) { return r.Push(t.Context(), updates) }
 	when := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	first := reconciler.Update{Branch: state, Edits: map[string][]byte{"a": []byte("1")}, Message: "m", When: when}
-	made, err := push(first, reconciler.Update{Branch: proposal, Parent: heads.Main, Edits: map[string][]byte{"b": []byte("1")}, Message: "p", When: when})
+	first := rollout.Update{Branch: state, Edits: map[string][]byte{"a": []byte("1")}, Message: "m", When: when}
+	made, err := push(first, rollout.Update{Branch: proposal, Parent: heads.Main, Edits: map[string][]byte{"b": []byte("1")}, Message: "p", When: when})
 	if err != nil || made[state] == "" || made[proposal] == "" {
 		t.Fatalf("made %v, error %v", made, err)
 	}
@@ -54,23 +53,23 @@ func TestRepositoryPushes(t *testing.T) {
 	}
 
 	t.Run("what is so already stays where it is", func(t *testing.T) {
-		again, err := push(reconciler.Update{Branch: state, Old: made[state], Parent: made[state], Edits: first.Edits, Message: "m", When: when})
+		again, err := push(rollout.Update{Branch: state, Old: made[state], Parent: made[state], Edits: first.Edits, Message: "m", When: when})
 		if err != nil || again[state] != made[state] {
 			t.Errorf("made %v, error %v", again, err)
 		}
 	})
 	t.Run("a lost race is the loop's conflict", func(t *testing.T) {
-		_, err := push(reconciler.Update{Branch: state, Edits: map[string][]byte{"a": []byte("2")}, Message: "m", When: when})
-		if !errors.Is(err, reconciler.ErrConflict) || !errors.Is(err, git.ErrConflict) {
+		_, err := push(rollout.Update{Branch: state, Edits: map[string][]byte{"a": []byte("2")}, Message: "m", When: when})
+		if !errors.Is(err, rollout.ErrConflict) || !errors.Is(err, git.ErrConflict) {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("a proposal is renewed on a newer parent, and removed", func(t *testing.T) {
-		renewed, err := push(reconciler.Update{Branch: proposal, Old: made[proposal], Parent: heads.Main, Edits: map[string][]byte{"b": []byte("2")}, Message: "p", When: when})
+		renewed, err := push(rollout.Update{Branch: proposal, Old: made[proposal], Parent: heads.Main, Edits: map[string][]byte{"b": []byte("2")}, Message: "p", When: when})
 		if err != nil || renewed[proposal] == made[proposal] {
 			t.Fatalf("made %v, error %v", renewed, err)
 		}
-		if _, err := push(reconciler.Update{Branch: proposal, Old: renewed[proposal], Delete: true}); err != nil {
+		if _, err := push(rollout.Update{Branch: proposal, Old: renewed[proposal], Delete: true}); err != nil {
 			t.Fatal(err)
 		}
 		if heads := fetch(t, r); len(heads.Proposals) != 0 {
@@ -85,7 +84,7 @@ func TestRepositoryFollowsTheStateBranch(t *testing.T) {
 		t.Fatalf("state is at %s", heads.State)
 	}
 	other := "gitrollout/state/elsewhere"
-	made, err := r.Push(t.Context(), []reconciler.Update{{Branch: other, Edits: map[string][]byte{"a": []byte("1")}, Message: "m", When: time.Unix(1, 0)}})
+	made, err := r.Push(t.Context(), []rollout.Update{{Branch: other, Edits: map[string][]byte{"a": []byte("1")}, Message: "m", When: time.Unix(1, 0)}})
 	if err != nil {
 		t.Fatal(err)
 	}

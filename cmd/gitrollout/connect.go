@@ -21,7 +21,8 @@ func connect(ctx context.Context, w *console.World, target clusterOptions, chang
 	if err != nil {
 		return err
 	}
-	client, err := cluster.New(config, cluster.Options{Cluster: w.Cluster, OnChange: changed})
+	client, err := cluster.New(config, cluster.Options{Cluster: w.Cluster, OnChange: changed,
+		Namespaces: target.namespaces, UID: w.UID})
 	if err != nil {
 		return &failure{code: exitCluster, err: err}
 	}

@@ -140,7 +140,8 @@ func (c *doctorCommand) git(w *console.World) doctor.Git {
 
 // cluster is what there is to examine of the cluster; w is nil if Git cannot be read.
 func (c *doctorCommand) cluster(w *console.World, config *rest.Config) doctor.Cluster {
-	look := doctor.Cluster{Config: config, As: c.as, Wait: patience}
+	look := doctor.Cluster{Config: config, As: c.as, Wait: patience, Namespaces: c.target.namespaces}
+	look.IdentifiedBy = cluster.Options{Namespaces: c.target.namespaces}.IdentifiedBy()
 	if server, err := cluster.NewDryRunner(config); err == nil {
 		look.Foreign = server.Foreign
 	}
@@ -148,6 +149,7 @@ func (c *doctorCommand) cluster(w *console.World, config *rest.Config) doctor.Cl
 		return look
 	}
 	look.Name, look.UID, look.Apps = w.Cluster, w.UID, []doctor.App{}
+	look.IdentifiedBy = cluster.Options{Namespaces: c.target.namespaces, UID: w.UID}.IdentifiedBy()
 	for _, name := range w.Names() {
 		s, _ := w.States.Of(name)
 		app := doctor.App{Name: name, Known: s.Stable != nil, Has: s.Inventory, Render: w.Head(w.Apps[name]).Render}

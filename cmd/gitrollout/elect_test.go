@@ -12,17 +12,18 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/edge"
 )
 
-// TestLeaseOfWorkThatHangs gives the Lease up at once, so that a replica that waits goes on.
+// TestLeaseOfWorkThatHangs gives the Lease up at once, so that a replica that waits goes on. The work ends between two
+// renewals: one that is under way would make the Lease another than the one that is given up.
 func TestLeaseOfWorkThatHangs(t *testing.T) {
 	t.Parallel()
 	kube := testcluster.Shared(t)
 	options := electOptions{
-		elect: true, namespace: kube.Namespace(t), lease: 15 * time.Second, renew: 10 * time.Second, retry: time.Second,
+		elect: true, namespace: kube.Namespace(t), lease: 5 * time.Minute, renew: 4 * time.Minute, retry: time.Second,
 	}
 	log := slog.New(slog.DiscardHandler)
 	began := time.Now()
 	err := options.lead(t.Context(), kube.Config, "test", "first", log, func(ctx context.Context) error {
-		return edge.Supervised(10*time.Millisecond, func() string { return "app web" }, func(context.Context) error { select {} })(ctx)
+		return edge.Supervised(500*time.Millisecond, func() string { return "app web" }, func(context.Context) error { select {} })(ctx)
 	})
 	if err == nil || !strings.Contains(err.Error(), "app web") {
 		t.Fatalf("it ends with %v", err)

@@ -36,7 +36,7 @@ how long they took, what was measured, and what became of them.
   recorded    it serves as far back as the record goes
 
 It reads the commits of the state branch, as many as it takes. -o wide shows each
-transition and each metric, too.`,
+transition, each hook and each metric, too.`,
 		Example: `  gitrollout history shop
   gitrollout history shop --limit 3 -o wide
   gitrollout history shop -o json | jq -r '.releases[] | select(.outcome == "rejected") | .reason'`,

@@ -64,3 +64,43 @@ func TestHistoryIsTheRecord(t *testing.T) {
 		}
 	}
 }
+
+// TestHistoryNamesWhoMadeIt: a release that was rejected before its first stage has no release on record, and its author all
+// the same; one whose commit is gone has none.
+func TestHistoryNamesWhoMadeIt(t *testing.T) {
+	repo := fleetRepo(t, 1)
+	head := repo.CommitFiles("faster", map[string]string{"README": "faster"})
+	var stream strings.Builder
+	for i, commit := range []string{"", strings.Repeat("7", 40), head} {
+		hash := rollout.Hash(fmt.Sprint("h1-000000000", i))
+		since := time.Unix(int64(1_000_000_000+i), 0).UTC()
+		s := rollout.State{App: "app-0000", Path: "apps/app-0000", Serial: i + 2, Phase: rollout.Degraded, Source: head,
+			Stable: &rollout.Release{Commit: head, Hash: "h1-1111111111", Author: "Ann", Since: time.Unix(1_000_000_000, 0).UTC()},
+		}
+		if commit != "" {
+			s.Rejected = []rollout.Rejection{{Hash: hash, Commit: commit, Reason: "shop/migrate failed", At: since}}
+		}
+		data, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := ""
+		if i == 0 {
+			from = "from refs/heads/gitrollout/state/prod^0\n"
+		}
+		fmt.Fprintf(&stream, "commit refs/heads/gitrollout/state/prod\ncommitter a <a@b> %d +0000\ndata 1\n.\n%sM 644 inline %s\ndata %d\n%s\n",
+			since.Unix(), from, rollout.StatePath("app-0000"), len(data), data)
+	}
+	repo.FastImport(stream.String() + "\n")
+	var out bytes.Buffer
+	url := repo.HTTP(gittest.HTTPOptions{}).URL
+	if code := run(t.Context(), []string{"history", "app-0000", "--repo", url, "--cluster", "prod"}, nil, &out, &out); code != 0 {
+		t.Fatalf("exit code %d: %s", code, &out)
+	}
+	if n := strings.Count(out.String(), "shop/migrate failed"); n != 2 {
+		t.Errorf("%d releases were rejected, want 2:\n%s", n, &out)
+	}
+	if want := head[:7] + "  Dev  faster\n  shop/migrate failed"; strings.Count(out.String(), want) != 1 {
+		t.Errorf("it is not named that %q:\n%s", want, &out)
+	}
+}

@@ -118,7 +118,7 @@ func (c *initCommand) run(dir string) error {
 }
 
 // propose looks for the apps of the cluster.
-func (c *initCommand) propose(tree render.Tree) (scaffold.Proposal, []string, error) {
+func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, error) {
 	survey, err := scaffold.Look(tree)
 	if err != nil {
 		return scaffold.Proposal{}, nil, err
@@ -151,7 +151,7 @@ func (c *initCommand) propose(tree render.Tree) (scaffold.Proposal, []string, er
 }
 
 // rollouts are the files with which the Deployments of an app are staged.
-func (c *initCommand) rollouts(tree render.Tree, cluster, dir string) ([]scaffold.File, []string, error) {
+func (c *initCommand) rollouts(tree rollout.Tree, cluster, dir string) ([]scaffold.File, []string, error) {
 	dir = path.Clean(filepath.ToSlash(dir))
 	config, err := readConfig(tree, cluster)
 	if err != nil {
@@ -177,7 +177,7 @@ func (c *initCommand) rollouts(tree render.Tree, cluster, dir string) ([]scaffol
 }
 
 // withSchemas adds the schemas that are not there yet.
-func withSchemas(tree render.Tree, files []scaffold.File, kinds []string) ([]scaffold.File, error) {
+func withSchemas(tree rollout.Tree, files []scaffold.File, kinds []string) ([]scaffold.File, error) {
 	for _, kind := range kinds {
 		name := scaffold.SchemaFolder + "/" + kind + ".json"
 		_, exists, err := tree.Lookup(name)
@@ -197,7 +197,7 @@ func withSchemas(tree render.Tree, files []scaffold.File, kinds []string) ([]sca
 }
 
 // checked says what validate would say of the result.
-func (c *initCommand) checked(tree render.Tree, cluster string) error {
+func (c *initCommand) checked(tree rollout.Tree, cluster string) error {
 	found, err := doctor.Check(tree, cluster, protected(), nil, newRenderer(c.streams, nil))
 	if err != nil {
 		return err

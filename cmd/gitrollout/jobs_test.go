@@ -55,7 +55,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 		t.Run(name, func(t *testing.T) {
 			request := provider.Request{Kind: "job", Config: c.config, Namespace: ns, ID: "m-" + strings.ReplaceAll(name, " ", "-"), Rollout: "shop", Started: time.Now()}
 			var got provider.Result
-			for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 				if got, err = provider.Measure(t.Context(), deps, request); err != nil {
 					t.Fatal(err)
 				}
@@ -74,7 +74,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 					t.Error(err)
 				}
 			}
-			for deadline := time.Now().Add(time.Minute); list() > 0; time.Sleep(50 * time.Millisecond) {
+			for deadline := time.Now().Add(5 * time.Minute); list() > 0; time.Sleep(50 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("the Job is still there")
 				}
@@ -155,7 +155,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: check, image:
 		t.Fatal(err)
 	}
 	request.Metadata = got.Metadata
-	for deadline := time.Now().Add(time.Minute); got.Phase == rollout.AnalysisRunning; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); got.Phase == rollout.AnalysisRunning; time.Sleep(20 * time.Millisecond) {
 		if got, err = provider.Measure(t.Context(), deps, request); err != nil || time.Now().After(deadline) {
 			t.Fatalf("%+v, %v", got, err)
 		}

@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestAHugeFileCostsNoMemory: 700 MB of zeros are 700 kB in a pack, and whoever may commit to the repository may put them
 // there. The program that reads the repository keeps its memory, and an app that asks for the file is told.
 func TestAHugeFileCostsNoMemory(t *testing.T) {
+	tier.All(t)
 	repo := gittest.New(t)
 	huge, err := os.Create(filepath.Join(repo.Work, "huge.bin"))
 	if err != nil {

@@ -165,7 +165,7 @@ func TestOnceMeasures(t *testing.T) {
 	w := newLoopWorld(t, thrice("v1"))
 	once := func(until func(rollout.State) bool) rollout.State {
 		t.Helper()
-		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
+		for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Second) {
 			var out bytes.Buffer
 			args := []string{"once", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig, "--analysis-allow-cidr", "127.0.0.0/8"}
 			if code := run(t.Context(), args, strings.NewReader(""), &out, &out); code != 0 {

@@ -91,7 +91,7 @@ func TestAggregatedAPIIsAway(t *testing.T) {
 // awaitTrue waits for a condition.
 func (w *loopWorld) awaitTrue(what string, ok func() bool) {
 	w.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			w.Fatalf("not within a minute: %s", what)
 		}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -116,6 +117,7 @@ func TestConfigurationBreaksLater(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tier.Rows(t, "an_abort,_restarted", "another_version")
 			w := newLoopWorld(t, version("v1", "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {duration: 1h}\n"))
 			p := w.start()
 			p.awaitHealthy(w.repo.Head())
@@ -240,6 +242,7 @@ func TestFolderMoves(t *testing.T) {
 		"both patterns, a new process":   {"", "moved/APP", true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tier.Rows(t, "both_patterns,_a_new_process")
 			w := newLoopWorld(t, nil)
 			w.repo.Write(map[string]string{configFile: w.config("- path: apps/*", "- path: moved/*")})
 			first := w.push("v1", version("v1", halfThenGate))
@@ -309,6 +312,7 @@ func TestFolderMoves(t *testing.T) {
 func TestNamespaceChanges(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	other := w.kube.Namespace(t)
+	w.namespaces = append(w.namespaces, other)
 	p := w.start()
 	p.awaitHealthy(w.repo.Head())
 	w.server.Fault(gittest.Faults{RejectPushes: never})
@@ -372,7 +376,7 @@ func TestErrorsAreJoined(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.api.refuse("/configmaps/")
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		err := p.passes(1)
 		var joined interface{ Unwrap() []error }

@@ -32,7 +32,7 @@ func TestPromotionProposal(t *testing.T) {
 	if err != nil || promotion.Release != s.Release.Hash || promotion.Through != "2" || !promotion.Since.Equal(s.Release.Since) || promotion.Decision != rollout.Promote {
 		t.Errorf("promotion %+v, %v", promotion, err)
 	}
-	for _, want := range []string{w.app, "step 2", string(s.Release.Hash), second[:7], "Dev <dev@example.com>", "Faster checkout", "50%", "git revert " + second[:7]} {
+	for _, want := range []string{w.app, "step 2", string(s.Release.Hash), second[:7], "Dev <dev@example.com>", "Faster checkout", "50%", "gitrollout undo " + w.app} {
 		if message := w.repo.Message(branch); !strings.Contains(message, want) {
 			t.Errorf("the message does not name %q:\n%s", want, message)
 		}
@@ -101,7 +101,7 @@ func TestProposalIsDeterministic(t *testing.T) {
 	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, stateBranch+"~1")
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
 	again := w.start()
-	for deadline := time.Now().Add(time.Minute); w.repo.Ref(branch) == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); w.repo.Ref(branch) == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		early := func() time.Time { return s.Progress[0].Entered.Add(-time.Millisecond) }
 		if err := again.RunOnce(again.ctx, early, true); err != nil {
 			t.Fatal(err)

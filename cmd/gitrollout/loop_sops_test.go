@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gitrollout.dev/gitrollout/internal/sopstest"
+	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -87,6 +88,7 @@ func (w *loopWorld) secretValues() (plain, made, name string) {
 func TestEncryptedSecrets(t *testing.T) {
 	for kind, make := range map[string]func(testing.TB) sopstest.Key{"age": sopstest.Age, "pgp": sopstest.PGP} {
 		t.Run(kind, func(t *testing.T) {
+			tier.Rows(t, "age")
 			key := make(t)
 			w := newLoopWorld(t, version("v0", halfThenGate))
 			w.repo.CommitFiles("keys", map[string]string{configFile: w.config(decrypting)})
@@ -175,6 +177,7 @@ func TestAKeyIsForItsApps(t *testing.T) {
 	key := sopstest.Age(t)
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	theirs := w.kube.Namespace(t)
+	w.namespaces = append(w.namespaces, theirs)
 	w.keep(w.ns, key)
 	w.keep(theirs, sopstest.Age(t))
 	thief := "thief-" + w.ns
@@ -309,6 +312,7 @@ func (w *loopWorld) served(paths ...string) map[string]string {
 // TestDecryptedValuesStayInside releases and breaks an app with encrypted files, and looks for their values in all that is
 // logged, recorded, proposed, shown or counted, with the key and without.
 func TestDecryptedValuesStayInside(t *testing.T) {
+	tier.All(t)
 	key := sopstest.Age(t)
 	w := newLoopWorld(t, version("v0", halfThenGate))
 	w.repo.CommitFiles("keys", map[string]string{configFile: w.config(decrypting)})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/reconciler/edge"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -168,6 +169,7 @@ func TestStateIsGoneInFlight(t *testing.T) {
 // TestManyAppsOneCommit releases 50 apps by one commit: one push for each pass
 // in which anything moves, one trailer for each app.
 func TestManyAppsOneCommit(t *testing.T) {
+	tier.All(t)
 	const n = 50
 	w := newLoopWorld(t, nil)
 	write := func(tag string) {
@@ -241,7 +243,7 @@ func TestFreshProcessAtEachPhase(t *testing.T) {
 		seen := map[string]map[string]bool{}
 		until := func(what string, ok func(rollout.State) bool) rollout.State {
 			t.Helper()
-			for deadline := time.Now().Add(2 * time.Minute); ; {
+			for deadline := time.Now().Add(5 * time.Minute); ; {
 				if err := p.passes(1); err != nil {
 					t.Error(err)
 				}

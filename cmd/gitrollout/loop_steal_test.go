@@ -39,6 +39,7 @@ func TestATokenIsNotSent(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	w := newLoopWorld(t, stealing("v1", "password", server.URL))
+	w.namespaces = append(w.namespaces, rollout.OwnNamespace)
 	namespaces, secrets := w.kube.Kube.CoreV1().Namespaces(), w.kube.Kube.CoreV1().Secrets
 	_, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rollout.OwnNamespace}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {

@@ -31,18 +31,19 @@ import (
 // and both ready to misbehave, one app named after its namespace, and a clock.
 type loopWorld struct {
 	*testing.T
-	repo    *gittest.Repo
-	server  *gittest.Server
-	kube    *testcluster.Cluster
-	api     *apiGate
-	ns      string
-	app     string
-	skew    time.Duration // how far the loops' clock is ahead
-	log     *safeBuffer
-	keys    trustOptions
-	signing string // the loops' key, "" for none
-	author  string // of the loops' commits, "" for the default
-	who     writer // the next loop
+	repo       *gittest.Repo
+	server     *gittest.Server
+	kube       *testcluster.Cluster
+	api        *apiGate
+	ns         string
+	app        string
+	namespaces []string      // the only ones of the next loop; none: the whole cluster
+	skew       time.Duration // how far the loops' clock is ahead
+	log        *safeBuffer
+	keys       trustOptions
+	signing    string // the loops' key, "" for none
+	author     string // of the loops' commits, "" for the default
+	who        writer // the next loop
 }
 
 const stateBranch = "gitrollout/state/test"
@@ -54,7 +55,7 @@ func newLoopWorld(t *testing.T, files map[string]string) *loopWorld {
 	kube := testcluster.Shared(t)
 	w := &loopWorld{T: t, repo: gittest.New(t), kube: kube, api: newAPIGate(t, kube), ns: kube.Namespace(t), log: &safeBuffer{}, who: writer{id: hostname()},
 		keys: trustOptions{allowed: []string{"127.0.0.0/8"}}}
-	w.app = w.ns
+	w.app, w.namespaces = w.ns, []string{w.ns}
 	w.server = w.repo.HTTP(gittest.HTTPOptions{})
 	w.repo.Write(map[string]string{".gitrollout/test/config.yaml": w.config("- path: apps/*")})
 	w.push("first version", files)
@@ -97,7 +98,7 @@ func (w *loopWorld) pushAs(app, message string, files map[string]string) string 
 func (w *loopWorld) start() *loopProcess {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
-	l, err := newLoop(ctx, sourceOptions{repo: w.server.URL, branch: "main", cluster: "test", author: w.author, credentialOptions: credentialOptions{signingKey: w.signing}}, w.keys, clusterOptions{kubeconfig: w.api.kubeconfig}, w.who,
+	l, err := newLoop(ctx, sourceOptions{repo: w.server.URL, branch: "main", cluster: "test", author: w.author, credentialOptions: credentialOptions{signingKey: w.signing}}, w.keys, clusterOptions{kubeconfig: w.api.kubeconfig, namespaces: w.namespaces}, w.who,
 		slog.New(slog.NewTextHandler(w.log, nil)), streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 	if err != nil {
 		w.Fatal(err)
@@ -144,14 +145,14 @@ func (p *loopProcess) await(what string, ok func(rollout.State) bool) rollout.St
 func (p *loopProcess) awaitOf(app, what string, ok func(rollout.State) bool) rollout.State {
 	p.w.Helper()
 	var err error
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); {
 		err = p.passes(1)
 		if s := p.w.stateOf(app); ok(s) {
 			return s
 		}
 	}
 	s := p.w.stateOf(app)
-	p.w.Fatalf("not within a minute: %s; last error %v; %s is %s %s held %+v progress %+v", what, err, app, s.Phase, s.Reason, s.Held, s.Progress)
+	p.w.Fatalf("not within five minutes: %s; last error %v; %s is %s %s held %+v progress %+v", what, err, app, s.Phase, s.Reason, s.Held, s.Progress)
 	return s
 }
 

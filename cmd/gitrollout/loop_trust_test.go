@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
@@ -233,6 +234,7 @@ func TestPromoters(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tier.Rows(t, "merge_by_somebody", "merge_by_a_promoter")
 			w := newLoopWorld(t, version("v1", halfThenGate))
 			key := w.repo.NewKeyFile()
 			w.keys.promoters = w.list(key)

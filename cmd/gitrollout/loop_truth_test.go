@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -22,6 +23,7 @@ func TestEditedState(t *testing.T) {
 		"a hash verified": {"verified:\n", "verified:\n- h1-0000000000\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tier.Rows(t, "another_phase")
 			w := newLoopWorld(t, version("v1", halfThenGate))
 			other := w.app + "-other"
 			w.pushAs(other, "another app", settings("1"))

@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -38,6 +40,9 @@ func seal() {
 	}
 }
 
+// firstScripts are the scripts that make test runs; make test-all runs all scripts.
+var firstScripts = []string{"exit-codes", "get", "help", "history", "hold-abort", "init", "promote", "render", "validate"}
+
 // TestScripts runs the sessions in testdata/scripts: the program as people call
 // it, against real bare repositories, without a cluster.
 func TestScripts(t *testing.T) {
@@ -46,6 +51,10 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 		Setup: func(env *testscript.Env) error {
+			name := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")
+			if testing.Short() && !slices.Contains(firstScripts, name) {
+				env.T().Skip("only in make test-all")
+			}
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 			env.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(env.WorkDir, ".gitconfig"))

@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/metrics"
 	"gitrollout.dev/gitrollout/publish/serve"
 	"gitrollout.dev/gitrollout/publish/tracing"
-	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
 // defaultMetrics is a port that Prometheus and its exporters leave alone. Numbers
@@ -176,7 +176,7 @@ func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) er
 	seen.metrics.Store(m)
 	seen.synced.Store(true)
 	seen.read.Store(seen.standby)
-	tracers := []reconciler.Tracer{seen.noteFetch, m.Trace(l.Stats)}
+	tracers := []report.Tracer{seen.noteFetch, m.Trace(l.Stats)}
 	if slices.ContainsFunc(tracing.Variables(), func(name string) bool { return os.Getenv(name) != "" }) {
 		t, err := tracing.Start(ctx, tracing.Options{
 			Version: v.Version, Cluster: l.source.cluster, Now: time.Now,
@@ -192,10 +192,10 @@ func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) er
 	return nil
 }
 
-// noteFetch is a reconciler.Tracer that sees Git answer.
-func (seen *outside) noteFetch(ctx context.Context, part reconciler.Part, _ string) (context.Context, func(error)) {
+// noteFetch is a report.Tracer that sees Git answer.
+func (seen *outside) noteFetch(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
 	return ctx, func(err error) {
-		if part == reconciler.PartFetch && err == nil {
+		if part == report.PartFetch && err == nil {
 			seen.read.Store(true)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
 func newOnce(s streams) *cobra.Command {
@@ -86,7 +86,7 @@ type transitions struct {
 }
 
 // tell is told what the loop reports.
-func (t *transitions) tell(r reconciler.Report) {
+func (t *transitions) tell(r report.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range r.Apps {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/sopstest"
-	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -43,7 +43,7 @@ func TestOnceFailsWithAHeldApp(t *testing.T) {
 func TestWhatOnceFailsWith(t *testing.T) {
 	told := &transitions{held: map[string]string{}}
 	tell := func(app string, held *rollout.Held) {
-		told.tell(reconciler.Report{Apps: []reconciler.App{{Decision: strategies.Decision{State: rollout.State{App: app, Held: held}}}}})
+		told.tell(report.Report{Apps: []report.App{{Decision: strategies.Decision{State: rollout.State{App: app, Held: held}}}}})
 	}
 	tell("shut", &rollout.Held{Reason: rollout.HeldClosed, Message: "a freeze"})
 	tell("again", &rollout.Held{Reason: rollout.HeldPolicy, Message: "a rule"})

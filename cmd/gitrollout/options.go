@@ -59,6 +59,7 @@ func (o *sourceOptions) registerAuthor(cmd *cobra.Command) {
 type clusterOptions struct {
 	kubeconfig string
 	context    string
+	namespaces []string
 }
 
 func (o *clusterOptions) register(cmd *cobra.Command) {
@@ -66,6 +67,8 @@ func (o *clusterOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
 		"kubeconfig `file` (default: KUBECONFIG, ~/.kube/config, or the pod's own account)")
 	flags.StringVar(&o.context, "context", "", "context of the kubeconfig (default: its current one)")
+	flags.StringSliceVar(&o.namespaces, "namespaces", nil,
+		"the only `names` of namespaces to watch and to write to: a Role in each is enough (default: the whole cluster)")
 }
 
 // logOptions say how run and once log.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
-	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/plan"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
@@ -110,7 +110,7 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 // clusters are those of either side, or the one that is named.
 func (c *planCommand) clusters(sides *planSides) ([]string, error) {
 	var all []string
-	for _, tree := range []render.Tree{sides.base, sides.head} {
+	for _, tree := range []rollout.Tree{sides.base, sides.head} {
 		found, err := source.Clusters(tree)
 		if err != nil {
 			return nil, err

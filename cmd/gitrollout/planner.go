@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/git/program"
 	"gitrollout.dev/gitrollout/reconciler/edge"
 	"gitrollout.dev/gitrollout/reconciler/source"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -20,7 +19,7 @@ import (
 type planSides struct {
 	local              *edge.Repository // the working copy
 	top                string           // its folder
-	base, head         render.Tree
+	base, head         rollout.Tree
 	baseName, headName string
 }
 

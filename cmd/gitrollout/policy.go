@@ -65,7 +65,7 @@ func readPolicy(file string) (*rollout.Policy, error) {
 
 // edges are the policy and who approves, for a reconciler; nil if there is no policy, and if every file counts.
 func (o policyOptions) edges(repo *git.Repo, keys *git.Keys) (
-	policy func(reconciler.Heads) (*rollout.Policy, error), approve reconciler.Approver,
+	policy func(rollout.Heads) (*rollout.Policy, error), approve reconciler.Approver,
 ) {
 	if o != (policyOptions{}) {
 		policy = (&edge.Policy{File: o.file, Ref: o.ref, Repo: repo, Keys: keys}).Read

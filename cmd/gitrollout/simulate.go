@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/simulate"
 	"gitrollout.dev/gitrollout/views/terminal"
@@ -145,7 +144,7 @@ func keep(script simulate.Script, file, timeline string) error {
 }
 
 // tree is the repository that the command line names, nil if it is the script.
-func (c *simulateCommand) tree(cmd *cobra.Command) (render.Tree, error) {
+func (c *simulateCommand) tree(cmd *cobra.Command) (rollout.Tree, error) {
 	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || c.commit != ""
 	switch {
 	case named && c.dir != "":
@@ -159,7 +158,7 @@ func (c *simulateCommand) tree(cmd *cobra.Command) (render.Tree, error) {
 	}
 }
 
-func (c *simulateCommand) commitTree(ctx context.Context) (render.Tree, error) {
+func (c *simulateCommand) commitTree(ctx context.Context) (rollout.Tree, error) {
 	v := validateCommand{streams: c.streams, source: c.source, commit: c.commit}
 	return v.commitTree(ctx)
 }

@@ -138,11 +138,15 @@ func TestSimulateAnArchive(t *testing.T) {
 }
 
 // TestScriptsOfTimelines plays releases in windows and under a freeze, of all kinds of workloads, and what people do by
-// commands.
+// commands. testdata/cases has one situation in each file.
 func TestScriptsOfTimelines(t *testing.T) {
-	for _, file := range []string{"testdata/windows.txtar", "testdata/moves.txtar", "testdata/versions.txtar",
+	cases, err := filepath.Glob("testdata/cases/*.txtar")
+	if err != nil || len(cases) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range append(cases, "testdata/windows.txtar", "testdata/moves.txtar", "testdata/versions.txtar",
 		"testdata/emptied.txtar", "testdata/chart.txtar", "testdata/two.txtar", "testdata/hooks.txtar",
-		"testdata/kinds.txtar"} {
+		"testdata/kinds.txtar", "testdata/documents.txtar") {
 		if code, out, errs := simulated(t, "", file); code != 0 {
 			t.Errorf("%s: exit code %d\n%s%s", file, code, out, errs)
 		}

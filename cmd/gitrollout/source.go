@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/reconciler/edge"
 	"gitrollout.dev/gitrollout/reconciler/source"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -82,7 +81,7 @@ func newest(
 }
 
 // onlyCluster is the cluster that is meant when none is named.
-func onlyCluster(tree render.Tree) (string, error) {
+func onlyCluster(tree rollout.Tree) (string, error) {
 	clusters, err := source.Clusters(tree)
 	switch {
 	case err != nil:

@@ -180,7 +180,7 @@ func (l *testLoop) pass(tb testing.TB) {
 func (l *testLoop) await(tb testing.TB, repo *gittest.Repo, what string, ok func(map[string]rollout.State) bool) {
 	tb.Helper()
 	states := map[string]rollout.State{}
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		l.pass(tb)
 		if states = statesOf(tb, repo); ok(states) {
 			return
@@ -197,7 +197,7 @@ func (l *testLoop) await(tb testing.TB, repo *gittest.Repo, what string, ok func
 func (l *testLoop) atRest(tb testing.TB) {
 	tb.Helper()
 	quiet := time.Now()
-	for deadline := time.Now().Add(time.Minute); time.Since(quiet) < time.Second; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); time.Since(quiet) < time.Second; time.Sleep(50 * time.Millisecond) {
 		before := l.costs()
 		l.pass(tb)
 		cost := l.costs().minus(before)

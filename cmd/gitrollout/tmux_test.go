@@ -58,7 +58,7 @@ func (p *pane) everything() string { p.Helper(); return p.tmux("capture-pane", "
 
 func (p *pane) await(what string, ok func(screen string) bool) string {
 	p.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if s := p.screen(); ok(s) {
 			return s
 		}

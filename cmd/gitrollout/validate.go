@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/reconciler/source"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/doctor"
 	"gitrollout.dev/gitrollout/views/terminal"
@@ -65,7 +64,7 @@ The exit code is 1 if there are errors; warnings do not count.`,
 // tree is the folder, or a commit if the command line names one. The
 // environment's defaults do not count here: they are for commands that need a
 // repository.
-func (c *validateCommand) tree(cmd *cobra.Command, args []string) (render.Tree, error) {
+func (c *validateCommand) tree(cmd *cobra.Command, args []string) (rollout.Tree, error) {
 	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || c.commit != ""
 	switch {
 	case named && len(args) > 0:
@@ -79,7 +78,7 @@ func (c *validateCommand) tree(cmd *cobra.Command, args []string) (render.Tree, 
 	}
 }
 
-func (c *validateCommand) commitTree(ctx context.Context) (render.Tree, error) {
+func (c *validateCommand) commitTree(ctx context.Context) (rollout.Tree, error) {
 	if err := checkArgument(c.source.repo); err != nil {
 		return nil, err
 	}
@@ -98,7 +97,7 @@ func (c *validateCommand) commitTree(ctx context.Context) (render.Tree, error) {
 	return repo.Snapshot(ctx, id)
 }
 
-func (c *validateCommand) run(tree render.Tree) error {
+func (c *validateCommand) run(tree rollout.Tree) error {
 	clusters, err := source.Clusters(tree)
 	if err != nil {
 		return err

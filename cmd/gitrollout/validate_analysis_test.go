@@ -24,8 +24,8 @@ func TestValidateRefusesTemplates(t *testing.T) {
 	if err != nil || len(files) < 80 {
 		t.Fatalf("%d archives, %v", len(files), err)
 	}
-	for _, file := range files {
-		if filepath.Base(file) == "base.txtar" {
+	for i, file := range files {
+		if filepath.Base(file) == "base.txtar" || testing.Short() && i%6 > 0 {
 			continue
 		}
 		archive, err := txtar.ParseFile(file)

@@ -25,7 +25,7 @@ func TestWatchInAPipe(t *testing.T) {
 	}()
 	await := func(what, pattern string) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !regexp.MustCompile(pattern).MatchString(out.String()); time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(5 * time.Minute); !regexp.MustCompile(pattern).MatchString(out.String()); time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("not within a minute: %s (%s) in:\n%s", what, pattern, out)
 			}

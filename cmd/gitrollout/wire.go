@@ -47,9 +47,9 @@ func (l *loop) keyring(keys trustOptions) *edge.Keyring {
 }
 
 // asked is what the cluster asks the loop.
-func (l *loop) asked() cluster.Options {
+func (l *loop) asked(namespaces []string) cluster.Options {
 	return cluster.Options{
-		Cluster: l.source.cluster, OnChange: func(app string) { l.Touch(app) },
+		Cluster: l.source.cluster, Namespaces: namespaces, OnChange: func(app string) { l.Touch(app) },
 		Wants:   func(app string, ref rollout.Ref) (rollout.Object, error) { return l.Wants(app, ref) },
 		MayHave: func(app, kind string) bool { return l.App(app).MayHave(kind) },
 	}
@@ -88,7 +88,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	l.renderer = newOpener(s, log, l.keyring(keys).Unlock)
 	config.Wrap(edge.Beating)
 	l.forge = newForge(source, options.Auth, l.remote, log)
-	if l.client, err = cluster.New(config, l.asked()); err != nil {
+	if l.client, err = cluster.New(config, l.asked(target.namespaces)); err != nil {
 		return nil, &failure{code: exitCluster, err: err}
 	}
 	var uid string
@@ -109,7 +109,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	l.outlets = &edge.Outlets{Forge: l.forge, Notifier: l.notifier, Client: l.client}
 	policy, approve := keys.policy.edges(repo.Repo, options.Keys)
 	l.Reconciler = reconciler.New(reconciler.Options{
-		Cluster: source.cluster, UID: uid, Namespace: protected(), As: keys.as,
+		Cluster: source.cluster, UID: uid, Namespace: protected(), Namespaces: target.namespaces, As: keys.as,
 		Source: rollout.Source{Repo: l.remote, Branch: source.branch},
 		Writer: who.id, Exclusive: who.exclusive, Ends: who.ends, Analyzer: l.analyzer,
 		Repository: repo, Past: repo, Renderer: l.renderer, Observer: edge.Observer{Client: l.client},
@@ -178,7 +178,7 @@ func (o clusterOptions) config() (*rest.Config, error) {
 }
 
 // readConfig reads a cluster's configuration from a commit.
-func readConfig(tree render.Tree, cluster string) (*rollout.Config, error) {
+func readConfig(tree rollout.Tree, cluster string) (*rollout.Config, error) {
 	return source.NewReader(cluster, nil).ConfigAt(tree)
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/rollout"
 	"io"
 	"net/http"
 	"net/url"
@@ -164,7 +166,7 @@ func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *ur
 	if l.auth.Refused != nil && res.StatusCode == http.StatusUnauthorized {
 		l.auth.Refused()
 	}
-	return nil, nil, l.statusError(res, body, secrets)
+	return nil, nil, rollout.NewRetryError(l.statusError(res, body, secrets), call.Pause(res.Header, nil))
 }
 
 // drained reads the few bytes after the last packet before it closes: only then is a connection kept.

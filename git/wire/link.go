@@ -21,14 +21,15 @@ type link interface {
 
 // Server is the server of one repository. It is safe for concurrent use: each conversation is its own.
 type Server struct {
-	link  link
-	stats *counters
+	link   link
+	stats  *counters
+	bounds bounds
 }
 
 // Open checks the credentials, the key and the known hosts, as far as that can be done without a connection.
 // maxBytes bounds each answer.
 func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
-	s := &Server{stats: &counters{}}
+	s := &Server{stats: &counters{}, bounds: boundsOver(1)}
 	stream := &streamLink{stats: s.stats, limit: maxBytes}
 	s.link = stream
 	var err error
@@ -48,6 +49,10 @@ func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	return s, err
 }
 
+// Narrow makes the bounds of what is taken and kept of a pack so many times smaller than they usually are, so that a
+// test is not about sixteen megabytes. It comes before the first conversation.
+func (s *Server) Narrow(times int64) { s.bounds = boundsOver(times) }
+
 // ToFetch begins a conversation in which to look up and fetch.
 func (s *Server) ToFetch(ctx context.Context) (*Session, error) { return s.open(ctx, uploadPack) }
 
@@ -59,14 +64,15 @@ func (s *Server) open(ctx context.Context, service string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	session.stats = s.stats
+	session.stats, session.bounds = s.stats, s.bounds
 	return session, nil
 }
 
 // Session is one conversation with one service.
 type Session struct {
 	*advertisement
-	stats *counters
+	stats  *counters
+	bounds bounds
 	// exchange sends one request and gives its answer. Smart HTTP may be asked many times; on a stream the
 	// last exchange of version 0 ends the conversation.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)

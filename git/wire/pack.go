@@ -10,7 +10,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// The bounds of what is kept of one pack, in bytes as they are without compression, which makes a thousand of one.
+// The usual bounds of what is kept of one pack, in bytes as they are without compression, which makes a thousand of
+// one.
 const (
 	maxBlob   = 16 << 20  // of one file: no app reads a larger one
 	largeBlob = 1 << 20   // what makes a file a large one
@@ -18,6 +19,17 @@ const (
 	maxOther  = 64 << 20  // of a folder or a commit; more is refused
 	maxBases  = 32 << 20  // of files that are not kept, while the pack is read: others may lean on them
 )
+
+// bounds are the usual ones, or all of them so many times smaller.
+type bounds struct {
+	blob, large, allLarge, other, bases int64
+	between                             int64
+}
+
+func boundsOver(n int64) bounds {
+	return bounds{blob: maxBlob / n, large: largeBlob / n, allLarge: maxLarge / n, other: maxOther / n,
+		bases: maxBases / n, between: mostBetween / n}
+}
 
 // Store is where the objects of packs are.
 type Store interface {
@@ -33,13 +45,14 @@ type Store interface {
 // unpacking is a pack that is being read into a store. Objects are kept as they come, so that no more than one is in
 // memory besides; deltas lean on what came before, nearly always.
 type unpacking struct {
+	bounds
 	from    *packfile.Scanner
 	into    Store
 	at      map[int64]plumbing.Hash // by offset; zero: omitted, and of unknown id
 	omitted map[plumbing.Hash]bool
-	bases   map[plumbing.Hash][]byte // content of those that are omitted, as far as there is room
-	spent   int                      // on bases
-	large   int64
+	leaned  map[plumbing.Hash][]byte // content of those that are omitted, as far as there is room
+	spent   int64                    // on bases
+	spread  int64                    // on large files that are kept
 	waiting []delta
 }
 
@@ -51,9 +64,9 @@ type delta struct {
 }
 
 // readPack reads a pack into a store.
-func readPack(pack io.Reader, into Store) error {
-	u := &unpacking{from: packfile.NewScanner(pack), into: into, at: map[int64]plumbing.Hash{},
-		omitted: map[plumbing.Hash]bool{}, bases: map[plumbing.Hash][]byte{}}
+func readPack(pack io.Reader, into Store, within bounds) error {
+	u := &unpacking{bounds: within, from: packfile.NewScanner(pack), into: into, at: map[int64]plumbing.Hash{},
+		omitted: map[plumbing.Hash]bool{}, leaned: map[plumbing.Hash][]byte{}}
 	_, count, err := u.from.Header()
 	for i := uint32(0); i < count && err == nil; i++ {
 		var h *packfile.ObjectHeader
@@ -80,7 +93,7 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 				return fmt.Errorf("a delta leans on offset %d, where no object is", h.OffsetReference)
 			}
 		}
-		if u.isLost(base) || h.Length > maxOther {
+		if u.isLost(base) || h.Length > u.other {
 			u.omit(h.Offset, plumbing.ZeroHash)
 			return u.skip(io.Discard)
 		}
@@ -91,7 +104,7 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 		return u.delta(delta{h.Offset, base, data})
 	case plumbing.BlobObject:
 		if u.isTooLarge(h.Length) {
-			if int64(u.spent)+h.Length <= maxBases {
+			if u.spent+h.Length <= u.bases {
 				data, err := u.read(h)
 				u.lean(h.Offset, data)
 				return err
@@ -105,7 +118,7 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 	default:
 		return plumbing.ErrInvalidType
 	}
-	if h.Length > maxOther {
+	if h.Length > u.other {
 		return fmt.Errorf("a %s of %d bytes is more than is taken", h.Type, h.Length)
 	}
 	data, err := u.read(h)
@@ -117,26 +130,26 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 
 // isTooLarge reports whether a file of that many bytes is not kept.
 func (u *unpacking) isTooLarge(size int64) bool {
-	if size <= largeBlob {
+	if size <= u.large {
 		return false
 	}
-	if size > maxBlob || u.large+size > maxLarge {
+	if size > u.blob || u.spread+size > u.allLarge {
 		return true
 	}
-	u.large += size
+	u.spread += size
 	return false
 }
 
 // lean omits a file of which others may say what is different in them.
 func (u *unpacking) lean(offset int64, data []byte) {
 	id := plumbing.ComputeHash(plumbing.BlobObject, data)
-	u.bases[id], u.spent = data, u.spent+len(data)
+	u.leaned[id], u.spent = data, u.spent+int64(len(data))
 	u.omit(offset, id)
 }
 
 // isLost reports whether what leans on an object cannot be told.
 func (u *unpacking) isLost(base plumbing.Hash) bool {
-	return base.IsZero() || u.omitted[base] && u.bases[base] == nil
+	return base.IsZero() || u.omitted[base] && u.leaned[base] == nil
 }
 
 func (u *unpacking) omit(offset int64, id plumbing.Hash) {
@@ -152,7 +165,7 @@ func (u *unpacking) skip(to io.Writer) error {
 
 // read returns an object's content, which the scanner holds to the length that is told.
 func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
-	c := content{make([]byte, 0, min(h.Length, largeBlob)), int(h.Length)}
+	c := content{make([]byte, 0, min(h.Length, u.large)), int(h.Length)}
 	err := u.skip(&c)
 	return c.data, err
 }
@@ -174,7 +187,7 @@ func (c *content) Write(p []byte) (int, error) {
 
 // delta keeps what a delta makes of its base, or has it wait for that.
 func (u *unpacking) delta(d delta) error {
-	kind, old := plumbing.BlobObject, u.bases[d.base]
+	kind, old := plumbing.BlobObject, u.leaned[d.base]
 	if old == nil {
 		var has bool
 		if kind, old, has = u.into.Content(d.base); !has {
@@ -189,9 +202,9 @@ func (u *unpacking) delta(d delta) error {
 	size, of := binary.Uvarint(d.data[of:])
 	tooLarge := kind == plumbing.BlobObject && u.isTooLarge(int64(min(size, 1<<40)))
 	switch {
-	case of <= 0 || size > maxOther && kind != plumbing.BlobObject:
+	case of <= 0 || size > uint64(u.other) && kind != plumbing.BlobObject:
 		return packfile.ErrInvalidDelta
-	case tooLarge && uint64(u.spent)+size > maxBases:
+	case tooLarge && uint64(u.spent)+size > uint64(u.bases):
 		u.omit(d.offset, plumbing.ZeroHash)
 		return nil
 	}

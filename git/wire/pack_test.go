@@ -102,7 +102,7 @@ func TestDeltasInAnyOrder(t *testing.T) {
 	d = appending(len(base), "two")
 	p.add(anOffsetDelta, len(d), []byte{byte(p.Len() - p.offsets[2])}, d)
 	into := newTestStore()
-	if err := readPack(p.end(), into); err != nil {
+	if err := readPack(p.end(), into, boundsOver(1)); err != nil {
 		t.Fatal(err)
 	}
 	for _, content := range []string{base, base + "one", base + "onemore", base + "two"} {
@@ -127,7 +127,7 @@ func TestOmitted(t *testing.T) {
 	d = appendingTo(len(huge), 10, "unknown")
 	p.add(aReferenceDelta, len(d), id[:], d)
 	into := newTestStore()
-	if err := readPack(p.end(), into); err != nil {
+	if err := readPack(p.end(), into, boundsOver(1)); err != nil {
 		t.Fatal(err)
 	}
 	for content, kept := range map[string]bool{fits: true, large: false, huge: false, "bbbbbbbbbbsmall after all": true} {
@@ -162,7 +162,7 @@ func TestPacksThatAreRefused(t *testing.T) {
 		"a type that Git does not have":  newPack(1).add(5, 1, nil, []byte("x")),
 		"an end before the first object": newPack(1),
 	} {
-		if err := readPack(p.end(), newTestStore()); err == nil {
+		if err := readPack(p.end(), newTestStore(), boundsOver(1)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -185,7 +185,7 @@ func TestContentIsInMemoryOnce(t *testing.T) {
 			pack, store := c.pack.end(), newTestStore()
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			err := readPack(pack, store)
+			err := readPack(pack, store, boundsOver(1))
 			runtime.ReadMemStats(&after)
 			if err != nil || store.kept != c.kept {
 				t.Errorf("%d bytes are kept, error %v", store.kept, err)

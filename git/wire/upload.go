@@ -118,9 +118,9 @@ func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 		return unexpected(err)
 	}
 	if q.Between() {
-		pack = &countedReader{Reader: pack, total: new(atomic.Int64), left: mostBetween}
+		pack = &countedReader{Reader: pack, total: new(atomic.Int64), left: s.bounds.between}
 	}
-	if err := readPack(pack, into); err != nil {
+	if err := readPack(pack, into, s.bounds); err != nil {
 		return fmt.Errorf("pack: %w", err)
 	}
 	if s.v2 && s.filter(q) != "" {
@@ -172,8 +172,8 @@ func (s *Session) fetchRequest(q Question) []byte {
 }
 
 // filter is what the server is to leave out of its answer, where it can: all but the commits, or the files of which
-// nothing is kept, that is from maxBlob+1 bytes on. What is between is without a filter, as a file that does not come
-// must be one that is here already; so is history, of which nobody asks for all that is missing.
+// nothing is kept, that is those that are larger than one may be. What is between is without a filter, as a file that
+// does not come must be one that is here already; so is history, of which nobody asks for all that is missing.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
@@ -181,7 +181,7 @@ func (s *Session) filter(q Question) string {
 	case q.Bare:
 		return "tree:0"
 	case q.Depth == Shallow:
-		return fmt.Sprintf("blob:limit=%d", maxBlob+1)
+		return fmt.Sprintf("blob:limit=%d", s.bounds.blob+1)
 	default:
 		return ""
 	}

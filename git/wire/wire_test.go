@@ -33,6 +33,7 @@ func pkts(lines ...string) []byte {
 // answering is a session with a server that gives one answer to everything.
 func answering(v2 bool, answer []byte) *Session {
 	return &Session{
+		bounds: boundsOver(1),
 		advertisement: &advertisement{v2: v2, caps: capabilities{
 			"shallow": "", "side-band-64k": "", "report-status": "", "delete-refs": ""}},
 		stats: &counters{},

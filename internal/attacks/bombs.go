@@ -12,8 +12,8 @@ type Bomb struct {
 	Want  string            // of the message that it is held with, as a regular expression; "" if it is built after all
 }
 
-// outOfBounds is what an app gets that takes too much: which of the two it is depends on the machine.
-const outOfBounds = `takes more than \S+ (of memory )?to render`
+// OutOfBounds is what an app gets that takes too much: which of the two it is depends on the machine.
+const OutOfBounds = `takes more than \S+ (of memory )?to render`
 
 // Bombs are apps that are to be rendered, with a variable x of 20 characters where they have variables.
 func Bombs() map[string]Bomb {
@@ -23,25 +23,25 @@ func Bombs() map[string]Bomb {
 			"kustomization.yaml": "resources: [cm.yaml]\nreplacements:\n- source: {kind: ConfigMap, fieldPath: data.s}\n  targets:\n  - select: {kind: ConfigMap}\n" +
 				"    options: {delimiter: '|', index: -1}\n    fieldPaths: [" + strings.Repeat("data.s, ", 39) + "data.s]\n",
 			"cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {s: aaaaaaaaaaaaaaaa}\n",
-		}, outOfBounds},
+		}, OutOfBounds},
 		"a mapping that doubles 40 times": {map[string]string{
 			"kustomization.yaml": "resources: [cm.yaml]\nreplacements:\n" + each(40, "- source: {kind: ConfigMap, fieldPath: data}\n"+
 				"  targets: [{select: {kind: ConfigMap}, fieldPaths: [data.x%d], options: {create: true}}]\n"),
 			"cm.yaml": configMap,
-		}, outOfBounds},
+		}, OutOfBounds},
 		"a megabyte of annotations on 200 objects": {map[string]string{
 			"kustomization.yaml": "resources: [all.yaml]\ncommonAnnotations: {a: " + strings.Repeat("x", 1<<20) + "}\n",
 			"all.yaml":           configMaps(200),
-		}, outOfBounds},
+		}, OutOfBounds},
 		"a list of 990,000 numbers": {map[string]string{
 			"kustomization.yaml": "resources: [list.yaml]\n",
 			"list.yaml":          "apiVersion: example.com/v1\nkind: List1\nmetadata: {name: l}\nspec: [" + strings.Repeat("1,", 989_990) + "1]\n",
-		}, outOfBounds},
+		}, OutOfBounds},
 		"a replacement with 100,000 targets on 1,000 objects": {map[string]string{
 			"kustomization.yaml": "resources: [all.yaml]\nreplacements:\n- source: {kind: ConfigMap, name: c1, fieldPath: data.a}\n  targets:\n" +
 				each(100_000, "  - {select: {kind: ConfigMap}, fieldPaths: [data.a%d], options: {create: true}}\n"),
 			"all.yaml": configMaps(1000),
-		}, outOfBounds + `|more than 1000000 YAML values`},
+		}, OutOfBounds + `|more than 1000000 YAML values`},
 		"a mapping where a text is selected": {map[string]string{
 			"kustomization.yaml": "resources: [d.yaml, r.yaml]\n", "r.yaml": rolloutOf("{setWeight: 20}"),
 			"d.yaml": strings.ReplaceAll(deployment(1, "image: a"), "{a: b}", "{app: {a: b}}"),
@@ -66,23 +66,23 @@ func Bombs() map[string]Bomb {
 		"a name prefix of a megabyte": {map[string]string{
 			"kustomization.yaml": "resources: [all.yaml]\nnamePrefix: " + strings.Repeat("x", 1<<20) + "\n",
 			"all.yaml":           configMaps(500),
-		}, outOfBounds},
-		"a large file in 60 overlays": {overlays(60, 12<<20), outOfBounds},
+		}, OutOfBounds},
+		"a large file in 60 overlays": {overlays(60, 12<<20), OutOfBounds},
 		"30,000 containers and a patch of each": {map[string]string{
 			"kustomization.yaml": "resources: [d.yaml]\npatches: [{path: p.yaml}]\n",
 			"d.yaml":             deployment(30_000, "image: a"), "p.yaml": deployment(30_000, "image: b"),
-		}, outOfBounds},
+		}, OutOfBounds},
 		"an argument of a megabyte, a thousand times": {map[string]string{
 			"kustomization.yaml": "resources: [d.yaml, r.yaml, t.yaml]\n",
 			"d.yaml":             deployment(1, "image: a"),
 			"r.yaml":             rolloutOf(judged),
 			"t.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: t}\nspec:\n  args: [{name: a, value: " + strings.Repeat("x", 1<<20) +
 				"}]\n  metrics: [{name: m, provider: {web: {url: \"http://m/" + strings.Repeat("{{args.a}}", 1000) + "\"}}}]\n",
-		}, outOfBounds},
+		}, OutOfBounds},
 		"a megabyte of labels that select": {map[string]string{
 			"kustomization.yaml": "resources: [all.yaml]\nlabels: [{includeSelectors: true, pairs: {a: " + strings.Repeat("x", 4<<20) + "}}]\n",
 			"all.yaml":           strings.Repeat("---\n"+deployment(1, "image: a"), 1) + configMaps(300),
-		}, outOfBounds},
+		}, OutOfBounds},
 	}
 	maps.Copy(all, written())
 	return all
@@ -91,24 +91,24 @@ func Bombs() map[string]Bomb {
 // written are bombs of templates and of variables.
 func written() map[string]Bomb {
 	return map[string]Bomb{
-		"a template with two billion rounds":               {Chart(`{{ range until 2000000000 }}{{ end }}`, ""), outOfBounds},
-		"a template that doubles 40 times":                 {Chart(`{{ $x := "a" }}{{ range until 40 }}{{ $x = cat $x $x }}{{ end }}{{ $x }}`, ""), outOfBounds},
-		"a value that renders itself":                      {Chart(`{{ tpl .Values.x . }}`, "x: '{{ tpl .Values.x . }}'\n"), outOfBounds},
-		"a template that includes itself":                  {Chart(`{{ define "a" }}{{ include "a" . }}{{ end }}{{ include "a" . }}`, ""), outOfBounds + "|nested reference name"},
-		"a template that goes on for 8 hours":              {Chart(`{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`, ""), outOfBounds},
+		"a template with two billion rounds":               {Chart(`{{ range until 2000000000 }}{{ end }}`, ""), OutOfBounds},
+		"a template that doubles 40 times":                 {Chart(`{{ $x := "a" }}{{ range until 40 }}{{ $x = cat $x $x }}{{ end }}{{ $x }}`, ""), OutOfBounds},
+		"a value that renders itself":                      {Chart(`{{ tpl .Values.x . }}`, "x: '{{ tpl .Values.x . }}'\n"), OutOfBounds},
+		"a template that includes itself":                  {Chart(`{{ define "a" }}{{ include "a" . }}{{ end }}{{ include "a" . }}`, ""), OutOfBounds + "|nested reference name"},
+		"a template that goes on for 8 hours":              {Chart(`{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`, ""), OutOfBounds},
 		"values that are aliases of aliases":               {Chart(``, "a0: &a0 [x, x]\n"+each(40, "a%[2]d: &a%[2]d [*a%[1]d, *a%[1]d]\n")), "excessive aliasing"},
 		"a schema that leads to the last one by 2^40 ways": schemaOf(40),
 		"a variable in itself 40 times": {map[string]string{
 			"kustomization.yaml": "resources: [cm.yaml]\n",
 			"cm.yaml":            configMap + "x: \"" + strings.Repeat("${x//x/", 40) + "a" + strings.Repeat("}", 40) + "\"\n",
-		}, outOfBounds + "|cannot be read"},
+		}, OutOfBounds + "|cannot be read"},
 		"500,000 variables": {map[string]string{
 			"kustomization.yaml": "resources: [cm.yaml]\n", "cm.yaml": configMap + "x: " + strings.Repeat("${x}", 500_000) + "\n",
-		}, outOfBounds + "|there are 500000 of them"},
+		}, OutOfBounds + "|there are 500000 of them"},
 		"a megabyte of dollars": {map[string]string{
 			"kustomization.yaml": "resources: [cm.yaml]\n", "cm.yaml": configMap + "x: " + strings.Repeat("$", 1<<20) + "\n",
 		}, "there are 524288 of them"},
-		"50,000 objects of a template": {Chart(`{{ range until 50000 }}---{{ print "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c" . "}\n" }}{{ end }}`, ""), outOfBounds + "|more than 2000 objects"},
+		"50,000 objects of a template": {Chart(`{{ range until 50000 }}---{{ print "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c" . "}\n" }}{{ end }}`, ""), OutOfBounds + "|more than 2000 objects"},
 	}
 }
 
@@ -182,7 +182,7 @@ func schemaOf(n int) Bomb {
 	files := Chart("", "x: 1\n")
 	files["charts/c/values.schema.json"] = `{"$ref": "#/definitions/a0", "definitions": {` +
 		each(n, `"a%[1]d": {"allOf": [{"$ref": "#/definitions/a%[2]d"}, {"$ref": "#/definitions/a%[2]d"}]}, `) + fmt.Sprintf(`"a%d": {}}}`, n)
-	return Bomb{files, outOfBounds}
+	return Bomb{files, OutOfBounds}
 }
 
 // configMap is one object.

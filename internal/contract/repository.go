@@ -69,7 +69,7 @@ func Repository(t *testing.T, serve func(t *testing.T) Remote) {
 	}
 }
 
-func (r *repositoryTest) fetch() reconciler.Heads {
+func (r *repositoryTest) fetch() rollout.Heads {
 	r.Helper()
 	heads, err := r.repo.Fetch(r.Context())
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *repositoryTest) fetch() reconciler.Heads {
 	return heads
 }
 
-func (r *repositoryTest) push(updates ...reconciler.Update) map[string]string {
+func (r *repositoryTest) push(updates ...rollout.Update) map[string]string {
 	r.Helper()
 	made, err := r.repo.Push(r.Context(), updates)
 	if err != nil {
@@ -118,12 +118,12 @@ func (r *repositoryTest) read(commit, path string) string {
 	return string(data)
 }
 
-func state(old, path, content string) reconciler.Update {
-	return reconciler.Update{Branch: stateBranch, Old: old, Parent: old, Edits: map[string][]byte{path: []byte(content)}, Message: "subject\n\nbody", When: when}
+func state(old, path, content string) rollout.Update {
+	return rollout.Update{Branch: stateBranch, Old: old, Parent: old, Edits: map[string][]byte{path: []byte(content)}, Message: "subject\n\nbody", When: when}
 }
 
-func promote(old, parent, content string) reconciler.Update {
-	return reconciler.Update{Branch: proposal, Old: old, Parent: parent, Edits: map[string][]byte{"p": []byte(content)}, Message: "p", When: when}
+func promote(old, parent, content string) rollout.Update {
+	return rollout.Update{Branch: proposal, Old: old, Parent: parent, Edits: map[string][]byte{"p": []byte(content)}, Message: "p", When: when}
 }
 
 func (r *repositoryTest) want(what, got, want string) {
@@ -188,8 +188,8 @@ func staleChangesNothing(r *repositoryTest) {
 	main := r.fetch().Main
 	first := r.push(state("", "a", "1"))[stateBranch]
 	other := r.remote.Commit(r.T, stateBranch, map[string]string{"README": "hello"})
-	_, err := r.repo.Push(r.Context(), []reconciler.Update{promote("", main, "1"), state(first, "a", "2")})
-	if !errors.Is(err, reconciler.ErrConflict) {
+	_, err := r.repo.Push(r.Context(), []rollout.Update{promote("", main, "1"), state(first, "a", "2")})
+	if !errors.Is(err, rollout.ErrConflict) {
 		r.Errorf("the error is %v, want a conflict", err)
 	}
 	r.want("state", r.remote.Head(r.T, stateBranch), other)
@@ -197,7 +197,7 @@ func staleChangesNothing(r *repositoryTest) {
 	heads := r.fetch()
 	r.want("state", heads.State, other)
 	r.want("a", r.read(r.push(state(heads.State, "a", "2"))[stateBranch], "README"), "hello")
-	if _, err := r.repo.Push(r.Context(), []reconciler.Update{state("", "a", "3")}); !errors.Is(err, reconciler.ErrConflict) {
+	if _, err := r.repo.Push(r.Context(), []rollout.Update{state("", "a", "3")}); !errors.Is(err, rollout.ErrConflict) {
 		r.Errorf("creating what exists: %v, want a conflict", err)
 	}
 }
@@ -215,7 +215,7 @@ func sameAgain(r *repositoryTest) {
 		r.Fatal(err)
 	}
 	first := r.push(state("", "a", "1"))[stateBranch]
-	made, err := other.Push(r.Context(), []reconciler.Update{state("", "a", "1")})
+	made, err := other.Push(r.Context(), []rollout.Update{state("", "a", "1")})
 	if err != nil {
 		r.Fatalf("the same input by another process: %v", err)
 	}
@@ -229,7 +229,7 @@ func proposalsMove(r *repositoryTest) {
 	r.fetch()
 	second := r.push(promote(first, newer, "2"))[proposal]
 	r.want("b in the proposal", r.read(second, "b"), "2")
-	r.push(reconciler.Update{Branch: proposal, Old: second, Delete: true})
+	r.push(rollout.Update{Branch: proposal, Old: second, Delete: true})
 	r.want("the proposal", r.remote.Head(r.T, proposal), "")
 	if left := r.fetch().Proposals; len(left) > 0 {
 		r.Errorf("proposals %v are left", left)
@@ -241,8 +241,8 @@ func stateIsKept(r *repositoryTest) {
 	first := r.push(state("", "a", "1"))[stateBranch]
 	forced := state(first, "a", "2")
 	forced.Parent = main
-	for what, u := range map[string]reconciler.Update{"forced": forced, "deleted": {Branch: stateBranch, Old: first, Delete: true}} {
-		if _, err := r.repo.Push(r.Context(), []reconciler.Update{u}); err == nil {
+	for what, u := range map[string]rollout.Update{"forced": forced, "deleted": {Branch: stateBranch, Old: first, Delete: true}} {
+		if _, err := r.repo.Push(r.Context(), []rollout.Update{u}); err == nil {
 			r.Errorf("the state branch was %s", what)
 		}
 	}
@@ -275,7 +275,7 @@ func serverDown(r *repositoryTest) {
 	if _, err := r.repo.Fetch(r.Context()); err == nil {
 		r.Error("Fetch without a server succeeded")
 	}
-	if _, err := r.repo.Push(r.Context(), []reconciler.Update{state("", "a", "1")}); err == nil || errors.Is(err, reconciler.ErrConflict) {
+	if _, err := r.repo.Push(r.Context(), []rollout.Update{state("", "a", "1")}); err == nil || errors.Is(err, rollout.ErrConflict) {
 		r.Errorf("Push without a server: %v", err)
 	}
 	r.want("a, which was fetched", r.read(heads.Main, "apps/shop/a"), "1")
@@ -287,7 +287,7 @@ func serverDown(r *repositoryTest) {
 func answerLost(r *repositoryTest) {
 	r.fetch()
 	r.remote.LoseAnswer()
-	_, _ = r.repo.Push(r.Context(), []reconciler.Update{state("", "a", "1")})
+	_, _ = r.repo.Push(r.Context(), []rollout.Update{state("", "a", "1")})
 	there := r.remote.Head(r.T, stateBranch)
 	if there == "" {
 		r.Fatal("the push did not happen")

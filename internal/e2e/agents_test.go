@@ -24,6 +24,7 @@ func (w *world) agentPartition() string {
 // many as a step asks for, and stay; at any time one node at most is without a pod that serves; a revert and a version
 // whose pods crash go back.
 func TestAdvancedDaemonSet(t *testing.T) {
+	t.Parallel()
 	app := advancedAgents("setWeight: 20", "pause: {}", "setCanaryScale: {replicas: 5}", "pause: {}")
 	w := newWorld(t, app.files())
 	kruisetest.Start(t, w.cluster, w.ns)

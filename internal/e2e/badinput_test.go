@@ -197,6 +197,7 @@ func TestBadInput(t *testing.T) {
 func (w *world) beside() *world {
 	w.t.Helper()
 	ns := w.cluster.Namespace(w.t)
+	w.namespaces = append(w.namespaces, ns)
 	return &world{t: w.t, repo: w.repo, server: w.server, cluster: w.cluster, ns: ns, app: ns, log: w.log, pods: watchPods(w.t, w.cluster, ns)}
 }
 

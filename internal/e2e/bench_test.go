@@ -279,6 +279,20 @@ type deployments struct {
 	now     map[string]*appsv1.Deployment
 	history map[string][]seen   // of those that are followed
 	turns   map[string][]string // the versions of each, one after the other
+	last    time.Time           // that any of them changed
+}
+
+// settle waits until none of them has changed for three seconds.
+func (w *deployments) settle() {
+	for deadline := time.Now().Add(benchBound); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		w.mu.Lock()
+		calm := time.Since(w.last) > 3*time.Second
+		w.mu.Unlock()
+		if calm {
+			return
+		}
+	}
+	w.b.Fatalf("Deployments change after %s", benchBound)
 }
 
 // seen is a Deployment at a moment.
@@ -308,7 +322,7 @@ func watchDeployments(b testing.TB, kube *testcluster.Cluster, ns string) *deplo
 func (w *deployments) note(d *appsv1.Deployment) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.now[d.Name] = d
+	w.now[d.Name], w.last = d, time.Now()
 	if v, all := tagOf(d), w.turns[d.Name]; len(all) == 0 || all[len(all)-1] != v {
 		w.turns[d.Name] = append(all, v)
 	}

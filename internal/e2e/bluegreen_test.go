@@ -9,6 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -23,9 +24,11 @@ const blueGreen = `    blueGreen:
 // TestBlueGreen switches at each size: the active Service selects only the old
 // version until the switch and only the new one after it.
 func TestBlueGreen(t *testing.T) {
+	t.Parallel()
 	for name, n := range map[string]int{"1": 1, "3": 3, "5": 5, "10": 10} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			tier.Rows(t, "5")
 			app := shop{version: "v1", replicas: "replicas: " + name, strategy: blueGreen}
 			w := newWorld(t, app.files()).start()
 			w.awaitHealthy(w.repo.Head())

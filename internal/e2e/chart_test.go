@@ -77,6 +77,7 @@ func TestChartIsTheManifests(t *testing.T) {
 	for component, values := range map[string][]string{
 		"": nil, "replicas": {"--set", "replicas=2"}, "podmonitor": {"--set", "metrics.podMonitor=true"},
 		"secrets": {"--set", "rbac.secrets=true"}, "evict": {"--set", "rbac.evict=true"}, "hooks": {"--set", "rbac.hooks=true"}, "admission": {"--set", "admissionPolicy.enabled=true"},
+		"namespaces": {"--set", "namespaces={shop}"},
 	} {
 		made, err := helm(t, append([]string{"template", "gitrollout", chartDir, "-n", "gitrollout"}, values...)...)
 		if err != nil {
@@ -128,6 +129,7 @@ policy: {existingConfigMap: policy}
 dashboard: {enabled: true, ingress: {host: rollouts.example.com, className: nginx, tlsSecret: tls, annotations: {a: b}}}
 webhook: {enabled: true, existingSecret: webhook, ingress: {host: hooks.example.com}}
 admissionPolicy: {enabled: true, actions: [Warn, Audit], writers: [{kind: Group, name: break-glass, apiGroup: rbac.authorization.k8s.io}]}
+namespaces: [NS]
 rbac: {secrets: true, evict: true, hooks: true}
 serviceAccount: {name: robot, annotations: {a: b}}
 extraArgs: [--log-level=debug]
@@ -152,7 +154,7 @@ func TestChart(t *testing.T) {
 	}
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())
 	values := filepath.Join(t.TempDir(), "values.yaml")
-	if err := os.WriteFile(values, []byte(everyValue), 0o600); err != nil {
+	if err := os.WriteFile(values, []byte(strings.ReplaceAll(everyValue, "NS", w.ns)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	made, err := helm(t, "template", "team", chartDir, "-n", w.ns, "-f", values)
@@ -169,7 +171,7 @@ func TestChart(t *testing.T) {
 		t.Errorf("the API server warns:\n%s", out)
 	}
 	for _, want := range []string{"deployment.apps/team-gitrollout-eu", "deployment.apps/team-gitrollout-us", "ingress.networking.k8s.io/team-gitrollout-dashboard",
-		"ingress.networking.k8s.io/team-gitrollout-webhook", "serviceaccount/robot", "validatingadmissionpolicybinding.admissionregistration.k8s.io/team-gitrollout-held"} {
+		"ingress.networking.k8s.io/team-gitrollout-webhook", "serviceaccount/robot", "role.rbac.authorization.k8s.io/team-gitrollout-loop", "validatingadmissionpolicybinding.admissionregistration.k8s.io/team-gitrollout-held"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("there is no %s:\n%s", want, out)
 		}

@@ -34,6 +34,7 @@ func charted(version string) map[string]string {
 // TestChartIsReleased brings a chart to a cluster and releases its next version in steps; what would be another at each
 // render holds the app, and what is there stays.
 func TestChartIsReleased(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, charted("v1")).start()
 	w.awaitHealthy(w.repo.Ref("main"))
 	next := w.push("v2", charted("v2"))

@@ -44,6 +44,7 @@ func (w *world) clonePartition() string {
 
 // TestCloneSetSteps: each step has so many pods, the promotion has all, and the partition is the user's again.
 func TestCloneSetSteps(t *testing.T) {
+	t.Parallel()
 	app := clones("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 60", "pause: {duration: 1s}", "setWeight: 80", "pause: {}")
 	w := newClones(t, app, 5)
 	mark := w.pods.mark()
@@ -74,6 +75,7 @@ func TestCloneSetSteps(t *testing.T) {
 // TestCloneSetGoesBackAndOn: a revert in the middle, a version that follows one in the middle, and one whose pods crash and
 // the one that follows it.
 func TestCloneSetGoesBackAndOn(t *testing.T) {
+	t.Parallel()
 	app := clones("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 40", "pause: {}")
 	w := newClones(t, app, 5)
 	commit := w.push("v2", app.at("v2").files())
@@ -118,6 +120,7 @@ func TestCloneSetGoesBackAndOn(t *testing.T) {
 
 // TestCloneSetScalesInFlight: under an autoscaler the partition is a percentage, with which Kruise itself keeps the share.
 func TestCloneSetScalesInFlight(t *testing.T) {
+	t.Parallel()
 	app := clones("", "setWeight: 20", "pause: {}", "setWeight: 40", "pause: {}")
 	files := app.files()
 	w := newWorld(t, app.files())
@@ -152,6 +155,7 @@ func TestCloneSetScalesInFlight(t *testing.T) {
 // TestCloneSetJumps: a promotion through a step, a document that goes away in the middle, and a release that is paused in
 // Git.
 func TestCloneSetJumps(t *testing.T) {
+	t.Parallel()
 	app := clones("replicas: 5", "{name: first, setWeight: 20}", "pause: {}", "setWeight: 40", "pause: {}", "{name: most, setWeight: 60}", "pause: {}")
 	w := newClones(t, app, 5)
 	w.push("v2", app.at("v2").files())
@@ -185,6 +189,7 @@ func TestCloneSetJumps(t *testing.T) {
 
 // TestCloneSetIsAdopted takes over one that kubectl made, restarts none of its pods, and stages its next version.
 func TestCloneSetIsAdopted(t *testing.T) {
+	t.Parallel()
 	app := clones("replicas: 3", "setWeight: 33", "pause: {}")
 	w := newWorld(t, app.files())
 	kruisetest.Start(t, w.cluster, w.ns)
@@ -206,6 +211,7 @@ func TestCloneSetIsAdopted(t *testing.T) {
 // TestAdvancedStatefulSet adopts Kruise's StatefulSet without a pod that restarts, releases it by its partition, and takes a
 // version back whose first pod never becomes ready: that pod holds up the others until it is deleted.
 func TestAdvancedStatefulSet(t *testing.T) {
+	t.Parallel()
 	if !kruisetest.IsReal() {
 		t.Skip("its controller is Kruise's own: make test-peers")
 	}

@@ -105,6 +105,7 @@ func TestDaemonSetSteps(t *testing.T) {
 // TestDaemonSetIsPutBack: what people do to the template at a step with kubectl is undone, and no pod goes for it. A restart
 // is one of the new version's pods.
 func TestDaemonSetIsPutBack(t *testing.T) {
+	t.Parallel()
 	for name, by := range map[string][]string{
 		"undo":    {"rollout", "undo", "daemonset/shop"},
 		"image":   {"set", "image", "daemonset/shop", "shop=shop:v9"},
@@ -151,6 +152,46 @@ func TestDaemonSetIsPutBack(t *testing.T) {
 	}
 }
 
+// TestNobodyElseSaysHowManyNodesMayBeMissing: what somebody sets that Git leaves to Kubernetes' default is put back at a
+// step, and at rest, and counts for no promotion and no way back.
+func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
+	t.Parallel()
+	app := agents("", "setCanaryScale: {replicas: 1}", "pause: {}")
+	app.extra = ""
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	patch := func() {
+		t.Helper()
+		w.kubectl("patch", "daemonset", "shop", "-p",
+			`{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":5}}}}`)
+	}
+	mark := w.pods.mark()
+	commit := w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	patch()
+	set := func() appsv1.DaemonSetUpdateStrategy {
+		set, err := w.cluster.Kube.AppsV1().DaemonSets(w.ns).Get(context.Background(), "shop", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set.Spec.UpdateStrategy
+	}
+	w.await("OnDelete", func(rollout.State) bool { return set().Type == appsv1.OnDeleteDaemonSetStrategyType })
+	low := w.pods.lowest(mark)
+	w.promote()
+	w.awaitHealthy(commit)
+	mark = w.pods.mark()
+	patch()
+	w.await("1 of them", func(rollout.State) bool { return set().RollingUpdate.MaxUnavailable.IntValue() == 1 })
+	commit = w.push("v3", app.at("v3").files())
+	w.awaitStep(1, rollout.Paused)
+	w.promote()
+	w.awaitHealthy(commit)
+	if got := w.pods.lowest(mark); got < 9 {
+		t.Errorf("ready pods fell to %d, and before that to %d", got, low)
+	}
+}
+
 // TestDaemonSetNodeOrder: the nodes of a zone are taken first, and of the others as many as are still missing.
 func TestDaemonSetNodeOrder(t *testing.T) {
 	t.Parallel()
@@ -175,7 +216,6 @@ func TestDaemonSetNodeOrder(t *testing.T) {
 func TestDaemonSetGoesBack(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 30", "pause: {}")
-	app.rollout = "  progressDeadlineSeconds: 5\n  progressDeadlineAbort: true\n"
 	w := newWorld(t, app.files()).start()
 	w.awaitHealthy(w.repo.Head())
 	mark := w.pods.mark()
@@ -189,6 +229,7 @@ func TestDaemonSetGoesBack(t *testing.T) {
 	if v1, v2, low := w.pods.count("v1"), w.pods.count("v2"), w.pods.lowest(mark); v1 != 13 || v2 != 3 || low < 9 {
 		t.Errorf("%d pods of v1 and %d of v2 were started, want 13 and 3; ready ones fell to %d", v1, v2, low)
 	}
+	app.rollout = "  progressDeadlineSeconds: 5\n  progressDeadlineAbort: true\n"
 	w.push("v3", app.at("v3-crash").files())
 	w.await("back from v3", func(s rollout.State) bool {
 		return len(s.Rejected) == 2 && s.Phase == rollout.Degraded && s.Release == nil

@@ -51,6 +51,7 @@ type change struct{ method, resource, user string } // user: whom it is made as;
 // audit returns a kubeconfig of an account, with nothing but its own rights.
 func audit(t *testing.T, w *world, account, namespace string) *audited {
 	t.Helper()
+	w.namespaces = nil // an installation has the whole cluster
 	hour := int64(3600)
 	token, err := w.cluster.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(context.Background(), account,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hour}}, metav1.CreateOptions{})

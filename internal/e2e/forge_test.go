@@ -50,7 +50,7 @@ func mergeStory(t *testing.T, server *giteatest.Server, who people, style string
 	w.awaitGate(1)
 	w.awaitStatus(second, "pending", "Paused, step 2/4 (pause) at 50 %")
 	p := w.awaitPull(rollout.ProposePromotion, "past step 2/4: Faster checkout")
-	for _, want := range []string{"`" + second[:7] + "`", "`shop:v1` → `shop:v2`", "step 2 of 4", "git revert " + second[:7], w.state().Release.Author} {
+	for _, want := range []string{"`" + second[:7] + "`", "`shop:v1` → `shop:v2`", "step 2 of 4", "gitrollout undo " + w.ns, w.state().Release.Author} {
 		if !strings.Contains(p.Body, want) {
 			t.Errorf("the body lacks %q:\n%s", want, p.Body)
 		}

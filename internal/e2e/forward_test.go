@@ -30,6 +30,7 @@ var keptLong = map[string]string{
 // TestNextVersionWhileTheOldOneIsKept pushes v3 while v1 is kept after the
 // switch to v2: users stay on v2 until v3 is promoted, and v1 does not come back.
 func TestNextVersionWhileTheOldOneIsKept(t *testing.T) {
+	t.Parallel()
 	for name, strategy := range keptLong {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -205,6 +206,7 @@ func (w *world) awaitPods(what string, ok func(sample) bool) {
 
 // TestFixAfterAnAbort pushes a fix while the aborted version's pods are kept.
 func TestFixAfterAnAbort(t *testing.T) {
+	t.Parallel()
 	for name, strategy := range keptAborted {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

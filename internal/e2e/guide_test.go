@@ -118,7 +118,7 @@ func TestWhatPeopleSee(t *testing.T) {
 		"list as YAML":      {[]string{"list", "-o", "yaml"}, []string{"phase: Paused"}},
 		"render with state": {[]string{"render", w.app, "--with-state"}, []string{"minReadySeconds: 2147483646", "gitrollout.dev/template-hash"}},
 		"diff":              {[]string{"diff", w.app}, nil},
-		"once":              {[]string{"once"}, nil},
+		"once":              {[]string{"once", "--namespaces", w.ns}, nil},
 	} {
 		out, err := w.cli(tc.args...)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -59,6 +60,7 @@ func withAndWithout(t *testing.T, test func(t *testing.T, plain bool)) {
 	for with, plain := range map[string]bool{"a document": false, "none": true} {
 		t.Run("with "+with, func(t *testing.T) {
 			t.Parallel()
+			tier.Rows(t, "with_a_document")
 			test(t, plain)
 		})
 	}
@@ -235,6 +237,10 @@ func hookWaits(t *testing.T, plain bool) {
 			t.Fatalf("the Job is not made again: %v", err)
 		}
 	}
+	s = w.await("that it is made again", func(s rollout.State) bool { return s.Hooks[0].Message != "" })
+	if run := s.Hooks[0]; run.Phase != rollout.HookRunning || run.Message != "its Job was made anew: the one before was deleted" {
+		t.Errorf("on record: %+v", run)
+	}
 	w.repo.Revert(second)
 	w.await("the revert", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil })
 	w.push("v3", hooked(app.at("v3"), dialects["gitrollout"], "v1-run100ms", "v1-run100ms"))
@@ -253,6 +259,7 @@ func hookWaits(t *testing.T, plain bool) {
 // released with its hooks: as gitrollout itself, and as the account of an app that has its own, which alone has them.
 // Without them nothing begins, and the app says which right is missing; doctor says the same.
 func TestHooksWithTheirRole(t *testing.T) {
+	t.Parallel()
 	for name, account := range map[string]string{"its own": "", "a tenant's": "deployer"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -184,6 +184,7 @@ func TestHooksOfManyReleases(t *testing.T) {
 // TestHookThatHangs: a migration that does not end within its own deadline, and one that fails as often as it may, keep the
 // release from beginning: no pod of it is started, and the revert is proposed with the verdict.
 func TestHookThatHangs(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ tag, spec, says string }{
 		"hangs":               {"v1-run1h", "  activeDeadlineSeconds: 2\n", "active longer than specified deadline"},
 		"crashes three times": {"v1-crash", "  backoffLimit: 2\n", "reached the specified backoff limit"},
@@ -215,6 +216,7 @@ func TestHookThatHangs(t *testing.T) {
 // TestHookSeesWhatWasThere: a ConfigMap of a fixed name has its old content while a migration runs, unless it is a hook
 // itself; plan says so before the push. What was not there is applied first.
 func TestHookSeesWhatWasThere(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ annotation, seen string }{
 		"an object like others": {"", "v1"},
 		"a hook, too":           {"  annotations: {gitrollout.dev/hook: before}\n", "v2"},

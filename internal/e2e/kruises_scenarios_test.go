@@ -57,6 +57,7 @@ func TestScenariosOfKruisesForStatefulSets(t *testing.T) {
 }
 
 func TestScenariosOfKruisesAdvancedStatefulSets(t *testing.T) {
+	t.Parallel()
 	if !kruisetest.IsReal() {
 		t.Skip("its controller is Kruise's own: make test-peers")
 	}

@@ -7,7 +7,11 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"gitrollout.dev/gitrollout/internal/gittest"
+	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -15,6 +19,7 @@ import (
 // scale subresource, while a release rests at a step: each version keeps its
 // share, and gitrollout does not scale it back.
 func TestScalingInFlight(t *testing.T) {
+	t.Parallel()
 	type counts = map[string]int
 	for name, tc := range map[string]struct {
 		fields string
@@ -48,10 +53,51 @@ func TestScalingInFlight(t *testing.T) {
 	}
 }
 
+// TestNobodyElseSaysHowManyPodsMayBeMissing: what Git leaves to Kubernetes' defaults is put back at rest, though somebody
+// stops all pods before the new ones come, and then nothing is written. A version that comes back by a revert, which has
+// no steps, takes no more pods at a time than that.
+func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
+	t.Parallel()
+	app := shop{version: "v1", replicas: "replicas: 8", strategy: canary("", "setWeight: 25")}
+	w := newWorld(t, app.files()).start()
+	w.awaitHealthy(w.repo.Head())
+	second := w.push("v2", app.at("v2").files())
+	w.awaitHealthy(second)
+	shopNow := func() *appsv1.Deployment {
+		d, err := w.cluster.Kube.AppsV1().Deployments(w.ns).Get(t.Context(), "shop", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	for _, patch := range []string{`{"rollingUpdate":{"maxUnavailable":"100%"}}`, `{"type":"Recreate","rollingUpdate":null}`} {
+		before := shopNow().Generation
+		w.kubectl("patch", "deployment", "shop", "-p", `{"spec":{"strategy":`+patch+`}}`)
+		w.await("the defaults", func(rollout.State) bool {
+			d := shopNow()
+			rolling := d.Spec.Strategy.RollingUpdate
+			return d.Generation >= before+2 && rolling != nil && rolling.MaxUnavailable.String() == "25%" && rolling.MaxSurge.String() == "25%"
+		})
+	}
+	w.await("a second without a write", func(rollout.State) bool { // the controller's status may come late
+		is := shopNow().ResourceVersion
+		time.Sleep(time.Second)
+		return shopNow().ResourceVersion == is
+	})
+	mark := w.pods.mark()
+	w.repo.Revert(second)
+	w.awaitHealthy(w.repo.Head())
+	w.pods.awaitReady(t, map[string]int{"v1": 8})
+	if low := w.pods.lowest(mark); low < 6 {
+		t.Errorf("ready pods fell to %d, want at least 6", low)
+	}
+}
+
 // TestHandsOnTheCluster does what people do with kubectl while a release rests
 // at a step. None of it may take ready pods below the floor, and each time the
 // release comes back to its step by itself.
 func TestHandsOnTheCluster(t *testing.T) {
+	t.Parallel()
 	for _, scaling := range []string{"surge", "inPlace"} {
 		for name, meddle := range map[string]func(w *world){
 			"rollout undo":    func(w *world) { w.kubectl("rollout", "undo", "deployment/shop") },
@@ -74,6 +120,7 @@ func TestHandsOnTheCluster(t *testing.T) {
 		} {
 			t.Run(scaling+"/"+name, func(t *testing.T) {
 				t.Parallel()
+				tier.Rows(t, "inPlace/set_image", "surge/rollout_undo", "surge/delete_a_canary_pod")
 				app := shop{version: "v1", replicas: "replicas: 8", strategy: canary("scaling: "+scaling, "setWeight: 25", "pause: {}")}
 				w := newWorld(t, app.files()).start()
 				w.awaitHealthy(w.repo.Head())
@@ -170,6 +217,7 @@ func (w *world) podOf(version string) string {
 // TestBadReleases pushes versions that do not work. Stable keeps its pods, the
 // state says why, and a good version afterwards goes through.
 func TestBadReleases(t *testing.T) {
+	t.Parallel()
 	for name, tag := range map[string]string{
 		"never ready": "v2-neverready",
 		"crash loop":  "v2-crash",
@@ -177,15 +225,17 @@ func TestBadReleases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			tier.Rows(t, "never_ready", "crash_loop")
 			app := shop{
 				version: "v1", replicas: "replicas: 5",
-				rollout:  "  progressDeadlineSeconds: 3\n  progressDeadlineAbort: true\n",
 				strategy: canary("scaling: surge", "setWeight: 40", "pause: {}"),
 			}
+			broken := app.at(tag) // the others may take their time, on a busy machine too
+			broken.rollout = "  progressDeadlineSeconds: 3\n  progressDeadlineAbort: true\n"
 			w := newWorld(t, app.files()).start()
 			first := w.awaitHealthy(w.repo.Head())
 			mark := w.pods.mark()
-			w.push("broken", app.at(tag).files())
+			w.push("broken", broken.files())
 			s := w.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 			w.pods.awaitReady(t, map[string]int{"v1": 5})
 			if s.Stable.Hash != first.Stable.Hash || len(s.Rejected) != 1 {
@@ -215,6 +265,7 @@ func TestBadReleases(t *testing.T) {
 // TestSupersede pushes a third version while the second is at a step: never
 // three versions serve, and the third starts at its first step.
 func TestSupersede(t *testing.T) {
+	t.Parallel()
 	for _, scaling := range []string{"surge", "inPlace"} {
 		t.Run(scaling, func(t *testing.T) {
 			t.Parallel()
@@ -328,6 +379,7 @@ func TestManyReconcilers(t *testing.T) {
 	for _, n := range []int{2, 8} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
+			tier.Rows(t, "2")
 			reconcilers(t, n)
 		})
 	}
@@ -336,7 +388,9 @@ func TestManyReconcilers(t *testing.T) {
 func reconcilers(t *testing.T, n int) {
 	t.Helper()
 	app := shop{version: "v1", replicas: "replicas: 4", strategy: canary("", "setWeight: 25", "pause: {duration: 1}", "setWeight: 50", "pause: {}")}
-	w := newWorld(t, app.files()).start()
+	w := newWorld(t, app.files())
+	w.server = w.repo.HTTP(gittest.HTTPOptions{Direct: true}) // each poll is git's own answer, of this moment
+	w.start()
 	for range n - 1 {
 		w.twin().start()
 	}
@@ -362,7 +416,7 @@ func reconcilers(t *testing.T, n int) {
 
 // twin is another process on the same world.
 func (w *world) twin() *world {
-	return &world{t: w.t, repo: w.repo, server: w.server, cluster: w.cluster, ns: w.ns, app: w.app, pods: w.pods, log: &lockedBuffer{}}
+	return &world{t: w.t, repo: w.repo, server: w.server, cluster: w.cluster, ns: w.ns, app: w.app, namespaces: w.namespaces, pods: w.pods, log: &lockedBuffer{}}
 }
 
 // TestReplicas starts three replicas that take turns. The leader is killed in the
@@ -401,7 +455,7 @@ func TestRetreatWithoutGit(t *testing.T) {
 	t.Parallel()
 	app := shop{
 		version: "v1", replicas: "replicas: 4",
-		rollout:  "  progressDeadlineSeconds: 4\n  progressDeadlineAbort: true\n",
+		rollout:  "  progressDeadlineSeconds: 15\n  progressDeadlineAbort: true\n",
 		strategy: canary("scaling: surge", "setWeight: 50", "pause: {}"),
 	}
 	w := newWorld(t, app.files()).start()

@@ -67,6 +67,7 @@ func (w *world) gamePartition() string {
 // TestKindOfAConfiguration: a kind that the configuration describes is adopted without a pod that restarts, and goes
 // through the steps, a promotion, an abort and a revert by the field that the row names.
 func TestKindOfAConfiguration(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ row, first, second, rest string }{
 		"CountsOld": {gameServers, "4", "3", "0"},
 		"CountsNew": {gamesThatCountNew, "1", "2", ""},
@@ -130,6 +131,7 @@ func TestKindOfAConfiguration(t *testing.T) {
 // TestMistakenKindOfAConfiguration: a row that names a field which is not there holds up the release, gitrollout says which
 // field it is, and with the right one the release goes on.
 func TestMistakenKindOfAConfiguration(t *testing.T) {
+	t.Parallel()
 	const refused, unwritten = "the cluster refuses GameServerSet", "its controller writes no"
 	for name, test := range map[string]struct{ is, not, says string }{
 		"Partition":          {"spec.rollout.old", "spec.rolout.old", refused + "|.spec.rolout: field not declared in schema"},

@@ -22,6 +22,8 @@ import (
 // podWatch records what pods exist after every single event of the namespace,
 // so that a dip between two polls cannot hide.
 type podWatch struct {
+	list func() []corev1.Pod // what there is at this moment
+
 	mu      sync.Mutex
 	live    map[string]*corev1.Pod
 	started map[string][]string // version to names and uids of all pods ever seen
@@ -40,6 +42,14 @@ type sample struct {
 func watchPods(t *testing.T, c *testcluster.Cluster, ns string) *podWatch {
 	t.Helper()
 	p := &podWatch{live: map[string]*corev1.Pod{}, started: map[string][]string{}, begin: time.Now()}
+	p.list = func() []corev1.Pod {
+		list, err := c.Kube.CoreV1().Pods(ns).List(context.Background(), metav1.ListOptions{})
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		return list.Items
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	list := &cache.ListWatch{
 		WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) {
@@ -117,11 +127,25 @@ func total(m map[string]int) int {
 	return n
 }
 
-// mark is a point in the record; what is asked for later starts there.
+// mark is a point in the record; what is asked for later starts there. The watch, which may be behind what gitrollout has
+// seen, has come up to this moment by then.
 func (p *podWatch) mark() int {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if now := p.list(); !slices.ContainsFunc(now, p.isBehind) {
+			break
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.samples)
+}
+
+// isBehind reports whether another state of a pod was seen last.
+func (p *podWatch) isBehind(pod corev1.Pod) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seen := p.live[pod.Name]
+	return seen == nil || seen.ResourceVersion != pod.ResourceVersion
 }
 
 func (p *podWatch) since(mark int) []sample {

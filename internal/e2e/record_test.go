@@ -31,16 +31,16 @@ func TestClusterIsLost(t *testing.T) {
 	recorded := w.repo.Ref(w.stateBranch())
 	w = w.twin()
 	w.cluster, w.pods = other, watchPods(t, other, w.ns)
-	if out, err := w.cli("once"); err == nil || !strings.Contains(out, "the state branch is for cluster") || !strings.Contains(out, "gitrollout state adopt") {
+	if out, err := w.cli("once", "--namespaces", w.ns); err == nil || !strings.Contains(out, "the state branch is for cluster") || !strings.Contains(out, "gitrollout state adopt") {
 		t.Errorf("another cluster's record is taken for its own: %v\n%s", err, out)
 	}
-	if out, err := w.cli("state", "adopt", "--dry-run"); err != nil || !strings.Contains(out, "first to stable") || w.repo.Ref(w.stateBranch()) != recorded {
+	if out, err := w.cli("state", "adopt", "--namespaces", w.ns, "--dry-run"); err != nil || !strings.Contains(out, "first to stable") || w.repo.Ref(w.stateBranch()) != recorded {
 		t.Errorf("dry run: %v\n%s", err, out)
 	}
-	if out, err := w.cli("state", "adopt"); err != nil || !strings.Contains(out, "pushed") {
+	if out, err := w.cli("state", "adopt", "--namespaces", w.ns); err != nil || !strings.Contains(out, "pushed") {
 		t.Fatalf("adopt: %v\n%s", err, out)
 	}
-	if out, err := w.cli("state", "adopt"); err != nil || !strings.Contains(out, "already") {
+	if out, err := w.cli("state", "adopt", "--namespaces", w.ns); err != nil || !strings.Contains(out, "already") {
 		t.Errorf("adopted twice: %v\n%s", err, out)
 	}
 	w.start()

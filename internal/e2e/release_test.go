@@ -5,12 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestCanaryCounts releases one version at each size and checks the exact pods
 // of each step, the floor throughout, and that promotion starts no pod twice.
 func TestCanaryCounts(t *testing.T) {
+	t.Parallel()
 	steps := []string{"setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}"}
 	type want struct{ c20, s20, c50, s50 int }
 	for name, tc := range map[string]struct {
@@ -33,6 +35,7 @@ func TestCanaryCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			tier.Rows(t, "1_surge", "5_in_place", "10_surge")
 			app := shop{version: "v1", replicas: fmt.Sprintf("replicas: %d", tc.n), strategy: canary(tc.fields, steps...)}
 			w := newWorld(t, app.files()).start()
 			w.awaitHealthy(w.repo.Head())
@@ -67,6 +70,7 @@ func TestCanaryCounts(t *testing.T) {
 
 // TestRevertInFlight goes back at each size by a revert commit.
 func TestRevertInFlight(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		n      int
 		fields string
@@ -81,6 +85,7 @@ func TestRevertInFlight(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			tier.Rows(t, "5_surge", "10_in_place")
 			app := shop{version: "v1", replicas: fmt.Sprintf("replicas: %d", tc.n), strategy: canary(tc.fields, "setWeight: 50", "pause: {}")}
 			w := newWorld(t, app.files()).start()
 			first := w.awaitHealthy(w.repo.Head())

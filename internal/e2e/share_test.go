@@ -64,6 +64,7 @@ func TestTheShareServesAtAnySize(t *testing.T) {
 // TestTheShareIsPutBack makes the share of a release wrong in other ways than by scaling:
 // each time it becomes what the step asks for, and no hand is needed.
 func TestTheShareIsPutBack(t *testing.T) {
+	t.Parallel()
 	for _, scaling := range []string{"surge", "inPlace"} {
 		for name, tc := range map[string]struct {
 			meddle func(w *world, app shop)

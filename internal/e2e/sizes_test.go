@@ -18,6 +18,7 @@ var sizes = []int{1, 2, 3, 10, 150}
 // before are kept: users stay where they are until that is promoted, go there, and nowhere else, and there are never
 // fewer pods.
 func TestUsersMoveForwardAtAnySize(t *testing.T) {
+	t.Parallel()
 	for name, strategy := range keptLong {
 		for _, n := range sizes {
 			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {

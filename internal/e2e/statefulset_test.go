@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -78,6 +79,7 @@ var policies = []string{"OrderedReady", "Parallel"}
 
 // TestStatefulSetSteps releases one version at each size, and looks at the version of each ordinal at every moment.
 func TestStatefulSetSteps(t *testing.T) {
+	t.Parallel()
 	steps := []string{"setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}"}
 	for _, policy := range policies {
 		for n, want := range map[int][2]int{1: {0, 0}, 3: {1, 2}, 5: {1, 3}, 10: {2, 5}} {
@@ -139,10 +141,12 @@ func TestStatefulSetBatches(t *testing.T) {
 
 // TestStatefulSetIsAborted: an abort at a step replaces the pods that are new, and no other one.
 func TestStatefulSetIsAborted(t *testing.T) {
+	t.Parallel()
 	for _, policy := range policies {
 		for n, k := range map[int]int{5: 3, 10: 2} {
 			t.Run(fmt.Sprintf("%d of %d %s", k, n, policy), func(t *testing.T) {
 				t.Parallel()
+				tier.Rows(t, "3_of_5_OrderedReady")
 				app := set(fmt.Sprintf("replicas: %d", n), policy, "  ordinals: {start: 5}\n", fmt.Sprintf("setCanaryScale: {replicas: %d}", k), "pause: {}")
 				w := newWorld(t, app.files()).start()
 				first := w.awaitHealthy(w.repo.Head())
@@ -171,6 +175,7 @@ func TestStatefulSetIsAborted(t *testing.T) {
 // never becomes ready, whatever the template says by then. It ends the same if gitrollout is killed before the pod is
 // deleted: what is to be deleted is seen, and not remembered.
 func TestBrokenStatefulSetGoesBack(t *testing.T) {
+	t.Parallel()
 	for _, policy := range policies {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
@@ -220,6 +225,7 @@ func brokenLife(t *testing.T, policy string, killed int) []string {
 
 // TestStatefulSetScalesInFlight lets an autoscaler change the number of pods at each step.
 func TestStatefulSetScalesInFlight(t *testing.T) {
+	t.Parallel()
 	for _, policy := range policies {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()

@@ -76,6 +76,7 @@ const brokenPoll, brokenDeadline = 5 * time.Second, 3 * time.Second
 // TestEveryBrokenStatefulSetGoesBack has one broken version after the other go back by its deadline alone: each starts
 // one pod and takes one of stable, whatever came before, and all are stable within the deadline and two looks at Git.
 func TestEveryBrokenStatefulSetGoesBack(t *testing.T) {
+	t.Parallel()
 	for _, policy := range policies {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
@@ -133,6 +134,7 @@ func TestOnePodMovesWithThePromotion(t *testing.T) {
 // TestStatefulSetIsPutBack: what people do to the template at a step with kubectl is undone, and the step stays: no pod
 // goes back to the stable version for it, at once or at the next step.
 func TestStatefulSetIsPutBack(t *testing.T) {
+	t.Parallel()
 	for name, by := range map[string][]string{
 		"undo":      {"rollout", "undo", "statefulset/shop"},
 		"image":     {"set", "image", "statefulset/shop", "shop=shop:v9"},
@@ -202,6 +204,7 @@ func TestTimedPauseBeginsAnew(t *testing.T) {
 // TestStatefulSetIsRebalanced: what a scale-up makes of the new version is said by get, and taken back with rebalance:
 // the lowest ordinal first, no ready pod fewer than one, and the release goes on from what the step asks for.
 func TestStatefulSetIsRebalanced(t *testing.T) {
+	t.Parallel()
 	for _, policy := range policies {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
@@ -274,3 +277,55 @@ func (w *world) scale(n int) {
 		w.t.Fatal(err)
 	}
 }
+
+// TestDocumentComesBeside: a StatefulSet that gets its Rollout document and a version in one commit takes its steps, in an
+// app that has another workload with steps, and what served goes back by an abort.
+func TestDocumentComesBeside(t *testing.T) {
+	t.Parallel()
+	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")
+	beside := func(app shop) map[string]string {
+		files := app.files()
+		files["kustomization.yaml"] = strings.Replace(files["kustomization.yaml"], "resources:\n", "resources:\n- side.yaml\n", 1)
+		files["side.yaml"] = sideOfShop
+		return files
+	}
+	plain := app
+	plain.plain = true
+	w := newWorld(t, beside(plain)).start()
+	first := w.awaitHealthy(w.repo.Head())
+	w.until("the StatefulSet whole", func() bool { return w.statefulSet().Status.ReadyReplicas == 3 })
+
+	w.push("v2", beside(app.at("v2")))
+	s := w.awaitStep(1, rollout.Paused)
+	set := rollout.Workload{Kind: "StatefulSet", Namespace: w.ns, Name: "shop"}
+	w.pods.stays(t, 300*time.Millisecond)
+	if n := w.pods.count("v2"); n != 1 || len(s.Progress) != 1 || s.Progress[0].Workload != set || s.StableHash(set) == "" {
+		t.Errorf("%d pods of v2 were started, want 1; at %+v, stable %+v", n, s.Progress, s.Stable)
+	}
+	if out, err := w.cli("abort", w.app); err != nil {
+		t.Fatalf("abort: %v\n%s", err, out)
+	}
+	s = w.await("back", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	if s.Stable.Commit != first.Stable.Commit || w.pods.count("v1") != 4 || w.pods.count("v2") != 1 {
+		t.Errorf("back at %s with %d pods of v1 and %d of v2 ever, want %s, 4 and 1", s.Stable.Commit, w.pods.count("v1"),
+			w.pods.count("v2"), first.Stable.Commit)
+	}
+}
+
+const sideOfShop = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: side}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: side}}
+  template:
+    metadata: {labels: {app: side}}
+    spec: {containers: [{name: side, image: "side:one"}]}
+---
+apiVersion: gitrollout.dev/v1alpha1
+kind: Rollout
+metadata: {name: side}
+spec:
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: side}
+  strategy: {canary: {steps: [{setWeight: 50}, {pause: {}}]}}
+`

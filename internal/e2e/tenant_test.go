@@ -19,6 +19,7 @@ import (
 // everything and the policy does. Each is held with the words of the rule, nothing of it is sent to the API server but
 // dry runs, and another app is released meanwhile.
 func TestTenantAttacks(t *testing.T) {
+	t.Parallel()
 	for name, opened := range map[string]bool{"configuration": false, "policy": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

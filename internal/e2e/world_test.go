@@ -20,6 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/internal/testbin"
 	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -28,6 +29,7 @@ var binary = sync.OnceValues(testbin.Gitrollout)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	tier.Select(firstTests()...)
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set("8") // releases mostly wait; one test for each core would take four times as long
 	}
@@ -62,10 +64,12 @@ type world struct {
 		head  string
 		state rollout.State
 	}
-	flags  []string
-	env    []string // more of the environment
-	home   string
-	inside *container // where the process runs, with a program of its own; nil for beside the test
+	flags []string
+	// gitrollout watches these namespaces only; none: the whole cluster.
+	namespaces []string
+	env        []string // more of the environment
+	home       string
+	inside     *container // where the process runs, with a program of its own; nil for beside the test
 
 	mu      sync.Mutex // guards the process, which a test may kill and start again
 	process *exec.Cmd
@@ -95,9 +99,14 @@ func (b *lockedBuffer) String() string {
 // by the namespace.
 func newWorld(t *testing.T, files map[string]string) *world {
 	t.Helper()
-	cluster := testcluster.Shared(t)
+	return newWorldOn(t, testcluster.Shared(t), files)
+}
+
+// newWorldOn is newWorld on a cluster of the test's own.
+func newWorldOn(t *testing.T, cluster *testcluster.Cluster, files map[string]string) *world {
+	t.Helper()
 	w := &world{t: t, repo: gittest.New(t), cluster: cluster, ns: cluster.Namespace(t), log: &lockedBuffer{}}
-	w.app = w.ns
+	w.app, w.namespaces = w.ns, []string{w.ns}
 	w.repo.Write(map[string]string{".gitrollout/test/config.yaml": fmt.Sprintf(
 		"apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/%s\n  namespace: %s\n", w.app, w.ns)})
 	w.push("first version", files)
@@ -173,6 +182,9 @@ func (w *world) push(message string, files map[string]string) string {
 // start runs gitrollout until the test ends or stop is called.
 func (w *world) start(flags ...string) *world {
 	w.t.Helper()
+	if len(w.namespaces) > 0 {
+		flags = append([]string{"--namespaces", strings.Join(w.namespaces, ",")}, flags...)
+	}
 	return w.startExactly(append([]string{
 		"run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.cluster.Kubeconfig, "--interval", "200ms",
 		"--analysis-allow-cidr", "127.0.0.0/8", // the servers that tests measure
@@ -259,8 +271,8 @@ func (w *world) stop() {
 		if hasBegun := !strings.HasSuffix(strings.TrimSpace(w.log.String()), killedMark); err != nil && hasBegun {
 			w.t.Errorf("gitrollout ended with %v", err)
 		}
-	case <-time.After(15 * time.Second):
-		w.t.Error("gitrollout did not end within 15s of SIGTERM")
+	case <-time.After(patience):
+		w.t.Errorf("gitrollout did not end within %s of SIGTERM", patience)
 		_ = w.process.Process.Kill()
 	}
 }
@@ -314,7 +326,7 @@ func (w *world) readState(commit string) rollout.State {
 // glance is the time between two looks at something that is awaited.
 const glance = 100 * time.Millisecond
 
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // await waits until the state satisfies a condition.
 func (w *world) await(what string, ok func(rollout.State) bool) rollout.State {

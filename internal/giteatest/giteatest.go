@@ -33,6 +33,9 @@ const password = "Gitea-test-1"
 // Start starts a Gitea that ends with the test.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("Gitea is only in make test-all")
+	}
 	s, err := start(tb)
 	if err != nil {
 		tb.Fatalf("gitea: %v", err)

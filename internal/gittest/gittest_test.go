@@ -66,6 +66,44 @@ func TestRepoHelpers(t *testing.T) {
 	}
 }
 
+// A copy has all that there was, and goes on alone.
+func TestCopy(t *testing.T) {
+	repo := gittest.New(t)
+	first := repo.CommitFiles("first", map[string]string{"f": "1", "d/g": "2", "config": "mine", "objects/x": "3"})
+	repo.Git("branch", "topic")
+	repo.Write(map[string]string{"not/committed": "x"})
+	repo.Hook("update", "exit 0")
+	repo.InBare("config", "receive.denyDeletes", "true")
+
+	copied := repo.Copy(t)
+	if copied.Head() != first || copied.Git("rev-parse", "topic") != first {
+		t.Errorf("head %s, want %s", copied.Head(), first)
+	}
+	if diff := compare.Diff("?? not/", copied.Git("status", "--porcelain")); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	if got := copied.Git("remote", "get-url", "origin"); got != copied.Bare {
+		t.Errorf("origin is %s, want %s", got, copied.Bare)
+	}
+	if info, err := os.Stat(filepath.Join(copied.Bare, "hooks", "update")); err != nil || info.Mode().Perm()&0o100 == 0 {
+		t.Errorf("the hook: %v", err)
+	}
+	if got := copied.InBare("config", "receive.denyDeletes"); got != "true" {
+		t.Errorf("receive.denyDeletes = %q", got)
+	}
+	// The next commits are those that the original would make, and each repository has its own.
+	second := copied.CommitFiles("second", map[string]string{"f": "2"})
+	copied.InBare("repack", "-adq")
+	copied.Fsck()
+	if repo.Head() != first {
+		t.Errorf("the original moved to %s", repo.Head())
+	}
+	repo.Fsck()
+	if got := repo.CommitFiles("second", map[string]string{"f": "2"}); got != second {
+		t.Errorf("the original made %s, the copy %s", got, second)
+	}
+}
+
 func git(t *testing.T, dir, ca string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...)
@@ -76,4 +114,43 @@ func git(t *testing.T, dir, ca string, args ...string) string {
 		t.Fatalf("git %v: %v\n%s", args, err, out)
 	}
 	return string(out)
+}
+
+// TestAnswersAboutRefsAreNew: what the server remembers of its refs ends with the first of them that moves, in whatever way.
+func TestAnswersAboutRefsAreNew(t *testing.T) {
+	repo := gittest.New(t)
+	first := repo.CommitFiles("first", map[string]string{"f": "1"})
+	server := repo.HTTP(gittest.HTTPOptions{})
+	for _, move := range []func(){
+		func() {},
+		func() { repo.CommitFiles("second", map[string]string{"f": "2"}) },
+		func() { repo.InBare("update-ref", "refs/heads/topic", first) },
+		func() { repo.InBare("pack-refs", "--all") },
+		func() { repo.InBare("update-ref", "-d", "refs/heads/topic") },
+		func() { repo.ForcePush(first) },
+	} {
+		move()
+		for range 2 {
+			refs := map[string]string{}
+			for _, line := range strings.Split(strings.TrimSpace(git(t, ".", "", "ls-remote", server.URL, "refs/*")), "\n") {
+				id, name, _ := strings.Cut(line, "\t")
+				refs[name] = id
+			}
+			if diff := compare.Diff(repo.Refs(), refs); diff != "" {
+				t.Errorf("refs (-want +got):\n%s", diff)
+			}
+		}
+	}
+}
+
+// TestFolderOfAnyName: tests without a name have folders with a #, which begins a comment in Git's configuration.
+func TestFolderOfAnyName(t *testing.T) {
+	t.Run("", func(t *testing.T) {
+		repo := gittest.New(t)
+		head := repo.CommitFiles("first", map[string]string{"f": "1"})
+		again := repo.Copy(t)
+		if again.CommitFiles("second", map[string]string{"f": "2"}); again.Ref("main") == head || repo.Ref("main") != head {
+			t.Error("a push of the copy has not come to the copy's server alone")
+		}
+	})
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -60,6 +59,8 @@ type HTTPOptions struct {
 	User, Password, Token string
 	// TLS serves https with a certificate of its own (Server.CA).
 	TLS bool
+	// Direct has git answer each poll anew, by two processes. Otherwise its answer is kept until a ref moves.
+	Direct bool
 }
 
 // HTTP serves the repository over smart HTTP: git http-backend behind net/http.
@@ -67,17 +68,18 @@ func (r *Repo) HTTP(opts HTTPOptions) *Server {
 	r.t.Helper()
 	s := &Server{}
 	backend := &cgi.Handler{
-		Path: filepath.Join(r.run(r.Bare, "--exec-path"), "git-http-backend"),
+		Path: r.program("git-http-backend"),
 		Root: "/",
 		Dir:  filepath.Dir(r.Bare),
 		Env: append(Env(), "GIT_PROJECT_ROOT="+filepath.Dir(r.Bare), "GIT_HTTP_EXPORT_ALL=1",
 			"REMOTE_USER=gittest"),
 		Stderr: discard{},
 	}
-	if _, err := exec.LookPath(backend.Path); err != nil {
-		r.t.Fatalf("gittest: git http-backend: %v", err)
+	var git http.Handler = backend
+	if !opts.Direct {
+		git = &refsCache{git: backend, bare: r.Bare}
 	}
-	s.handler = s.handle(opts, backend)
+	s.handler = s.handle(opts, git)
 	srv := httptest.NewUnstartedServer(s.handler)
 	srv.Config.ErrorLog = discardLog()
 	if opts.TLS {

@@ -43,19 +43,15 @@ type Repo struct {
 // New makes an empty repository whose default branch is main.
 func New(t TB) *Repo {
 	t.Helper()
-	dir := t.TempDir()
-	r := &Repo{t: t, Bare: filepath.Join(dir, "repo.git"), Work: filepath.Join(dir, "work")}
-	r.run(dir, "init", "-q", "--bare", "--initial-branch=main", r.Bare)
-	// Without these git http-backend and git daemon serve fetches only.
-	r.InBare("config", "http.receivepack", "true")
-	r.InBare("config", "daemon.receivepack", "true")
-	// A gc in the background would outlive the test and race with the removal of its folder.
-	r.InBare("config", "gc.auto", "0")
-	r.InBare("config", "receive.autogc", "false")
-	r.run(dir, "init", "-q", "--initial-branch=main", r.Work)
-	r.Git("config", "gc.auto", "0")
-	r.Git("remote", "add", "origin", r.Bare)
+	r := in(t, t.TempDir())
+	if err := writeBlank(filepath.Dir(r.Bare)); err != nil {
+		t.Fatalf("gittest: %v", err)
+	}
 	return r
+}
+
+func in(t TB, dir string) *Repo {
+	return &Repo{t: t, Bare: filepath.Join(dir, "repo.git"), Work: filepath.Join(dir, "work")}
 }
 
 // Write sets files in the worktree, by path; a path that ends in a slash is not allowed.
@@ -118,7 +114,7 @@ func (r *Repo) CommitNothing(n int) string {
 func (r *Repo) Push() string {
 	r.t.Helper()
 	r.Git("push", "-q", "origin", "HEAD")
-	return r.Git("rev-parse", "HEAD")
+	return r.tip(filepath.Join(r.Work, ".git"), "HEAD")
 }
 
 // ForcePush moves the worktree's branch to rev, with its files, and forces the server to follow.
@@ -126,7 +122,7 @@ func (r *Repo) ForcePush(rev string) string {
 	r.t.Helper()
 	r.Git("reset", "-q", "--hard", rev)
 	r.Git("push", "-q", "--force", "origin", "HEAD")
-	return r.Git("rev-parse", "HEAD")
+	return r.tip(filepath.Join(r.Work, ".git"), "HEAD")
 }
 
 // Pull brings the worktree's branch up to the server's.
@@ -134,7 +130,7 @@ func (r *Repo) Pull() string {
 	r.t.Helper()
 	r.Git("fetch", "-q", "--prune", "origin")
 	r.Git("merge", "-q", "--ff-only", "origin/"+r.Git("branch", "--show-current"))
-	return r.Git("rev-parse", "HEAD")
+	return r.tip(filepath.Join(r.Work, ".git"), "HEAD")
 }
 
 // Merge merges a branch of the server into the worktree's branch with a merge commit, pushes, and returns
@@ -160,7 +156,23 @@ func (r *Repo) Revert(commit string) string {
 }
 
 // Head is the commit of main on the server.
-func (r *Repo) Head() string { r.t.Helper(); return r.InBare("rev-parse", "refs/heads/main") }
+func (r *Repo) Head() string { r.t.Helper(); return r.tip(r.Bare, "refs/heads/main") }
+
+// tip is the commit of a ref. It is asked for after every commit: a ref that is a file is read without a process.
+func (r *Repo) tip(gitDir, ref string) string {
+	r.t.Helper()
+	for name, isRef := ref, true; isRef; {
+		content, err := os.ReadFile(filepath.Join(gitDir, filepath.FromSlash(name)))
+		if err != nil {
+			break
+		}
+		text := strings.TrimSpace(string(content))
+		if name, isRef = strings.CutPrefix(text, "ref: "); !isRef {
+			return text
+		}
+	}
+	return r.run(gitDir, "rev-parse", ref)
+}
 
 // Ref is the commit of a branch on the server, or "" when there is no such branch.
 func (r *Repo) Ref(branch string) string { r.t.Helper(); return r.Refs()["refs/heads/"+branch] }
@@ -254,15 +266,23 @@ func (r *Repo) run(dir string, args ...string) string {
 
 func (r *Repo) output(dir string, args ...string) string {
 	r.t.Helper()
+	out, err := r.try(dir, args...)
+	if err != nil {
+		r.t.Fatalf("gittest: %v", err)
+	}
+	return out
+}
+
+func (r *Repo) try(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
 	cmd.Env = append(Env(), r.clock(args[0])...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		r.t.Fatalf("gittest: git %s: %v\n%s%s", strings.Join(args, " "), err, stdout.String(), stderr.String())
+		return "", fmt.Errorf("git %s: %w\n%s%s", strings.Join(args, " "), err, stdout.String(), stderr.String())
 	}
-	return stdout.String()
+	return stdout.String(), nil
 }
 
 // clock dates commits from 2026-01-01, a minute apart, so that the same calls make the same ids.
@@ -276,6 +296,25 @@ func (r *Repo) clock(command string) []string {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(r.n) * time.Minute)
 	date := fmt.Sprintf("%d +0000", at.Unix())
 	return []string{"GIT_AUTHOR_DATE=" + date, "GIT_COMMITTER_DATE=" + date}
+}
+
+// execPath is where git's own programs are.
+var execPath = sync.OnceValues(func() (string, error) {
+	path, err := new(Repo).try("", "--exec-path")
+	return strings.TrimSpace(path), err
+})
+
+// program is the path of one of git's own programs.
+func (r *Repo) program(name string) string {
+	r.t.Helper()
+	path, err := execPath()
+	if err == nil {
+		path, err = exec.LookPath(filepath.Join(path, name))
+	}
+	if err != nil {
+		r.t.Fatalf("gittest: %s: %v", name, err)
+	}
+	return path
 }
 
 // Env is a hermetic environment for the git command: no configuration but the repository's own, no

@@ -189,7 +189,7 @@ func (r *Repo) Daemon() *Server {
 			r.t.Fatalf("gittest: git daemon: %v", err)
 		}
 		// Without a wrapper process: the signal that ends the test's daemon must reach git-daemon itself.
-		cmd := exec.Command(filepath.Join(r.run(r.Bare, "--exec-path"), "git-daemon"), "--reuseaddr",
+		cmd := exec.Command(r.program("git-daemon"), "--reuseaddr",
 			"--listen=127.0.0.1", "--port="+strconv.Itoa(port), "--base-path="+filepath.Dir(r.Bare),
 			"--export-all", "--enable=receive-pack", "--informative-errors")
 		cmd.Env = Env()

@@ -26,9 +26,16 @@ func listenLoopback() (net.Listener, error) {
 	return listener, nil
 }
 
+// auditPolicy has each request in the audit log once, with its user, verb and object.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+`
+
 // newAPIServer prepares the kube-apiserver; the function returned runs it until
 // its context ends.
-func newAPIServer(ctx context.Context, listener net.Listener, etcdURL string, certs certificates) (func(context.Context) error, error) {
+func newAPIServer(ctx context.Context, listener net.Listener, arguments []string) (func(context.Context) error, error) {
 	server := options.NewServerRunOptions()
 	server.SecureServing.Listener = listener
 	server.SecureServing.BindPort = listener.Addr().(*net.TCPAddr).Port
@@ -37,7 +44,7 @@ func newAPIServer(ctx context.Context, listener net.Listener, etcdURL string, ce
 	for _, set := range server.Flags().FlagSets {
 		flags.AddFlagSet(set)
 	}
-	if err := flags.Parse(apiServerFlags(etcdURL, certs)); err != nil {
+	if err := flags.Parse(arguments); err != nil {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
 	if err := server.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {

@@ -69,7 +69,7 @@ func startCluster(ctx context.Context, dir stateDir, o settings) (_ *cluster, er
 	if c.etcd, err = startEtcd(ctx, dir, o.fsync); err != nil {
 		return nil, err
 	}
-	if err := c.startAPIServer(ctx, admin); err != nil {
+	if err := c.startAPIServer(ctx, admin, o.auditLog); err != nil {
 		return nil, err
 	}
 	if err := c.startControllers(ctx); err != nil {
@@ -84,13 +84,21 @@ func startCluster(ctx context.Context, dir stateDir, o settings) (_ *cluster, er
 	return c, c.publish(admin, o)
 }
 
-func (c *cluster) startAPIServer(ctx context.Context, admin clientIdentity) error {
+func (c *cluster) startAPIServer(ctx context.Context, admin clientIdentity, auditLog string) error {
 	listener, err := listenLoopback()
 	if err != nil {
 		return err
 	}
 	c.server = "https://127.0.0.1:" + fmt.Sprint(listener.Addr().(*net.TCPAddr).Port)
-	run, err := newAPIServer(ctx, listener, clientURL(c.etcd), c.certs)
+	flags := apiServerFlags(clientURL(c.etcd), c.certs)
+	if auditLog != "" {
+		policy := c.certs.path("audit-policy.yaml")
+		if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+			return fmt.Errorf("write the audit policy: %w", err)
+		}
+		flags = append(flags, "--audit-log-path="+auditLog, "--audit-policy-file="+policy)
+	}
+	run, err := newAPIServer(ctx, listener, flags)
 	if err != nil {
 		return err
 	}

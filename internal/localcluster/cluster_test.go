@@ -193,7 +193,7 @@ func testUnschedulable(t *testing.T, client kubernetes.Interface) {
 
 // measureReadiness reports how long a pod takes from its creation to Ready.
 func measureReadiness(t *testing.T, client kubernetes.Interface) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var total time.Duration
 	const pods = 10

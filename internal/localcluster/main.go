@@ -27,6 +27,7 @@ type settings struct {
 	dir            string
 	kubeconfig     string
 	nodes          int
+	auditLog       string
 	fsync          bool
 	bindPodIPs     bool
 	exitWithParent bool
@@ -90,6 +91,7 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.dir, "dir", "", "state `folder`, kept and resumed (default: a temporary one, removed on exit)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "write the kubeconfig to this `file` too")
 	flags.IntVar(&o.nodes, "nodes", 10, "how many nodes to register")
+	flags.StringVar(&o.auditLog, "audit-log", "", "have the API server write each request's metadata to this `file`")
 	flags.BoolVar(&o.fsync, "fsync", false, "let etcd wait for the disk, so that state survives a crash of the machine")
 	flags.BoolVar(&o.bindPodIPs, "bind-pod-ips", false,
 		"listen on every pod's own address and ports too; needs a network namespace with 'ip route add local 10.244.0.0/16 dev lo'")

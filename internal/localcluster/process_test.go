@@ -113,10 +113,10 @@ func (l *localCluster) residentMemory(t *testing.T) string {
 	return strings.TrimSpace(value)
 }
 
-// eventually repeats the check until it passes or 30s are over.
+// eventually repeats the check until it passes or 5 minutes are over.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		err := check()
 		if err == nil {

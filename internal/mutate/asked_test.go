@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -188,9 +189,51 @@ func TestByChance(t *testing.T) {
 	}
 }
 
+// byThemselves builds one program with a test for each mutant, by its number, of a package that has no other: to build
+// a program of each would take ten times as long.
+func byThemselves(t *testing.T, of tests, drawn []draw, lived string) (binary string) {
+	t.Helper()
+	write := func(name, content string) {
+		t.Helper()
+		file := filepath.Join(of.root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	imports, calls := "import \"testing\"\n", ""
+	for _, d := range drawn {
+		only := fmt.Sprintf("only%d", d.number)
+		write(only+"/a.go", string(d.apply(of.files[d.file].content)))
+		write(only+"/live.go", lived)
+		imports += fmt.Sprintf("import %s \"example.org/m/%s\"\n", only, only)
+		calls += fmt.Sprintf("func TestOnly%d(*testing.T) { %s.Live() }\n", d.number, only)
+	}
+	write("all/all_test.go", "package all\n"+imports+calls)
+	one, err := newBuild(of.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(one.dir) })
+	binary = filepath.Join(one.dir, "test")
+	if err := one.compile("./all", binary); err != nil {
+		t.Fatal(err)
+	}
+	return binary
+}
+
 // TestSwitched: what a mutant does that is switched on beside all others is what it does where nothing but it was
 // built, to the last call.
 func TestSwitched(t *testing.T) {
+	const lived = `package a
+
+func Live() {
+	for x := range 4 {
+		for y := range 5 {
+			Write(x, y, size(x), float64(y)/4, []string{"a", "b"})
+		}
+	}
+}
+`
 	drawn, asking := moduleOf(t, map[string]string{"a/a.go": `package a
 
 import (
@@ -236,37 +279,26 @@ func Write(x, y int, s size, f float64, texts []string) {
 	func() { x = 9 /* a comment */ }()
 	fmt.Println(x, y, s, f, wait, texts, none)
 }
-`, "a/a_test.go": `package a
+`, "a/live.go": lived, "a/a_test.go": `package a
 
 import "testing"
 
-func TestWrite(t *testing.T) {
-	for x := range 4 {
-		for y := range 5 {
-			Write(x, y, size(x), float64(y)/4, []string{"a", "b"})
-		}
-	}
-}
+func TestWrite(*testing.T) { Live() }
 `})
+	drawn = slices.DeleteFunc(drawn, func(d draw) bool { return d.own })
+	alone := byThemselves(t, asking, drawn, lived)
 	known, err := asking.about("./a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := func(binary string, number int) string {
-		a := asking.run("./a", question{binary: binary, mutant: number, limit: time.Minute, names: []string{"TestWrite"}})
+	said := func(binary string, number int, test string) string {
+		a := asking.run("./a", question{binary: binary, mutant: number, limit: time.Minute, names: []string{test}})
 		out, _, _ := strings.Cut(a.out, "--- FAIL") // how long it took, and addresses
 		return out
 	}
-	asIs, switched := said(known.binary, 0), 0
+	asIs, switched := said(known.binary, 0, "TestWrite"), 0
 	for _, d := range drawn {
-		if d.own {
-			continue
-		}
-		binary, err := asking.byItself("./a", d.mutant)
-		if err != nil {
-			t.Fatalf("line %d: %s: %v", d.at[0], d.what, err)
-		}
-		one, other := said(binary, 0), said(known.binary, d.number)
+		one, other := said(alone, 0, fmt.Sprintf("TestOnly%d", d.number)), said(known.binary, d.number, "TestWrite")
 		if diff := compare.Diff(one, other); diff != "" {
 			t.Errorf("line %d: %s: %s", d.at[0], d.what, diff)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // answeredWithin bounds one request. A user gives up no sooner.
-const answeredWithin = 10 * time.Second
+const answeredWithin = time.Minute
 
 // Request is what one user sends.
 type Request struct {

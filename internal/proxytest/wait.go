@@ -1,6 +1,9 @@
 package proxytest
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -8,7 +11,7 @@ import (
 )
 
 // startedWithin is generous: test packages share few cores.
-const startedWithin = time.Minute
+const startedWithin = 5 * time.Minute
 
 // AwaitReady waits until Deployments have all their pods ready and available.
 func (w *World) AwaitReady(tb testing.TB, namespace string, deployments ...string) {
@@ -63,4 +66,33 @@ func eventually(tb testing.TB, what string, holds func() bool) {
 			tb.Fatalf("not so within %s: %s", startedWithin, what)
 		}
 	}
+}
+
+// AwaitWeight waits until Traefik's API shows a route of the namespace that gives one of its two Services this weight
+// in percent, and the other one the rest.
+func (w *World) AwaitWeight(tb testing.TB, namespace string, weight int) {
+	tb.Helper()
+	eventually(tb, fmt.Sprintf("Traefik has the weight %d in %s", weight, namespace), func() bool {
+		res, err := http.Get(ownURL + "/api/http/services?per_page=1000&search=" + namespace)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		defer func() { _ = res.Body.Close() }()
+		var services []struct {
+			Weighted struct{ Services []struct{ Weight int } }
+		}
+		if err := json.NewDecoder(res.Body).Decode(&services); err != nil {
+			tb.Fatal(err)
+		}
+		for _, s := range services {
+			sum, has := 0, false
+			for _, to := range s.Weighted.Services {
+				sum, has = sum+to.Weight, has || to.Weight == weight
+			}
+			if has && sum == 100 {
+				return true
+			}
+		}
+		return false
+	})
 }

@@ -239,7 +239,7 @@ func TestRetryAfter(t *testing.T) {
 		testNow.Add(time.Minute).Format(http.TimeFormat): time.Minute, testNow.Add(-time.Minute).Format(http.TimeFormat): 0,
 		testNow.AddDate(1, 0, 0).Format(http.TimeFormat): time.Hour,
 	} {
-		if got := c.after(text); got != want {
+		if got := Pause(http.Header{"Retry-After": {text}}, c.Now); got != want {
 			t.Errorf("%q: got %s, want %s", text, got, want)
 		}
 	}

@@ -29,7 +29,7 @@ func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	undone := res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable
 	return &Error{
 		What: r.what(), Status: res.StatusCode, Header: res.Header, Message: c.Secrets.Reason(body),
-		After:  c.after(res.Header.Get("Retry-After")),
+		After:  Pause(res.Header, c.Now),
 		Passes: undone || res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented,
 		undone: undone,
 	}
@@ -68,13 +68,15 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 	return e
 }
 
-// after reads a Retry-After, which is a number of seconds, whole or not, or a time.
-func (c *Caller) after(text string) time.Duration {
+// Pause returns the pause that a server asks for with Retry-After: a number of seconds, whole or not, or a time, which
+// counts where there is a clock.
+func Pause(header http.Header, now func() time.Time) time.Duration {
+	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
 		return time.Duration(min(seconds, maxBreak.Seconds()) * float64(time.Second))
 	}
-	if at, err := http.ParseTime(text); err == nil && c.Now != nil {
-		return min(max(at.Sub(c.Now()), 0), maxBreak)
+	if at, err := http.ParseTime(text); err == nil && now != nil {
+		return min(max(at.Sub(now()), 0), maxBreak)
 	}
 	return 0
 }

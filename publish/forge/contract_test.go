@@ -126,7 +126,7 @@ func (r *rig) restart() {
 // settle waits until the worker has nothing more to do.
 func (r *rig) settle() {
 	r.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		r.worker.mu.Lock()
 		left := len(r.worker.jobs)
 		r.worker.mu.Unlock()
@@ -238,7 +238,7 @@ var contract = map[string]func(t *testing.T, r *rig){
 		}
 		for _, want := range []string{
 			"`h1-aaaaaaaaaa`", "`" + release[:7] + "`", "`Ann <ann@example.com>`", "`Faster @checkout 'now'`", "image of `app`: `shop:1` → `shop:2`",
-			"step 2 of 4", "weight of 20 %", "2 of 10 pods", "`.gitrollout/prod/promote/shop.yaml`", "`git revert " + release[:7] + "`", "`gitrollout abort shop`",
+			"step 2 of 4", "weight of 20 %", "2 of 10 pods", "`.gitrollout/prod/promote/shop.yaml`", "`gitrollout undo shop`", "`gitrollout abort shop`",
 		} {
 			if !strings.Contains(all[0].body, want) {
 				t.Errorf("the body lacks %q:\n%s", want, all[0].body)

@@ -145,7 +145,7 @@ func TestHookWaitsForNoBody(t *testing.T) {
 	defer server.Close()
 	body, trickle := io.Pipe()
 	defer trickle.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+HookPath, body)
 	if err != nil {

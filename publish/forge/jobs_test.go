@@ -67,6 +67,15 @@ func onMoody(t *testing.T, m *moody, story func(w *Worker, problems *[]string)) 
 	})
 }
 
+// pass lets time pass for a worker, and waits until it is idle. The lock orders the test's reads before the worker's
+// next writes, and the wait orders these before the test's next reads.
+func pass(w *Worker, d time.Duration) {
+	w.mu.Lock()
+	w.mu.Unlock() //nolint:staticcheck // nothing is guarded but the order
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 func refused(status int, after time.Duration) error {
 	return &call.Error{What: "POST", Status: status, Message: "no", After: after}
 }
@@ -77,11 +86,11 @@ func TestANewerOrderIsNotLost(t *testing.T) {
 	m.mark = func() error { time.Sleep(time.Minute); return nil }
 	onMoody(t, m, func(w *Worker, _ *[]string) {
 		w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1)})
-		time.Sleep(time.Second)
+		pass(w, time.Second)
 		later := paused(sha("release"), 2)
 		later.After.Phase, later.After.Reason = rollout.Aborting, "too slow"
 		w.Show(rollout.Forge{}, []rollout.Transition{later})
-		time.Sleep(time.Hour)
+		pass(w, time.Hour)
 		for name, got := range m.marks {
 			if got.state != failure || m.calls != 2 {
 				t.Errorf("%s is %+v after %d requests", name, got, m.calls)
@@ -107,11 +116,11 @@ func TestALimitIsNoRefusal(t *testing.T) {
 	}
 	onMoody(t, m, func(w *Worker, problems *[]string) {
 		w.Show(rollout.Forge{Labels: []string{"release"}}, []rollout.Transition{paused(sha("release"), 1, promotes(sha("one")))})
-		time.Sleep(29 * time.Minute)
+		pass(w, 29*time.Minute)
 		if len(m.pulls) != 1 || m.pulls[0].labels != nil {
 			t.Errorf("before the end of the break: %+v", m.pulls)
 		}
-		time.Sleep(2 * time.Minute)
+		pass(w, 2*time.Minute)
 		if len(m.pulls) != 1 || !slices.Equal(m.pulls[0].labels, []string{"release"}) || len(*problems) > 0 {
 			t.Errorf("after it: %+v, %v", m.pulls, *problems)
 		}
@@ -130,7 +139,7 @@ func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 		}
 		onMoody(t, m, func(w *Worker, problems *[]string) {
 			w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1)})
-			time.Sleep(3 * time.Hour)
+			pass(w, 3*time.Hour)
 			if m.calls != want || (len(m.marks) == 1) != (want == 10) || len(*problems) != 1 {
 				t.Errorf("%d: asked %d times, want %d; %v; %v", status, m.calls, want, m.marks, *problems)
 			}
@@ -145,14 +154,14 @@ func TestANewerOrderWaitsAsLong(t *testing.T) {
 	onMoody(t, m, func(w *Worker, _ *[]string) {
 		show := func() { w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1)}) }
 		show()
-		time.Sleep(20 * time.Second) // 1, 2, 4, 8 s apart: the next try is at 31
+		pass(w, 20*time.Second) // 1, 2, 4, 8 s apart: the next try is at 31
 		before := m.calls
 		show()
-		time.Sleep(10 * time.Second)
+		pass(w, 10*time.Second)
 		if m.calls != before {
 			t.Errorf("%d requests while it waits, want none", m.calls-before)
 		}
-		time.Sleep(1500 * time.Millisecond) // the try after that is at 32
+		pass(w, 1500*time.Millisecond) // the try after that is at 32
 		if m.calls != before+1 {
 			t.Errorf("%d requests when it has waited, want 1", m.calls-before)
 		}
@@ -166,25 +175,25 @@ func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 	onMoody(t, m, func(w *Worker, _ *[]string) {
 		for gate, commit := range []string{sha("first"), "", sha("second"), sha("third")} {
 			w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), gate, promotes(commit))})
-			time.Sleep(time.Second)
+			pass(w, time.Second)
 		}
 		newest := m.pulls[len(m.pulls)-1]
-		time.Sleep(time.Hour)
+		pass(w, time.Hour)
 		if got := m.pulls[len(m.pulls)-1]; got.body != newest.body || got.title != newest.title {
 			t.Errorf("it is described as\n%s\nwant\n%s", got.body, newest.body)
 		}
 		// And closed by the forge before the look, it is opened again.
 		w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1, promotes(""))})
-		time.Sleep(time.Second)
+		pass(w, time.Second)
 		w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1, promotes(sha("fourth")))})
-		time.Sleep(time.Second)
+		pass(w, time.Second)
 		n := len(m.pulls)
 		m.pulls[n-1].isOpen = false
-		time.Sleep(w.Settle - 2*time.Second)
+		pass(w, w.Settle-2*time.Second)
 		if len(m.pulls) != n {
 			t.Error("it is looked at before the forge has settled")
 		}
-		time.Sleep(2 * time.Second)
+		pass(w, 2*time.Second)
 		if len(m.pulls) != n+1 || !m.pulls[n].isOpen {
 			t.Errorf("it stays closed: %+v", m.pulls)
 		}

@@ -62,9 +62,9 @@ func describePromotion(t rollout.Transition, p rollout.Proposal) text {
 		"The change is to %s alone, which names this release: merged late, it approves no other one. "+
 		"Squash, rebase and merge commits all work.\n", code(rollout.PromotionPath(t.Cluster, s.App)))
 	b.WriteString("\n### If you do not\n\nThe release stays where it is. Closing this changes nothing.\n")
-	fmt.Fprintf(&b, "\n### To undo\n\nBefore or after the merge, revert the release: %s. Traffic then goes back at once. "+
-		"To stop it without touching the manifests: %s.\n",
-		code("git revert "+rollout.ShortID(s.Release.Commit)), code("gitrollout abort "+s.App))
+	fmt.Fprintf(&b, "\n### To undo\n\nBefore or after the merge, revert what has brought the release: %s proposes that, "+
+		"for this app alone. Traffic goes back as soon as it is merged. To stop it without touching the manifests: %s.\n",
+		code("gitrollout undo "+s.App), code("gitrollout abort "+s.App))
 	return text{title, b.String()}
 }
 

@@ -73,7 +73,7 @@ func TestTextsOfPullRequests(t *testing.T) {
 			"\n### If you merge\n\nThe release goes on with the step after this one. The change is to `.gitrollout/prod/promote/shop.yaml` alone, " +
 			"which names this release: merged late, it approves no other one. Squash, rebase and merge commits all work.\n" +
 			"\n### If you do not\n\nThe release stays where it is. Closing this changes nothing.\n" +
-			"\n### To undo\n\nBefore or after the merge, revert the release: `git revert 2222222`. Traffic then goes back at once. " +
+			"\n### To undo\n\nBefore or after the merge, revert what has brought the release: `gitrollout undo shop` proposes that, for this app alone. Traffic goes back as soon as it is merged. " +
 			"To stop it without touching the manifests: `gitrollout abort shop`.\n"}
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("a promotion (-want +got):\n%s", diff)

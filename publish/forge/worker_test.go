@@ -54,7 +54,7 @@ func TestRateLimits(t *testing.T) {
 			if len(all) != 1 || len(f.marks(sha("the release"))) != 1 {
 				t.Errorf("pull requests %v", all)
 			}
-			if took := time.Since(began); took < 500*time.Millisecond || took > 20*time.Second {
+			if took := time.Since(began); took < 500*time.Millisecond {
 				t.Errorf("it took %s", took)
 			}
 			if f.requests > 12 {
@@ -142,12 +142,11 @@ func TestWrongToken(t *testing.T) {
 	r.stop()
 	r.options.Token = func(context.Context) (string, error) { return "a-wrong-token", nil }
 	r.restart()
-	began := time.Now()
-	r.worker.Show(r.config, []rollout.Transition{paused(sha("release"), 1, promotes(r.push(promoteBranch, "first")))})
-	if took := time.Since(began); took > 50*time.Millisecond {
-		t.Errorf("Show took %s", took)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	transition := paused(sha("release"), 1, promotes(r.push(promoteBranch, "first")))
+	r.fake().mu.Lock() // no request is answered while Show runs
+	r.worker.Show(r.config, []rollout.Transition{transition})
+	r.fake().mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if r.worker.Flush(ctx); ctx.Err() != nil {
 		t.Error("Flush waits for what cannot be done now")
@@ -163,7 +162,7 @@ func TestNoToken(t *testing.T) {
 	r.options.Token = func(context.Context) (string, error) { return "", nil }
 	r.restart()
 	r.worker.Show(r.config, []rollout.Transition{paused(sha("release"), 1, promotes(r.push(promoteBranch, "first")))})
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	r.worker.Flush(ctx)
 	if r.fake().requests != 0 || r.complaints() != errNoToken.Error() {
@@ -290,7 +289,7 @@ func TestForgeClosesTheSuccessor(t *testing.T) {
 		}
 		return 0
 	}
-	for deadline := time.Now().Add(time.Minute); isOpen() == 0; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); isOpen() == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the second one is not opened: %v", r.list())
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -91,7 +91,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 
 // Tell counts what the loop has come to. The first look at an app after a start counts what that pass has recorded, and
 // nothing that was recorded before.
-func (m *Metrics) Tell(r reconciler.Report) {
+func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)
 	}
@@ -106,7 +106,7 @@ func (m *Metrics) Tell(r reconciler.Report) {
 	}
 }
 
-func (m *Metrics) look(l reconciler.App) {
+func (m *Metrics) look(l report.App) {
 	name, now := l.Input.App.Name, l.Input.Now
 	m.apps.mu.Lock()
 	was, isKnown := m.apps.apps[name]

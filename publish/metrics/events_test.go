@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
-	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -161,11 +161,11 @@ func TestWaitOf(t *testing.T) {
 	}
 	in.State.Progress[1].Step, in.State.Progress[1].Weight = 1, 60
 	m := newTest(t)
-	m.Tell(reconciler.Report{Apps: []reconciler.App{{Input: in, Before: in.State}}})
+	m.Tell(report.Report{Apps: []report.App{{Input: in, Before: in.State}}})
 	wants(t, served(t, m), `gitrollout_app_release_weight_ratio{app="shop",workload="shop/web"} 0.6`, `gitrollout_app_release_weight_ratio{app="shop",workload="shop/api"} 0`)
 	opened := in
 	opened.State.Phase, opened.Now = rollout.Progressing, noon.Add(8*time.Minute)
 	opened.State.Progress = []rollout.Progress{{Workload: head.Specs[1].Workload, Step: 1, Of: 2}}
-	m.Tell(reconciler.Report{Apps: []reconciler.App{{Input: opened, Before: in.State}}})
+	m.Tell(report.Report{Apps: []report.App{{Input: opened, Before: in.State}}})
 	wants(t, served(t, m), `gitrollout_waiting_for_people_seconds_count{on="promotion"} 1`)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -33,7 +33,7 @@ type Metrics struct {
 	started, releases, transitions, verdicts *prometheus.CounterVec
 	lead, until, retreat, waited             *prometheus.HistogramVec
 	// The loop.
-	parts                        map[reconciler.Part]*prometheus.HistogramVec // but for Git's
+	parts                        map[report.Part]*prometheus.HistogramVec // but for Git's
 	git                          *prometheus.HistogramVec
 	decided, commits, lost       prometheus.Counter
 	lastPass, lastFetch, leading prometheus.Gauge
@@ -41,7 +41,7 @@ type Metrics struct {
 	apps *appCollector
 
 	mu    sync.Mutex // guards stats and seen
-	stats reconciler.Stats
+	stats report.Stats
 	seen  map[string]bool // apps whose outcomes have begun at zero
 }
 
@@ -98,15 +98,15 @@ func (m *Metrics) releaseFamilies() {
 }
 
 func (m *Metrics) loopFamilies() {
-	m.parts = map[reconciler.Part]*prometheus.HistogramVec{}
+	m.parts = map[report.Part]*prometheus.HistogramVec{}
 	for _, of := range []struct {
-		part reconciler.Part
+		part report.Part
 		help string
 	}{
-		{reconciler.PartPass, "Passes of the loop. One with an error has handled every app that the error does not concern."},
-		{reconciler.PartDecide, "Decisions about one app, putting drift back included."},
-		{reconciler.PartRender, "Renders of one app, most of them from memory; an error is what holds an app."},
-		{reconciler.PartApply, "Applies of all objects of one app, most of them without a request."},
+		{report.PartPass, "Passes of the loop. One with an error has handled every app that the error does not concern."},
+		{report.PartDecide, "Decisions about one app, putting drift back included."},
+		{report.PartRender, "Renders of one app, most of them from memory; an error is what holds an app."},
+		{report.PartApply, "Applies of all objects of one app, most of them without a request."},
 	} {
 		h := m.histogram("gitrollout_"+string(of.part)+"_duration_seconds", of.help, quick, "result")
 		h.WithLabelValues(ok)
@@ -116,11 +116,11 @@ func (m *Metrics) loopFamilies() {
 	m.git = m.histogram("gitrollout_git_request_duration_seconds",
 		"Fetches and pushes, by result: ok, conflict (another writer was faster, which is decided again) or error.",
 		quick, "operation", "result")
-	for _, operation := range []string{string(reconciler.PartFetch), string(reconciler.PartPush)} {
+	for _, operation := range []string{string(report.PartFetch), string(report.PartPush)} {
 		m.git.WithLabelValues(operation, ok)
 		m.git.WithLabelValues(operation, failed)
 	}
-	m.git.WithLabelValues(string(reconciler.PartPush), conflict)
+	m.git.WithLabelValues(string(report.PartPush), conflict)
 	m.decided = m.counter("gitrollout_decisions_total", "Apps that passes have looked at.").WithLabelValues()
 	m.commits = m.counter("gitrollout_state_commits_total",
 		"Commits on the state branch. One holds all transitions of a pass.").WithLabelValues()
@@ -145,7 +145,7 @@ func result(err error) string {
 	switch {
 	case err == nil:
 		return ok
-	case errors.Is(err, reconciler.ErrConflict):
+	case errors.Is(err, rollout.ErrConflict):
 		return conflict
 	default:
 		return failed
@@ -166,10 +166,10 @@ func (m *Metrics) Leading(is bool) {
 	}
 }
 
-// Trace is a reconciler.Tracer. Stats is the loop's, and is called at the end of
+// Trace is a report.Tracer. Stats is the loop's, and is called at the end of
 // a pass.
-func (m *Metrics) Trace(stats func() reconciler.Stats) reconciler.Tracer {
-	return func(ctx context.Context, part reconciler.Part, _ string) (context.Context, func(error)) {
+func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
+	return func(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
 		began := m.now()
 		return ctx, func(err error) {
 			now := m.now()
@@ -180,11 +180,11 @@ func (m *Metrics) Trace(stats func() reconciler.Stats) reconciler.Tracer {
 				m.git.WithLabelValues(string(part), result(err)).Observe(took)
 			}
 			switch part {
-			case reconciler.PartPass, reconciler.PartFetch, reconciler.PartPush:
+			case report.PartPass, report.PartFetch, report.PartPush:
 				m.lastPass.Set(seconds(now)) // apps at rest are not visited, and the loop is alive
 				m.count(stats)
 			}
-			if part == reconciler.PartFetch && err == nil {
+			if part == report.PartFetch && err == nil {
 				m.lastFetch.Set(seconds(now))
 			}
 		}
@@ -201,7 +201,7 @@ func okOrError(err error) string {
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 // count adds what the loop has counted since the last pass.
-func (m *Metrics) count(stats func() reconciler.Stats) {
+func (m *Metrics) count(stats func() report.Stats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := stats() // under the lock: the newest come last

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -47,8 +47,8 @@ func wants(t *testing.T, text string, lines ...string) {
 }
 
 // look is a pass after which an app's record is another one.
-func look(before, after rollout.State) reconciler.App {
-	return reconciler.App{Before: before, Input: strategies.Input{Now: noon.Add(10 * time.Minute), App: rollout.App{Name: "shop"}, State: after}}
+func look(before, after rollout.State) report.App {
+	return report.App{Before: before, Input: strategies.Input{Now: noon.Add(10 * time.Minute), App: rollout.App{Name: "shop"}, State: after}}
 }
 
 // TestLifeOfARelease tells of a release pass by pass, to one process and to
@@ -59,11 +59,11 @@ func TestLifeOfARelease(t *testing.T) {
 		s.Phase, s.Release, s.Stable = rollout.Healthy, nil, release(fresh, 9*time.Minute)
 	})
 	m := newTest(t)
-	m.Tell(reconciler.Report{Apps: []reconciler.App{look(atRest(), atRest())}})
+	m.Tell(report.Report{Apps: []report.App{look(atRest(), atRest())}})
 	if text := served(t, m); strings.Contains(text, `gitrollout_releases_total{`) {
 		t.Errorf("an app without a release has series of releases:\n%s", text)
 	}
-	m.Tell(reconciler.Report{Apps: []reconciler.App{look(atRest(), inFlight)}})
+	m.Tell(report.Report{Apps: []report.App{look(atRest(), inFlight)}})
 	wants(t, served(t, m),
 		`gitrollout_releases_started_total 1`, `gitrollout_releases_total{app="shop",outcome="promoted"} 0`,
 		`gitrollout_apps{phase="Progressing"} 1`, `gitrollout_apps{phase="Healthy"} 0`, `gitrollout_app_phase{app="shop",phase="Progressing"} 1`,
@@ -71,20 +71,20 @@ func TestLifeOfARelease(t *testing.T) {
 		`gitrollout_transitions_total{phase="Progressing"} 1`)
 
 	again := newTest(t)
-	again.Tell(reconciler.Report{Apps: []reconciler.App{look(inFlight, inFlight)}})
+	again.Tell(report.Report{Apps: []report.App{look(inFlight, inFlight)}})
 	wants(t, served(t, again), `gitrollout_releases_started_total 0`, `gitrollout_releases_total{app="shop",outcome="promoted"} 0`)
 	for name, m := range map[string]*Metrics{"same process": m, "another one": again} {
-		m.Tell(reconciler.Report{Apps: []reconciler.App{look(inFlight, done)}})
-		m.Tell(reconciler.Report{Apps: []reconciler.App{look(done, done)}})
+		m.Tell(report.Report{Apps: []report.App{look(inFlight, done)}})
+		m.Tell(report.Report{Apps: []report.App{look(done, done)}})
 		t.Log(name)
 		wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="promoted"} 1`, `gitrollout_release_lead_time_seconds_sum 540`,
 			`gitrollout_release_lead_time_seconds_count 1`, `gitrollout_apps{phase="Healthy"} 1`)
 	}
-	m.Tell(reconciler.Report{Gone: []string{"shop"}})
+	m.Tell(report.Report{Gone: []string{"shop"}})
 	if text := served(t, m); strings.Contains(text, `"shop"`) {
 		t.Errorf("an app that is no more has series:\n%s", text)
 	}
-	m.Tell(reconciler.Report{Apps: []reconciler.App{look(inFlight, inFlight)}})
+	m.Tell(report.Report{Apps: []report.App{look(inFlight, inFlight)}})
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="promoted"} 0`)
 }
 
@@ -119,16 +119,16 @@ func TestWayBack(t *testing.T) {
 		s.Analyses = []rollout.AnalysisRun{{Name: "a", Started: noon, Phase: rollout.AnalysisFailed}}
 	})
 	m := newTest(t)
-	m.Tell(reconciler.Report{Apps: []reconciler.App{look(inFlight, back)}})
-	m.Tell(reconciler.Report{Apps: []reconciler.App{look(back, with(back, func(s *rollout.State) { s.Phase, s.Release, s.Retreat = rollout.Degraded, nil, nil }))}})
+	m.Tell(report.Report{Apps: []report.App{look(inFlight, back)}})
+	m.Tell(report.Report{Apps: []report.App{look(back, with(back, func(s *rollout.State) { s.Phase, s.Release, s.Retreat = rollout.Degraded, nil, nil }))}})
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="rejected"} 1`, `gitrollout_release_time_to_reject_seconds_sum 180`,
 		`gitrollout_retreat_duration_seconds_sum 360`, `gitrollout_analysis_runs_total{verdict="Failed"} 1`)
 	reverted := look(inFlight, with(inFlight, func(s *rollout.State) { s.Phase, s.Retreat = rollout.Aborting, &rollout.Retreat{} }))
 	reverted.Input.State.Stable.Hash = rollout.ReleaseHash(nil)
 	reverted.Before.Stable = reverted.Input.State.Stable
 	reverted.Input.Head.Render = &rollout.Render{}
-	m.Tell(reconciler.Report{Gone: []string{"shop"}})
-	m.Tell(reconciler.Report{Apps: []reconciler.App{reverted}})
+	m.Tell(report.Report{Gone: []string{"shop"}})
+	m.Tell(report.Report{Apps: []report.App{reverted}})
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="reverted"} 1`)
 }
 
@@ -137,7 +137,7 @@ func TestWayBack(t *testing.T) {
 func TestFirstPassAfterStart(t *testing.T) {
 	inFlight := with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
 	m := newTest(t)
-	m.Tell(reconciler.Report{Apps: []reconciler.App{look(atRest(), inFlight)}})
+	m.Tell(report.Report{Apps: []report.App{look(atRest(), inFlight)}})
 	wants(t, served(t, m), `gitrollout_releases_started_total 1`)
 }
 
@@ -146,9 +146,9 @@ func TestFailingEnds(t *testing.T) {
 	m := newTest(t)
 	app := look(atRest(), atRest())
 	app.Err = errors.New("no")
-	m.Tell(reconciler.Report{Apps: []reconciler.App{app}})
+	m.Tell(report.Report{Apps: []report.App{app}})
 	wants(t, served(t, m), `gitrollout_app_failing{app="shop"} 1`)
-	m.Tell(reconciler.Report{Apps: []reconciler.App{look(atRest(), atRest())}})
+	m.Tell(report.Report{Apps: []report.App{look(atRest(), atRest())}})
 	if text := served(t, m); strings.Contains(text, "gitrollout_app_failing{") || strings.Contains(text, "gitrollout_app_held{") {
 		t.Errorf("an app that is well:\n%s", text)
 	}
@@ -159,9 +159,9 @@ func TestWaitingForARevert(t *testing.T) {
 		s.Phase, s.Rejected = rollout.Degraded, []rollout.Rejection{{Hash: fresh, At: noon}}
 	})
 	m := newTest(t)
-	m.Tell(reconciler.Report{Apps: []reconciler.App{look(degraded, degraded)}})
+	m.Tell(report.Report{Apps: []report.App{look(degraded, degraded)}})
 	wants(t, served(t, m), fmt.Sprintf(`gitrollout_app_waiting_since_timestamp_seconds{app="shop",on="revert"} %v`, float64(noon.Unix())))
-	m.Tell(reconciler.Report{Apps: []reconciler.App{look(degraded, with(degraded, func(s *rollout.State) { s.Phase = rollout.Healthy }))}})
+	m.Tell(report.Report{Apps: []report.App{look(degraded, with(degraded, func(s *rollout.State) { s.Phase = rollout.Healthy }))}})
 	text := served(t, m)
 	wants(t, text, `gitrollout_waiting_for_people_seconds_sum{on="revert"} 600`)
 	if strings.Contains(text, "gitrollout_app_waiting_since") {
@@ -173,17 +173,17 @@ func TestLoop(t *testing.T) {
 	m := newTest(t)
 	clock := noon
 	m.now = func() time.Time { clock = clock.Add(time.Second); return clock }
-	_, ended := m.Trace(func() reconciler.Stats { return reconciler.Stats{} })(context.Background(), reconciler.PartFetch, "")
+	_, ended := m.Trace(func() report.Stats { return report.Stats{} })(context.Background(), report.PartFetch, "")
 	ended(nil)
 	looked := clock
-	_, ended = m.Trace(func() reconciler.Stats { return reconciler.Stats{Decided: 1} })(context.Background(), reconciler.PartFetch, "")
+	_, ended = m.Trace(func() report.Stats { return report.Stats{Decided: 1} })(context.Background(), report.PartFetch, "")
 	ended(errors.New("no"))
 	wants(t, served(t, m), fmt.Sprintf(`gitrollout_git_last_fetch_timestamp_seconds %v`, float64(looked.Unix())), `gitrollout_decisions_total 1`,
 		fmt.Sprintf(`gitrollout_last_pass_timestamp_seconds %v`, float64(clock.Unix())), `gitrollout_git_request_duration_seconds_sum{operation="fetch",result="ok"} 1`)
-	_, ended = m.Trace(func() reconciler.Stats { return reconciler.Stats{Decided: 1} })(context.Background(), reconciler.PartPush, "")
+	_, ended = m.Trace(func() report.Stats { return report.Stats{Decided: 1} })(context.Background(), report.PartPush, "")
 	ended(nil)
 	wants(t, served(t, m), fmt.Sprintf(`gitrollout_git_last_fetch_timestamp_seconds %v`, float64(looked.Unix())))
-	_, ended = m.Trace(func() reconciler.Stats { return reconciler.Stats{Decided: 1} })(context.Background(), reconciler.PartPass, "")
+	_, ended = m.Trace(func() report.Stats { return report.Stats{Decided: 1} })(context.Background(), report.PartPass, "")
 	ended(nil)
 	wants(t, served(t, m), fmt.Sprintf(`gitrollout_last_pass_timestamp_seconds %v`, float64(clock.Unix())))
 	for is, want := range map[bool]string{true: "gitrollout_leading 1", false: "gitrollout_leading 0"} {
@@ -192,19 +192,19 @@ func TestLoop(t *testing.T) {
 	}
 
 	m = newTest(t)
-	stats := reconciler.Stats{Decided: 3, Commits: 2, Lost: 1}
-	trace := m.Trace(func() reconciler.Stats { return stats })
-	for part, err := range map[reconciler.Part]error{
-		reconciler.PartPass: nil, reconciler.PartFetch: nil, reconciler.PartPush: reconciler.ErrConflict,
-		reconciler.PartRender: errors.New("no"), reconciler.PartDecide: nil, reconciler.PartApply: nil,
+	stats := report.Stats{Decided: 3, Commits: 2, Lost: 1}
+	trace := m.Trace(func() report.Stats { return stats })
+	for part, err := range map[report.Part]error{
+		report.PartPass: nil, report.PartFetch: nil, report.PartPush: rollout.ErrConflict,
+		report.PartRender: errors.New("no"), report.PartDecide: nil, report.PartApply: nil,
 	} {
 		_, end := trace(context.Background(), part, "shop")
 		end(err)
 	}
-	_, end := trace(context.Background(), reconciler.PartPass, "")
+	_, end := trace(context.Background(), report.PartPass, "")
 	stats.Decided = 5
 	end(errors.New("no"))
-	m.Tell(reconciler.Report{Apps: []reconciler.App{{Err: errors.New("no"), Input: strategies.Input{App: rollout.App{Name: "shop"}, State: with(atRest(), func(s *rollout.State) {
+	m.Tell(report.Report{Apps: []report.App{{Err: errors.New("no"), Input: strategies.Input{App: rollout.App{Name: "shop"}, State: with(atRest(), func(s *rollout.State) {
 		s.Held = &rollout.Held{Reason: "InvalidInput"}
 	})}}}})
 	wants(t, served(t, m),
@@ -225,7 +225,7 @@ func TestFamilies(t *testing.T) {
 	waits := with(atRest(), func(s *rollout.State) {
 		s.Phase, s.Release, s.Held, s.Rejected = rollout.Degraded, release(fresh, 0), &rollout.Held{Reason: "x"}, []rollout.Rejection{{Hash: fresh}}
 	})
-	m.Tell(reconciler.Report{Apps: []reconciler.App{{Input: strategies.Input{App: rollout.App{Name: "shop"}, State: waits}, Err: errors.New("no")}}})
+	m.Tell(report.Report{Apps: []report.App{{Input: strategies.Input{App: rollout.App{Name: "shop"}, State: waits}, Err: errors.New("no")}}})
 	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // takes a whole release
 	got, err := m.registry.Gather()
 	if err != nil {
@@ -254,13 +254,13 @@ func TestFamilies(t *testing.T) {
 // release.
 func BenchmarkScrape(b *testing.B) {
 	m := New(Options{Now: func() time.Time { return noon }})
-	var looks []reconciler.App
+	var looks []report.App
 	for i := range 2000 {
 		l := look(atRest(), with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) }))
 		l.Input.App.Name = fmt.Sprintf("app-%d", i)
 		looks = append(looks, l)
 	}
-	m.Tell(reconciler.Report{Apps: looks})
+	m.Tell(report.Report{Apps: looks})
 	for b.Loop() {
 		answer := httptest.NewRecorder()
 		m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))

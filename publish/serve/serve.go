@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -19,6 +19,7 @@ import (
 // (https://html.spec.whatwg.org leaves it to the browser, and all of them do so).
 const (
 	mostConnections = 128
+	mostOfAddress   = 64
 	writeTime       = 30 * time.Second // for one write, which a stream of events may have many of
 )
 
@@ -39,8 +40,10 @@ func On(listener net.Listener, o Options) (stop func()) {
 	streams, end := context.WithCancel(context.Background())
 	server := o.server()
 	server.BaseContext = func(net.Listener) context.Context { return streams }
+	bound := &bounded{Listener: listener, now: o.Now}
+	server.ConnState = bound.state
 	go func() {
-		err := server.Serve(&bounded{Listener: listener, now: o.Now})
+		err := server.Serve(bound)
 		if err != nil && !errors.Is(err, http.ErrServerClosed) {
 			o.Ended(err)
 		}
@@ -67,7 +70,7 @@ func (o Options) server() *http.Server {
 		}
 		handler.ServeHTTP(w, r)
 	})
-	s.ReadHeaderTimeout, s.ReadTimeout, s.IdleTimeout = 5*time.Second, 30*time.Second, 2*time.Minute
+	s.ReadHeaderTimeout, s.ReadTimeout, s.IdleTimeout = 5*time.Second, 30*time.Second, 10*time.Second
 	s.MaxHeaderBytes = 64 << 10
 	return s
 }
@@ -107,33 +110,76 @@ func hostOf(address string) string {
 	return strings.Trim(address, "[]")
 }
 
-// bounded takes so many connections at once and no more, and ends those that are written to and not read.
+// bounded keeps at most mostConnections open, and mostOfAddress of one client. A new connection is always taken, so
+// that a probe is answered whatever other clients do: an older one gives way.
 type bounded struct {
 	net.Listener
-	now  func() time.Time
-	open atomic.Int32
+	now func() time.Time
+
+	mu   sync.Mutex
+	open []*boundedConn // the oldest first
 }
 
 func (b *bounded) Accept() (net.Conn, error) {
-	for {
-		c, err := b.Listener.Accept()
-		if err != nil {
-			return nil, err
+	accepted, err := b.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &boundedConn{Conn: accepted, of: b, client: hostOf(accepted.RemoteAddr().String())}
+	b.mu.Lock()
+	victim := b.victim(c.client)
+	b.open = append(b.open, c)
+	b.mu.Unlock()
+	if victim != nil {
+		_ = victim.Close()
+	}
+	return c, nil
+}
+
+// victim returns the connection that gives way to a new one of a client, nil if there is room: one of the client itself
+// if it has all that it may have, or else of the client with the most. One without a request goes first. The caller
+// holds mu.
+func (b *bounded) victim(client string) (victim *boundedConn) {
+	count := map[string]int{}
+	for _, c := range b.open {
+		count[c.client]++
+	}
+	switch {
+	case count[client] >= mostOfAddress:
+	case len(b.open) < mostConnections:
+		return nil
+	default:
+		for other, n := range count {
+			if n > count[client] {
+				client = other
+			}
 		}
-		if b.open.Add(1) <= mostConnections {
-			return &boundedConn{Conn: c, of: b}, nil
+	}
+	for _, c := range b.open {
+		if c.client == client && (victim == nil || victim.active && !c.active) {
+			victim = c
 		}
-		b.open.Add(-1)
-		_ = c.Close()
+	}
+	return victim
+}
+
+// state notes whether a connection has a request.
+func (b *bounded) state(c net.Conn, state http.ConnState) {
+	if c, is := c.(*boundedConn); is {
+		b.mu.Lock()
+		c.active = state == http.StateActive
+		b.mu.Unlock()
 	}
 }
 
 type boundedConn struct {
 	net.Conn
 	of     *bounded
-	closed atomic.Bool
+	client string
+	active bool // under of.mu
 }
 
+// Write ends a connection that is written to and not read.
 func (c *boundedConn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(c.of.now().Add(writeTime)); err != nil {
 		return 0, err
@@ -142,8 +188,8 @@ func (c *boundedConn) Write(p []byte) (int, error) {
 }
 
 func (c *boundedConn) Close() error {
-	if !c.closed.Swap(true) {
-		c.of.open.Add(-1)
-	}
+	c.of.mu.Lock()
+	c.of.open = slices.DeleteFunc(c.of.open, func(other *boundedConn) bool { return other == c })
+	c.of.mu.Unlock()
 	return c.Conn.Close()
 }

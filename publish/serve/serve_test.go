@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,51 +47,104 @@ func TestOwnNames(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded: who opens more connections than there are is turned away, and who closes one makes room.
+// fakeConn is a connection of a client.
+type fakeConn struct {
+	net.Conn
+	client string
+	closed bool
+}
+
+func (c *fakeConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(c.client), Port: 1} }
+
+func (c *fakeConn) Close() error { c.closed = true; return nil }
+
+type fakeListener struct {
+	net.Listener
+	next []*fakeConn
+}
+
+func (l *fakeListener) Accept() (net.Conn, error) {
+	c := l.next[0]
+	l.next = l.next[1:]
+	return c, nil
+}
+
+// TestConnectionsAreBounded: a new connection is always taken, and one of the client with the most gives way, an idle one
+// first: whatever one client has open, a probe is answered.
 func TestConnectionsAreBounded(t *testing.T) {
+	l := &fakeListener{}
+	b := &bounded{Listener: l, now: time.Now}
+	open := func(client string, state http.ConnState) *fakeConn {
+		c := &fakeConn{client: client}
+		l.next = append(l.next, c)
+		accepted, err := b.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.state(accepted, state)
+		return c
+	}
+	var first, second []*fakeConn
+	for range mostOfAddress {
+		first = append(first, open("10.0.0.1", http.StateActive))
+	}
+	b.state(b.open[5], http.StateIdle)
+	if open("10.0.0.1", http.StateActive); !first[5].closed || len(b.open) != mostOfAddress {
+		t.Errorf("with %d connections of one client, the idle one is closed: %t", len(b.open), first[5].closed)
+	}
+	if open("10.0.0.1", http.StateActive); !first[0].closed || len(b.open) != mostOfAddress {
+		t.Errorf("without an idle one the oldest is closed: %t", first[0].closed)
+	}
+	for range mostConnections - mostOfAddress - 1 {
+		second = append(second, open("10.0.0.2", http.StateIdle))
+	}
+	probe := open("10.0.0.3", http.StateActive)
+	again := open("10.0.0.3", http.StateActive)
+	if probe.closed || again.closed || !first[1].closed || second[0].closed || len(b.open) != mostConnections {
+		t.Errorf("with %d connections one of the client with the most is closed: %t, and of another one: %t", len(b.open), first[1].closed, second[0].closed)
+	}
+	for _, c := range slices.Clone(b.open) {
+		_ = c.Close()
+	}
+	if len(b.open) > 0 {
+		t.Errorf("%d connections are left", len(b.open))
+	}
+}
+
+// TestProbesAreAnswered: a client that holds all connections that it gets keeps no other request from its answer.
+func TestProbesAreAnswered(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	here := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "here") })
-	t.Cleanup(On(listener, Options{
-		Server: &http.Server{Handler: here}, Ended: func(err error) { t.Error(err) }, Now: time.Now,
-	}))
-	ask := func(c net.Conn) error {
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-		if _, err := fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-			return err
+	here := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if w.WriteHeader(http.StatusOK); r.URL.Path == "/stream" {
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
 		}
-		_, err := http.ReadResponse(bufio.NewReader(c), nil)
-		return err
-	}
-	dial := func() net.Conn {
-		t.Helper()
+	})
+	t.Cleanup(On(listener, Options{Server: &http.Server{Handler: here}, Ended: func(err error) { t.Error(err) }, Now: time.Now}))
+	ask := func(path string) error {
 		c, err := net.Dial("tcp", listener.Addr().String())
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
-	var all []net.Conn
-	for range mostConnections {
-		c := dial()
-		if err := ask(c); err != nil {
-			t.Fatal(err)
+		_ = c.SetDeadline(time.Now().Add(5 * time.Minute))
+		if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", path); err != nil {
+			return err
 		}
-		all = append(all, c)
+		_, err = http.ReadResponse(bufio.NewReader(c), nil)
+		return err
 	}
-	if err := ask(dial()); err == nil {
-		t.Errorf("connection %d is taken", mostConnections+1)
-	}
-	_ = all[0].Close()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if ask(dial()) == nil {
-			break
+	for _, path := range []string{"/", "/stream"} {
+		for range mostConnections {
+			if err := ask(path); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("one that was closed makes no room")
+		if err := ask("/healthz"); err != nil {
+			t.Errorf("beside many of %s: %v", path, err)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
 
-	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
 // Variables are those of the environment that turn tracing on, if one is not
@@ -70,8 +70,8 @@ func (t *Tracing) Stop(ctx context.Context) error { return t.provider.Shutdown(c
 // appKey is the attribute of a span that is about one app.
 const appKey = attribute.Key("gitrollout.app")
 
-// Trace is a reconciler.Tracer.
-func (t *Tracing) Trace(ctx context.Context, part reconciler.Part, app string) (context.Context, func(error)) {
+// Trace is a report.Tracer.
+func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	ctx, span := t.provider.Tracer(scope).Start(ctx, string(part))
 	if app != "" {
 		span.SetAttributes(appKey.String(app))
@@ -95,7 +95,7 @@ type withoutMemory struct{ trace.SpanProcessor }
 // OnEnd is trace.SpanProcessor's.
 func (p withoutMemory) OnEnd(s trace.ReadOnlySpan) {
 	quick := s.EndTime().Sub(s.StartTime()) < fromMemory && s.Status().Code != codes.Error
-	if quick && s.Name() == string(reconciler.PartRender) {
+	if quick && s.Name() == string(report.PartRender) {
 		return
 	}
 	p.SpanProcessor.OnEnd(s)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/cluster"
-	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -17,8 +17,8 @@ type Outlets struct {
 	Forge    ForgeReader
 	Notifier Notifier // nil for nobody
 	Client   *cluster.Client
-	Others   []func(reconciler.Report)
-	Tracers  []reconciler.Tracer
+	Others   []func(report.Report)
+	Tracers  []report.Tracer
 
 	mu     sync.Mutex
 	head   string // that the notifier was told last
@@ -38,7 +38,7 @@ type Notifier interface {
 }
 
 // Tell is reconciler.Options'.
-func (o *Outlets) Tell(r reconciler.Report) {
+func (o *Outlets) Tell(r report.Report) {
 	o.notify(r)
 	if s := r.Forge; s != nil && s.Resume {
 		o.Forge.Resume(s.Forge, s.Transitions, s.Branches)
@@ -58,7 +58,7 @@ func (o *Outlets) Tell(r reconciler.Report) {
 	}
 }
 
-func (o *Outlets) notify(r reconciler.Report) {
+func (o *Outlets) notify(r report.Report) {
 	if o.Notifier == nil || r.Config == nil {
 		return
 	}
@@ -74,7 +74,7 @@ func (o *Outlets) notify(r reconciler.Report) {
 const eventPatience = 5 * time.Second
 
 // record leaves a note on each workload of a transition, for kubectl describe.
-func (o *Outlets) record(a reconciler.App) {
+func (o *Outlets) record(a report.App) {
 	ctx, cancel := context.WithTimeout(context.Background(), eventPatience)
 	defer cancel()
 	reason, warning := a.Note()
@@ -92,7 +92,7 @@ func (o *Outlets) record(a reconciler.App) {
 }
 
 // Trace is reconciler.Options': each tracer is told, in the context of the one before it.
-func (o *Outlets) Trace(ctx context.Context, part reconciler.Part, app string) (context.Context, func(error)) {
+func (o *Outlets) Trace(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	ends := make([]func(error), len(o.Tracers))
 	for i, trace := range o.Tracers {
 		ctx, ends[i] = trace(ctx, part, app)

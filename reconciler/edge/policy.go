@@ -27,7 +27,7 @@ type Policy struct {
 }
 
 // Read is reconciler.Options'.
-func (r *Policy) Read(heads reconciler.Heads) (*rollout.Policy, error) {
+func (r *Policy) Read(heads rollout.Heads) (*rollout.Policy, error) {
 	name, data, err := r.File, []byte(nil), error(nil)
 	if r.Ref != "" {
 		name = r.Ref

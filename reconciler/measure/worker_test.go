@@ -70,7 +70,7 @@ func (b *bench) measured(t *testing.T, app string) []strategies.Measured {
 			t.Fatalf("%s is touched, want %s", got, app)
 		}
 		return b.Measured(app)
-	case <-time.After(20 * time.Second):
+	case <-time.After(5 * time.Minute):
 		t.Fatalf("%s is not touched", app)
 		return nil
 	}
@@ -469,7 +469,7 @@ func (b *bench) under() []string {
 
 func waitFor(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}

@@ -2,6 +2,7 @@ package propose
 
 import (
 	"bytes"
+	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
@@ -15,9 +16,9 @@ func Mergeable(cluster string, in strategies.Input, m rollout.Merge) bool {
 }
 
 // Restores reports whether a merge into the head makes files what a reversion to an older commit would make of them,
-// and nothing else. Files are those that the app is built from in either.
-func Restores(m rollout.Merge, head, old Tree, files []string) bool {
-	wanted, err := differing(head, old, files)
+// and nothing else. From and to are the app in the head and in the older commit.
+func Restores(m rollout.Merge, head, old Tree, from, to *rollout.Render) bool {
+	wanted, err := comparing(from, to).differing(head, old, slices.Concat(from.Files, to.Files))
 	for path, content := range m.Edits {
 		then, found := wanted[path]
 		if !found || (then == nil) != (content == nil) || !bytes.Equal(then, content) {

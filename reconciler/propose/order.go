@@ -63,9 +63,8 @@ func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Order {
 			o.When = p.Entered
 		}
 	}
-	fmt.Fprintf(&b,
-		"\nMerge this commit to let the release go on.\nTo undo the release, before or after that: git revert %s\n",
-		rollout.ShortID(s.Release.Commit))
+	fmt.Fprintf(&b, "\nMerge this commit to let the release go on.\n"+
+		"To undo the release, before or after that: gitrollout undo %s\n", s.App)
 	o.Message = b.String()
 	return o
 }

@@ -2,6 +2,7 @@ package propose
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ Version 2
 shop/shop is at step 2/3 (pause), 20%.
 
 Merge this commit to let the release go on.
-To undo the release, before or after that: git revert c2c2c2c
+To undo the release, before or after that: gitrollout undo shop
 `}
 	if diff := compare.Diff(want, o); diff != "" {
 		t.Error(diff)
@@ -279,7 +280,7 @@ func TestReversionOfWhatCannotBeRead(t *testing.T) {
 			if _, err := Trace(Reversion{Edits: map[string][]byte{file: nil}}, []unreadable{head, old}, "c2"); !errors.Is(err, errUnread) {
 				t.Errorf("Trace: %v", err)
 			}
-			if Restores(rollout.Merge{Clean: true}, head, old, []string{file}) {
+			if Restores(rollout.Merge{Clean: true}, head, old, app, app) {
 				t.Error("a merge restores what nobody knows")
 			}
 		})
@@ -316,7 +317,7 @@ func TestTrace(t *testing.T) {
 		"nobody knows the commits":          {nil, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v, err := Trace(Reversion{Edits: map[string][]byte{"apps/shop/web.yaml": nil}}, c.line, "c2")
+			v, err := Trace(Reversion{Edits: map[string][]byte{"apps/shop/web.yaml": nil}, scaled: true}, c.line, "c2")
 			var got []string
 			if text := v.Caution(); strings.Count(text, "\nIt also takes back what these commits changed in the same files:\n- ") != min(1, len(v.Others)) {
 				t.Errorf("it says %q", text)
@@ -337,36 +338,132 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestReversionKeepsThePods: whoever scaled an app, before or after what is taken back, has that kept.
+// sizedTo is an app whose Deployments w0, w1 … have so many replicas.
+func sizedTo(path string, files []string, counts ...int64) *rollout.Render {
+	r := &rollout.Render{App: rollout.App{Name: "a", Path: path}, Files: files}
+	for i, n := range counts {
+		r.Objects = append(r.Objects, rollout.Object{"apiVersion": "apps/v1", "kind": "Deployment",
+			"metadata": map[string]any{"name": fmt.Sprint("w", i)}, "spec": map[string]any{"replicas": n}})
+	}
+	return r
+}
+
+// two are the documents of two Deployments.
+func two(a string, n int, b string, m int) string {
+	const doc = "kind: Deployment\nmetadata:\n  name: %s\nspec:\n  replicas: %d\n"
+	return fmt.Sprintf(doc, a, n) + "---\n" + fmt.Sprintf(doc, b, m)
+}
+
+// TestReversionKeepsThePods: whoever scaled an app, before or after what is taken back, has that kept. What a number in
+// a file is for is known by what is built of it, and where it is not, people are told.
 func TestReversionKeepsThePods(t *testing.T) {
-	for name, c := range map[string]struct{ path, then, now, want string }{
-		"scaled": {"web.yaml", "replicas: 3\nimage: v1\n", "replicas: 10\nimage: v2\n", "replicas: 10\nimage: v1\n"},
+	const kustomization = "kustomization.yaml"
+	for name, c := range map[string]struct {
+		path, then, now, want string
+		was, is               []int64 // what is built of it
+		told                  string
+	}{
+		"scaled": {"web.yaml", "replicas: 3\nimage: v1\n", "replicas: 10\nimage: v2\n", "replicas: 10\nimage: v1\n",
+			[]int64{3}, []int64{10}, ""},
 		"in one line": {"web.yaml", "spec: {replicas: 3, image: v1}", "spec: {replicas: 10, image: v2}",
-			"spec: {replicas: 10, image: v1}"},
+			"spec: {replicas: 10, image: v1}", []int64{3}, []int64{10}, ""},
 		"several": {"web.yaml", "replicas: 1\nv1\nreplicas: 2\n", "replicas: 3\nv2\nreplicas: 4\n",
-			"replicas: 3\nv1\nreplicas: 4\n"},
+			"replicas: 3\nv1\nreplicas: 4\n", []int64{1, 2}, []int64{3, 4}, ""},
 		"an autoscaler": {"web.yaml", "minReplicas: 1\nmaxReplicas: 5\nv1", "minReplicas: 4\nmaxReplicas: 9\nv2",
-			"minReplicas: 4\nmaxReplicas: 9\nv1"},
-		"a kustomization": {"kustomization.yaml", "replicas:\n- {name: a, count: 3}\nnewTag: v1\n",
-			"replicas:\n- {name: a, count: 9}\nnewTag: v2\n", "replicas:\n- {name: a, count: 9}\nnewTag: v1\n"},
-		"a count of something else": {"analysis.yaml", "count: 3", "count: 10", "count: 3"},
-		"another field":             {"web.yaml", "previewReplicas: 3", "previewReplicas: 10", "previewReplicas: 3"},
-		"other fields by now":       {"web.yaml", "replicas: 3\nv1", "v2", "replicas: 3\nv1"},
-		"nothing else":              {"web.yaml", "replicas: 3\nv1", "replicas: 10\nv1", ""},
-		"it was empty":              {"web.yaml", "", "v2", ""},
-		"it was deleted":            {"web.yaml", "replicas: 3\nv1", "", "replicas: 3\nv1"},
+			"minReplicas: 4\nmaxReplicas: 9\nv1", []int64{1, 5}, []int64{4, 9}, ""},
+		"KEDA": {"web.yaml", "minReplicaCount: 1\nv1", "minReplicaCount: 4\nv2", "minReplicaCount: 4\nv1", []int64{1}, []int64{4}, ""},
+		"a kustomization": {kustomization, "replicas:\n- {name: a, count: 3}\nnewTag: v1\n",
+			"replicas:\n- {name: a, count: 9}\nnewTag: v2\n", "replicas:\n- {name: a, count: 9}\nnewTag: v1\n", []int64{3}, []int64{9}, ""},
+		"a patch in a kustomization": {kustomization, "- patch: |-\n    spec:\n      replicas: 3\nv1", "- patch: |-\n    spec:\n      replicas: 9\nv2",
+			"- patch: |-\n    spec:\n      replicas: 9\nv1", []int64{3}, []int64{9}, ""},
+		"RFC 6902": {kustomization, "- op: replace\n  path: /spec/replicas\n  value: 3\nv1", "- op: replace\n  path: /spec/replicas\n  value: 9\nv2",
+			"- op: replace\n  path: /spec/replicas\n  value: 9\nv1", []int64{3}, []int64{9}, ""},
+		"RFC 6902 as JSON": {"patch.json", `{"value": 3, "op": "replace", "path": "/spec/replicas"} v1`, `{"value": 9, "op": "replace", "path": "/spec/replicas"} v2`,
+			`{"value": 9, "op": "replace", "path": "/spec/replicas"} v1`, []int64{3}, []int64{9}, ""},
+		"another operation of RFC 6902": {"patch.yaml", "path: /spec/minReadySeconds\nvalue: 3\nv1", "path: /spec/minReadySeconds\nvalue: 9\nv2",
+			"path: /spec/minReadySeconds\nvalue: 3\nv1", []int64{3}, []int64{9}, "replicas of Deployment w0: 9 now, 3 then"},
+		"values of a chart": {"values.yaml", "replicaCount: 3\ntag: v1", "replicaCount: 9\ntag: v2", "replicaCount: 9\ntag: v1", []int64{3}, []int64{9}, ""},
+		"JSON":              {"web.json", `{"replicas": 3, "image": "v1"}`, `{"replicas": 9, "image": "v2"}`, `{"replicas": 9, "image": "v1"}`, []int64{3}, []int64{9}, ""},
+		"in another order": {kustomization, "- {name: a, count: 9}\n- {name: b, count: 2}\nv1", "- {name: b, count: 2}\n- {name: a, count: 9}\nv2",
+			"- {name: a, count: 9}\n- {name: b, count: 2}\nv1", []int64{9, 2}, []int64{9, 2}, ""},
+		"in another order, and scaled": {kustomization, "- {name: a, count: 9}\n- {name: b, count: 2}\nv1", "- {name: b, count: 2}\n- {name: a, count: 12}\nv2",
+			"- {name: a, count: 12}\n- {name: b, count: 2}\nv1", []int64{9, 2}, []int64{12, 2}, ""},
+		"in another order of one line": {kustomization, "replicas: [{name: a, count: 3},{name: b, count: 3}] v1",
+			"replicas: [{name: b, count: 3},{name: a, count: 9}] v2", "replicas: [{name: a, count: 9},{name: b, count: 3}] v1",
+			[]int64{3, 3}, []int64{9, 3}, ""},
+		"count first, in one line": {kustomization, "[{count: 3, name: a},{count: 3, name: b}] v1", "[{count: 9, name: b},{count: 3, name: a}] v2",
+			"[{count: 3, name: a},{count: 9, name: b}] v1", []int64{3, 3}, []int64{3, 9}, ""},
+		"count first": {kustomization, "- count: 3\n  name: a1\n- count: 3\n  name: a2\nv1", "- count: 3\n  name: a2\n- count: 9\n  name: a1\nv2",
+			"- count: 9\n  name: a1\n- count: 3\n  name: a2\nv1", []int64{3, 3}, []int64{9, 3}, ""},
+		"documents in another order": {"web.yaml", two("w1", 3, "w2", 3) + "v1", two("w2", 3, "w1", 9) + "v2", two("w1", 9, "w2", 3) + "v1",
+			[]int64{3, 3}, []int64{9, 3}, ""},
+		"values in another order": {"values.yaml", "web:\n  replicaCount: 3\napi:\n  replicaCount: 3\nv1", "api:\n  replicaCount: 3\nweb:\n  replicaCount: 9\nv2",
+			"web:\n  replicaCount: 9\napi:\n  replicaCount: 3\nv1", []int64{3, 3}, []int64{9, 3}, ""},
+		"a number more":             {kustomization, "v1", "- {name: a, count: 9}\nv2", "v1", []int64{3}, []int64{9}, "replicas of Deployment w0: 9 now, 3 then"},
+		"of what has no pods":       {"app.yaml", "cache: {replicas: 1}\nv1", "cache: {replicas: 7}\nv2", "cache: {replicas: 1}\nv1", []int64{3}, []int64{3}, ""},
+		"of what has no, alone":     {"app.yaml", "cache: {replicas: 1}", "cache: {replicas: 7}", "cache: {replicas: 1}", []int64{3}, []int64{3}, ""},
+		"two that had the same":     {"web.yaml", "replicas: 3\nv1", "replicas: 9\nv2", "replicas: 9\nv1", []int64{3, 3}, []int64{9, 9}, "replicas of Deployment w0: 9 now, 3 then; replicas of Deployment w1: 9 now, 3 then"},
+		"a count of something else": {"analysis.yaml", "count: 3", "count: 10", "count: 3", nil, nil, ""},
+		"another field":             {"web.yaml", "previewReplicas: 3", "previewReplicas: 10", "previewReplicas: 3", nil, nil, ""},
+		"other fields by now":       {"web.yaml", "replicas: 3\nv1", "v2", "replicas: 3\nv1", []int64{3}, nil, ""},
+		"nothing else":              {"web.yaml", "replicas: 3\nv1", "replicas: 10\nv1", "", []int64{3}, []int64{10}, ""},
+		"it was empty":              {"web.yaml", "", "v2", "", nil, nil, ""},
+		"it was deleted":            {"web.yaml", "replicas: 3\nv1", "", "replicas: 3\nv1", nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			head, old, file := commit{}, commit{"a/" + c.path: c.then}, []string{"a/" + c.path}
 			if c.now != "" {
 				head["a/"+c.path] = c.now
 			}
-			app := &rollout.Render{App: rollout.App{Name: "a", Path: "a"}, Files: file}
-			v, err := NewReversion(head, old, app, app, nil)
+			v, err := NewReversion(head, old, sizedTo("a", file, c.is...), sizedTo("a", file, c.was...), nil)
 			content, edited := v.Edits["a/"+c.path]
 			if got := string(content); err != nil || got != c.want || edited != (name != "nothing else") || edited && content == nil {
 				t.Errorf("%q, want %q; error %v", got, c.want, err)
 			}
+			if told := strings.Join(v.Resized, "; "); told != c.told || v.IsDoubtful() != (told != "") || !strings.Contains(v.Caution(), told) {
+				t.Errorf("told %q, want %q; %q", told, c.told, v.Caution())
+			}
 		})
+	}
+}
+
+// TestReversionOfAFolderWithAnotherName: its numbers are in the files of the same name.
+func TestReversionOfAFolderWithAnotherName(t *testing.T) {
+	head, old := commit{"b/web.yaml": "replicas: 9\nv2", "b/more.yaml": "x"}, commit{"a/web.yaml": "replicas: 3\nv1"}
+	v, err := NewReversion(head, old, sizedTo("b", []string{"b/web.yaml", "b/more.yaml"}, 9), sizedTo("a", []string{"a/web.yaml"}, 3), nil)
+	want := map[string][]byte{"a/web.yaml": []byte("replicas: 9\nv1"), "b/web.yaml": nil, "b/more.yaml": nil}
+	if diff := compare.Diff(want, v.Edits); err != nil || diff != "" || len(v.Resized) > 0 {
+		t.Errorf("%v, told %q: %s", err, v.Resized, diff)
+	}
+}
+
+// TestReversionOfWhatIsConfigured: a version that came by the app's entry of the configuration does not come back by its
+// files: half of it would be one that never was.
+func TestReversionOfWhatIsConfigured(t *testing.T) {
+	head, old := commit{"a/web.yaml": "image: shop:${tag}\nenv: 2"}, commit{"a/web.yaml": "image: shop:${tag}\nenv: 1"}
+	variables := func(values map[string]string) func(a *rollout.App) {
+		return func(a *rollout.App) { a.Variables = rollout.NewVariables(values, nil) }
+	}
+	tagged := variables(map[string]string{"tag": "v1", "other": "1"})
+	for name, c := range map[string]struct {
+		was, is func(a *rollout.App)
+		want    bool
+	}{
+		"the same":                   {tagged, tagged, false},
+		"a variable of its files":    {tagged, variables(map[string]string{"tag": "v2", "other": "1"}), true},
+		"a variable of other apps":   {tagged, variables(map[string]string{"tag": "v1", "other": "2"}), false},
+		"more files of variables":    {tagged, func(a *rollout.App) { tagged(a); a.Variables.Files = "x.env" }, true},
+		"values of its chart":        {tagged, func(a *rollout.App) { tagged(a); a.Helm.Values = `{"tag":"v2"}` }, true},
+		"which manifests it is":      {tagged, func(a *rollout.App) { tagged(a); a.Directory.Recurse = true }, true},
+		"kinds of the configuration": {tagged, func(a *rollout.App) { tagged(a); a.Workloads = "x" }, false},
+	} {
+		from, to := sizedTo("a", []string{"a/web.yaml"}), sizedTo("a", []string{"a/web.yaml"})
+		c.is(&from.App)
+		c.was(&to.App)
+		to.Commit.ID = "c0c0c0c0c0"
+		v, err := NewReversion(head, old, from, to, nil)
+		if is := err != nil && strings.Contains(err.Error(), "config.yaml"); is != c.want || is == (len(v.Edits) == 1) {
+			t.Errorf("%s: error %v, edits %q", name, err, v.Edits)
+		}
 	}
 }

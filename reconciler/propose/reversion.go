@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -26,8 +27,10 @@ type Reversion struct {
 	Outside []string          // the edited files that are not below the app's own folder
 	Others  []rollout.Commit  // whose changes it takes back besides the release's, the oldest first; see Trace
 	Late    bool              // one of them is newer than the release, or nobody knows
+	Resized []string          // numbers of pods that it may change, because nobody knows where they are said
 
-	path string
+	path   string
+	scaled bool // the app has other numbers of pods by now
 }
 
 // Snapshot is one commit of the users' branch.
@@ -47,7 +50,7 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 			isNewer = true
 			continue
 		}
-		changes, err := differing(line[i-1], line[i], slices.Sorted(maps.Keys(v.Edits)))
+		changes, err := (&comparison{any: v.scaled}).differing(line[i-1], line[i], slices.Sorted(maps.Keys(v.Edits)))
 		if err != nil {
 			return v, err
 		}
@@ -62,10 +65,20 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 // are the app in both, all is every app in the head. An error means that a commit could not be read.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path}
-	var err error
-	if v.Edits, err = differing(head, old, slices.Concat(from.Files, to.Files)); err != nil {
+	isOther, err := isConfigured(head, from, to)
+	if err != nil {
 		return v, err
 	}
+	if isOther {
+		return v, fmt.Errorf("its entry in config.yaml (substitute, or how it is rendered) is another one than in %s, and "+
+			"its files alone do not bring that version back: make the entry what it was there, or revert the commits by hand",
+			to.Commit.Short())
+	}
+	c := comparing(from, to)
+	if v.Edits, err = c.differing(head, old, slices.Concat(from.Files, to.Files)); err != nil {
+		return v, err
+	}
+	v.Resized, v.scaled = c.lost(), len(c.scaled) > 0
 	for _, other := range all {
 		if other.App.Name == from.App.Name {
 			continue
@@ -91,8 +104,42 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	return v, nil
 }
 
+// isConfigured reports whether an app is what it is now by an entry of the configuration that was another one then:
+// how it is rendered, or a variable that its files name.
+func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
+	now, then := from.App, to.App
+	if now.Helm != then.Helm || now.Plain != then.Plain || now.Directory != then.Directory ||
+		now.Variables.On != then.Variables.On || now.Variables.Files != then.Variables.Files {
+		return true, nil
+	}
+	values, was := now.Variables.Map(), then.Variables.Map()
+	maps.DeleteFunc(values, func(name, value string) bool { return was[name] == value })
+	for _, path := range from.Files {
+		entry, found, err := head.Lookup(path)
+		if err != nil {
+			return false, fmt.Errorf("look up %s: %w", path, err)
+		}
+		if !found || len(values) == 0 {
+			continue
+		}
+		content, err := head.ReadBlob(entry.ID)
+		if err != nil {
+			return false, fmt.Errorf("read %s: %w", path, err)
+		}
+		for name := range values {
+			if bytes.Contains(content, []byte("${"+name)) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
 // Shared reports whether it concerns more than this app, or may do so.
 func (v Reversion) Shared() bool { return len(v.Sharers)+len(v.Outside) > 0 }
+
+// IsDoubtful reports whether people are to look at it: it may do more than take a release back.
+func (v Reversion) IsDoubtful() bool { return v.Shared() || v.Late || len(v.Resized) > 0 }
 
 // Caution says in a commit's message whom else it concerns and what else it takes back, "" if nobody and nothing.
 func (v Reversion) Caution() string {
@@ -104,6 +151,9 @@ func (v Reversion) Caution() string {
 		text += "\nFiles outside of " + v.path + ", which other clusters may use, too: " + strings.Join(v.Outside, ", ") +
 			"\n"
 	}
+	if len(v.Resized) > 0 {
+		text += "\nIt may scale the app; edit the number before you merge it: " + strings.Join(v.Resized, "; ") + "\n"
+	}
 	for i, c := range v.Others {
 		if i == 0 {
 			text += "\nIt also takes back what these commits changed in the same files:\n"
@@ -113,10 +163,53 @@ func (v Reversion) Caution() string {
 	return text
 }
 
-// differing returns the edits that make the paths in from what they are in to, but for the numbers of pods.
-func differing(from, to Tree, paths []string) (map[string][]byte, error) {
+// comparison makes the files of a commit what they are in another one, but for the numbers of pods: whoever scaled an
+// app since has not rejected that. What a number in a file is for is known by what is built: one that was 3 and is 9 is
+// kept if an object of the app has 9 replicas now and had 3 then.
+type comparison struct {
+	from, to string                // the app's folder in the one and in the other
+	scaled   map[[2]int64][]string // the numbers that objects had then and have now, in words
+	kept     map[[2]int64]int
+	any      bool // each number is taken for one of pods: nobody knows what was built
+}
+
+// comparing is of an app as of two commits.
+func comparing(from, to *rollout.Render) *comparison {
+	c := &comparison{from: from.App.Path, to: to.App.Path, scaled: map[[2]int64][]string{}, kept: map[[2]int64]int{}}
+	for _, o := range from.Objects {
+		then, found := rollout.Find(to.Objects, func(was rollout.Object) bool { return was.Ref() == o.Ref() })
+		if !found {
+			continue
+		}
+		for _, field := range []string{"replicas", "minReplicas", "maxReplicas", "minReplicaCount", "maxReplicaCount"} {
+			now, isNow := o.Map("spec")[field].(int64)
+			was, wasThen := then.Map("spec")[field].(int64)
+			if isNow && wasThen && now != was {
+				pair := [2]int64{was, now}
+				c.scaled[pair] = append(c.scaled[pair],
+					fmt.Sprintf("%s of %s %s: %d now, %d then", field, o.Kind(), o.Name(), now, was))
+			}
+		}
+	}
+	return c
+}
+
+// lost are the numbers that no file was seen to say.
+func (c *comparison) lost() (all []string) {
+	for pair, texts := range c.scaled {
+		if c.kept[pair] < len(texts) {
+			all = append(all, texts...)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// differing finds the edits that make the paths in from what they are in to. The numbers of a folder that had another
+// name are in the file of the same name.
+func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte, error) {
 	edits := map[string][]byte{}
-	for _, path := range paths {
+	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
 		a, inA, err := from.Lookup(path)
 		if err != nil {
 			return nil, fmt.Errorf("look up %s: %w", path, err)
@@ -127,45 +220,120 @@ func differing(from, to Tree, paths []string) (map[string][]byte, error) {
 		}
 		switch {
 		case inA == inB && a.ID == b.ID:
+			continue
 		case !inB:
 			edits[path] = nil
-		default:
-			then, err := to.ReadBlob(b.ID)
-			var now []byte
-			if err == nil && inA {
-				now, err = from.ReadBlob(a.ID)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("read %s: %w", path, err)
-			}
-			if then = scaled(path, then, now); !inA || !bytes.Equal(then, now) {
-				edits[path] = then
-			}
+			continue
+		}
+		sized, isSized := a, inA
+		if below, is := strings.CutPrefix(path, c.to+"/"); is && !inA {
+			sized, isSized, err = from.Lookup(c.from + "/" + below)
+		}
+		var then, now []byte
+		if err == nil {
+			then, err = to.ReadBlob(b.ID)
+		}
+		if err == nil && isSized {
+			now, err = from.ReadBlob(sized.ID)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		if then = c.keep(path, then, now); !inA || !bytes.Equal(then, now) {
+			edits[path] = then
 		}
 	}
 	return edits, nil
 }
 
-// The numbers that say how many pods there are: of a manifest, and of a kustomization.
-var (
-	replicas = regexp.MustCompile(`\b(?:replicas|minReplicas|maxReplicas): *[0-9]+\b`)
-	counts   = regexp.MustCompile(`\bcount: *[0-9]+\b`)
+// The numbers that say how many pods there are: of a manifest, a patch or a chart's values, of an operation of a JSON
+// patch (RFC 6902), and of a kustomization.
+const (
+	sizes     = `\b(?:replicas|replicaCount|(?:min|max)Replicas|(?:min|max|idle)ReplicaCount)`
+	ofAField  = sizes + `"? *: *[0-9]+\b`
+	ofAnEntry = `\bpath"? *: *["']?/spec/` + sizes + `["']?(?:[\s,]+"?op"? *: *"?\w+"?)?[\s,]+"?value"? *: *[0-9]+\b` +
+		`|\bvalue"? *: *[0-9]+(?:[\s,]+"?op"? *: *"?\w+"?)?[\s,]+"?path"? *: *["']?/spec/` + sizes + `\b`
 )
 
-// scaled is an older version of a file with the numbers of pods that it has now: whoever scaled an app since has not
-// rejected that. One that has other such fields by now is as it was.
-func scaled(path string, then, now []byte) []byte {
-	number := replicas
+var (
+	numbers = regexp.MustCompile(ofAField + "|" + ofAnEntry)
+	digits  = regexp.MustCompile(`[0-9]+`)
+	counts  = regexp.MustCompile(ofAField + "|" + ofAnEntry + `|\bcount"? *: *[0-9]+\b`)
+)
+
+// keep is an older version of a file with the numbers of pods that it has now, each of which is known by where it
+// stands: the order of a file's parts may be another one. One that has no such place by now is as it was.
+func (c *comparison) keep(path string, then, now []byte) []byte {
+	number := numbers
 	if strings.HasPrefix(path[strings.LastIndex(path, "/")+1:], "kustomization.") {
 		number = counts
 	}
-	all := number.FindAll(now, -1)
-	if len(all) == 0 || len(all) != len(number.FindAll(then, -1)) {
-		return then
+	has := map[string][][]byte{}
+	for _, at := range number.FindAllIndex(now, -1) {
+		where := place(now, at)
+		has[where] = append(has[where], now[at[0]:at[1]])
 	}
-	return number.ReplaceAllFunc(then, func([]byte) []byte {
-		next := all[0]
-		all = all[1:]
-		return next
-	})
+	out, end := []byte{}, 0 // nil would delete it
+	for _, at := range number.FindAllIndex(then, -1) {
+		where, was := place(then, at), then[at[0]:at[1]]
+		out = append(out, then[end:at[0]]...)
+		if all := has[where]; len(all) > 0 {
+			has[where] = all[1:]
+			if pair := [2]int64{numberIn(was), numberIn(all[0])}; c.any || len(c.scaled[pair]) > 0 {
+				c.note(pair)
+				was = all[0]
+			}
+		}
+		out, end = append(out, was...), at[1]
+	}
+	return append(out, then[end:]...)
+}
+
+// note counts a number that is kept.
+func (c *comparison) note(pair [2]int64) {
+	if c.kept != nil {
+		c.kept[pair]++
+	}
+}
+
+// place is where in a file something stands, without numbers: what is before it in its line or its braces, the line
+// that it is below, and the kind and the name that its document has before it, or its entry right after it.
+func place(content []byte, at []int) string {
+	doc := content[max(0, bytes.LastIndex(content[:at[0]], []byte("\n---"))):at[0]]
+	lines := strings.Split(string(doc), "\n")
+	last := len(lines) - 1
+	before, above, name := lines[last], "", lastOf(names, doc)
+	if i := strings.LastIndex(before, "{"); i >= 0 {
+		before = before[strings.LastIndexAny(before[:i], ",[{")+1:]
+	}
+	if found := nameAfter.FindSubmatch(content[at[1]:]); found != nil {
+		name = string(found[1])
+	}
+	for i := last - 1; i >= 0 && above == ""; i-- {
+		if text := strings.TrimLeft(lines[i], " "); text != "" && indent(lines[i]) < indent(lines[last]) {
+			above = text
+		}
+	}
+	return digits.ReplaceAllString(before+"\n"+above, "#") + "\n" + lastOf(kinds, doc) + "\n" + name
+}
+
+func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+
+var (
+	kinds     = regexp.MustCompile(`(?m)^kind: *(\S+)`)
+	names     = regexp.MustCompile(`\bname"?: *["']?([\w.-]+)`)
+	nameAfter = regexp.MustCompile(`\A\s*,?\s*"?name"?: *["']?([\w.-]+)`)
+)
+
+func lastOf(what *regexp.Regexp, text []byte) string {
+	if all := what.FindAllSubmatch(text, -1); len(all) > 0 {
+		return string(all[len(all)-1][1])
+	}
+	return ""
+}
+
+// numberIn is the one number of such a text.
+func numberIn(text []byte) int64 {
+	n, _ := strconv.ParseInt(string(digits.Find(text)), 10, 64)
+	return n
 }

@@ -12,7 +12,7 @@ import (
 
 // Snapshot is one commit that can be read without a worktree.
 type Snapshot interface {
-	render.Tree
+	rollout.Tree
 	Commit() rollout.Commit
 }
 
@@ -20,16 +20,13 @@ type Snapshot interface {
 type Branch struct {
 	Cluster string
 	Tree    Snapshot
-	Config  *rollout.Config // in force: the commit's own, or the last one that could be read
-	Freeze  *rollout.Freeze // nil if there is none
-	Apps    []rollout.App   // that Config lists, by name
-	Unnamed []Unnamed       // folders that Config lists and that can be no apps
-	Policy  *rollout.Policy // in force; nil if there is none
-	Behind  error           // why Config is not the commit's own: nothing may advance. nil if it is
+	Config  *rollout.Config  // in force: the commit's own, or the last one that could be read
+	Freeze  *rollout.Freeze  // nil if there is none
+	Apps    []rollout.App    // that Config lists, by name
+	Unnamed []render.Unnamed // folders that Config lists and that can be no apps
+	Policy  *rollout.Policy  // in force; nil if there is none
+	Behind  error            // why Config is not the commit's own: nothing may advance. nil if it is
 }
-
-// Unnamed is a folder that the configuration lists and that can be no app.
-type Unnamed = render.Unnamed
 
 // Open reads a commit of the users' branch. A configuration that cannot be read leaves the last good one
 // in force for which apps there are; without a last one nobody knows, and Config is nil. An error
@@ -164,7 +161,7 @@ func (b *Branch) promotionAt(name string) Promotion {
 }
 
 // ReadFreeze reads a cluster's freeze file, nil if there is none.
-func ReadFreeze(tree render.Tree, cluster string) (*rollout.Freeze, error) {
+func ReadFreeze(tree rollout.Tree, cluster string) (*rollout.Freeze, error) {
 	file := rollout.FreezePath(cluster)
 	data, found, err := ReadFile(tree, file)
 	if err != nil || !found {
@@ -174,7 +171,7 @@ func ReadFreeze(tree render.Tree, cluster string) (*rollout.Freeze, error) {
 }
 
 // ReadFile reads a file of a commit; found is false if there is none.
-func ReadFile(tree render.Tree, name string) (data []byte, found bool, err error) {
+func ReadFile(tree rollout.Tree, name string) (data []byte, found bool, err error) {
 	entry, found, err := tree.Lookup(name)
 	if err != nil {
 		return nil, false, fmt.Errorf("look up %s: %w", name, err)
@@ -189,7 +186,7 @@ func ReadFile(tree render.Tree, name string) (data []byte, found bool, err error
 }
 
 // ReadDir lists a folder of a commit, which need not exist.
-func ReadDir(tree render.Tree, name string) ([]rollout.Entry, error) {
+func ReadDir(tree rollout.Tree, name string) ([]rollout.Entry, error) {
 	entry, found, err := tree.Lookup(name)
 	if err != nil {
 		return nil, fmt.Errorf("look up %s: %w", name, err)
@@ -205,7 +202,7 @@ func ReadDir(tree render.Tree, name string) ([]rollout.Entry, error) {
 }
 
 // Clusters lists the folders below .gitrollout that hold a configuration.
-func Clusters(tree render.Tree) ([]string, error) {
+func Clusters(tree rollout.Tree) ([]string, error) {
 	entries, err := ReadDir(tree, ".gitrollout")
 	if err != nil {
 		return nil, err
@@ -224,7 +221,7 @@ func Clusters(tree render.Tree) ([]string, error) {
 }
 
 // missing is what is wrong with a commit that has no configuration for a cluster.
-func missing(tree render.Tree, cluster string) error {
+func missing(tree rollout.Tree, cluster string) error {
 	err := &rollout.InvalidError{
 		File: rollout.ConfigPath(cluster), Msg: "does not exist",
 		Fix: "commit a Config there, or name another cluster with --cluster",

@@ -14,12 +14,13 @@ import (
 // Renderer builds one app as of one commit. It returns the same Render, with another Commit, while none
 // of the app's files change.
 type Renderer interface {
-	Render(tree render.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error)
+	Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error)
 }
 
 // Reader reads commits for one cluster. Its methods may be called from any goroutine.
 type Reader struct {
 	Own    string                         // gitrollout's namespace, where no app may write; default rollout.OwnNamespace
+	Within []string                       // the namespaces that the reconciler has; none: the whole cluster
 	Policy atomic.Pointer[rollout.Policy] // that heads are judged by from now on; nil for none
 
 	cluster  string
@@ -39,7 +40,7 @@ const maxConfigs = 50
 
 // ConfigAt returns the configuration of a commit. Few commits change it, so each one is parsed once. One
 // that is missing or cannot be understood is an InvalidError.
-func (r *Reader) ConfigAt(tree render.Tree) (*rollout.Config, error) {
+func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	file := rollout.ConfigPath(r.cluster)
 	entry, found, err := tree.Lookup(file)
 	if err != nil {
@@ -117,10 +118,27 @@ func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error)
 func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	built, err := r.renderer.Render(tree, app, tree.Commit())
 	if err == nil {
+		err = render.Reach(tree, built, r.Within)
+	}
+	if err == nil {
 		err = policy.Allow(tree, built, rollout.ConfigPath(r.cluster), r.Own, r.Policy.Load())
 	}
 	if err != nil {
 		return nil, err
 	}
 	return built, nil
+}
+
+// Each does something n times, most of them at once at the most, and returns when all are done.
+func Each(n, most int, do func(i int)) {
+	slots := make(chan struct{}, most)
+	var all sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			do(i)
+		})
+	}
+	all.Wait()
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/traffic"
@@ -95,7 +94,7 @@ var first = commit{"first", map[string]string{
 // builds is a Renderer that notes what it was asked for.
 type builds struct{ asked []rollout.App }
 
-func (b *builds) Render(_ render.Tree, app rollout.App, c rollout.Commit) (*rollout.Render, error) {
+func (b *builds) Render(_ rollout.Tree, app rollout.App, c rollout.Commit) (*rollout.Render, error) {
 	b.asked = append(b.asked, app)
 	return &rollout.Render{App: app, Commit: c}, nil
 }
@@ -503,7 +502,7 @@ func TestRenderHead(t *testing.T) {
 
 type broken struct{}
 
-func (broken) Render(render.Tree, rollout.App, rollout.Commit) (*rollout.Render, error) {
+func (broken) Render(rollout.Tree, rollout.App, rollout.Commit) (*rollout.Render, error) {
 	return nil, errBroken
 }
 

@@ -3,7 +3,6 @@ package source
 import (
 	"time"
 
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -11,7 +10,7 @@ import (
 // StartOver returns the edits that make a state branch one for another cluster, and tells what becomes of each app.
 // What the branch says of the old cluster stays, but for its UID and its writer.
 func StartOver(
-	tree render.Tree, at rollout.Cluster, apps []string, now time.Time, tell func(app, what string),
+	tree rollout.Tree, at rollout.Cluster, apps []string, now time.Time, tell func(app, what string),
 ) (map[string][]byte, error) {
 	data, found, err := ReadFile(tree, rollout.ClusterPath)
 	if err != nil {

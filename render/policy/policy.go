@@ -12,7 +12,7 @@ import (
 
 // Allow returns why an app is not to have what it has in Git: by its entry of the configuration, or by a policy, which
 // may be nil. The arguments are those of render.Allow.
-func Allow(tree render.Tree, r *rollout.Render, config, own string, p *rollout.Policy) error {
+func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.Policy) error {
 	if err := render.Allow(tree, r, config, own); err != nil {
 		return err
 	}
@@ -22,7 +22,7 @@ func Allow(tree render.Tree, r *rollout.Render, config, own string, p *rollout.P
 // Check returns why a policy does not let an app have what it has in Git, nil if it does: an InvalidError whose reason
 // is HeldPolicy, with the project, the rule, and the object or the file. A nil policy lets everything. The tree is the
 // commit's, own is gitrollout's namespace. It is for the newest commit alone: rules that come later take nothing back.
-func Check(tree render.Tree, r *rollout.Render, p *rollout.Policy, own string) error {
+func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) error {
 	project, err := p.ProjectOf(r.App.Name)
 	if err != nil || project == nil {
 		return err

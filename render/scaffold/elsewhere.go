@@ -9,7 +9,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -117,7 +116,7 @@ func (s *Survey) into(of map[string]bool, dir string) {
 }
 
 // settle finds the folders of what engines have of elsewhere, and leaves out what is not in the repository.
-func (s *Survey) settle(tree render.Tree) error {
+func (s *Survey) settle(tree rollout.Tree) error {
 	given := s.Given
 	s.Given = nil
 	for _, g := range given {

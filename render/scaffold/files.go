@@ -153,7 +153,7 @@ func modeline(file, kind string) string {
 
 // Rollouts are the Rollout documents for the Deployments of an app that have none,
 // and its kustomization with a line for each. Told is what was not done, and why.
-func Rollouts(tree render.Tree, r *rollout.Render) (files []File, told []string, err error) {
+func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string, err error) {
 	var names []string
 	for _, o := range r.Objects {
 		ref := o.Ref()
@@ -202,7 +202,7 @@ func Rollouts(tree render.Tree, r *rollout.Render) (files []File, told []string,
 }
 
 // documentFolder is where an app's documents belong: in its folder, or among the templates of its chart.
-func documentFolder(tree render.Tree, app string) (string, error) {
+func documentFolder(tree rollout.Tree, app string) (string, error) {
 	for _, name := range render.KustomizationNames {
 		if _, found, err := tree.Lookup(path.Join(app, name)); err != nil || found {
 			return app, err
@@ -257,7 +257,7 @@ func asLines(text string) string {
 
 // kustomizationWith is an app's kustomization with more resources; everything
 // else in it stays as it is. An app of plain manifests has none: the zero value.
-func kustomizationWith(tree render.Tree, dir string, lines []string) (File, error) {
+func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, error) {
 	for _, name := range render.KustomizationNames {
 		file := path.Join(dir, name)
 		e, found, err := tree.Lookup(file)

@@ -84,7 +84,7 @@ type Builder func(rollout.App) (*rollout.Render, error)
 
 // Propose finds the apps of a cluster, "" for the one that is most likely meant. One that cannot be rendered is left
 // out, and so is one that has an object of another. Own is gitrollout's namespace.
-func Propose(tree render.Tree, s Survey, cluster, own string, build Builder) (Proposal, error) {
+func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (Proposal, error) {
 	p := Proposal{Cluster: cluster, own: own, build: build}
 	plain := map[string]Entry{}
 	for dir, d := range s.plain() {
@@ -179,7 +179,7 @@ func (p *Proposal) choose(roots []string) string {
 // cover names the chosen folders with as few entries as match nothing else, and
 // returns those that cannot be apps.
 func (p *Proposal) cover(
-	tree render.Tree, chosen []string, plain map[string]Entry,
+	tree rollout.Tree, chosen []string, plain map[string]Entry,
 ) (bad []LeftOut, err error) {
 	p.Entries, p.Apps = nil, nil
 	entryOf := map[string]int{} // by app
@@ -303,7 +303,7 @@ func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
 }
 
 // matches reports whether an entry matches just these folders.
-func (p *Proposal) matches(tree render.Tree, e Entry, want []string) bool {
+func (p *Proposal) matches(tree rollout.Tree, e Entry, want []string) bool {
 	apps, err := appsOf(tree, e)
 	if err != nil || len(apps) != len(want) {
 		return false
@@ -311,7 +311,7 @@ func (p *Proposal) matches(tree render.Tree, e Entry, want []string) bool {
 	return !slices.ContainsFunc(apps, func(a rollout.App) bool { return !slices.Contains(want, a.Path) })
 }
 
-func appsOf(tree render.Tree, e Entry) ([]rollout.App, error) {
+func appsOf(tree rollout.Tree, e Entry) ([]rollout.App, error) {
 	config, err := rollout.ParseConfig(rollout.ConfigPath("x"), []byte(configText([]Entry{e})))
 	if err != nil {
 		return nil, err

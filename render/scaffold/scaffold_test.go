@@ -21,7 +21,7 @@ func (empty) ReadDir(string) ([]rollout.Entry, error) { return nil, nil }
 func (empty) ReadBlob(id string) ([]byte, error)      { return nil, errors.New("no blob " + id) }
 
 // treeOf is a tree with files; a path alone is a kustomization without resources.
-func treeOf(files map[string]string, kustomizations ...string) render.Tree {
+func treeOf(files map[string]string, kustomizations ...string) rollout.Tree {
 	var all []File
 	for name, content := range files {
 		all = append(all, File{Path: name, Content: content})
@@ -32,7 +32,7 @@ func treeOf(files map[string]string, kustomizations ...string) render.Tree {
 	return With(empty{}, all)
 }
 
-func look(t *testing.T, tree render.Tree) Survey {
+func look(t *testing.T, tree rollout.Tree) Survey {
 	t.Helper()
 	s, err := Look(tree)
 	if err != nil {

@@ -63,7 +63,7 @@ const (
 var skipped = []string{".git", ".gitrollout", ".github", "node_modules", "vendor", "testdata"}
 
 // Look reads a tree.
-func Look(tree render.Tree) (Survey, error) {
+func Look(tree rollout.Tree) (Survey, error) {
 	l := &looker{tree: tree}
 	found := &l.found
 	err := l.folder("", 0)
@@ -80,7 +80,7 @@ func Look(tree render.Tree) (Survey, error) {
 }
 
 type looker struct {
-	tree  render.Tree
+	tree  rollout.Tree
 	found Survey
 	files int
 }

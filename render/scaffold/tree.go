@@ -5,12 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // With is a tree with files in it that are not written yet.
-func With(tree render.Tree, files []File) render.Tree {
+func With(tree rollout.Tree, files []File) rollout.Tree {
 	t := &overlaid{Tree: tree, files: map[string]string{}}
 	for _, f := range files {
 		t.files[f.Path] = f.Content
@@ -19,14 +18,14 @@ func With(tree render.Tree, files []File) render.Tree {
 }
 
 type overlaid struct {
-	render.Tree
+	rollout.Tree
 	files map[string]string
 }
 
 // newID marks the ids of files that are not written yet.
 const newID = "new:"
 
-// Lookup is render.Tree's.
+// Lookup is rollout.Tree's.
 func (t *overlaid) Lookup(name string) (rollout.Entry, bool, error) {
 	if _, is := t.files[name]; is {
 		return rollout.Entry{Name: path.Base(name), ID: newID + name, Kind: rollout.File}, true, nil
@@ -43,7 +42,7 @@ func (t *overlaid) Lookup(name string) (rollout.Entry, bool, error) {
 	return e, false, nil
 }
 
-// ReadDir is render.Tree's.
+// ReadDir is rollout.Tree's.
 func (t *overlaid) ReadDir(name string) ([]rollout.Entry, error) {
 	var entries []rollout.Entry
 	_, found, err := t.Tree.Lookup(name)
@@ -75,7 +74,7 @@ func (t *overlaid) ReadDir(name string) ([]rollout.Entry, error) {
 	return entries, nil
 }
 
-// ReadBlob is render.Tree's.
+// ReadBlob is rollout.Tree's.
 func (t *overlaid) ReadBlob(id string) ([]byte, error) {
 	if content, is := t.files[strings.TrimPrefix(id, newID)]; is && strings.HasPrefix(id, newID) {
 		return []byte(content), nil

@@ -65,8 +65,7 @@ func TestFromEngines(t *testing.T) {
 		"what was named":  {map[string]string{"a.yaml": argoChart, "vendor.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- chart: {repo: \"oci://ghcr.io/org/charts\", name: guest, version: 1.2.3, provenance: k.asc}\n  into: ours\n"}, []string{"ours chart oci://ghcr.io/org/charts guest 1.2.3 signed by k.asc"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			_ = os.Remove(filepath.Join(w.dir, "vendor.yaml"))
+			w := withoutGit(t)
 			for name, content := range c.files {
 				if err := os.MkdirAll(filepath.Dir(filepath.Join(w.dir, name)), 0o755); err != nil {
 					t.Fatal(err)
@@ -102,8 +101,7 @@ func TestFromEngines(t *testing.T) {
 
 // TestFromEnginesLeavesOut: what cannot be named is said, and does not keep the others from being written.
 func TestFromEnginesLeavesOut(t *testing.T) {
-	w := newWorld(t)
-	_ = os.Remove(filepath.Join(w.dir, "vendor.yaml"))
+	w := withoutGit(t)
 	w.write("all.yaml", fluxRelease+"---\n"+fluxFolder+"---\n"+strings.Replace(fluxGit, "tag: v1.4.2", `semver: ">=1"`, 1)+"---\n"+argoChart)
 	for _, isFirst := range []bool{true, false} {
 		said, err := From(w.on())
@@ -133,8 +131,7 @@ func TestFromEnginesRefuses(t *testing.T) {
 		"nothing of theirs": {"apiVersion: v1\nkind: Service\nmetadata: {name: a}\n", "there is no kustomization.yaml in "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			_ = os.Remove(filepath.Join(w.dir, "vendor.yaml"))
+			w := withoutGit(t)
 			w.write("all.yaml", c.files)
 			_, err := From(w.on())
 			if err == nil || !strings.Contains(err.Error(), c.want) {

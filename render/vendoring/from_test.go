@@ -78,7 +78,7 @@ func TestFrom(t *testing.T) {
 // TestFromBesideOthers: what a vendor.yaml has stays, with no line end at its end too; another tag of a repository that is there
 // has a folder of its own, and a chart of a registry is named as it is.
 func TestFromBesideOthers(t *testing.T) {
-	w := newWorld(t)
+	w := withoutGit(t)
 	const before = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n" +
 		"- chart: {repo: https://example.com, name: a, version: 1.0.0, provenance: keys.asc}\n  into: charts\n" +
 		"- git: {url: https://github.com/org/repo, ref: v1}\n  into: vendor/repo"
@@ -120,9 +120,9 @@ func TestFromRefuses(t *testing.T) {
 		"no mapping":          {"- a\n", "", "kustomization.yml: cannot be read"},
 		"not a kustomization": {"", "", "there is no kustomization.yaml"},
 	} {
-		w := newWorld(t)
-		if w.write("vendor.yaml", c.vendor); c.vendor == "" {
-			_ = os.Remove(filepath.Join(w.dir, "vendor.yaml"))
+		w := withoutGit(t)
+		if c.vendor != "" {
+			w.write("vendor.yaml", c.vendor)
 		}
 		if c.kustomization != "" {
 			w.write("kustomization.yml", c.kustomization)

@@ -13,13 +13,23 @@ import (
 	"helm.sh/helm/v4/pkg/provenance"
 )
 
-// newSigner makes a key, with its public part as gpg --export writes it, with --armor or without.
-func newSigner(t *testing.T, armored bool) (key *openpgp.Entity, public string) {
+type signer struct{ *openpgp.Entity }
+
+// newSigner makes a key, which takes a second of the processor.
+func newSigner(t *testing.T) signer {
 	t.Helper()
 	key, err := openpgp.NewEntity("Ann", "", "ann@example.com", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return signer{key}
+}
+
+// as is the key, with its public part as gpg --export writes it, with --armor or without.
+func (s signer) as(t *testing.T, armored bool) (key *openpgp.Entity, public string) {
+	t.Helper()
+	key = s.Entity
+	var err error
 	var out bytes.Buffer
 	if !armored {
 		if err := key.Serialize(&out); err != nil {
@@ -53,6 +63,7 @@ func sign(t *testing.T, key *openpgp.Entity, archive []byte, name string) []byte
 // TestProvenance: a chart comes in if one of the keys has signed its archive by its name, of a repository and of a
 // registry, and the lock says which key. Anything else writes nothing.
 func TestProvenance(t *testing.T) {
+	ann, other := newSigner(t), newSigner(t)
 	const redis, web = "/charts/redis-20.1.4.tgz", "web-1.2.3+b1.tgz"
 	chart := "- chart: {repo: http://HOST/charts, name: redis, version: 20.1.4, provenance: keys/team.asc}\n  into: charts\n"
 	oci := "- chart: {repo: oci://HOST/charts, name: web, version: ^1, provenance: keys/team.asc}\n  into: charts\n"
@@ -71,8 +82,7 @@ func TestProvenance(t *testing.T) {
 		"not signed":       {chart, false, func(w *world, _ *openpgp.Entity) { delete(w.answers, redis+".prov") }, []string{redis + ".prov answers 404"}},
 		"no signature":     {chart, false, func(w *world, _ *openpgp.Entity) { w.answers[redis+".prov"] = []byte("x") }, []string{"is not signed by one of the keys"}},
 		"by somebody else": {chart, false, func(w *world, _ *openpgp.Entity) {
-			other, _ := newSigner(t, false)
-			w.answers[redis+".prov"] = sign(t, other, w.answers[redis], "redis-20.1.4.tgz")
+			w.answers[redis+".prov"] = sign(t, other.Entity, w.answers[redis], "redis-20.1.4.tgz")
 		}, []string{"redis-20.1.4.tgz is not signed by one of the keys"}},
 		"another version": {chart, false, func(w *world, key *openpgp.Entity) {
 			w.answers[redis+".prov"] = sign(t, key, w.answers["/charts/redis-20.1.5.tgz"], "redis-20.1.5.tgz")
@@ -85,8 +95,8 @@ func TestProvenance(t *testing.T) {
 		}, []string{"is not signed by one of the keys"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			key, public := newSigner(t, !c.binary)
+			w := withoutGit(t)
+			key, public := ann.as(t, !c.binary)
 			if err := os.Mkdir(filepath.Join(w.dir, "keys"), 0o755); err != nil {
 				t.Fatal(err)
 			}

@@ -316,8 +316,7 @@ func TestWhatServersSay(t *testing.T) {
 		"a repository without path": {"- git: {url: GIT, ref: main}\n  into: base\n", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.vendor(strings.ReplaceAll(c.sources, "GIT", w.gitURL))
+			w := ofSources(t, c.sources)
 			if c.prepare != nil {
 				c.prepare(w)
 			}

@@ -122,7 +122,21 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, answers: map[string][]byte{}, git: gittest.New(t), dir: t.TempDir()}
+	w := withoutGit(t)
+	w.git = gittest.New(t)
+	w.git.Write(map[string]string{"deploy/base.yaml": "base: 1\n", "README.md": "x"})
+	w.git.Commit("base")
+	w.gitURL = w.git.HTTP(gittest.HTTPOptions{}).URL
+	w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~20.1}\n  into: charts\n" +
+		"- git: {url: " + w.gitURL + ", ref: main, path: deploy}\n  into: base\n" +
+		"- oci: {url: oci://HOST/manifests/podinfo, semver: \">=6.9\"}\n  into: podinfo\n" +
+		"- chart: {repo: oci://HOST/charts, name: web, version: ^1}\n  into: charts\n")
+	return w
+}
+
+// withoutGit is a world without a Git server, whose programs take most of the time of one, and without a vendor.yaml.
+func withoutGit(t *testing.T) *world {
+	w := &world{t: t, answers: map[string][]byte{}, dir: t.TempDir()}
 	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
 	w.host = strings.TrimPrefix(server.URL, "http://")
@@ -138,14 +152,28 @@ func newWorld(t *testing.T) *world {
 	w.artifact("manifests/podinfo", "6.9.0", packed(t, plain("./podinfo.yaml", "v: 6.9.0\n")))
 	w.artifact("manifests/podinfo", "6.10.1", packed(t, plain("./podinfo.yaml", "v: 6.10.1\n")))
 	w.artifact("charts/web", "1.2.3_b1", packed(t, plain("web/Chart.yaml", "name: web\nversion: 1.2.3+b1\n")))
-	w.git.Write(map[string]string{"deploy/base.yaml": "base: 1\n", "README.md": "x"})
-	w.git.Commit("base")
-	w.gitURL = w.git.HTTP(gittest.HTTPOptions{}).URL
-	w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~20.1}\n  into: charts\n" +
-		"- git: {url: " + w.gitURL + ", ref: main, path: deploy}\n  into: base\n" +
-		"- oci: {url: oci://HOST/manifests/podinfo, semver: \">=6.9\"}\n  into: podinfo\n" +
-		"- chart: {repo: oci://HOST/charts, name: web, version: ^1}\n  into: charts\n")
 	return w
+}
+
+// ofSources is the world that sources need, which name its Git server GIT, with a vendor.yaml of them.
+func ofSources(t *testing.T, sources string) *world {
+	w := withoutGit(t)
+	if strings.Contains(sources, "GIT") {
+		w = newWorld(t)
+	}
+	w.vendor(strings.ReplaceAll(sources, "GIT", w.gitURL))
+	return w
+}
+
+// copied is the world with a folder of its own, which has the same files, in another test.
+func (w *world) copied(t *testing.T) *world {
+	t.Helper()
+	own := *w
+	own.t, own.dir = t, t.TempDir()
+	if err := os.CopyFS(own.dir, os.DirFS(w.dir)); err != nil {
+		t.Fatal(err)
+	}
+	return &own
 }
 
 func (w *world) vendor(sources string) {
@@ -352,6 +380,8 @@ func TestMoved(t *testing.T) {
 
 // TestCheck: any difference from the lock is told, and nobody is asked.
 func TestCheck(t *testing.T) {
+	updated := newWorld(t)
+	updated.update("")
 	for name, c := range map[string]struct {
 		change func(w *world)
 		want   string
@@ -378,8 +408,7 @@ func TestCheck(t *testing.T) {
 		"nothing is changed": {func(w *world) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.update("")
+			w := updated.copied(t)
 			c.change(w)
 			w.asked = nil
 			wrong := w.wrong()
@@ -440,8 +469,7 @@ func TestRefused(t *testing.T) {
 		}, "is no folder beside it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.vendor(strings.ReplaceAll(c.sources, "GIT", w.gitURL))
+			w := ofSources(t, c.sources)
 			if c.prepare != nil {
 				c.prepare(w)
 			}

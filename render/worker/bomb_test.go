@@ -2,8 +2,10 @@ package worker
 
 import (
 	"errors"
+	"maps"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,13 +20,21 @@ func TestBombs(t *testing.T) {
 	p := pool(t, 1)
 	builds(t, p)
 	var before, after runtime.MemStats
-	for name, b := range attacks.Bombs() {
+	bombs := attacks.Bombs()
+	for _, name := range slices.Sorted(maps.Keys(bombs)) {
+		b, limit := bombs[name], 5*time.Minute // another reason than the time holds it, on a busy machine too
+		if b.Want == attacks.OutOfBounds {
+			limit = 2 * time.Second
+			if testing.Short() && !slices.Contains([]string{"a template that goes on for 8 hours", "a large file in 60 overlays"}, name) {
+				continue // one for each of the two bounds
+			}
+		}
 		t.Run(name, func(t *testing.T) {
 			tree := files(b.Tree())
 			runtime.ReadMemStats(&before)
 			_, _, err := p.Build(tree, rollout.App{Name: "bomb", Path: "app", Namespace: "shop",
 				Variables: rollout.NewVariables(map[string]string{"x": strings.Repeat("x", 20)}, nil),
-				Limits:    rollout.Limits{Memory: 256 << 20, RenderTime: 5 * time.Second}})
+				Limits:    rollout.Limits{Memory: 256 << 20, RenderTime: limit}})
 			runtime.ReadMemStats(&after)
 			var invalid *rollout.InvalidError
 			switch {

@@ -28,7 +28,8 @@ type Options struct {
 	Most int
 	// Idle is how long workers are kept without work. They take about a second of a CPU to start and to warm up.
 	Idle time.Duration
-	// Trouble is told of each worker that was given up, with the stack if it panicked. May be nil.
+	// Trouble is told of each worker that was given up, with the stack if it panicked, and with its first words if it
+	// ended for a reason that is none of its bounds. May be nil.
 	Trouble func(app string, cause string, stack []byte)
 	// Unlock returns data keys by keys that no worker has, as render.InProcess' does. It is set before the first
 	// build. Nil: encrypted files are not opened.
@@ -59,10 +60,13 @@ func NewPool(o Options) *Pool {
 	return p
 }
 
+// mostTold bounds what Trouble is told of a worker's words, in bytes.
+const mostTold = 4 << 10
+
 var errClosed = errors.New("rendering has been given up: the program ends")
 
 // Build is render.Builder's. An app that breaks its bounds, or its worker twice, is an InvalidError.
-func (p *Pool) Build(tree render.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
+func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	asked, err := p.begin(app)
 	if err != nil {
 		return nil, render.Looked{}, err
@@ -87,7 +91,7 @@ func (p *Pool) Build(tree render.Tree, app rollout.App) (*rollout.Render, render
 		case closed:
 			return nil, render.Looked{}, errClosed
 		}
-		held := &rollout.InvalidError{File: app.Path}
+		held, words := &rollout.InvalidError{File: app.Path}, []byte(nil)
 		switch {
 		case late:
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s to render", limits.RenderTime), widen("renderTime")
@@ -97,8 +101,9 @@ func (p *Pool) Build(tree render.Tree, app rollout.App) (*rollout.Render, render
 			continue // it may have been killed by somebody, at rest or not
 		default:
 			held.Msg, held.Fix = "ended the process that renders it: "+w.cause(), "report it, and change the app"
+			words = w.last.bytes()
 		}
-		p.tell(app.Name, held.Msg, nil)
+		p.tell(app.Name, held.Msg, words[:min(len(words), mostTold)])
 		return nil, s.known(), held
 	}
 }

@@ -100,12 +100,15 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	return nil, err
 }
 
-// fatal are the lines in which Go says why a program ends.
-var fatal = regexp.MustCompile(`(?m)^(fatal error|panic): (.*)$`)
+// fatal are the lines in which Go says why a program ends: the last form is that of a signal in Go's runtime itself.
+var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
-// outOfMemory are the words for it, of Go and of the threads that it cannot start.
+// outOfMemory are the words for it, of Go and of the threads that it cannot start. The last one is of a nil pointer in
+// Go's runtime: Go 1.26 does not look whether its collector got the memory it asked for (newSpanSPMC, whose ring is
+// then nil). A nil pointer of the program is a panic, and has other words.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|cannot map pages|` +
-	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed`)
+	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed|` +
+	`(?m)^SIGSEGV: segmentation violation\nPC=.* addr=0x0$`)
 
 // hasRunOut reports whether a worker that is no more has died of its bound of memory.
 func (w *process) hasRunOut() bool {
@@ -115,14 +118,14 @@ func (w *process) hasRunOut() bool {
 // cause is in a few words why a worker is no more.
 func (w *process) cause() string {
 	if found := fatal.FindSubmatch(w.last.bytes()); found != nil {
-		return rollout.OneLine(string(found[2]))
+		return rollout.OneLine(string(found[1]))
 	}
 	return strings.TrimSpace(w.cmd.ProcessState.String())
 }
 
 // session is the tree of one build, for the worker's questions.
 type session struct {
-	tree   render.Tree
+	tree   rollout.Tree
 	ahead  []string        // what is answered before it is asked
 	asked  []string        // paths
 	failed error           // the tree could not be read

@@ -68,7 +68,7 @@ func tell(out io.Writer, o *outcome) error {
 	return err
 }
 
-func build(builder render.Builder, tree render.Tree, app rollout.App) (o *outcome) {
+func build(builder render.Builder, tree rollout.Tree, app rollout.App) (o *outcome) {
 	o = &outcome{}
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -108,7 +108,7 @@ func (t *remoteTree) ask(question word) (order, error) {
 	return o, nil
 }
 
-// Lookup is render.Tree's.
+// Lookup is rollout.Tree's.
 func (t *remoteTree) Lookup(p string) (rollout.Entry, bool, error) {
 	if a, known := t.paths[p]; known {
 		return a.Entry, a.Found, nil
@@ -138,7 +138,7 @@ func (t *remoteTree) keep(a answer) {
 	maps.Copy(t.files, a.Files)
 }
 
-// ReadDir is render.Tree's.
+// ReadDir is rollout.Tree's.
 func (t *remoteTree) ReadDir(dir string) ([]rollout.Entry, error) {
 	o, err := t.ask(word{List: &dir})
 	if err != nil {
@@ -147,7 +147,7 @@ func (t *remoteTree) ReadDir(dir string) ([]rollout.Entry, error) {
 	return o.Answer.Folder, nil
 }
 
-// ReadBlob is render.Tree's.
+// ReadBlob is rollout.Tree's.
 func (t *remoteTree) ReadBlob(id string) ([]byte, error) {
 	if content, here := t.files[id]; here {
 		return content, nil

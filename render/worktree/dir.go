@@ -10,16 +10,15 @@ import (
 	"path"
 	"strings"
 
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Dir is a folder as a render.Tree: what a commit of it would hold. It must
+// Dir is a folder as a rollout.Tree: what a commit of it would hold. It must
 // not change meanwhile; ids are paths. The .git folder is left out, as in a
 // commit. It reads nothing outside the folder.
 type Dir struct{ root *os.Root }
 
-var _ render.Tree = Dir{}
+var _ rollout.Tree = Dir{}
 
 // Open returns a folder of this machine.
 func Open(dir string) (Dir, error) {
@@ -30,7 +29,7 @@ func Open(dir string) (Dir, error) {
 	return Dir{root}, nil
 }
 
-// Lookup is render.Tree's.
+// Lookup is rollout.Tree's.
 func (t Dir) Lookup(name string) (rollout.Entry, bool, error) {
 	if name == "" || name == "." {
 		return rollout.Entry{ID: ".", Kind: rollout.Dir}, true, nil
@@ -79,7 +78,7 @@ func (t Dir) belowFile(name string) bool {
 	return false
 }
 
-// ReadDir is render.Tree's.
+// ReadDir is rollout.Tree's.
 func (t Dir) ReadDir(name string) ([]rollout.Entry, error) {
 	if name == "" {
 		name = "."
@@ -100,7 +99,7 @@ func (t Dir) ReadDir(name string) ([]rollout.Entry, error) {
 	return entries, nil
 }
 
-// ReadBlob is render.Tree's.
+// ReadBlob is rollout.Tree's.
 func (t Dir) ReadBlob(id string) ([]byte, error) {
 	info, err := t.root.Lstat(id)
 	if err == nil && info.Mode().Type() == fs.ModeSymlink {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -19,7 +18,7 @@ type Hashed struct {
 	paths map[string]string // by id
 }
 
-var _ render.Tree = (*Hashed)(nil)
+var _ rollout.Tree = (*Hashed)(nil)
 
 // OpenHashed returns a folder of this machine.
 func OpenHashed(dir string) (*Hashed, error) {
@@ -30,7 +29,7 @@ func OpenHashed(dir string) (*Hashed, error) {
 	return &Hashed{Dir: tree, paths: map[string]string{}}, nil
 }
 
-// Lookup is render.Tree's.
+// Lookup is rollout.Tree's.
 func (t *Hashed) Lookup(name string) (rollout.Entry, bool, error) {
 	e, found, err := t.Dir.Lookup(name)
 	if err != nil || !found {
@@ -55,7 +54,7 @@ func (t *Hashed) Lookup(name string) (rollout.Entry, bool, error) {
 	return e, true, nil
 }
 
-// ReadBlob is render.Tree's.
+// ReadBlob is rollout.Tree's.
 func (t *Hashed) ReadBlob(id string) ([]byte, error) {
 	t.mu.Lock()
 	name, hashed := t.paths[id]

@@ -42,6 +42,7 @@ type moment struct {
 	first       bool // at a first deployment alone
 	later       bool // at all others alone
 	left        bool // it is not applied at all
+	never       bool // nor at any other time that is named beside it
 	unsupported string
 }
 
@@ -59,7 +60,7 @@ var dialects = []dialect{
 	}},
 	{annotationArgo, "argocd.argoproj.io/sync-wave", "argocd.argoproj.io/hook-delete-policy", map[string]moment{
 		"PreSync": {when: rollout.HookBefore}, "PostSync": {when: rollout.HookAfter}, "SyncFail": {when: rollout.HookAbort},
-		"Skip": {left: true}, "PreDelete": {left: true}, "PostDelete": {left: true},
+		"Skip": {left: true, never: true}, "PreDelete": {left: true}, "PostDelete": {left: true},
 		"Sync": {unsupported: "write PreSync to have it run before the release, or take the annotation out to have the " +
 			"object applied with the others"},
 	}},
@@ -135,6 +136,9 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 					WithFix("%s", m.unsupported)
 			}
 			h.moments = append(h.moments, m)
+		}
+		if i := slices.IndexFunc(h.moments, func(m moment) bool { return m.never }); i >= 0 {
+			h.moments = h.moments[i : i+1]
 		}
 		if d.policy != "" && o.Annotation(d.policy) != "" {
 			h.Kept = 1

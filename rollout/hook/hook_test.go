@@ -40,6 +40,8 @@ func TestWhen(t *testing.T) {
 		{"argocd.argoproj.io/hook=PreSync", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
 		{"argocd.argoproj.io/hook=PostSync,SyncFail", []rollout.HookWhen{after, abort}, []rollout.HookWhen{after, abort}, nil},
 		{"argocd.argoproj.io/hook=Skip", nil, nil, nil},
+		{"argocd.argoproj.io/hook=PreSync,Skip", nil, nil, nil},
+		{"argocd.argoproj.io/hook=PreSync,PostDelete", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},
 		{"helm.sh/hook=pre-install", []rollout.HookWhen{before}, nil, nil},
 		{"helm.sh/hook=pre-upgrade", nil, []rollout.HookWhen{before}, nil},
 		{"helm.sh/hook=pre-install,pre-upgrade", []rollout.HookWhen{before}, []rollout.HookWhen{before}, nil},

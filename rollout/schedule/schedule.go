@@ -9,12 +9,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Schedule is a cron expression in a time zone. It names minutes by what a clock
-// on the wall shows.
-//
-// A minute that the clock shows twice, in autumn, is named twice. One that it
-// skips, in spring, is taken to be the first one after the gap, so that nothing
-// that was asked for daily is left out on one day.
+// Schedule is a cron expression in a time zone, by the wall clock. A minute that the clock shows twice, in autumn, is
+// named twice. One that it skips, in spring, is the first one after the gap, so that a daily schedule skips no day.
 type Schedule struct {
 	spec cron.Schedule
 	zone *time.Location

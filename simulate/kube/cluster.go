@@ -9,15 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Cluster is Kubernetes as far as a release can see it: an API server that takes
-// Deployments and Services, the Deployment controller with the arithmetic of
-// k8s.io/kubernetes v1.36.3 pkg/controller/deployment (rolling.go, sync.go,
-// util/deployment_util.go), the ReplicaSet controller, that of StatefulSets and a kubelet.
-//
-// Everything happens in micro-steps: one write to a ReplicaSet, one pod created
-// or deleted, one status written, one pod that becomes ready. Which one is next
-// is drawn at random, so that controllers see each other's work late and in any
-// order, as they do.
+// Cluster is a model of Kubernetes: an API server with Deployments and Services, the Deployment controller with the
+// arithmetic of k8s.io/kubernetes v1.36.3 pkg/controller/deployment, the controllers of ReplicaSets and StatefulSets,
+// and a kubelet. It moves in steps of one write, one pod or one status, which are drawn at random: controllers see
+// each other's work late and in any order.
 type Cluster struct {
 	Now         time.Time
 	rng         *rand.Rand

@@ -9,15 +9,10 @@ import (
 	"strconv"
 )
 
-// microDeployment is the Deployment controller: the next write of the sync that
-// is under way, or a new sync.
-//
-// With lag it may work with numbers that ReplicaSets reported before its last
-// write. Kubernetes itself then removes more old pods than maxUnavailable
-// allows: scaleDownOldReplicaSetsForRollingUpdate counts the old pods that are
-// on their way out as available (12 old, 12 new, maxSurge 100%, 2 ready: 12 ->
-// 11 -> 9). No user of a Deployment can prevent that, so the strictest
-// invariants are checked without lag.
+// microDeployment is one step of the Deployment controller: the next write of its sync, or a new sync. With lag it may
+// work with numbers from before its last write. Kubernetes then removes more old pods than maxUnavailable allows,
+// because scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available (12 old, 12 new, maxSurge 100%,
+// 2 ready: 12 -> 11 -> 9). So the strictest invariants are checked without lag.
 func (k *Cluster) microDeployment() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {

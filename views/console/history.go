@@ -22,6 +22,7 @@ func (w *World) History(ctx context.Context, app string, limit, depth int) (stat
 	if err != nil {
 		return status.History{}, err
 	}
+	w.nameAuthors(ctx, h.Releases[:min(limit, len(h.Releases))])
 	switch {
 	case len(h.Releases) > limit:
 		h.Releases = h.Releases[:limit]
@@ -31,4 +32,21 @@ func (w *World) History(ctx context.Context, app string, limit, depth int) (stat
 			w.Config().StateBranch, 10*depth)
 	}
 	return h, nil
+}
+
+// nameAuthors adds who made the commits of releases whose records do not say it: those of apps without stages, and
+// those that were rejected before their first stage. A commit that is not to be had any more stays without.
+func (w *World) nameAuthors(ctx context.Context, releases []status.Past) {
+	var commits []string
+	for _, p := range releases {
+		if p.Author == "" {
+			commits = append(commits, p.Commit)
+		}
+	}
+	_, _ = w.Repo.Bring(ctx, commits) // what cannot be read is shown without
+	for i, p := range releases {
+		if s, held := w.Repo.Held(p.Commit); held && p.Author == "" {
+			releases[i].Author, releases[i].Subject = s.Commit().Author, s.Commit().Subject
+		}
+	}
 }

@@ -132,5 +132,5 @@ func (w *World) restores(ctx context.Context, in strategies.Input, m rollout.Mer
 		return m.Clean
 	}
 	tree, err := w.Repo.Snapshot(ctx, stable.Commit.ID)
-	return err == nil && propose.Restores(m, w.Tip.Tree, tree, slices.Concat(stable.Files, in.Head.Render.Files))
+	return err == nil && propose.Restores(m, w.Tip.Tree, tree, in.Head.Render, stable)
 }

@@ -416,6 +416,13 @@ func TestRows(t *testing.T) {
 			a.Held = &rollout.Held{Reason: "InvalidInput", Message: strings.Repeat("ä", 161)}
 		}),
 			func(r *Row) { r.Held, r.Text = "held", strings.Repeat("ä", 159)+"…" }},
+		"whose end it waits for": {app(func(a *status.App) {
+			a.Held = &rollout.Held{Reason: rollout.HeldHook, Message: "release h1-new of c2 by Ann waits for its hooks"}
+			a.Waiting = "Job check-1 to end"
+		}),
+			func(r *Row) {
+				r.Held, r.Text = "running hooks", "release h1-new of c2 by Ann waits for Job check-1 to end"
+			}},
 		"its reason":         {app(func(a *status.App) { a.Waiting = "" }), func(r *Row) { r.Text = "a reason" }},
 		"nothing to explain": {app(func(a *status.App) { a.Waiting, a.Phase = "", rollout.Healthy }), func(r *Row) { r.Phase = rollout.Healthy }},
 		"what is stable": {app(func(a *status.App) { a.Release = nil }), func(r *Row) {

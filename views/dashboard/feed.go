@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -21,19 +21,19 @@ type Feed struct {
 	fail  func(what string, facts ...any)
 
 	mu    sync.Mutex
-	looks map[string]reconciler.App
+	looks map[string]report.App
 	gone  map[string]bool
 	news  chan struct{}
 }
 
 // NewFeed tells of trouble by warn, and by fail where it is ours.
 func NewFeed(board *Board, warn, fail func(what string, facts ...any)) *Feed {
-	return &Feed{board: board, warn: warn, fail: fail, looks: map[string]reconciler.App{}, gone: map[string]bool{},
+	return &Feed{board: board, warn: warn, fail: fail, looks: map[string]report.App{}, gone: map[string]bool{},
 		news: make(chan struct{}, 1)}
 }
 
 // Tell is told what the loop reports.
-func (f *Feed) Tell(r reconciler.Report) {
+func (f *Feed) Tell(r report.Report) {
 	if len(r.Apps)+len(r.Gone) == 0 {
 		return
 	}
@@ -63,7 +63,7 @@ func (f *Feed) Run(ctx context.Context, now func() time.Time) {
 		}
 		f.mu.Lock()
 		looks, left := f.looks, f.gone
-		f.looks, f.gone = map[string]reconciler.App{}, map[string]bool{}
+		f.looks, f.gone = map[string]report.App{}, map[string]bool{}
 		f.mu.Unlock()
 		apps := make([]status.App, 0, len(looks))
 		for _, l := range looks {
@@ -77,7 +77,7 @@ func (f *Feed) Run(ctx context.Context, now func() time.Time) {
 
 // statusOf is what a look comes to. An app that cannot be explained, which would be
 // a mistake of ours, is shown as that: it must not end the process that releases.
-func (f *Feed) statusOf(l reconciler.App) (a status.App) {
+func (f *Feed) statusOf(l report.App) (a status.App) {
 	defer func() {
 		if trouble := recover(); trouble != nil {
 			f.fail("an app cannot be shown", "app", l.Input.App.Name, "panic", trouble, "stack", string(debug.Stack()))

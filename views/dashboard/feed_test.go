@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/report"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -15,15 +15,15 @@ import (
 func TestFeed(t *testing.T) {
 	board := NewBoard("test", "")
 	f := NewFeed(board, func(string, ...any) {}, func(string, ...any) {})
-	look := func(name string, phase rollout.Phase, err error) reconciler.App {
-		return reconciler.App{Cluster: "test", Err: err, Input: strategies.Input{App: rollout.App{Name: name}, State: rollout.State{App: name, Phase: phase}, Head: strategies.Head{Err: rollout.Invalidf("f", "", "wrong")}}}
+	look := func(name string, phase rollout.Phase, err error) report.App {
+		return report.App{Cluster: "test", Err: err, Input: strategies.Input{App: rollout.App{Name: name}, State: rollout.State{App: name, Phase: phase}, Head: strategies.Head{Err: rollout.Invalidf("f", "", "wrong")}}}
 	}
 	// Nobody takes these yet, and no pass waits for that.
 	for i := range 1000 {
-		f.Tell(reconciler.Report{Apps: []reconciler.App{look("a", rollout.Progressing, nil), look(fmt.Sprint("x", i), rollout.Healthy, nil)}})
-		f.Tell(reconciler.Report{Gone: []string{fmt.Sprint("x", i)}})
+		f.Tell(report.Report{Apps: []report.App{look("a", rollout.Progressing, nil), look(fmt.Sprint("x", i), rollout.Healthy, nil)}})
+		f.Tell(report.Report{Gone: []string{fmt.Sprint("x", i)}})
 	}
-	f.Tell(reconciler.Report{Apps: []reconciler.App{look("a", rollout.Healthy, fmt.Errorf("apply: refused")), look("b", rollout.Healthy, nil)}})
+	f.Tell(report.Report{Apps: []report.App{look("a", rollout.Healthy, fmt.Errorf("apply: refused")), look("b", rollout.Healthy, nil)}})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go f.Run(ctx, time.Now)
@@ -37,14 +37,14 @@ func TestFeed(t *testing.T) {
 	}
 	broken := look("c", rollout.Healthy, nil)
 	broken.Input.Head = strategies.Head{} // which no pass makes, and nothing can explain
-	f.Tell(reconciler.Report{Apps: []reconciler.App{broken}, Gone: []string{"b"}})
+	f.Tell(report.Report{Apps: []report.App{broken}, Gone: []string{"b"}})
 	for len(board.Names()) < 2 || board.Names()[1] != "c" {
 		time.Sleep(5 * time.Millisecond)
 		if time.Now().After(deadline) {
 			t.Fatalf("the board shows %v", board.Names())
 		}
 	}
-	f.Tell(reconciler.Report{Gone: []string{"c"}})
+	f.Tell(report.Report{Gone: []string{"c"}})
 	for len(board.Names()) > 1 && time.Now().Before(deadline) {
 		time.Sleep(5 * time.Millisecond)
 	}

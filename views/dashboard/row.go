@@ -37,7 +37,7 @@ func rowOf(a status.App) Row {
 	r := Row{App: a.App, Phase: a.Phase, Due: a.Due, Warnings: len(a.Warnings)}
 	switch {
 	case a.Held != nil:
-		r.Held, r.Text = a.HeldText(), a.Held.Message
+		r.Held, r.Text = a.HeldText(), a.WhyHeld()
 	case a.Waiting != "":
 		r.Text = a.Waiting
 	case a.Phase != rollout.Healthy:

@@ -50,6 +50,9 @@ type Cluster struct {
 	Apps   []App  // nil if Git cannot be read
 	Wait   time.Duration
 
+	Namespaces   []string // the only ones that gitrollout is to have; none: the whole cluster
+	IdentifiedBy string   // the namespace whose uid the state branch has
+
 	// Foreign returns the signs that another controller has objects in hand; nil if nobody can look.
 	Foreign func(ctx context.Context, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
@@ -109,7 +112,7 @@ func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Ti
 		e.Add("cluster.rights", Unknown, "", "which rights are needed depends on the apps, and Git cannot be read")
 		return
 	}
-	x := &rightsExam{e: e, client: client, who: cmp.Or(c.As, "this account")}
+	x := &rightsExam{e: e, client: client, who: cmp.Or(c.As, "this account"), namespaces: c.Namespaces}
 	x.needs(c.Apps, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.discovery)))
 	x.ask(ctx)
 	c.examineSecrets(ctx, e, client)
@@ -168,16 +171,27 @@ type rightsExam struct {
 	client clients
 	who    string
 	wanted map[right]bool
+
+	namespaces []string // Cluster.Namespaces
 }
 
 // needs fills in the rights: those that every cluster needs, and those of each kind in
-// each namespace. All kinds are watched in all namespaces, so that one watch does
-// for all apps.
+// each namespace. One watch of a kind does for all apps: in all namespaces, or in each of Cluster.Namespaces.
 func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}
 	var as wants = func(account, namespace, group, resource string, verbs ...string) {
+		places := []string{namespace}
+		switch {
+		case len(x.namespaces) == 0 || resource == "nodes":
+		case namespace == "":
+			places = x.namespaces
+		case !slices.Contains(x.namespaces, namespace):
+			return // the app is held there
+		}
 		for _, verb := range verbs {
-			x.wanted[right{account, namespace, group, resource, verb}] = true
+			for _, place := range places {
+				x.wanted[right{account, place, group, resource, verb}] = true
+			}
 		}
 	}
 	for _, kind := range rollout.WorkloadKinds {
@@ -209,7 +223,9 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 		}
 		namespace := ref.Namespace
 		if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-			namespace = ""
+			if namespace = ""; len(x.namespaces) > 0 {
+				return nil // the app is held
+			}
 		}
 		as("", "", ref.Group, mapping.Resource.Resource, "list", "watch")
 		as(account, namespace, ref.Group, mapping.Resource.Resource, "get", "create", "patch", "delete")
@@ -358,13 +374,17 @@ func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client clie
 
 // examineUID compares the cluster with the one that the state branch is for.
 func (c Cluster) examineUID(ctx context.Context, e *Examination, client clients) {
-	ns, err := client.core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	of, role := c.IdentifiedBy, "its Role there"
+	if of == metav1.NamespaceSystem {
+		role = "its ClusterRole"
+	}
+	ns, err := client.core.Namespaces().Get(ctx, of, metav1.GetOptions{})
 	switch {
 	case err != nil:
 		e.Add("cluster.uid", Problem,
-			`add to its ClusterRole: {apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [get]}`,
-			"the uid of namespace kube-system, which tells clusters apart, cannot be read: %v", err)
-	case c.UID != "" && string(ns.UID) != c.UID:
+			"add to "+role+`: {apiGroups: [""], resources: [namespaces], resourceNames: [`+of+`], verbs: [get]}`,
+			"the uid of namespace "+of+", which tells clusters apart, cannot be read: %v", err)
+	case c.UID != "" && string(ns.UID) != c.UID[strings.Index(c.UID, "/")+1:]:
 		e.Add("cluster.uid", Problem,
 			"choose the right cluster with --context; after a cluster was built anew: gitrollout state adopt",
 			"this is not cluster %s: its uid is %s, and the state branch is for %s", c.Name, ns.UID, c.UID)

@@ -8,8 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/sops"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // examineKeys tries the keys of each app on its encrypted files. Nothing of what they open is kept.
@@ -67,7 +67,7 @@ func try(keys *sops.Keys, name, secret string, content []byte) error {
 }
 
 // Contents are those of files of a tree, which were rendered.
-func Contents(tree render.Tree, files []string) map[string][]byte {
+func Contents(tree rollout.Tree, files []string) map[string][]byte {
 	all := map[string][]byte{}
 	for _, file := range files {
 		entry, found, err := tree.Lookup(file)

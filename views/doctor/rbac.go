@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
@@ -24,7 +25,7 @@ func (c Cluster) RBAC(account string) (string, error) {
 	if _, err := client.ServerVersion(); err != nil {
 		return "", fmt.Errorf("%s does not answer: %w", c.Config.Host, err)
 	}
-	x := &rightsExam{e: &Examination{}}
+	x := &rightsExam{e: &Examination{}, namespaces: c.Namespaces}
 	x.needs(c.Apps, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)))
 	var b strings.Builder
 	for _, f := range x.e.Findings {
@@ -32,7 +33,7 @@ func (c Cluster) RBAC(account string) (string, error) {
 			fmt.Fprintf(&b, "# %s: no right is given for it\n", f.Message)
 		}
 	}
-	writeRoles(&b, x.wanted, account)
+	writeRoles(&b, x.wanted, account, c.IdentifiedBy)
 	return b.String(), nil
 }
 
@@ -40,7 +41,7 @@ func (c Cluster) RBAC(account string) (string, error) {
 type role struct{ account, namespace string }
 
 // writeRoles writes the rights that somebody needs, role by role.
-func writeRoles(b *strings.Builder, wanted map[right]bool, own string) {
+func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy string) {
 	roles := map[role]map[string][]string{} // of "group resource" the verbs
 	add := func(to role, what, verb string) {
 		if roles[to] == nil {
@@ -54,7 +55,11 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own string) {
 			add(role{own, namespace}, " serviceaccounts "+name, "impersonate")
 		}
 	}
-	add(role{own, ""}, " namespaces kube-system", "get") // which cluster this is
+	identity := role{own, identifiedBy}
+	if identifiedBy == metav1.NamespaceSystem {
+		identity.namespace = ""
+	}
+	add(identity, " namespaces "+identifiedBy, "get") // which cluster this is
 	for _, at := range slices.SortedFunc(maps.Keys(roles), func(a, b role) int {
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.namespace, b.namespace))
 	}) {

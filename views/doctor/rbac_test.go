@@ -40,7 +40,7 @@ func TestRoles(t *testing.T) {
 	x := &rightsExam{e: &Examination{}}
 	x.needs(apps, mapper)
 	var b strings.Builder
-	writeRoles(&b, x.wanted, "gitrollout/gitrollout")
+	writeRoles(&b, x.wanted, "gitrollout/gitrollout", "kube-system")
 	head := func(kind, name, where string) string {
 		return "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: " + name + where + "}\nrules:\n"
 	}

@@ -56,7 +56,7 @@ func (r *Report) Add(c ClusterReport) {
 // Check looks at one cluster's part of a tree. Own is gitrollout's namespace there, rules are what holds apps besides
 // the configuration, or nil. An error means that the tree cannot be read.
 func Check(
-	tree render.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
+	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
 ) (ClusterReport, error) {
 	r := ClusterReport{Cluster: cluster}
 	config, err := source.NewReader(cluster, nil).ConfigAt(tree)
@@ -108,7 +108,7 @@ func Check(
 	return r, r.checkPromotions(tree, known)
 }
 
-func checkApp(renderer *render.Renderer, tree render.Tree, app rollout.App) (AppReport, *rollout.Render, error) {
+func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (AppReport, *rollout.Render, error) {
 	a := AppReport{App: app.Name, Path: app.Path}
 	built, err := renderer.Render(tree, app, rollout.Commit{})
 	if rollout.IsInvalid(err) {
@@ -169,7 +169,7 @@ func allowing(config *rollout.Config, beyond map[*rollout.AppGlob]render.Beyond)
 	return lines
 }
 
-func (r *ClusterReport) checkPromotions(tree render.Tree, known map[string]*rollout.Render) error {
+func (r *ClusterReport) checkPromotions(tree rollout.Tree, known map[string]*rollout.Render) error {
 	dir := strings.TrimSuffix(rollout.PromotionPath(r.Cluster, "x"), "/x.yaml")
 	entries, err := source.ReadDir(tree, dir)
 	if err != nil {
@@ -196,7 +196,7 @@ func (r *ClusterReport) checkPromotions(tree render.Tree, known map[string]*roll
 		}
 		if p != nil && built != nil {
 			if why := strategies.NamesNoStep(built, p); why != "" {
-				r.Warnings = append(r.Warnings, file+": "+why)
+				r.Warnings = append(r.Warnings, file+": "+why+"; if that release is over, the file may stay")
 			}
 		}
 	}

@@ -71,7 +71,7 @@ func headline(p Plan) string {
 		change Change
 		text   string
 	}{
-		{Invalid, "cannot be rendered"}, {Rejected, "rejected before"}, {Release, "released in stages"},
+		{Invalid, "would be held"}, {Rejected, "rejected before"}, {Release, "released in stages"},
 		{Fast, "released without stages"},
 		{Rollback, "rolled back"}, {First, "deployed for the first time"}, {Apply, "applied at once"}, {Gone, "left alone"},
 	} {

@@ -326,7 +326,7 @@ func (c comparison) hints(a App) []Note {
 		all = append(all, madeOnce(base, c.in.Head.Render)...)
 	}
 	all = append(all, c.hooks(a)...)
-	all = append(all, c.lostRollouts()...)
+	all = append(all, c.lostRollouts(a.Change == Invalid)...)
 	for _, o := range a.Objects {
 		if o.Change != "removed" {
 			continue
@@ -354,8 +354,8 @@ func (c comparison) hints(a App) []Note {
 // neverDeleted are the kinds that stay in the cluster when they leave Git.
 var neverDeleted = []string{"Namespace", "PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition"}
 
-// lostRollouts are Deployments that stay and are no longer staged.
-func (c comparison) lostRollouts() []Note {
+// lostRollouts are workloads that stay and are no longer staged.
+func (c comparison) lostRollouts(isHeld bool) []Note {
 	var all []Note
 	if c.in.Base.Render == nil {
 		return nil
@@ -366,10 +366,10 @@ func (c comparison) lostRollouts() []Note {
 			continue
 		}
 		n := Note{Level: AtOnce, Code: "RolloutRemoved", Object: w.Ref().String(),
-			Message: fmt.Sprintf("Deployment %s is no longer staged: its Rollout document is gone", w),
-			Fix:     "restore the document, or merge this between two releases"}
-		if s := c.in.State; s != nil && s.Release != nil {
-			n.Message += fmt.Sprintf(", while release %s is in flight, so that the app is held", s.Release.Hash)
+			Message: w.Title() + " is no longer staged: its Rollout document is gone",
+			Fix:     "restore the document, or all pods get the next version at once"}
+		if isHeld {
+			n.Fix = "restore the document, or merge this between two releases"
 		}
 		all = append(all, n)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -66,7 +67,7 @@ const (
 	Apply    Change = "apply"    // objects change, no staged version does: applied at once
 	Rejected Change = "rejected" // the version was rejected: nothing happens until somebody says retry
 	Gone     Change = "gone"     // it leaves Git: its objects stay as they are
-	Invalid  Change = "invalid"  // it cannot be rendered: the app would be held
+	Invalid  Change = "invalid"  // it cannot be rendered or followed: the app would be held
 )
 
 // Span is a length of time, as text in JSON: 1h30m0s.
@@ -155,6 +156,9 @@ func has(in Input) int {
 func serving(in Input) rollout.Hash {
 	s, base, head := in.State, in.Base.Render, in.Head.Render
 	isPlain := len(head.Specs) == 0
+	if templates := standing(in); len(templates) > 0 {
+		return rollout.ReleaseHash(templates)
+	}
 	switch {
 	case s != nil && s.Stable != nil && (isPlain || len(s.Stable.Templates) > 0):
 		return s.Stable.Hash
@@ -165,6 +169,58 @@ func serving(in Input) rollout.Hash {
 	default:
 		return base.Release()
 	}
+}
+
+// standing is what an app runs of the workloads that get their Rollout document, beside what is stable of others: the
+// next version of those goes through its steps. It is nil if none gets one.
+func standing(in Input) map[rollout.Workload]rollout.Hash {
+	s, base := in.State, in.Base.Render
+	isKnown := s != nil && s.Phase != ""
+	if base == nil || isKnown && (s.Source == "" || s.Release != nil || s.Stable == nil && len(base.Specs) > 0) {
+		return nil
+	}
+	all := map[rollout.Workload]rollout.Hash{}
+	for w, hash := range base.Templates {
+		_, was := base.Spec(w)
+		_, is := in.Head.Render.Spec(w)
+		if is && !was && !byDocument(w) && (!isKnown || s.StableHash(w) == "") {
+			all[w] = hash
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return nil
+	case !isKnown:
+		maps.Copy(all, base.Staged())
+	case s.Stable != nil:
+		maps.Copy(all, s.Stable.Templates)
+	}
+	return all
+}
+
+// byDocument reports whether an object is a workload by its Rollout document alone: nothing is on record of it before.
+func byDocument(w rollout.Workload) bool {
+	_, is := rollout.WorkloadOf(w.Ref())
+	return !is
+}
+
+// unrecorded is about such a workload whose document comes with another version.
+func unrecorded(in Input) (what string, is bool) {
+	for _, spec := range in.Head.Render.Specs {
+		w, isSame := spec.Workload, func(o rollout.Object) bool { return o.Ref() == spec.Workload.Ref() }
+		if in.Base.Render == nil || !byDocument(w) || in.State != nil && in.State.StableHash(w) != "" {
+			continue
+		}
+		if _, was := in.Base.Render.Spec(w); was {
+			continue
+		}
+		before, had := rollout.Find(in.Base.Render.Objects, isSame)
+		after, has := rollout.Find(in.Head.Render.Objects, isSame)
+		if had && has && !reflect.DeepEqual(before.Map("spec", "template"), after.Map("spec", "template")) {
+			return w.Title(), true
+		}
+	}
+	return "", false
 }
 
 // renamed is about a Deployment that gets another name together with another version.
@@ -185,11 +241,19 @@ func judge(in Input, from, to rollout.Hash) (Change, string) {
 		return Invalid, name + ", and all pods of it would start at once: the app would be held as it is; " +
 			"push the new name first and the version after"
 	}
+	if name, is := unrecorded(in); is {
+		return Invalid, name + " gets its Rollout document and another version at once, and nothing is on record to go " +
+			"back to: the app would be held as it is; push the document first, and the version when the app is Healthy with it"
+	}
 	if s := in.State; s != nil && s.Release != nil && s.Stable != nil {
+		lost, isLost, isReverted := strategies.LacksDocument(*s, in.Head.Render)
 		switch {
+		case isLost:
+			return Invalid, fmt.Sprintf("the Rollout document of %s goes while release %s is in flight: the app would be held "+
+				"as it is", lost.Title(), s.Release.Hash)
 		case to == s.Release.Hash:
 			return Apply, fmt.Sprintf("release %s is in flight and goes on: only other objects change", to)
-		case to == from:
+		case to == from, isReverted:
 			return Rollback, fmt.Sprintf("release %s is in flight: traffic goes back to %s at once", s.Release.Hash, from)
 		}
 	}

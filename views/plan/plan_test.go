@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite what the plans in testdata expe
 // now is a Friday.
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// folder is a render.Tree of a text archive.
+// folder is a rollout.Tree of a text archive.
 type folder map[string]string
 
 func (f folder) Lookup(name string) (rollout.Entry, bool, error) {
@@ -194,6 +194,16 @@ func stateOf(word string, in Input) *rollout.State {
 			s.Stable.Templates[w] = "old"
 			s.Progress = append(s.Progress, rollout.Progress{Workload: w, Step: 1, Of: 4, Name: "pause", Weight: 20, Plan: "p"})
 		}
+	case "left": // what head has, of a release that has begun
+		s.Stable.Templates = map[rollout.Workload]rollout.Hash{}
+		for w := range base.Staged() {
+			s.Stable.Templates[w] = head.Templates[w]
+			s.Progress = append(s.Progress, rollout.Progress{Workload: w, Of: 2, Name: "setWeight 20", Weight: 20})
+		}
+		s.Stable.Hash = rollout.ReleaseHash(s.Stable.Templates)
+		s.Release, s.Phase = &rollout.Release{Hash: base.Release(), Templates: base.Staged()}, rollout.Progressing
+	case "on record":
+		s.Source = "4d6eb88"
 	case "follows": // it has no releases yet
 		s.Stable, s.Verified, s.Source = nil, nil, "4d6eb88"
 	case "another in flight":

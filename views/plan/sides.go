@@ -24,13 +24,13 @@ type Sides struct {
 }
 
 // uncommitted is a tree that may be no commit.
-type uncommitted struct{ render.Tree }
+type uncommitted struct{ rollout.Tree }
 
 func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
 
 // Read reads what both trees say of the cluster. A base without it lists nothing: the cluster is new. The configuration
 // of head is in force where that of the base cannot be read.
-func (s *Sides) Read(base, head render.Tree) (err error) {
+func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	reader := source.NewReader(s.Cluster, nil)
 	if s.After, err = reader.Open(uncommitted{head}, nil); err != nil || s.After.Behind != nil {
 		return err

@@ -72,6 +72,9 @@ func (a *App) workloads(in Input) {
 
 // stableTemplate is the template hash that serves of a workload, "" if none does.
 func stableTemplate(in Input, w rollout.Workload) rollout.Hash {
+	if templates := standing(in); len(templates) > 0 {
+		return templates[w]
+	}
 	switch {
 	case in.State != nil && in.State.Phase != "":
 		return in.State.StableHash(w)

@@ -51,9 +51,12 @@ type Past struct {
 	Fast        bool                  `json:"fast,omitempty"`
 	Step        int                   `json:"step,omitempty"`       // steps done, of the workload that came least far
 	Of          int                   `json:"of,omitempty"`         // steps
+	Skipped     int                   `json:"skipped,omitempty"`    // of Step, those that a full promotion has left out
 	PromotedBy  []string              `json:"promotedBy,omitempty"` // who opened its gates, in turn
+	Hooks       []rollout.HookRun     `json:"hooks,omitempty"`      // oldest first
 	Analyses    []rollout.AnalysisRun `json:"analyses,omitempty"`
 	Transitions []Transition          `json:"transitions,omitempty"` // oldest first
+	progress    []rollout.Progress    // as the newest record has it
 }
 
 // Transition is one record of a release.
@@ -78,14 +81,19 @@ func Releases(events []Event, whole bool) []Past {
 
 // chronicle is a history in the making.
 type chronicle struct {
-	past []Past
-	last rollout.State // as of the event before
+	past    []Past
+	last    rollout.State // as of the event before
+	waiting *Past         // of which nothing has begun but what runs before it
 }
 
 // take adds one event.
 func (h *chronicle) take(e Event, first, whole bool) {
 	s, was := e.State, h.last
 	h.last = s
+	waited := h.wait(e)
+	if n := len(h.past); n > 0 {
+		h.past[n-1].noteHooks(s)
+	}
 	before, flying := len(h.past), h.open() != nil
 	if open := h.open(); open != nil && !(s.Release != nil && open.is(s.Release)) {
 		open.end(e)
@@ -96,6 +104,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 			Hash: s.Release.Hash, Commit: s.Release.Commit, Author: s.Release.Author, Subject: s.Release.Subject,
 			Started: s.Release.Since, Fast: s.Release.Fast, Outcome: InFlight,
 		})
+		h.open().takeUp(waited)
 	case s.Release != nil:
 	case s.Stable != nil && (was.Stable == nil || was.Stable.Hash != s.Stable.Hash) && !h.knows(s.Stable.Hash):
 		p := Past{Hash: s.Stable.Hash, Commit: s.Stable.Commit, Author: s.Stable.Author, Subject: s.Stable.Subject,
@@ -117,6 +126,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 				p.Started = run.Since
 			}
 		}
+		p.takeUp(waited)
 		p.ended(r.At)
 		h.past = append(h.past, p)
 	}
@@ -207,6 +217,7 @@ func (p *Past) note(e Event) {
 	s := e.State
 	p.Transitions = append(p.Transitions, Transition{At: e.At.UTC(), Phase: s.Phase, Text: recorded(s), Commit: e.Commit,
 		back: backOf(s)})
+	p.noteHooks(s)
 	if s.Release != nil && !p.is(s.Release) {
 		return // the record of a newer release has ended this one
 	}
@@ -217,6 +228,10 @@ func (p *Past) note(e Event) {
 		return
 	}
 	for i, pr := range s.Progress {
+		was, known := rollout.Find(p.progress, func(was rollout.Progress) bool { return was.Workload == pr.Workload })
+		if known && pr.Opened != "" && pr.Of == was.Of { // each other way is one step at a time
+			p.Skipped = max(p.Skipped, pr.Step-was.Step-1)
+		}
 		if i == 0 || pr.Step*p.Of < p.Step*pr.Of {
 			p.Step, p.Of = min(pr.Step, pr.Of), pr.Of
 		}
@@ -224,6 +239,7 @@ func (p *Past) note(e Event) {
 			p.PromotedBy = append(p.PromotedBy, pr.Opened)
 		}
 	}
+	p.progress = s.Progress
 	if s.Phase == rollout.Aborting && s.Reason != "" {
 		p.Reason = s.Reason
 	}

@@ -21,6 +21,23 @@ func moving(phase rollout.Phase, stable, release *rollout.Release, step int, ope
 	return rollout.State{Phase: phase, Stable: stable, Release: release, Progress: []rollout.Progress{{Step: step, Of: 4, Opened: opened}}}
 }
 
+// TestStepsLeftOut: a full promotion goes from its step past all others, and those have not been done.
+func TestStepsLeftOut(t *testing.T) {
+	one, two := version("h1-1", 0), version("h1-2", 10)
+	for want, states := range map[int][]rollout.State{
+		2: {moving(rollout.Paused, one, two, 1, ""), moving(rollout.Promoting, one, two, 4, "Bob"), moving(rollout.Promoting, one, two, 4, "Bob")},
+		0: {moving(rollout.Paused, one, two, 1, ""), moving(rollout.Progressing, one, two, 2, "Bob"), moving(rollout.Promoting, one, two, 4, "")},
+	} {
+		var events []Event
+		for i, s := range states {
+			events = append(events, Event{At: minute(10 + i), State: s})
+		}
+		if p := Releases(events, true)[0]; p.Skipped != want || p.Step != 4 {
+			t.Errorf("%d of %d steps were left out, want %d", p.Skipped, p.Step, want)
+		}
+	}
+}
+
 // inWords is a release in a line.
 func inWords(p Past) string {
 	text := fmt.Sprintf("%s %s %d-", p.Hash, p.Outcome, p.Started.Minute())
@@ -36,7 +53,11 @@ func inWords(p Past) string {
 	if p.Reason != "" {
 		text += ": " + p.Reason
 	}
-	return text + fmt.Sprintf(" (%d)", len(p.Transitions))
+	text += fmt.Sprintf(" (%d)", len(p.Transitions))
+	for _, run := range p.Hooks {
+		text += fmt.Sprintf(" %s %s", run.Job, run.Phase)
+	}
+	return text
 }
 
 func TestReleases(t *testing.T) {
@@ -55,6 +76,17 @@ func TestReleases(t *testing.T) {
 		s.Hooks = []rollout.HookRun{{Name: "shop/migrate", Release: "h1-2", Phase: rollout.HookRunning, Since: minute(10)}}
 		return s
 	}
+	waits := func(hash string, phase rollout.HookPhase) rollout.State {
+		s := named(healthy(*one, 0))
+		s.Held = &rollout.Held{Reason: rollout.HeldHook, Commit: hash + "-commit"}
+		s.Hooks = []rollout.HookRun{{When: rollout.HookBefore, Release: rollout.Hash(hash), Job: "migrate-" + hash, Phase: phase, Since: minute(10)}}
+		return s
+	}
+	left, leftAndOver := named(healthy(*one, 0)), named(healthy(*one, 0))
+	left.Hooks, leftAndOver.Hooks = waits("h1-3", rollout.HookRunning).Hooks, waits("h1-3", rollout.HookSucceeded).Hooks
+	failed := named(rejectedAt(12))
+	failed.Hooks = waits("h1-2", rollout.HookFailed).Hooks
+	failed.Hooks[0].Past = true
 	aborting := moving(rollout.Aborting, one, two, 1, "")
 	aborting.Reason, aborting.Rejected = "too slow", rejectedAt(12).Rejected
 	back := moving(rollout.Aborting, one, two, 1, "")
@@ -120,6 +152,17 @@ func TestReleases(t *testing.T) {
 		}, false, []string{" applied 6-6 (1)"}},
 		"released without steps in one record": {[]Event{at(2, healthy(*one, 2)), at(16, healthy(*two, 16))}, false,
 			[]string{"h1-2 healthy 16-16 (1)", "h1-1 recorded 2-2 (1)"}},
+		"superseded by one that is reverted, before either began": {[]Event{
+			at(0, named(healthy(*one, 0))), at(10, waits("h1-2", rollout.HookRunning)), at(11, waits("h1-2", rollout.HookSucceeded)),
+			at(12, waits("h1-3", rollout.HookRunning)), at(13, left), at(14, leftAndOver), at(15, named(healthy(*one, 0))),
+		}, true, []string{"h1-3 reverted 10-13 (2) migrate-h1-3 Succeeded", "h1-2 superseded 10-12 (3) migrate-h1-2 Succeeded", "h1-1 recorded 0-0 (1)"}},
+		"rejected by what ran before it": {[]Event{
+			at(0, named(healthy(*one, 0))), at(10, waits("h1-2", rollout.HookRunning)), at(12, failed),
+		}, true, []string{"h1-2 rejected 10-12: too slow (2) migrate-h1-2 Failed", "h1-1 recorded 0-0 (1)"}},
+		"begun after what ran before it": {[]Event{
+			at(0, named(healthy(*one, 0))), at(10, waits("h1-2", rollout.HookRunning)), at(11, waits("h1-2", rollout.HookSucceeded)),
+			at(12, moving(rollout.Progressing, one, version("h1-2", 12), 0, "")), at(13, healthy(*two, 13)),
+		}, true, []string{"h1-2 healthy 12-13 0/4 (4) migrate-h1-2 Succeeded", "h1-1 recorded 0-0 (1)"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -175,5 +218,19 @@ func TestTransitions(t *testing.T) {
 	past := Releases([]Event{{At: minute(10), State: s}, {At: minute(13).In(zone), State: rollout.State{Stable: one}}}, true)
 	if p := past[0]; p.Took(minute(50)) != 3*time.Minute || p.Ended.Location() != time.UTC {
 		t.Errorf("%+v", p)
+	}
+}
+
+// TestHistoryHasTheLogsOfEarlierRuns: the record has the log of the newest run of a hook alone.
+func TestHistoryHasTheLogsOfEarlierRuns(t *testing.T) {
+	one, two := version("h1-1", 0), version("h1-2", 10)
+	failed := moving(rollout.Progressing, one, two, 0, "")
+	failed.Hooks = []rollout.HookRun{{When: rollout.HookBefore, Release: two.Hash, Job: "migrate-1", Phase: rollout.HookFailed, Log: "relation missing"}}
+	next := moving(rollout.Progressing, two, version("h1-3", 20), 0, "")
+	next.Hooks = []rollout.HookRun{failed.Hooks[0], {When: rollout.HookBefore, Release: "h1-3", Job: "migrate-2", Phase: rollout.HookRunning}}
+	next.Hooks[0].Log, next.Hooks[0].Past = "", true
+	all := Releases([]Event{{At: minute(10), State: failed}, {At: minute(20), State: next}}, true)
+	if len(all) != 2 || len(all[1].Hooks) != 1 || all[1].Hooks[0].Log != "relation missing" || len(all[0].Hooks) != 1 {
+		t.Errorf("the releases are %+v", all)
 	}
 }

@@ -17,8 +17,11 @@ func hooksOf(s rollout.State) (hooks []rollout.HookRun) {
 	return hooks
 }
 
+// IsRunning reports whether a hook's Job has not ended.
+func IsRunning(h rollout.HookRun) bool { return h.Phase == rollout.HookRunning }
+
 // nextOfHooks are the commands that tell more of the Job that runs, and of one for which something did not go on.
-func nextOfHooks(s rollout.State, canRetry bool, app string) (out []Next) {
+func nextOfHooks(s rollout.State, coming *rollout.Release, canRetry bool, app string) (out []Next) {
 	if canRetry {
 		defer func() { out = append(out, Next{To: "try it again", Command: "gitrollout retry " + app}) }()
 	}
@@ -37,6 +40,9 @@ func nextOfHooks(s rollout.State, canRetry bool, app string) (out []Next) {
 		case h.Phase == rollout.HookRunning:
 			out = append(out, Next{To: "see what the Job does", Command: "kubectl -n " + namespace + " describe job " + h.Job},
 				Next{To: "see what the Job does", Command: "kubectl -n " + namespace + " logs job/" + h.Job})
+			if h.Past && (s.Release != nil || s.Held.Is(rollout.HeldHook)) || coming != nil && h.Release != coming.Hash {
+				out = append(out, Next{To: "go on without that Job", Command: "kubectl -n " + namespace + " delete job " + h.Job})
+			}
 		case h.Phase == rollout.HookFailed && isWhy(h):
 			return append(out, Next{To: "see why it failed", Command: "kubectl -n " + namespace + " logs job/" + h.Job})
 		}

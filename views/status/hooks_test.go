@@ -31,7 +31,7 @@ func TestNextOfHooks(t *testing.T) {
 		"none":             {rollout.State{}, ""},
 	} {
 		var got []string
-		for _, n := range nextOfHooks(c.s, name == "held", "shop") {
+		for _, n := range nextOfHooks(c.s, nil, name == "held", "shop") {
 			got = append(got, n.Command)
 		}
 		if text := strings.Join(got, "\n"); text != c.want {

@@ -1,6 +1,8 @@
 package status
 
 import (
+	"slices"
+
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -27,11 +29,13 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 			out = append(out, Next{To: to, Command: c})
 		}
 	}
-	out = append(out, nextOfHooks(s, strategies.FailedHook(in) != "", app)...)
-	_, shut := strategies.Gate(in)
+	out = append(out, nextOfHooks(s, strategies.Coming(in), strategies.FailedHook(in) != "", app)...)
 	switch {
 	case s.Held.Waits() && in.Head.Render != nil && in.Promotion.Says(rollout.Hold, in.Head.Render.Release()):
 		add("end the hold", "gitrollout hold "+app+" --off")
+		if strategies.Coming(in) != nil {
+			add("reject it", "gitrollout abort "+app)
+		}
 	case strategies.Coming(in) != nil:
 		add("reject it", "gitrollout abort "+app)
 	case s.Held.Is(rollout.HeldAdoption):
@@ -50,27 +54,38 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 	case s.Release == nil || s.Stable == nil:
 		merge("go back", rollout.ProposeRevert)
 	default:
-		switch {
-		case in.Promotion.Says(rollout.Hold, s.Release.Hash):
-			add("end the hold", "gitrollout hold "+app+" --off")
-		case s.Held.Is(rollout.HeldRolloutRemoved, rollout.HeldRenamed):
-			add("promote it fully", "gitrollout promote "+app+" --full")
-		case s.Held != nil || in.Head.Render == nil: // a promotion would be refused, or have no effect
-		case shut:
-			merge("go on", rollout.ProposePromotion)
-			add("go on", "gitrollout promote "+app)
-		default:
-			if _, timed := strategies.TimedPause(in); timed {
-				add("skip the wait", "gitrollout promote "+app)
-			}
-		}
-		merge("go back", rollout.ProposeRevert)
-		if s.Phase == rollout.Paused || s.Phase == rollout.Stalled || in.Head.Render == nil {
-			if in.Head.Render != nil { // what cannot be read, or is not listed, is not so for a revert of the release
-				add("go back", "git revert "+rollout.ShortID(s.Release.Commit)+" && git push")
-			}
-			add("go back", "gitrollout abort "+app)
-		}
+		nextInFlight(in, merge, add)
 	}
 	return out
+}
+
+// nextInFlight are those of a release that has begun, and has something to go back to.
+func nextInFlight(in strategies.Input, merge func(to string, kind rollout.ProposalKind),
+	add func(to string, commands ...string)) {
+	app, s, head := in.App.Name, in.State, in.Head.Render
+	_, shut := strategies.Gate(in)
+	switch {
+	case in.Promotion.Says(rollout.Hold, s.Release.Hash):
+		add("end the hold", "gitrollout hold "+app+" --off")
+	case s.Held.Is(rollout.HeldRolloutRemoved, rollout.HeldRenamed):
+		add("promote it fully", "gitrollout promote "+app+" --full")
+	case s.Held != nil || head == nil: // a promotion would be refused, or have no effect
+	case shut:
+		merge("go on", rollout.ProposePromotion)
+		add("go on", "gitrollout promote "+app)
+	default:
+		if _, timed := strategies.TimedPause(in); timed {
+			add("skip the wait", "gitrollout promote "+app)
+		}
+	}
+	merge("go back", rollout.ProposeRevert)
+	stands := s.Phase == rollout.Paused || s.Phase == rollout.Stalled
+	takesLong := s.Phase == rollout.Promoting || slices.ContainsFunc(s.Hooks, IsRunning)
+	// What cannot be read, or is not listed, is not so for a revert of the release, and that would revert what waits, too.
+	if head != nil && (stands || takesLong && head.Release() == s.Release.Hash) {
+		add("go back", "gitrollout undo "+app) // several commits may have brought it, with other apps
+	}
+	if head == nil || stands || takesLong {
+		add("go back", "gitrollout abort "+app)
+	}
 }

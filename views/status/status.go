@@ -8,6 +8,7 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -82,6 +83,7 @@ type Workload struct {
 	Entered    *time.Time `json:"entered,omitempty"` // when that step began
 	Opened     string     `json:"opened,omitempty"`  // who let it pass the last gate
 	Weight     int        `json:"weight"`            // asked for the new version, of fullWeight
+	Pods       int        `json:"pods,omitempty"`    // asked for the new version, where that is no weight: setCanaryScale
 	FullWeight int        `json:"fullWeight"`        // that is everything, 100 unless trafficRouting says otherwise
 	RealWeight int        `json:"realWeight"`        // percent of requests, or without a router of ready pods
 	Routed     bool       `json:"routed,omitempty"`  // requests are split, and not only pods
@@ -108,6 +110,7 @@ type Revision struct {
 	Role    string       `json:"role,omitempty"`
 	Hash    rollout.Hash `json:"hash,omitempty"`
 	PodHash string       `json:"podHash"`
+	Current bool         `json:"current,omitempty"` // it is of the template that the workload has now
 	Desired int          `json:"desired"`
 	Ready   int          `json:"ready"`
 	Problem string       `json:"problem,omitempty"`
@@ -148,6 +151,10 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 		path := rollout.PromotionPath(cluster, in.App.Name)
 		a.Warnings = append(slices.Clone(a.Warnings), "ignored: "+path+": "+why)
 	}
+	for _, h := range strategies.Disregarded(in) {
+		a.Warnings = append(slices.Clone(a.Warnings), fmt.Sprintf("hook %s (%s) failed, and %s went on all the same: its "+
+			"hook-failure is continue", h.Name, h.When, h.Release))
+	}
 	if s.Source != "" {
 		a.Source = &rollout.Commit{ID: s.Source}
 		if in.Source != nil {
@@ -187,6 +194,16 @@ func heldOf(in strategies.Input) *rollout.Held {
 // Waits reports whether only the time for a release has not come.
 func (a App) Waits() bool { return a.Held.Waits() }
 
+// WhyHeld is why the app is left as it is, in a line: with the Job, or the reason for a hold, that is not on record.
+func (a App) WhyHeld() string {
+	what, until, waits := strings.Cut(a.Held.Message, " waits ")
+	isLive := a.Held.Is(rollout.HeldHook) || strings.HasPrefix(until, "for the end of decision: ")
+	if waits && isLive && a.Waits() && a.Waiting != "" {
+		return what + " waits for " + a.Waiting
+	}
+	return a.Held.Message
+}
+
 // HeldText is a word for why the app is left as it is.
 func (a App) HeldText() string {
 	switch {
@@ -208,8 +225,8 @@ func releaseOf(r *rollout.Release) *Release {
 func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 	w := Workload{
 		Workload: e.Workload.String(), Strategy: string(e.Strategy), Replicas: e.Replicas, Ready: e.Ready,
-		Step: e.Step, Weight: e.Weight, FullWeight: e.Full, RealWeight: e.Real, Routed: e.Routed, Routes: e.Routes,
-		Surplus: e.Surplus, Waiting: e.Waiting, Due: timeOrNil(e.Due),
+		Step: e.Step, Weight: e.Weight, Pods: e.Pods, FullWeight: e.Full, RealWeight: e.Real, Routed: e.Routed,
+		Routes: e.Routes, Surplus: e.Surplus, Waiting: e.Waiting, Due: timeOrNil(e.Due),
 	}
 	if pr, ok := in.State.ProgressOf(e.Workload); ok && in.State.Release != nil {
 		w.Moving, w.Entered, w.Opened = true, timeOrNil(pr.Entered), pr.Opened
@@ -232,8 +249,8 @@ func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 
 func revisionOf(r rollout.Revision, role string) Revision {
 	out := Revision{
-		Name: r.Name, Role: role, Hash: r.Hash, PodHash: r.Pin.Value, Desired: r.Desired, Ready: r.Ready(),
-		Problem: r.Problem,
+		Name: r.Name, Role: role, Hash: r.Hash, PodHash: r.Pin.Value, Current: r.Current, Desired: r.Desired,
+		Ready: r.Ready(), Problem: r.Problem,
 	}
 	for _, p := range r.Members {
 		out.Pods = append(out.Pods, Pod{Name: p.Name, Status: p.Status, Ready: p.Ready, Restarts: p.Restarts,
@@ -274,12 +291,9 @@ func plainWorkloads(in strategies.Input) []Workload {
 // waitingOf says what the app waits for. What is due already waits for nothing
 // but the reconciler's next pass.
 func waitingOf(in strategies.Input, a App) (string, *time.Time) {
-	var texts []string
+	isBusy := slices.ContainsFunc(in.State.Hooks, IsRunning)
 	var due *time.Time
 	for _, w := range a.Workloads {
-		if w.Waiting != "" {
-			texts = append(texts, w.Waiting)
-		}
 		if w.Due != nil && (due == nil || w.Due.Before(*due)) {
 			due = w.Due
 		}
@@ -295,10 +309,10 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 		return "", nil
 	case a.Held != nil && in.State.Phase != rollout.Aborting:
 		return "", nil // the held message says it: no key and no time ends that
-	case len(texts) > 0:
-		return strings.Join(texts, "; "), due
+	case stepsWait(a.Workloads) != "" && !isBusy:
+		return stepsWait(a.Workloads), due
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||
-		(in.State.Release != nil && in.Observed.Workloads == nil):
+		(in.State.Release != nil && in.Observed.Workloads == nil && !isBusy): // that of a Job is on record
 		return "", nil
 	}
 	d := strategies.Decide(in)
@@ -310,6 +324,15 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 		return d.Waiting + "; of what is pushed until then, replicas alone have an effect", nil
 	}
 	return d.Waiting, nil
+}
+
+// stepsWait is what the steps of workloads wait for. It says which they are unless all wait for the same.
+func stepsWait(all []Workload) string {
+	all = slices.DeleteFunc(slices.Clone(all), func(w Workload) bool { return w.Waiting == "" })
+	if same := slices.Compact(rollout.Mapped(all, func(w Workload) string { return w.Waiting })); len(same) < 2 {
+		return strings.Join(same, "")
+	}
+	return strings.Join(rollout.Mapped(all, func(w Workload) string { return w.Workload + ": " + w.Waiting }), "; ")
 }
 
 func timeOrNil(t time.Time) *time.Time {
@@ -324,6 +347,14 @@ func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
 
 // Share writes a weight.
 func (w Workload) Share(weight int) string { return rollout.Share(weight, w.Full()) }
+
+// Asked writes what is asked for the new version.
+func (w Workload) Asked() string {
+	if w.Pods > 0 {
+		return rollout.Count(w.Pods, "pod")
+	}
+	return w.Share(w.Weight)
+}
 
 // SetNote says of all apps why the cluster is not shown.
 func (l *Listing) SetNote(note string) {

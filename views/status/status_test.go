@@ -78,6 +78,9 @@ func inLines(a App) string {
 	add("reason", a.Reason)
 	if a.Held != nil {
 		add(a.HeldText(), string(a.Held.Reason)+" "+a.Held.Message)
+		if a.WhyHeld() != a.Held.Message {
+			add("in a line", a.WhyHeld())
+		}
 	}
 	if a.Rejected != nil {
 		add("rejected", string(a.Rejected.Hash)+" "+a.Rejected.Reason)
@@ -99,7 +102,7 @@ func inLines(a App) string {
 func TestOf(t *testing.T) {
 	const steps = "shop/web: canary setWeight 20 done, pause current, setWeight 60 toCome\n"
 	const still = "shop/web: canary setWeight 20 toCome, pause toCome, setWeight 60 toCome\n"
-	back := "to go back: git revert c2 && git push\nto go back: gitrollout abort shop"
+	back := "to go back: gitrollout undo shop\nto go back: gitrollout abort shop"
 	proposed := map[string]string{"gitrollout/promote/prod/shop": "c9"}
 	reverting := map[string]string{"gitrollout/revert/prod/shop": "c8"}
 	cases := map[string]struct {
@@ -113,11 +116,16 @@ func TestOf(t *testing.T) {
 			"to go back: git fetch && git merge origin/gitrollout/revert/prod/shop && git push\n" + back},
 		"a gate whose proposal is gone": {nil, nil, "phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" + back},
 		"a hold": {func(in *strategies.Input) {
-			in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Hold, Author: "Bob <bob@example.com>"}
-		}, proposed, "phase: Paused\n" + steps + "waits: the end of decision: hold by Bob <bob@example.com>\nto end the hold: gitrollout hold shop --off\n" + back},
+			in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Hold, Author: "Bob <bob@example.com>", Reason: "wait for db"}
+		}, proposed, "phase: Paused\n" + steps + "waits: the end of decision: hold by Bob <bob@example.com>: wait for db\nto end the hold: gitrollout hold shop --off\n" + back},
 		"a pause by the clock": {func(in *strategies.Input) {
 			in.Head.Render.Specs[0].Canary.Steps[1].Pause.Duration = new(10 * time.Minute)
 		}, nil, "phase: Paused\nshop/web: canary setWeight 20 done, pause 10m0s current, setWeight 60 toCome\nwaits: pause 10m0s, until 2026-11-20T12:11:00Z\nto skip the wait: gitrollout promote shop\n" + back},
+		"a Job after the release, at a step": {func(in *strategies.Input) {
+			in.State.Hooks = []rollout.HookRun{{Name: "shop/check", When: rollout.HookAfter, Release: in.State.Release.Hash, Job: "check-2-1", Phase: rollout.HookRunning}}
+			in.Head.Render.Specs[0].Canary.Steps[1].Pause.Duration = new(10 * time.Minute)
+		}, nil, "phase: Paused\nshop/web: canary setWeight 20 done, pause 10m0s current, setWeight 60 toCome\nwaits: hook shop/check (after RELEASE): Job check-2-1 to end\n" +
+			"to see what the Job does: kubectl -n shop describe job check-2-1\nto see what the Job does: kubectl -n shop logs job/check-2-1\nto skip the wait: gitrollout promote shop\n" + back},
 		"never seen": {func(in *strategies.Input) { in.State = rollout.State{}; in.Observed.Workloads = nil }, nil,
 			"phase: Pending\nreason: gitrollout has not seen this app yet; is gitrollout run at work?\n" + strings.TrimSuffix(still, "\n")},
 		"a head that cannot be read, before that is on record": {func(in *strategies.Input) {
@@ -176,10 +184,10 @@ func TestOf(t *testing.T) {
 			"waits: all pods to be of the stable version\nto go back in Git too: git fetch && git merge origin/gitrollout/revert/prod/shop && git push"},
 		"a Deployment without a Rollout": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2"}
-		}, nil, "phase: Progressing\nreason: Deployment shop/web: 1 of 5 pods are ready\nshop/web: plain "},
+		}, nil, "phase: Progressing\nreason: Deployment shop/web: 1 of 5 new pods are ready\nshop/web: plain "},
 		"what is not well for long": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2", Unhealthy: "Deployment shop/web: 0 of 5 pods are ready"}
-		}, nil, "phase: Degraded\nreason: Deployment shop/web: 1 of 5 pods are ready\nshop/web: plain "},
+		}, nil, "phase: Degraded\nreason: Deployment shop/web: 1 of 5 new pods are ready\nshop/web: plain "},
 		"what is not well, of which the cluster is not seen": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2", Unhealthy: "Deployment shop/web: 0 of 5 pods are ready"}
 			in.Observed.Workloads = nil
@@ -242,6 +250,25 @@ func TestOfCountsWhatIsThere(t *testing.T) {
 	}
 	if a.Release.Author != "Ann <ann@example.com>" || a.Stable.Commit != "c1" || a.Source.Subject == "" {
 		t.Errorf("%+v, %+v, %+v", a.Release, a.Stable, a.Source)
+	}
+}
+
+// TestOfSaysHowManyPodsAreAsked where a step asks for pods and not for a weight, and of no other step.
+func TestOfSaysHowManyPodsAreAsked(t *testing.T) {
+	for want, step := range map[string]rollout.Step{
+		"1 pod":  {SetCanaryScale: &rollout.CanaryScale{Replicas: new(1)}},
+		"2 pods": {SetCanaryScale: &rollout.CanaryScale{Weight: new(40)}},
+		"20%":    {SetCanaryScale: &rollout.CanaryScale{MatchTrafficWeight: true}},
+	} {
+		in := paused()
+		in.Head.Render.Specs[0].Canary.Steps[1] = step
+		if w := Of(in, "prod", nil).Workloads[0]; w.Asked() != want {
+			t.Errorf("%q is asked, want %q", w.Asked(), want)
+		}
+		in.Head.Render.Specs[0].Canary.Traffic = &rollout.Traffic{MaxWeight: 100}
+		if w := Of(in, "prod", nil).Workloads[0]; w.Asked() != "20%" {
+			t.Errorf("of the requests %q is asked", w.Asked())
+		}
 	}
 }
 
@@ -317,16 +344,25 @@ func TestPlainWorkloads(t *testing.T) {
 	}
 }
 
-// TestWaitingOfSeveral: the texts of all workloads, and the time that comes first.
+// TestWaitingOfSeveral: the texts of all workloads, with what each is of, and the time that comes first.
 func TestWaitingOfSeveral(t *testing.T) {
 	in := strategies.Input{State: rollout.State{Phase: rollout.Paused}}
 	soon, late := minute(1), minute(2)
 	for _, all := range [][]Workload{
-		{{Waiting: "a", Due: &late}, {}, {Waiting: "b", Due: &soon}}, {{Waiting: "a", Due: &soon}, {Waiting: "b", Due: &late}},
+		{{Workload: "shop/web", Waiting: "a", Due: &late}, {}, {Workload: "shop/api", Waiting: "b", Due: &soon}},
+		{{Workload: "shop/web", Waiting: "a", Due: &soon}, {Workload: "shop/api", Waiting: "b", Due: &late}},
 	} {
-		if text, due := waitingOf(in, App{Workloads: all}); text != "a; b" || due == nil || !due.Equal(soon) {
+		if text, due := waitingOf(in, App{Workloads: all}); text != "shop/web: a; shop/api: b" || due == nil || !due.Equal(soon) {
 			t.Errorf("%q until %v", text, due)
 		}
+	}
+	same := []Workload{{Workload: "shop/web", Waiting: "a"}, {Workload: "shop/api", Waiting: "b"}, {Workload: "shop/db", Waiting: "a"}}
+	if text, _ := waitingOf(in, App{Workloads: same}); text != "shop/web: a; shop/api: b; shop/db: a" {
+		t.Errorf("%q", text)
+	}
+	same[1].Waiting = "a"
+	if text, _ := waitingOf(in, App{Workloads: same}); text != "a" {
+		t.Errorf("%q", text)
 	}
 	if text, due := waitingOf(in, App{Workloads: []Workload{{Waiting: "a"}}}); text != "a" || due != nil {
 		t.Errorf("%q until %v", text, due)

@@ -242,8 +242,11 @@ func drawWeight(w status.Workload, k Look) string {
 	const cells = 30
 	filled := func(percent int) int { return (min(percent, 100)*cells + 50) / 100 }
 	done, asked := filled(w.RealWeight), filled(w.Weight*100/w.Full())
+	if w.Pods > 0 {
+		asked = filled(w.Pods * 100 / max(w.Replicas, 1))
+	}
 	asked = max(asked, done)
-	text := "  " + w.Share(w.Weight) + " asked"
+	text := "  " + w.Asked() + " asked"
 	switch {
 	case w.Routed:
 		text += fmt.Sprintf(", %d%% of the requests", w.RealWeight)

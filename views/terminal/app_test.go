@@ -93,7 +93,7 @@ func canaryPaused() status.App {
 		}},
 		Next: []status.Next{
 			{To: "go on", Command: "git fetch && git merge origin/gitrollout/promote/prod-eu/shop && git push"}, {To: "go on", Command: "gitrollout promote shop"},
-			{To: "go back", Command: "git revert 9f31c0a && git push"}, {To: "go back", Command: "gitrollout abort shop"},
+			{To: "go back", Command: "gitrollout undo shop"}, {To: "go back", Command: "gitrollout abort shop"},
 		},
 	}
 }

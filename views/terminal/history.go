@@ -62,7 +62,7 @@ func drawPast(p status.Past, k Look) string {
 			b.WriteString(k.line(span{"    " + t.At.Format("15:04:05") + "  ", dim}, span{Clean(t.Text), plain},
 				span{"  " + rollout.ShortID(t.Commit), dim}))
 		}
-		b.WriteString(drawAnalyses(status.App{Analyses: p.Analyses}, k))
+		b.WriteString(drawHooks(status.App{Hooks: p.Hooks}, k) + drawAnalyses(status.App{Analyses: p.Analyses}, k))
 	}
 	return b.String()
 }
@@ -71,7 +71,11 @@ func drawPast(p status.Past, k Look) string {
 func notesOf(p status.Past) []string {
 	var notes []string
 	if p.Of > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d steps", p.Step, p.Of))
+		text := fmt.Sprintf("%d of %d steps", p.Step-p.Skipped, p.Of)
+		if p.Skipped > 0 {
+			text += fmt.Sprintf(", and %d left out", p.Skipped)
+		}
+		notes = append(notes, text)
 	}
 	if p.Fast {
 		notes = append(notes, "verified before, so without steps")

@@ -20,16 +20,18 @@ func Line(a status.App) string {
 	for _, w := range a.Workloads {
 		if w.Moving && w.Step < len(w.Steps) && a.Phase != rollout.Aborting {
 			text += fmt.Sprintf(", %s step %d/%d (%s, %s)", w.Workload, w.Step+1, len(w.Steps), w.Steps[w.Step].Text,
-				w.Share(w.Weight))
+				w.Asked())
 		}
 	}
 	switch {
 	case a.Held != nil:
-		text += ", " + a.HeldText() + ": " + Clean(a.Held.Message)
+		text += ", " + a.HeldText() + ": " + Clean(a.WhyHeld())
 	case a.Phase == rollout.Paused && a.Waiting != "":
 		text += ", waits for " + Clean(a.Waiting)
 	case a.Reason != "":
 		text += ": " + Clean(a.Reason)
+	case a.Waiting != "" && slices.ContainsFunc(a.Hooks, status.IsRunning):
+		text += ", waits for " + Clean(a.Waiting)
 	}
 	return text
 }

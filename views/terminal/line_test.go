@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -28,11 +29,30 @@ func TestLine(t *testing.T) {
 		"shop Degraded h1-old, held: no such file": {
 			Phase: rollout.Degraded, Stable: stable, Reason: "pods", Held: &rollout.Held{Reason: "RenderFailed", Message: "no such\nfile"},
 		},
+		"shop Promoting c1-new, waits for hook shop/check: Job check-1 to end": {
+			Phase: rollout.Promoting, Release: &status.Release{Hash: "c1-new"}, Stable: stable,
+			Hooks: []rollout.HookRun{{Phase: rollout.HookRunning}}, Waiting: "hook shop/check: Job check-1 to end",
+		},
+		"shop Healthy h1-old, running hooks: release h1-new of c2 by Ann waits for hook shop/check: Job check-1 to end": {
+			Phase: rollout.Healthy, Stable: stable, Waiting: "hook shop/check: Job check-1 to end",
+			Held: &rollout.Held{Reason: rollout.HeldHook, Message: "release h1-new of c2 by Ann waits for its hooks"},
+		},
 	} {
 		a.App = "shop"
+		if a.Held.Waits() && waitingText(a) != a.WhyHeld() {
+			t.Errorf("a list says %q", waitingText(a))
+		}
 		if is := Line(a); is != want {
 			t.Errorf("%q, want %q", is, want)
 		}
+	}
+}
+
+// TestListTellsOfWarnings of what is as it should be otherwise, as nothing else in a list leads to them.
+func TestListTellsOfWarnings(t *testing.T) {
+	a := status.App{App: "shop", Phase: rollout.Healthy, Warnings: []string{"hook shop/migrate failed"}}
+	if text := List(status.Listing{Apps: []status.App{a}}, Look{}); !strings.HasSuffix(text, "  1 warning\n") {
+		t.Errorf("it says\n%s", text)
 	}
 }
 

@@ -116,7 +116,7 @@ func summary(a status.App) (strategy, step, weight, ready string) {
 	}
 	if least != nil && len(least.Steps) > 0 {
 		step = fmt.Sprintf("%d/%d", min(least.Step+1, len(least.Steps)), len(least.Steps))
-		weight = least.Share(least.Weight)
+		weight = least.Asked()
 	}
 	return strategy, step, weight, fmt.Sprintf("%d/%d", have, want)
 }
@@ -141,9 +141,11 @@ func authorOf(a status.App) string {
 func waitingText(a status.App) string {
 	switch {
 	case a.Held != nil:
-		return Clean(a.Held.Message)
+		return Clean(a.WhyHeld())
 	case a.Waiting != "":
 		return Clean(a.Waiting)
+	case a.Phase == rollout.Healthy && len(a.Warnings) > 0:
+		return rollout.Count(len(a.Warnings), "warning")
 	case a.Phase == rollout.Healthy:
 		return ""
 	}

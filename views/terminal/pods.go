@@ -24,7 +24,7 @@ func drawRevision(r status.Revision, k Look) string {
 		color = green
 	default:
 		role = "old"
-		if r.Desired > 0 || r.Hash == "" {
+		if r.Desired > 0 || r.Hash == "" || r.Current {
 			role = "pods"
 		}
 	}

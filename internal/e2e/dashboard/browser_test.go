@@ -74,7 +74,7 @@ func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	p := &tab{t: t, ctx: ctx}
 	err = chromedp.Listen(ctx, func(event any) {
 		p.mu.Lock()
@@ -161,8 +161,11 @@ func js[T any](p *tab, expression string) T {
 	return result
 }
 
+// patience is far above the time of any step, so that a busy machine fails no test.
+const patience = 5 * time.Minute
+
 // await waits until an expression is true.
-func (p *tab) await(expression string, patience time.Duration) {
+func (p *tab) await(expression string) {
 	p.t.Helper()
 	deadline := time.Now().Add(patience)
 	for {

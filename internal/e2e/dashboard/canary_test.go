@@ -67,7 +67,7 @@ func start(t *testing.T, args ...string) (url string, out *output) {
 			if err != nil {
 				t.Errorf("gitrollout %s ended with %v", args[0], err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Errorf("gitrollout %s did not end", args[0])
 			_ = cmd.Process.Kill()
 		}
@@ -75,7 +75,7 @@ func start(t *testing.T, args ...string) (url string, out *output) {
 			t.Logf("gitrollout %s said:\n%s", args[0], out)
 		}
 	})
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		for line := range strings.Lines(out.String()) {
 			if found := address.FindString(line); found != "" && (strings.Contains(line, "dashboard") || strings.Contains(line, "shows cluster")) {
 				return found, out
@@ -154,20 +154,20 @@ func TestCanaryToItsEnd(t *testing.T) {
 	url, _ := start(t, append([]string{"run", "--interval", "200ms", "--dashboard-actions", "--dashboard-tokens", rules}, source...)...)
 
 	p := newTab(t, scheme("light"), chromedp.Navigate(url+"/"))
-	p.await(`document.querySelector('#rows li[data-phase=Healthy]')`, 60*time.Second)
+	p.await(`document.querySelector('#rows li[data-phase=Healthy]')`)
 	p.do(chromedp.Click(chromedp.CSS(`#rows a`)))
-	p.await(live+` && document.getElementById('signin-open')`, 20*time.Second)
+	p.await(live + ` && document.getElementById('signin-open')`)
 	p.do(chromedp.Click(chromedp.CSS("#signin-open")), chromedp.SendKeys(chromedp.CSS("#token"), token+kb.Enter))
-	p.await(live+` && document.querySelector('#who').textContent.includes('Ann Lee') && document.querySelector('#title h1')`, 20*time.Second)
+	p.await(live + ` && document.querySelector('#who').textContent.includes('Ann Lee') && document.querySelector('#title h1')`)
 	js[bool](p, `(window.same = true)`)
 
 	pushed := time.Now()
 	push("shop v2: <b>bold</b>", "v2")
-	p.await(`document.querySelector('.steps [aria-current=step]')`, 30*time.Second)
+	p.await(`document.querySelector('.steps [aria-current=step]')`)
 	t.Logf("the release is seen %s after the push", time.Since(pushed).Round(10*time.Millisecond))
-	p.await(`document.querySelector('#title .phase').dataset.phase === 'Paused' && document.querySelector('.steps [aria-current=step]').innerText.includes('pause')`, 60*time.Second)
-	p.await(`document.querySelector('#workloads').innerText.includes('25% of the ready pods')`, 30*time.Second)
-	p.await(`document.querySelectorAll('pre.diff').length === 2 && document.querySelectorAll('#history details').length >= 2`, 30*time.Second)
+	p.await(`document.querySelector('#title .phase').dataset.phase === 'Paused' && document.querySelector('.steps [aria-current=step]').innerText.includes('pause')`)
+	p.await(`document.querySelector('#workloads').innerText.includes('25% of the ready pods')`)
+	p.await(`document.querySelectorAll('pre.diff').length === 2 && document.querySelectorAll('#history details').length >= 2`)
 	page := p.text()
 	for _, want := range []string{"shop v2: <b>bold</b>", "+      - image: shop:v2", "-      - image: shop:v1", "*** (after)", "git merge origin/gitrollout/promote/test/shop", "weight reached"} {
 		if !strings.Contains(page, want) {
@@ -183,10 +183,10 @@ func TestCanaryToItsEnd(t *testing.T) {
 	p.axe("a canary")
 
 	p.do(chromedp.Click(chromedp.CSS(`[data-verb=promote]`)), chromedp.Click(chromedp.CSS("#act-go")))
-	p.await(`document.getElementById('said').textContent.includes('Promote shop past step 2')`, 30*time.Second)
-	p.await(`document.querySelector('#workloads').innerText.includes('50% of the ready pods')`, 60*time.Second)
-	p.await(`document.querySelector('#title .phase').dataset.phase === 'Healthy' && document.querySelectorAll('.steps .done').length === 4`, 60*time.Second)
-	p.await(`document.querySelector('#history summary').textContent.includes('healthy shop v2') && document.querySelector('#title').innerText.includes('shop v2')`, 30*time.Second)
+	p.await(`document.getElementById('said').textContent.includes('Promote shop past step 2')`)
+	p.await(`document.querySelector('#workloads').innerText.includes('50% of the ready pods')`)
+	p.await(`document.querySelector('#title .phase').dataset.phase === 'Healthy' && document.querySelectorAll('.steps .done').length === 4`)
+	p.await(`document.querySelector('#history summary').textContent.includes('healthy shop v2') && document.querySelector('#title').innerText.includes('shop v2')`)
 	if !js[bool](p, `window.same === true`) {
 		t.Error("the page was loaded again, and is to be live")
 	}
@@ -199,7 +199,7 @@ func TestCanaryToItsEnd(t *testing.T) {
 	}
 
 	p.do(chromedp.Click(chromedp.CSS(`[data-verb=undo]`)), chromedp.Click(chromedp.CSS("#act-go")))
-	p.await(`document.getElementById('said').textContent.includes('pushed gitrollout/revert/test/shop')`, 30*time.Second)
+	p.await(`document.getElementById('said').textContent.includes('pushed gitrollout/revert/test/shop')`)
 	if author := repo.InBare("log", "-1", "--format=%an", "gitrollout/revert/test/shop"); author != "Ann Lee" {
 		t.Errorf("the proposal is by %s", author)
 	}
@@ -217,11 +217,11 @@ func TestCanaryToItsEnd(t *testing.T) {
 	t.Log("the same by gitrollout dashboard, and from Git alone")
 	url, _ = start(t, append([]string{"dashboard"}, source...)...)
 	p = newTab(t, chromedp.Navigate(url+"/apps/shop"))
-	p.await(live+` && document.querySelector('#title .phase').dataset.phase === 'Healthy' && document.querySelectorAll('#workloads tbody tr').length === 4`, 60*time.Second)
+	p.await(live + ` && document.querySelector('#title .phase').dataset.phase === 'Healthy' && document.querySelectorAll('#workloads tbody tr').length === 4`)
 	repo.Pull()
 	push("shop v3", "v3")
-	p.await(`document.querySelector('#title .phase').dataset.phase === 'Paused' && document.querySelector('#workloads').innerText.includes('25% of the ready pods')`, 60*time.Second)
+	p.await(`document.querySelector('#title .phase').dataset.phase === 'Paused' && document.querySelector('#workloads').innerText.includes('25% of the ready pods')`)
 	url, _ = start(t, "dashboard", "--repo", server.URL, "--cluster", "test", "--kubeconfig", filepath.Join(t.TempDir(), "none"))
 	p = newTab(t, chromedp.Navigate(url+"/apps/shop"))
-	p.await(live+` && document.querySelector('#title .phase').dataset.phase === 'Paused' && document.getElementById('note').textContent.includes('from Git alone')`, 60*time.Second)
+	p.await(live + ` && document.querySelector('#title .phase').dataset.phase === 'Paused' && document.getElementById('note').textContent.includes('from Git alone')`)
 }

@@ -26,7 +26,7 @@ func TestKindsAndHooks(t *testing.T) {
 	}
 	f := newFleet(t, a)
 	p := newTab(t, scheme("light"), chromedp.EmulateViewport(1280, 1500), chromedp.Navigate(f.url+"/apps/search"))
-	p.await(live+` && document.querySelectorAll('#hooks h3').length === 2`, 10*time.Second)
+	p.await(live + ` && document.querySelectorAll('#hooks h3').length === 2`)
 	for _, want := range []string{"StatefulSet/shop/search", "GameServerSet.example.com/shop/games", "running hooks", "waits for its hooks", "shop/migrate",
 		"Running", "migrate-22222222-1", "load-22222222-1", "Job has reached the specified backoff limit", "relation missing <script>"} {
 		if !strings.Contains(strings.ToLower(p.text()), strings.ToLower(want)) {

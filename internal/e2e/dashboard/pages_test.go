@@ -183,7 +183,7 @@ func TestFleet(t *testing.T) {
 	now := time.Now()
 	f := newFleet(t, some(now)...)
 	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/"))
-	p.await(rows(7), 10*time.Second)
+	p.await(rows(7))
 	first := js[[]string](p, `[...document.querySelectorAll('#rows .name')].map((e) => e.textContent)`)
 	if got := strings.Join(first, " "); got != "billing search shop checkout images mail payments" {
 		t.Errorf("the order is %s; who needs somebody comes first", got)
@@ -196,25 +196,25 @@ func TestFleet(t *testing.T) {
 
 	t.Log("filters, which the address keeps")
 	p.do(chromedp.Click(chromedp.CSS(`#phases button[data-phase="Healthy"]`)))
-	p.await(rows(4), 5*time.Second) // billing is held, and Healthy
+	p.await(rows(4)) // billing is held, and Healthy
 	p.do(chromedp.SendKeys(chromedp.CSS("#q"), "mail"))
-	p.await(rows(1), 5*time.Second)
+	p.await(rows(1))
 	if got := js[string](p, "location.search"); got != "?q=mail&phase=Healthy" {
 		t.Errorf("the address says %s", got)
 	}
 	p.do(chromedp.Reload())
-	p.await(rows(1), 10*time.Second)
+	p.await(rows(1))
 	p.do(chromedp.Navigate(f.url + "/?phase=Paused,Degraded"))
-	p.await(rows(2), 10*time.Second)
+	p.await(rows(2))
 
 	t.Log("a change arrives by itself, and moves the row")
 	p.do(chromedp.Navigate(f.url + "/"))
-	p.await(rows(7), 10*time.Second)
+	p.await(rows(7))
 	js[bool](p, `(window.kept = document.querySelector('#rows li:last-child'), true)`)
 	broken := healthy("images", "images 15", now)
 	broken.Phase = rollout.Degraded
 	f.show(broken)
-	p.await(`document.querySelectorAll('#rows .name')[1].textContent === 'images'`, 5*time.Second)
+	p.await(`document.querySelectorAll('#rows .name')[1].textContent === 'images'`)
 	if !js[bool](p, `window.kept === document.querySelector('#rows li:last-child')`) {
 		t.Error("rows that did not change are made anew")
 	}
@@ -223,10 +223,10 @@ func TestFleet(t *testing.T) {
 func TestKeyboard(t *testing.T) {
 	f := newFleet(t, some(time.Now())...)
 	p := newTab(t, chromedp.Navigate(f.url+"/"))
-	p.await(rows(7), 10*time.Second)
+	p.await(rows(7))
 	focused := func(want string) {
 		t.Helper()
-		p.await(fmt.Sprintf(`(document.activeElement.querySelector('.name') || document.activeElement).textContent === %q`, want), 5*time.Second)
+		p.await(fmt.Sprintf(`(document.activeElement.querySelector('.name') || document.activeElement).textContent === %q`, want))
 	}
 	p.do(chromedp.KeyEvent("j"))
 	focused("billing")
@@ -235,28 +235,28 @@ func TestKeyboard(t *testing.T) {
 	p.do(chromedp.KeyEvent("k"))
 	focused("search")
 	f.show(func() status.App { a := some(time.Now())[1]; a.Reason = "another reason"; return a }())
-	p.await(`document.body.innerText.includes('another reason')`, 5*time.Second)
+	p.await(`document.body.innerText.includes('another reason')`)
 	focused("search") // while it is drawn anew
 	p.do(slash())
-	p.await(`document.activeElement.id === 'q'`, 5*time.Second)
+	p.await(`document.activeElement.id === 'q'`)
 	p.do(chromedp.KeyEvent("checkj")) // letters are letters there
 	if got := js[string](p, `document.getElementById('q').value`); got != "checkj" {
 		t.Errorf("the search says %q", got)
 	}
-	p.await(rows(0), 5*time.Second)
+	p.await(rows(0))
 	p.do(chromedp.KeyEvent(kb.Escape))
-	p.await(rows(7), 5*time.Second)
+	p.await(rows(7))
 	p.do(chromedp.KeyEvent("?"))
-	p.await(`document.getElementById('help').open`, 5*time.Second)
+	p.await(`document.getElementById('help').open`)
 	p.axe("help")
 	p.do(chromedp.KeyEvent(kb.Escape))
-	p.await(`!document.getElementById('help').open`, 5*time.Second)
+	p.await(`!document.getElementById('help').open`)
 	p.do(slash())
-	p.await(`document.activeElement.id === 'q'`, 5*time.Second)
+	p.await(`document.activeElement.id === 'q'`)
 	p.do(chromedp.KeyEvent("shop"), chromedp.KeyEvent(kb.Enter))
-	p.await(live+` && location.pathname === '/apps/shop' && document.querySelector('.steps')`, 10*time.Second)
+	p.await(live + ` && location.pathname === '/apps/shop' && document.querySelector('.steps')`)
 	p.do(chromedp.KeyEvent(kb.Escape))
-	p.await(rows(1)+` && location.pathname === '/' && document.getElementById('q').value === 'shop'`, 10*time.Second)
+	p.await(rows(1) + ` && location.pathname === '/' && document.getElementById('q').value === 'shop'`)
 	focused("shop") // back where one was, with the filter
 }
 
@@ -268,7 +268,7 @@ func TestApp(t *testing.T) {
 		time.Sleep(120 * time.Millisecond)
 	}
 	p := newTab(t, scheme("light"), chromedp.EmulateViewport(1280, 1500), chromedp.Navigate(f.url+"/apps/shop"))
-	p.await(live+` && document.querySelectorAll('.steps li').length === 6 && document.querySelectorAll('pre.diff').length === 3 && document.querySelectorAll('#history details').length === 2`, 10*time.Second)
+	p.await(live + ` && document.querySelectorAll('.steps li').length === 6 && document.querySelectorAll('pre.diff').length === 3 && document.querySelectorAll('#history details').length === 2`)
 	if got := js[string](p, `document.querySelector('.steps [aria-current=step]').innerText`); !strings.Contains(got, "pause") {
 		t.Errorf("the current step is %q", got)
 	}
@@ -306,13 +306,13 @@ func TestApp(t *testing.T) {
 
 	t.Log("copy, live")
 	p.do(chromedp.Click(chromedp.CSS(`#next .command button`)))
-	p.await(`document.querySelector('#next .command button').textContent === 'Copied'`, 5*time.Second)
+	p.await(`document.querySelector('#next .command button').textContent === 'Copied'`)
 	js[bool](p, `(window.kept = document.querySelector('#history details'), document.querySelector('#diff details').open = false, true)`)
 	next := shop(time.Now(), 6)
 	next.Workloads[0].Step, next.Workloads[0].Steps[2].Status, next.Workloads[0].Steps[3].Status = 3, "done", "current"
 	f.show(next)
-	p.await(`document.querySelector('.steps [aria-current=step]').innerText.includes('setWeight 60')`, 5*time.Second)
-	p.await(`document.querySelector('#workloads').innerText.includes('60% of the ready pods')`, 5*time.Second)
+	p.await(`document.querySelector('.steps [aria-current=step]').innerText.includes('setWeight 60')`)
+	p.await(`document.querySelector('#workloads').innerText.includes('60% of the ready pods')`)
 	if js[bool](p, `document.querySelector('#diff details').open`) {
 		t.Error("what somebody closed is open again")
 	}
@@ -322,7 +322,7 @@ func TestPhone(t *testing.T) {
 	now := time.Now()
 	f := newFleet(t, some(now)...)
 	p := newTab(t, phone(), scheme("dark"), chromedp.Navigate(f.url+"/"))
-	p.await(rows(7), 10*time.Second)
+	p.await(rows(7))
 	fits := func(what string) {
 		t.Helper()
 		if w := js[int](p, `document.documentElement.scrollWidth`); w > 375 {
@@ -333,7 +333,7 @@ func TestPhone(t *testing.T) {
 	p.axe("fleet, phone")
 	p.picture("dashboard-phone")
 	p.do(chromedp.Click(chromedp.CSS(`#rows li:nth-child(3) a`)))
-	p.await(live+` && location.pathname === '/apps/shop' && document.querySelectorAll('.steps li').length === 6 && document.querySelectorAll('pre.diff').length === 3`, 10*time.Second)
+	p.await(live + ` && location.pathname === '/apps/shop' && document.querySelectorAll('.steps li').length === 6 && document.querySelectorAll('pre.diff').length === 3`)
 	fits("an app")
 	p.axe("app, phone")
 	if h := js[float64](p, `Math.min(...[...document.querySelectorAll('button, .button')].filter((b) => b.offsetParent).map((b) => b.getBoundingClientRect().height))`); h < 24 {
@@ -350,7 +350,7 @@ func TestMarkupInEveryText(t *testing.T) {
 	f := newFleet(t, a)
 	for _, path := range []string{"/", "/apps/shop", "/plain"} {
 		p := newTab(t, chromedp.Navigate(f.url+path))
-		p.await(`document.body.innerText.includes('<script>document.title')`, 10*time.Second)
+		p.await(`document.body.innerText.includes('<script>document.title')`)
 		if js[string](p, "document.title") == "taken" || js[int](p, `document.querySelectorAll('main script, main img').length`) != 0 {
 			t.Errorf("%s: what a commit says became markup", path)
 		}
@@ -370,14 +370,14 @@ func TestConnectionThatBreaks(t *testing.T) {
 	server := httptest.NewServer(handler)
 	defer server.Close()
 	p := newTab(t, chromedp.Navigate(server.URL+"/"))
-	p.await(rows(7), 10*time.Second)
+	p.await(rows(7))
 	server.CloseClientConnections()
 	broken := healthy("images", "images 15", now)
 	broken.Phase = rollout.Degraded
 	if err := board.Show(time.Now(), "", []status.App{broken}, []string{"mail"}); err != nil {
 		t.Fatal(err)
 	}
-	p.await(rows(6)+` && document.querySelectorAll('#rows .name')[1].textContent === 'images'`, 15*time.Second)
+	p.await(rows(6) + ` && document.querySelectorAll('#rows .name')[1].textContent === 'images'`)
 	p.expect("ERR_INCOMPLETE_CHUNKED_ENCODING")
 	server.CloseClientConnections()
 }
@@ -385,17 +385,17 @@ func TestConnectionThatBreaks(t *testing.T) {
 func TestActions(t *testing.T) {
 	f := newFleet(t, some(time.Now())...)
 	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/apps/shop"))
-	p.await(live+` && document.getElementById('signin-open')`, 10*time.Second)
+	p.await(live + ` && document.getElementById('signin-open')`)
 	if js[int](p, `document.querySelectorAll('[data-verb]').length`) != 0 {
 		t.Error("somebody who is not signed in can act")
 	}
 	p.do(chromedp.Click(chromedp.CSS("#signin-open")), chromedp.SendKeys(chromedp.CSS("#token"), "wrong"+kb.Enter))
-	p.await(`document.getElementById('signin-error').textContent === 'nobody has this token'`, 5*time.Second)
+	p.await(`document.getElementById('signin-error').textContent === 'nobody has this token'`)
 	p.expect("403")
 	p.axe("sign in")
 	js[string](p, `document.getElementById("token").value = ""`)
 	p.do(chromedp.SendKeys(chromedp.CSS("#token"), f.token+kb.Enter))
-	p.await(live+` && document.querySelectorAll('#next [data-verb]').length === 3`, 10*time.Second)
+	p.await(live + ` && document.querySelectorAll('#next [data-verb]').length === 3`)
 	if got := js[string](p, `[...document.querySelectorAll('[data-verb]')].map((b) => b.dataset.verb).join()`); got != "promote,hold,abort" {
 		t.Errorf("Ann can %s", got)
 	}
@@ -405,23 +405,23 @@ func TestActions(t *testing.T) {
 	p.do(chromedp.Click(chromedp.CSS(`[data-verb=promote]`)), chromedp.SetValue(chromedp.CSS("#through"), "4"))
 	p.axe("promote")
 	p.do(chromedp.Click(chromedp.CSS("#act-go")))
-	p.await(`document.getElementById('said').textContent.includes('pushed 1234567')`, 5*time.Second)
+	p.await(`document.getElementById('said').textContent.includes('pushed 1234567')`)
 	p.do(chromedp.Click(chromedp.CSS(`[data-verb=hold]`)), chromedp.SendKeys(chromedp.CSS("#reason"), "the database"), chromedp.Click(chromedp.CSS("#act-go")))
-	p.await(`!document.getElementById('act').open`, 5*time.Second)
+	p.await(`!document.getElementById('act').open`)
 	p.do(chromedp.Click(chromedp.CSS(`[data-verb=abort]`)), chromedp.Click(chromedp.CSS("#act-go")))
-	p.await(`document.getElementById('act-error').textContent === 'the branch is protected'`, 5*time.Second)
+	p.await(`document.getElementById('act-error').textContent === 'the branch is protected'`)
 	p.expect("409")
 	want := "promote shop h1-2222222222 by Ann Lee 4; hold shop h1-2222222222 by Ann Lee the database; abort shop h1-2222222222 by Ann Lee "
 	if got := f.actions(); got != want {
 		t.Errorf("done was %q, want %q", got, want)
 	}
 	p.do(chromedp.Navigate(f.url + "/apps/checkout"))
-	p.await(live+` && document.querySelector('#who button') && document.querySelector('.steps')`, 10*time.Second)
+	p.await(live + ` && document.querySelector('#who button') && document.querySelector('.steps')`)
 	if js[int](p, `document.querySelectorAll('[data-verb]').length`) != 0 {
 		t.Error("Ann can act on an app that is not hers")
 	}
 	p.do(chromedp.Click(chromedp.CSS("#who button")))
-	p.await(live+` && document.getElementById('signin-open')`, 10*time.Second)
+	p.await(live + ` && document.getElementById('signin-open')`)
 }
 
 // TestSignInElsewhere comes back from a provider on another site, as browsers see
@@ -447,11 +447,11 @@ func TestSignInElsewhere(t *testing.T) {
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	config.URL = strings.Replace(server.URL, "127.0.0.1", "localhost", 1) // the provider is at 127.0.0.1, another site
 	b := newTab(t, chromedp.Navigate(config.URL+"/apps/shop"))
-	b.await(live+` && document.getElementById('signin-open')`, 10*time.Second)
+	b.await(live + ` && document.getElementById('signin-open')`)
 	b.do(chromedp.Click(chromedp.CSS("#signin-open")), chromedp.Click(chromedp.CSS("#signin-oidc a")))
-	b.await(rows(1)+` && document.getElementById('who').textContent.includes('Kim Ode')`, 10*time.Second)
+	b.await(rows(1) + ` && document.getElementById('who').textContent.includes('Kim Ode')`)
 	b.do(chromedp.Click(chromedp.CSS("#rows a")))
-	b.await(live+` && document.querySelectorAll('[data-verb]').length === 1`, 10*time.Second)
+	b.await(live + ` && document.querySelectorAll('[data-verb]').length === 1`)
 }
 
 // TestManyApps measures a fleet of 2,000 apps.
@@ -465,7 +465,7 @@ func TestManyApps(t *testing.T) {
 	p := newTab(t)
 	began := time.Now()
 	p.do(chromedp.Navigate(f.url + "/"))
-	p.await(rows(2000), 30*time.Second)
+	p.await(rows(2000))
 	t.Logf("2,000 apps are shown %s after the click", time.Since(began).Round(time.Millisecond))
 
 	// From a key to the next frame that is painted, and the longest time that the page did not answer.
@@ -481,10 +481,10 @@ func TestManyApps(t *testing.T) {
 		};
 		type(0);
 	})`)
-	p.await(rows(50), 5*time.Second)
+	p.await(rows(50))
 	t.Logf("a letter of a search takes %.1f ms until it is painted, the slowest one %.1f ms", typing[0], typing[1])
 	p.do(chromedp.KeyEvent(kb.Escape))
-	p.await(rows(2000), 5*time.Second)
+	p.await(rows(2000))
 
 	js[bool](p, `(window.touched = new Set(), new MutationObserver((all) => { for (const m of all) { const li = (m.target.closest ? m.target : m.target.parentElement)?.closest('li'); if (li) window.touched.add(li); } })
 		.observe(document.getElementById('rows'), {subtree: true, childList: true, attributes: true, characterData: true}), true)`)
@@ -495,7 +495,7 @@ func TestManyApps(t *testing.T) {
 		a.Phase, a.Reason = rollout.Paused, fmt.Sprintf("changed %d", i)
 		at := time.Now()
 		f.show(a)
-		p.await(fmt.Sprintf(`[...document.querySelectorAll('#rows li[data-phase=Paused]')].some((li) => li.textContent.includes('changed %d'))`, i), 5*time.Second)
+		p.await(fmt.Sprintf(`[...document.querySelectorAll('#rows li[data-phase=Paused]')].some((li) => li.textContent.includes('changed %d'))`, i))
 		slowest = max(slowest, time.Since(at))
 	}
 	if touched := js[int](p, "window.touched.size"); touched == 0 || touched > 20 {
@@ -511,6 +511,6 @@ func TestManyApps(t *testing.T) {
 	}
 	at := time.Now()
 	f.show(all...)
-	p.await(`document.querySelectorAll('#rows li[data-phase=Progressing]').length === 2000`, 20*time.Second)
+	p.await(`document.querySelectorAll('#rows li[data-phase=Progressing]').length === 2000`)
 	t.Logf("2,000 changes at once are seen within %s", time.Since(at).Round(time.Millisecond))
 }

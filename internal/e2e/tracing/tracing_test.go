@@ -17,7 +17,7 @@ import (
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"gitrollout.dev/gitrollout/publish/tracing"
-	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
 // sink is a collector: it decodes what OTLP/HTTP sends.
@@ -79,18 +79,18 @@ func TestSpans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inPass, endPass := sender.Trace(t.Context(), reconciler.PartPass, "")
-	_, endFetch := sender.Trace(inPass, reconciler.PartFetch, "")
+	inPass, endPass := sender.Trace(t.Context(), report.PartPass, "")
+	_, endFetch := sender.Trace(inPass, report.PartFetch, "")
 	endFetch(nil)
-	_, quick := sender.Trace(inPass, reconciler.PartRender, "from-memory")
+	_, quick := sender.Trace(inPass, report.PartRender, "from-memory")
 	quick(nil)
-	_, bad := sender.Trace(inPass, reconciler.PartRender, "bad")
+	_, bad := sender.Trace(inPass, report.PartRender, "bad")
 	bad(errors.New("apps/bad: no such file"))
-	_, built := sender.Trace(inPass, reconciler.PartRender, "shop")
+	_, built := sender.Trace(inPass, report.PartRender, "shop")
 	time.Sleep(2 * time.Millisecond)
 	built(nil)
-	inDecide, endDecide := sender.Trace(inPass, reconciler.PartDecide, "shop")
-	_, endApply := sender.Trace(inDecide, reconciler.PartApply, "shop")
+	inDecide, endDecide := sender.Trace(inPass, report.PartDecide, "shop")
+	_, endApply := sender.Trace(inDecide, report.PartApply, "shop")
 	endApply(nil)
 	endDecide(nil)
 	endPass(errors.New("app bad: held"))
@@ -137,7 +137,7 @@ func TestCollectorIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10_000 { // many more than are kept: a pass does not wait for a collector
-		_, end := sender.Trace(t.Context(), reconciler.PartPass, "")
+		_, end := sender.Trace(t.Context(), report.PartPass, "")
 		end(nil)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -182,7 +182,7 @@ func TestTrustedCollector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, end := sender.Trace(t.Context(), reconciler.PartPass, "")
+	_, end := sender.Trace(t.Context(), report.PartPass, "")
 	end(nil)
 	if err := sender.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func BenchmarkSpan(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		_, end := sender.Trace(b.Context(), reconciler.PartApply, "shop")
+		_, end := sender.Trace(b.Context(), report.PartApply, "shop")
 		end(nil)
 	}
 }

@@ -32,17 +32,14 @@ func (w *world) switched(since time.Time, version string) {
 	for _, a := range w.apps {
 		a.awaitHealthy(since)
 	}
-	time.Sleep(w.settled)
 	for _, a := range w.apps {
 		record := a.await(since, "switched", func(s rollout.State) bool {
 			return len(s.Progress) == 1 && strings.HasPrefix(s.Progress[0].Name, "switch")
 		})
-		healthy, from := a.awaitHealthy(record.at), a.allFrom(record)
-		time.Sleep(time.Until(from.Add(w.settled))) // some requests are to come after it
+		healthy, some := a.awaitHealthy(record.at), a.after(a.allFrom(record))
 		all := a.load.Results()
 		took := changed(all.Between(record.at, record.at.Add(2*w.settled)), version, 0, 1).Sub(record.at)
 		all.Between(since, record.at).WantShare(w.t, a.String()+" before the switch", version, 0)
-		some := all.Between(from, time.Now())
 		some.WantShare(w.t, a.String()+" after the switch", version, 1)
 		w.t.Logf("%-10s switched to %s: all of %d requests; from the state's commit to the change %s; from the push %s, healthy after %s", a, version, len(some),
 			took.Round(10*time.Millisecond), (record.at.Sub(since) + took).Round(10*time.Millisecond), healthy.at.Sub(since).Round(10*time.Millisecond))

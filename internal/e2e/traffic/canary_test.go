@@ -34,7 +34,7 @@ func TestCanary(t *testing.T) {
 	commit, at := w.push("v2", func(s shop) shop { return s.at("v2") })
 	before := 0
 	for i, weight := range []int{5, 20, 50} {
-		window := w.atStep(at, 2*i+1, weight, 4*time.Second)
+		window := w.atStep(at, 2*i+1, weight)
 		w.share(window, at, before, weight)
 		at, before = w.decide(rollout.Promote, fmt.Sprint(2*i+2)), weight
 	}
@@ -49,8 +49,8 @@ func TestCanary(t *testing.T) {
 	w.quiet()
 }
 
-// atStep waits until all apps are paused with a weight, and then for a while.
-func (w *world) atStep(since time.Time, step, weight int, d time.Duration) window {
+// atStep waits until all apps are paused with a weight and have enough requests there.
+func (w *world) atStep(since time.Time, step, weight int) window {
 	w.t.Helper()
 	var last time.Time
 	for _, a := range w.apps {
@@ -58,8 +58,9 @@ func (w *world) atStep(since time.Time, step, weight int, d time.Duration) windo
 		if routed := a.awaitRouted(since, weight); routed.at.After(last) {
 			last = routed.at
 		}
+		w.AwaitWeight(w.t, a.name, weight)
 	}
-	return w.rest(last, d)
+	return w.rest(last)
 }
 
 func (w *world) share(quiet window, since time.Time, before, weight int) {
@@ -88,14 +89,11 @@ func (w *world) through(since time.Time, version string, before int) {
 	for _, a := range w.apps {
 		a.awaitHealthy(since)
 	}
-	time.Sleep(w.settled)
 	for _, a := range w.apps {
 		routed, healthy := a.awaitRouted(since, 100), a.awaitHealthy(since)
-		from := a.allFrom(routed)
-		time.Sleep(time.Until(from.Add(w.settled))) // some requests are to come after it
+		some := a.after(a.allFrom(routed))
 		all := a.load.Results()
 		took := changed(all.Between(routed.at, routed.at.Add(2*w.settled)), version, float64(before)/100, 1).Sub(routed.at)
-		some := all.Between(from, time.Now())
 		some.WantShare(w.t, fmt.Sprintf("%s with all requests", a), version, 1)
 		w.t.Logf("%-10s %3d -> 100 %%: %5.2f %% of %d requests; from the state's commit to the change %s; from the push %s, healthy after %s", a, before,
 			100*some.Share(version), len(some), took.Round(10*time.Millisecond), (routed.at.Sub(since) + took).Round(10*time.Millisecond), healthy.at.Sub(since).Round(10*time.Millisecond))

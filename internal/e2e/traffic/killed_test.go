@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/proxytest"
+	"gitrollout.dev/gitrollout/internal/tier"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -60,6 +61,7 @@ func killedWhileMeasuring(t *testing.T) {
 // prometheusIsAwayForAWhile: errors are not taken for a verdict before there are
 // too many of them in a row.
 func prometheusIsAwayForAWhile(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w := newMeasured(t, measured{name: "good", version: "v1", steps: []string{"setWeight: 20", inline},
 		metric: metric("errors", share, "10s", "interval: 1s", "count: 8", "onNoData: wait", "successCondition: result[0] < 0.05")})

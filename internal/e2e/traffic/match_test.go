@@ -68,17 +68,13 @@ func TestMatchedUsers(t *testing.T) {
 				last = paused.at
 			}
 		}
-		time.Sleep(3 * time.Second)
-		quiet := window{last, time.Now()}
 		for _, a := range w.apps {
-			some := a.load.Results().Between(quiet.from, quiet.to)
 			for _, kind := range kinds {
 				share := float64(step.weight) / 100
 				if step.matched[kind] && (kind != "path" || a.shop.name != ingress.name) {
 					share = 1
 				}
-				url := a.person(kind).URL
-				theirs := some.Where(func(r proxytest.Result) bool { return r.Request.URL == url })
+				theirs := a.afterOf(last, kind)
 				theirs.WantShare(t, fmt.Sprintf("%s at step %d, %s users", a, step.at, kind), "v2", share)
 				t.Logf("%-10s step %d: %-6s users: %5.1f %% of %d requests", a, step.at, kind, 100*theirs.Share("v2"), len(theirs))
 			}
@@ -129,11 +125,9 @@ func (w *world) theirs(since time.Time, step int, shares map[string]float64) {
 			last = paused.at
 		}
 	}
-	quiet := w.rest(last, 4*time.Second)
 	for _, a := range w.apps {
 		for kind, share := range shares {
-			url := a.person(kind).URL
-			some := a.load.Results().Between(quiet.from, quiet.to).Where(func(r proxytest.Result) bool { return r.Request.URL == url })
+			some := a.afterOf(last.Add(w.settled), kind)
 			some.WantShare(w.t, fmt.Sprintf("%s at step %d, %s users", a, step, kind), a.shop.version, share)
 			w.t.Logf("%-10s step %d: %-6s users: %5.1f %% of %d requests", a, step, kind, 100*some.Share(a.shop.version), len(some))
 		}

@@ -8,23 +8,53 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// How long after a record its routes must be in force everywhere, which is what the
-// Rollouts are told of their proxies. Traefik takes 0.2s here, if it is let: tests
-// that run beside each other on two cores give it more.
+// The settle of the Rollouts: the time after a record within which the proxy follows. Traefik takes 0.2s on an idle
+// machine. Tests that run in parallel, on a machine that may be busy, give it more.
 const (
-	alone  = time.Second
-	beside = 3 * time.Second
+	alone  = 3 * time.Second
+	beside = 10 * time.Second
 )
+
+// enough requests show a share: fair draws at 20 % give 12 to 29 % of 200 in 999 cases of 1,000.
+const enough = 200
 
 // window is a time in which nothing changes for any app.
 type window struct{ from, to time.Time }
 
-// rest waits until each app's routes are settled, and then for a while.
-func (w *world) rest(since time.Time, d time.Duration) window {
-	time.Sleep(time.Until(since.Add(w.settled)))
-	from := time.Now()
-	time.Sleep(d)
+// rest waits until each app's routes are settled, and then until each app has enough requests.
+func (w *world) rest(since time.Time) window {
+	w.t.Helper()
+	from := since.Add(w.settled)
+	for _, a := range w.apps {
+		a.after(from)
+	}
 	return window{from, time.Now()}
+}
+
+// after returns the requests since a moment when there are enough.
+func (a *app) after(from time.Time) proxytest.Results {
+	a.w.t.Helper()
+	return a.awaitEnough(from, func(proxytest.Result) bool { return true })
+}
+
+// afterOf returns the requests of one kind of users since a moment when there are enough.
+func (a *app) afterOf(from time.Time, kind string) proxytest.Results {
+	a.w.t.Helper()
+	url := a.person(kind).URL
+	return a.awaitEnough(from, func(r proxytest.Result) bool { return r.Request.URL == url })
+}
+
+func (a *app) awaitEnough(from time.Time, counts func(proxytest.Result) bool) proxytest.Results {
+	a.w.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		all := a.load.Results().Between(from, time.Now()).Where(counts)
+		if len(all) >= enough {
+			return all
+		}
+		if time.Now().After(deadline) {
+			a.w.t.Fatalf("%s: %d requests within %s, want %d", a, len(all), patience, enough)
+		}
+	}
 }
 
 // allFrom is when all requests must go to a version, after the record that says so:

@@ -21,12 +21,12 @@ func TestAutoscalerAndAbort(t *testing.T) {
 	})...)
 	w.users(rate)
 	_, at := w.push("v2", func(s shop) shop { return s.at("v2") })
-	w.share(w.atStep(at, 1, 20, time.Second), at, 0, 20)
+	w.share(w.atStep(at, 1, 20), at, 0, 20)
 	w.scaled(16, 4)
 	w.scaled(8, 2)
 
 	at = w.decide(rollout.Promote, "2")
-	w.share(w.atStep(at, 3, 50, time.Second), at, 20, 50)
+	w.share(w.atStep(at, 3, 50), at, 20, 50)
 	w.aborted(w.decide(rollout.Abort, ""), "v2")
 	for _, a := range w.apps {
 		a.awaitPods(map[string]int{"v1": 8})
@@ -46,7 +46,7 @@ func (w *world) scaled(n int32, canary int) {
 		a.awaitPods(map[string]int{"v1": int(n), "v2": canary})
 	}
 	there := time.Now()
-	quiet := w.rest(there.Add(2*w.settled), 3*time.Second) // pods count when proxies have learnt of them
+	quiet := w.rest(there.Add(w.settled)) // pods count when proxies have learnt of them
 	for _, a := range w.apps {
 		all := a.load.Results()
 		during := all.Between(began, there.Add(w.settled))
@@ -66,7 +66,7 @@ func (w *world) aborted(pushed time.Time, version string) {
 	for _, a := range w.apps {
 		back := a.await(pushed, "aborting", func(s rollout.State) bool { return s.Phase == rollout.Aborting })
 		rest := a.await(back.at, "degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
-		time.Sleep(time.Until(back.at.Add(w.settled + time.Second)))
+		some := a.after(back.at.Add(w.settled))
 		all := a.load.Results()
 		last := pushed
 		for _, r := range all {
@@ -74,7 +74,6 @@ func (w *world) aborted(pushed time.Time, version string) {
 				last = r.At
 			}
 		}
-		some := all.Between(back.at.Add(w.settled), time.Now())
 		some.WantShare(w.t, a.String()+" after the abort", version, 0)
 		w.t.Logf("%-10s aborted: recorded %s after the push, the last request to %s was %s after the push; at rest after %s", a,
 			back.at.Sub(pushed).Round(10*time.Millisecond), version, last.Sub(pushed).Round(10*time.Millisecond), rest.at.Sub(pushed).Round(10*time.Millisecond))
@@ -98,7 +97,7 @@ func TestServicesThatTakeTurnsAndStableThatShrinks(t *testing.T) {
 		_, at := w.push(version, func(s shop) shop { return s.at(version) })
 		before := 0
 		for i, weight := range []int{20, 50} {
-			w.shareOf(version, w.atStep(at, 2*i+1, weight, time.Second), at, before, weight)
+			w.shareOf(version, w.atStep(at, 2*i+1, weight), at, before, weight)
 			at, before = w.decide(rollout.Promote, fmt.Sprint(2*i+2)), weight
 		}
 		w.through(at, version, before)

@@ -116,7 +116,7 @@ func TestStickyUsers(t *testing.T) {
 	_, at := w.push("v2", func(s shop) shop { return s.at("v2") })
 	began := at
 	for i, weight := range []int{20, 50} {
-		w.share(w.atStep(at, 2*i+1, weight, 2*time.Second), at, []int{0, 20}[i], weight)
+		w.share(w.atStep(at, 2*i+1, weight), at, []int{0, 20}[i], weight)
 		for _, a := range w.apps {
 			// More visitors come who have seen nothing yet.
 			more := a.visit(20)

@@ -67,7 +67,7 @@ func (s *mailServer) port() string {
 // talk is one connection, from the greeting to QUIT.
 func (s *mailServer) talk(conn net.Conn) {
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Minute))
 	secure, known := s.implicit, len(s.users) == 0
 	if s.implicit {
 		conn = tls.Server(conn, s.tls)

@@ -129,8 +129,9 @@ function workload(w) {
     h('div', { class: 'titleline' }, h('h2', {}, w.workload), h('span', { class: 'dim' },
     w.strategy + ', ' + w.ready + '/' + w.replicas + ' ready')),
     stepsOf(w),
-    w.moving && h('div', { class: 'weights' }, meter('asked', (w.weight * 100) / full,
-      full === 100 ? w.weight + '%' : w.weight + '/' + full), meter('real', w.realWeight,
+    w.moving && h('div', { class: 'weights' }, meter('asked', w.pods
+      ? (w.pods * 100) / w.replicas : (w.weight * 100) / full,
+      w.pods ? w.pods + (w.pods === 1 ? ' pod' : ' pods') : full === 100 ? w.weight + '%' : w.weight + '/' + full), meter('real', w.realWeight,
       w.realWeight + '% of the ' + (w.routed ? 'requests' : 'ready pods'))),
     w.surplus && h('p', { class: 'dim' }, w.surplus),
     w.routes && h('p', { class: 'dim' }, 'Routes in force: ' + w.routes.join(', ')),
@@ -238,7 +239,7 @@ function past(d) {
         r.outcome === 'inFlight' ? 'in flight' : r.outcome), ' ', r.subject || short(r.commit),
       h('span', { class: 'dim' }, ' · ' + person(r.author) + ' · ', ago(r.started),
         r.ended ? ', took ' + span((Date.parse(r.ended) - Date.parse(r.started)) / 1000) : '',
-        r.of && r.outcome !== 'healthy' ? ', ' + r.step + ' of ' + r.of + ' steps' : '')),
+        r.of && r.outcome !== 'healthy' ? ', ' + (r.step - (r.skipped || 0)) + ' of ' + r.of + ' steps' : '')),
     h('dl', { class: 'facts' }, h('dt', {}, 'Version'), h('dd', {}, h('code', {}, r.hash), ' of ',
       commitLink(links, r.commit)),
       r.reason && [h('dt', {}, 'Why'), h('dd', {}, r.reason)], r.promotedBy

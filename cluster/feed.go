@@ -1,0 +1,229 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// feed is the store of one client-go Reflector, which lists, watches and recovers. It fills a table with the objects of
+// one namespace, or of all.
+type feed[R row] struct {
+	*table[R]
+	namespace string // "" for all, and for a kind without namespaces
+
+	seen   string        // the newest version that the watch has brought
+	newest string        // and the newest one that anybody has
+	asked  string        // what was newest when the list was asked for that comes next
+	synced chan struct{} // closed when the first list is in
+	err    error         // newest error of the watch
+	begun  time.Time     // of the list or watch that is not answered yet
+	lost   error         // the first error since it worked last, nil while it works
+	since  time.Time     // of lost
+	failed chan struct{} // closed, and replaced, when err changes
+}
+
+// see notes how far the watch has come.
+func (f *feed[R]) see(version string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !newer(f.seen, version) {
+		f.seen = version
+	}
+	f.advance(version)
+}
+
+func (f *feed[R]) advance(version string) {
+	if !newer(f.newest, version) {
+		f.newest = version
+	}
+}
+
+// ask notes that a list is asked for, of how things are now.
+func (f *feed[R]) ask() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = f.newest
+}
+
+// Add, Update, Delete, Replace and Resync are cache.ReflectorStore.
+
+// Add takes an object that came into view.
+func (f *feed[R]) Add(obj any) error {
+	r, err := f.read(obj)
+	if err != nil {
+		return err
+	}
+	f.put(r)
+	f.see(r.at().version)
+	return nil
+}
+
+// Update takes a newer state of an object.
+func (f *feed[R]) Update(obj any) error { return f.Add(obj) }
+
+// Delete takes the last state of an object that is gone or out of view.
+func (f *feed[R]) Delete(obj any) error {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	f.drop(key{m.GetNamespace(), m.GetName()}, m.GetResourceVersion())
+	f.see(m.GetResourceVersion())
+	return nil
+}
+
+// Replace takes a complete list, at the start or after a watch was lost. It changes the rows that are not newer than
+// the list. A list that is older than the newest version known at its request comes from a cluster that was restored
+// from a backup: such a list changes all rows.
+func (f *feed[R]) Replace(list []any, version string) error {
+	listed := make(map[key]R, len(list))
+	for _, obj := range list {
+		r, err := f.rowOf(obj)
+		if err != nil {
+			return err
+		}
+		listed[r.at().key] = r
+	}
+	var gone []key
+	f.each(func(r R) bool {
+		_, isListed := listed[r.at().key]
+		if isOurs := f.namespace == "" || f.namespace == r.at().namespace; isOurs && !isListed {
+			gone = append(gone, r.at().key)
+		}
+		return true
+	})
+	asOf := version
+	f.mu.Lock()
+	if newer(f.asked, version) {
+		asOf, f.seen, f.newest = "", version, version // nothing is newer than ""
+	}
+	f.mu.Unlock()
+	for _, k := range gone {
+		f.drop(k, asOf)
+	}
+	for _, r := range listed {
+		f.take(r, asOf)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen = version
+	f.advance(version)
+	if !f.inSync() {
+		close(f.synced)
+	}
+	return nil
+}
+
+// Resync has nothing to do: there is no queue behind the table.
+func (f *feed[R]) Resync() error { return nil }
+
+// Transformer makes rows of objects while the reflector still collects its
+// first list, so that 10,000 pods never are in memory whole.
+func (f *feed[R]) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		r, err := f.read(obj)
+		if err != nil {
+			return nil, err
+		}
+		k := r.at().key
+		return &listedRow[R]{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name}, row: r}, nil
+	}
+}
+
+type listedRow[R row] struct {
+	metav1.ObjectMeta
+	row R
+}
+
+func (f *feed[R]) rowOf(obj any) (R, error) {
+	if l, ok := obj.(*listedRow[R]); ok {
+		return l.row, nil
+	}
+	return f.read(obj)
+}
+
+// begin notes that a list or a watch is asked for.
+func (f *feed[R]) begin() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begun = time.Now()
+}
+
+// report notes what became of it: nil, or why it does not work.
+func (f *feed[R]) report(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begun = time.Time{}
+	switch {
+	case err == nil:
+		f.lost = nil
+		return
+	case f.lost == nil:
+		f.lost, f.since = err, time.Now()
+	}
+	f.err = err
+	close(f.failed)
+	f.failed = make(chan struct{})
+}
+
+// unanswered is how long the server may take to say that it lets the client watch. client-go tries ten times, a second
+// each, where connections break, before it says that it does not.
+const unanswered = 2 * time.Second
+
+// blind returns since when the feed is not brought what changes, and why; nil while it is.
+func (f *feed[R]) blind() (since time.Time, why error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lost == nil && !f.begun.IsZero() && time.Since(f.begun) > unanswered {
+		f.lost, f.since = errors.New("the API server does not answer"), f.begun
+	}
+	return f.since, f.lost
+}
+
+// inSync reports whether the first list is in.
+func (f *feed[R]) inSync() bool {
+	select {
+	case <-f.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// await returns when the feed has brought all objects, or with the newest error of
+// its watch: at once if waiting does not heal it, or else at the end.
+func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
+	for !f.inSync() {
+		f.mu.RLock()
+		err, failed := f.err, f.failed
+		f.mu.RUnlock()
+		if permanent(err) {
+			return err
+		}
+		if err == nil {
+			err = errors.New("no answer yet")
+		}
+		select {
+		case <-f.synced:
+		case <-failed:
+		case <-end:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", ctx.Err(), err)
+		}
+	}
+	return nil
+}
+
+// permanent reports errors of a list or watch that only a person can heal.
+func permanent(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) ||
+		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+}

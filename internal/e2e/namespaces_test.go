@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"gitrollout.dev/gitrollout/internal/testcluster"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestNamespaces runs gitrollout with the Roles that doctor --rbac --namespaces prints, which are all rights of its
+// account. The API server's audit log has no request of this account about another namespace or about all of them.
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "audit.log")
+	cluster, stop, err := testcluster.Launch("--nodes", "2", "--audit-log", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
+	w := newWorldOn(t, cluster, app.files())
+	other := cluster.Namespace(t)
+	w.repo.CommitFiles("an app elsewhere", map[string]string{
+		".gitrollout/test/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/" + w.app +
+			"\n  namespace: " + w.ns + "\n- path: apps/elsewhere\n  namespace: " + other + "\n",
+		"apps/elsewhere/kustomization.yaml": "resources: [c.yaml]\n",
+		"apps/elsewhere/c.yaml":             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n",
+	})
+	w.kubectl("create", "serviceaccount", "robot")
+	robot := "system:serviceaccount:" + w.ns + ":robot"
+	printed, err := w.cli("doctor", "--rbac", "--as", robot, "--namespaces", w.ns)
+	if err != nil || strings.Contains(printed, "kind: ClusterRole") {
+		t.Fatalf("%v\n%s", err, printed)
+	}
+	rights := filepath.Join(t.TempDir(), "rights.yaml")
+	if err := os.WriteFile(rights, []byte(printed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.kubectl("apply", "-f", rights)
+	w.start("--kubeconfig", accountConfig(t, cluster, w.ns, "robot"))
+	w.awaitHealthy(w.repo.Head())
+	commit := w.push("v2", app.at("v2").files())
+	w.awaitStep(1, rollout.Paused)
+	w.promote()
+	w.awaitHealthy(commit)
+	held, err := w.cli("get", "elsewhere", "--no-color")
+	if err != nil || !strings.Contains(held, "--namespaces leaves out") {
+		t.Errorf("the app in another namespace: %v\n%s", err, held)
+	}
+
+	class := "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: " + w.ns + "}\nvalue: 1\n"
+	w.push("a cluster-scoped object", map[string]string{"class.yaml": class,
+		"kustomization.yaml": app.at("v2").files()["kustomization.yaml"] + "- class.yaml\n"})
+	s := w.await("held", func(s rollout.State) bool { return s.Held != nil })
+	if s.Held.Reason != rollout.HeldForbidden || !strings.Contains(s.Held.Message, "belongs to no namespace") ||
+		!strings.Contains(s.Held.Message, "--namespaces") {
+		t.Errorf("with a PriorityClass: held %+v", s.Held)
+	}
+	w.stop()
+	requests := 0
+	for _, e := range auditEvents(t, log) {
+		if e.User.Username != robot {
+			continue
+		}
+		requests++
+		about := e.ObjectRef
+		switch {
+		case about.Resource == "" || about.Namespace == w.ns: // discovery, or its namespace
+		case about.APIGroup == "authorization.k8s.io" || about.APIGroup == "authentication.k8s.io": // about itself
+		default:
+			t.Errorf("%s %s", e.Verb, e.RequestURI)
+		}
+	}
+	if requests < 30 {
+		t.Errorf("the audit log has %d requests of %s", requests, robot)
+	}
+}
+
+// auditEvent has the fields of one request in the audit log.
+type auditEvent struct {
+	Verb, RequestURI string
+	User             struct{ Username string }
+	ObjectRef        struct{ Resource, Namespace, Name, APIGroup string }
+}
+
+func auditEvents(t *testing.T, log string) (events []auditEvent) {
+	t.Helper()
+	file, err := os.Open(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	for lines := bufio.NewReader(file); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return events // the last line may be incomplete
+		}
+		var e auditEvent
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		events = append(events, e)
+	}
+}
+
+// accountConfig writes a kubeconfig of a ServiceAccount.
+func accountConfig(t *testing.T, cluster *testcluster.Cluster, namespace, name string) string {
+	t.Helper()
+	token, err := cluster.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(context.Background(), name,
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	anonymous := rest.AnonymousClientConfig(cluster.Config)
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: anonymous.Host, CertificateAuthorityData: anonymous.CAData,
+		CertificateAuthority: anonymous.CAFile}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	config.CurrentContext = "c"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

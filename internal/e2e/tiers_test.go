@@ -1,0 +1,64 @@
+package e2e
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// firstTier names the tests that prove each behaviour in make test. They run with -short, all others in make test-all.
+// Traffic through a proxy and the dashboard have packages of their own.
+var firstTier = map[string][]string{
+	"release and promote":    {"TestCanaryCounts", "TestSupersede"},
+	"abort, skip, retry":     {"TestVerbs"},
+	"revert":                 {"TestRevertInFlight"},
+	"blue-green":             {"TestBlueGreen", "TestBlueGreenAbort"},
+	"StatefulSet":            {"TestStatefulSetIsAborted"},
+	"DaemonSet":              {"TestDaemonSetSteps"},
+	"hook":                   {"TestHookWaits"},
+	"analysis of Prometheus": {"TestMonitoring"},
+	"failed version":         {"TestBadReleases"},
+	"crash":                  {"TestKilledAtEveryEffect"},
+	"two writers":            {"TestManyReconcilers"},
+	"Git outage":             {"TestRetreatWithoutGit"},
+	"lost cluster":           {"TestClusterIsLost"},
+	"changes by hand":        {"TestHandsOnTheCluster"},
+	"bad input":              {"TestBadInput"},
+	"adoption":               {"TestAdoption"},
+	"rights":                 {"TestRightsAreEnoughAndNotMore"},
+	"command line":           {"TestWhatPeopleSee"},
+	"quick start":            {"TestQuickStart"},
+	"this table":             {"TestFirstTierExists"},
+}
+
+// firstTests returns the tests of the table.
+func firstTests() (names []string) {
+	for _, behaviour := range slices.Sorted(maps.Keys(firstTier)) {
+		names = append(names, firstTier[behaviour]...)
+	}
+	return names
+}
+
+// TestFirstTierExists finds misspelt names: -run passes over them.
+func TestFirstTierExists(t *testing.T) {
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code.Write(data)
+	}
+	for _, name := range firstTests() {
+		if !strings.Contains(code.String(), "\nfunc "+name+"(t *testing.T)") {
+			t.Errorf("%s is no test of this package", name)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package gittest
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A new repository is the same each time but for its path, so git makes it once in a process. It stays in memory,
+// where nobody has to clean it up.
+var blank = sync.OnceValues(makeBlank)
+
+// file is one file or folder of a blank repository.
+type file struct {
+	path    string
+	folder  bool
+	content []byte
+}
+
+// blankDir stands for the folder of a blank repository in its configuration. Git writes it between quotes, so that a folder
+// may be named after a test whose name has a # in it, too.
+const blankDir = "/gittest#blank"
+
+func makeBlank() (files []file, err error) {
+	dir, err := os.MkdirTemp("", "gittest-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	r := in(nil, dir)
+	for _, args := range [][]string{
+		{dir, "init", "-q", "--template=", "--bare", "--initial-branch=main", r.Bare},
+		// Without these git http-backend and git daemon serve fetches only.
+		{r.Bare, "config", "http.receivepack", "true"},
+		{r.Bare, "config", "daemon.receivepack", "true"},
+		// A gc in the background would outlive the test and race with the removal of its folder; and to ask whether
+		// there is something to do costs a process after each commit.
+		{r.Bare, "config", "gc.auto", "0"},
+		{r.Bare, "config", "receive.autogc", "false"},
+		{r.Bare, "config", "maintenance.auto", "false"},
+		{dir, "init", "-q", "--template=", "--initial-branch=main", r.Work},
+		{r.Work, "config", "gc.auto", "0"},
+		{r.Work, "config", "maintenance.auto", "false"},
+		{r.Work, "remote", "add", "origin", blankDir + "/" + filepath.Base(r.Bare)},
+	} {
+		if _, err := r.try(args[0], args[1:]...); err != nil {
+			return nil, err
+		}
+	}
+	return files, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		f := file{path: strings.TrimPrefix(path, dir), folder: d.IsDir()}
+		if !f.folder {
+			f.content, err = os.ReadFile(path)
+		}
+		files = append(files, f)
+		return err
+	})
+}
+
+// writeBlank makes a blank repository in a folder.
+func writeBlank(dir string) error {
+	files, err := blank()
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.folder {
+			err = os.Mkdir(dir+f.path, 0o755)
+		} else {
+			err = os.WriteFile(dir+f.path, bytes.ReplaceAll(f.content, []byte(blankDir), []byte(dir)), 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Copy is another repository for t with all that this one has by now, worktree and server: what is dear to make is made
+// once, and each test goes on from there on its own. Copies share the files of objects, which git never changes.
+func (r *Repo) Copy(t TB) *Repo {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := in(t, t.TempDir())
+	c.n = r.n
+	if err := copyFolder(filepath.Dir(r.Bare), filepath.Dir(c.Bare), r.Bare, filepath.Join(r.Work, ".git")); err != nil {
+		t.Fatalf("gittest: copy: %v", err)
+	}
+	return c
+}
+
+// copyFolder copies what is in a folder, in which are some of Git's own. Paths in their configuration follow.
+func copyFolder(source, target string, gitDirs ...string) error {
+	return filepath.WalkDir(source, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == source {
+			return err
+		}
+		to := target + strings.TrimPrefix(path, source)
+		within := func(dir string) bool { return strings.HasPrefix(path, filepath.Join(dir, "objects")+"/") }
+		switch {
+		case d.IsDir():
+			return os.Mkdir(to, 0o755)
+		case d.Type() == fs.ModeSymlink:
+			link, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			return os.Symlink(link, to)
+		case slices.ContainsFunc(gitDirs, within):
+			return os.Link(path, to)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if d.Name() == "config" && slices.Contains(gitDirs, filepath.Dir(path)) {
+			content = bytes.ReplaceAll(content, []byte(source), []byte(target))
+		}
+		return os.WriteFile(to, content, info.Mode().Perm())
+	})
+}

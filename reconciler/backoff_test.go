@@ -1,0 +1,138 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// refusing is an origin that several goroutines use, and that refuses requests with an error.
+type refusing struct {
+	*origin
+	mu      sync.Mutex
+	fetches []time.Time
+	pushes  []time.Time
+	pushErr error
+	lookErr error
+}
+
+func (g *refusing) Fetch(ctx context.Context) (rollout.Heads, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.fetches = append(g.fetches, time.Now()); g.lookErr != nil {
+		return rollout.Heads{}, g.lookErr
+	}
+	return g.origin.Fetch(ctx)
+}
+
+func (g *refusing) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pushes = append(g.pushes, time.Now()); g.pushErr != nil {
+		return nil, g.pushErr
+	}
+	return g.origin.Push(ctx, updates)
+}
+
+func (g *refusing) Bring(ctx context.Context, commits []string) ([]string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.origin.Bring(ctx, commits)
+}
+
+func (g *refusing) Held(commit string) (Snapshot, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.origin.Held(commit)
+}
+
+// TestRecordBacksOff: while Git refuses the record of an advance or of a retreat, it gets at most 30 requests in ten
+// minutes, and none before the pause is over that it asks for. The record follows when Git takes it.
+func TestRecordBacksOff(t *testing.T) {
+	unreachable := fmt.Errorf("%w: 503 Service Unavailable", rollout.ErrUnreachable)
+	for name, c := range map[string]struct {
+		err   error
+		looks bool // are refused as well
+		pause time.Duration
+	}{
+		"not authorised":    {errors.New("not authorised: 401 Unauthorized"), false, 0},
+		"rejected":          {errors.New("rejected by the server: quota"), false, 0},
+		"unreachable":       {unreachable, true, 0},
+		"too many requests": {rollout.NewRetryError(unreachable, 90*time.Second), true, 90 * time.Second},
+	} {
+		for _, what := range []string{"an advance", "a retreat"} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, nil)
+					if what == "a retreat" {
+						w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+						w.settle()
+						w.commit("v1", map[string]string{"apps/shop/app.yaml": version("v1")})
+					} else {
+						w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+					}
+					time.Sleep(time.Until(w.now))
+					g := &refusing{origin: w.git, pushErr: c.err}
+					o := w.r.Options
+					o.Repository, o.Past = g, w.git
+					ctx, stop := context.WithCancel(t.Context())
+					ended := make(chan struct{})
+					r := New(o)
+					go func() { _ = r.Run(ctx, 30*time.Second); close(ended) }()
+					time.Sleep(10 * time.Second)
+					g.mu.Lock()
+					if c.looks {
+						g.lookErr = c.err
+					}
+					if len(g.pushes) == 0 {
+						t.Error("nothing is pushed")
+					}
+					fetches, pushes := len(g.fetches), len(g.pushes)
+					g.mu.Unlock()
+					time.Sleep(10 * time.Minute)
+					g.mu.Lock()
+					fetches, pushes = len(g.fetches)-fetches, len(g.pushes)-pushes
+					if pushes == 0 || pushes > 30 || fetches+pushes > 40 || c.looks && fetches+pushes > 30 {
+						t.Errorf("%d looks and %d pushes in ten minutes", fetches, pushes)
+					}
+					for i := 1; i < len(g.pushes); i++ {
+						if apart := g.pushes[i].Sub(g.pushes[i-1]); apart < c.pause {
+							t.Errorf("a push %s after the last one, which asked for %s", apart, c.pause)
+						}
+					}
+					recorded := len(w.git.messages)
+					g.pushErr, g.lookErr = nil, nil
+					g.mu.Unlock()
+					time.Sleep(max(time.Minute, c.pause) + time.Second)
+					if g.mu.Lock(); len(w.git.messages) == recorded {
+						t.Error("nothing is recorded after Git's return")
+					}
+					g.mu.Unlock()
+					stop()
+					<-ended
+				})
+			})
+		}
+	}
+}
+
+// TestPanicWhileRecording: it is over with its pass, and the next one records what the apps of that push decide.
+func TestPanicWhileRecording(t *testing.T) {
+	w := newWorld(t, nil)
+	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+	w.git.refuse = func(rollout.Update) error { panic("once") }
+	if err := w.once(); err == nil {
+		t.Error("a panic is no error")
+	}
+	w.git.refuse = nil
+	w.settle()
+	if s := w.state(); s.Release == nil || len(w.r.out.pushing) > 0 {
+		t.Errorf("it is %s, with %d apps that are being recorded", s.Phase, len(w.r.out.pushing))
+	}
+}

@@ -1,0 +1,54 @@
+package reconciler
+
+import (
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// TestPushAt: transitions that are decided one after the other go into one push, none waits for others for long, and a
+// retreat for nothing.
+func TestPushAt(t *testing.T) {
+	const ms = time.Millisecond
+	for name, tt := range map[string]struct {
+		last, earliest time.Duration // after the first one came
+		urgent         bool
+		want           time.Duration
+	}{
+		"alone":                    {0, -time.Hour, false, gathering},
+		"others come":              {200 * ms, -time.Hour, false, 200*ms + gathering},
+		"others come all the time": {499 * ms, -time.Hour, false, mostGathering},
+		"after another push":       {200 * ms, 900 * ms, false, 900 * ms},
+		"a retreat among them":     {200 * ms, 900 * ms, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			since := time.Now()
+			if got := pushAt(since, since.Add(tt.last), since.Add(tt.earliest), tt.urgent).Sub(since); got != tt.want {
+				t.Errorf("pushed after %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestHanded: what waits for its record is known to the next decision on the same record, and to no later one.
+func TestHanded(t *testing.T) {
+	h := newHandover(nil, func(string) {})
+	if h.handed("shop", 3) != nil {
+		t.Error("something waits that nobody has handed over")
+	}
+	s := &visit{app: &appView{App: rollout.App{Name: "shop"}}, before: rollout.State{Serial: 3},
+		decision: strategies.Decision{State: rollout.State{Serial: 4}}}
+	h.hand(s)
+	if got := h.handed("shop", 3); got != &s.decision.State {
+		t.Errorf("handed over is %v", got)
+	}
+	if h.handed("shop", 4) != nil {
+		t.Error("what follows another record is taken for what follows this one")
+	}
+	h.drop("shop")
+	if h.handed("shop", 3) != nil {
+		t.Error("what was taken back still waits")
+	}
+}

@@ -1,0 +1,78 @@
+// Package report holds the values that the reconciler hands to its consumers: forge, notifications, metrics, tracing,
+// the dashboard and gitrollout once. It does not import the reconciler: its consumers link no Kubernetes client.
+package report
+
+import (
+	"context"
+
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// Report is the result of the loop at one moment. It is immutable, and the only value that consumers read.
+type Report struct {
+	Config *rollout.Config   // in force; nil until one could be read
+	Head   string            // of the state branch, where Config is set
+	Commit *rollout.Recorded // the commit that this process has just made on the state branch; nil if none
+	Forge  *Shown            // for the forge; nil if nothing changed there
+	Apps   []App             // the apps that were reconciled
+	Gone   []string          // apps that no longer exist
+}
+
+// App is the result of reconciling one app: its state, the reasons for it, and the measurements since the last record.
+type App struct {
+	Cluster   string
+	Before    rollout.State       // the record before
+	Input     strategies.Input    // with the record afterwards
+	Decision  strategies.Decision //
+	Happened  bool                // the decision is a transition that was recorded, or a retreat that was applied, now
+	Proposals map[string]string   // all of them, by branch
+	Err       error               // of this app
+}
+
+// Note returns the reason of the Event about a transition, one word for machines: the reason why the app is held, or
+// else its phase. warning tells that a person should look.
+func (a App) Note() (reason string, warning bool) {
+	s := a.Decision.State
+	if s.Held != nil {
+		return string(s.Held.Reason), !s.Held.Waits()
+	}
+	phase := s.Shown()
+	return string(phase), a.Decision.Retreat || phase == rollout.Stalled || phase == rollout.Degraded
+}
+
+// Shown holds the records in Git that a forge is to show: pull requests for proposals, and the status of a release on
+// its commit. No decision depends on it.
+type Shown struct {
+	Forge       rollout.Forge
+	Transitions []rollout.Transition
+	// Resume is set after a start, and when the configuration of the forge has changed: the transitions are then the
+	// current states, and Branches are all proposals that exist.
+	Resume   bool
+	Branches []string
+}
+
+// Stats counts the work of all passes, for metrics and tests.
+type Stats struct {
+	Passes  int // over one app each, and over Git
+	Commits int // on the state branch
+	Decided int // apps reconciled
+	Lost    int // pushes that another writer won
+}
+
+// Part names one part of a pass, for metrics and traces.
+type Part string
+
+// The parts. Render, Decide and Apply are of one app; Decide includes the Apply that heals the app first.
+const (
+	PartPass   Part = "pass"
+	PartFetch  Part = "fetch"
+	PartRender Part = "render"
+	PartDecide Part = "decide"
+	PartPush   Part = "push"
+	PartApply  Part = "apply"
+)
+
+// Tracer is called when a part begins, with the app that the part is of, "" for none. It returns the context of the
+// part, and a function to call once at its end, with its error. It is called from several goroutines.
+type Tracer func(ctx context.Context, part Part, app string) (context.Context, func(error))

@@ -1,0 +1,55 @@
+package strategies
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestPauseBeginsOnce: a pause that waits for its record begins when it was decided on for the first time, however often
+// that is decided again meanwhile. Where the record waits for long, it begins anew: nobody could know of it.
+func TestPauseBeginsOnce(t *testing.T) {
+	pause := rollout.Step{Pause: &rollout.Pause{Duration: new(time.Minute)}}
+	h := newHistory(source{workloads: []staged{{version: "v1", spec: rollout.Spec{
+		Name: "web", Workload: web, Scaling: rollout.InPlace, MaxSurge: rollout.Amount{Value: 1},
+		Canary: &rollout.Canary{Steps: []rollout.Step{{SetWeight: new(20)}, pause, {SetWeight: new(50)}, pause}},
+	}}}})
+	h.push(version("v2"))
+	at := func(step, fresh int) Input {
+		return inFlight(h, step, set(h, commitID(1), fresh, fresh), set(h, commitID(0), 10-fresh, 10-fresh))
+	}
+	first := Decide(at(0, 2)).State
+	if pr := first.Progress[0]; pr.Step != 1 {
+		t.Fatalf("it is at step %d, not at its pause", pr.Step)
+	}
+	for name, tt := range map[string]struct {
+		change func(*Input, *rollout.State)
+		after  time.Duration
+		want   time.Duration // after the first decision
+	}{
+		"soon":            {nil, 900 * time.Millisecond, 0},
+		"late":            {nil, recordedSoon + time.Second, recordedSoon + time.Second},
+		"nothing waits":   {func(in *Input, _ *rollout.State) { in.Handed = nil }, time.Second, time.Second},
+		"another release": {func(_ *Input, s *rollout.State) { s.Release.Hash = "r1-other" }, time.Second, time.Second},
+		"another list":    {func(_ *Input, s *rollout.State) { s.Progress[0].Plan = "other" }, time.Second, time.Second},
+		"another step":    {func(_ *Input, s *rollout.State) { s.Progress[0].Step = 3 }, time.Second, time.Second},
+		"a clock set back": {func(in *Input, s *rollout.State) {
+			s.Progress[0].Entered = s.Progress[0].Entered.Add(time.Hour)
+		}, time.Second, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, handed := at(0, 2), first
+			release := *first.Release
+			handed.Release, handed.Progress = &release, slices.Clone(first.Progress)
+			in.Now, in.Handed = in.Now.Add(tt.after), &handed
+			if tt.change != nil {
+				tt.change(&in, &handed)
+			}
+			if got := Decide(in).State.Progress[0].Entered.Sub(first.Progress[0].Entered); got != tt.want {
+				t.Errorf("the pause begins %s after it was decided on, want %s", got, tt.want)
+			}
+		})
+	}
+}

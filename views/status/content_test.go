@@ -1,0 +1,203 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
+	"gitrollout.dev/gitrollout/strategies"
+)
+
+// contentOf is a commit of an app without Rollout documents, with a Job before and one after each release, each with more annotations.
+func contentOf(commit string, content rollout.Hash, more ...string) *rollout.Render {
+	r := &rollout.Render{
+		Commit: rollout.Commit{ID: commit, Author: "Ann <ann@example.com>", Subject: "version " + string(content), When: noon}, Digest: string(content),
+		Templates: map[rollout.Workload]rollout.Hash{web: "h1-" + content[3:]}, Content: content, Hooked: true,
+	}
+	for name, when := range map[string]string{"migrate": "before", "check": "after"} {
+		annotations := map[string]any{hook.Annotation: when}
+		for i := 0; i < len(more); i += 2 {
+			annotations[more[i]] = more[i+1]
+		}
+		r.Objects = append(r.Objects, rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{},
+			"metadata": map[string]any{"name": name, "namespace": "shop", "annotations": annotations}})
+	}
+	return r
+}
+
+// checked is such an app whose pods are all new, and whose Job after the release runs.
+func checked() strategies.Input {
+	head := contentOf("c2", "c1-2")
+	stable, release := version("c1-1", 0), version("c1-2", 1)
+	stable.Commit, release.Commit = "c1", "c2"
+	return strategies.Input{
+		Now: minute(5), App: rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop"},
+		Answers: strategies.Answers{Healed: new(true), Jobs: map[string]rollout.JobState{"shop/check-2-1": {}, "shop/migrate-2-1": {}}},
+		Head:    strategies.Head{Commit: head.Commit, Render: head}, Source: head,
+		State: rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Promoting, Source: "c2", Stable: stable, Release: release,
+			Hooks: []rollout.HookRun{
+				{Name: "shop/migrate", When: rollout.HookBefore, Release: "c1-2", Job: "migrate-2-1", Phase: rollout.HookSucceeded, Since: minute(1), Attempt: 1},
+				{Name: "shop/check", When: rollout.HookAfter, Release: "c1-2", Job: "check-2-1", Phase: rollout.HookRunning, Since: minute(2), Attempt: 1},
+			}},
+		Observed: rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: {
+			Replicas: 2, Hash: "h1-2", Synced: true, Complete: true, Revisions: []rollout.Revision{
+				{Name: "web-bbb", Pin: rollout.PodHash("bbb"), Hash: "h1-2", Current: true, Desired: 2, Pods: 2, ReadySince: []time.Time{noon, noon}},
+			},
+		}}},
+	}
+}
+
+// follow has Git ask for another commit.
+func follow(in *strategies.Input, r *rollout.Render) {
+	in.Head = strategies.Head{Commit: r.Commit, Render: r}
+}
+
+// unready has none of the new pods be ready yet, beside an old one that is.
+func unready(in *strategies.Input) {
+	in.State.Hooks = nil
+	live := in.Observed.Workloads[web]
+	live.Complete, live.Revisions[0].ReadySince = false, nil
+	live.Revisions = append(live.Revisions, rollout.Revision{Name: "web-aaa", Hash: "h1-1", Desired: 1, Pods: 1, ReadySince: []time.Time{noon}})
+	in.Observed.Workloads[web] = live
+}
+
+// left has a newer release wait for what runs of one that has made room for it.
+func left(in *strategies.Input) {
+	follow(in, contentOf("c3", "c1-3"))
+	in.Source, in.State.Source = contentOf("c1", "c1-1"), "c1"
+	in.State.Phase, in.State.Release = rollout.Healthy, nil
+	in.State.Held = &rollout.Held{Reason: rollout.HeldHook, Message: "release c1-3 of c3 by Ann <ann@example.com> waits for its hooks"}
+	for i := range in.State.Hooks {
+		in.State.Hooks[i].Past = true
+	}
+	live := in.Observed.Workloads[web]
+	live.Hash, live.Revisions[0].Hash = "h1-1", "h1-1"
+	in.Observed.Workloads[web] = live
+}
+
+// TestHooksThatFailedAndKeptNothing: that a release went on though a hook had failed is said for as long as it serves, and of no other failure.
+func TestHooksThatFailedAndKeptNothing(t *testing.T) {
+	const warning = "hook shop/migrate (before) failed, and c1-2 went on all the same: its hook-failure is continue"
+	for name, c := range map[string]struct {
+		change func(*strategies.Input)
+		want   string
+	}{
+		"in flight": {nil, warning},
+		"stable": {func(in *strategies.Input) {
+			in.State.Phase, in.State.Stable, in.State.Release, in.State.Hooks[0].Past = rollout.Healthy, in.State.Release, nil, true
+		}, warning},
+		"tried again": {func(in *strategies.Input) {
+			again := in.State.Hooks[0]
+			again.Phase, again.Attempt = rollout.HookSucceeded, 2
+			in.State.Hooks = append(in.State.Hooks, again)
+		}, ""},
+		"of what is left":    {left, ""},
+		"of another content": {func(in *strategies.Input) { in.State.Hooks[0].Content = "h1-0" }, ""},
+		"which is to abort": {func(in *strategies.Input) {
+			in.Source = contentOf("c2", "c1-2")
+			in.Head.Render, in.State.Hooks[0].Content = in.Source, ""
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := checked()
+			in.Source = contentOf("c2", "c1-2", "gitrollout.dev/hook-failure", "continue")
+			in.Head.Render = in.Source
+			in.State.Hooks[0].Phase, in.State.Hooks[0].Message = rollout.HookFailed, "BackoffLimitExceeded"
+			for _, o := range in.Source.Objects {
+				if o.Name() == "migrate" {
+					in.State.Hooks[0].Content = hook.Content(o)
+				}
+			}
+			if c.change != nil {
+				c.change(&in)
+			}
+			if got := strings.Join(Of(in, "prod", nil).Warnings, "; "); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestOfNoPods: what an app without pods would run is not an old version.
+func TestOfNoPods(t *testing.T) {
+	in := checked()
+	live := in.Observed.Workloads[web]
+	live.Replicas, live.Revisions[0].Desired, live.Revisions[0].Pods, live.Revisions[0].ReadySince = 0, 0, 0, nil
+	in.Observed.Workloads[web] = live
+	if all := Of(in, "prod", nil).Workloads[0].Revisions; len(all) != 1 || !all[0].Current {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestOfContent says of an app without Rollout documents what it waits for, and how it goes on and back.
+func TestOfContent(t *testing.T) {
+	const head = "phase: Promoting\nshop/web: plain \n"
+	const check = "waits: hook shop/check (after c1-2): Job check-2-1 to end"
+	const look = "to see what the Job does: kubectl -n shop describe job check-2-1\nto see what the Job does: kubectl -n shop logs job/check-2-1\n"
+	const abort = "to go back: gitrollout abort shop"
+	const back = "to go back: gitrollout undo shop\n" + abort
+	for name, c := range map[string]struct {
+		change func(*strategies.Input)
+		want   string
+	}{
+		"a Job after the release": {nil, head + check + "\n" + look + back},
+		"a newer commit": {func(in *strategies.Input) { follow(in, contentOf("c3", "c1-3")) },
+			head + check + "; commit c3 by Ann <ann@example.com> waits until then\n" + look + abort},
+		"a newer commit, where the cluster is not seen": {func(in *strategies.Input) {
+			follow(in, contentOf("c3", "c1-3"))
+			in.Observed.Workloads, in.Answers.Jobs = nil, nil
+		}, "phase: Promoting\n" + check + "; commit c3 by Ann <ann@example.com> waits until then\n" + look + abort},
+		"a newer commit without hooks": {func(in *strategies.Input) {
+			r := contentOf("c3", "c1-3")
+			r.Objects, r.Hooked = nil, false
+			follow(in, r)
+		}, head + check + "; commit c3 by Ann <ann@example.com> waits until then\n" + look + abort},
+		"a newer commit than a first deployment's": {func(in *strategies.Input) {
+			in.State.Stable = nil
+			follow(in, contentOf("c3", "c1-3"))
+		}, head + check + "; commit c3 by Ann <ann@example.com> waits until then\n" + strings.TrimSpace(look)},
+		"a newer release that waits for the Job of one that is left": {left,
+			"phase: Healthy\nrunning hooks: HookRuns release c1-3 of c3 by Ann <ann@example.com> waits for its hooks\n" +
+				"in a line: release c1-3 of c3 by Ann <ann@example.com> waits for hook shop/check (after c1-2): Job check-2-1 to end, which decides nothing any more and may be deleted to go on\nshop/web: plain \n" +
+				check + ", which decides nothing any more and may be deleted to go on\n" + look +
+				"to go on without that Job: kubectl -n shop delete job check-2-1\nto reject it: gitrollout abort shop"},
+		"a newer commit that waits for it after a way back": {func(in *strategies.Input) {
+			left(in)
+			in.State.Phase, in.State.Release, in.State.Held = rollout.Aborting, version("c1-2", 1), nil
+			in.State.Retreat = &rollout.Retreat{Routed: minute(4), Drain: minute(4), To: "c1"}
+		}, "phase: Aborting\nshop/web: plain \n" + check + ", which decides nothing any more and may be deleted to go on\n" + look +
+			"to go on without that Job: kubectl -n shop delete job check-2-1"},
+		"a hold while a Job before the release runs": {func(in *strategies.Input) {
+			left(in)
+			in.State.Hooks = []rollout.HookRun{{Name: "shop/migrate", When: rollout.HookBefore, Release: "c1-3", Job: "migrate-3-1", Phase: rollout.HookRunning, Since: minute(2), Attempt: 1}}
+			in.Answers.Jobs["shop/migrate-3-1"] = rollout.JobState{Waits: "no node has room"}
+			in.Promotion = &rollout.Promotion{Release: "c1-3", Decision: rollout.Hold, Reason: "wait for db", Author: "Bob <bob@example.com>"}
+		}, "phase: Healthy\nrunning hooks: HookRuns release c1-3 of c3 by Ann <ann@example.com> waits for its hooks\n" +
+			"in a line: release c1-3 of c3 by Ann <ann@example.com> waits for hook shop/migrate (before c1-3): Job migrate-3-1 to end (no node has room), and then the end of decision: hold by Bob <bob@example.com>: wait for db\nshop/web: plain \n" +
+			"waits: hook shop/migrate (before c1-3): Job migrate-3-1 to end (no node has room), and then the end of decision: hold by Bob <bob@example.com>: wait for db\n" +
+			"to see what the Job does: kubectl -n shop describe job migrate-3-1\nto see what the Job does: kubectl -n shop logs job/migrate-3-1\n" +
+			"to end the hold: gitrollout hold shop --off\nto reject it: gitrollout abort shop"},
+		"a hold before the first Job": {func(in *strategies.Input) {
+			left(in)
+			in.State.Hooks = nil
+			in.State.Held = &rollout.Held{Reason: rollout.HeldClosed, Message: "release c1-3 of c3 by Ann <ann@example.com> waits for the end of decision: hold by Bob <bob@example.com>"}
+			in.Promotion = &rollout.Promotion{Release: "c1-3", Decision: rollout.Hold, Reason: "wait for db", Author: "Bob <bob@example.com>"}
+		}, "phase: Healthy\nwaiting: ReleasesClosed release c1-3 of c3 by Ann <ann@example.com> waits for the end of decision: hold by Bob <bob@example.com>\n" +
+			"in a line: release c1-3 of c3 by Ann <ann@example.com> waits for the end of decision: hold by Bob <bob@example.com>: wait for db\nshop/web: plain \n" +
+			"waits: the end of decision: hold by Bob <bob@example.com>: wait for db\nto end the hold: gitrollout hold shop --off"},
+		"new pods that are never ready": {unready, head + "waits: Deployment shop/web: 0 of 2 new pods are ready\n" + back},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := checked()
+			if c.change != nil {
+				c.change(&in)
+			}
+			if diff := compare.Diff(c.want, inLines(Of(in, "prod", nil))); diff != "" {
+				t.Errorf("(-want +got):\n%s", strings.TrimSpace(diff))
+			}
+		})
+	}
+}

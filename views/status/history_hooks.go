@@ -1,0 +1,64 @@
+package status
+
+import (
+	"slices"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// wait follows the release of which nothing has begun but what runs before it, and returns it where it ends, which is
+// where it begins, or is rejected. One that gives way to another before that, or to what serves, is told of by itself.
+func (h *chronicle) wait(e Event) (ended *Past) {
+	run, waits := h.waitsFor(e.State)
+	if p := h.waiting; p != nil && !(waits && run.Release == p.Hash) {
+		h.waiting, ended = nil, p
+		rejection, isRejected := e.State.IsRejected(p.Hash)
+		isOver := isRejected && !rejection.At.Before(p.Started)
+		if hasBegun := e.State.Release != nil && e.State.Release.Hash == p.Hash; !hasBegun && !isOver {
+			p.Outcome = Reverted
+			if waits || e.State.Release != nil {
+				p.Outcome = Superseded
+			}
+			p.note(e)
+			p.ended(e.At)
+			h.past = append(h.past, *p)
+		}
+	}
+	if waits && h.waiting == nil {
+		h.waiting = &Past{Hash: run.Release, Commit: e.State.Held.Commit, Started: run.Since, Outcome: InFlight}
+	}
+	if h.waiting != nil {
+		h.waiting.note(e)
+	}
+	return ended
+}
+
+// waitsFor is the newest Job before a release of which nothing has begun.
+func (h *chronicle) waitsFor(s rollout.State) (run rollout.HookRun, waits bool) {
+	if len(s.Hooks) == 0 || s.Release != nil || s.Held == nil || h.waiting == nil && s.Held.Reason != rollout.HeldHook {
+		return run, false
+	}
+	run = s.Hooks[len(s.Hooks)-1]
+	return run, run.When == rollout.HookBefore && !run.Past && (s.Stable == nil || s.Stable.Hash != run.Release)
+}
+
+// takeUp has a release that begins, or is rejected, go on from what ran before it.
+func (p *Past) takeUp(waited *Past) {
+	if waited != nil && waited.Hash == p.Hash {
+		p.Transitions, p.Hooks = waited.Transitions, waited.Hooks
+	}
+}
+
+// noteHooks keeps how the Jobs of a release ended, which may be after it. The record has the log of one for as long as
+// it is the newest.
+func (p *Past) noteHooks(s rollout.State) {
+	for _, run := range s.Hooks {
+		i := slices.IndexFunc(p.Hooks, func(known rollout.HookRun) bool { return known.Job == run.Job })
+		switch {
+		case i >= 0 && (run.Log != "" || p.Hooks[i].Log == ""):
+			p.Hooks[i] = run
+		case i < 0 && run.Release == p.Hash && !run.Past && p.Ended == nil:
+			p.Hooks = append(p.Hooks, run)
+		}
+	}
+}

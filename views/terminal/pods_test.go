@@ -1,0 +1,39 @@
+package terminal
+
+import (
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// TestPodsThatAreAsked: a step that asks for pods and not for a weight is drawn as that.
+func TestPodsThatAreAsked(t *testing.T) {
+	w := status.Workload{Workload: "shop/web", Strategy: "canary", Moving: true, Replicas: 5, Pods: 2, RealWeight: 20,
+		Steps: []status.Step{{Text: "setCanaryScale replicas 2"}}, Revisions: []status.Revision{{Role: "canary"}}}
+	const bar = "  ██████▒▒▒▒▒▒░░░░░░░░░░░░░░░░░░  2 pods asked, 20% of the ready pods\n"
+	if got := drawWeight(w, Look{}); got != bar {
+		t.Errorf("%q, want %q", got, bar)
+	}
+	if got := Line(status.App{Workloads: []status.Workload{w}}); !strings.HasSuffix(got, "(setCanaryScale replicas 2, 2 pods)") {
+		t.Errorf("%q", got)
+	}
+	if _, _, weight, _ := summary(status.App{Workloads: []status.Workload{w}}); weight != "2 pods" {
+		t.Errorf("the weight is %q", weight)
+	}
+}
+
+// TestRolesWithoutAStage: where nothing has a role, a version is old that has no pods and is not what the workload would
+// run if it had some.
+func TestRolesWithoutAStage(t *testing.T) {
+	for want, r := range map[string]status.Revision{
+		"pods     74844b988f  2/2 ready": {Desired: 2, Ready: 2},
+		"pods     74844b988f  0/0 ready": {Current: true},
+		"old      74844b988f  0/0 ready": {},
+	} {
+		r.Hash, r.PodHash = "h1-1", "74844b988f"
+		if got := strings.TrimSpace(drawRevision(r, Look{})); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
