@@ -8,10 +8,12 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -27,8 +29,9 @@ var tools = []string{
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",
 }
 
-// attempts bounds how often a write is repeated that lost a race.
-const attempts = 4
+// races bounds how often a write is repeated that another writer overtook. The pauses add up to 2.5 s: a Deployment
+// whose pods start has its status written several times a second.
+var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
 // SameTemplate reports whether applying a Deployment would leave the live pod template as it is, so that adopting it
 // restarts no pod. It asks with a dry run, which alone knows defaults and admission. Fields of other tools that the
@@ -116,7 +119,7 @@ func (s *server) takeOver(ctx context.Context, d *desired) error {
 	if seen && (!l.shared || l.isVersion(d.annotation(rollout.AnnotationHash))) {
 		return nil
 	}
-	for range attempts {
+	for again := races; again.Steps > 0; {
 		u, err := s.get(ctx, d.kind, d.ref)
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -135,6 +138,11 @@ func (s *server) takeOver(ctx context.Context, d *desired) error {
 		_, _, err = s.patch(ctx, patch{kind: d.kind, ref: d.ref, form: types.JSONPatchType, body: body})
 		if !apierrors.IsConflict(err) {
 			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(again.Step()):
 		}
 	}
 	return errors.New("taking over the fields of other tools lost every race against another writer")

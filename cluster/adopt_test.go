@@ -3,13 +3,17 @@ package cluster_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"gitrollout.dev/gitrollout/internal/testcluster"
 	"gitrollout.dev/gitrollout/rollout"
@@ -231,6 +235,24 @@ func TestAdoptionRemovesWhatKubectlAppliedAndGitDoesNotHave(t *testing.T) {
 	if _, ok := d.Annotations["kubectl.kubernetes.io/last-applied-configuration"]; ok {
 		t.Error("kubectl's annotation is still there")
 	}
+}
+
+// A Deployment whose pods start has its status written in bursts, and each write outdates the version just read.
+func TestAdoptionOutlastsABurstOfWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.kubectl(withReplicas, "apply", "-f", "-")
+	var burst sync.WaitGroup
+	for range 2 {
+		burst.Go(func() {
+			for began := time.Now(); time.Since(began) < 300*time.Millisecond; {
+				body := fmt.Appendf(nil, `{"metadata": {"annotations": {"written": "%d"}}}`, time.Now().UnixNano())
+				_, _ = w.cluster.Kube.AppsV1().Deployments(w.ns).Patch(t.Context(), "shop", types.MergePatchType, body, metav1.PatchOptions{})
+			}
+		})
+	}
+	w.apply("shop", withReplicas)
+	burst.Wait()
 }
 
 func TestAdoptionKeepsReplicasThatGitLeavesToAnAutoscaler(t *testing.T) {
