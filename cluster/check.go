@@ -13,11 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Check asks the API server whether Apply would be accepted, by a dry run of
-// each object that Apply would write, and changes nothing. An object may be there
-// in several forms. The error is the
-// first object's *Error. Objects whose kind or namespace the set itself brings
-// cannot be asked about before it is there.
+// Check asks the API server whether Apply would be accepted, by a dry run of each object that Apply would write, and
+// changes nothing. An object may be there in several forms. The error is the first object's *Error. Objects whose kind
+// or namespace the set itself brings cannot be asked about before it is there.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {

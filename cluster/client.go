@@ -32,10 +32,8 @@ const manager = "gitrollout"
 type Options struct {
 	Cluster string // the cluster's name in Git, for rollout.AnnotationCluster
 
-	// OnChange is called when a live object of an app changed in a way that
-	// Observe or the next Apply can notice. It is called from the
-	// watches, often several times for one change, and must return at once. It
-	// may be nil.
+	// OnChange is called when a live object of an app changed in a way that Observe or the next Apply can notice. It is
+	// called from the watches, often several times for one change, and must return at once. It may be nil.
 	OnChange func(app string)
 
 	// Wants returns what an app's newest commit asks for of an object that carries its label, nil if it does not
@@ -54,9 +52,8 @@ type Options struct {
 	MayHave func(app, kind string) bool
 }
 
-// Client speaks to one cluster. It is safe for concurrent use by several
-// goroutines; calls for the same app must not overlap, because two appliers of
-// one object would undo each other.
+// Client speaks to one cluster. It is safe for concurrent use by several goroutines; calls for the same app must not
+// overlap, because two appliers of one object would undo each other.
 type Client struct {
 	opts   Options
 	counts *counters
@@ -74,9 +71,8 @@ type Client struct {
 	troubles troubles
 }
 
-// New returns a client for the cluster of a kubeconfig. It sends no request.
-// The copy of config that it uses has no client-side rate limit, because the
-// API server's own priority and fairness is the better judge, and reports no
+// New returns a client for the cluster of a kubeconfig. It sends no request. The copy of config that it uses has no
+// client-side rate limit, because the API server's own priority and fairness is the better judge, and reports no
 // warnings to the log.
 func New(config *rest.Config, opts Options) (*Client, error) {
 	if opts.OnChange == nil {
@@ -110,8 +106,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 }
 
 func (c *Client) connect(config *rest.Config) error {
-	// All clients share one transport, so that its connections and the counters
-	// are shared too.
+	// All clients share one transport, so that its connections and the counters are shared too.
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err
@@ -140,24 +135,21 @@ func (c *Client) connect(config *rest.Config) error {
 	return err
 }
 
-// Start watches Deployments, ReplicaSets and Pods, and returns when it has seen
-// all of them. Everything that the client runs in the background ends with ctx;
-// Wait tells when. The error is one sentence: the server that does not answer,
-// or the verb and resource that the client's user may not use.
+// Start watches Deployments, ReplicaSets and Pods, and returns when it has seen all of them. Everything that the client
+// runs in the background ends with ctx; Wait tells when. The error is one sentence: the server that does not answer, or
+// the verb and resource that the client's user may not use.
 func (c *Client) Start(ctx context.Context) error {
 	if err := c.kinds.start(ctx); err != nil {
 		return err
 	}
-	// The first request tells an unreachable server from a slow one at once,
-	// where a watch would try again and again.
+	// The first request tells an unreachable server from a slow one at once, where a watch would try again and again.
 	if _, err := c.UID(ctx); err != nil {
 		return err
 	}
 	return c.workloads.start(ctx, c.kinds, c.kube)
 }
 
-// Wait returns when everything in the background has ended, which it does after
-// the context of Start.
+// Wait returns when everything in the background has ended, which it does after the context of Start.
 func (c *Client) Wait() { c.kinds.running.Wait() }
 
 // UID returns the identity of the cluster: the uid of the kube-system namespace, which no two clusters share. A client

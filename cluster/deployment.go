@@ -14,8 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// deployments are apps/v1 Deployments: a ReplicaSet for each template, which
-// owns its pods.
+// deployments are apps/v1 Deployments: a ReplicaSet for each template, which owns its pods.
 var deployments = workloadKind{
 	gvk:          appsv1.SchemeGroupVersion.WithKind("Deployment"),
 	read:         readDeployment,
@@ -94,9 +93,8 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	}
 }
 
-// templateDigest is equal for a Deployment's template and that of the ReplicaSet
-// made of it, which has one more label. It is compared within one process only:
-// both sides went through the same library and the same API server's defaults.
+// templateDigest is equal for a Deployment's template and that of the ReplicaSet made of it, which has one more label.
+// It is compared within one process only: both sides went through the same library and the same API server's defaults.
 func templateDigest(t *corev1.PodTemplateSpec) (string, error) {
 	plain := *t
 	if _, ok := plain.Labels[rollout.LabelPodHash]; ok {

@@ -55,8 +55,7 @@ func (e *Error) Error() string {
 // Unwrap returns the library's error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Temporary reports whether trying again can succeed without anybody changing
-// anything.
+// Temporary reports whether trying again can succeed without anybody changing anything.
 func (e *Error) Temporary() bool { return e.Reason == Unavailable || e.Reason == NamespaceGone }
 
 // isRefused reports whether the API server has said that it did not take an object.
@@ -65,9 +64,8 @@ func isRefused(err error) bool {
 	return errors.As(err, &e) && e.Reason != Unavailable && e.Reason != Unexpected
 }
 
-// explain maps an error of the libraries once, at the edge: it returns the *Error for
-// what the API server answered about an object, nil for nil. verb is what was asked
-// for, as RBAC names it. The content of a Secret is not in it.
+// explain maps an error of the libraries once, at the edge: it returns the *Error for what the API server answered
+// about an object, nil for nil. verb is what was asked for, as RBAC names it. The content of a Secret is not in it.
 func explain(err error, ref rollout.Ref, verb string) error {
 	if err == nil {
 		return nil
@@ -96,16 +94,14 @@ func explain(err error, ref rollout.Ref, verb string) error {
 	return e
 }
 
-// bracketed is the key of a field such as data[password], plainField a Secret's
-// field once the key is gone.
+// bracketed is the key of a field such as data[password], plainField a Secret's field once the key is gone.
 var (
 	bracketed  = regexp.MustCompile(`\[.*\]`)
 	plainField = regexp.MustCompile(`^(data|stringData|type|immutable|metadata\.[a-zA-Z]+)(\[…\])?$`)
 )
 
-// hideContent says what is wrong with a Secret without the server's words, which
-// may quote it and would carry that into the state branch: only which fields,
-// and not their keys.
+// hideContent says what is wrong with a Secret without the server's words, which may quote it and would carry that into
+// the state branch: only which fields, and not their keys.
 func (e *Error) hideContent(err error) {
 	const left = "the server's answer is left out, because it may quote the content"
 	var status apierrors.APIStatus
@@ -149,8 +145,7 @@ func kindAndGroup(ref rollout.Ref) string {
 	return ref.Kind + "." + ref.Group
 }
 
-// serverMessage is the message of the API server without the object's name,
-// which it repeats in several ways.
+// serverMessage is the message of the API server without the object's name, which it repeats in several ways.
 func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -163,9 +158,8 @@ func serverMessage(err error) string {
 	return rollout.OneLine(s.Message)
 }
 
-// firstCause is the first of the fields that are wrong and how many more there
-// are. One wrong label is reported five times, in the object and in what its
-// template makes, with 250 characters of regular expression each.
+// firstCause is the first of the fields that are wrong and how many more there are. One wrong label is reported five
+// times, in the object and in what its template makes, with 250 characters of regular expression each.
 func firstCause(causes []metav1.StatusCause) string {
 	text := causes[0].Message
 	if field := causes[0].Field; field != "" && field != "<nil>" {
@@ -177,9 +171,8 @@ func firstCause(causes []metav1.StatusCause) string {
 	return rollout.OneLine(text)
 }
 
-// reasonOf sorts errors by their code, and by text only where the API server
-// gives several causes one code: 403 is RBAC, quota, admission or a namespace
-// that goes away; 422 is a bad object or a field that cannot change.
+// reasonOf sorts errors by their code, and by text only where the API server gives several causes one code: 403 is
+// RBAC, quota, admission or a namespace that goes away; 422 is a bad object or a field that cannot change.
 func reasonOf(err error, msg, verb string) (Reason, string) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -215,9 +208,8 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 // another type. Server-side apply answers those with code 500.
 func isMistyped(msg string) bool { return strings.Contains(msg, "failed to create typed patch object") }
 
-// isImmutable knows the API server's phrases: most kinds say "field is
-// immutable", Services "may not change once set", some list the fields that may change, claims and roles have
-// their own.
+// isImmutable knows the API server's phrases: most kinds say "field is immutable", Services "may not change once set",
+// some list the fields that may change, claims and roles have their own.
 func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false

@@ -52,9 +52,8 @@ func managedEntries(object map[string]any) []map[string]any {
 	return out
 }
 
-// fingerprint digests which fields are owned and what their live values are. It
-// changes when somebody else takes a field or changes its value, and stays when
-// fields change that are not owned.
+// fingerprint digests which fields are owned and what their live values are. It changes when somebody else takes a
+// field or changes its value, and stays when fields change that are not owned.
 func fingerprint(fields map[string]any, live any) string {
 	h := sha256.New()
 	printNode(h, fields, live, true)
@@ -192,8 +191,7 @@ func scalarText(v any) (string, bool) {
 	}
 }
 
-// sameQuantity compares amounts of CPU and memory, which the API server writes
-// in their shortest form.
+// sameQuantity compares amounts of CPU and memory, which the API server writes in their shortest form.
 func sameQuantity(a, b string) bool {
 	if a == "" || b == "" || len(a) > 32 || len(b) > 32 {
 		return false

@@ -20,10 +20,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind is one kind of applied object: how it is called in URLs, and the watch
-// over those of its objects that carry rollout.LabelApp. Other objects are not
-// kept, so that a cluster with 50,000 Secrets costs nothing. Workloads are watched
-// without selector.
+// kind is one kind of applied object: how it is called in URLs, and the watch over those of its objects that carry
+// rollout.LabelApp. Other objects are not kept, so that a cluster with 50,000 Secrets costs nothing. Workloads are
+// watched without selector.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupVersionResource
@@ -42,8 +41,7 @@ func (k *kind) key(ref rollout.Ref) key {
 	return key{ref.Namespace, ref.Name}
 }
 
-// kinds are all kinds of which an object was applied or asked for, each with
-// its watch.
+// kinds are all kinds of which an object was applied or asked for, each with its watch.
 type kinds struct {
 	*background
 	*resources
@@ -58,14 +56,12 @@ type kinds struct {
 	all map[schema.GroupVersionKind]*kind
 }
 
-// firstList is how long somebody waits for the first list of a kind: 5,000
-// Deployments take 0.3 seconds. A list that fails, for instance because the
-// conversion webhook of a CRD is dead, is tried again in the background, and
-// nobody waits for it a second time.
+// firstList is how long somebody waits for the first list of a kind: 5,000 Deployments take 0.3 seconds. A list that
+// fails, for instance because the conversion webhook of a CRD is dead, is tried again in the background, and nobody
+// waits for it a second time.
 const firstList = 5 * time.Second
 
-// of returns a kind whose watch is in sync, and starts the watch when it is
-// the first to ask.
+// of returns a kind whose watch is in sync, and starts the watch when it is the first to ask.
 func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
 	k, err := w.watching(ctx, gvk)
 	if err != nil {

@@ -56,9 +56,8 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
-// EnsureJob makes a Job unless there is one of its name or it has begun, and says how it stands.
-// One that has another value of the given annotation is somebody else's. An owner without uid is looked up, and
-// left out if there is none.
+// EnsureJob makes a Job unless there is one of its name or it has begun, and says how it stands. One that has another
+// value of the given annotation is somebody else's. An owner without uid is looked up, and left out if there is none.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {

@@ -59,9 +59,8 @@ func (c *Client) Removable(
 	return there, kept, nil
 }
 
-// candidate returns the live object if it is still the app's, nil otherwise.
-// The watch sees only objects with rollout.LabelApp, so one that somebody took
-// the label from is not the app's any more and stays.
+// candidate returns the live object if it is still the app's, nil otherwise. The watch sees only objects with
+// rollout.LabelApp, so one that somebody took the label from is not the app's any more and stays.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, ErrUnknownKind) {
@@ -106,8 +105,7 @@ func staysForGood(l *live) string {
 	return ""
 }
 
-// pruneRank orders deletions: what sends traffic or pods first, what those read
-// later, what holds everything last.
+// pruneRank orders deletions: what sends traffic or pods first, what those read later, what holds everything last.
 func pruneRank(ref rollout.Ref) int {
 	if _, runsPods := rollout.WorkloadOf(ref); runsPods {
 		return 1

@@ -35,8 +35,7 @@ type patch struct {
 	dryRun  bool
 }
 
-// patch sends one PATCH and returns the object as it then is, and whether it
-// was created.
+// patch sends one PATCH and returns the object as it then is, and whether it was created.
 func (s *server) patch(ctx context.Context, p patch) (u *unstructured.Unstructured, created bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -53,8 +52,7 @@ func (s *server) patch(ctx context.Context, p patch) (u *unstructured.Unstructur
 	return u, code == http.StatusCreated, err
 }
 
-// answer reads an object. Only Error reads the API server's own message out of
-// a refusal; Raw alone says "unknown".
+// answer reads an object. Only Error reads the API server's own message out of a refusal; Raw alone says "unknown".
 func answer(result rest.Result) (*unstructured.Unstructured, error) {
 	if err := result.Error(); err != nil {
 		return nil, err
@@ -87,8 +85,7 @@ func (s *server) get(ctx context.Context, k *kind, ref rollout.Ref) (*unstructur
 	return answer(k.at(s.raw.Get(), ref).Do(ctx))
 }
 
-// delete deletes exactly the object that was looked at: a new one of the same
-// name has another uid.
+// delete deletes exactly the object that was looked at: a new one of the same name has another uid.
 func (s *server) delete(ctx context.Context, k *kind, l *live) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -102,8 +99,7 @@ func (s *server) delete(ctx context.Context, k *kind, l *live) error {
 	return err
 }
 
-// rawClient sends bodies as they are. Unlike the dynamic client it tells
-// whether an apply created the object.
+// rawClient sends bodies as they are. Unlike the dynamic client it tells whether an apply created the object.
 func rawClient(config *rest.Config, shared *http.Client) (rest.Interface, error) {
 	raw := dynamic.ConfigFor(config)
 	raw.APIPath, raw.GroupVersion = "/", &schema.GroupVersion{}

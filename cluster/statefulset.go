@@ -50,11 +50,10 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 	return found
 }
 
-// byOrdinals says of which revision the pod of each ordinal is, or will be: one that
-// is not there is made of the base below the partition, and of the template from it
-// on. The template's revision has the StatefulSet's hash, whatever it was made as: a
-// StatefulSet that was adopted has one without, and a template that differs only in
-// what the API server defaults has another one's.
+// byOrdinals says of which revision the pod of each ordinal is, or will be: one that is not there is made of the base
+// below the partition, and of the template from it on. The template's revision has the StatefulSet's hash, whatever it
+// was made as: a StatefulSet that was adopted has one without, and a template that differs only in what the API server
+// defaults has another one's.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 	of := map[int]int{} // ordinal -> place among the revisions
 	index := func(name string) int {

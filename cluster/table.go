@@ -180,9 +180,8 @@ func (t *table[R]) unset(r R) {
 	}
 }
 
-// newer reports whether resource version a is newer than b. Kubernetes defines
-// this order for one resource since 1.35; a server whose versions are not
-// numbers gets the order in which events arrive.
+// newer reports whether resource version a is newer than b. Kubernetes defines this order for one resource since 1.35;
+// a server whose versions are not numbers gets the order in which events arrive.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0

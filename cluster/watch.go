@@ -79,13 +79,11 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	}
 }
 
-// runWatch fills a table through one of its feeds until ctx ends. The reflector starts over by itself
-// when the connection breaks or its version is too old for the server. It lists
-// how things are now, so that a list which is older than what is known tells that
-// the cluster was restored from a backup. A watch that was refused is a list too:
-// client-go would ask again for what comes after its version, and a restored
-// cluster that has not reached that version, or has passed it with other objects,
-// answers with silence.
+// runWatch fills a table through one of its feeds until ctx ends. The reflector starts over by itself when the
+// connection breaks or its version is too old for the server. It lists how things are now, so that a list which is
+// older than what is known tells that the cluster was restored from a backup. A watch that was refused is a list too:
+// client-go would ask again for what comes after its version, and a restored cluster that has not reached that version,
+// or has passed it with other objects, answers with silence.
 func runWatch[R row](
 	ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source,
 ) {
@@ -120,8 +118,7 @@ func runWatch[R row](
 	}
 	reflector := cache.NewReflectorWithOptions(lists, example, f, cache.ReflectorOptions{
 		Name: name,
-		// A broken connection is common and heals in milliseconds; a server that
-		// is down should not be hammered.
+		// A broken connection is common and heals in milliseconds; a server that is down should not be hammered.
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	})
 	// The reflector logs what the table reports; this package does not log.

@@ -15,9 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// workloadKind is all that the client knows of one kind of object that runs
-// pods. A new kind is one such value, in a file of its own, and a place in
-// workloadKinds.
+// workloadKind is all that the client knows of one kind of object that runs pods. A new kind is one such value, in a
+// file of its own, and a place in workloadKinds.
 type workloadKind struct {
 	gvk          schema.GroupVersionKind
 	described    rollout.Partitioned                     // if not every cluster serves it: by its fields alone
@@ -26,9 +25,8 @@ type workloadKind struct {
 	// watchRevisions is nil for a kind whose revisions are among those of the one before it in workloadKinds.
 	watchRevisions func(*background, typed, *table[*revision])
 
-	// current returns the revision that the workload's template is, nil if its
-	// controller has not made it yet. synced says that the controller has seen the
-	// newest spec; the revisions are the workload's, newest first.
+	// current returns the revision that the workload's template is, nil if its controller has not made it yet. synced
+	// says that the controller has seen the newest spec; the revisions are the workload's, newest first.
 	current func(w *workload, synced bool, revisions []*revision) *revision
 
 	// pods returns the pods of one revision of a workload, in no order.
@@ -58,8 +56,7 @@ func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {
 	return nil
 }
 
-// workload is what is kept of an object that runs pods, beside what is kept of
-// every object. It is comparable.
+// workload is what is kept of an object that runs pods, beside what is kept of every object. It is comparable.
 type workload struct {
 	hash   rollout.Hash
 	serial int
@@ -132,8 +129,7 @@ func newWorkloads(tell func(app string), namespaces ...string) *workloads {
 	return w
 }
 
-// start watches all workloads, revisions and pods, and returns when it has seen
-// them.
+// start watches all workloads, revisions and pods, and returns when it has seen them.
 func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	watchTyped(all.background, w.pods, "pods", &corev1.Pod{}, kube.core.Pods)
 	for _, k := range w.kinds {
@@ -228,8 +224,7 @@ func changedOf[R interface {
 	}
 }
 
-// tellOwner tells the app of a workload, which is given by its uid or by that of
-// one of its revisions.
+// tellOwner tells the app of a workload, which is given by its uid or by that of one of its revisions.
 func (w *workloads) tellOwner(uid types.UID) {
 	for _, k := range w.all() {
 		objects := k.objects.Load()
@@ -299,9 +294,8 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	return out
 }
 
-// userOf returns what refers to a ConfigMap or Secret: a pod, or a revision
-// that has pods or is to have some. Both versions of a release in flight need
-// theirs, and so does a pod that is still stopping.
+// userOf returns what refers to a ConfigMap or Secret: a pod, or a revision that has pods or is to have some. Both
+// versions of a release in flight need theirs, and so does a pod that is still stopping.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	user := ""

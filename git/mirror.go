@@ -177,9 +177,8 @@ func (m *mirror) arrivals() int {
 	return m.arrived
 }
 
-// overtaken is what was looked up, with the branches that a push has moved since the look-up began where the
-// push has put them: whether the look-up came before or after it is not known, and the next one will tell.
-// The caller holds mu.
+// overtaken is what was looked up, with the branches that a push has moved since the look-up began where the push has
+// put them: whether the look-up came before or after it is not known, and the next one will tell. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {
@@ -250,9 +249,8 @@ func (m *mirror) filling() (st *store, done func()) {
 	}
 }
 
-// renew replaces the store by one with only what the heads and the recently used commits reach, once it
-// has grown by a seventh and nothing is being put into it. Snapshots keep the store that they were made from. The
-// caller holds mu.
+// renew replaces the store by one with only what the heads and the recently used commits reach, once it has grown by a
+// seventh and nothing is being put into it. Snapshots keep the store that they were made from. The caller holds mu.
 func (m *mirror) renew() {
 	_, size := m.store.usage()
 	if m.downloads > 0 || m.live > 0 && size < m.live+m.live/7+1<<20 {

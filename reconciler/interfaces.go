@@ -69,10 +69,9 @@ type Jobs interface {
 	DeleteJob(ctx context.Context, namespace, name string) error
 }
 
-// Analyzer measures. Measure begins what is due, in the background, and does
-// nothing about a measurement that is under way; what is under way for an analysis that is not going any
-// more ends. Measured returns, once, what has become of those of an app. Whoever implements it
-// calls Touch when there is something to return.
+// Analyzer measures. Measure begins what is due, in the background, and does nothing about a measurement that is under
+// way; what is under way for an analysis that is not going any more ends. Measured returns, once, what has become of
+// those of an app. Whoever implements it calls Touch when there is something to return.
 type Analyzer interface {
 	Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure)
 	Measured(app string) []strategies.Measured

@@ -211,9 +211,8 @@ func (r *record) check(c *rollout.Cluster) error {
 	return r.noteWriter(c.Writer)
 }
 
-// noteWriter compares the writer in Git with this process. Two that write in turns are safe, because every
-// push says where the branch must be, but they are one too many: an exclusive one stands down, and any
-// other says so.
+// noteWriter compares the writer in Git with this process. Two that write in turns are safe, because every push says
+// where the branch must be, but they are one too many: an exclusive one stands down, and any other says so.
 func (r *record) noteWriter(w rollout.Writer) error {
 	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.id
 	r.writer = w

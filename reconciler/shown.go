@@ -33,8 +33,7 @@ func (r *recorder) transitions(
 }
 
 // resume tells the forge where everything stands, once after a start and after each change of its configuration. A
-// healthy app has nothing to tell, unless its last release is the newest commit: its end may not have
-// been told.
+// healthy app has nothing to tell, unless its last release is the newest commit: its end may not have been told.
 func (r *recorder) resume(ctx context.Context, now time.Time) {
 	v := r.current()
 	if v == nil || v.branch.Config == nil || !r.ShowsForge || v.branch.Config.Forge.Equal(r.shown) {

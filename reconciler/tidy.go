@@ -13,8 +13,7 @@ import (
 )
 
 // tidyAfter is how long a merged proposal's branch is kept where a forge is configured. A forge moves main first and
-// notes the merge afterwards: with the branch gone in between, the pull request would end as closed, not
-// as merged.
+// notes the merge afterwards: with the branch gone in between, the pull request would end as closed, not as merged.
 const tidyAfter = 10 * time.Second
 
 // stale is a proposal that was merged and whose branch is to go.

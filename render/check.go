@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
-// check looks at what only the whole app shows: that selectors match labels,
-// and that Services exist.
+// check looks at what only the whole app shows: that selectors match labels, and that Services exist.
 func (a *assembly) check() error {
 	if err := a.checkNames(); err != nil {
 		return err

@@ -7,11 +7,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// closure is everything a build asked the tree about at a path and below: path by
-// path, what was there. It is a tree of its own, so that a look at the id of one folder
-// answers for all that lies below: an app that did not change costs about one
-// look-up for each folder that it reads from. Asked is whether the build asked about the
-// path itself, or it is only on the way to one that was.
+// closure is everything a build asked the tree about at a path and below: path by path, what was there. It is a tree of
+// its own, so that a look at the id of one folder answers for all that lies below: an app that did not change costs
+// about one look-up for each folder that it reads from. Asked is whether the build asked about the path itself, or it
+// is only on the way to one that was.
 type closure struct {
 	asked    bool
 	was      string // mark of what was there

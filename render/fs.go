@@ -18,13 +18,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mount is where kustomize sees the repository's root. It is a folder and not
-// "/" so that a path with too many ".." lands outside of it and is refused,
-// where filepath.Join would stop at "/" and quietly stay inside.
+// mount is where kustomize sees the repository's root. It is a folder and not "/" so that a path with too many ".."
+// lands outside of it and is refused, where filepath.Join would stop at "/" and quietly stay inside.
 const mount = "/repository-root"
 
-// The bounds of one build. A build that needs more is refused: the largest
-// bundles of CRDs in use are below 4 MiB.
+// The bounds of one build. A build that needs more is refused: the largest bundles of CRDs in use are below 4 MiB.
 const (
 	maxFile  = 16 << 20
 	maxTotal = 64 << 20
@@ -58,9 +56,8 @@ type lookup struct {
 	found bool
 }
 
-// treeFS is the file system that kustomize sees: a commit's tree, read only,
-// with symlinks followed as in a worktree as long as they stay inside. It
-// records every look-up. It serves one build, in one goroutine.
+// treeFS is the file system that kustomize sees: a commit's tree, read only, with symlinks followed as in a worktree as
+// long as they stay inside. It records every look-up. It serves one build, in one goroutine.
 type treeFS struct {
 	tree    rollout.Tree
 	made    map[string][]byte // files in place of the tree's, or that it does not have
@@ -120,9 +117,8 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 	return entry, found, nil
 }
 
-// resolve follows symlinks and returns the real path and what is there;
-// fs.ErrNotExist if nothing is, an InvalidError (without a field) if the path
-// leads out of the repository or into a submodule.
+// resolve follows symlinks and returns the real path and what is there; fs.ErrNotExist if nothing is, an InvalidError
+// (without a field) if the path leads out of the repository or into a submodule.
 func (f *treeFS) resolve(p string) (string, rollout.Entry, error) {
 	entry, found, err := f.lookup(p)
 	if err != nil {
@@ -198,8 +194,7 @@ func (f *treeFS) target(link string, entry rollout.Entry) (string, error) {
 	return target, nil
 }
 
-// refuse remembers the first refusal: kustomize tries a path in several ways
-// and would bury the reason.
+// refuse remembers the first refusal: kustomize tries a path in several ways and would bury the reason.
 func (f *treeFS) refuse(p, msg, fix string) error {
 	err := &rollout.InvalidError{File: p, Msg: msg, Fix: fix}
 	if f.refused == nil {

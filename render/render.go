@@ -11,9 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kept is how many results are remembered for each app: the head and the stable
-// commit alternate while a release is in flight, and a superseding push and its
-// revert make two more.
+// kept is how many results are remembered for each app: the head and the stable commit alternate while a release is in
+// flight, and a superseding push and its revert make two more.
 const kept = 4
 
 // Builder builds one app of a tree, in this process or in another.

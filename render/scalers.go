@@ -40,9 +40,8 @@ func scalersAmong(objects []rollout.Object) []scaler {
 	return out
 }
 
-// scale points scalers of a Rollout at its Deployment, and takes the number of
-// replicas out of every Deployment that something else scales: applying it
-// would undo the scaling each time.
+// scale points scalers of a Rollout at its Deployment, and takes the number of replicas out of every Deployment that
+// something else scales: applying it would undo the scaling each time.
 func (a *assembly) scale() {
 	for _, s := range scalersAmong(a.objects) {
 		w := rollout.Workload{Namespace: s.ref.Namespace, Name: s.name}

@@ -86,9 +86,8 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns where an app's state is on the state branch. Apps are
-// spread over 256 folders, because each commit rewrites the folder it touches:
-// with 5,000 files in one folder a commit weighs 210 kB, spread it weighs 6 kB.
+// StatePath returns where an app's state is on the state branch. Apps are spread over 256 folders, because each commit
+// rewrites the folder it touches: with 5,000 files in one folder a commit weighs 210 kB, spread it weighs 6 kB.
 func StatePath(app string) string {
 	sum := sha256.Sum256([]byte(app))
 	return "apps/" + hex.EncodeToString(sum[:1]) + "/" + app + ".yaml"
@@ -147,8 +146,7 @@ func ParseState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// ParseEditedState reads a state file that somebody may have edited. It is as
-// strict as ParseState, but for the seal.
+// ParseEditedState reads a state file that somebody may have edited. It is as strict as ParseState, but for the seal.
 func ParseEditedState(file string, data []byte) (*State, error) {
 	s, err := decode[State](file, "RolloutState", data)
 	if err != nil {

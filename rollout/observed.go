@@ -94,9 +94,8 @@ type Pod struct {
 // Ready returns the number of Ready pods.
 func (r Revision) Ready() int { return len(r.ReadySince) }
 
-// Serving returns how many pods have been Ready for at least minReady at now.
-// It is the user's own minReadySeconds that counts: while a release is held,
-// the Deployment's is huge and its availableReplicas mean nothing.
+// Serving returns how many pods have been Ready for at least minReady at now. It is the user's own minReadySeconds that
+// counts: while a release is held, the Deployment's is huge and its availableReplicas mean nothing.
 func (r Revision) Serving(now time.Time, minReady time.Duration) int {
 	n := 0
 	for _, since := range r.ReadySince {
@@ -113,9 +112,8 @@ func (w ObservedWorkload) Current() Revision {
 	return current
 }
 
-// Find returns the ReplicaSet of a template hash. Two can carry one hash when
-// somebody edited the live template by hand: then the one that matches the
-// Deployment wins, then the one with most pods, then the oldest revision.
+// Find returns the ReplicaSet of a template hash. Two can carry one hash when somebody edited the live template by
+// hand: then the one that matches the Deployment wins, then the one with most pods, then the oldest revision.
 func (w ObservedWorkload) Find(h Hash) (Revision, bool) {
 	var best Revision
 	found := false

@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// Reader reads one document strictly into structs with the tags that Field tells of.
-// It keeps the first error, so that what reads a document can go on to the end and
-// look for it once.
+// Reader reads one document strictly into structs with the tags that Field tells of. It keeps the first error, so that
+// what reads a document can go on to the end and look for it once.
 type Reader struct {
 	Argo     bool          // the document is one of Argo Rollouts
 	Hide     bool          // messages show no texts of it: credentials may be among them
@@ -26,9 +25,8 @@ type Reader struct {
 	forms map[reflect.Type][]Field
 }
 
-// Read fills what into points to from plain JSON values, as an Object has them. At is
-// the path that leads to raw, "" for a whole document. See Reader for what has
-// credentials in it.
+// Read fills what into points to from plain JSON values, as an Object has them. At is the path that leads to raw, ""
+// for a whole document. See Reader for what has credentials in it.
 func Read(at string, raw, into any) *InvalidError {
 	var r Reader
 	r.Read(at, raw, into)
@@ -41,8 +39,7 @@ func (r *Reader) Read(at string, raw, into any) {
 	v.into(reflect.ValueOf(into).Elem(), Field{})
 }
 
-// Fail notes what is wrong with a field, and what to do about it, unless something
-// was wrong before.
+// Fail notes what is wrong with a field, and what to do about it, unless something was wrong before.
 func (r *Reader) Fail(field, fix, format string, args ...any) {
 	if r.Err == nil {
 		r.Err = &InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
@@ -54,13 +51,11 @@ func (r *Reader) Warn(field, format string, args ...any) {
 	r.Warnings = append(r.Warnings, field+" "+fmt.Sprintf(format, args...))
 }
 
-// Selfread is a type that reads its own value, which is given. The error says what
-// is wrong with it, as in "is missing"; one that is an *InvalidError has a fix, and a
-// field below its own.
+// Selfread is a type that reads its own value, which is given. The error says what is wrong with it, as in "is
+// missing"; one that is an *InvalidError has a fix, and a field below its own.
 type Selfread interface{ ReadValue(raw any) error }
 
-// value is one value of a document, with the path that leads to it. An absent one
-// is nil.
+// value is one value of a document, with the path that leads to it. An absent one is nil.
 type value struct {
 	r    *Reader
 	path string

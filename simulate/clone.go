@@ -28,8 +28,7 @@ type Outcome struct {
 // Gate is asked before each effect of a process, and may make the process wait.
 type Gate func(Effect) Outcome
 
-// Clone is one process's way to the Git server, with the commits that it has
-// fetched.
+// Clone is one process's way to the Git server, with the commits that it has fetched.
 type Clone struct {
 	server  *Git
 	name    string // of the process
@@ -75,8 +74,7 @@ func (c *Clone) Fetch(context.Context) (rollout.Heads, error) {
 	return heads, nil
 }
 
-// followStateBranch reads which branch the configuration names. One that cannot
-// be read changes nothing.
+// followStateBranch reads which branch the configuration names. One that cannot be read changes nothing.
 func (c *Clone) followStateBranch(main string) {
 	path := rollout.ConfigPath(c.cluster)
 	config, err := rollout.ParseConfig(path, []byte(c.server.commits[main].files[path].content))
@@ -248,8 +246,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	return m, nil
 }
 
-// receive moves the branches of a push, unless one of them is elsewhere. A push
-// that has arrived before is no conflict.
+// receive moves the branches of a push, unless one of them is elsewhere. A push that has arrived before is no conflict.
 func (g *Git) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true

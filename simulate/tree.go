@@ -11,8 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// tree is a commit's content in the shape that Git gives it: ids are of content,
-// for folders all the way down.
+// tree is a commit's content in the shape that Git gives it: ids are of content, for folders all the way down.
 type tree struct {
 	id      string
 	entries map[string]rollout.Entry

@@ -120,9 +120,8 @@ func (c change) spends(in Input, m moving) bool {
 	return last != was || found != knew
 }
 
-// resumed is where a workload goes on. An unchanged stage keeps its clock, and a
-// changed one begins anew. Users who have the new version keep it, and a release
-// that is through its steps, or verified before, gets no new ones.
+// resumed is where a workload goes on. An unchanged stage keeps its clock, and a changed one begins anew. Users who
+// have the new version keep it, and a release that is through its steps, or verified before, gets no new ones.
 func (m moving) resumed(in Input, c change) rollout.Progress {
 	step := min(m.Step, c.same)
 	switch {

@@ -39,9 +39,8 @@ func (canary) compile(spec rollout.Spec) plan {
 	return p
 }
 
-// canaryStages are one stage for each step, so that a step's index is the
-// stage's, and what follows the last step. Before the first setWeight the weight
-// is 0, as in Argo Rollouts.
+// canaryStages are one stage for each step, so that a step's index is the stage's, and what follows the last step.
+// Before the first setWeight the weight is 0, as in Argo Rollouts.
 func canaryStages(spec rollout.Spec) []stage {
 	c := spec.Canary
 	var stages []stage
@@ -114,10 +113,9 @@ func canaryHandover(spec rollout.Spec, weight int) []stage {
 	return handover(time.Duration(c.ScaleDownDelaySeconds)*time.Second, true, weight)
 }
 
-// routedHandover ends a canary whose requests are routed: all of them go to the
-// new version while stable is still there, then the stable Service is switched,
-// which no request goes to any more. Two Services that change their roles need
-// no switch.
+// routedHandover ends a canary whose requests are routed: all of them go to the new version while stable is still
+// there, then the stable Service is switched, which no request goes to any more. Two Services that change their roles
+// need no switch.
 func routedHandover(spec rollout.Spec) []stage {
 	c := spec.Canary
 	s := stage{weight: c.Traffic.MaxWeight, final: true, counts: func(n int) counts {
@@ -171,10 +169,9 @@ func scaleText(s rollout.CanaryScale) string {
 	}
 }
 
-// canaryCounts is a canary that takes the place of stable pods, or is next to a
-// whole stable version or, with dynamicStableScale, next to one that is as large
-// as its share of the traffic. There are never fewer than n pods in all. Users
-// who are matched need a pod, whatever the weight is.
+// canaryCounts is a canary that takes the place of stable pods, or is next to a whole stable version or, with
+// dynamicStableScale, next to one that is as large as its share of the traffic. There are never fewer than n pods in
+// all. Users who are matched need a pod, whatever the weight is.
 func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, matched bool) func(n int) counts {
 	c := spec.Canary
 	full := 100
@@ -217,9 +214,8 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 	}
 }
 
-// batch is so many pods, or such a share of them rounded up, in the place of stable
-// ones, of which one stays unless all pods are asked for: 2 replicas of 2 pods are one,
-// or two and a stable one where a surge is allowed.
+// batch is so many pods, or such a share of them rounded up, in the place of stable ones, of which one stays unless all
+// pods are asked for: 2 replicas of 2 pods are one, or two and a stable one where a surge is allowed.
 func batch(n int, scale rollout.CanaryScale, surge bool) (c counts, all bool) {
 	if scale.Replicas != nil {
 		c.canary = min(*scale.Replicas, n)
@@ -235,8 +231,7 @@ func batch(n int, scale rollout.CanaryScale, surge bool) (c counts, all bool) {
 	return c, all
 }
 
-// wholePercent is the largest number of pods, at most m, that Kubernetes makes of a
-// percentage of n, rounding down.
+// wholePercent is the largest number of pods, at most m, that Kubernetes makes of a percentage of n, rounding down.
 func wholePercent(m, n int) int {
 	if m <= 0 {
 		return m

@@ -88,10 +88,9 @@ func lateToAbort(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// deadlines are those of the workloads of a release that wait for pods. Progress is
-// entering a step and each new pod that becomes ready; pauses do not count, and
-// neither does the time in which a workload waits for the others of its release, or
-// somebody keeps it where it is.
+// deadlines are those of the workloads of a release that wait for pods. Progress is entering a step and each new pod
+// that becomes ready; pauses do not count, and neither does the time in which a workload waits for the others of its
+// release, or somebody keeps it where it is.
 func deadlines(in Input) (all []deadline) {
 	s := in.State
 	if s.Former != nil {

@@ -119,9 +119,8 @@ func decide(in Input) Decision {
 	}
 }
 
-// decideHeld leaves the app as it is because what Git asks for cannot be
-// understood. What runs is still watched: an abort that is readable is obeyed,
-// and a retreat that has begun goes on.
+// decideHeld leaves the app as it is because what Git asks for cannot be understood. What runs is still watched: an
+// abort that is readable is obeyed, and a retreat that has begun goes on.
 func decideHeld(in Input) Decision {
 	s := in.State
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
@@ -169,10 +168,9 @@ func heldUntil(in Input) time.Time {
 	return next
 }
 
-// stale holds an app whose record is older than what the cluster was last
-// written from: the state branch was rolled back, or another reconciler's push
-// has not been seen yet. To apply the older record would undo a transition, or
-// undo a retreat.
+// stale holds an app whose record is older than what the cluster was last written from: the state branch was rolled
+// back, or another reconciler's push has not been seen yet. To apply the older record would undo a transition, or undo
+// a retreat.
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+

@@ -44,10 +44,9 @@ func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	}
 }
 
-// share keeps so many stable pods that those which are gone are a whole
-// percentage of n. Up to 100 pods they are in any case; of 147, which are 78 new
-// and 69 old at 53 %, 53 % are 77. An integer would stay when an autoscaler halves
-// n, and take pods that serve.
+// share keeps so many stable pods that those which are gone are a whole percentage of n. Up to 100 pods they are in any
+// case; of 147, which are 78 new and 69 old at 53 %, 53 % are 77. An integer would stay when an autoscaler halves n,
+// and take pods that serve.
 func (deployment) share(c counts, n int, _ bool) counts {
 	gone := n - c.stable
 	kept := gone - wholePercent(gone, n)
@@ -56,16 +55,14 @@ func (deployment) share(c counts, n int, _ bool) counts {
 
 func (deployment) reached(_ moving, want counts) counts { return want }
 
-// surge is s as a percentage that Kubernetes rounds up to s again: 1 of 3 is
-// 33 %. An integer would keep its size while an autoscaler changes n, and the
-// canary's share with it; so it is one only where no percentage is exactly s,
-// as 10 of 150.
+// surge is s as a percentage that Kubernetes rounds up to s again: 1 of 3 is 33 %. An integer would keep its size while
+// an autoscaler changes n, and the canary's share with it; so it is one only where no percentage is exactly s, as 10 of
+// 150.
 func (f fence) surge() any {
 	return exactly(f.s, 100*f.s/f.n, func(a rollout.Amount) int { return a.RoundUp(f.n) })
 }
 
-// unavailable is m as a percentage that Kubernetes rounds down to m again: 1 of
-// 3 is 34 %; or else an integer.
+// unavailable is m as a percentage that Kubernetes rounds down to m again: 1 of 3 is 34 %; or else an integer.
 func (f fence) unavailable() any {
 	return exactly(f.m, (100*f.m+f.n-1)/f.n, func(a rollout.Amount) int { return a.RoundDown(f.n) })
 }

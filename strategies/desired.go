@@ -46,9 +46,8 @@ func Desired(s rollout.State, v View) ([]rollout.Object, error) {
 	return append(objects, experimentObjects(s, v)...), err
 }
 
-// NeedsStable reports whether Desired would use the render of the stable
-// commit: a workload of the release has no canary pod yet, so its object is
-// still stable's, or it is at an experiment.
+// NeedsStable reports whether Desired would use the render of the stable commit: a workload of the release has no
+// canary pod yet, so its object is still stable's, or it is at an experiment.
 func NeedsStable(s rollout.State, v View) bool {
 	s = reopened(s)
 	if !isHeld(s) {
@@ -75,8 +74,7 @@ func isHeld(s rollout.State) bool {
 	}
 }
 
-// desiredWorkload returns the object that the state asks for, nil to leave the
-// one in the cluster as it is.
+// desiredWorkload returns the object that the state asks for, nil to leave the one in the cluster as it is.
 func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object) rollout.Object {
 	hash := v.Source.Templates[w]
 	o = withCount(s, v, w, o)
@@ -105,9 +103,8 @@ func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Obje
 	return o
 }
 
-// stableWorkload returns the object of the stable commit, with as many replicas
-// as the newest one asks for: how many is not staged. It is nil when that commit
-// has none: what is not known to be safe is not applied.
+// stableWorkload returns the object of the stable commit, with as many replicas as the newest one asks for: how many is
+// not staged. It is nil when that commit has none: what is not known to be safe is not applied.
 func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object, status string) rollout.Object {
 	stable, found := workloadOf(v.Stable, w)
 	if !found {
@@ -149,9 +146,8 @@ func workloadOf(r *rollout.Render, w rollout.Workload) (rollout.Object, bool) {
 	return rollout.Find(r.Objects, func(o rollout.Object) bool { return o.Ref() == w.Ref() })
 }
 
-// commitOf is the commit that a staged template was released in, "" for what is
-// not staged: naming the newest commit there would write to each Deployment at
-// each push.
+// commitOf is the commit that a staged template was released in, "" for what is not staged: naming the newest commit
+// there would write to each Deployment at each push.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:

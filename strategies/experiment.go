@@ -101,8 +101,7 @@ func podsOf(in Input, m moving, e *rollout.Experiment) []experimentPods {
 	return all
 }
 
-// experimentRuns are the analyses of the experiment that a workload is at, once
-// its pods are available.
+// experimentRuns are the analyses of the experiment that a workload is at, once its pods are available.
 func experimentRuns(m moving) []runOf {
 	w, is := m.stage().wait.(experimentWait)
 	if !is || m.Available == nil {
@@ -116,9 +115,8 @@ func experimentRuns(m moving) []runOf {
 	return runs
 }
 
-// about says what a measurement of an experiment is about: Latest and Stable are
-// the experiment's own pods, where it has such, and texts have the rest. It is
-// false while pods are not known.
+// about says what a measurement of an experiment is about: Latest and Stable are the experiment's own pods, where it
+// has such, and texts have the rest. It is false while pods are not known.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
 	m.Texts = map[string]string{"experiment.availableAt": w.Available.Format(time.RFC3339)}

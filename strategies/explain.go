@@ -41,8 +41,7 @@ type ExplainedRevision struct {
 	Role Role // "" for a left-over
 }
 
-// Explain describes each staged workload of an app. It takes the same input as
-// Decide and changes nothing.
+// Explain describes each staged workload of an app. It takes the same input as Decide and changes nothing.
 func Explain(in Input) []Explanation {
 	in = in.prepared()
 	source := in.Head.Render

@@ -48,8 +48,7 @@ func (all gateList) except(names ...string) gateList {
 	return slices.DeleteFunc(slices.Clone(all), func(g gate) bool { return slices.Contains(names, g.name) })
 }
 
-// gateHold keeps a release where it is while its document or its promotion file
-// says so.
+// gateHold keeps a release where it is while its document or its promotion file says so.
 func gateHold(in Input, m moving) verdict {
 	if by := holder(in, in.State.Release.Hash, m.spec.Paused); by != "" {
 		return verdict{paused: true, text: "the end of " + by + reasonOf(in, by)}
@@ -69,8 +68,7 @@ func holder(in Input, release rollout.Hash, paused bool) string {
 	}
 }
 
-// keptBack is what keeps the head's release from its first step, "" if nothing
-// does.
+// keptBack is what keeps the head's release from its first step, "" if nothing does.
 func keptBack(in Input) string {
 	head := in.Head.Render
 	paused := func(s rollout.Spec) bool {
@@ -79,8 +77,7 @@ func keptBack(in Input) string {
 	return holder(in, head.Release(), slices.ContainsFunc(head.Specs, paused))
 }
 
-// gateHealed keeps a release where it is until the cluster has accepted what
-// the present step asks for.
+// gateHealed keeps a release where it is until the cluster has accepted what the present step asks for.
 func gateHealed(in Input, m moving) verdict {
 	if in.Answers.IsHealed() {
 		return verdict{done: true}
@@ -101,8 +98,7 @@ func gateSuspended(in Input, m moving) verdict {
 	return verdict{paused: true, text: "pods (Suspended: 0 replicas)"}
 }
 
-// isSuspended reports whether the workload is to have no pods before the decision
-// to promote.
+// isSuspended reports whether the workload is to have no pods before the decision to promote.
 func (m moving) isSuspended() bool { return m.exists && m.n == 0 && m.Step < m.handover() }
 
 // ridesAlong reports whether a workload without pods goes on with the others of its release, which have pods and whose

@@ -10,11 +10,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app at rest is well when every pod that it asks for is ready and no object of
-// it says that it is not what it is to be. What is not well may be on its way: it
-// has a deadline. Pods come and go, so that is on record only when it has been so
-// for long, and what has been recorded is taken back when all has been well for a
-// while: a record of each moment would be a commit for each node that drains.
+// An app at rest is well when every pod that it asks for is ready and no object of it says that it is not what it is to
+// be. What is not well may be on its way: it has a deadline. Pods come and go, so that is on record only when it has
+// been so for long, and what has been recorded is taken back when all has been well for a while: a record of each
+// moment would be a commit for each node that drains.
 const (
 	healthDeadline = 10 * time.Minute // without progress, where no document says another one
 	failedDeadline = time.Minute      // of what says that it does not get there by itself
@@ -87,8 +86,7 @@ type ailment struct {
 	deadline time.Duration
 }
 
-// Ailing says what of an app at rest is not well now, in words; "" if all is, or
-// if a release moves its pods.
+// Ailing says what of an app at rest is not well now, in words; "" if all is, or if a release moves its pods.
 func Ailing(in Input) string {
 	if !isResting(in.State) {
 		return ""

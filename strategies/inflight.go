@@ -180,9 +180,8 @@ func (m moving) index(s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
-// nextPod is when the next pod can be counted on. What pods can bear of the
-// requests, they can when proxies know of them. And where pods are replaced in
-// place, or there are more of a version than asked for, each one that serves makes
+// nextPod is when the next pod can be counted on. What pods can bear of the requests, they can when proxies know of
+// them. And where pods are replaced in place, or there are more of a version than asked for, each one that serves makes
 // room for the next, at a pause too: an autoscaler may have asked for it.
 func (m moving) nextPod(in Input) (due time.Time) {
 	if m.routing != nil {
@@ -230,8 +229,7 @@ func (m moving) suspend(in Input) (rollout.Progress, string) {
 	return next, fmt.Sprintf("%d %s: step %d/%d %s begins", m.n, unit, m.Step+1, m.Of, m.Name)
 }
 
-// move is how far a workload has come after a verdict, and that in words; "" if
-// it stays where it is.
+// move is how far a workload has come after a verdict, and that in words; "" if it stays where it is.
 func (m moving) move(in Input, v verdict) (rollout.Progress, string) {
 	next := m.Progress
 	switch {
@@ -271,9 +269,8 @@ func stepText(from, to rollout.Progress, by string) string {
 	return text
 }
 
-// rest is a pass in which nothing moved: the phase says whether the release
-// waits for people or for pods, and whether it has waited too long. Where waiting
-// does not help, that is so at once.
+// rest is a pass in which nothing moved: the phase says whether the release waits for people or for pods, and whether
+// it has waited too long. Where waiting does not help, that is so at once.
 func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
 	for _, w := range waits {

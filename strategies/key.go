@@ -11,13 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// A promotion file is the key of gates: of a release, by its hash; of the try of
-// it that is in flight; of workloads, and of their steps up to one. One that was
-// there at an earlier try is no key to this one, and one that was there before
-// the steps changed opens none that changed, nor one that got its name since: the record names it (State.Spent).
+// A promotion file is the key of gates: of a release, by its hash; of the try of it that is in flight; of workloads,
+// and of their steps up to one. One that was there at an earlier try is no key to this one, and one that was there
+// before the steps changed opens none that changed, nor one that got its name since: the record names it (State.Spent).
 
-// prepared returns the input as decisions see it: a promotion that is no key is
-// none, and specs are compiled once.
+// prepared returns the input as decisions see it: a promotion that is no key is none, and specs are compiled once.
 func (in Input) prepared() Input {
 	in.plans = in.plans.orNew()
 	if p := in.Promotion; p != nil && p.Decision == rollout.Promote &&
@@ -42,8 +40,7 @@ func spend(in Input, s rollout.State) string {
 	return s.Spent
 }
 
-// Ignored says why a promotion file has no effect, "" if it has or if it is what
-// an earlier release has left behind.
+// Ignored says why a promotion file has no effect, "" if it has or if it is what an earlier release has left behind.
 func Ignored(in Input) string {
 	p, s := in.Promotion, in.State
 	if p == nil || s.Phase == "" {
@@ -151,8 +148,7 @@ func furthest(all []moving) (step int, found bool) {
 	return step, len(all) > 0
 }
 
-// Key is the promotion that opens the gates that are shut and no other; nil if
-// none is.
+// Key is the promotion that opens the gates that are shut and no other; nil if none is.
 func Key(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, shutGates(in))
@@ -179,9 +175,8 @@ func keyTo(in Input, all []moving) *rollout.Promotion {
 	return KeyThrough(in.State, through, entered)
 }
 
-// KeyThrough is the promotion of the release in flight through a step of each
-// workload, which counts from 1; of no workload it is the full one. A time makes it
-// another file than the one that is no key any more.
+// KeyThrough is the promotion of the release in flight through a step of each workload, which counts from 1; of no
+// workload it is the full one. A time makes it another file than the one that is no key any more.
 func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Time) *rollout.Promotion {
 	p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote, Since: s.Release.Since}
 	if s.Spent != "" {
@@ -209,9 +204,8 @@ func IsOpen(in Input) bool {
 	return slices.ContainsFunc(movers(in), func(m moving) bool { return !m.isThrough() && m.isOpen(in) })
 }
 
-// Skipped says which steps a promotion passes without waiting for what they wait
-// for, from the present one on: the clock, analyses, experiments, or all that a
-// full one leaves out.
+// Skipped says which steps a promotion passes without waiting for what they wait for, from the present one on: the
+// clock, analyses, experiments, or all that a full one leaves out.
 func Skipped(in Input, p *rollout.Promotion) []string {
 	in.Promotion = p
 	in = in.prepared()

@@ -101,9 +101,8 @@ func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, i
 	return w, isHeld && !isReverted && !isPromoting(s), isReverted
 }
 
-// lostSpec finds a workload of the release whose Rollout document is no longer
-// in Git although its Deployment is. Without the document nothing says how to
-// move it, and a plain apply would be a full release.
+// lostSpec finds a workload of the release whose Rollout document is no longer in Git although its Deployment is.
+// Without the document nothing says how to move it, and a plain apply would be a full release.
 func lostSpec(in Input) (rollout.Workload, bool) {
 	for _, p := range in.State.Progress {
 		if _, has := in.Head.Render.Spec(p.Workload); has {

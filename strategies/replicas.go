@@ -8,9 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// How many pods there are is not staged. A release changes it at once, and the
-// way back from one changes the version and not the number: what Git has asked
-// for since then is recorded beside the commit that the app goes back to.
+// How many pods there are is not staged. A release changes it at once, and the way back from one changes the version
+// and not the number: what Git has asked for since then is recorded beside the commit that the app goes back to.
 
 // replicas returns the number of pods that the workload should have: what Git
 // says, or what the cluster's autoscaler has set.
@@ -21,8 +20,7 @@ func replicas(s rollout.State, spec rollout.Spec, live rollout.ObservedWorkload)
 	return live.Replicas
 }
 
-// asked is what Git says of a workload whose spec is State.Source's, nil if it
-// leaves the number to an autoscaler.
+// asked is what Git says of a workload whose spec is State.Source's, nil if it leaves the number to an autoscaler.
 func asked(s rollout.State, spec rollout.Spec) *int {
 	if r, is := rollout.Find(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == spec.Workload }); is {
 		return r.Count
@@ -30,8 +28,7 @@ func asked(s rollout.State, spec rollout.Spec) *int {
 	return spec.Replicas
 }
 
-// withReplicas records the numbers of pods that the head asks for and State.Source
-// may not say.
+// withReplicas records the numbers of pods that the head asks for and State.Source may not say.
 func withReplicas(in Input, d Decision) Decision {
 	s, head := &d.State, in.Head
 	switch {

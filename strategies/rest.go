@@ -72,9 +72,8 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	return hold(s, reason, why, in.Head.Commit.ID)
 }
 
-// standing is what serves of an app that has had no Rollout documents: what the
-// cluster was given of workloads that have one now, and runs alone, or all of it
-// if none has and there are hooks. It is nil if that is nothing.
+// standing is what serves of an app that has had no Rollout documents: what the cluster was given of workloads that
+// have one now, and runs alone, or all of it if none has and there are hooks. It is nil if that is nothing.
 func standing(in Input) *rollout.Release {
 	switch head := in.Head.Render; {
 	case in.Source == nil:

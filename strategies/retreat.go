@@ -61,10 +61,9 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 	return s
 }
 
-// abortDelay is the longest abortScaleDownDelaySeconds of the release's
-// workloads, if the retreat's change of Services takes all traffic off the new
-// pods. Without a Service for stable they would go on serving, and in place
-// stable needs their room: then they go at once.
+// abortDelay is the longest abortScaleDownDelaySeconds of the release's workloads, if the retreat's change of Services
+// takes all traffic off the new pods. Without a Service for stable they would go on serving, and in place stable needs
+// their room: then they go at once.
 func abortDelay(in Input) (longest time.Duration) {
 	for _, spec := range releaseSpecs(in) {
 		p := in.plans.of(spec)
@@ -97,8 +96,7 @@ func decideAborting(in Input) Decision {
 	d.Requeue = soonest(d.Requeue, laterOnly(late.at, in.Now))
 	if target == s.Stable.Hash && s.Source == s.Retreat.To && s.Source != in.Head.Commit.ID &&
 		(in.Source == nil || in.Source.Digest != in.Head.Render.Digest) {
-		// Git came back to stable while the retreat was under way: its
-		// configuration is the one to retreat to.
+		// Git came back to stable while the retreat was under way: its configuration is the one to retreat to.
 		to := *d.State.Retreat
 		to.To = in.Head.Commit.ID
 		d.State.Source, d.State.Retreat = to.To, &to
@@ -110,10 +108,9 @@ func decideAborting(in Input) Decision {
 // CanOvertake reports whether a full promotion of what Git asks for would end the way back that an app is on.
 func CanOvertake(in Input) bool { return in.State.Phase == rollout.Aborting && isAwaited(in) }
 
-// overtake ends a retreat that has not arrived: stable itself may be what is
-// broken, and then it never does. A version that somebody promotes fully by its
-// hash replaces all others by the user's own rolling update: nothing is staged,
-// so there is no progress, and Services select all pods.
+// overtake ends a retreat that has not arrived: stable itself may be what is broken, and then it never does. A version
+// that somebody promotes fully by its hash replaces all others by the user's own rolling update: nothing is staged, so
+// there is no progress, and Services select all pods.
 func overtake(in Input) Decision {
 	was := in
 	in.State.Release, in.State.Retreat = nil, nil
@@ -160,9 +157,8 @@ func finishRetreat(in Input) (Decision, bool) {
 	return decideAtRest(after), true
 }
 
-// drainAt is when the new version's pods may go: when the record says so or as soon
-// as another version wants to be released, and not before every proxy has learnt
-// of the routes.
+// drainAt is when the new version's pods may go: when the record says so or as soon as another version wants to be
+// released, and not before every proxy has learnt of the routes.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Retreat.Drain, settling(in)
 	if isAwaited(in) {
@@ -174,8 +170,7 @@ func drainAt(in Input) time.Time {
 	return at
 }
 
-// isAwaited reports whether Git asks for a version that may start as soon as the
-// way back has ended.
+// isAwaited reports whether Git asks for a version that may start as soon as the way back has ended.
 func isAwaited(in Input) bool {
 	if _, isShut := in.Calendar.ShutAt(in.Now); in.Head.Render == nil || isShut {
 		return false

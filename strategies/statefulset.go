@@ -9,16 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// statefulSet moves a StatefulSet by its partition: the pods of the highest ordinals
-// are made of the new template, and those below the partition of the stable one. The
-// controller replaces one at a time, the highest first, and waits until it is
-// available.
+// statefulSet moves a StatefulSet by its partition: the pods of the highest ordinals are made of the new template, and
+// those below the partition of the stable one. The controller replaces one at a time, the highest first, and waits
+// until it is available.
 type statefulSet struct{ inTurn }
 
-// fence is how many pods the stage asks for. It is counted anew in each pass: an
-// autoscaler changes n. No stable pod goes while another one of them does not serve:
-// with Parallel the controller waits for none below the one that it replaces. What it
-// has been told to take already is not taken back, as those are on their way.
+// fence is how many pods the stage asks for. It is counted anew in each pass: an autoscaler changes n. No stable pod
+// goes while another one of them does not serve: with Parallel the controller waits for none below the one that it
+// replaces. What it has been told to take already is not taken back, as those are on their way.
 func (statefulSet) fence(m moving, want counts, v View) (fence, bool) {
 	if m.isTakenForAll() {
 		return fence{}, false

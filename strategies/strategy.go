@@ -12,9 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// strategy compiles the specs that ask for it. A strategy is one file and one
-// line of the table: the machine that walks a plan's stages and the overlay that
-// turns a stage into objects know none of them.
+// strategy compiles the specs that ask for it. A strategy is one file and one line of the table: the machine that walks
+// a plan's stages and the overlay that turns a stage into objects know none of them.
 type strategy interface {
 	compiles(spec rollout.Spec) bool
 	compile(spec rollout.Spec) plan
@@ -68,8 +67,7 @@ type routing struct {
 	dynamic bool // stable shrinks as its share of the traffic does
 }
 
-// stage is one entry of a plan. What it asks for holds until the next stage
-// asks for something else.
+// stage is one entry of a plan. What it asks for holds until the next stage asks for something else.
 type stage struct {
 	name     string // the user's name for it, "" if none
 	text     string // "setWeight 20", for people and for commit subjects
@@ -89,8 +87,7 @@ func (s stage) with(name, text string, w wait) stage {
 	return s
 }
 
-// counts is how many pods of each version a stage comes to rest at, for a given
-// number of replicas.
+// counts is how many pods of each version a stage comes to rest at, for a given number of replicas.
 type counts struct{ canary, stable int }
 
 // plans are the specs that have been compiled already, so that one decision
@@ -127,8 +124,7 @@ func (p *plan) names() []string {
 	return rollout.Mapped(p.stages, func(s stage) string { return s.name })
 }
 
-// digest identifies the list of stages, as this version of the program compiles
-// it.
+// digest identifies the list of stages, as this version of the program compiles it.
 func (p *plan) digest() string {
 	if p.key != "" {
 		return p.key
@@ -180,8 +176,7 @@ func (p *plan) progress(step int, now time.Time) rollout.Progress {
 	return pr
 }
 
-// handover is the first stage after the decision to promote, or the number of
-// stages if there is none.
+// handover is the first stage after the decision to promote, or the number of stages if there is none.
 func (p *plan) handover() int {
 	if i := slices.IndexFunc(p.stages, func(s stage) bool { return s.final }); i >= 0 {
 		return i

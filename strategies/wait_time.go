@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// timerWait waits for a duration, or for the next moment of a schedule, or until
-// somebody promotes.
+// timerWait waits for a duration, or for the next moment of a schedule, or until somebody promotes.
 type timerWait struct {
 	duration time.Duration
 	until    string // cron, in the time zone; "": the duration
@@ -120,9 +119,8 @@ func (w delayWait) forecast(_ *forecaster, s *ForecastStage) {
 	s.Wait, s.AtLeast = WaitTime, w.duration
 }
 
-// waitUntil waits for a moment that follows from what the state records, so that
-// neither a restart nor another machine starts the clock again. A clock that was
-// set back makes the wait longer by as much, never shorter than asked.
+// waitUntil waits for a moment that follows from what the state records, so that neither a restart nor another machine
+// starts the clock again. A clock that was set back makes the wait longer by as much, never shorter than asked.
 func waitUntil(in Input, m moving, due time.Time) verdict {
 	if !in.Now.Before(due) {
 		return verdict{done: true}

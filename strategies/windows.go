@@ -8,9 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gateWindow keeps a release at its step while its calendar is shut. What is
-// under way is finished: the step itself, and a promotion that has begun. So is
-// a version that served before, because going back to one must not wait.
+// gateWindow keeps a release at its step while its calendar is shut. What is under way is finished: the step itself,
+// and a promotion that has begun. So is a version that served before, because going back to one must not wait.
 func gateWindow(in Input, m moving) verdict {
 	if in.State.Release.Fast || m.Step >= m.handover() {
 		return verdict{done: true}
@@ -24,9 +23,8 @@ func gateWindow(in Input, m moving) verdict {
 
 func waitText(s rollout.Shut) string { return s.Cause() + s.When() }
 
-// waitForWindow leaves an app as it is while its calendar is shut, or somebody
-// keeps it where it is, and its head asks for an advance. What it records stays
-// the same while windows follow each other: the moment at which the last of them
+// waitForWindow leaves an app as it is while its calendar is shut, or somebody keeps it where it is, and its head asks
+// for an advance. What it records stays the same while windows follow each other: the moment at which the last of them
 // is over, if that is known.
 func waitForWindow(in Input, what string) (Decision, bool) {
 	shut, is := in.Calendar.ShutAt(in.Now)

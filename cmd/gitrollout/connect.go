@@ -13,9 +13,8 @@ import (
 // patience is how long a command that only looks waits for the cluster.
 const patience = 15 * time.Second
 
-// connect adds the cluster to what is seen. Until ctx ends it is watched, and
-// changed is called whenever an app's objects change. A cluster that cannot be
-// looked at is an error; whoever can do without it shows the error as a note.
+// connect adds the cluster to what is seen. Until ctx ends it is watched, and changed is called whenever an app's
+// objects change. A cluster that cannot be looked at is an error; whoever can do without it shows the error as a note.
 func connect(ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams) error {
 	config, err := target.config()
 	if err != nil {

@@ -79,8 +79,7 @@ func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) 
 	return seen, nil
 }
 
-// listenPprof refuses an address that others can reach: profiles hold what is in
-// memory, and taking one costs time.
+// listenPprof refuses an address that others can reach: profiles hold what is in memory, and taking one costs time.
 func (seen *outside) listenPprof(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -33,8 +33,7 @@ func (o *sourceOptions) command(line string) string {
 
 func (o *sourceOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	// The environment's defaults are read in resolve: a help text would show the
-	// credentials of a URL.
+	// The environment's defaults are read in resolve: a help text would show the credentials of a URL.
 	flags.StringVar(&o.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
 	flags.StringVar(&o.branch, "branch", "main", "branch that people push to")
 	flags.StringVar(&o.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")

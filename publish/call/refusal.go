@@ -35,8 +35,7 @@ func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	}
 }
 
-// noAnswer tells why there is none, without the ports and addresses that differ
-// each time.
+// noAnswer tells why there is none, without the ports and addresses that differ each time.
 func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, err error) *Error {
 	e := &Error{What: r.what()}
 	if ctx.Err() != nil {
@@ -138,8 +137,7 @@ func join(parts []string, between string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(text string) bool { return text == "" }), between)
 }
 
-// Decode reads the JSON that somebody answers, whom the error names. No error has
-// what was decoded.
+// Decode reads the JSON that somebody answers, whom the error names. No error has what was decoded.
 func Decode(from string, body []byte, into any) error {
 	err := json.Unmarshal(body, into)
 	if err == nil {

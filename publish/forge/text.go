@@ -12,9 +12,8 @@ import (
 // maxChanges bounds how many changed objects a pull request lists.
 const maxChanges = 20
 
-// describe writes the pull request of a proposal. The same input is the same
-// text, and what people wrote elsewhere is quoted, so that it mentions nobody
-// and formats nothing.
+// describe writes the pull request of a proposal. The same input is the same text, and what people wrote elsewhere is
+// quoted, so that it mentions nobody and formats nothing.
 func describe(t rollout.Transition, p rollout.Proposal) text {
 	if p.Kind == rollout.ProposeRevert {
 		return describeRevert(t, p)
@@ -149,8 +148,7 @@ func code(s string) string {
 	return "`" + strings.ReplaceAll(plainLine(s, 300), "`", "'") + "`"
 }
 
-// plainLine is a text in one line, of so many characters at most, without
-// control characters.
+// plainLine is a text in one line, of so many characters at most, without control characters.
 func plainLine(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -167,9 +165,8 @@ type marked struct {
 	status
 }
 
-// statusesOf are the statuses that a transition gives commits: that of the
-// release, and that of one that was given up. There is none when the state
-// before already had the same.
+// statusesOf are the statuses that a transition gives commits: that of the release, and that of one that was given up.
+// There is none when the state before already had the same.
 func statusesOf(t rollout.Transition) []marked {
 	var all []marked
 	now, has := statusOf(t.After)

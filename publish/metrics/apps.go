@@ -19,8 +19,7 @@ type known struct {
 	failing bool
 }
 
-// appCollector makes the metrics of single apps at each scrape, so that one that
-// is no more leaves nothing behind.
+// appCollector makes the metrics of single apps at each scrape, so that one that is no more leaves nothing behind.
 type appCollector struct {
 	mu   sync.Mutex
 	apps map[string]known

@@ -22,8 +22,7 @@ type Options struct {
 	Now                        func() time.Time
 }
 
-// Metrics holds the numbers of one process. Its methods may be called from any
-// goroutine.
+// Metrics holds the numbers of one process. Its methods may be called from any goroutine.
 type Metrics struct {
 	now      func() time.Time
 	registry *prometheus.Registry
@@ -166,8 +165,7 @@ func (m *Metrics) Leading(is bool) {
 	}
 }
 
-// Trace is a report.Tracer. Stats is the loop's, and is called at the end of
-// a pass.
+// Trace is a report.Tracer. Stats is the loop's, and is called at the end of a pass.
 func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 	return func(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
 		began := m.now()

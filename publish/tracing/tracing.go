@@ -1,6 +1,5 @@
-// Package tracing sends what a pass does to an OpenTelemetry collector, as spans:
-// the pass, and within it the fetch, each app's render, decision and apply, and the
-// push.
+// Package tracing sends what a pass does to an OpenTelemetry collector, as spans: the pass, and within it the fetch,
+// each app's render, decision and apply, and the push.
 //
 // Its neighbours: reconciler, which says when a part begins and ends, and
 // cmd/gitrollout, which starts it if the environment names a collector.
@@ -20,9 +19,8 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// Variables are those of the environment that turn tracing on, if one is not
-// empty. Others of OpenTelemetry's count as well: headers, timeout, sampler,
-// resource attributes.
+// Variables are those of the environment that turn tracing on, if one is not empty. Others of OpenTelemetry's count as
+// well: headers, timeout, sampler, resource attributes.
 func Variables() []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
 }
@@ -84,8 +82,7 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 	}
 }
 
-// fromMemory is how long an answer from memory takes at most. A build takes
-// several milliseconds.
+// fromMemory is how long an answer from memory takes at most. A build takes several milliseconds.
 const fromMemory = time.Millisecond
 
 // withoutMemory leaves out renders that were answered from memory: after each push

@@ -18,9 +18,8 @@ type Tree interface {
 	ReadBlob(id string) ([]byte, error)
 }
 
-// Reversion is what takes an app back in Git: the files that it is built from, as
-// of an older commit. It is the same for what was rejected and for what somebody
-// wants undone.
+// Reversion is what takes an app back in Git: the files that it is built from, as of an older commit. It is the same
+// for what was rejected and for what somebody wants undone.
 type Reversion struct {
 	Edits   map[string][]byte // of the head; nil content deletes
 	Sharers []string          // the other apps that are built from any of the edited files

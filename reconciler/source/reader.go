@@ -69,10 +69,9 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	return config, nil
 }
 
-// AppAt is an app as of a commit: in the folder and the namespace that the commit's own configuration
-// gives it. Without it, moving an app's folder would make its older commits unreadable, and another
-// namespace would reach the cluster before anything was decided. What an older configuration does
-// not tell is as it is now.
+// AppAt is an app as of a commit: in the folder and the namespace that the commit's own configuration gives it. Without
+// it, moving an app's folder would make its older commits unreadable, and another namespace would reach the cluster
+// before anything was decided. What an older configuration does not tell is as it is now.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
 	if err != nil {

@@ -54,8 +54,7 @@ var synonyms = map[string][]string{
 	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
 }
 
-// markers are folders whose subfolders are environments, and generic ones that
-// name no app.
+// markers are folders whose subfolders are environments, and generic ones that name no app.
 var (
 	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
 		"variants"}
@@ -176,8 +175,7 @@ func (p *Proposal) choose(roots []string) string {
 	return env
 }
 
-// cover names the chosen folders with as few entries as match nothing else, and
-// returns those that cannot be apps.
+// cover names the chosen folders with as few entries as match nothing else, and returns those that cannot be apps.
 func (p *Proposal) cover(
 	tree rollout.Tree, chosen []string, plain map[string]Entry,
 ) (bad []LeftOut, err error) {
@@ -331,8 +329,7 @@ func appIn(dir string) (segments []string, last int) {
 	return segments, -1
 }
 
-// globOf is a folder's path with a * for the app's name, the path itself if
-// nothing in it is one.
+// globOf is a folder's path with a * for the app's name, the path itself if nothing in it is one.
 func globOf(dir string) string {
 	segments, app := appIn(dir)
 	if app < 0 {

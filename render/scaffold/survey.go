@@ -1,5 +1,4 @@
-// Package scaffold looks at a repository that gitrollout does not know yet, and
-// writes the files with which it would.
+// Package scaffold looks at a repository that gitrollout does not know yet, and writes the files with which it would.
 //
 // It reads a tree and returns data. Its neighbours: render, which it asks for
 // apps and objects; and cmd/gitrollout, which writes what it returns.

@@ -13,9 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Dir is a folder as a rollout.Tree: what a commit of it would hold. It must
-// not change meanwhile; ids are paths. The .git folder is left out, as in a
-// commit. It reads nothing outside the folder.
+// Dir is a folder as a rollout.Tree: what a commit of it would hold. It must not change meanwhile; ids are paths. The
+// .git folder is left out, as in a commit. It reads nothing outside the folder.
 type Dir struct{ root *os.Root }
 
 var _ rollout.Tree = Dir{}
@@ -52,8 +51,7 @@ func (t Dir) Lookup(name string) (rollout.Entry, bool, error) {
 	return e, ok, nil
 }
 
-// belowLink reports whether a folder's path leads over a symbolic link, which
-// a tree does not follow.
+// belowLink reports whether a folder's path leads over a symbolic link, which a tree does not follow.
 func (t Dir) belowLink(dir string) (bool, error) {
 	for ; dir != "."; dir = path.Dir(dir) {
 		info, err := t.root.Lstat(dir)

@@ -9,9 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Hashed is a folder whose files have the ids that Git would give them, so
-// that what was rendered from a commit is known to be the same in the folder.
-// Folders have no id: they would have to be read in full.
+// Hashed is a folder whose files have the ids that Git would give them, so that what was rendered from a commit is
+// known to be the same in the folder. Folders have no id: they would have to be read in full.
 type Hashed struct {
 	Dir
 	mu    sync.Mutex

@@ -16,8 +16,7 @@ type Schedule struct {
 	zone *time.Location
 }
 
-// maxExpression bounds an expression; the longest one that says anything names
-// each minute.
+// maxExpression bounds an expression; the longest one that says anything names each minute.
 const maxExpression = 500
 
 // Parse reads a cron expression of five fields and the name of a time zone, ""
@@ -50,8 +49,7 @@ func Parse(expression, zone string) (*Schedule, error) {
 	return s, nil
 }
 
-// Zone reads the name of a time zone, "" for UTC. That of the machine is refused: it
-// is another one on each.
+// Zone reads the name of a time zone, "" for UTC. That of the machine is refused: it is another one on each.
 func Zone(name string) (*time.Location, error) {
 	location, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
@@ -67,12 +65,10 @@ func oneLine(err error) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// Next returns the first named minute after a moment, the zero time if there is
-// none within ten years.
+// Next returns the first named minute after a moment, the zero time if there is none within ten years.
 func (s *Schedule) Next(after time.Time) time.Time {
-	// A zone's clock is a count of seconds at a fixed distance from UTC, until
-	// the distance changes. In each such stretch the expression is asked as if
-	// the wall's clock were UTC's, which never skips or repeats anything.
+	// A zone's clock is a count of seconds at a fixed distance from UTC, until the distance changes. In each such
+	// stretch the expression is asked as if the wall's clock were UTC's, which never skips or repeats anything.
 	after = after.Truncate(time.Second)
 	limit := after.AddDate(10, 0, 0)
 	distance, end := s.stretch(after)
@@ -88,8 +84,7 @@ func (s *Schedule) Next(after time.Time) time.Time {
 		if end.After(limit) {
 			return time.Time{}
 		}
-		// None is left in this stretch. What the change to the next one skips
-		// begins when it is skipped.
+		// None is left in this stretch. What the change to the next one skips begins when it is skipped.
 		change := end
 		distance, end = s.stretch(change)
 		if next.Before(shown(change, distance)) {

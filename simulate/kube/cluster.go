@@ -85,8 +85,7 @@ type Pod struct {
 	uid         string // of a StatefulSet's, whose pods come again by the same name
 }
 
-// write is one update of a ReplicaSet, made against the version that the
-// controller has seen.
+// write is one update of a ReplicaSet, made against the version that the controller has seen.
 type write struct {
 	set      *ReplicaSet
 	Version  int

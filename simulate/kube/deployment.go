@@ -66,9 +66,8 @@ func (d *Deployment) scale(rs *ReplicaSet, replicas int) string {
 	return fmt.Sprintf("ReplicaSet %s %d -> %d", rs.Name, was, replicas)
 }
 
-// syncDeployment is DeploymentController.syncDeployment. It queues what it
-// would write to ReplicaSets and writes the rest at once, but its status after
-// those.
+// syncDeployment is DeploymentController.syncDeployment. It queues what it would write to ReplicaSets and writes the
+// rest at once, but its status after those.
 func (k *Cluster) syncDeployment(d *Deployment) string {
 	fresh, olds := d.split()
 	did := ""
@@ -161,8 +160,7 @@ func active(sets []*ReplicaSet) []*ReplicaSet {
 	return slices.DeleteFunc(slices.Clone(sets), func(rs *ReplicaSet) bool { return rs == nil || rs.Replicas == 0 })
 }
 
-// newReplicas is util.NewRSNewReplicas. It resolves maxSurge without
-// fenceposts.
+// newReplicas is util.NewRSNewReplicas. It resolves maxSurge without fenceposts.
 func (d *Deployment) newReplicas(fresh *ReplicaSet, olds []*ReplicaSet) int {
 	if d.recreate {
 		return d.Replicas
@@ -332,9 +330,8 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 	return int(scaled+0.5) - rs.Replicas // integer.RoundToInt32: half away from zero
 }
 
-// Moved is how many pods of each ReplicaSet a scaling that is due takes from it or
-// gives to it beyond its share. The controller goes by the size that all of them had
-// together when that one was scaled last, which may be long ago.
+// Moved is how many pods of each ReplicaSet a scaling that is due takes from it or gives to it beyond its share. The
+// controller goes by the size that all of them had together when that one was scaled last, which may be long ago.
 func (d *Deployment) Moved() int {
 	surge, _ := d.fenceposts()
 	total, moved := sizeOf(d.Sets), 0

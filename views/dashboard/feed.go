@@ -12,9 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Feed takes what the passes of a reconciler have looked at to a board,
-// without making a pass wait: of what comes in meanwhile, the newest look at an
-// app is kept.
+// Feed takes what the passes of a reconciler have looked at to a board, without making a pass wait: of what comes in
+// meanwhile, the newest look at an app is kept.
 type Feed struct {
 	board *Board
 	warn  func(what string, facts ...any)

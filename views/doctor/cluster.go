@@ -258,8 +258,7 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 	}
 }
 
-// needsOfRelease are the rights that releases of a workload need besides those
-// for the app's objects.
+// needsOfRelease are the rights that releases of a workload need besides those for the app's objects.
 func needsOfRelease(spec rollout.Spec, account string, as wants) {
 	namespace := spec.Workload.Namespace
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
@@ -282,8 +281,7 @@ func needsOfRelease(spec rollout.Spec, account string, as wants) {
 	}
 }
 
-// ask asks the API server for each right, and says which are missing, resource
-// by resource.
+// ask asks the API server for each right, and says which are missing, resource by resource.
 func (x *rightsExam) ask(ctx context.Context) {
 	wanted := map[right]bool{}
 	for r := range x.wanted {

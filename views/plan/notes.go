@@ -30,8 +30,7 @@ const (
 	Hint    Level = "hint"    // worth knowing
 )
 
-// notes lists what is to be said about an app that changes, what matters most
-// first.
+// notes lists what is to be said about an app that changes, what matters most first.
 func notes(in Input, a App) []Note {
 	c := comparison{in: in, before: in.Base.Render.ByRef(), after: in.Head.Render.ByRef()}
 	var all []Note
@@ -185,8 +184,7 @@ func hasSurge(o rollout.Object) bool {
 	return surge != nil && surge != int64(0) && surge != "0%"
 }
 
-// sharedData is a ConfigMap or Secret whose content changes under a name that
-// pods of both versions have.
+// sharedData is a ConfigMap or Secret whose content changes under a name that pods of both versions have.
 func (c comparison) sharedData(ref rollout.Ref) []Note {
 	var mounts, reads []string
 	for _, o := range c.in.Head.Render.Objects {

@@ -162,8 +162,7 @@ func (h *chronicle) knows(hash rollout.Hash) bool {
 	return n > 0 && h.past[n-1].Hash == hash
 }
 
-// is tells that a record is about this release, and not about the same content
-// tried again.
+// is tells that a record is about this release, and not about the same content tried again.
 func (p *Past) is(r *rollout.Release) bool { return p.Hash == r.Hash && p.Started.Equal(r.Since) }
 
 func (p *Past) ended(at time.Time) {
@@ -190,8 +189,7 @@ func (p *Past) end(e Event) {
 	}
 }
 
-// back is why a release went back, as the last record of that says, or the outcome
-// of one that did not.
+// back is why a release went back, as the last record of that says, or the outcome of one that did not.
 func (p *Past) back(without Outcome) Outcome {
 	for _, t := range p.Transitions {
 		without = cmp.Or(t.back, without)

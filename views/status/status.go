@@ -1,6 +1,5 @@
-// Package status says where an app stands, for everybody who shows it: the
-// commands get and list, and the dashboard. Its types are the form of their JSON,
-// to which fields are only ever added.
+// Package status says where an app stands, for everybody who shows it: the commands get and list, and the dashboard.
+// Its types are the form of their JSON, to which fields are only ever added.
 //
 // It is pure. Its neighbours: strategies, which it asks to explain an app as it
 // would decide it; cmd/gitrollout and dashboard, which show what it returns.
@@ -25,9 +24,8 @@ type Listing struct {
 	Apps    []App  `json:"apps"`
 }
 
-// App is everything that get shows of one app, and what it prints as JSON
-// or YAML. Fields are only ever added. Nothing in it changes while nothing
-// happens: ages and countdowns are for the view to compute.
+// App is everything that get shows of one app, and what it prints as JSON or YAML. Fields are only ever added. Nothing
+// in it changes while nothing happens: ages and countdowns are for the view to compute.
 type App struct {
 	App       string          `json:"app"`
 	Cluster   string          `json:"cluster"`
@@ -70,9 +68,8 @@ type Rejected struct {
 	At     time.Time    `json:"at"`
 }
 
-// Workload is one Deployment. Strategy is canary, blueGreen,
-// rollingUpdate (a release without steps), plain (no Rollout document) or
-// experiment (it is there for a step of another one).
+// Workload is one Deployment. Strategy is canary, blueGreen, rollingUpdate (a release without steps), plain (no Rollout
+// document) or experiment (it is there for a step of another one).
 type Workload struct {
 	Workload   string     `json:"workload"`
 	Strategy   string     `json:"strategy"`
@@ -103,8 +100,7 @@ type Step struct {
 	Status string `json:"status"` // done, current or toCome
 }
 
-// Revision is one ReplicaSet. Role is stable, canary, active, preview or
-// "" for another one that still has pods.
+// Revision is one ReplicaSet. Role is stable, canary, active, preview or "" for another one that still has pods.
 type Revision struct {
 	Name    string       `json:"name"`
 	Role    string       `json:"role,omitempty"`
@@ -288,8 +284,7 @@ func plainWorkloads(in strategies.Input) []Workload {
 	return out
 }
 
-// waitingOf says what the app waits for. What is due already waits for nothing
-// but the reconciler's next pass.
+// waitingOf says what the app waits for. What is due already waits for nothing but the reconciler's next pass.
 func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	isBusy := slices.ContainsFunc(in.State.Hooks, IsRunning)
 	var due *time.Time

@@ -30,8 +30,7 @@ func mark(a status.App) span {
 	return cmp.Or(phases[a.Phase], span{"?", plain})
 }
 
-// Apps draws several apps: those that something is to be known about as a
-// tree, the others in one line each.
+// Apps draws several apps: those that something is to be known about as a tree, the others in one line each.
 func Apps(l status.Listing, k Look) string {
 	var b strings.Builder
 	if l.Note != "" {
@@ -75,8 +74,7 @@ func drawCalm(a status.App, names int, k Look) string {
 	return k.line(spans...)
 }
 
-// App draws one app: where it stands, what moves, how far it is, what runs,
-// and what to do next.
+// App draws one app: where it stands, what moves, how far it is, what runs, and what to do next.
 func App(a status.App, k Look) string {
 	var b strings.Builder
 	b.WriteString(drawHead(a, k))
@@ -216,8 +214,7 @@ func drawWorkload(a status.App, w status.Workload, k Look) string {
 	return b.String()
 }
 
-// desiredPods is how many pods both versions are to have: in a blue-green
-// release twice the replicas.
+// desiredPods is how many pods both versions are to have: in a blue-green release twice the replicas.
 func desiredPods(w status.Workload) int {
 	total := 0
 	for _, r := range w.Revisions {
@@ -236,8 +233,7 @@ func readyColor(ready, desired int) paint {
 	return green
 }
 
-// drawWeight is a bar of 30: what is real, what is asked for beyond it, and the
-// rest.
+// drawWeight is a bar of 30: what is real, what is asked for beyond it, and the rest.
 func drawWeight(w status.Workload, k Look) string {
 	const cells = 30
 	filled := func(percent int) int { return (min(percent, 100)*cells + 50) / 100 }

@@ -94,8 +94,7 @@ func listRow(a status.App) []span {
 	}
 }
 
-// summary adds an app's workloads up. Step and weight are those of the one that
-// is the least far.
+// summary adds an app's workloads up. Step and weight are those of the one that is the least far.
 func summary(a status.App) (strategy, step, weight, ready string) {
 	strategy, step, weight = "-", "-", "-"
 	have, want := 0, 0

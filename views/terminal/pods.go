@@ -56,8 +56,7 @@ func drawRevision(r status.Revision, k Look) string {
 	return b.String()
 }
 
-// trouble orders pods: 2 for one that is not as it should be, 1 for one that
-// was not, 0 for the rest.
+// trouble orders pods: 2 for one that is not as it should be, 1 for one that was not, 0 for the rest.
 func trouble(p status.Pod) int {
 	switch {
 	case !p.Ready && p.Status != "Terminating":
