@@ -104,7 +104,7 @@ func (m *Metrics) loopFamilies() {
 	}{
 		{report.PartPass, "Passes of the loop. One with an error has handled every app that the error does not concern."},
 		{report.PartDecide, "Decisions about one app, putting drift back included."},
-		{report.PartRender, "Renders of one app, most of them from memory; an error is what holds an app."},
+		{report.PartRender, "Renders of one app, most of them from memory. An error holds the app."},
 		{report.PartApply, "Applies of all objects of one app, most of them without a request."},
 	} {
 		h := m.histogram("gitrollout_"+string(of.part)+"_duration_seconds", of.help, quick, "result")
