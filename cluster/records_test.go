@@ -327,6 +327,11 @@ func TestRefusedWatchIsAList(t *testing.T) {
 				},
 			})
 			<-open
+			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+				if _, why := tab.blind(); why == nil { // the watch is reported after it has begun
+					break
+				}
+			}
 			cancel()
 			b.running.Wait()
 			if lists != c.lists {
