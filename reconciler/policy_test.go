@@ -218,6 +218,29 @@ func TestPolicyThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// TestForbiddenSkips: each promotion that passes a timed pause which is left counts as absent, in whatever words. One up
+// to the step before that pause counts.
+func TestForbiddenSkips(t *testing.T) {
+	const steps = "steps: [{setWeight: 50}, {pause: {}}, {setWeight: 75}, {pause: {duration: 1h}, name: soak}]"
+	for through, passes := range map[string]int{
+		"through: full": 2, "through: '4'": 2, "through: soak": 2, "workloads: {default/shop: '4'}": 2,
+		"through: '3'": 3, "through: '2'": 3, "workloads: {default/shop: '2'}": 3,
+	} {
+		t.Run(through, func(t *testing.T) {
+			w, r := pausedUnder(t, func(*Options) {})
+			r.set(t, ", rollouts: {forbid: [promoteFull]}")
+			app := strings.Replace(version("v2"), "steps: [{setWeight: 50}, {pause: {}}]", steps, 1)
+			w.commit("an hour at a second weight", map[string]string{"apps/shop/app.yaml": app})
+			w.settle()
+			w.commit("promote", decision(w, through))
+			w.settle()
+			if s := w.state(); s.Phase != rollout.Paused || w.pods("v2") != passes {
+				t.Errorf("%s, %d pods of v2, want %d; ignored: %q", s.Phase, w.pods("v2"), passes, s.Ignored)
+			}
+		})
+	}
+}
+
 // TestForbiddenPromotion: a promotion of all that is left counts as absent and says so, and one of a step counts. What a
 // promotion file says besides is not touched.
 func TestForbiddenPromotion(t *testing.T) {
@@ -238,7 +261,8 @@ func TestForbiddenPromotion(t *testing.T) {
 			if s := w.state(); s.Phase != rollout.Paused || s.Held != nil || w.pods("v2") != 2 {
 				t.Errorf("%s, held %+v, %d pods of v2", s.Phase, s.Held, w.pods("v2"))
 			}
-			const why = "project web, rule rollouts.forbid: promoteFull does not count; promote step by step, with through: and a step"
+			const why = "project web, rule rollouts.forbid: promoteFull does not count; promote step by step, with through: and " +
+				"a step before the next timed pause, analysis or experiment"
 			if said != why || w.state().Ignored != why {
 				t.Errorf("it is said: %q, and recorded: %q", said, w.state().Ignored)
 			}

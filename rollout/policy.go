@@ -53,7 +53,7 @@ type RolloutRules struct {
 
 // What RolloutRules can forbid.
 const (
-	ForbidPromoteFull     = "promoteFull"     // a promotion that skips the steps which are left
+	ForbidPromoteFull     = "promoteFull"     // a promotion that skips a timed pause, an analysis or an experiment
 	ForbidFastRollbackOff = "fastRollbackOff" // rollbackWindow: {revisions: 0}
 )
 

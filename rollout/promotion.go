@@ -51,9 +51,9 @@ type Promotion struct {
 	// AdoptAnyway takes an app over, at this version, whose objects another controller has in hand.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
-	Refused string `json:"-"` // why it opens nothing, whatever it says: a policy does not let it; "" if it does
-	Digest  string `json:"-"` // of the file's bytes
-	Author  string `json:"-"` // of the head commit that the file was read from
+	Forbidden string `json:"-"` // the policy's rule by which a promotion that skips waits counts as absent; "" if none
+	Digest    string `json:"-"` // of the file's bytes
+	Author    string `json:"-"` // of the head commit that the file was read from
 }
 
 // PromotionPath returns where an app's promotion file is.

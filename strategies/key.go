@@ -19,8 +19,40 @@ import (
 func (in Input) prepared() Input {
 	in.plans = in.plans.orNew()
 	if p := in.Promotion; p != nil && p.Decision == rollout.Promote &&
-		(p.Refused != "" || isSpent(in) || isOfAnotherTry(in)) {
+		(isSpent(in) || isOfAnotherTry(in) || refusal(in) != "") {
 		in.Promotion = nil
+	}
+	return in
+}
+
+// refusal returns the policy's rule by which a promotion counts as absent, "" if it counts. Its effect decides, not its
+// words: "through" the last step skips as much as "full".
+func refusal(in Input) string {
+	p := in.Promotion
+	if p.Forbidden == "" || p.Decision != rollout.Promote {
+		return ""
+	}
+	in.plans = in.plans.orNew()
+	if s := in.State.Release; s == nil || s.Hash != p.Release {
+		if in.Head.Render == nil || in.Head.Render.Release() != p.Release {
+			in.State.Release = nil
+		} else {
+			in = in.begun(in.Head.Render)
+		}
+	}
+	if p.SkipsSteps() || len(skipped(in)) > 0 {
+		return p.Forbidden
+	}
+	return ""
+}
+
+// begun returns the input with a release at its first steps.
+func (in Input) begun(r *rollout.Render) Input {
+	in.State = rollout.State{Release: &rollout.Release{Hash: r.Release(), Templates: r.Templates}}
+	for _, spec := range r.Specs {
+		if at := in.plans.of(spec).progress(0, time.Time{}); at.Of > 0 {
+			in.State.Progress = append(in.State.Progress, at)
+		}
 	}
 	return in
 }
@@ -52,8 +84,8 @@ func Ignored(in Input) string {
 	switch {
 	case !isFor(s.Release) && !isFor(s.Stable) && !head && !rejected && !slices.Contains(s.Verified, p.Release):
 		return fmt.Sprintf("it names %s, which is neither in flight nor what Git asks for", p.Release)
-	case p.Refused != "" && (isFor(s.Release) || !isFor(s.Stable)):
-		return p.Refused
+	case refusal(in) != "" && (isFor(s.Release) || !isFor(s.Stable)):
+		return p.Forbidden
 	case p.Decision != rollout.Promote || !isFor(s.Release):
 		return ""
 	case isSpent(in):
@@ -73,9 +105,9 @@ func withIgnored(in Input, d Decision, p *rollout.Promotion) Decision {
 	}
 	s, was := &d.State, d.State.Ignored
 	s.Ignored = ""
-	if p != nil && p.Refused != "" {
+	if p != nil && p.Forbidden != "" {
 		in.Promotion, in.State = p, *s
-		if why := Ignored(in); why == p.Refused {
+		if why := Ignored(in); why == p.Forbidden {
 			s.Ignored = why
 		}
 	}
@@ -98,15 +130,11 @@ func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	}
 	left := *p
 	left.Workloads = maps.Clone(p.Workloads)
-	in := Input{Head: Head{Render: r}, Promotion: &left, plans: plans{}}
-	in.State.Release = &rollout.Release{Hash: p.Release, Templates: r.Templates}
+	in := Input{Head: Head{Render: r}, Promotion: &left, plans: plans{}}.begun(r)
 	for _, spec := range r.Specs {
-		at := in.plans.of(spec).progress(0, time.Time{})
-		if at.Of == 0 {
+		if len(in.plans.of(spec).stages) == 0 {
 			delete(left.Workloads, spec.Workload)
-			continue
 		}
-		in.State.Progress = append(in.State.Progress, at)
 	}
 	return namesNoStep(in)
 }
@@ -208,7 +236,10 @@ func IsOpen(in Input) bool {
 // clock, analyses, experiments, or all that a full one leaves out.
 func Skipped(in Input, p *rollout.Promotion) []string {
 	in.Promotion = p
-	in = in.prepared()
+	return skipped(in.prepared())
+}
+
+func skipped(in Input) []string {
 	var all []string
 	for _, m := range movers(in) {
 		last, _ := in.Promotion.Last(m.Workload, m.names())

@@ -94,7 +94,7 @@ func TestSpent(t *testing.T) {
 func TestIgnoredByPolicy(t *testing.T) {
 	_, in := atStep(nil, 1)
 	refused := func(release rollout.Hash) *rollout.Promotion {
-		return &rollout.Promotion{Release: release, Decision: rollout.Promote, Through: "2", Refused: "not this way"}
+		return &rollout.Promotion{Release: release, Decision: rollout.Promote, Through: rollout.Full, Forbidden: "not this way"}
 	}
 	hash := in.State.Release.Hash
 	for name, c := range map[string]struct {

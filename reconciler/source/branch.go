@@ -135,9 +135,9 @@ func (b *Branch) Promotion(app rollout.App) Promotion {
 		if p == (Promotion{}) {
 			continue
 		}
-		if project, _ := b.Policy.ProjectOf(app.Name); p.File.SkipsSteps() && project.Forbids(rollout.ForbidPromoteFull) {
-			p.File.Refused = fmt.Sprintf("project %s, rule rollouts.forbid: %s does not count; promote step by step, with "+
-				"through: and a step", project.Name, rollout.ForbidPromoteFull)
+		if project, _ := b.Policy.ProjectOf(app.Name); p.File != nil && project.Forbids(rollout.ForbidPromoteFull) {
+			p.File.Forbidden = fmt.Sprintf("project %s, rule rollouts.forbid: %s does not count; promote step by step, with "+
+				"through: and a step before the next timed pause, analysis or experiment", project.Name, rollout.ForbidPromoteFull)
 		}
 		return p
 	}

@@ -275,12 +275,12 @@ func TestPromotion(t *testing.T) {
 
 	forbids := rollout.Project{Name: "shops", Apps: []string{"shop"}, Rollouts: rollout.RolloutRules{Forbid: []string{rollout.ForbidPromoteFull}}}
 	for name, c := range map[string]struct {
-		projects []rollout.Project
-		through  string
-		refused  bool
+		projects  []rollout.Project
+		through   string
+		forbidden bool
 	}{
 		"AllAtOnce":      {[]rollout.Project{forbids}, "full", true},
-		"StepByStep":     {[]rollout.Project{forbids}, `"2"`, false},
+		"StepByStep":     {[]rollout.Project{forbids}, `"2"`, true}, // strategies decide by its effect
 		"NoSuchRule":     {[]rollout.Project{{Name: "shops", Apps: []string{"shop"}}}, "full", false},
 		"AnotherProject": {[]rollout.Project{{Name: "tills", Apps: []string{"till"}, Rollouts: forbids.Rollouts}}, "full", false},
 	} {
@@ -288,8 +288,8 @@ func TestPromotion(t *testing.T) {
 			b := open(t, first.with("second", map[string]string{file: strings.Replace(good, "full", c.through, 1)}), nil)
 			b.Policy = &rollout.Policy{Projects: c.projects}
 			p := b.Promotion(rollout.App{Name: "shop"})
-			if got := strings.Contains(p.File.Refused, "project shops, rule rollouts.forbid: promoteFull"); got != c.refused {
-				t.Errorf("refused: %q", p.File.Refused)
+			if got := strings.Contains(p.File.Forbidden, "project shops, rule rollouts.forbid: promoteFull"); got != c.forbidden {
+				t.Errorf("forbidden: %q", p.File.Forbidden)
 			}
 		})
 	}

@@ -208,8 +208,8 @@ func (w *World) Input(ctx context.Context, app rollout.App, now time.Time) (in s
 	if promotion.Err != nil && !rollout.IsInvalid(promotion.Err) {
 		return in, promotion.Err
 	}
-	if promotion.File.SkipsSteps() && promotion.File.Refused == "" {
-		promotion.File.Refused = a.State.Ignored // who runs knows the policy
+	if promotion.File != nil && promotion.File.Forbidden == "" {
+		promotion.File.Forbidden = a.State.Ignored // the reconciler knows the policy
 	}
 	head := w.Head(a.App)
 	a.Promotion, a.Head = promotion.File, source.HeadOf(head.Commit, head.Render, head.Err, promotion)
