@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -22,10 +21,12 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 		return err
 	}
 	for _, d := range todo {
-		if kind := d.ref.GroupKind(); d.kind != nil && !d.kind.namespaced && !c.opts.MayHave(app, kind) {
-			return &Error{Ref: d.ref, Reason: Forbidden,
-				Msg: fmt.Sprintf("belongs to no namespace, and app %s may not have any %s", app, kind),
-				Fix: "if it is to have that, add to its entry in the configuration: clusterResources: [" + kind + "]"}
+		if d.kind == nil || d.kind.namespaced {
+			continue
+		}
+		if no := c.opts.MayHave(app, d.ref.GroupKind()); no != nil {
+			no.Msg = d.ref.Title() + ": belongs to no namespace, and " + no.Msg
+			return no
 		}
 	}
 	return c.rehearse(ctx, todo)

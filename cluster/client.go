@@ -47,9 +47,9 @@ type Options struct {
 	// UID is an earlier result of Client.UID, "" for none: the next result is about the same namespace.
 	UID string
 
-	// MayHave reports whether an app may have objects of a kind that belongs to no namespace, as rollout.App's does.
-	// Without it any app may.
-	MayHave func(app, kind string) bool
+	// MayHave returns why an app may not have objects of a kind that belongs to no namespace, nil if it may. Without it
+	// any app may.
+	MayHave func(app, kind string) *rollout.InvalidError
 }
 
 // Client speaks to one cluster. It is safe for concurrent use by several goroutines; calls for the same app must not
@@ -82,7 +82,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 		opts.Wants = func(string, rollout.Ref) (rollout.Object, error) { return nil, nil }
 	}
 	if opts.MayHave == nil {
-		opts.MayHave = func(string, string) bool { return true }
+		opts.MayHave = func(string, string) *rollout.InvalidError { return nil }
 	}
 	c := &Client{
 		opts:      opts,

@@ -76,7 +76,12 @@ func (w *world) connect(config *rest.Config) {
 		w.wanted = map[string][]rollout.Object{}
 	}
 	c, err := cluster.New(config, cluster.Options{Cluster: "test", OnChange: w.changes.note, Wants: w.ask, Namespaces: w.namespaces,
-		MayHave: func(_, kind string) bool { return w.kinds == "" || w.kinds == kind }})
+		MayHave: func(_, kind string) *rollout.InvalidError {
+			if w.kinds == "" || w.kinds == kind {
+				return nil
+			}
+			return &rollout.InvalidError{Reason: rollout.HeldPolicy, Msg: "may have no " + kind}
+		}})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -24,9 +24,7 @@ func TestKindsWithoutNamespace(t *testing.T) {
 	w.kinds = "example.com/Widget"
 	const class = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: NS, namespace: NS}\nvalue: 1\n"
 	err := w.Check(t.Context(), "shop", w.objects(class))
-	var refused *cluster.Error
-	if !errors.As(err, &refused) || refused.Reason != cluster.Forbidden ||
-		!strings.HasSuffix(err.Error(), "clusterResources: [scheduling.k8s.io/PriorityClass]") {
+	if rollout.ReasonOf(err) != rollout.HeldPolicy || !strings.HasSuffix(err.Error(), "may have no scheduling.k8s.io/PriorityClass") {
 		t.Errorf("the error is %v", err)
 	}
 	w.kinds = "scheduling.k8s.io/PriorityClass"

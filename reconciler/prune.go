@@ -152,6 +152,27 @@ func (k *keeper) App(name string) rollout.App {
 	return rollout.App{Name: name}
 }
 
+// MayHave returns why an app may not have objects of a kind that belongs to no namespace, nil if it may: its entry of the
+// configuration and its project have to list the kind. It may be called from any goroutine.
+func (k *keeper) MayHave(app, kind string) *rollout.InvalidError {
+	if !k.App(app).MayHave(kind) {
+		return &rollout.InvalidError{Reason: rollout.HeldForbidden,
+			Msg: fmt.Sprintf("app %s may not have any %s", app, kind),
+			Fix: "if it is to have that, add to its entry in the configuration: clusterResources: [" + kind + "]"}
+	}
+	v := k.current()
+	if v == nil {
+		return nil
+	}
+	project, _ := v.branch.Policy.ProjectOf(app)
+	if project == nil || project.Bounded(rollout.App{}).MayHave(kind) {
+		return nil
+	}
+	return &rollout.InvalidError{Reason: rollout.HeldPolicy,
+		Msg: fmt.Sprintf("project %s, rule clusterResources: may have no %s", project.Name, kind),
+		Fix: "take it out, or have the rule changed, which is in " + v.branch.Policy.File}
+}
+
 // isElsewhere reports whether an object that left an app has gone to another one, or may have, because there is one
 // that is not rendered yet, or that cannot be rendered and has files that name the object. It then waits for its
 // new app, which may be held, and is not deleted. Why says so of one that waits for people, to mend what cannot be

@@ -141,6 +141,14 @@ func (p *Project) Forbids(what string) bool {
 	return p != nil && slices.Contains(p.Rollouts.Forbid, what)
 }
 
+// Bounded returns an app whose entry lists what the project does. They are read alike: kube-system has to be listed by
+// its name, and a Namespace by its kind and its name.
+func (p *Project) Bounded(app App) App {
+	app.Namespace, app.Namespaces = "", strings.Join(p.Namespaces, " ")
+	app.ClusterResources = strings.ReplaceAll(" "+strings.Join(p.ClusterResources, " "), " /", " ")
+	return app
+}
+
 // HasSource reports whether a file of the repository may be part of the project's apps: * and ? match within a name, **
 // any folders.
 func (p *Project) HasSource(file string) bool {

@@ -27,7 +27,7 @@ func TestAggregatedAPIIsAway(t *testing.T) {
 	}
 	w := newLoopWorld(t, odd("app.yaml, service.yaml, rollout.yaml, other.yaml"))
 	group := w.ns + ".example.com"
-	w.createCRD(group)
+	w.createCRD(group, "Namespaced")
 	client, err := dynamic.NewForConfig(w.kube.Config)
 	if err != nil {
 		t.Fatal(err)

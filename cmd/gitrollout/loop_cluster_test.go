@@ -128,7 +128,7 @@ func TestRefusedByTheCluster(t *testing.T) {
 	if made := w.api.since(writes); len(made) > 0 || w.repo.Ref(stateBranch) != recorded {
 		t.Errorf("written %v, recorded %v", made, w.history()[0])
 	}
-	w.createCRD(group)
+	w.createCRD(group, "Namespaced")
 	w.skew += time.Minute
 	p.awaitPaused(second)
 	if p.end(); w.state().Held != nil {
@@ -219,8 +219,8 @@ func TestForeignObject(t *testing.T) {
 	}
 }
 
-// createCRD defines the kind Odd of a group, which goes with the test.
-func (w *loopWorld) createCRD(group string) {
+// createCRD defines the kind Odd of a group until the test ends. Its scope is Namespaced or Cluster.
+func (w *loopWorld) createCRD(group, scope string) {
 	w.Helper()
 	client, err := dynamic.NewForConfig(w.kube.Config)
 	if err != nil {
@@ -231,7 +231,7 @@ func (w *loopWorld) createCRD(group string) {
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": "odds." + group},
 		"spec": map[string]any{
-			"group": group, "scope": "Namespaced", "names": map[string]any{"kind": "Odd", "plural": "odds"},
+			"group": group, "scope": scope, "names": map[string]any{"kind": "Odd", "plural": "odds"},
 			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true,
 				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}},
 		},

@@ -57,6 +57,29 @@ func TestPolicyOfABranch(t *testing.T) {
 	p.await("let again", func(s rollout.State) bool { return s.Held == nil })
 }
 
+// TestPolicyOfAKindThatOnlyTheClusterKnows: the cluster alone knows that the kind belongs to no namespace, and the policy
+// decides about it, whatever the configuration lets the app have.
+func TestPolicyOfAKindThatOnlyTheClusterKnows(t *testing.T) {
+	files := version("v1", halfThenGate)
+	w := newLoopWorld(t, files)
+	group := w.app + ".example.com"
+	w.namespaces = nil
+	w.createCRD(group, "Cluster")
+	w.repo.CommitFiles("all kinds", map[string]string{configFile: w.config("- path: apps/*\n  clusterResources: ['*']")})
+	files["odd.yaml"] = "apiVersion: " + group + "/v1\nkind: Odd\nmetadata: {name: APP}\n"
+	files["kustomization.yaml"] = strings.Replace(files["kustomization.yaml"], "[", "[odd.yaml, ", 1)
+	commit := w.push("an object without a namespace", files)
+	w.keys.policy.ref = "platform:policy/prod.yaml"
+	w.pushPolicy(policyOf(w.ns, ""))
+	p := w.start()
+	s := p.await("held", func(s rollout.State) bool { return s.Held != nil })
+	if s.Held.Reason != rollout.HeldPolicy || !strings.Contains(s.Held.Message, "project web, rule clusterResources: may have no "+group+"/Odd") || w.hasDeployment() {
+		t.Fatalf("held %+v, written: %t", s.Held, w.hasDeployment())
+	}
+	w.pushPolicy(policyOf(w.ns, ", clusterResources: ["+group+"/Odd]"))
+	p.awaitHealthy(commit)
+}
+
 // TestUnsignedPolicy: with --verify-commits, a head of the policy's branch that nobody who may has signed is not taken over,
 // whether it allows more or less. The last good one stays in force, a process that knows none lets nothing advance, and both
 // say why.

@@ -51,7 +51,7 @@ func (l *loop) asked(namespaces []string) cluster.Options {
 	return cluster.Options{
 		Cluster: l.source.cluster, Namespaces: namespaces, OnChange: func(app string) { l.Touch(app) },
 		Wants:   func(app string, ref rollout.Ref) (rollout.Object, error) { return l.Wants(app, ref) },
-		MayHave: func(app, kind string) bool { return l.App(app).MayHave(kind) },
+		MayHave: func(app, kind string) *rollout.InvalidError { return l.MayHave(app, kind) },
 	}
 }
 

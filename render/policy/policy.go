@@ -84,12 +84,10 @@ func (j judge) kinds() *breach {
 	return nil
 }
 
-// beyond looks at kinds without namespaces, and at namespaces. The project's are read as those of an entry of the
-// configuration are: kube-system has to be listed by its name, and a Namespace by its kind and its name.
+// beyond looks at kinds without namespaces, and at namespaces.
 func (j judge) beyond() *breach {
 	as := *j.render
-	as.App.Namespace, as.App.Namespaces = "", strings.Join(j.Namespaces, " ")
-	as.App.ClusterResources = strings.ReplaceAll(" "+strings.Join(j.ClusterResources, " "), " /", " ")
+	as.App = j.Bounded(as.App)
 	beyond := render.BeyondOf(&as, j.own)
 	for _, o := range j.render.Objects {
 		if ref := o.Ref(); slices.Contains(beyond.ClusterResources, ref.GroupKind()) {
