@@ -152,8 +152,8 @@ func (k *keeper) App(name string) rollout.App {
 	return rollout.App{Name: name}
 }
 
-// MayHave returns why an app may not have objects of a kind that belongs to no namespace, nil if it may: its entry of the
-// configuration and its project have to list the kind. It may be called from any goroutine.
+// MayHave returns why an app may not have objects of a kind that belongs to no namespace, nil if it may: its entry of
+// the configuration and its project have to list the kind. It may be called from any goroutine.
 func (k *keeper) MayHave(app, kind string) *rollout.InvalidError {
 	if !k.App(app).MayHave(kind) {
 		return &rollout.InvalidError{Reason: rollout.HeldForbidden,

@@ -44,7 +44,7 @@ type KindRules struct {
 
 // RolloutRules are what releases of a project have to be like.
 type RolloutRules struct {
-	Required        bool          `json:"required"` // each workload that can be released in steps has a Rollout
+	Required        bool          `json:"required"` // each object with a pod template, except a Job, has a Rollout
 	MaxFirstWeight  *int          `json:"maxFirstWeight" min:"1" max:"100" fix:"give a percentage of 1 to 100"`
 	RequireAnalysis bool          `json:"requireAnalysis"`
 	MinDuration     time.Duration `json:"minDuration"` // of pauses with a duration and of experiments, together

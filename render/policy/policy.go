@@ -71,15 +71,32 @@ func (j judge) sources() *breach {
 func (j judge) kinds() *breach {
 	for _, o := range j.render.Objects {
 		ref := o.Ref()
-		b := &breach{field: "kind", about: &ref, fix: "take it out"}
-		switch {
-		case ref.IsKind(j.Resources.Deny):
-			b.rule, b.msg = "resources.deny", fmt.Sprintf("may not have any %s", ref.GroupKind())
-			return b
-		case j.Resources.Allow != nil && !ref.IsKind(j.Resources.Allow):
-			b.rule, b.msg = "resources.allow", fmt.Sprintf("has no %s in it", ref.GroupKind())
+		if b := j.kind(ref); b != nil {
+			b.field, b.about, b.fix = "kind", &ref, "take it out"
 			return b
 		}
+	}
+	for _, spec := range j.render.Specs {
+		for _, m := range spec.Metrics() {
+			if m.Provider != "job" {
+				continue
+			}
+			if b := j.kind(rollout.Ref{Group: "batch", Kind: "Job"}); b != nil {
+				b.msg += fmt.Sprintf(", and metric %s of %s is measured by one", m.Name, spec.Workload)
+				b.file, b.fix = j.render.App.Path, "use another provider"
+				return b
+			}
+		}
+	}
+	return nil
+}
+
+func (j judge) kind(ref rollout.Ref) *breach {
+	switch {
+	case ref.IsKind(j.Resources.Deny):
+		return &breach{rule: "resources.deny", msg: fmt.Sprintf("may not have any %s", ref.GroupKind())}
+	case j.Resources.Allow != nil && !ref.IsKind(j.Resources.Allow):
+		return &breach{rule: "resources.allow", msg: fmt.Sprintf("has no %s in it", ref.GroupKind())}
 	}
 	return nil
 }
@@ -107,14 +124,15 @@ func (j judge) rollouts() *breach {
 	for _, o := range j.render.Objects {
 		about := o.Ref()
 		w, is := j.render.Workload(about)
-		if !is {
-			continue
-		}
 		spec, staged := j.render.Spec(w)
+		spec = guarded(spec)
 		b := &breach{about: &about}
 		switch {
-		case !staged && rules.Required && w.Kind == "":
+		case !staged && rules.Required && runsPods(o):
 			b.rule, b.msg, b.fix = "rollouts.required", "has no Rollout", "write one for it"
+			if !is {
+				b.fix = "make it a Deployment that has one"
+			}
 		case !staged:
 			continue
 		case rules.MaxFirstWeight != nil && FirstWeight(spec) > *rules.MaxFirstWeight:
@@ -122,11 +140,12 @@ func (j judge) rollouts() *breach {
 			b.msg = fmt.Sprintf("users are first given %d%% of the new version, more than %d%%", FirstWeight(spec),
 				*rules.MaxFirstWeight)
 		case rules.RequireAnalysis && !isAnalysed(spec):
-			b.rule, b.msg, b.fix = "rollouts.requireAnalysis", "nothing is measured that could stop a release",
-				"add an analysis whose metrics are no dry run"
+			b.rule, b.fix = "rollouts.requireAnalysis", "add an analysis whose metrics are no dry run"
+			b.msg = "nothing that is measured could stop a release before all users have it"
 		case Duration(spec) < rules.MinDuration:
 			b.rule, b.fix = "rollouts.minDuration", "lengthen its pauses: those without a duration do not count"
-			b.msg = fmt.Sprintf("a release pauses for %s, less than %s", Duration(spec), rules.MinDuration)
+			b.msg = fmt.Sprintf("a release pauses for %s before all users have it, less than %s", Duration(spec),
+				rules.MinDuration)
 		case j.Forbids(rollout.ForbidFastRollbackOff) && spec.RollbackWindow != nil && *spec.RollbackWindow == 0:
 			b.rule, b.msg, b.fix = "rollouts.forbid", "goes back through all steps to what has served before",
 				"leave rollbackWindow out"
@@ -136,6 +155,43 @@ func (j judge) rollouts() *breach {
 		return b
 	}
 	return nil
+}
+
+// runsPods reports whether an object has pods that serve: a Job and a CronJob end theirs.
+func runsPods(o rollout.Object) bool {
+	ref := o.Ref()
+	return ref.Group != "batch" && (len(o.Map("spec", "template", "spec")) > 0 || ref.Group == "" && ref.Kind == "Pod")
+}
+
+// guarded returns a spec without the steps and the analyses that begin when all users have the new version.
+func guarded(s rollout.Spec) rollout.Spec {
+	if s.BlueGreen != nil {
+		before := *s.BlueGreen
+		before.PostPromotion = nil
+		s.BlueGreen = &before
+	}
+	if s.Canary == nil {
+		return s
+	}
+	before := *s.Canary
+	end := slices.IndexFunc(before.Steps, func(step rollout.Step) bool {
+		return step.SetWeight != nil && *step.SetWeight >= fullWeight(before)
+	})
+	if end < 0 {
+		return s
+	}
+	if before.Steps = before.Steps[:end]; before.Analysis != nil && before.Analysis.StartingStep > end {
+		before.Analysis = nil
+	}
+	s.Canary = &before
+	return s
+}
+
+func fullWeight(c rollout.Canary) int {
+	if c.Traffic != nil {
+		return c.Traffic.MaxWeight
+	}
+	return 100
 }
 
 func (j judge) quota() *breach {
@@ -163,10 +219,7 @@ func FirstWeight(s rollout.Spec) int {
 	if s.Canary == nil {
 		return 100
 	}
-	full := 100
-	if t := s.Canary.Traffic; t != nil {
-		full = t.MaxWeight
-	}
+	full := fullWeight(*s.Canary)
 	for _, step := range s.Canary.Steps {
 		switch scale := step.SetCanaryScale; {
 		case step.SetWeight != nil && *step.SetWeight > 0:
