@@ -67,10 +67,13 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf reads [bad, all]. Rates that were extrapolated are no whole numbers
+// sampleOf reads [bad, all]; half of a pair is no request at all. Rates that were extrapolated are no whole numbers
 // (Prometheus' increase): they are rounded, the bad ones down.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
+	if ok && len(pair) == 1 {
+		return sample{}, nil
+	}
 	if !ok || len(pair) != 2 {
 		return sample{}, fmt.Errorf("%s is not [bad, all]", short(v))
 	}

@@ -105,6 +105,18 @@ func TestTailsAreExact(t *testing.T) {
 	}
 }
 
+// TestHalfAPairRejectsNothing: a version of which one number is known has no data, whatever the metric says about that.
+func TestHalfAPairRejectsNothing(t *testing.T) {
+	for _, onNoData := range []NoData{"", NoDataError, NoDataWait} {
+		m := Metric{Compare: &Compare{}, OnNoData: onNoData}
+		for _, half := range [][2]any{{[]any{3.0}, []any{0.0, 100.0}}, {[]any{3.0, 100.0}, []any{1000.0}}, {[]any{3.0}, []any{3.0}}} {
+			if got := JudgeComparison(m, Progress{}, noon, half[0], half[1], noon); got.Phase != Pending {
+				t.Errorf("onNoData %q, %v: %s (%s)", onNoData, half, got.Phase, got.Message)
+			}
+		}
+	}
+}
+
 // TestHugeNumbersOfRequests: whatever two servers answer is judged in a moment. A good version stays one, and a
 // worse one is seen.
 func TestHugeNumbersOfRequests(t *testing.T) {
@@ -189,7 +201,7 @@ func TestComparisonOfReleases(t *testing.T) {
 }
 
 func TestSampleOf(t *testing.T) {
-	for _, bad := range []any{nil, 5.0, []any{1.0}, []any{1.0, 2.0, 3.0}, []any{-1.0, 5.0}, []any{"x", 5.0}, []any{math.Inf(1), 5.0}} {
+	for _, bad := range []any{nil, 5.0, []any{}, []any{1.0, 2.0, 3.0}, []any{-1.0, 5.0}, []any{"x", 5.0}, []any{math.Inf(1), 5.0}} {
 		if got, err := sampleOf(bad); err == nil {
 			t.Errorf("%v is taken for %v", bad, got)
 		}

@@ -48,15 +48,40 @@ func promValue(from string, body []byte) (value any, warnings []string, err erro
 	}
 }
 
-func promSeries(from string, raw json.RawMessage) ([]any, error) {
-	var series []struct {
-		Value      *promSample     `json:"value"`
-		Values     []promSample    `json:"values"`
-		Histogram  json.RawMessage `json:"histogram"`
-		Histograms json.RawMessage `json:"histograms"`
+type promSeriesOf struct {
+	Metric     map[string]string `json:"metric"`
+	Value      *promSample       `json:"value"`
+	Values     []promSample      `json:"values"`
+	Histogram  json.RawMessage   `json:"histogram"`
+	Histograms json.RawMessage   `json:"histograms"`
+}
+
+// promPair returns [bad, of] for series that the label n names so, as a comparison's are, in whatever order. A counter
+// that has counted nothing has no series: a missing "bad" is 0. Without "of" the result is one value, which decides
+// nothing.
+func promPair(series []promSeriesOf) (pair []any, is bool) {
+	named := map[string]float64{}
+	for _, one := range series {
+		name := one.Metric["n"]
+		if _, twice := named[name]; twice || one.Value == nil || name != "bad" && name != "of" {
+			return nil, false
+		}
+		named[name] = float64(*one.Value)
 	}
+	pair = []any{named["bad"]}
+	if all, is := named["of"]; is {
+		pair = append(pair, all)
+	}
+	return pair, len(named) > 0
+}
+
+func promSeries(from string, raw json.RawMessage) ([]any, error) {
+	var series []promSeriesOf
 	if err := call.Decode(from, raw, &series); err != nil {
 		return nil, err
+	}
+	if pair, is := promPair(series); is {
+		return pair, nil
 	}
 	values := []any{}
 	for _, one := range series {

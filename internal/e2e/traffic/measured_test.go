@@ -37,7 +37,7 @@ const (
 	counted = 4 * time.Second
 )
 
-func stories() []story {
+func stories(t *testing.T) []story {
 	set := "setWeight: 20"
 	in := []string{set, inline, "pause: {}"}
 	behind := "analysis: {" + templates + "}"
@@ -60,7 +60,8 @@ func stories() []story {
 		{measured: measured{name: "switched, fails 20 %", switches: true, fields: "postPromotionAnalysis: {" + templates + "}", metric: metric("errors", share, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.05")},
 			next: "v2-fail0.2", rate: 50, fails: 0.2, all: true, back: "errors", within: 3*time.Second + some},
 		{measured: measured{name: "good", steps: []string{set, inline}, fields: behind, metric: metric("errors", share, "10s", "interval: 1s", "count: 8", "onNoData: wait", "successCondition: result[0] < 0.01") +
-			metric("against-stable", both, "5m", "interval: 1s", "count: 8", "minSamples: 50", compare)},
+			metric("against-stable", both, "5m", "interval: 1s", "count: 8", "minSamples: 50", compare) +
+			metric("as-shipped", shipped(t), "", "interval: 1s", "count: 8", "minSamples: 50", compare)},
 			next: "v2", rate: 50},
 		{measured: measured{name: "bad day, compared", version: "v1-fail0.05", steps: []string{set, inline}, metric: metric("errors", both, "5m", "interval: 2s", "count: 8", "minSamples: 50", compare)},
 			next: "v2-fail0.05", rate: 100, fails: 0.05, base: 0.05},
@@ -87,7 +88,7 @@ func TestMeasured(t *testing.T) {
 func goodAndBadReleases(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
-	all := stories()
+	all := stories(t)
 	var shops []measured
 	for i := range all {
 		if all[i].version == "" {

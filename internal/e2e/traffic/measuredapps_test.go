@@ -1,6 +1,10 @@
 package traffic
 
-import "fmt"
+import (
+	"os"
+	"strings"
+	"testing"
+)
 
 // measured is a shop whose releases are measured: by default a canary whose requests
 // are routed by the Gateway.
@@ -24,13 +28,26 @@ const (
 	slowness = `histogram_quantile(0.9, sum by (le) (rate(http_request_duration_seconds_bucket{namespace="NS",pod_template_hash="{{args.hash}}"}[%[1]s])))`
 )
 
+// shipped returns the query of examples/analysis, for one namespace of several.
+func shipped(t *testing.T) string {
+	t.Helper()
+	raw, err := os.ReadFile("../../../examples/analysis/apps/shop/base/analysis.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, query, _ := strings.Cut(string(raw), "query: |-\n")
+	query, _, _ = strings.Cut(query, "\n---\n")
+	return strings.ReplaceAll(strings.TrimSpace(query), "pod_template_hash=", `namespace="NS",pod_template_hash=`)
+}
+
 // metric is one whose query looks at a time back.
 func metric(name, query, back string, fields ...string) string {
 	text := "  - name: " + name + "\n"
 	for _, f := range fields {
 		text += "    " + f + "\n"
 	}
-	return text + "    provider:\n      prometheus:\n        address: PROMETHEUS\n        timeout: 5\n        query: |\n          " + fmt.Sprintf(query, back) + "\n"
+	query = strings.ReplaceAll(query, "%[1]s", back)
+	return text + "    provider:\n      prometheus:\n        address: PROMETHEUS\n        timeout: 5\n        query: |\n          " + query + "\n"
 }
 
 const (
