@@ -1,8 +1,6 @@
 package status
 
 import (
-	"slices"
-
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 )
@@ -80,12 +78,9 @@ func nextInFlight(in strategies.Input, merge func(to string, kind rollout.Propos
 	}
 	merge("go back", rollout.ProposeRevert)
 	stands := s.Phase == rollout.Paused || s.Phase == rollout.Stalled
-	takesLong := s.Phase == rollout.Promoting || slices.ContainsFunc(s.Hooks, IsRunning)
 	// What cannot be read, or is not listed, is not so for a revert of the release, and that would revert what waits, too.
-	if head != nil && (stands || takesLong && head.Release() == s.Release.Hash) {
+	if head != nil && (stands || head.Release() == s.Release.Hash) {
 		add("go back", "gitrollout undo "+app) // several commits may have brought it, with other apps
 	}
-	if head == nil || stands || takesLong {
-		add("go back", "gitrollout abort "+app)
-	}
+	add("go back", "gitrollout abort "+app)
 }

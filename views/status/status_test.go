@@ -221,7 +221,7 @@ func TestOf(t *testing.T) {
 			"phase: Stalled\nreason: no progress\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" + back},
 		"under way": {func(in *strategies.Input) {
 			in.State.Phase, in.State.Progress[0].Step = rollout.Progressing, 2
-		}, nil, "phase: Progressing\nshop/web: canary setWeight 20 done, pause done, setWeight 60 current\nwaits: pods of the new version: 1 of 3 serve"},
+		}, nil, "phase: Progressing\nshop/web: canary setWeight 20 done, pause done, setWeight 60 current\nwaits: pods of the new version: 1 of 3 serve\nto go back: gitrollout undo shop\nto go back: gitrollout abort shop"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
