@@ -377,6 +377,22 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplainBlueGreen: no user reaches a preview, however many pods it has, and all of them reach it after the switch.
+func TestExplainBlueGreen(t *testing.T) {
+	h := oneWeb(func(s *rollout.Spec) {
+		s.Scaling, s.Canary = rollout.Surge, nil
+		s.BlueGreen = &rollout.BlueGreen{ActiveService: "web", ScaleDownDelaySeconds: 30}
+	})
+	h.push(version("v2"))
+	for step, want := range []int{0, 0, 100, 100} {
+		in := inFlight(h, step, set(h, commitID(0), 10, 10), set(h, commitID(1), 10, 10))
+		in.State.Progress[0].Weight = compile(h.at(commitID(1)).Specs[0]).stages[step].weight
+		if e := Explain(in)[0]; e.Real != want || e.Weight != want || !e.Routed {
+			t.Errorf("step %d: %d%%, asked for %d%%, want %d%%", step, e.Real, e.Weight, want)
+		}
+	}
+}
+
 // TestExplainRevisions: what is shown of a workload's ReplicaSets, and of requests where a router splits them.
 func TestExplainRevisions(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) { s.Scaling = rollout.Surge })

@@ -90,6 +90,8 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 		for _, r := range route.Managed {
 			e.Routes = append(e.Routes, r.Name)
 		}
+	case p.strategy == StrategyBlueGreen: // the active Service selects one version: no user reaches the preview
+		e.Routed, e.Real = true, e.Weight
 	case e.Ready > 0:
 		e.Real = fresh * 100 / e.Ready
 	}
