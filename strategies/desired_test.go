@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -374,6 +375,28 @@ func TestExplain(t *testing.T) {
 	}
 	if got := Explain(Input{}); got != nil {
 		t.Errorf("an app without a render is explained as %v", got)
+	}
+}
+
+// TestExplainUnseen: where the cluster was not read, no reason is given that only the cluster can tell.
+func TestExplainUnseen(t *testing.T) {
+	h := oneWeb(func(s *rollout.Spec) {
+		c := *s.Canary
+		hour := time.Hour
+		c.Steps = []rollout.Step{{SetWeight: new(20)}, {Pause: &rollout.Pause{}}, {Pause: &rollout.Pause{Duration: &hour}}, {SetWeight: new(60)}}
+		s.Canary = &c
+	})
+	h.push(version("v2"))
+	for step, want := range []string{"", "promotion", "", ""} {
+		in := inFlight(h, step)
+		in.Observed, in.State.Progress[0].Entered = rollout.Observed{}, in.Now
+		e := Explain(in)[0]
+		if !strings.Contains(e.Waiting, want) || want == "" && step != 2 && e.Waiting != "" || strings.Contains(e.Waiting, "pod") {
+			t.Errorf("step %d waits for %q, want %q", step, e.Waiting, want)
+		}
+		if timed := step == 2; timed != e.Due.Equal(in.Now.Add(time.Hour)) {
+			t.Errorf("step %d is due at %s", step, e.Due)
+		}
 	}
 }
 

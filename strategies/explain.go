@@ -98,6 +98,20 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	return e
 }
 
+// unseen says what a workload waits for by the record alone, where the cluster was not read.
+func unseen(in Input, m moving) verdict {
+	if v := gateHold(in, m); !v.done {
+		return v
+	}
+	switch w := m.stage().wait.(type) {
+	case promotionWait:
+		return w.verdict(in, m)
+	case timerWait:
+		return waitUntil(in, m, w.end(m))
+	}
+	return verdict{}
+}
+
 // at says where the workload is on its way, and what it waits for there.
 func (e *Explanation) at(in Input, m moving) {
 	e.Step = min(m.Step, len(m.stages))
@@ -107,6 +121,9 @@ func (e *Explanation) at(in Input, m moving) {
 		e.Weight = m.Weight
 	default:
 		v := gates.verdict(in, m)
+		if in.Observed.Workloads == nil {
+			v = unseen(in, m)
+		}
 		e.Surplus = m.surplus()
 		e.Weight, e.Waiting, e.Due = m.Weight, v.text, v.due
 		if m.stage().scaled {
