@@ -197,8 +197,7 @@ func (k *keeper) isElsewhere(app string, ref rollout.Ref, v *view) (is bool, why
 	return why != "", why
 }
 
-// ownFolder is the highest folder around an app's that is around no other app's: apps/shop for
-// apps/shop/overlays/prod.
+// ownFolder is the highest folder around an app's that is around no other app's: apps/shop for apps/shop/overlays/prod.
 func ownFolder(v *view, app string) string {
 	own := app
 	for up := path.Dir(app); up != "."; up = path.Dir(up) {

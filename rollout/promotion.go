@@ -25,18 +25,16 @@ const (
 // Verbs lists all decisions.
 func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry} }
 
-// Full is the Through of a promotion that opens all gates and skips the
-// remaining weights.
+// Full is the Through of a promotion that opens all gates and skips the remaining weights.
 const Full = "full"
 
 // StepsVersion is the version of a Promotion whose steps count from 1, as
 // everywhere. Those of APIVersion count from 0, and are read like that for ever.
 const StepsVersion = "gitrollout.dev/v1alpha2"
 
-// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users'
-// branch. It names the release by its hash, the try of it by when that began,
-// and the workloads, so that a late merge approves nothing that it was not meant
-// for.
+// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users' branch. It names the release by its
+// hash, the try of it by when that began, and the workloads, so that a late merge approves nothing that it was not
+// meant for.
 type Promotion struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"` // Promotion
@@ -125,9 +123,8 @@ func (p Promotion) Encode() ([]byte, error) {
 	return encode(p)
 }
 
-// Opens reports whether the promotion opens the gate at step index of a workload
-// of the release, whose steps have the given names ("" for none). A step that is
-// not in the list opens nothing.
+// Opens reports whether the promotion opens the gate at step index of a workload of the release, whose steps have the
+// given names ("" for none). A step that is not in the list opens nothing.
 func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) bool {
 	if !p.Says(Promote, release) {
 		return false

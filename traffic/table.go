@@ -29,11 +29,9 @@ func (r router) name() string {
 	return r.title
 }
 
-// editor is the configuration of one router, decoded from JSON. It is made anew
-// for each use and keeps nothing.
+// editor is the configuration of one router, decoded from JSON. It is made anew for each use and keeps nothing.
 type editor interface {
-	// names shows each name of an object of the app, so that it can follow
-	// what kustomize has made of it.
+	// names shows each name of an object of the app, so that it can follow what kustomize has made of it.
 	names(visit func(kind string, name *string))
 	// overlay lays a route over the objects.
 	overlay(*Objects, Route) error
@@ -46,8 +44,7 @@ func visitAll(visit func(kind string, name *string), kind string, names []string
 	}
 }
 
-// reporter is an editor that knows objects whose status says whether the router
-// has taken them.
+// reporter is an editor that knows objects whose status says whether the router has taken them.
 type reporter interface {
 	watched(namespace string) []rollout.Ref
 	verify(rollout.Ref, rollout.ObservedRoute) Verdict
@@ -101,11 +98,7 @@ type features map[feature]comparison
 
 // Kinds are the names of all routers, in the order of the docs.
 func Kinds() []string {
-	var kinds []string
-	for _, r := range table {
-		kinds = append(kinds, r.kind)
-	}
-	return kinds
+	return rollout.Mapped(table, func(r router) string { return r.kind })
 }
 
 func find(kind string) (router, bool) {

@@ -10,9 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// promValue reads what Prometheus and Loki answer. A scalar is a number, a
-// vector the list of its series' values, a matrix the list of all values. NaN
-// and infinities are kept.
+// promValue reads what Prometheus and Loki answer. A scalar is a number, a vector the list of its series' values, a
+// matrix the list of all values. NaN and infinities are kept.
 func promValue(from string, body []byte) (value any, warnings []string, err error) {
 	var answered struct {
 		Status    string   `json:"status"`

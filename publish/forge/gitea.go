@@ -56,20 +56,14 @@ type giteaPull struct {
 	Base struct {
 		RepoID int64 `json:"repo_id"`
 	} `json:"base"`
-	Labels []struct {
-		Name string `json:"name"`
-	} `json:"labels"`
+	Labels []labelled `json:"labels"`
 }
 
 func (p giteaPull) pull() pull {
-	q := pull{
+	return pull{
 		number: p.Number, text: text{p.Title, p.Body}, branch: p.Head.Label, commit: p.Head.SHA,
-		isOpen: p.State == "open", merged: p.Merged,
+		labels: rollout.Mapped(p.Labels, labelled.name), isOpen: p.State == "open", merged: p.Merged,
 	}
-	for _, l := range p.Labels {
-		q.labels = append(q.labels, l.Name)
-	}
-	return q
 }
 
 // find is finder's. Gitea cannot filter by head: the open ones are read, and of
@@ -101,8 +95,7 @@ func (g *giteaRepository) open(ctx context.Context) ([]pull, error) {
 	return g.list(ctx, "state=open", maxPages)
 }
 
-// list reads pages until one is empty: a server may have a smaller limit than
-// the one asked for.
+// list reads pages until one is empty: a server may have a smaller limit than the one asked for.
 func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]pull, error) {
 	var all []pull
 	for page := 1; page <= pages; page++ {

@@ -11,8 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gitHub is GitHub's REST API, version 2022-11-28: github.com, hosted tenants, and
-// Enterprise Server.
+// gitHub is GitHub's REST API, version 2022-11-28: github.com, hosted tenants, and Enterprise Server.
 var gitHub = kind{
 	name:    rollout.GitHub,
 	isAt:    func(host string) bool { return host == "github.com" || strings.HasSuffix(host, ".ghe.com") },
@@ -72,10 +71,15 @@ type gitHubPull struct {
 			ID int64 `json:"id"`
 		} `json:"repo"`
 	} `json:"base"`
-	Labels []struct {
-		Name string `json:"name"`
-	} `json:"labels"`
+	Labels []labelled `json:"labels"`
 }
+
+// labelled is a label of a pull request, as GitHub and Gitea have it.
+type labelled struct {
+	Name string `json:"name"`
+}
+
+func (l labelled) name() string { return l.Name }
 
 // foreign tells a fork's pull request. A deleted fork has no repository.
 func (p gitHubPull) foreign() bool { return p.Head.Repo == nil || p.Head.Repo.ID != p.Base.Repo.ID }
@@ -83,13 +87,10 @@ func (p gitHubPull) foreign() bool { return p.Head.Repo == nil || p.Head.Repo.ID
 func (p gitHubPull) pull() pull {
 	q := pull{
 		number: p.Number, text: text{title: p.Title}, branch: p.Head.Ref, commit: p.Head.SHA,
-		isOpen: p.State == "open", merged: p.MergedAt != nil,
+		labels: rollout.Mapped(p.Labels, labelled.name), isOpen: p.State == "open", merged: p.MergedAt != nil,
 	}
 	if p.Body != nil {
 		q.body = *p.Body
-	}
-	for _, l := range p.Labels {
-		q.labels = append(q.labels, l.Name)
 	}
 	return q
 }

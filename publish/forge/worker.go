@@ -81,8 +81,7 @@ func NewWorker(o Options) *Worker {
 	return w
 }
 
-// Show is edge.ForgeReader's: it takes orders for what a push has recorded, and
-// returns at once.
+// Show is edge.ForgeReader's: it takes orders for what a push has recorded, and returns at once.
 func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,9 +97,8 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
 	})
 }
 
-// Resume is edge.ForgeReader's: it brings the forge in line with where
-// everything stands. Pull requests of branches that are gone are closed, and
-// statuses that are there already are not set again.
+// Resume is edge.ForgeReader's: it brings the forge in line with where everything stands. Pull requests of branches
+// that are gone are closed, and statuses that are there already are not set again.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.Transition, branches []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -169,13 +167,11 @@ func (w *Worker) Run(ctx context.Context) {
 			w.done(ctx, key, j, err)
 			continue
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-w.wake:
-		case <-timer.C:
+		case <-time.After(wait):
 		}
-		timer.Stop()
 	}
 }
 

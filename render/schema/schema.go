@@ -1,8 +1,6 @@
-// Package schema has a JSON Schema for each kind of document that people write:
-// what editors complete and check documents by. It is made of the same tables and
-// types that the documents are read by, so that it cannot fall behind them; what
-// only the whole app shows (that a Service exists, that a selector matches) is
-// for gitrollout validate.
+// Package schema has a JSON Schema for each kind of document that people write: what editors complete and check
+// documents by. It is made of the same tables and types that the documents are read by, so that it cannot fall behind
+// them; what only the whole app shows (that a Service exists, that a selector matches) is for gitrollout validate.
 //
 // It is pure. Its neighbours: rollout, render, traffic, analysis and
 // analysis/provider, which know the fields; cmd/gitrollout, which prints them.
@@ -13,14 +11,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
-// base is where the schemas are published: the folder docs/schemas of the
-// repository that serves this name.
+// base is where the schemas are published: the folder docs/schemas of the repository that serves this name.
 const base = "https://gitrollout.dev/schemas/"
 
-// draft is the version of JSON Schema: the newest one that the YAML language
-// server understands in full.
+// draft is the version of JSON Schema: the newest one that the YAML language server understands in full.
 const draft = "http://json-schema.org/draft-07/schema#"
 
 // node is one JSON Schema.
@@ -58,11 +56,7 @@ func kinds() []kind {
 
 // Names lists the kinds, as Of takes them.
 func Names() []string {
-	var names []string
-	for _, k := range kinds() {
-		names = append(names, k.name)
-	}
-	return names
+	return rollout.Mapped(kinds(), func(k kind) string { return k.name })
 }
 
 // Title says what a kind is for, "" if there is none of that name.

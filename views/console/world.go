@@ -153,8 +153,7 @@ func (w *World) Config() *rollout.Config { return w.Tip.Config }
 // Names lists the apps.
 func (w *World) Names() []string { return slices.Sorted(maps.Keys(w.Apps)) }
 
-// Selected is the named app, of which everything is then to be seen, or all of
-// them.
+// Selected is the named app, of which everything is then to be seen, or all of them.
 func (w *World) Selected(args []string) ([]rollout.App, error) {
 	if len(args) == 0 {
 		all := make([]rollout.App, 0, len(w.Apps))
@@ -194,8 +193,7 @@ func (w *World) App(name string) (rollout.App, error) {
 	return rollout.App{}, NoAppError(text)
 }
 
-// Input gathers what a decision about an app would depend on, as the loop does. Without a cluster
-// it observes nothing.
+// Input gathers what a decision about an app would depend on, as the loop does. Without a cluster it observes nothing.
 func (w *World) Input(ctx context.Context, app rollout.App, now time.Time) (in strategies.Input, err error) {
 	a := source.App{App: app, Calendar: w.Tip.Calendar(app.Name)}
 	if a.State, err = w.States.Of(app.Name); err != nil {

@@ -76,8 +76,7 @@ func searchText(a status.App) string {
 var byUrgency = []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, "held", rollout.Paused,
 	rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy}
 
-// urgency is how soon an app needs a look, 0 first: what is broken, what waits for
-// people, what moves, what is well.
+// urgency is how soon an app needs a look, 0 first: what is broken, what waits for people, what moves, what is well.
 func urgency(a status.App) int {
 	phase := a.Phase
 	if a.Held != nil && !a.Waits() {
@@ -115,11 +114,7 @@ func fleetLine(l status.Listing, k Look) string {
 
 // PhaseNames lists the phases that a Filter knows.
 func PhaseNames() []string {
-	var names []string
-	for _, p := range append(rollout.Phases(), status.Unknown) {
-		names = append(names, string(p))
-	}
-	return names
+	return rollout.Mapped(append(rollout.Phases(), status.Unknown), func(p rollout.Phase) string { return string(p) })
 }
 
 // Check refuses what selects nothing by mistake.

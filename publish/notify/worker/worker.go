@@ -1,10 +1,8 @@
-// Package worker tells receivers what the state branch records, in the
-// background, so that no release waits for it.
+// Package worker tells receivers what the state branch records, in the background, so that no release waits for it.
 //
-// Up to where each receiver has been told is a record in Git. What is about to be
-// told is claimed there first, by a compare-and-swap: two processes never tell the
-// same, and a process that is killed loses nothing. What it may have told just
-// then is told again by the next one, and says so where the service cannot know.
+// Up to where each receiver has been told is a record in Git. What is about to be told is claimed there first, by a
+// compare-and-swap: two processes never tell the same, and a process that is killed loses nothing. What it may have
+// told just then is told again by the next one, and says so where the service cannot know.
 //
 // Its neighbours: notify says what is told, notify/service sends it, and
 // cmd/gitrollout keeps the record and reads the history.
@@ -33,12 +31,10 @@ var ErrGone = errors.New("is not among the last commits of the state branch")
 type Options struct {
 	ID      string // of this process, unlike any other's
 	Cluster string
-	// Update changes the record as change says, which may be called again when
-	// another process was faster. If change returns an error, or changes nothing,
-	// nothing is written.
+	// Update changes the record as change says, which may be called again when another process was faster. If change
+	// returns an error, or changes nothing, nothing is written.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
-	// History lists the commits of the state branch after one, "" for all, up to
-	// another one, the oldest first.
+	// History lists the commits of the state branch after one, "" for all, up to another one, the oldest first.
 	History   func(ctx context.Context, after, upTo string) ([]rollout.Recorded, error)
 	Send      func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error)
 	ProfileOf func(service string) notify.Profile
@@ -157,18 +153,15 @@ func (w *Worker) Run(ctx context.Context) {
 			w.idle.Broadcast()
 		}
 		w.mu.Unlock()
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-w.wake:
-		case <-timer.C:
+		case <-time.After(wait):
 		}
-		timer.Stop()
 	}
 }
 
-// settle writes down what was told last. What is not written is told again, by
-// whoever comes next.
+// settle writes down what was told last. What is not written is told again, by whoever comes next.
 func (w *Worker) settle() {
 	if len(w.unwritten) == 0 {
 		return
@@ -270,8 +263,7 @@ func (w *Worker) report(about string, err error) {
 	}
 }
 
-// next is the retry after another failure, or after the break that a service asks
-// for if that is longer.
+// next is the retry after another failure, or after the break that a service asks for if that is longer.
 func (w *Worker) next(r retry, now time.Time, asked time.Duration) retry {
 	r.tries++
 	r.after = now.Add(max(asked, w.Spread(call.Backoff(r.tries))))
