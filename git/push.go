@@ -216,10 +216,7 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 		return nil, err
 	}
 	defer s.Close()
-	var names []string
-	for _, c := range commands {
-		names = append(names, string(c.Ref))
-	}
+	names := rollout.Mapped(commands, func(c wire.Command) string { return string(c.Ref) })
 	found, err := s.LookUp(ctx, names) // without ids where there is an error
 	return found.IDs, err
 }

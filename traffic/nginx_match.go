@@ -8,10 +8,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nginxUsers is whom a canary Ingress can send to the canary whatever the weight:
-// users with one header, whose value is one text or matches one pattern, or with
-// the value "always" in one cookie. All steps' matches have to be these two.
-// A cookie with another value is matched in the header Cookie.
+// nginxUsers is whom a canary Ingress can send to the canary whatever the weight: users with one header, whose value is
+// one text or matches one pattern, or with the value "always" in one cookie. All steps' matches have to be these two. A
+// cookie with another value is matched in the header Cookie.
 type nginxUsers struct {
 	header   string // its name, "" if it is free
 	exact    string // its value, "" if there are patterns
@@ -42,10 +41,7 @@ func (u *nginxUsers) add(route, place string, m rollout.Match) error {
 	}
 	all := parts(m)
 	if len(all) != 1 {
-		var fields []string
-		for _, p := range all {
-			fields = append(fields, p.field)
-		}
+		fields := rollout.Mapped(all, func(p part) string { return p.field })
 		return refuse("compares %s together, and ingress-nginx compares one header or one cookie",
 			strings.Join(fields, " and ")).
 			WithFix("match one of them, or use a router that can match both")
@@ -123,9 +119,8 @@ func either(patterns []string) string {
 	return "(?:" + strings.Join(patterns, ")|(?:") + ")"
 }
 
-// The controller ignores annotations with other characters (parser/validators.go,
-// BasicCharsRegex and IsValidRegex), and without canary-by-header-value the
-// header would have to be "always".
+// The controller ignores annotations with other characters (parser/validators.go, BasicCharsRegex and IsValidRegex),
+// and without canary-by-header-value the header would have to be "always".
 var (
 	nginxPlain     = regexp.MustCompile(`^[-._~a-zA-Z0-9/:]+$`)
 	nginxForbidden = regexp.MustCompile(`[^-._~a-zA-Z0-9/:^$\[\](){}*+?|&=\\]`)

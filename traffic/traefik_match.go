@@ -9,13 +9,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// traefikCopy is the match and the priority of the copy of a route for the
-// managed route of the index k. Traefik tries routes by their priority, which is
-// the length of the match in bytes unless it is given
-// (pkg/muxer/http/mux.go, GetRulePriority). The copy of the last managed route
-// has the priority after its original's, the first one the highest. Routes of the
-// same IngressRoute that have one of these priorities would have won, so that the
-// copy leaves their requests to them.
+// traefikCopy is the match and the priority of the copy of a route for the managed route of the index k. Traefik tries
+// routes by their priority, which is the length of the match in bytes unless it is given (pkg/muxer/http/mux.go,
+// GetRulePriority). The copy of the last managed route has the priority after its original's, the first one the
+// highest. Routes of the same IngressRoute that have one of these priorities would have won, so that the copy leaves
+// their requests to them.
 //
 //	Host(`shop`)                   own priority    12
 //	(Host(`shop`)) && …            two copies  14, 13
@@ -43,10 +41,9 @@ func traefikPriority(route map[string]any) int64 {
 // traefikRule is a rule that is true if one of the matches is
 // (https://doc.traefik.io/traefik/reference/routing-configuration/http/routing/rules-and-priority/).
 func traefikRule(matches []rollout.Match) string {
-	var all []string
-	for _, m := range matches {
-		all = append(all, "("+strings.Join(traefikParts(m), " && ")+")")
-	}
+	all := rollout.Mapped(matches, func(m rollout.Match) string {
+		return "(" + strings.Join(traefikParts(m), " && ") + ")"
+	})
 	if len(all) == 1 {
 		return all[0]
 	}

@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// table is the forges that are known. A forge is one file, which makes a kind, and
-// one line here.
+// table is the forges that are known. A forge is one file, which makes a kind, and one line here.
 type table []kind
 
 var forges = table{gitHub, gitLab, gitea}
@@ -28,8 +27,7 @@ type kind struct {
 	// comments are a pull request's.
 	comments func(repository string, number int) commentPaths
 
-	// Addresses of pages below a repository's, with a commit's id, or with escaped
-	// names of branches.
+	// Addresses of pages below a repository's, with a commit's id, or with escaped names of branches.
 	commitPage, branchPage func(name string) string
 	pullPage               func(base, branch string) string
 
@@ -50,10 +48,7 @@ func (t table) named(name rollout.ForgeType, host string) (kind, bool) {
 
 // names are the types of all forges, as a sentence lists them.
 func (t table) names() string {
-	var all []string
-	for _, k := range t {
-		all = append(all, string(k.name))
-	}
+	all := rollout.Mapped(t, func(k kind) string { return string(k.name) })
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 

@@ -145,10 +145,9 @@ func documents(c *helm.Chart, values common.Values, f *functions) ([]Document, e
 	if err != nil {
 		return nil, invalid(".", err)
 	}
-	var docs []Document
-	for _, m := range manifests {
-		docs = append(docs, Document{Source: m.Name, Text: m.Content})
-	}
+	docs := rollout.Mapped(manifests, func(m releaseutil.Manifest) Document {
+		return Document{Source: m.Name, Text: m.Content}
+	})
 	for _, h := range hooks {
 		var events []string
 		for _, e := range h.Events {
@@ -160,11 +159,9 @@ func documents(c *helm.Chart, values common.Values, f *functions) ([]Document, e
 }
 
 func crds(c *helm.Chart) []Document {
-	var docs []Document
-	for _, crd := range c.CRDObjects() {
-		docs = append(docs, Document{Source: crd.Filename, Text: string(crd.File.Data)})
-	}
-	return docs
+	return rollout.Mapped(c.CRDObjects(), func(crd helm.CRD) Document {
+		return Document{Source: crd.Filename, Text: string(crd.File.Data)}
+	})
 }
 
 // invalid is an error of Helm's in one line.

@@ -363,10 +363,7 @@ func label(name string) string {
 
 // Told says what is proposed, a line each: the apps, what is left out and why, and what is to be known.
 func (p Proposal) Told(survey Survey) []string {
-	var told []string
-	for _, a := range p.Apps {
-		told = append(told, fmt.Sprintf("app      %s: %s", a.Name, a.Path))
-	}
+	told := rollout.Mapped(p.Apps, func(a rollout.App) string { return fmt.Sprintf("app      %s: %s", a.Name, a.Path) })
 	for _, l := range p.LeftOut {
 		told = append(told, fmt.Sprintf("left out %s: %s", l.Path, l.Why))
 	}

@@ -36,10 +36,7 @@ func rolloutSchema(argo bool) node {
 		spec["required"] = []string{"strategy", "workloadRef"}
 	}
 	ref := spec["properties"].(node)["workloadRef"].(node) // of other groups a cluster's configuration has kinds
-	var kinds []string
-	for _, kind := range rollout.WorkloadKinds {
-		kinds = append(kinds, kind.Kind)
-	}
+	kinds := rollout.Mapped(rollout.WorkloadKinds, func(kind rollout.Ref) string { return kind.Kind })
 	ref["if"] = node{"properties": node{"apiVersion": node{"const": "apps/v1"}}}
 	ref["then"] = node{"properties": node{"kind": oneOf(kinds...)}}
 	version := rollout.APIVersion
@@ -71,8 +68,7 @@ func fileSchema(kind string) node {
 	return headed(s, kind, rollout.APIVersion)
 }
 
-// services leaves each notification service the fields that it has, and a receiver
-// exactly one service.
+// services leaves each notification service the fields that it has, and a receiver exactly one service.
 func services(config node) {
 	receiver := config["notifications"].(node)["items"].(node)
 	fields := receiver["properties"].(node)

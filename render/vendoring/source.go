@@ -143,10 +143,7 @@ func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorCha
 	if err := yaml.Unmarshal(a.body, &index); err != nil {
 		return indexed{}, fmt.Errorf("its index.yaml cannot be read: %w", err)
 	}
-	var versions []string
-	for _, e := range index.Entries[c.Name] {
-		versions = append(versions, e.Version)
-	}
+	versions := rollout.Mapped(index.Entries[c.Name], func(e indexed) string { return e.Version })
 	version, err := newest(versions, c.Version, locked)
 	if err != nil {
 		return indexed{}, err

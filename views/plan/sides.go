@@ -87,10 +87,7 @@ func (p *Plan) WithoutDiffs() {
 
 // Names are the apps of either side.
 func (s *Sides) Names() []string {
-	var names []string
-	for _, a := range slices.Concat(s.Before.Apps, s.After.Apps) {
-		names = append(names, a.Name)
-	}
+	names := rollout.Mapped(slices.Concat(s.Before.Apps, s.After.Apps), func(a rollout.App) string { return a.Name })
 	slices.Sort(names)
 	return slices.Compact(names)
 }

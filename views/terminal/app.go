@@ -259,10 +259,7 @@ func drawSteps(w status.Workload, k Look) string {
 		return ""
 	}
 	if !w.Moving {
-		var texts []string
-		for _, s := range w.Steps {
-			texts = append(texts, stepTitle(w, s))
-		}
+		texts := rollout.Mapped(w.Steps, func(s status.Step) string { return stepTitle(w, s) })
 		return k.field("Steps", strings.Join(texts, " → "), dim, dim)
 	}
 	titles := min(48, widest(w.Steps, func(s status.Step) string { return stepTitle(w, s) }))

@@ -81,11 +81,7 @@ func notesOf(p status.Past) []string {
 		notes = append(notes, "verified before, so without steps")
 	}
 	if len(p.PromotedBy) > 0 {
-		var people []string
-		for _, by := range p.PromotedBy {
-			people = append(people, person(by))
-		}
-		notes = append(notes, "promoted by "+strings.Join(people, ", "))
+		notes = append(notes, "promoted by "+strings.Join(rollout.Mapped(p.PromotedBy, person), ", "))
 	}
 	for _, r := range p.Analyses {
 		notes = append(notes, "analysis "+r.Name+" "+string(r.Phase))

@@ -16,10 +16,9 @@ func sendDiscord(ctx context.Context, s *session, m notify.Message) error {
 	embed := object{"title": plain(m.Title), "color": color, "timestamp": m.At.UTC().Format(time.RFC3339)}
 	tell(embed, "description", plain(m.Text))
 	tell(embed, "url", m.CommitURL)
-	var fields []any
-	for _, f := range m.Facts {
-		fields = append(fields, object{"name": f.Name, "value": rollout.Cut(plain(f.Value), 1024), "inline": true})
-	}
+	fields := rollout.Mapped(m.Facts, func(f notify.Fact) any {
+		return object{"name": f.Name, "value": rollout.Cut(plain(f.Value), 1024), "inline": true}
+	})
 	if m.ProposalURL != "" {
 		fields = append(fields, object{"name": "Proposal", "value": "[" + m.Proposal + "](" + m.ProposalURL + ")"})
 	}

@@ -24,19 +24,15 @@ func sendTeams(ctx context.Context, s *session, m notify.Message) error {
 	if m.Text != "" {
 		body = append(body, object{"type": "TextBlock", "text": plain(m.Text), "wrap": true})
 	}
-	var facts []any
-	for _, f := range m.Facts {
-		facts = append(facts, object{"title": f.Name, "value": plain(f.Value)})
-	}
+	facts := rollout.Mapped(m.Facts, func(f notify.Fact) any { return object{"title": f.Name, "value": plain(f.Value)} })
 	if len(facts) > 0 {
 		body = append(body, object{"type": "FactSet", "facts": facts})
 	}
 	card := object{"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard",
 		"version": "1.4", "body": body}
-	var actions []any
-	for _, l := range linksOf(m) {
-		actions = append(actions, object{"type": "Action.OpenUrl", "title": l.Name, "url": l.Value})
-	}
+	actions := rollout.Mapped(linksOf(m), func(l notify.Fact) any {
+		return object{"type": "Action.OpenUrl", "title": l.Name, "url": l.Value}
+	})
 	if len(actions) > 0 {
 		card["actions"] = actions
 	}
