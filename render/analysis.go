@@ -59,8 +59,7 @@ func (d *document) addAnalysis(m measured) {
 	d.analyses = append(d.analyses, m)
 }
 
-// readArgument looks at the value that a document gives an argument, and fills in
-// what is out of the document itself.
+// readArgument looks at the value that a document gives an argument, and fills in what is out of the document itself.
 func (d *document) readArgument(at string, a *argument) {
 	switch {
 	case a.ValueFrom == nil && a.Value == nil:
@@ -73,7 +72,11 @@ func (d *document) readArgument(at string, a *argument) {
 				"%q is not in this Rollout: until it is, what asks for it cannot be measured", path)
 			return
 		}
-		if !ok {
+		switch {
+		case !ok && strings.HasPrefix(path, "status."):
+			d.Fail(at+".valueFrom.fieldRef.fieldPath", "name a field of its metadata or spec",
+				"%q is in the status, which a Rollout in Git does not have", path)
+		case !ok:
 			d.Fail(at+".valueFrom.fieldRef.fieldPath",
 				"name a text, number or label of the Rollout, such as metadata.labels['region']",
 				"%q is not in this Rollout", path)
@@ -82,8 +85,7 @@ func (d *document) readArgument(at string, a *argument) {
 	}
 }
 
-// fieldAt returns a text or number at a path such as metadata.name or
-// metadata.labels['region'].
+// fieldAt returns a text or number at a path such as metadata.name or metadata.labels['region'].
 func fieldAt(object map[string]any, path string) (string, bool) {
 	var at any = object
 	for path != "" {
@@ -159,9 +161,8 @@ func (m measured) values() analysis.Values {
 	return values
 }
 
-// findTemplate returns a template by the name that the document has for it,
-// which kustomize may have changed. A template of the cluster is the same for all
-// namespaces.
+// findTemplate returns a template by the name that the document has for it, which kustomize may have changed. A
+// template of the cluster is the same for all namespaces.
 func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *analysis.Template {
 	for _, name := range []string{ref.TemplateName, a.affixed(from, ref.TemplateName)} {
 		for _, t := range a.analysisTemplates {

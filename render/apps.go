@@ -35,6 +35,11 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 	apps, byName := []rollout.App{}, map[string]rollout.App{}
 	left := mostFolders
 	for i, glob := range cfg.Apps {
+		links, err := linksTo(tree, glob)
+		if err != nil {
+			return nil, nil, err
+		}
+		unnamed = append(unnamed, links...)
 		at := fmt.Sprintf("apps[%d].path", i)
 		dirs, err := expand(tree, glob, "", strings.Split(glob.Path, "/"), &left)
 		if err != nil {
@@ -74,6 +79,35 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 	}
 	slices.SortFunc(apps, func(a, b rollout.App) int { return strings.Compare(a.Name, b.Name) })
 	return apps, unnamed, nil
+}
+
+// linksTo returns the symbolic links that an entry matches and that lead to a folder: no app is at a link.
+func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []Unnamed, err error) {
+	dir, last := path.Split(entry.Path)
+	dir = strings.TrimSuffix(dir, "/")
+	if at, found, err := tree.Lookup(dir); err != nil || !found || at.Kind != rollout.Dir {
+		return nil, err // or one of several folders, whose links are not looked for
+	}
+	entries, err := tree.ReadDir(dir)
+	for _, e := range entries {
+		if is, _ := path.Match(last, e.Name); !is || e.Kind != rollout.Symlink {
+			continue
+		}
+		target, err := tree.ReadBlob(e.ID)
+		if err != nil {
+			return nil, err
+		}
+		if to, _, err := tree.Lookup(path.Join(dir, string(target))); err == nil && to.Kind == rollout.Dir {
+			links = append(links, Unnamed{path.Join(dir, e.Name), LinkedApp(path.Join(dir, e.Name))})
+		}
+	}
+	return links, err
+}
+
+// LinkedApp is why a folder that is a symbolic link is no app.
+func LinkedApp(dir string) *rollout.InvalidError {
+	return rollout.Invalidf(dir, "", "is a symbolic link, and links to apps are not followed").
+		WithFix("list the folder that it leads to, or make it a folder")
 }
 
 // mostFolders bounds how many folders the globs of a configuration match: a tree that holds itself often is some bytes.

@@ -87,8 +87,15 @@ func (a *assembly) take(object rollout.Object) error {
 		if err != nil {
 			return a.blame(err, ref)
 		}
+		for name := range d.object.Map("metadata", "annotations") {
+			if strings.HasPrefix(name, "notifications.argoproj.io/") {
+				d.Warn("metadata.annotations", "%s sends no message: list receivers in the configuration's notifications", name)
+			}
+		}
 		a.documents = append(a.documents, d)
 		return nil
+	case ofOthers[ref.GroupKind()] != "":
+		return a.invalid(ref, "kind", ofOthers[ref.GroupKind()], "%s of %s is for another controller", ref.Kind, ref.Group)
 	case isTemplate(ref):
 		return a.takeTemplate(object)
 	case ref.Group == ownGroup:

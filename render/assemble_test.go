@@ -208,6 +208,29 @@ func TestDeployments(t *testing.T) {
 	}
 }
 
+// TestArgoCompanions: what stands beside Rollouts of Argo Rollouts in the wild is read, or warned of.
+func TestArgoCompanions(t *testing.T) {
+	const vpa = "---\napiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: v}\n" +
+		"spec: {targetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: web}}\n"
+	got := renderDocs(t, strings.ReplaceAll(argoHead, "%s", "inPlace")+"  replicas: 4\n  strategy: {canary: {}}\n"+vpa)
+	deployment := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+	for _, o := range got.Objects {
+		if target := o.Map("spec", "targetRef"); o.Kind() != "Deployment" && compare.Diff(deployment, target) != "" {
+			t.Errorf("the VPA's target is %v", target)
+		}
+		if o.Kind() == "Deployment" && o.Map("spec")["replicas"] != int64(4) {
+			t.Errorf("a VPA sets no replicas, and they are %v", o.Map("spec")["replicas"])
+		}
+	}
+	ref := strings.Replace(ownHead, "gitrollout.dev/", "argoproj.io/", 1) + "  selector: {matchLabels: {app: web}}\n  strategy: {canary: {}}\n"
+	ref = strings.Replace(ref, "{name: web}", "{name: web, annotations: {notifications.argoproj.io/subscribe.on-x.slack: c}}", 1)
+	got = renderDocs(t, deploymentHead+"---\n"+ref)
+	const want = "metadata.annotations notifications.argoproj.io/subscribe.on-x.slack sends no message: list receivers in the configuration's notifications"
+	if len(got.Specs) != 1 || len(got.Warnings) != 1 || !strings.HasSuffix(got.Warnings[0], want) {
+		t.Errorf("%d specs, warnings %q", len(got.Specs), got.Warnings)
+	}
+}
+
 func TestScalers(t *testing.T) {
 	hpa := func(target string) string {
 		return "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\nspec: {scaleTargetRef: {" + target + "}, maxReplicas: 9}\n"
@@ -233,7 +256,7 @@ func TestScalers(t *testing.T) {
 		"Rollout by reference": {deploymentHead + "  replicas: 2\n" + ref + hpa("apiVersion: gitrollout.dev/v1alpha1, kind: Rollout, name: stages"), true, deployment, []string{ignored}},
 		"KEDA's default kind":  {deploymentHead + "  replicas: 2\n" + keda("name: web"), true, map[string]any{"name": "web"}, []string{strings.Replace(ignored, "HorizontalPodAutoscaler", "ScaledObject", 1)}},
 		"KEDA, Argo Rollout":   {argo + keda("apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: web"), true, deployment, nil},
-		"Rollout elsewhere":    {deploymentHead + "  replicas: 2\n" + hpa("apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: gone"), false, nil, []string{"HorizontalPodAutoscaler/shop/h: spec.scaleTargetRef names Rollout/shop/gone, which is not in this app"}},
+		"Rollout elsewhere":    {deploymentHead + "  replicas: 2\n" + hpa("apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: gone"), false, nil, []string{"HorizontalPodAutoscaler/shop/h: its target is Rollout/shop/gone, which is not in this app"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -8,19 +8,27 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The groups of Rollout documents, and gitrollout's annotation for the one
-// setting that Argo Rollouts has no field for.
+// The groups of Rollout documents, and gitrollout's annotation for the one setting that Argo Rollouts has no field for.
 const (
 	ownGroup          = "gitrollout.dev"
 	argoGroup         = "argoproj.io"
-	kruiseGroup       = "rollouts.kruise.io"
 	annotationScaling = "gitrollout.dev/scaling"
 )
 
-// isRollout reports whether an object asks for a staged release. Kruise's do
-// too, and would fight with ours over the same Deployment.
+// ofOthers has the kinds by which other controllers stage or measure a release, with the fix. Applied, they would do
+// nothing, or move the same pods.
+var ofOthers = map[string]string{
+	"rollouts.kruise.io/Rollout": "write a Rollout of gitrollout.dev, as in docs/coming-from-kruise-rollouts.md",
+	"flagger.app/Canary":         "write a Rollout, as in docs/coming-from-flagger.md",
+	"flagger.app/MetricTemplate": "write an AnalysisTemplate, as in docs/coming-from-flagger.md",
+	"flagger.app/AlertProvider":  "write notifications into the configuration, as in docs/notifications.md",
+	"argoproj.io/Experiment":     "write it as a step of a Rollout, experiment",
+	"argoproj.io/AnalysisRun":    "write an AnalysisTemplate, and name it in a Rollout",
+}
+
+// isRollout reports whether an object asks for a staged release.
 func isRollout(ref rollout.Ref) bool {
-	return ref.Kind == "Rollout" && (ref.Group == ownGroup || ref.Group == argoGroup || ref.Group == kruiseGroup)
+	return ref.Kind == "Rollout" && (ref.Group == ownGroup || ref.Group == argoGroup)
 }
 
 // document is a Rollout document as it was read.
@@ -58,6 +66,7 @@ func newDocument(object rollout.Object) (*document, error) {
 	d.Reader = &rollout.Reader{Argo: d.ref.Group == argoGroup}
 	var form documentForm
 	if d.Read("", map[string]any(object), &form); d.Err != nil {
+		d.Err.Also = d.Also
 		return nil, d.Err
 	}
 	d.read(form.Spec)
@@ -93,8 +102,6 @@ func (d *document) readWorkload() {
 	switch {
 	case ref != nil && template != nil:
 		d.Fail("spec.template", "keep one of them", "is given, and spec.workloadRef too")
-	case ref != nil && selector != nil:
-		d.Fail("spec.selector", "keep one of them", "is given, and spec.workloadRef too")
 	case ref != nil:
 		named := rollout.Object{"apiVersion": ref.APIVersion, "kind": ref.Kind}.Ref()
 		named.Namespace, named.Name = d.ref.Namespace, ref.Name

@@ -8,11 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The form of a Rollout document. What is known of a field is in the tags that
-// rollout.Field tells of, and nowhere else: the reader, the schemas and the reference
-// have it from there. The names are those of Argo Rollouts v1.10
-// (pkg/apis/rollouts/v1alpha1/types.go); what it has and these structs do not is
-// unknown to both. Fields that need no translation are those of rollout.Spec.
+// The form of a Rollout document. What is known of a field is in the tags that rollout.Field tells of, and nowhere
+// else: the reader, the schemas and the reference have it from there. The names are those of Argo Rollouts v1.10
+// (pkg/apis/rollouts/v1alpha1/types.go); what it has and these structs do not is unknown to both. Fields that need no
+// translation are those of rollout.Spec.
 
 // Form is the form of a Rollout document.
 func Form() reflect.Type { return reflect.TypeFor[documentForm]() }
@@ -142,7 +141,8 @@ type managedRoute struct {
 
 // pluginsForm has the Gateway API as Argo Rollouts knows it.
 type pluginsForm struct {
-	GatewayAPI any `json:"argoproj-labs/gatewayAPI" names:"gatewayAPI" fix:"describe any other router in object"`
+	GatewayAPI any `json:"argoproj-labs/gatewayAPI" names:"gatewayAPI"`
+	_          any `unknown:"describe any other router in trafficRouting.object"`
 }
 
 // analysisForm is an analysis of a step, or before or after a switch.

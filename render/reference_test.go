@@ -152,7 +152,7 @@ func TestTags(t *testing.T) {
 			t.Errorf("defaults: %v", r.Err)
 		}
 	}
-	known := strings.Fields("json field needs default oneOf is like min max fix own argo notYet refused ignored one none many some names")
+	known := strings.Fields("json field needs default oneOf is like min max fix own argo notYet refused ignored one none many some names unknown")
 	tag := regexp.MustCompile(`(\w+):"(?:[^"\\]|\\.)*"`)
 	eachMapping(Form(), func(path string, f rollout.Field) {
 		for _, m := range tag.FindAllStringSubmatch(string(f.Tag), -1) {

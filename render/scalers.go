@@ -10,24 +10,29 @@ import (
 // scaler is an object that sets the number of a workload's pods.
 type scaler struct {
 	ref    rollout.Ref
-	target map[string]any // its spec.scaleTargetRef
+	target map[string]any // its spec.scaleTargetRef, or the spec.targetRef of a VPA
+	sizes  bool           // it is a VPA: it sets requests of pods, and not their number
 	kind   string
 	group  string
 	name   string
 }
 
-// scalersAmong returns the HPAs and KEDA ScaledObjects.
+// scalersAmong returns the HPAs, the KEDA ScaledObjects and the VPAs.
 func scalersAmong(objects []rollout.Object) []scaler {
 	var out []scaler
 	for _, object := range objects {
 		ref := object.Ref()
 		isHPA := ref.Group == "autoscaling" && ref.Kind == "HorizontalPodAutoscaler"
 		isKEDA := ref.Group == "keda.sh" && ref.Kind == "ScaledObject"
+		isVPA := ref.Group == "autoscaling.k8s.io" && ref.Kind == "VerticalPodAutoscaler"
 		target := object.Map("spec", "scaleTargetRef")
-		if !isHPA && !isKEDA || target == nil {
+		if isVPA {
+			target = object.Map("spec", "targetRef")
+		}
+		if !isHPA && !isKEDA && !isVPA || target == nil {
 			continue
 		}
-		s := scaler{ref: ref, target: target}
+		s := scaler{ref: ref, target: target, sizes: isVPA}
 		s.kind, _ = target["kind"].(string)
 		s.name, _ = target["name"].(string)
 		version, _ := target["apiVersion"].(string)
@@ -50,7 +55,7 @@ func (a *assembly) scale() {
 			w.Name = a.renamed(s.ref, "Rollout", w.Name)
 			d := a.document(w)
 			if d == nil {
-				a.warn("%s: spec.scaleTargetRef names Rollout/%s, which is not in this app", shortRef(s.ref), w)
+				a.warn("%s: its target is Rollout/%s, which is not in this app", shortRef(s.ref), w)
 				continue
 			}
 			w = d.workload
@@ -62,17 +67,17 @@ func (a *assembly) scale() {
 			target := rollout.Ref{Group: cmp.Or(s.group, "apps"), Kind: s.kind, Namespace: w.Namespace, Name: w.Name}
 			w, _ = rollout.WorkloadOf(target)
 		}
-		a.omitReplicas(w, s.ref)
+		if !s.sizes {
+			a.omitReplicas(w, s.ref)
+		}
 	}
 }
 
 func (a *assembly) document(w rollout.Workload) *document {
-	for _, d := range a.documents {
-		if d.ref.Namespace == w.Namespace && d.ref.Name == w.Name {
-			return d
-		}
-	}
-	return nil
+	d, _ := rollout.Find(a.documents, func(d *document) bool {
+		return d.ref.Namespace == w.Namespace && d.ref.Name == w.Name
+	})
+	return d
 }
 
 // omitReplicas leaves the replicas of a workload, staged or not, to its autoscaler.

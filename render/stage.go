@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"reflect"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -53,8 +54,7 @@ func (a *assembly) stage(d *document) error {
 	return nil
 }
 
-// mergeInto merges a document into its Deployment, and blames whichever of the
-// two says what is wrong.
+// mergeInto merges a document into its Deployment, and blames whichever of the two says what is wrong.
 func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	from := d.ref
 	if !d.inline {
@@ -65,6 +65,10 @@ func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 		return a.invalid(from, "spec", "", "is missing")
 	}
 	own, other := &rollout.Reader{}, &rollout.Reader{}
+	given := d.form.Selector
+	if !d.inline && given != nil && !reflect.DeepEqual(given, deployment.Map("spec", "selector")) {
+		own.Fail("spec.selector", "leave it out", "is another one than that of %s", shortRef(d.workload.Ref()))
+	}
 	var form deploymentForm
 	if other.Read("spec", into, &form); other.Err == nil {
 		d.merge(&form, deployment, own, other)
@@ -98,9 +102,8 @@ func (d *document) deployment() rollout.Object {
 	}
 }
 
-// merge writes what the document says into the Deployment's spec, and reads
-// from there what the document leaves out. Own takes errors about the document,
-// other those about the Deployment.
+// merge writes what the document says into the Deployment's spec, and reads from there what the document leaves out.
+// Own takes errors about the document, other those about the Deployment.
 func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rollout.Reader) {
 	into := o.Map("spec")
 	if from.Paused {
@@ -136,10 +139,9 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	kind.merge(d, o, from, own, other)
 }
 
-// mergeReplicas returns how many pods there should be, nil if the manifests do
-// not say: it is for others to say then, and Kubernetes begins with 1. Where the Deployment
-// that an Argo Rollout refers to has been scaled to 0, as its migration guide asks
-// for, Argo Rollouts' default of 1 counts.
+// mergeReplicas returns how many pods there should be, nil if the manifests do not say: it is for others to say then,
+// and Kubernetes begins with 1. Where the Deployment that an Argo Rollout refers to has been scaled to 0, as its
+// migration guide asks for, Argo Rollouts' default of 1 counts.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	switch {
 	case d.form.Replicas != nil:

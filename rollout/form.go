@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Field is one field of a document, as the tags of a struct tell it. Reader, schemas
-// and reference read the same tags:
+// Field is one field of a document, as the tags of a struct tell it. Reader, schemas and reference read the same tags:
 //
 //	json:"name"     the field's name; a struct's field without one is none of the document's
 //	json:"*"        a map[string]any that takes all fields of other names
@@ -160,12 +159,13 @@ type Shaped interface{ Shape() map[string]any }
 func either(alternatives ...any) map[string]any { return map[string]any{"anyOf": alternatives} }
 func pattern(p string) map[string]any           { return map[string]any{"type": "string", "pattern": p} }
 
-// suggest says what to do about an unknown field: write the one that was meant, or
-// one of those that there are.
+// suggest says what to do about an unknown field: write the one that was meant, or one of those that there are.
 func suggest(name string, known []Field, argo bool) string {
 	var names []string
 	for _, f := range known {
 		switch {
+		case f.Has("unknown"):
+			return f.Tag.Get("unknown")
 		case f.Name == "" || f.Name == Rest || !f.In(argo):
 		case strings.EqualFold(f.Name, name):
 			return "write " + f.Name
@@ -188,8 +188,7 @@ func suggest(name string, known []Field, argo bool) string {
 // maxNamed is how many fields a message lists.
 const maxNamed = 14
 
-// isNear reports whether two names differ by one letter: another one, one more, one
-// less, or two that changed places.
+// isNear reports whether two names differ by one letter: another one, one more, one less, or two that changed places.
 func isNear(a, b string) bool {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]

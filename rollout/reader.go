@@ -20,6 +20,7 @@ type Reader struct {
 	Argo     bool          // the document is one of Argo Rollouts
 	Hide     bool          // messages show no texts of it: credentials may be among them
 	Err      *InvalidError // the first, nil if nothing is wrong
+	Also     string        // further fields that cannot be there, as InvalidError has them
 	Warnings []string      // each begins with the path of a field
 
 	forms map[reflect.Type][]Field
@@ -44,6 +45,14 @@ func (r *Reader) Fail(field, fix, format string, args ...any) {
 	if r.Err == nil {
 		r.Err = &InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	}
+}
+
+// refuse notes a field that cannot be there. No such mistake follows from another one: Also has the further ones.
+func (r *Reader) refuse(field, fix, msg string) {
+	if r.Err != nil {
+		r.Also += "; also " + (&InvalidError{Field: field, Msg: msg, Fix: fix}).Error()
+	}
+	r.Fail(field, fix, "%s", msg)
 }
 
 // Warn notes what is accepted but unlikely to be meant.
@@ -210,7 +219,7 @@ func (v value) mapping(to reflect.Value) {
 			continue
 		}
 		if others[name] = given[name]; rest < 0 {
-			v.r.Fail(join(v.path, name), suggest(name, form, v.r.Argo), "is not a known field")
+			v.r.refuse(join(v.path, name), suggest(name, form, v.r.Argo), "is not a known field")
 		}
 	}
 	for i, f := range form {
@@ -244,13 +253,13 @@ func (v value) field(to reflect.Value, f Field, raw any) {
 	if raw != nil {
 		switch {
 		case f.Has("notYet"):
-			at.fail(f.Tag.Get("notYet"), "is not supported yet")
+			v.r.refuse(at.path, f.Tag.Get("notYet"), "is not supported yet")
 		case f.Has("refused"):
-			at.fail(f.Tag.Get("refused"), "does not belong here")
+			v.r.refuse(at.path, f.Tag.Get("refused"), "does not belong here")
 		case !v.r.Argo && f.Has("argo"):
-			at.fail(f.Tag.Get("argo"), "does not belong here")
+			v.r.refuse(at.path, f.Tag.Get("argo"), "does not belong here")
 		case v.r.Argo && f.Has("own"):
-			at.fail(cmp.Or(f.Tag.Get("own"), "use apiVersion "+APIVersion), "is not a field of Argo Rollouts")
+			v.r.refuse(at.path, cmp.Or(f.Tag.Get("own"), "use apiVersion "+APIVersion), "is not a field of Argo Rollouts")
 		case f.Has("ignored"):
 			v.r.Warn(at.path, "is ignored: %s", f.Tag.Get("ignored"))
 		}

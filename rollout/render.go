@@ -140,9 +140,8 @@ func (r *Render) Staged() map[Workload]Hash {
 	return staged
 }
 
-// Release returns the identity of the release that this render is: of what is
-// staged, or of all that it has if nothing is and Jobs run around releases, and
-// "" otherwise.
+// Release returns the identity of the release that this render is: of what is staged, or of all that it has if nothing
+// is and Jobs run around releases, and "" otherwise.
 func (r *Render) Release() Hash {
 	if len(r.Specs) == 0 && r.Hooked {
 		return r.Content
@@ -150,9 +149,8 @@ func (r *Render) Release() Hash {
 	return ReleaseHash(r.Staged())
 }
 
-// InvalidError says what in the users' repository is wrong, where, and what to
-// do about it. It holds one app (or, for the configuration, the cluster) as it
-// is, and its text is part of the app's state, so it contains nothing that
+// InvalidError says what in the users' repository is wrong, where, and what to do about it. It holds one app (or, for
+// the configuration, the cluster) as it is, and its text is part of the app's state, so it contains nothing that
 // changes from pass to pass.
 type InvalidError struct {
 	// About is the object, until somebody has said which file it is in; none: the document that is read.
@@ -163,6 +161,8 @@ type InvalidError struct {
 	Fix   string `json:"fix,omitempty"`   // what to do, "" if the message says it
 
 	Reason HeldReason `json:"reason,omitempty"` // why it holds an app; default HeldInvalidInput
+
+	Also string `json:"also,omitempty"` // the same of further fields that cannot be there, "" for none
 }
 
 // ProblemOf is an error about a user's repository as what plan and validate find: data, to which fields are only ever
@@ -170,7 +170,7 @@ type InvalidError struct {
 func ProblemOf(err error) *InvalidError {
 	var invalid *InvalidError
 	if errors.As(err, &invalid) {
-		return &InvalidError{File: invalid.File, Field: invalid.Field, Msg: invalid.Msg, Fix: invalid.Fix}
+		return &InvalidError{File: invalid.File, Field: invalid.Field, Msg: invalid.Msg, Fix: invalid.Fix, Also: invalid.Also}
 	}
 	return &InvalidError{Msg: err.Error()}
 }
@@ -181,7 +181,7 @@ func IsInvalid(err error) bool {
 	return errors.As(err, &invalid)
 }
 
-// Error returns "file: field: message; fix".
+// Error returns "file: field: message; fix", and the same of further fields.
 func (e *InvalidError) Error() string {
 	var about string
 	if e.About != (Ref{}) {
@@ -192,7 +192,7 @@ func (e *InvalidError) Error() string {
 	if e.Fix != "" {
 		text += "; " + e.Fix
 	}
-	return text
+	return text + e.Also
 }
 
 // ReasonOf is why an error about Git holds an app.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -68,16 +69,16 @@ func (c *renderCommand) run(ctx context.Context, args []string) error {
 	if c.withState {
 		tryConnect(ctx, w, c.target, nil, c.streams)
 	}
+	var failed []error
 	for _, app := range apps {
 		objects, err := c.objects(ctx, w, app)
 		if err != nil {
-			return fmt.Errorf("app %s: %w", app.Name, err)
-		}
-		if err := c.print(objects); err != nil {
+			failed = append(failed, fmt.Errorf("app %s: %w", app.Name, err))
+		} else if err := c.print(objects); err != nil {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func (c *renderCommand) objects(ctx context.Context, w *console.World, app rollout.App) ([]rollout.Object, error) {

@@ -61,12 +61,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 
 // Find returns the app of that name, as the configuration in force lists it.
 func (b *Branch) Find(name string) (app rollout.App, listed bool) {
-	for _, a := range b.Apps {
-		if a.Name == name {
-			return a, true
-		}
-	}
-	return rollout.App{}, false
+	return rollout.Find(b.Apps, func(a rollout.App) bool { return a.Name == name })
 }
 
 // Governed is an app with the service account that its project gives it.
@@ -96,6 +91,9 @@ func (b *Branch) Calendar(app string) rollout.Calendar {
 // Unlisted is why an app that Git no longer lists is left alone: a typo in a glob must not take a service
 // down. The empty apps are those that it may be by another name, as nothing is in them yet.
 func (b *Branch) Unlisted(a rollout.App, empty ...string) *rollout.InvalidError {
+	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
+		return render.LinkedApp(a.Path)
+	}
 	fix := fmt.Sprintf("list it again, or remove it for good: gitrollout remove %s --cluster %s", a.Name, b.Cluster)
 	if len(empty) > 0 {
 		fix += fmt.Sprintf("; not if this is its new name, of which no object can be read yet: %s; "+
