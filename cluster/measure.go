@@ -84,10 +84,14 @@ func (c *Client) EnsureJob(
 		return rollout.JobState{Refused: apierrors.IsInvalid(err)}, explain(err, ref, "create")
 	}
 	if live.Annotations[annotation] != job.Annotations[annotation] {
-		return rollout.JobState{}, fmt.Errorf("Job %s/%s exists and is somebody else's", job.Namespace, job.Name)
+		return rollout.JobState{Taken: true}, nil
 	}
 	state, err = c.kube.jobState(ctx, live)
-	state.UID = string(live.UID)
+	state.UID, state.Started = string(live.UID), live.CreationTimestamp.UTC()
+	if live.Status.StartTime != nil { // it is set anew when a suspended Job goes on
+		state.Started = live.Status.StartTime.UTC()
+	}
+	state.Suspended = live.Spec.Suspend != nil && *live.Spec.Suspend
 	return state, err
 }
 

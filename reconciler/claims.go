@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gitrollout.dev/gitrollout/rollout"
+	"gitrollout.dev/gitrollout/rollout/hook"
 	"gitrollout.dev/gitrollout/strategies"
 )
 
@@ -50,7 +51,8 @@ func refsOf(r *rollout.Render) (refs []rollout.Ref) {
 		return nil
 	}
 	for _, o := range r.Objects {
-		if ref := o.Ref(); !ref.HoldsData() {
+		// A hook's Job has a name of its own for each run, so that two apps may have hooks of one name.
+		if ref := o.Ref(); !ref.HoldsData() && !(hook.Is(o) && ref.Kind == "Job") {
 			refs = append(refs, ref)
 		}
 	}

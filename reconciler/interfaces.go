@@ -60,9 +60,9 @@ type Applier interface {
 }
 
 // Jobs are those that run around releases. CheckJob asks the server whether it would take one, as Applier's Check asks
-// about other objects. EnsureJob says how one stands, and creates it first unless it has begun or
-// is there. One that is there with another value of the annotation is somebody else's, which is an error.
-// DeleteJob removes it with its pods; one that is not there is removed.
+// about other objects. EnsureJob says how one stands, and creates it first unless it has begun or is there. One that is
+// there with another value of the annotation is another run's: Taken. DeleteJob removes it with its pods; one that is
+// not there is removed.
 type Jobs interface {
 	CheckJob(ctx context.Context, object map[string]any) error
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -40,6 +41,10 @@ func (h heirs) inherit(s *visit) {
 			state := e.state
 			state.App, state.Path, state.Held = s.app.Name, s.app.Path, nil
 			state.Formerly = slices.Insert(slices.Clone(e.state.Formerly), 0, name)
+			state.Hooks = rollout.Mapped(e.state.Hooks, func(run rollout.HookRun) rollout.HookRun {
+				run.App = cmp.Or(run.App, name)
+				return run
+			})
 			s.inherits = &inheritance{from: name, state: state}
 			named := *s.app // older commits have it by its old name
 			named.App = state.Named(named.App)

@@ -44,6 +44,8 @@ type HookRun struct {
 	// Interrupt: it makes room for a newer release, as it said when it was made.
 	Interrupt bool `json:"interrupt,omitempty"`
 	Past      bool `json:"past,omitempty"` // of a try of the release that is over: it decides nothing any more
+	// App is the app's name when the Job was made, "" for the present one.
+	App string `json:"app,omitempty"`
 }
 
 // JobState is how a Job stands.
@@ -59,4 +61,8 @@ type JobState struct {
 	Waits    string // why no pod of it runs, though that may come; "" if one does, or nobody knows
 	UID      string // of it in the cluster
 	Anew     bool   // it is another one than was seen before, which somebody has deleted
+	Taken    bool   // a Job with its name is of another run
+
+	Started   time.Time // when its deadline began, zero before that
+	Suspended bool      // its deadline has not begun, or begins anew later
 }

@@ -90,3 +90,43 @@ func TestOneTransitionKeepsNoOtherFromGit(t *testing.T) {
 		t.Errorf("a server that is away is asked for each app, %d times", server.single)
 	}
 }
+
+// TestAppThatComesBackRunsItsHook: a preview with a hook leaves Git and comes back as it was. The Job of its first time has
+// the name of the new one, and does not keep it from being deployed.
+func TestAppThatComesBackRunsItsHook(t *testing.T) {
+	const job = "\n---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n  annotations: {gitrollout.dev/hook: before}\n" +
+		"spec:\n  template:\n    spec: {restartPolicy: Never, containers: [{name: m, image: \"m:1\"}]}\n"
+	files := twoApps("v1")
+	preview := map[string][]byte{
+		"apps/pr-1/kustomization.yaml": []byte("resources: [app.yaml]\n"),
+		"apps/pr-1/app.yaml":           []byte(strings.ReplaceAll(string(files["apps/shop/app.yaml"]), "shop", "pr-1") + job),
+	}
+	files[".gitrollout/sim/config.yaml"] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, prune: true}\n"
+	s, err := NewStory(StoryOptions{Cluster: "sim", Files: files, Options: reconciler.Options{Renderer: render.New(render.InProcess{}), Log: slog.New(slog.DiscardHandler)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := func(message string, edits map[string][]byte) rollout.State {
+		t.Helper()
+		s.event = &Event{}
+		s.commit(message, edits)
+		for range 4 {
+			if err := s.rest(); err != nil {
+				t.Fatal(err)
+			}
+			s.cluster.Kube.Now = s.cluster.Kube.Now.Add(time.Minute)
+			s.touch()
+		}
+		return s.state("pr-1")
+	}
+	s.start()
+	if got := rest("a preview", preview); got.Phase != rollout.Healthy {
+		t.Fatalf("the preview is %s, held %+v", got.Phase, got.Held)
+	}
+	if got := rest("closed", map[string][]byte{"apps/pr-1/kustomization.yaml": nil, "apps/pr-1/app.yaml": nil}); got.Phase != "" {
+		t.Fatalf("it is still on record: %s", got.Phase)
+	}
+	if got := rest("opened again", preview); got.Phase != rollout.Healthy {
+		t.Errorf("it is %s, held %+v, hooks %+v", got.Phase, got.Held, got.Hooks)
+	}
+}

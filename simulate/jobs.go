@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
@@ -13,6 +14,7 @@ import (
 type job struct {
 	annotation string // whose it is
 	state      rollout.JobState
+	made       time.Time
 }
 
 var _ reconciler.Jobs = (*View)(nil)
@@ -37,18 +39,19 @@ func (v *View) EnsureJob(
 	case j == nil:
 		return rollout.JobState{Gone: true}, nil
 	case j.annotation != o.Annotation(annotation):
-		return rollout.JobState{}, fmt.Errorf("Job %s exists and is somebody else's", key)
+		return rollout.JobState{Taken: true}, nil
 	}
 	if !j.state.Complete && !j.state.Failed {
 		j.state = v.cluster.Ends(o.Name())
 	}
+	j.state.Started = j.made
 	return j.state, nil
 }
 
 // makeJob makes one. That somebody was faster is no error, as it is none of the real cluster's.
 func (c *Cluster) makeJob(key, annotation string) {
 	if c.jobs[key] == nil {
-		c.jobs[key] = &job{annotation: annotation}
+		c.jobs[key] = &job{annotation: annotation, made: c.Kube.Now}
 		c.made[annotation]++
 		c.changed("Job " + key + " made")
 	}

@@ -98,13 +98,14 @@ func beginHook(
 	var gone []HookJob
 	for _, run := range slices.Backward(in.State.Hooks) {
 		isIts := run.Name == h.Name()
-		if isIts {
+		counts := isIts || run.Release != release.Hash && unversioned(run.Name) == unversioned(h.Name())
+		if counts {
 			before++
 		}
 		if isIts && run.Release == release.Hash {
 			attempt = max(attempt, run.Attempt+1)
 		}
-		isOld := isIts && before >= h.Kept
+		isOld := counts && before >= h.Kept
 		job := HookJob{Object: hook.Known(s.App, run), Delete: true}
 		answer, known := in.Answers.Jobs[job.Key()]
 		if (isOld || run.Message == interrupted) && !known {
@@ -138,6 +139,13 @@ func beginHook(
 	return d
 }
 
+// unversioned returns a name without the parts that have a digit: a Job cannot be changed, so that many hooks have a
+// version in their name. migrate-v12 and migrate-1.2.3 are migrate.
+func unversioned(name string) string {
+	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' })
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return strings.ContainsAny(s, "0123456789") }), "-")
+}
+
 func needsOfHook(
 	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
 ) []rollout.Object {
@@ -152,13 +160,14 @@ func awaitHook(
 ) (d Decision) {
 	run := in.State.Hooks[i]
 	isIts := !run.Past && run.Release == release.Hash && run.When == when
-	job, late, interrupts := HookJob{Object: hook.Known(in.State.App, run)}, time.Time{}, false
+	job, interrupts := HookJob{Object: hook.Known(in.State.App, run)}, false
+	var its *hook.Hook
 	for _, h := range hooksAt(in, r, run.When, release) {
 		switch {
 		case h.Name() != run.Name:
 		case isIts:
 			job = HookJob{Object: h.Job(in.State.App, run), Make: true, Needs: needsOfHook(in, r, h, when, release)}
-			late = run.Since.Add(h.Deadline() + time.Minute) // the cluster ends it by itself before that
+			its = &h
 		default:
 			interrupts = run.Interrupt
 		}
@@ -181,31 +190,56 @@ func awaitHook(
 		run.Phase, run.Message = rollout.HookFailed, interrupted
 		return ended(in, i, run, d, false, r, release)
 	}
-	run.Log = state.Log
-	switch isLate := !late.IsZero() && !in.Now.Before(late); {
+	next := run
+	switch over, isOver := endOf(run, state, its != nil && isLate(in.Now, run, *its, state)); {
 	case !known:
 		d.Ask = &Ask{Jobs: []HookJob{job}}
 		return d
-	case state.Complete:
-		run.Phase = rollout.HookSucceeded
-	case state.Refused:
-		run.Phase, run.Message = rollout.HookFailed, "the cluster refuses it: "+state.Stuck
-	case state.Failed:
-		run.Phase, run.Message = rollout.HookFailed, cmp.Or(state.Message, "the Job failed")
-	case state.Gone:
-		run.Phase, run.Message = rollout.HookFailed, "the Job is not there, and what it was made of is not in Git any more"
-	case isLate:
-		run.Phase, run.Message = rollout.HookFailed, "it has not ended in time"
+	case state.Taken && its != nil:
+		next.Attempt++
+		next.Job = its.JobName(run.Release, next.Attempt)
+		d.Subject = fmt.Sprintf("there is another Job %s, so that it runs as %s", run.Job, next.Job)
+	case isOver:
+		return ended(in, i, over, d, isIts, r, release)
 	case state.Anew && run.Message == "":
-		d.State.Hooks = slices.Clone(in.State.Hooks)
-		d.State.Hooks[i].Message = "its Job was made anew: the one before was deleted"
-		d.Subject = fmt.Sprintf("%s hook %s %s %s: Job %s was deleted while it ran, and is made anew", in.State.App, run.Name,
-			run.When, run.Release, run.Job)
-		return d
+		next.Message = "its Job was made anew: the one before was deleted"
+		d.Subject = fmt.Sprintf("Job %s was deleted while it ran, and is made anew", run.Job)
 	default:
 		return d
 	}
-	return ended(in, i, run, d, isIts, r, release)
+	d.State.Hooks = slices.Clone(in.State.Hooks)
+	d.State.Hooks[i] = next
+	d.Subject = fmt.Sprintf("%s hook %s %s %s: %s", in.State.App, run.Name, run.When, run.Release, d.Subject)
+	return d
+}
+
+// isLate reports whether a Job has not ended by its deadline, when the cluster would have ended it.
+func isLate(now time.Time, run rollout.HookRun, h hook.Hook, state rollout.JobState) bool {
+	began := run.Since
+	if state.Started.After(began) { // it was made late, or was suspended
+		began = state.Started
+	}
+	return !state.Suspended && !now.Before(began.Add(h.Deadline()+time.Minute))
+}
+
+// endOf returns a run with the end of its Job, false if that has not ended.
+func endOf(run rollout.HookRun, state rollout.JobState, late bool) (over rollout.HookRun, isOver bool) {
+	run.Phase, run.Log = rollout.HookFailed, state.Log
+	switch {
+	case state.Complete:
+		run.Phase = rollout.HookSucceeded
+	case state.Refused:
+		run.Message = "the cluster refuses it: " + state.Stuck
+	case state.Failed:
+		run.Message = cmp.Or(state.Message, "the Job failed")
+	case state.Gone, state.Taken:
+		run.Message = "the Job is not there, and what it was made of is not in Git any more"
+	case late:
+		run.Message = "it has not ended in time"
+	default:
+		return run, false
+	}
+	return run, true
 }
 
 // ended records the end of a Job, and what follows from it.

@@ -315,6 +315,57 @@ func TestHooksKeepTheNewest(t *testing.T) {
 	}
 }
 
+// TestHooksWithAVersionInTheirName: those of earlier releases are counted together, on record and in the cluster.
+func TestHooksWithAVersionInTheirName(t *testing.T) {
+	for _, name := range []string{"migrate-v%d", "migrate-1.%d.0", "%da1b2c3-migrate"} {
+		job := func(i int) []rollout.Object {
+			return []rollout.Object{{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{}, "metadata": map[string]any{
+				"name": fmt.Sprintf(name, i), "namespace": testApp.Namespace, "annotations": map[string]any{hook.Annotation: "before"}}}}
+		}
+		spec := rollout.Spec{Name: "web", Workload: rollout.Workload{Namespace: "shop", Name: "web"}, Canary: &rollout.Canary{},
+			Replicas: new(1), MaxSurge: rollout.Amount{Value: 1}, ProgressDeadlineSeconds: 600}
+		git := newHistory(source{workloads: []staged{{spec: spec, version: "v0"}}, hooks: job(0)})
+		l := newLoop(git, kube.New(rand.New(rand.NewPCG(1, 1)), noon))
+		l.fate = func(string) rollout.JobState { return rollout.JobState{Complete: true} }
+		for i := range 20 {
+			git.push(func(s *source) { s.workloads[0].version, s.hooks = fmt.Sprint("v", i+1), job(i+1) })
+			l.rest()
+		}
+		if len(l.jobs) > 4 || len(l.state.Hooks) > 4 || l.state.Phase != rollout.Healthy {
+			t.Errorf("%s: %s, %d Jobs are there and %d on record", name, l.state.Phase, len(l.jobs), len(l.state.Hooks))
+		}
+	}
+}
+
+// TestJobThatIsMadeLate: a process stops before it makes the Job that is on record, and starts again after the Job's
+// deadline. The deadline counts from the Job's own start, and no second migration runs beside it.
+func TestJobThatIsMadeLate(t *testing.T) {
+	l := newHookLife(t, 1).loop
+	l.fails, l.commits = func(string) bool { return false }, func(_, _ rollout.State, _ string) {}
+	l.git.commits[0].hooks = []rollout.Object{{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{"activeDeadlineSeconds": int64(60)},
+		"metadata": map[string]any{"name": "migrate", "namespace": testApp.Namespace, "annotations": map[string]any{hook.Annotation: "before"}}}}
+	made := 0
+	l.fate, l.madeJob = func(string) rollout.JobState { return rollout.JobState{} }, func(HookJob) { made++ }
+	l.rest()
+	clear(l.jobs)
+	l.kube.Now = l.kube.Now.Add(5 * time.Minute)
+	l.rest()
+	if i := runningHook(l.state); i < 0 || made != 2 {
+		t.Fatalf("made %d times, hooks %+v", made, l.state.Hooks)
+	}
+	l.git.push(func(s *source) { s.workloads[0].version = "v9" })
+	l.rest()
+	if len(l.jobs) != 1 {
+		t.Errorf("%d migrations run beside each other", len(l.jobs))
+	}
+	l.fate = func(string) rollout.JobState { return rollout.JobState{Suspended: true} }
+	l.kube.Now = l.kube.Now.Add(time.Hour)
+	l.rest()
+	if runningHook(l.state) < 0 {
+		t.Errorf("a suspended Job is late: %+v", l.state.Hooks)
+	}
+}
+
 // TestHooksThatDoNotEnd: one that has not ended when the cluster would have ended it is late, and one that cannot start
 // says why.
 func TestHooksThatDoNotEnd(t *testing.T) {

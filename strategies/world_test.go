@@ -324,6 +324,7 @@ type liveJob struct {
 	id    string
 	state rollout.JobState
 	anew  bool // one of its name had been deleted
+	made  time.Time
 }
 
 // job makes, looks for or deletes a Job as the cluster would.
@@ -339,14 +340,15 @@ func (l *loop) job(ask HookJob) rollout.JobState {
 	case live == nil && !ask.Make:
 		return rollout.JobState{Gone: true}
 	case live == nil:
-		live = &liveJob{id: ask.Object.Annotation(hook.AnnotationID), anew: l.unmade[key]}
+		live = &liveJob{id: ask.Object.Annotation(hook.AnnotationID), anew: l.unmade[key], made: l.kube.Now}
 		l.jobs[key] = live
 		l.madeJob(ask)
 	case live.id != ask.Object.Annotation(hook.AnnotationID):
-		return rollout.JobState{Stuck: "it is somebody else's"}
+		return rollout.JobState{Taken: true}
 	}
 	if !live.state.Complete && !live.state.Failed {
 		live.state = l.fate(key)
+		live.state.Started = live.made
 	}
 	live.state.Anew, live.anew = live.anew, false // who looks says it once
 	return live.state

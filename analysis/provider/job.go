@@ -27,10 +27,9 @@ var job = provider{
 
 // Jobs makes Jobs. The cluster implements it.
 type Jobs interface {
-	// EnsureJob makes a Job unless there is one of that name, and says how it
-	// stands. One that has begun is not made again. One that is there with another value of the
-	// annotation is somebody else's, which is an error. An error changes nothing that asking
-	// again would not find. An owner without uid is looked up, and left out if there is none.
+	// EnsureJob makes a Job unless there is one of that name, and says how it stands. One that has begun is not made
+	// again. One that is there with another value of the annotation is another run's: Taken. An error changes nothing
+	// that asking again would not find. An owner without uid is looked up, and left out if there is none.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	// DeleteJob removes a Job and its pods. One that is not there is removed.
 	DeleteJob(ctx context.Context, namespace, name string) error
@@ -110,6 +109,9 @@ func (c *jobConfig) measure(ctx context.Context, s *session) (Result, error) {
 	state, err := s.deps.Jobs.EnsureJob(ctx, c.object(s.request, name), AnnotationMeasurement, begun)
 	if err != nil {
 		return Result{}, fmt.Errorf("job %s/%s: %w", s.request.Namespace, name, err)
+	}
+	if state.Taken {
+		return Result{}, fmt.Errorf("job %s/%s: another Job has this name", s.request.Namespace, name)
 	}
 	// Argo Rollouts' names for it.
 	result := Result{Metadata: map[string]string{"job-name": name, "job-namespace": s.request.Namespace}}

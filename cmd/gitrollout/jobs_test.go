@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/analysis/provider"
@@ -102,8 +103,28 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "c:
 		t.Fatal(err)
 	}
 	object["metadata"].(map[string]any)["annotations"] = map[string]any{provider.AnnotationMeasurement: "yours"}
-	if _, err := client.EnsureJob(t.Context(), object, provider.AnnotationMeasurement, false); err == nil || !strings.Contains(err.Error(), "exists and is somebody else's") {
-		t.Errorf("somebody else's Job: error %v", err)
+	if state, err := client.EnsureJob(t.Context(), object, provider.AnnotationMeasurement, false); err != nil || !state.Taken {
+		t.Errorf("the Job of another measurement: %+v, error %v", state, err)
+	}
+	held := fromYAML(t, `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: held, namespace: `+ns+`, annotations: {gitrollout.dev/measurement-id: mine}}
+spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: c, image: "c:v1-run1h"}]}}}`)
+	state, err := client.EnsureJob(t.Context(), held, provider.AnnotationMeasurement, false)
+	if err != nil || !state.Suspended || state.Started.IsZero() {
+		t.Errorf("a suspended Job: %+v, error %v", state, err)
+	}
+	if _, err := kube.Kube.BatchV1().Jobs(ns).Patch(t.Context(), "held", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Minute); state.Suspended && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if state, err = client.EnsureJob(t.Context(), held, provider.AnnotationMeasurement, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if state.Suspended || state.Taken || state.Gone {
+		t.Errorf("a Job that goes on: %+v", state)
 	}
 	if _, err := client.SecretData(t.Context(), ns, "nobody", ""); err == nil || !strings.Contains(err.Error(), "Secret "+ns+"/nobody") {
 		t.Errorf("a Secret that is not there: error %v", err)

@@ -343,5 +343,6 @@ func Known(app string, run rollout.HookRun) rollout.Object {
 
 // ID is what tells the Job of a run that has not ended from one that has the same name by chance, or had it before.
 func ID(app string, run rollout.HookRun) string {
+	app = cmp.Or(run.App, app)
 	return fmt.Sprintf("%s %s %s %d %s", app, run.Release, run.Name, run.Attempt, run.Since.Format(time.RFC3339))
 }
