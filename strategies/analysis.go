@@ -76,8 +76,7 @@ func (m moving) runName() string {
 // owns reports whether a run is about the workload.
 func (m moving) owns(r rollout.AnalysisRun) bool { return strings.HasPrefix(r.Name, m.label+"/") }
 
-// Runs are the analyses on an app's record with what was measured since they
-// were recorded.
+// Runs are the analyses on an app's record with what was measured since they were recorded.
 func Runs(in Input) []rollout.AnalysisRun {
 	runs := slices.Clone(in.State.Analyses)
 	for i, r := range runs {
@@ -201,8 +200,7 @@ func measuredBad(in Input) string {
 	return ""
 }
 
-// evidence is why a run is what it is: the metric, its condition and its last
-// values.
+// evidence is why a run is what it is: the metric, its condition and its last values.
 func evidence(r rollout.AnalysisRun) string {
 	for _, p := range r.Metrics {
 		if p.DryRun || p.Phase != r.Phase {
@@ -251,8 +249,7 @@ func acceptedBy(runs []rollout.AnalysisRun, m moving, by string) []rollout.Analy
 	return runs
 }
 
-// gateInconclusive keeps a release where it is while an analysis of its step does
-// not know: then somebody has to say.
+// gateInconclusive keeps a release where it is while an analysis of its step does not know: then somebody has to say.
 func gateInconclusive(in Input, m moving) verdict {
 	r, is := inconclusive(in, m)
 	if !is {

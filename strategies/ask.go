@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Ask is what has to be known before a decision is carried out. Exactly one of
-// its fields is set.
+// Ask is what has to be known before a decision is carried out. Exactly one of its fields is set.
 type Ask struct {
 	Heal      bool             // does the cluster take the objects that State asks for? Apply them, and observe it again
 	Foreign   []rollout.Object // has somebody else any of them in hand?
@@ -25,9 +24,8 @@ type Need struct {
 	PodHash string // pod-template-hash of its pods
 }
 
-// Answers are what earlier decisions of the pass have asked for: one field for
-// each of Ask's. The zero value answers nothing. What is asked is asked as a
-// whole, so an answer is set once and has an entry for all that was asked.
+// Answers are what earlier decisions of the pass have asked for: one field for each of Ask's. The zero value answers
+// nothing. What is asked is asked as a whole, so an answer is set once and has an entry for all that was asked.
 type Answers struct {
 	Healed    *bool
 	Foreign   *[]rollout.Foreign
@@ -40,9 +38,8 @@ type Answers struct {
 // IsHealed reports whether the cluster is known to hold what the state asks for.
 func (a Answers) IsHealed() bool { return a.Healed != nil && *a.Healed }
 
-// HeadErr is why the head cannot be followed: it cannot be read, the API server
-// refuses it, or nothing would be left of the app. It is nil if nothing is known to
-// be wrong.
+// HeadErr is why the head cannot be followed: it cannot be read, the API server refuses it, or nothing would be left of
+// the app. It is nil if nothing is known to be wrong.
 func (in Input) HeadErr() error {
 	if in.Head.Err != nil {
 		return in.Head.Err
@@ -53,9 +50,8 @@ func (in Input) HeadErr() error {
 	return cmp.Or(slices.Collect(maps.Values(in.Answers.Accepted))...)
 }
 
-// Emptied refuses a render without objects of an app that has some: a file that a
-// generator left empty would delete a service. Argo CD's automated sync does so,
-// too, unless it is told allowEmpty.
+// Emptied refuses a render without objects of an app that has some: a file that a generator left empty would delete a
+// service. Argo CD's automated sync does so, too, unless it is told allowEmpty.
 func Emptied(r *rollout.Render, has int) error {
 	if r == nil || len(r.Objects) > 0 || has == 0 {
 		return nil
@@ -64,9 +60,8 @@ func Emptied(r *rollout.Render, has int) error {
 		WithFix("put them back, or remove the whole folder if the app is to go")
 }
 
-// withQuestion puts the question that a decision depends on next. A retreat asks
-// nobody, and neither does what is not carried out. First the cluster is made
-// what the state asks for, so that all else is asked of what it shows then; the
+// withQuestion puts the question that a decision depends on next. A retreat asks nobody, and neither does what is not
+// carried out. First the cluster is made what the state asks for, so that all else is asked of what it shows then; the
 // commit to follow is last, because the other answers may keep the app from it.
 func withQuestion(in Input, d Decision) Decision {
 	a := in.Answers
@@ -106,8 +101,7 @@ func askAdoptable(in Input) *Ask {
 	return &Ask{Adoptable: objects}
 }
 
-// askEndpoints asks about what is to be given requests. It is nil when all of it
-// is known.
+// askEndpoints asks about what is to be given requests. It is nil when all of it is known.
 func askEndpoints(in Input, needs []Need) *Ask {
 	needs = slices.DeleteFunc(needs, func(n Need) bool { return hasKey(in.Answers.Endpoints, n) })
 	if len(needs) == 0 {

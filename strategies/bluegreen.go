@@ -7,8 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// blueGreen runs a whole second set of pods and moves the active Service to it at
-// once.
+// blueGreen runs a whole second set of pods and moves the active Service to it at once.
 type blueGreen struct{}
 
 func (blueGreen) compiles(spec rollout.Spec) bool { return spec.BlueGreen != nil }
@@ -22,9 +21,8 @@ func (blueGreen) compile(spec rollout.Spec) plan {
 	}
 }
 
-// blueGreenStages are preview pods, the gate, a full set, the switch of the active
-// Service, and the time for which the old set stays, with the analyses before and
-// after the switch.
+// blueGreenStages are preview pods, the gate, a full set, the switch of the active Service, and the time for which the
+// old set stays, with the analyses before and after the switch.
 func blueGreenStages(b *rollout.BlueGreen) []stage {
 	preview := stage{counts: fullSets}
 	if b.PreviewReplicaCount != nil {
@@ -53,9 +51,8 @@ func blueGreenStages(b *rollout.BlueGreen) []stage {
 
 func fullSets(n int) counts { return counts{canary: n, stable: n} }
 
-// handover is the end of each release that moves a whole Service at once: a
-// full set of new pods beside the old set, then the switch, then the time in
-// which going back is one change of a selector.
+// handover is the end of each release that moves a whole Service at once: a full set of new pods beside the old set,
+// then the switch, then the time in which going back is one change of a selector.
 func handover(delay time.Duration, scaleUp bool, weight int) []stage {
 	var stages []stage
 	s := stage{counts: fullSets, weight: weight, final: true}

@@ -6,9 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Forecast is the release of one workload as it goes when nothing is in its way:
-// pods start at once, everybody promotes at once, and each analysis passes at
-// its first chance. All its times are lower bounds.
+// Forecast is the release of one workload as it goes when nothing is in its way: pods start at once, everybody promotes
+// at once, and each analysis passes at its first chance. All its times are lower bounds.
 type Forecast struct {
 	Workload rollout.Workload
 	Strategy Strategy
@@ -22,8 +21,7 @@ type Forecast struct {
 	Gates    int           // how often somebody has to promote
 }
 
-// ForecastStage is one entry of a Forecast: a stage of the release, or the
-// promotion that ends it.
+// ForecastStage is one entry of a Forecast: a stage of the release, or the promotion that ends it.
 type ForecastStage struct {
 	Name      string // the user's or the strategy's name, "" if none
 	Text      string // setWeight 20
@@ -119,8 +117,7 @@ func (c *forecaster) moment() time.Time {
 
 func (c *forecaster) pass(d time.Duration) { c.at = c.at.Add(d) }
 
-// open passes the time until the calendar lets a release advance, and says what
-// that waits for.
+// open passes the time until the calendar lets a release advance, and says what that waits for.
 func (c *forecaster) open() string {
 	if c.in.Fast || !c.known {
 		return ""
@@ -152,9 +149,8 @@ func (c *forecaster) stage() ForecastStage {
 	return out
 }
 
-// rollingUpdate is how long the user's own rolling update takes at least for the
-// pods that are missing, extra ones of which may be there in any case. No more
-// than maxSurge + maxUnavailable of them are started before others have served
+// rollingUpdate is how long the user's own rolling update takes at least for the pods that are missing, extra ones of
+// which may be there in any case. No more than maxSurge + maxUnavailable of them are started before others have served
 // for minReadySeconds: 10 pods with 2 and 1 take four turns.
 func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	if missing <= 0 {

@@ -7,11 +7,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// A strategy that moves users at once, by a Service or by routes, may keep the old
-// version's pods for a while after that. The release is stable by then and on
-// record as such, with what served before as State.Former. To what walks stages
-// and lays them over objects it is still on its way, back to which that record is
-// turned here and nowhere else.
+// A strategy that moves users at once, by a Service or by routes, may keep the old version's pods for a while after
+// that. The release is stable by then and on record as such, with what served before as State.Former. To what walks
+// stages and lays them over objects it is still on its way, back to which that record is turned here and nowhere else.
 //
 //	              on record                   while it is decided about and laid over objects
 //	Phase         Healthy                     Paused: pods are kept; Promoting: they go
@@ -45,9 +43,8 @@ func closed(s rollout.State) rollout.State {
 	return s
 }
 
-// movedAt is the first stage at which all users are on the new version, and have
-// been while it was judged: the number of stages if that is after the last one.
-// It is false for a strategy that moves users as it moves pods.
+// movedAt is the first stage at which all users are on the new version, and have been while it was judged: the number
+// of stages if that is after the last one. It is false for a strategy that moves users as it moves pods.
 func (p *plan) movedAt() (int, bool) {
 	n := len(p.stages)
 	if n > 0 && p.stages[n-1].keeps {
@@ -56,10 +53,9 @@ func (p *plan) movedAt() (int, bool) {
 	return n, p.hasSwitched(len(p.stages)) || p.swaps()
 }
 
-// areMoved reports whether all users are on the release in flight although pods of
-// the old version are there. One pod is enough: where nobody can go back to, it
-// is no worse a version to go on from. A workload without pods has no users, and is
-// moved with the others once it is past its gates.
+// areMoved reports whether all users are on the release in flight although pods of the old version are there. One pod
+// is enough: where nobody can go back to, it is no worse a version to go on from. A workload without pods has no users,
+// and is moved with the others once it is past its gates.
 func areMoved(in Input, progress []rollout.Progress) bool {
 	if in.State.Stable == nil || len(progress) == 0 {
 		return false
@@ -94,9 +90,8 @@ func (m moving) hasArrived(in Input) bool {
 		isAllOn(in, m.spec, in.State.Release.Templates[m.Workload])
 }
 
-// isMoving reports whether all users reach the release in flight already and only
-// proxies have yet to learn of it: it arrives before another one starts. A version
-// that is still to be judged makes room. Workloads without pods go along.
+// isMoving reports whether all users reach the release in flight already and only proxies have yet to learn of it: it
+// arrives before another one starts. A version that is still to be judged makes room. Workloads without pods go along.
 func isMoving(in Input) bool {
 	moving := false
 	for _, m := range movers(in) {

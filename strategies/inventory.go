@@ -6,9 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Inventory returns the references of objects, for the state's inventory: what
-// the state already lists and what is desired now. What is listed but no longer
-// desired is pruned when no release is in flight.
+// Inventory returns the references of objects, for the state's inventory: what the state already lists and what is
+// desired now. What is listed but no longer desired is pruned when no release is in flight.
 func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Inventory, rollout.Mapped(desired, rollout.Object.Ref)))
 }

@@ -8,9 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind is how pods of one kind of workload are moved. A kind is one file here,
-// one line of this table and of rollout.Kinds, and one file where the cluster is
-// observed; or, where its own controller moves pods by a partition, a
+// kind is how pods of one kind of workload are moved. A kind is one file here, one line of this table and of
+// rollout.Kinds, and one file where the cluster is observed; or, where its own controller moves pods by a partition, a
 // rollout.Partitioned and nothing else.
 type kind interface {
 	// fence is how far the pods of a workload may go now, on their way to what its
@@ -24,8 +23,7 @@ type kind interface {
 	// every pod is asked for.
 	share(c counts, n int, all bool) counts
 
-	// reached is what a stage is done with that wants so many pods, given what the controller does
-	// not take back.
+	// reached is what a stage is done with that wants so many pods, given what the controller does not take back.
 	reached(m moving, want counts) counts
 }
 
@@ -98,8 +96,7 @@ func (inTurn) reached(m moving, want counts) counts {
 	return counts{canary: m.fresh.Desired, stable: m.n - m.fresh.Desired}
 }
 
-// fence is s pods more and m old pods less than the n that a workload has at
-// rest.
+// fence is s pods more and m old pods less than the n that a workload has at rest.
 type fence struct {
 	s, m, n int
 	back    bool // old pods are those of the new version, and pods of the stable one are started
@@ -107,9 +104,8 @@ type fence struct {
 	asIs    bool // nothing is written until the controller has seen what was written last
 }
 
-// fenceOf returns the fence for the stage that a workload is at. It is false
-// while there is nothing to hold: no canary pod is asked for, or none may start
-// yet because the stable pods are too few.
+// fenceOf returns the fence for the stage that a workload is at. It is false while there is nothing to hold: no canary
+// pod is asked for, or none may start yet because the stable pods are too few.
 func fenceOf(m moving, v View) (fence, bool) {
 	want := m.resting(v)
 	known := m.stable.Hash != ""
@@ -119,8 +115,7 @@ func fenceOf(m moving, v View) (fence, bool) {
 		// pods there are, nor what to pin Services to.
 		return fence{}, false
 	case want.stable > 0 && m.stable.Desired == 0 && m.fresh.Ready() == 0:
-		// The workload comes back from no pods at all: under the hold all new
-		// ones would be the canary's.
+		// The workload comes back from no pods at all: under the hold all new ones would be the canary's.
 		return fence{}, false
 	case m.hasStrangers(want) && !m.hasMoved(m.Progress):
 		// Under the hold the pods of a third ReplicaSet, of an image that was set by
@@ -155,9 +150,8 @@ func (m moving) hasStrangers(want counts) bool {
 	})
 }
 
-// resting is what the stage comes to rest at, and the pods beside it that proxies
-// may still send requests to. Old pods that went to make room for those do not
-// come back either.
+// resting is what the stage comes to rest at, and the pods beside it that proxies may still send requests to. Old pods
+// that went to make room for those do not come back either.
 func (m moving) resting(v View) counts {
 	want := m.want()
 	if m.n == 0 || !m.stillRouted(v) {

@@ -6,8 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// moving is one workload on its way through a release: its plan, how far it has
-// come, and what the cluster shows of it.
+// moving is one workload on its way through a release: its plan, how far it has come, and what the cluster shows of it.
 type moving struct {
 	*plan
 	rollout.Progress
@@ -33,8 +32,7 @@ func movingOf(s rollout.State, p *plan, pr rollout.Progress, o rollout.Observed)
 	return m
 }
 
-// moversOf are the workloads of a state's release that have one of the specs, in
-// the order of its progress.
+// moversOf are the workloads of a state's release that have one of the specs, in the order of its progress.
 func moversOf(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plans) []moving {
 	if s.Release == nil {
 		return nil

@@ -54,9 +54,8 @@ func firstFit(rows []pinRow, at place, fresh, stable supply) int {
 	})
 }
 
-// A Service selects a version only while that has pods to answer, and all pods
-// otherwise. Where weights are shares of pods, requests follow whatever is
-// ready: a new version without a ready pod harms nobody.
+// A Service selects a version only while that has pods to answer, and all pods otherwise. Where weights are shares of
+// pods, requests follow whatever is ready: a new version without a ready pod harms nobody.
 var canaryPins = []pinRow{
 	{at: []place{atSteps}, stable: []supply{enough}, main: stablePin, side: newestPin},
 	{at: []place{atSteps}, main: allPods, side: freshPin},
@@ -66,17 +65,15 @@ var canaryPins = []pinRow{
 	{at: []place{leaving, left}, main: allPods, side: stablePin},
 }
 
-// A preview stays what it is until its pods go, and nobody but those who ask for
-// it sees it: stable is whole.
+// A preview stays what it is until its pods go, and nobody but those who ask for it sees it: stable is whole.
 var blueGreenPins = slices.Concat([]pinRow{
 	{at: []place{atSteps}, main: stablePin, side: newestPin},
 	{at: []place{leaving}, stable: []supply{enough}, main: stablePin, side: freshPin},
 	{at: []place{leaving}, main: allPods, side: freshPin},
 }, canaryPins)
 
-// Routers may send requests to both Services at any time, and some drop a route
-// altogether that names a Service without endpoints: the new version's Service
-// has stable's until the new version is given requests.
+// Routers may send requests to both Services at any time, and some drop a route altogether that names a Service without
+// endpoints: the new version's Service has stable's until the new version is given requests.
 var routedPins = slices.Concat([]pinRow{
 	{at: []place{atSteps}, fresh: []supply{none, some}, stable: []supply{none}, main: allPods, side: allPods},
 	{at: []place{atSteps}, fresh: []supply{none, some}, main: stablePin, side: stablePin},
@@ -92,10 +89,9 @@ var sharedPins = slices.Concat([]pinRow{
 	{at: []place{shared}, main: allPods, side: freshPin},
 }, routedPins)
 
-// pinsOf returns the label that each Service of the staged
-// workloads selects; a Service that is not in it selects all pods, as the user
-// wrote it, and so does one whose pin is the zero value. It is read from the ReplicaSet, so a version without one
-// cannot be pinned yet.
+// pinsOf returns the label that each Service of the staged workloads selects; a Service that is not in it selects all
+// pods, as the user wrote it, and so does one whose pin is the zero value. It is read from the ReplicaSet, so a version
+// without one cannot be pinned yet.
 func pinsOf(s rollout.State, v View) map[rollout.Ref]rollout.Pin {
 	pins := map[rollout.Ref]rollout.Pin{}
 	if s.Stable == nil {
@@ -142,8 +138,7 @@ type pinning struct {
 	view  View
 }
 
-// pinned is the label that both Services of a workload select, the zero value for
-// all pods.
+// pinned is the label that both Services of a workload select, the zero value for all pods.
 func pinned(of moving, s rollout.State, v View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
 	// An image that was set by hand makes a ReplicaSet that is the release's by its hash: users wait for no pod of it.
@@ -199,9 +194,8 @@ func (m pinning) freshSupply(at place) supply {
 	}
 }
 
-// stableSupply: between steps there are enough while one is to stay; on the way
-// back, when so many are ready that they can have all requests. A pod that is
-// being removed does not count then.
+// stableSupply: between steps there are enough while one is to stay; on the way back, when so many are ready that they
+// can have all requests. A pod that is being removed does not count then.
 func (m pinning) stableSupply(at place) supply {
 	ready := min(m.stable.Ready(), m.stable.Desired)
 	back := at == leaving || at == left
@@ -228,9 +222,8 @@ func (m pinning) mayGo() bool {
 	return !m.live.Synced && m.stable.Desired < want.stable && m.fresh.Desired > want.canary
 }
 
-// draining reports whether the controller may still be removing the last stable
-// pods: the release was at a step that keeps none or was being promoted when its
-// retreat began, and the stable template is not yet back.
+// draining reports whether the controller may still be removing the last stable pods: the release was at a step that
+// keeps none or was being promoted when its retreat began, and the stable template is not yet back.
 func (m pinning) draining() bool {
 	if m.isUntouched() {
 		return false
@@ -245,9 +238,8 @@ func (m pinning) isUntouched() bool {
 	return m.Plan != m.digest() && m.Step < m.Of && m.Weight == 0 && (m.live.Synced || m.live.Hash == m.stable.Hash)
 }
 
-// neededStable is how many stable pods must be ready before a retreat sends all
-// traffic to them: all of them, where the new version had taken it over, and
-// any, where stable had it all the time.
+// neededStable is how many stable pods must be ready before a retreat sends all traffic to them: all of them, where the
+// new version had taken it over, and any, where stable had it all the time.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():

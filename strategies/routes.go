@@ -17,9 +17,8 @@ import (
 //	advance  pods ready → known to the proxies → recorded → routed → known → old pods go
 //	retreat  routed → known to the proxies → new pods go
 //
-// What was routed last is recorded in Progress.Routed, so that a restart neither
-// moves a request nor starts a wait again. What the routers are asked for is
-// less than that while the new version has fewer ready pods than its step asks
+// What was routed last is recorded in Progress.Routed, so that a restart neither moves a request nor starts a wait
+// again. What the routers are asked for is less than that while the new version has fewer ready pods than its step asks
 // for: requests follow what is ready at once, in both directions.
 
 // overlaid lays each workload's route over the objects.
@@ -43,8 +42,7 @@ func overlaid(s rollout.State, v View, objects []rollout.Object) ([]rollout.Obje
 	return set.List(), nil
 }
 
-// Watched are the objects of a render whose status says whether routers have
-// taken them.
+// Watched are the objects of a render whose status says whether routers have taken them.
 func Watched(r *rollout.Render) []rollout.Ref {
 	var refs []rollout.Ref
 	for _, spec := range r.Specs {
@@ -55,11 +53,9 @@ func Watched(r *rollout.Render) []rollout.Ref {
 	return refs
 }
 
-// Ahead are what releases of a render will apply beside the objects that are applied
-// now, so that the API server can be asked about it before one begins: the staged
-// workloads, where those still have stable's templates, the routers' objects in all forms
-// that they will have, each once, without what the render has already, and
-// those of experiments.
+// Ahead are what releases of a render will apply beside the objects that are applied now, so that the API server can be
+// asked about it before one begins: the staged workloads, where those still have stable's templates, the routers'
+// objects in all forms that they will have, each once, without what the render has already, and those of experiments.
 func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plans{}
 	all := experimentsAhead(r, known)
@@ -174,9 +170,8 @@ func knownOf(r rollout.Revision, t *routing, now time.Time) int {
 	return min(r.Serving(now, learnt(t)), r.Desired)
 }
 
-// learnt is how long after a pod says that it became ready every proxy knows of
-// it. Kubernetes cuts that moment to a whole second: ready since 12:00:00 may be
-// ready since 12:00:00.9.
+// learnt is how long after a pod says that it became ready every proxy knows of it. Kubernetes cuts that moment to a
+// whole second: ready since 12:00:00 may be ready since 12:00:00.9.
 func learnt(t *routing) time.Duration {
 	if t.Settle == 0 {
 		return 0
@@ -184,12 +179,10 @@ func learnt(t *routing) time.Duration {
 	return t.Settle + time.Second
 }
 
-// within is the weight that the ready pods can bear: no pod of the new version
-// gets more than its step plans for it, relative to what a stable pod gets then.
-// Example: 50 with 5 pods beside 10; one of the 5 is lost: each side has 0.8 and
-// 1.0 of what the step asks for, so the weight is 40/(40+50) = 44 of 100. When
-// an autoscaler has just asked for twice as many on both sides, neither is
-// behind the other, and the weight stays.
+// within is the weight that the ready pods can bear: no pod of the new version gets more than its step plans for it,
+// relative to what a stable pod gets then. Example: 50 with 5 pods beside 10; one of the 5 is lost: each side has 0.8
+// and 1.0 of what the step asks for, so the weight is 40/(40+50) = 44 of 100. When an autoscaler has just asked for
+// twice as many on both sides, neither is behind the other, and the weight stays.
 func within(weight, full int, want counts, canary, stable int) int {
 	if canary == 0 {
 		return 0
@@ -204,9 +197,8 @@ func within(weight, full int, want counts, canary, stable int) int {
 	return c * weight * full / (c*weight + s*(full-weight))
 }
 
-// planned is what the weight that was routed last is to be borne by: the pods of the
-// step that it was routed at, or fewer, where a later one with the same weight asked for
-// fewer.
+// planned is what the weight that was routed last is to be borne by: the pods of the step that it was routed at, or
+// fewer, where a later one with the same weight asked for fewer.
 func (m moving) planned() counts {
 	c := m.countsAt(m.Routed.Step, m.n)
 	for step := m.Routed.Step + 1; step <= m.Step && !m.needsRouting(); step++ {
@@ -223,10 +215,9 @@ func (m moving) isRoutedAsPlanned() bool {
 	return m.routedWeight(s) == m.Routed.Weight
 }
 
-// lessRouted says that the new version gets fewer requests than were routed to it,
-// because pods of it are missing, and when that may be over. It is over once its
-// pods have been there for a while: a pod that crashes again and again is one
-// transition.
+// lessRouted says that the new version gets fewer requests than were routed to it, because pods of it are missing, and
+// when that may be over. It is over once its pods have been there for a while: a pod that crashes again and again is
+// one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range movers(in) {
 		t := m.routing
@@ -249,8 +240,7 @@ func lessRouted(in Input) (reason string, due time.Time) {
 	return reason, due
 }
 
-// needsRouting reports whether the step asks the routers for something else than
-// was asked for last.
+// needsRouting reports whether the step asks the routers for something else than was asked for last.
 func (m moving) needsRouting() bool {
 	s, ok := m.at(m.Step)
 	switch {
@@ -316,9 +306,8 @@ func (m moving) routedText() string {
 	return fmt.Sprintf("routes %s at step %d/%d %s", what, m.Step+1, m.Of, m.Name)
 }
 
-// gateRouters keeps a release where it is until every proxy has learnt of its
-// routes, and while a router does not take them. A changed list may go on at a
-// step that waits for no pods, with another weight than before.
+// gateRouters keeps a release where it is until every proxy has learnt of its routes, and while a router does not take
+// them. A changed list may go on at a step that waits for no pods, with another weight than before.
 func gateRouters(in Input, m moving) verdict {
 	if !isPodsStage(m) && m.needsRouting() {
 		return podsWait{}.verdict(in, m)
@@ -343,9 +332,8 @@ func gateRouters(in Input, m moving) verdict {
 	}
 }
 
-// drained is how many stable pods may be gone by now: as many as were so far
-// until the step's weight is in force everywhere, then as many as the step says,
-// as far as ready pods of the new version are in their place.
+// drained is how many stable pods may be gone by now: as many as were so far until the step's weight is in force
+// everywhere, then as many as the step says, as far as ready pods of the new version are in their place.
 func (m moving) drained(v View, want counts) int {
 	rest := m.n - want.stable
 	gone := min(max(0, m.n-m.stable.Desired), rest)

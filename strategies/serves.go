@@ -8,12 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Users are on a version when no pod of another one is left and some of its own
-// serve. That is what makes a release stable and ends a way back: not that the
-// last pod is available, which on a hundred nodes may be never.
+// Users are on a version when no pod of another one is left and some of its own serve. That is what makes a release
+// stable and ends a way back: not that the last pod is available, which on a hundred nodes may be never.
 
-// servesAll reports whether all users are on the release in flight, by what serves
-// or isAllOn says of a workload.
+// servesAll reports whether all users are on the release in flight, by what serves or isAllOn says of a workload.
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
 	release, specs := in.State.Release, releaseSpecs(in)
 	if isContent(release) {
@@ -46,16 +44,14 @@ func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	return isAlone(live, hash) && fresh.Ready() >= min(replicas(in.State, spec, live), 1)
 }
 
-// available is how many pods of n must serve at any time, as the user's
-// maxUnavailable has it, and at least one.
+// available is how many pods of n must serve at any time, as the user's maxUnavailable has it, and at least one.
 func available(spec rollout.Spec, n int) int {
 	return min(n, max(1, n-spec.MaxUnavailable.RoundDown(n)))
 }
 
-// runsOnly reports whether a workload runs no other version than the one of a
-// hash. The Deployment's status says so too, but later: it adds up what ReplicaSets
-// have reported, and one that is scaled down at once may not have reported the
-// pods it had.
+// runsOnly reports whether a workload runs no other version than the one of a hash. The Deployment's status says so
+// too, but later: it adds up what ReplicaSets have reported, and one that is scaled down at once may not have reported
+// the pods it had.
 func runsOnly(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	return live.Synced && isAlone(live, hash)
 }

@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// decideFirst starts an app that has no record: a first deployment, or the
-// adoption of what runs already.
+// decideFirst starts an app that has no record: a first deployment, or the adoption of what runs already.
 func decideFirst(in Input) Decision {
 	release := newRelease(in)
 	if p := in.Promotion; p.Says(rollout.Promote, release.Hash) && p.AdoptAnyway {
@@ -107,8 +106,7 @@ func firstDeployment(in Input, release rollout.Release) Decision {
 	return started(in, startFirst(in))
 }
 
-// startFirst deploys a first release of an app that has no stable version of what
-// is staged now.
+// startFirst deploys a first release of an app that has no stable version of what is staged now.
 func startFirst(in Input) Decision {
 	s := in.State
 	release := newRelease(in)
@@ -199,9 +197,8 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	return all
 }
 
-// phaseOf is the phase in which workloads that have just moved are: Promoting
-// when all are through, Paused when those that are not wait for people or the
-// clock.
+// phaseOf is the phase in which workloads that have just moved are: Promoting when all are through, Paused when those
+// that are not wait for people or the clock.
 func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	phase := rollout.Promoting
 	for _, pr := range all {
@@ -217,10 +214,9 @@ func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	return phase
 }
 
-// isFast reports whether the hash is among the versions that served before stable
-// did, which alone are verified, and each workload's rollbackWindow still covers
-// it. Stable itself is the first verified one and does not count, and neither
-// does one that was rejected since.
+// isFast reports whether the hash is among the versions that served before stable did, which alone are verified, and
+// each workload's rollbackWindow still covers it. Stable itself is the first verified one and does not count, and
+// neither does one that was rejected since.
 func isFast(in Input, h rollout.Hash) bool {
 	i := slices.Index(in.State.Verified, h)
 	if _, rejected := in.State.IsRejected(h); i < 1 || rejected {
@@ -231,9 +227,8 @@ func isFast(in Input, h rollout.Hash) bool {
 	})
 }
 
-// remember puts a version at the head of a bounded list of those before it. One
-// that comes back is followed by what was before it then: what came later was
-// left, and is not gone back to.
+// remember puts a version at the head of a bounded list of those before it. One that comes back is followed by what was
+// before it then: what came later was left, and is not gone back to.
 func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	if i := slices.Index(list, h); i >= 0 {
 		return slices.Clone(list[i:])

@@ -6,9 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// StartOver is the record of an app on another cluster, where nothing of it runs
-// yet: on the way to stable, after which what Git asks for is released from its
-// first step. It is false for an app that has never been stable, which has
+// StartOver is the record of an app on another cluster, where nothing of it runs yet: on the way to stable, after which
+// what Git asks for is released from its first step. It is false for an app that has never been stable, which has
 // nothing to go back to and is deployed for the first time.
 func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	if s.Stable == nil {

@@ -14,9 +14,8 @@ type wait interface {
 	forecast(c *forecaster, s *ForecastStage)
 }
 
-// traits are what the digest of a plan has of a wait, whether it pauses, for people
-// or the clock and not for pods, and whether a promotion ends it before it is
-// over.
+// traits are what the digest of a plan has of a wait, whether it pauses, for people or the clock and not for pods, and
+// whether a promotion ends it before it is over.
 type traits struct {
 	number   int // of the kind of wait
 	duration time.Duration

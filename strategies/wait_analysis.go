@@ -8,9 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// analysisWait waits until the stage's analysis has passed, or until somebody lets
-// the release pass it. One that does not know has been asked about before: somebody
-// has said that the release goes on.
+// analysisWait waits until the stage's analysis has passed, or until somebody lets the release pass it. One that does
+// not know has been asked about before: somebody has said that the release goes on.
 type analysisWait struct{ *rollout.Analysis }
 
 func (w analysisWait) traits() traits {
@@ -51,9 +50,8 @@ func (m moving) withoutPods(who string) verdict {
 	return v
 }
 
-// forecast: with interval 1m and count 5, an analysis that passes takes at least
-// 4m, because the first measurement is made at once. What only begins at a
-// condition, or starts late, takes longer.
+// forecast: with interval 1m and count 5, an analysis that passes takes at least 4m, because the first measurement is
+// made at once. What only begins at a condition, or starts late, takes longer.
 func (w analysisWait) forecast(c *forecaster, s *ForecastStage) {
 	s.Wait = WaitAnalysis
 	for _, m := range w.Metrics {

@@ -9,14 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// experimentWait waits for the experiment's pods, then for its duration and for
-// the analyses that it is not over without, or until somebody lets the release pass
-// it. One that does not know has been
-// asked about before: somebody has said that the release goes on.
+// experimentWait waits for the experiment's pods, then for its duration and for the analyses that it is not over
+// without, or until somebody lets the release pass it. One that does not know has been asked about before: somebody has
+// said that the release goes on.
 type experimentWait struct{ *rollout.Experiment }
 
-// An experiment in a digest has the names that its fields had in the first digest,
-// whatever a document calls them now.
+// An experiment in a digest has the names that its fields had in the first digest, whatever a document calls them now.
 type (
 	experimentMark struct {
 		Templates               []templateMark

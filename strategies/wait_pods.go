@@ -7,9 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// podsWait waits until the new version's pods have served for the user's
-// minReadySeconds, requests are routed to them, and the old ones are as few as
-// the stage asks for.
+// podsWait waits until the new version's pods have served for the user's minReadySeconds, requests are routed to them,
+// and the old ones are as few as the stage asks for.
 type podsWait struct{}
 
 func (podsWait) traits() traits { return traits{} }
@@ -57,8 +56,7 @@ func toGo(version string, more int, r rollout.Revision) verdict {
 	return verdict{text: fmt.Sprintf("pods of the %s version: %d of %d have yet to go", version, more, r.Desired)}
 }
 
-// waitForEndpoints lets the routers be asked once the Service of the new version has
-// endpoints.
+// waitForEndpoints lets the routers be asked once the Service of the new version has endpoints.
 func waitForEndpoints(in Input, m moving) verdict {
 	for _, need := range needsOf(in, m) {
 		if serves, known := in.Answers.Endpoints[need]; known && !serves {
@@ -68,8 +66,7 @@ func waitForEndpoints(in Input, m moving) verdict {
 	return verdict{route: true}
 }
 
-// servesNext is when the next ready pod will have been so for minReady, zero if
-// all have.
+// servesNext is when the next ready pod will have been so for minReady, zero if all have.
 func servesNext(now time.Time, minReady time.Duration, versions ...rollout.Revision) (due time.Time) {
 	for _, v := range versions {
 		for _, since := range v.ReadySince {

@@ -57,8 +57,7 @@ func (r *Repository) Held(commit string) (reconciler.Snapshot, bool) {
 	return s, true
 }
 
-// Push is reconciler.Repository's. A push that has begun is finished even when
-// the program is told to stop.
+// Push is reconciler.Repository's. A push that has begun is finished even when the program is told to stop.
 func (r *Repository) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	ctx, cancel := Outlive(ctx)
 	defer cancel()
@@ -69,8 +68,7 @@ func (r *Repository) Push(ctx context.Context, updates []rollout.Update) (map[st
 // finished even when the program is told to stop.
 type Applier struct{ Client *cluster.Client }
 
-// Check is reconciler.Applier's. What the API server will not accept however
-// often it is asked is wrong input.
+// Check is reconciler.Applier's. What the API server will not accept however often it is asked is wrong input.
 func (a Applier) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	return final(a.Client.Check(ctx, app, objects))
 }
@@ -150,8 +148,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // Spread lengthens a time by up to a tenth, so that the many who were stopped by one outage come back one by one.
 func Spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
-// Grace is how long a pass may go on after the program was told to stop.
-// Kubernetes kills a pod after 30 seconds.
+// Grace is how long a pass may go on after the program was told to stop. Kubernetes kills a pod after 30 seconds.
 const Grace = 20 * time.Second
 
 // Outlive returns a context that ends a while after its parent.

@@ -21,8 +21,7 @@ type Told struct {
 	Cluster string
 }
 
-// Update is worker.Options'. A record that cannot be read is not written over:
-// it may be a newer version's.
+// Update is worker.Options'. A record that cannot be read is not written over: it may be a newer version's.
 func (t *Told) Update(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 	branch := rollout.NotifiedBranch(t.Cluster)
 	_, err := t.Repo.CommitToBranch(ctx, branch, func(tree *git.Snapshot) (rollout.Update, error) {

@@ -9,8 +9,7 @@ import (
 // for at the next start.
 const lastWork = 5 * time.Second
 
-// Worker does what follows a pass without making it wait. Flush ends
-// what is under way, as far as its context allows.
+// Worker does what follows a pass without making it wait. Flush ends what is under way, as far as its context allows.
 type Worker interface {
 	Run(ctx context.Context)
 	Flush(ctx context.Context)

@@ -1,6 +1,5 @@
-// Package measure makes the measurements of analyses in the background, so that a
-// slow metrics server holds up no pass: the loop says what is due and collects,
-// later, what was found.
+// Package measure makes the measurements of analyses in the background, so that a slow metrics server holds up no pass:
+// the loop says what is due and collects, later, what was found.
 //
 // Its neighbours: strategies says what is due and judges, analysis/provider
 // asks, and cmd/gitrollout gives it the cluster's Secrets.
@@ -355,8 +354,7 @@ func (w *Worker) tidy(app rollout.App, l leftover) {
 	}
 }
 
-// id names a measurement, so that one that is asked for again after a crash
-// finds what the first one began.
+// id names a measurement, so that one that is asked for again after a crash finds what the first one began.
 func (t *task) id() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", t.app.Name, t.Run, t.Release,
 		t.Started.UTC().Format(time.RFC3339), t.Metric.Name, t.Number))

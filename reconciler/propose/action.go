@@ -13,8 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Undo is the verb of a proposal to take a release back in Git. The other verbs are the decisions of a promotion
-// file.
+// Undo is the verb of a proposal to take a release back in Git. The other verbs are the decisions of a promotion file.
 const Undo rollout.Verb = "undo"
 
 // Verbs lists what people can ask for.
@@ -287,8 +286,7 @@ func hold(in strategies.Input, reason string) (decision, error) {
 	}, nil
 }
 
-// endHold removes a promotion file that says hold. Steps that were passed
-// before are on record and stay passed.
+// endHold removes a promotion file that says hold. Steps that were passed before are on record and stay passed.
 func endHold(in strategies.Input) (decision, error) {
 	if in.Promotion == nil || in.Promotion.Decision != rollout.Hold {
 		return decision{}, errors.New("there is no hold to end")

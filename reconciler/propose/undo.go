@@ -21,9 +21,8 @@ func (v Version) String() string {
 	return fmt.Sprintf("%s of %s", v.Hash, rollout.ShortID(v.Commit))
 }
 
-// Back finds the version that an undo goes back to: the one of a hash or, if that is "", the one before what
-// serves or is in flight. The record in the state comes first; recorded is asked, newest first, for what it does
-// not tell.
+// Back finds the version that an undo goes back to: the one of a hash or, if that is "", the one before what serves or
+// is in flight. The record in the state comes first; recorded is asked, newest first, for what it does not tell.
 func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)) (Version, error) {
 	if hash == "" && s.Release != nil && s.Stable == nil {
 		return Version{},
@@ -62,9 +61,8 @@ func backInState(s rollout.State, hash rollout.Hash) (Version, bool) {
 	return Version{Hash: hash, Commit: r.Commit}, found
 }
 
-// UndoSubject is how the subject of a proposal begins that undoes what an app is
-// at. The reconciler knows by it which revert proposals people have asked for and
-// are still about what they were made for.
+// UndoSubject is how the subject of a proposal begins that undoes what an app is at. The reconciler knows by it which
+// revert proposals people have asked for and are still about what they were made for.
 func UndoSubject(s rollout.State) string {
 	what := rollout.ShortID(s.Source)
 	switch {
