@@ -22,14 +22,12 @@ func scalersAmong(objects []rollout.Object) []scaler {
 	var out []scaler
 	for _, object := range objects {
 		ref := object.Ref()
-		isHPA := ref.Group == "autoscaling" && ref.Kind == "HorizontalPodAutoscaler"
-		isKEDA := ref.Group == "keda.sh" && ref.Kind == "ScaledObject"
 		isVPA := ref.Group == "autoscaling.k8s.io" && ref.Kind == "VerticalPodAutoscaler"
 		target := object.Map("spec", "scaleTargetRef")
 		if isVPA {
 			target = object.Map("spec", "targetRef")
 		}
-		if !isHPA && !isKEDA && !isVPA || target == nil {
+		if !ref.Autoscales() && !isVPA || target == nil {
 			continue
 		}
 		s := scaler{ref: ref, target: target, sizes: isVPA}
@@ -37,7 +35,7 @@ func scalersAmong(objects []rollout.Object) []scaler {
 		s.name, _ = target["name"].(string)
 		version, _ := target["apiVersion"].(string)
 		s.group = (rollout.Object{"apiVersion": version}).Ref().Group
-		if isKEDA && s.kind == "" {
+		if ref.Group == "keda.sh" && s.kind == "" {
 			s.kind, s.group = "Deployment", "apps" // KEDA's default
 		}
 		out = append(out, s)

@@ -143,6 +143,12 @@ func (r Ref) HoldsData() bool {
 	return false
 }
 
+// Autoscales reports whether the object sets the number of a workload's pods.
+func (r Ref) Autoscales() bool {
+	kind := r.Group + "/" + r.Kind
+	return kind == "autoscaling/HorizontalPodAutoscaler" || kind == "keda.sh/ScaledObject"
+}
+
 // String returns the text form that the state file's inventory uses.
 func (r Ref) String() string {
 	return strings.Join([]string{cmp.Or(r.Group, "core"), r.Kind, cmp.Or(r.Namespace, "-"), r.Name}, "/")

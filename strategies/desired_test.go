@@ -295,6 +295,11 @@ func TestInventoryAndPrunable(t *testing.T) {
 	if got := Prunable(s, desired); len(got) > 0 {
 		t.Errorf("%v would be pruned while a release is in flight", got)
 	}
+	hpa := rollout.Ref{Group: "autoscaling", Kind: "HorizontalPodAutoscaler", Namespace: "shop", Name: "web"}
+	s.Inventory = append(s.Inventory, hpa)
+	if diff := compare.Diff([]rollout.Ref{hpa}, Prunable(s, desired)); diff != "" {
+		t.Errorf("an autoscaler that left Git in flight (-want +got):\n%s", diff)
+	}
 	s.Release, s.Held = nil, &rollout.Held{}
 	if got := Prunable(s, desired); len(got) > 0 {
 		t.Errorf("%v would be pruned although Git cannot be understood", got)

@@ -7,7 +7,7 @@ import (
 )
 
 // Inventory returns the references of objects, for the state's inventory: what the state already lists and what is
-// desired now. What is listed but no longer desired is pruned when no release is in flight.
+// desired now. Prunable has what is listed but no longer desired.
 func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Inventory, rollout.Mapped(desired, rollout.Object.Ref)))
 }
@@ -29,13 +29,17 @@ func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return without(s.Generated, desired)
 }
 
-// Prunable returns what the inventory lists and the objects lack. It is empty
-// while a release is in flight: both versions' objects are in use then.
+// Prunable returns what the inventory lists and the objects lack. While a release is in flight, both versions' objects
+// are in use: only an autoscaler goes, which would scale against the replicas that Git names in its place.
 func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
-	if s.Release != nil || s.Former != nil || s.Held != nil {
+	left := without(s.Inventory, desired)
+	switch {
+	case s.Held != nil:
 		return nil
+	case s.Release != nil || s.Former != nil:
+		return slices.DeleteFunc(left, func(ref rollout.Ref) bool { return !ref.Autoscales() })
 	}
-	return without(s.Inventory, desired)
+	return left
 }
 
 func without(refs []rollout.Ref, desired []rollout.Object) []rollout.Ref {

@@ -1,0 +1,44 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestAutoscalerLeavesGitInFlight: an autoscaler that is replaced by a number of replicas while a release is in flight
+// goes at once, so that the two do not scale against each other. An abort brings it back.
+func TestAutoscalerLeavesGitInFlight(t *testing.T) {
+	t.Parallel()
+	const hpa = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: shop}\n" +
+		"spec: {minReplicas: 8, maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: shop}}\n"
+	app := func(version, replicas string) map[string]string {
+		files := shop{version: version, replicas: replicas, strategy: canary("", "setWeight: 25", "pause: {}")}.files()
+		if replicas == "" {
+			files["kustomization.yaml"] += "- hpa.yaml\n"
+			files["hpa.yaml"] = hpa
+		}
+		return files
+	}
+	w := newWorld(t, app("v1", "")).start()
+	w.awaitHealthy(w.repo.Head())
+	w.pods.awaitReady(t, map[string]int{"v1": 8})
+	w.push("v2", app("v2", ""))
+	w.awaitStep(1, rollout.Paused)
+	w.pods.awaitReady(t, map[string]int{"v1": 6, "v2": 2})
+	w.push("a fixed number", app("v2", "replicas: 3"))
+	w.await("the autoscaler is pruned", func(s rollout.State) bool {
+		return s.Release != nil && !strings.Contains(fmt.Sprint(s.Inventory), "HorizontalPodAutoscaler")
+	})
+	w.pods.awaitReady(t, map[string]int{"v1": 3, "v2": 1}) // in proportion, with one pod of the controller's surge
+	if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 > 10 || v2 > 4 {
+		t.Errorf("%d pods of v1 and %d of v2 were started: they were scaled up and down", v1, v2)
+	}
+	if out, err := w.cli("abort", w.app); err != nil {
+		t.Fatalf("abort: %v\n%s", err, out)
+	}
+	w.await("back at stable", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
+	w.pods.awaitReady(t, map[string]int{"v1": 8})
+}
