@@ -134,7 +134,7 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 	}
 	if unknown != nil && !s.decision.Retreat && !s.comesToRest() { // nothing but a way back happens
 		s.err = errors.Join(s.err, unknown)
-		s.decision = strategies.Decision{State: s.before, Requeue: s.decision.Requeue, Measure: s.decision.Measure}
+		s.decision = strategies.Decision{State: s.before, Requeue: s.decision.Requeue, Measure: strategies.Due(s.input)}
 		return
 	}
 	switch {

@@ -65,9 +65,6 @@ func Decide(in Input) Decision {
 	was, promotion := in.State, in.Promotion
 	in = in.prepared()
 	in.State = reopened(was)
-	if err := in.HeadErr(); err != nil {
-		in.Head.Render, in.Head.Err = nil, err
-	}
 	d := decide(in)
 	if p := in.Pending; p != nil && !d.Stale { // what follows a retreat waits until that is recorded
 		if !d.Retreat {

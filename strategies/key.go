@@ -15,8 +15,12 @@ import (
 // and of their steps up to one. One that was there at an earlier try is no key to this one, and one that was there
 // before the steps changed opens none that changed, nor one that got its name since: the record names it (State.Spent).
 
-// prepared returns the input as decisions see it: a promotion that is no key is none, and specs are compiled once.
+// prepared returns the input as decisions see it: a head that cannot be followed is none, a promotion that is no key is
+// none, and specs are compiled once.
 func (in Input) prepared() Input {
+	if err := in.HeadErr(); err != nil {
+		in.Head.Render, in.Head.Err = nil, err
+	}
 	in.plans = in.plans.orNew()
 	if p := in.Promotion; p != nil && p.Decision == rollout.Promote &&
 		(isSpent(in) || isOfAnotherTry(in) || refusal(in) != "") {

@@ -92,6 +92,13 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 	return d
 }
 
+// Due is what is to be measured of the analyses on record, whatever is decided.
+func Due(in Input) []Measure {
+	in = in.prepared()
+	in.State = reopened(in.State)
+	return withAnalyses(in, Decision{State: in.State}).Measure
+}
+
 // lacksPods reports whether a measurement asks about pods of a version that has none.
 func (m Measure) lacksPods() bool {
 	return asksAbout(m.Metric, "Latest") && m.Latest == "" ||
@@ -107,7 +114,7 @@ func asksAbout(m rollout.Metric, version string) bool {
 // Record adds a measurement to the live runs of an app. One of a run that is
 // over, or of another release's, changes nothing.
 func Record(in Input, got Measured) []rollout.AnalysisRun {
-	in.plans = in.plans.orNew()
+	in = in.prepared()
 	runs := Runs(in)
 	if in.State.Release == nil {
 		return runs
