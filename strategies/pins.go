@@ -105,9 +105,9 @@ func pinsOf(s rollout.State, v View) map[rollout.Ref]rollout.Pin {
 		}
 		pins[service(sideName)] = side
 		for _, name := range m.Left {
-			if reaches(v.Source, service(name), m.Workload) {
+			if mainName != "" && reaches(v.Source, service(name), m.Workload) {
 				pins[service(name)] = main
-			}
+			} // else weights are shares of pods, so that it selects all of them
 		}
 		pins[service(mainName)] = main
 	}
