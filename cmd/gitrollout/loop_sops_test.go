@@ -281,7 +281,7 @@ func (w *loopWorld) served(paths ...string) map[string]string {
 	ctx, stop := context.WithCancel(w.Context())
 	log, ended := &safeBuffer{}, make(chan int)
 	go func() {
-		ended <- run(ctx, []string{"run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig, "--interval", "1s", "--log-level", "debug",
+		ended <- run(ctx, []string{"run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig, "--namespaces", w.ns, "--interval", "1s", "--log-level", "debug",
 			"--metrics-address", addresses[0], "--dashboard-address", addresses[1]}, strings.NewReader(""), log, log)
 	}()
 	got := map[string]string{}
