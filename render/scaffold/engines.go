@@ -321,7 +321,10 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (al
 			continue
 		}
 		all := by[dir]
-		ofEnv := func(g Given) bool { return env != "" && environment(g.File) == env }
+		ofEnv := func(g Given) bool {
+			e := environment(g.File)
+			return env != "" && (e == env || slices.Contains(synonyms[env], e))
+		}
 		first, bare := all[max(0, slices.IndexFunc(all, ofEnv))], entries[dir]
 		entries[dir] = first.complete(bare, s.ConfigMaps, env, &notes)
 		for _, g := range all {

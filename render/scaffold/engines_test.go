@@ -383,6 +383,25 @@ left out infra/releases.yaml: HelmRelease other has the chart shop of elsewhere:
 	}
 }
 
+// TestAppsOfAnotherEnvironment: a folder that only another environment deploys is left out, and so is its namespace.
+func TestAppsOfAnotherEnvironment(t *testing.T) {
+	application := func(app, namespace string) string {
+		return "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: " + app + "}\nspec: {destination: {namespace: " + namespace +
+			"}, source: {path: apps/" + app + ", repoURL: https://git.example.com/x.git}}\n"
+	}
+	files := map[string]string{
+		"apps/shop/kustomization.yaml": "resources: [a.yaml]\n", "apps/shop/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n",
+		"apps/till/kustomization.yaml": "resources: [a.yaml]\n", "apps/till/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till}\n",
+		"argo/dev/shop.yaml": application("shop", "try-shop"), "argo/dev/till.yaml": application("till", "try-out"),
+		"argo/production/shop.yaml": application("shop", "live-shop"),
+	}
+	got := proposedFor(t, "prod", files)
+	if !strings.Contains(got, "namespace: live-shop") || strings.Contains(got, "try-") ||
+		!strings.Contains(got, "apps/till: only argo/dev/till.yaml deploys it, for dev") {
+		t.Errorf("for prod:\n%s", got)
+	}
+}
+
 // TestHelmReleasesOfAnEnvironment: a HelmRelease is what the kustomization of the environment builds, with its patches.
 func TestHelmReleasesOfAnEnvironment(t *testing.T) {
 	const kind = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop}\n"

@@ -78,6 +78,26 @@ func environment(dir string) string {
 	return ""
 }
 
+// onlyFor returns the other environment that alone has a folder, by the objects of an engine that deploy it, and the file
+// of one of them; "" if the folder is for any.
+func (s Survey) onlyFor(dir, env string) (file, other string) {
+	for _, g := range s.Given {
+		if g.Path != dir {
+			continue
+		}
+		file, other = g.File, environment(g.File)
+		if env == "" || !slices.Contains(environments, other) || other == env || slices.Contains(synonyms[env], other) {
+			return "", ""
+		}
+	}
+	return file, other
+}
+
+// isOnly reports whether no other root is in the folder of one: an app with one overlay has it in each cluster.
+func isOnly(root string, roots []string) bool {
+	return !slices.ContainsFunc(roots, func(r string) bool { return r != root && path.Dir(r) == path.Dir(root) })
+}
+
 // Builder renders an app.
 type Builder func(rollout.App) (*rollout.Render, error)
 
@@ -98,8 +118,13 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 	}
 	var chosen []string
 	for _, r := range roots {
-		switch e := environment(r); {
-		case e == "" || e == env:
+		e := environment(r)
+		file, other := s.onlyFor(r, env)
+		switch {
+		case other != "":
+			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("only %s deploys it, for %s; list it if %s is to have it", file,
+				other, env)})
+		case e == "" || e == env || !slices.Contains(environments, e) && isOnly(r, roots):
 			chosen = append(chosen, r)
 		default:
 			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("is for %s", e)})
@@ -339,10 +364,10 @@ func globOf(dir string) string {
 	return path.Join(segments...)
 }
 
-// nameOf is the name of an app that is listed by itself, "" for its last folder.
+// nameOf is the name of an app that is listed by itself, "" where its last folder is a name.
 func nameOf(dir string) string {
 	segments, app := appIn(dir)
-	if app < 0 || app == len(segments)-1 {
+	if app < 0 || app == len(segments)-1 && label(segments[app]) == segments[app] {
 		return ""
 	}
 	return label(segments[app])

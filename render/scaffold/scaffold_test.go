@@ -213,6 +213,19 @@ func TestPropose(t *testing.T) {
 				LeftOut: []LeftOut{{"apps/bad", "cannot be rendered: it is broken"}},
 			}, names: "api web",
 		},
+		"the only overlay of an app": {
+			dirs: []string{"apps/api/overlays/default"}, cluster: "prod",
+			want: Proposal{Cluster: "prod", Entries: []Entry{{Path: "apps/*/overlays/default"}}}, names: "api",
+		},
+		"one of several overlays": {
+			dirs: []string{"apps/api/overlays/default", "apps/api/overlays/prod"},
+			want: Proposal{Cluster: "prod", Entries: []Entry{{Path: "apps/*/overlays/prod"}},
+				LeftOut: []LeftOut{{"apps/api/overlays/default", "is for default"}}}, names: "api",
+		},
+		"a folder whose name is none of an app": {
+			dirs: []string{"apps/Till_API"},
+			want: Proposal{Cluster: "prod", Entries: []Entry{{Path: "apps/Till_API", Name: "till-api"}}}, names: "till-api",
+		},
 		"two of one name": {
 			dirs: []string{"a/overlays/prod/web", "b/overlays/prod/web"},
 			want: Proposal{
