@@ -43,61 +43,6 @@ type Entry struct {
 // LeftOut is a kustomization that is no app of the cluster, and why.
 type LeftOut struct{ Path, Why string }
 
-// environments are the names that folders have for one of several clusters, the
-// one that is proposed first before the others.
-var environments = []string{"prod", "production", "live", "staging", "stage", "preprod", "uat", "qa", "test", "dev",
-	"development", "demo"}
-
-// synonyms are the other names of an environment.
-var synonyms = map[string][]string{
-	"prod": {"production", "live"}, "production": {"prod", "live"}, "live": {"prod", "production"},
-	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
-}
-
-// markers are folders whose subfolders are environments, and generic ones that name no app.
-var (
-	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
-		"variants"}
-	generic = []string{"apps", "app", "applications", "base", "k8s", "kubernetes", "kustomize", "deploy", "deployment",
-		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
-)
-
-// environment is the environment that a folder is for, "" if none.
-func environment(dir string) string {
-	segments := strings.Split(dir, "/")
-	for i, s := range segments[1:] {
-		if slices.Contains(markers, segments[i]) {
-			return s
-		}
-	}
-	for _, s := range segments {
-		if slices.Contains(environments, s) {
-			return s
-		}
-	}
-	return ""
-}
-
-// onlyFor returns the other environment that alone has a folder, by the objects of an engine that deploy it, and the file
-// of one of them; "" if the folder is for any.
-func (s Survey) onlyFor(dir, env string) (file, other string) {
-	for _, g := range s.Given {
-		if g.Path != dir {
-			continue
-		}
-		file, other = g.File, environment(g.File)
-		if env == "" || !slices.Contains(environments, other) || other == env || slices.Contains(synonyms[env], other) {
-			return "", ""
-		}
-	}
-	return file, other
-}
-
-// isOnly reports whether no other root is in the folder of one: an app with one overlay has it in each cluster.
-func isOnly(root string, roots []string) bool {
-	return !slices.ContainsFunc(roots, func(r string) bool { return r != root && path.Dir(r) == path.Dir(root) })
-}
-
 // Builder renders an app.
 type Builder func(rollout.App) (*rollout.Render, error)
 
@@ -116,20 +61,7 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 	for dir, h := range s.charts(env, p.Cluster) {
 		plain[dir] = Entry{Helm: &h}
 	}
-	var chosen []string
-	for _, r := range roots {
-		e := environment(r)
-		file, other := s.onlyFor(r, env)
-		switch {
-		case other != "":
-			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("only %s deploys it, for %s; list it if %s is to have it", file,
-				other, env)})
-		case e == "" || e == env || !slices.Contains(environments, e) && isOnly(r, roots):
-			chosen = append(chosen, r)
-		default:
-			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("is for %s", e)})
-		}
-	}
+	chosen := p.ofEnvironment(roots, s, env)
 	s.built(env, build)
 	if err := s.settle(tree); err != nil {
 		return p, err

@@ -1,0 +1,81 @@
+package scaffold
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// environments are the names that folders have for one of several clusters, the
+// one that is proposed first before the others.
+var environments = []string{"prod", "production", "live", "staging", "stage", "preprod", "uat", "qa", "test", "dev",
+	"development", "demo"}
+
+// synonyms are the other names of an environment.
+var synonyms = map[string][]string{
+	"prod": {"production", "live"}, "production": {"prod", "live"}, "live": {"prod", "production"},
+	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
+}
+
+// markers are folders whose subfolders are environments, and generic ones that name no app.
+var (
+	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
+		"variants"}
+	generic = []string{"apps", "app", "applications", "base", "k8s", "kubernetes", "kustomize", "deploy", "deployment",
+		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
+)
+
+// environment is the environment that a folder is for, "" if none.
+func environment(dir string) string {
+	segments := strings.Split(dir, "/")
+	for i, s := range segments[1:] {
+		if slices.Contains(markers, segments[i]) {
+			return s
+		}
+	}
+	for _, s := range segments {
+		if slices.Contains(environments, s) {
+			return s
+		}
+	}
+	return ""
+}
+
+// onlyFor returns the one environment that has a folder, by what engines deploy, if it is another one, and the file
+// that says so; "" if the folder is for any.
+func (s Survey) onlyFor(dir, env string) (file, other string) {
+	for _, g := range s.Given {
+		if g.Path != dir {
+			continue
+		}
+		file, other = g.File, environment(g.File)
+		if env == "" || !slices.Contains(environments, other) || other == env || slices.Contains(synonyms[env], other) {
+			return "", ""
+		}
+	}
+	return file, other
+}
+
+// ofEnvironment returns the roots that are apps of an environment, and notes the reasons why others are not.
+func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen []string) {
+	for _, r := range roots {
+		e := environment(r)
+		file, other := s.onlyFor(r, env)
+		switch {
+		case other != "":
+			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("only %s deploys it, for %s; list it if %s is to have it", file,
+				other, env)})
+		case e == "" || e == env || !slices.Contains(environments, e) && isOnly(r, roots):
+			chosen = append(chosen, r)
+		default:
+			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("is for %s", e)})
+		}
+	}
+	return chosen
+}
+
+// isOnly reports whether no other root is in the folder of one: an app with one overlay has it in each cluster.
+func isOnly(root string, roots []string) bool {
+	return !slices.ContainsFunc(roots, func(r string) bool { return r != root && path.Dir(r) == path.Dir(root) })
+}
