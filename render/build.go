@@ -13,11 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// schema guards kustomize's OpenAPI schema, which is one variable of the
-// process: a build with an `openapi:` field replaces it, and builds that run at
-// the same time would merge by the wrong schema. Those builds run alone; all
-// others share the built-in schema, which is parsed once. This is package state
-// because what it guards is.
+// schema guards kustomize's OpenAPI schema, which is one variable of the process: a build with an `openapi:` field
+// replaces it, and builds that run at the same time would merge by the wrong schema. Those builds run alone; all others
+// share the built-in schema, which is parsed once. This is package state because what it guards is.
 var schema schemaGuard
 
 type schemaGuard struct {
@@ -118,9 +116,8 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 	return built, nil
 }
 
-// options are those of the kustomize command: no plugins, no helm, files from
-// below the kustomization only, and its legacy order unless sortOptions differ
-// (the library's own default, none, is a different one).
+// options are those of the kustomize command: no plugins, no helm, files from below the kustomization only, and its
+// legacy order unless sortOptions differ (the library's own default, none, is a different one).
 func options() *krusty.Options {
 	o := krusty.MakeDefaultOptions()
 	o.Reorder = krusty.ReorderOptionUnspecified

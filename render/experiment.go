@@ -19,8 +19,7 @@ var (
 	labelValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
 )
 
-// readExperiment reads an experiment step. What it makes is looked at by
-// checkExperiments.
+// readExperiment reads an experiment step. What it makes is looked at by checkExperiments.
 func (d *document) readExperiment(at string, form *experimentForm) *rollout.Experiment {
 	e := &form.Experiment
 	for i := range form.Templates {
@@ -114,8 +113,7 @@ func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 	}
 }
 
-// checkExperiments makes what experiments will, of the version that is at hand,
-// to see that it can be made.
+// checkExperiments makes what experiments will, of the version that is at hand, to see that it can be made.
 func (a *assembly) checkExperiments() error {
 	taken := map[rollout.Ref]string{}
 	for _, o := range a.objects {

@@ -24,9 +24,8 @@ type plan struct {
 // entered again for each reference, so that 30 small files could ask for 2^30.
 const maxRoots = 1000
 
-// inspector walks the kustomizations the way kustomize will, and refuses by
-// name what would leave the repository, start a program, or never end. What is
-// merely wrong is left to kustomize wherever its own message is good enough.
+// inspector walks the kustomizations the way kustomize will, and refuses by name what would leave the repository, start
+// a program, or never end. What is merely wrong is left to kustomize wherever its own message is good enough.
 type inspector struct {
 	fs      *treeFS
 	app     rollout.App
@@ -61,8 +60,7 @@ func (in *inspector) warn(format string, args ...any) {
 	in.plan.warnings = append(in.plan.warnings, fmt.Sprintf(format, args...))
 }
 
-// orMissing returns an error that already says what is wrong, else the given
-// one.
+// orMissing returns an error that already says what is wrong, else the given one.
 func orMissing(err error, missing *rollout.InvalidError) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -70,8 +68,7 @@ func orMissing(err error, missing *rollout.InvalidError) error {
 	return missing
 }
 
-// referrer is the place that refers to something: a kustomization file, its
-// folder, and a field of it.
+// referrer is the place that refers to something: a kustomization file, its folder, and a field of it.
 type referrer struct {
 	file  string
 	dir   string
@@ -149,8 +146,7 @@ func named(dirs []string) []string {
 // order (konfig.RecognizedKustomizationFileNames).
 var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// load reads the kustomization of a folder. Kustomize looks for all three
-// names, so all three are part of the closure.
+// load reads the kustomization of a folder. Kustomize looks for all three names, so all three are part of the closure.
 func (in *inspector) load(dir string, from referrer) (string, *types.Kustomization, error) {
 	var found []string
 	var content []byte

@@ -13,9 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The bounds of what one build parses. Kustomize expands aliases, compares each
-// object with every other one, and recurses into nested values without bounds
-// of its own: a few hundred bytes can ask for all memory.
+// The bounds of what one build parses. Kustomize expands aliases, compares each object with every other one, and
+// recurses into nested values without bounds of its own: a few hundred bytes can ask for all memory.
 const (
 	maxObjects = 2000       // 2,000 take kustomize about eight seconds, 4,000 fifty
 	maxWork    = 12_000_000 // objects squared, summed over the kustomizations that pass them on
@@ -43,9 +42,8 @@ func (s *shape) add(more shape) {
 	s.copies += more.copies
 }
 
-// sound refuses YAML that kustomize could not print as JSON in bounded time and
-// memory, and adds what is in it to the bounds of the build. Some of it would
-// even end the process: kustomize calls log.Fatal on values that JSON lacks.
+// sound refuses YAML that kustomize could not print as JSON in bounded time and memory, and adds what is in it to the
+// bounds of the build. Some of it would even end the process: kustomize calls log.Fatal on values that JSON lacks.
 // Field is where in the file the text is, "" for all of it.
 func (in *inspector) sound(file, field string, content []byte) error {
 	key := file + "\x00" + field

@@ -62,8 +62,7 @@ func (r routeReader) mirror(at string, form *mirrorRoute) *rollout.ManagedRoute 
 	return route
 }
 
-// checkManaged refuses a route that managedRoutes does not list: its precedence
-// would be unknown.
+// checkManaged refuses a route that managedRoutes does not list: its precedence would be unknown.
 func (r routeReader) checkManaged(at, name string) {
 	if r.traffic != nil && !slices.Contains(r.traffic.ManagedRoutes, name) {
 		r.Fail(at, "add it there: - name: "+name, "%q is not among trafficRouting.managedRoutes", name)
@@ -131,8 +130,7 @@ func (r routeReader) checkPath(at, p string) {
 	}
 }
 
-// checkToken refuses what is not the name of a header or a cookie (RFC 9110, 5.6.2;
-// RFC 6265, 4.1.1).
+// checkToken refuses what is not the name of a header or a cookie (RFC 9110, 5.6.2; RFC 6265, 4.1.1).
 func (r routeReader) checkToken(at, what, name string) {
 	if !rollout.Formats()["header"].Pattern.MatchString(name) {
 		r.Fail(at, "use letters, digits, - and _", "%q is not the name of a %s", name, what)
@@ -152,8 +150,7 @@ func (r routeReader) checkText(at string, m *rollout.StringMatch) {
 var (
 	httpMethod = regexp.MustCompile(`^[A-Z]{1,32}$`)
 
-	// The characters that a path can have (RFC 3986, 3.3), and what the Gateway API
-	// refuses besides (HTTPPathMatch).
+	// The characters that a path can have (RFC 3986, 3.3), and what the Gateway API refuses besides (HTTPPathMatch).
 	pathForbidden = regexp.MustCompile(`[^-A-Za-z0-9/._~!$&'()*+,;=:@%]|%(?:$|.$|[^0-9A-Fa-f].|.[^0-9A-Fa-f])|` +
 		`//|/\.\.?(?:/|$)|%2[fF]`)
 )

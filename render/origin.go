@@ -62,10 +62,9 @@ func (o origins) source(ref rollout.Ref) (file, name string) {
 	return file, name
 }
 
-// renamed returns what kustomize has made of a name that an object refers to.
-// It knows the references of Kubernetes' own kinds and rewrites them, but not
-// those of Rollouts: a reference that names nothing gets the prefix and the
-// suffix that the object itself has got.
+// renamed returns what kustomize has made of a name that an object refers to. It knows the references of Kubernetes'
+// own kinds and rewrites them, but not those of Rollouts: a reference that names nothing gets the prefix and the suffix
+// that the object itself has got.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name

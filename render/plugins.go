@@ -33,9 +33,8 @@ func (in *inspector) plugin(at referrer, entry string) error {
 	return in.configs(at, real, "", content)
 }
 
-// pluginDir checks a kustomization of plugin configurations. It may only list
-// files: patches and generators could compose a configuration, say one whose
-// path is a URL, that no look at the files would reveal.
+// pluginDir checks a kustomization of plugin configurations. It may only list files: patches and generators could
+// compose a configuration, say one whose path is a URL, that no look at the files would reveal.
 func (in *inspector) pluginDir(at referrer, dir string) error {
 	if in.roots++; in.roots > maxRoots {
 		return at.invalid("", "brings the build to more than %d kustomizations", maxRoots)

@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxMessage bounds what is left of kustomize's errors, which quote whole
-// objects.
+// maxMessage bounds what is left of kustomize's errors, which quote whole objects.
 const maxMessage = 400
 
 // rootPart says which folder kustomize is at, one for each level of bases.
@@ -45,9 +44,8 @@ var reductions = []struct {
 	{regexp.MustCompile(`0x[0-9a-f]{6,}`), "…"},
 }
 
-// reduce makes one line of kustomize's error: the file, and the cause without
-// the chain of attempts that led to it. It holds nothing of this machine or
-// this run, because it becomes part of the state.
+// reduce makes one line of kustomize's error: the file, and the cause without the chain of attempts that led to it. It
+// holds nothing of this machine or this run, because it becomes part of the state.
 func reduce(fs *treeFS, file string, err error) error {
 	var invalid *rollout.InvalidError
 	if errors.As(err, &invalid) {

@@ -12,9 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// remotePrefix and remoteQuery are the forms that kustomize takes for a Git
-// repository (its internal/git/repospec.go), and a few more that it does not
-// take yet, so that a newer kustomize opens no door.
+// remotePrefix and remoteQuery are the forms that kustomize takes for a Git repository (its internal/git/repospec.go),
+// and a few more that it does not take yet, so that a newer kustomize opens no door.
 var (
 	remotePrefix = regexp.MustCompile(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*://|[a-z][a-z0-9-]*@|` +
 		`(www\.)?(github\.com|gitlab\.com|bitbucket\.org)[/:]|gh:|oci:)`)
@@ -25,16 +24,14 @@ var (
 // field, such as one of a generator, may have a name that looks remote.
 var clones = regexp.MustCompile(`^(resources|bases|components|generators|transformers|validators)\b`)
 
-// isWeb reports whether kustomize would fetch a path over HTTP
-// (internal/loader/fileloader.go, IsRemoteFile).
+// isWeb reports whether kustomize would fetch a path over HTTP (internal/loader/fileloader.go, IsRemoteFile).
 func isWeb(p string) bool {
 	u, err := url.Parse(p)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// isInline reports whether an entry that may be a path or YAML is YAML. What
-// looks remote is never taken for YAML: kustomize falls back to taking a text
-// that does not parse for a path, or for a repository to clone.
+// isInline reports whether an entry that may be a path or YAML is YAML. What looks remote is never taken for YAML:
+// kustomize falls back to taking a text that does not parse for a path, or for a repository to clone.
 func isInline(entry string) bool {
 	return strings.ContainsAny(entry, "\n{") && !remotePrefix.MatchString(entry)
 }
@@ -47,8 +44,7 @@ func unroot(p string) string {
 	return p
 }
 
-// find resolves a reference of a kustomization, and refuses one that leaves the
-// repository.
+// find resolves a reference of a kustomization, and refuses one that leaves the repository.
 func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) {
 	var none rollout.Entry
 	joined := path.Join(at.dir, p)
@@ -77,8 +73,7 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 	}
 	var missing *rollout.InvalidError
 	if refused := in.fs.refused; refused != nil {
-		// What is refused is found by its own path; who refers to it is what
-		// a person looks for.
+		// What is refused is found by its own path; who refers to it is what a person looks for.
 		missing = at.invalid(refused.Fix, "%s is refused: %s %s", p, refused.File, refused.Msg)
 		in.fs.refused = missing
 		return "", none, missing

@@ -15,9 +15,8 @@ import (
 // groupKind is a kind in every one of its versions.
 type groupKind struct{ group, kind string }
 
-// clusterScoped are kinds that have no namespace, although neither kustomize's
-// schema, which is older than Kubernetes, nor usually a CRD in the same app says
-// so. Everything else unknown is taken for namespaced, as nearly all custom
+// clusterScoped are kinds that have no namespace, although neither kustomize's schema, which is older than Kubernetes,
+// nor usually a CRD in the same app says so. Everything else unknown is taken for namespaced, as nearly all custom
 // resources are.
 var clusterScoped = map[groupKind]bool{
 	{"networking.k8s.io", "ServiceCIDR"}:                                 true,
@@ -101,9 +100,8 @@ func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
 	return namespaced || !defined
 }
 
-// applyOrder lists kinds in the order in which they are applied: first what
-// others live in or are defined by, then identities and rights, then what pods
-// mount, then what routes to pods, then pods, then what scales or guards them.
+// applyOrder lists kinds in the order in which they are applied: first what others live in or are defined by, then
+// identities and rights, then what pods mount, then what routes to pods, then pods, then what scales or guards them.
 // Kinds that are not listed are custom resources and come last.
 var applyOrder = []string{
 	"Namespace",
@@ -121,8 +119,7 @@ var applyOrder = []string{
 	"HorizontalPodAutoscaler", "PodDisruptionBudget",
 }
 
-// webhooks come after all else: one that is not served yet refuses what it
-// guards.
+// webhooks come after all else: one that is not served yet refuses what it guards.
 var webhooks = []string{"APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
 
 // rank returns where in the order of apply an object is.

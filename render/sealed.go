@@ -175,9 +175,8 @@ func dependsOn(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets, Fix: encryptLess}
 }
 
-// dependsSomewhere refuses an app that depends on encrypted values elsewhere than in the values of Secrets. It does
-// not say where: a hundred objects, each of which is there if a character of a password is another one, would have it
-// told.
+// dependsSomewhere refuses an app that depends on encrypted values elsewhere than in the values of Secrets. It does not
+// say where: a hundred objects, each of which is there if a character of a password is another one, would have it told.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
 		Fix: "look for templates that ask about them, and encrypt only what belongs into Secrets " +

@@ -13,14 +13,12 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// gatewayPlugin is what Argo Rollouts calls the Gateway API, which it has as a
-// plugin.
+// gatewayPlugin is what Argo Rollouts calls the Gateway API, which it has as a plugin.
 const gatewayPlugin = "argoproj-labs/gatewayAPI"
 
 const trafficPath = canaryPath + ".trafficRouting"
 
-// readTraffic reads trafficRouting. The routers' own blocks are read later, when
-// the names of all objects are known.
+// readTraffic reads trafficRouting. The routers' own blocks are read later, when the names of all objects are known.
 func (d *document) readTraffic(form *trafficForm) {
 	t := &form.Traffic
 	d.spec.Canary.Traffic = t

@@ -21,8 +21,7 @@ const (
 // Done reports whether nothing will change the phase any more.
 func (p AnalysisPhase) Done() bool { return p != "" && p != AnalysisPending && p != AnalysisRunning }
 
-// Metric is one metric of a run with all arguments filled in, but for those out
-// of Secrets, and all defaults set.
+// Metric is one metric of a run with all arguments filled in, but for those out of Secrets, and all defaults set.
 type Metric struct {
 	Name                    string
 	InitialDelay            time.Duration // from the start of the run
@@ -86,8 +85,7 @@ type Measurement struct {
 	Message string        `json:"message,omitempty"`
 }
 
-// MetricProgress is how far one metric of a run has come. Its counters are what a
-// restart must not forget.
+// MetricProgress is how far one metric of a run has come. Its counters are what a restart must not forget.
 type MetricProgress struct {
 	Metric             string        `json:"metric"`
 	Phase              AnalysisPhase `json:"phase"`
@@ -112,8 +110,7 @@ func (p MetricProgress) Last() (Measurement, bool) {
 	return p.Measurements[len(p.Measurements)-1], true
 }
 
-// AnalysisRun is one analysis of a release: at a step, in the background, before or
-// after a switch.
+// AnalysisRun is one analysis of a release: at a step, in the background, before or after a switch.
 type AnalysisRun struct {
 	// web/step-2, web/background, web/pre-promotion, web/post-promotion, web/step-2/errors of an experiment
 	Name     string           `json:"name"`

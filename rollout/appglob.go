@@ -155,9 +155,8 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 // IsGlob reports whether a path, or a segment of one, has wildcards.
 func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
 
-// App returns the app in a folder that the glob's path matches: named by what
-// the wildcards matched, joined by "-", or else by the last folder. A name that
-// is none is an InvalidError.
+// App returns the app in a folder that the glob's path matches: named by what the wildcards matched, joined by "-", or
+// else by the last folder. A name that is none is an InvalidError.
 func (g AppGlob) App(dir string) (App, error) {
 	name := cmp.Or(g.Name, path.Base(dir))
 	if IsGlob(g.Path) {

@@ -93,9 +93,8 @@ type kubernetesFile struct {
 	APIVersions []string `json:"apiVersions" max:"500" is:"apiVersion"`
 }
 
-// ParseConfig reads a configuration strictly and fills in the defaults. The
-// cluster's name, which the default state branch needs, is that of the file's
-// folder. Errors are InvalidErrors that name file, field and fix.
+// ParseConfig reads a configuration strictly and fills in the defaults. The cluster's name, which the default state
+// branch needs, is that of the file's folder. Errors are InvalidErrors that name file, field and fix.
 func ParseConfig(file string, data []byte) (*Config, error) {
 	raw, err := decode[configFile](file, "Config", data)
 	if err != nil {

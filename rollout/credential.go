@@ -14,12 +14,10 @@ type Credential struct {
 	File      string    // or a file of the folder that GITROLLOUT_NOTIFY_DIR names
 }
 
-// EnvPrefix is what the variables begin with that notifications may use: others
-// hold the credentials for Git.
+// EnvPrefix is what the variables begin with that notifications may use: others hold the credentials for Git.
 const EnvPrefix = "GITROLLOUT_NOTIFY_"
 
-// credentialFile is a credential's form. A plain text is noticed, to say why it
-// is refused.
+// credentialFile is a credential's form. A plain text is noticed, to say why it is refused.
 type credentialFile struct {
 	SecretRef *struct {
 		Name      string `json:"name"`

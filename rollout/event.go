@@ -54,8 +54,7 @@ const (
 	OutcomeNews    Outcome = "news"
 )
 
-// Event is one transition of an app as people are told of it. Its fields are
-// what templates may use.
+// Event is one transition of an app as people are told of it. Its fields are what templates may use.
 type Event struct {
 	ID      string      `json:"-"`     // the state commit and the app, the same whenever it is told: 9f31c0…/shop
 	Kind    EventKind   `json:"-"`     // the most telling one

@@ -2,9 +2,8 @@ package rollout
 
 import "time"
 
-// Experiment is a step at which pods of both versions run beside the release,
-// alike but for the version, until a time is over and analyses of them have
-// passed. Users' requests do not reach them.
+// Experiment is a step at which pods of both versions run beside the release, alike but for the version, until a time
+// is over and analyses of them have passed. Users' requests do not reach them.
 type Experiment struct {
 	Templates []ExperimentTemplate
 	Analyses  []ExperimentAnalysis
@@ -37,8 +36,7 @@ const (
 	SpecCanary SpecRef = "canary"
 )
 
-// ExperimentAnalysis is one analysis of an experiment's pods. Whichever fails
-// takes the release back.
+// ExperimentAnalysis is one analysis of an experiment's pods. Whichever fails takes the release back.
 type ExperimentAnalysis struct {
 	Name     string
 	Required bool // the experiment is not over before it has passed

@@ -9,19 +9,17 @@ import (
 	"strings"
 )
 
-// HashVersion is the version of the template hash. It is part of each hash, so
-// that a change of the algorithm is told apart from a change of the template
-// and starts no release.
+// HashVersion is the version of the template hash. It is part of each hash, so that a change of the algorithm is told
+// apart from a change of the template and starts no release.
 const HashVersion = "h1"
 
 // contentVersion is the same of what HashContent returns.
 const contentVersion = "c1"
 
-// Hash identifies a pod template, or a release of several, as "h1-" and ten
-// hexadecimal digits. The digits are the start of the SHA-256 of the template
-// as JSON with sorted keys, exactly as it was rendered: no API server has
-// defaulted it and no Kubernetes library's struct is involved, so that neither
-// an upgrade of the cluster nor one of the libraries changes it.
+// Hash identifies a pod template, or a release of several, as "h1-" and ten hexadecimal digits. The digits are the
+// start of the SHA-256 of the template as JSON with sorted keys, exactly as it was rendered: no API server has
+// defaulted it and no Kubernetes library's struct is involved, so that neither an upgrade of the cluster nor one of the
+// libraries changes it.
 type Hash string
 
 // HashTemplate returns the hash of a pod template (spec.template).
@@ -45,9 +43,8 @@ func HashContent(namespace string, objects []Object) (Hash, error) {
 	return hashBytes(contentVersion, raw), nil
 }
 
-// ReleaseHash returns the identity of a release: the template hash of its only
-// staged workload, or one hash over the sorted list of them. No staged workload
-// has no release: "".
+// ReleaseHash returns the identity of a release: the template hash of its only staged workload, or one hash over the
+// sorted list of them. No staged workload has no release: "".
 func ReleaseHash(templates map[Workload]Hash) Hash {
 	lines := make([]string, 0, len(templates))
 	var only Hash

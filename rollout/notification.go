@@ -39,8 +39,7 @@ type ServiceFields struct {
 	Only  []EventKind // that it may be told of; none: all
 }
 
-// TroubleKinds are the events that begin what an on-call service keeps open until
-// it is over.
+// TroubleKinds are the events that begin what an on-call service keeps open until it is over.
 func TroubleKinds() []EventKind {
 	return []EventKind{EventAborted, EventStalled, EventDegraded, EventHeld}
 }

@@ -2,9 +2,8 @@ package rollout
 
 import "time"
 
-// Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>:
-// up to where each receiver has been told. Whoever is about to tell something
-// claims it first, so that no two processes do.
+// Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>: up to where each receiver has been
+// told. Whoever is about to tell something claims it first, so that no two processes do.
 type Notified struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`           // Notified

@@ -7,15 +7,13 @@ import (
 	"strings"
 )
 
-// Object is one Kubernetes object as plain JSON values (map[string]any, []any,
-// string, bool, int64, float64, nil). It is never mutated in place once it is
-// part of a Render: overlays copy what they change.
+// Object is one Kubernetes object as plain JSON values (map[string]any, []any, string, bool, int64, float64, nil). It
+// is never mutated in place once it is part of a Render: overlays copy what they change.
 type Object map[string]any
 
-// Ref names an object inside one cluster. Namespace is empty for cluster-scoped
-// objects. Its text form is "group/Kind/namespace/name", with "core" for the
-// empty API group and "-" for no namespace: core/Service/shop/checkout. The version is left
-// out because the same object is served under several versions.
+// Ref names an object inside one cluster. Namespace is empty for cluster-scoped objects. Its text form is
+// "group/Kind/namespace/name", with "core" for the empty API group and "-" for no namespace:
+// core/Service/shop/checkout. The version is left out because the same object is served under several versions.
 type Ref struct {
 	Group     string
 	Kind      string

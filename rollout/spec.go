@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Spec is what one Rollout document asks for one workload, with all defaults
-// filled in. Field names and defaults are those of Argo Rollouts where it has
-// the field; what differs is listed in docs/coming-from-argo-rollouts.md.
+// Spec is what one Rollout document asks for one workload, with all defaults filled in. Field names and defaults are
+// those of Argo Rollouts where it has the field; what differs is listed in docs/coming-from-argo-rollouts.md.
 type Spec struct {
 	Name      string       // the Rollout document's
 	Workload  Workload     // the Deployment that is moved
@@ -34,9 +33,8 @@ type Spec struct {
 // Scaling says how pods make room for the canary.
 type Scaling string
 
-// The two ways. Surge keeps stable whole and adds canary pods, so that an abort
-// starts no pod. InPlace replaces stable pods within the user's own maxSurge
-// and maxUnavailable and needs no spare capacity.
+// The two ways. Surge keeps stable whole and adds canary pods, so that an abort starts no pod. InPlace replaces stable
+// pods within the user's own maxSurge and maxUnavailable and needs no spare capacity.
 const (
 	Surge   Scaling = "surge"
 	InPlace Scaling = "inPlace"
@@ -73,8 +71,7 @@ func (s NodeSelector) Matches(labels map[string]string) bool {
 	return true
 }
 
-// BlueGreen is a blue-green strategy: a whole second set of pods, then one
-// switch of the active Service.
+// BlueGreen is a blue-green strategy: a whole second set of pods, then one switch of the active Service.
 type BlueGreen struct {
 	ActiveService        string `json:"activeService" needs:"name the Service that is switched"`
 	PreviewService       string `json:"previewService"`                      // "" for none
@@ -103,8 +100,7 @@ type Step struct {
 	Route      *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches it ends
 }
 
-// Pause waits for a duration, for the next moment of a schedule or, if it has
-// neither, until somebody promotes.
+// Pause waits for a duration, for the next moment of a schedule or, if it has neither, until somebody promotes.
 type Pause struct {
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for a promotion"`
 	// Timeout is when a pause that waits for a promotion is over; then OnTimeout happens.
@@ -121,8 +117,7 @@ const (
 	TimeoutPromote = "promote"
 )
 
-// CanaryScale fixes the number of canary pods independently of the weight.
-// Exactly one of the fields is set.
+// CanaryScale fixes the number of canary pods independently of the weight. Exactly one of the fields is set.
 type CanaryScale struct {
 	Replicas           *int `json:"replicas"`
 	Weight             *int `json:"weight" max:"100"`
@@ -130,8 +125,7 @@ type CanaryScale struct {
 	_                  any  `one:"replicas weight matchTrafficWeight" none:"give one of replicas, weight, matchTrafficWeight: true"`
 }
 
-// Amount is a number of pods or a percentage of them, as in a Deployment's
-// maxSurge: 3 or "25%".
+// Amount is a number of pods or a percentage of them, as in a Deployment's maxSurge: 3 or "25%".
 type Amount struct {
 	Value   int
 	Percent bool
@@ -165,8 +159,7 @@ func (Amount) Shape() map[string]any {
 	return either(map[string]any{"type": "integer", "minimum": 0, "maximum": math.MaxInt32}, pattern(`^[0-9]+%?$`))
 }
 
-// RoundUp resolves the amount against n pods the way Kubernetes resolves
-// maxSurge: 25 % of 10 is 3.
+// RoundUp resolves the amount against n pods the way Kubernetes resolves maxSurge: 25 % of 10 is 3.
 func (a Amount) RoundUp(n int) int {
 	if !a.Percent {
 		return a.Value
@@ -174,8 +167,7 @@ func (a Amount) RoundUp(n int) int {
 	return (n*a.Value + 99) / 100
 }
 
-// RoundDown resolves the amount against n pods the way Kubernetes resolves
-// maxUnavailable: 25 % of 10 is 2.
+// RoundDown resolves the amount against n pods the way Kubernetes resolves maxUnavailable: 25 % of 10 is 2.
 func (a Amount) RoundDown(n int) int {
 	if !a.Percent {
 		return a.Value

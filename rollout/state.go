@@ -12,9 +12,8 @@ const APIVersion = "gitrollout.dev/v1alpha1"
 // Phase says where an app's release stands.
 type Phase string
 
-// The phases. A release goes Progressing and Paused in turn through its steps,
-// then Promoting, then Healthy; or Aborting, then Healthy (Git was reverted) or
-// Degraded (Git still asks for what was rejected).
+// The phases. A release goes Progressing and Paused in turn through its steps, then Promoting, then Healthy; or
+// Aborting, then Healthy (Git was reverted) or Degraded (Git still asks for what was rejected).
 const (
 	Pending     Phase = "Pending"     // nothing is deployed yet
 	Progressing Phase = "Progressing" // pods are moving to what the step asks for
@@ -31,9 +30,8 @@ func Phases() []Phase {
 	return []Phase{Pending, Progressing, Paused, Stalled, Promoting, Aborting, Degraded, Healthy}
 }
 
-// State is the record of one app: apps/<group>/<app>.yaml on the state branch.
-// Together with the users' branch it determines what the cluster should hold.
-// It has no field that changes without a transition.
+// State is the record of one app: apps/<group>/<app>.yaml on the state branch. Together with the users' branch it
+// determines what the cluster should hold. It has no field that changes without a transition.
 type State struct {
 	APIVersion string        `json:"apiVersion"` // always APIVersion
 	Kind       string        `json:"kind"`       // always RolloutState
@@ -69,8 +67,7 @@ type State struct {
 	Hooks     []HookRun `json:"hooks,omitempty"` // Jobs around releases, the newest last
 }
 
-// Shown is the phase for people: nobody is told Healthy of what has not been well
-// for longer than its deadline.
+// Shown is the phase for people: nobody is told Healthy of what has not been well for longer than its deadline.
 func (s *State) Shown() Phase {
 	if s.Phase == Healthy && s.Unhealthy != "" {
 		return Degraded
@@ -134,8 +131,7 @@ func (r *Release) Same(o *Release) bool {
 	return r.Hash == o.Hash && r.Since.Equal(o.Since)
 }
 
-// Former is the version from which all users have moved to the stable one, and
-// whose pods are still there.
+// Former is the version from which all users have moved to the stable one, and whose pods are still there.
 type Former struct {
 	Release  Release    `json:"release"`  // as it was stable
 	Progress []Progress `json:"progress"` // of the release of the version that is stable now
@@ -179,8 +175,7 @@ type Retreat struct {
 	Late   bool      `json:"late,omitempty"`   // it has made no progress for its deadline, and somebody was told
 }
 
-// Rejection is a hash that is not tried again until somebody says retry or the
-// content changes.
+// Rejection is a hash that is not tried again until somebody says retry or the content changes.
 type Rejection struct {
 	Hash      Hash      `json:"hash"`
 	Commit    string    `json:"commit"`
@@ -207,8 +202,7 @@ func (s *State) ProgressOf(w Workload) (Progress, bool) {
 	return Find(s.Progress, func(p Progress) bool { return p.Workload == w })
 }
 
-// StableHash returns the hash of the stable template of a workload, "" if it
-// has none.
+// StableHash returns the hash of the stable template of a workload, "" if it has none.
 func (s *State) StableHash(w Workload) Hash {
 	if s.Stable == nil {
 		return ""

@@ -17,30 +17,26 @@ type Traffic struct {
 	Sticky *Sticky `json:"sticky" own:""`
 }
 
-// Router is one router's block of trafficRouting with the names that kustomize made.
-// Only traffic.Parse makes one.
+// Router is one router's block of trafficRouting with the names that kustomize made. Only traffic.Parse makes one.
 type Router struct {
 	Kind   string // a name out of traffic's table: gatewayAPI, nginx, istio …
 	Config any    // of a type of that router's own in package traffic, which is never changed
 }
 
-// Sticky keeps users who were sent to the canary there for the release, by a
-// cookie.
+// Sticky keeps users who were sent to the canary there for the release, by a cookie.
 type Sticky struct {
 	Cookie string        `json:"cookie" is:"cookie"` // its name; default gitrollout-<Rollout's name>
 	MaxAge time.Duration `json:"maxAge" default:"24h"`
 }
 
-// PingPong names two Services that change their roles with each release, so that
-// no selector is switched under traffic.
+// PingPong names two Services that change their roles with each release, so that no selector is switched under traffic.
 type PingPong struct {
 	PingService string `json:"pingService" needs:"name a Service"` // stable's at first
 	PongService string `json:"pongService" needs:"name a Service"`
 }
 
-// ManagedRoute sends the requests that it matches to the canary, or a copy of
-// them if Mirror is set. It lasts from its step to the end of the release, or
-// until a step gives it no matches.
+// ManagedRoute sends the requests that it matches to the canary, or a copy of them if Mirror is set. It lasts from its
+// step to the end of the release, or until a step gives it no matches.
 type ManagedRoute struct {
 	Name    string  `json:"name"`
 	Matches []Match `json:"matches,omitempty"` // one of them must match
@@ -76,8 +72,7 @@ type StringMatch struct {
 	Regex  string `json:"regex,omitempty"` // RE2, matching the whole text
 }
 
-// Routing is what the routers have been asked for in a release: which step's
-// weight and routes, and since when.
+// Routing is what the routers have been asked for in a release: which step's weight and routes, and since when.
 type Routing struct {
 	Step   int       `json:"step"`   // index of the step whose routes are in force
 	Weight int       `json:"weight"` // of Traffic.MaxWeight, for the new version

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// Transition is one change of an app's state that Git has recorded, with what a
-// forge shows of it to people.
+// Transition is one change of an app's state that Git has recorded, with what a forge shows of it to people.
 type Transition struct {
 	Cluster   string
 	Subject   string // what happened, in one line; "" when it is told again after a start

@@ -133,8 +133,7 @@ func Plain(v any) (any, error) {
 	return FromJSON[any](data)
 }
 
-// FromJSON reads JSON as mappings, lists, texts, int64 and float64: encoding/json
-// alone makes float64 of 1.
+// FromJSON reads JSON as mappings, lists, texts, int64 and float64: encoding/json alone makes float64 of 1.
 func FromJSON[T any](data []byte) (v T, err error) {
 	from := json.NewDecoder(bytes.NewReader(data))
 	from.UseNumber()

@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// Window is an entry of a Config's windows: a time in which releases may or must
-// not advance.
+// Window is an entry of a Config's windows: a time in which releases may or must not advance.
 type Window struct {
 	Kind     WindowKind
 	Schedule string        // cron: when it begins
@@ -80,8 +79,7 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	return w, nil
 }
 
-// ReadSchedule reads a schedule of a document, an expression at one field and the
-// name of its time zone at another one.
+// ReadSchedule reads a schedule of a document, an expression at one field and the name of its time zone at another one.
 func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *InvalidError) {
 	if _, err := schedule.Zone(zone); err != nil {
 		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(),
@@ -118,8 +116,7 @@ type Calendar struct {
 	Freeze  *Freeze // nil if there is none
 }
 
-// CalendarOf returns the windows of a configuration and the freeze, which may be
-// nil, as far as an app is concerned.
+// CalendarOf returns the windows of a configuration and the freeze, which may be nil, as far as an app is concerned.
 func (c *Config) CalendarOf(app string, f *Freeze) Calendar {
 	var calendar Calendar
 	for _, w := range c.Windows {
@@ -173,8 +170,7 @@ func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
 	return s, true
 }
 
-// Cause is what a release waits for, in words, such as the end of windows[1]
-// (deny 0 0 24 12 * for 336h).
+// Cause is what a release waits for, in words, such as the end of windows[1] (deny 0 0 24 12 * for 336h).
 func (s Shut) Cause() string {
 	switch {
 	case s.Freeze != nil:

@@ -17,18 +17,16 @@ func KindNames() string {
 	return strings.Join(Mapped(WorkloadKinds, func(kind Ref) string { return kind.Kind }), ", ")
 }
 
-// Workload names an object that is moved in stages. Its text form is
-// "namespace/name", or "Kind/namespace/name" where it is no Deployment, and
-// "Kind.group/namespace/name" where WorkloadKinds do not have its kind.
+// Workload names an object that is moved in stages. Its text form is "namespace/name", or "Kind/namespace/name" where
+// it is no Deployment, and "Kind.group/namespace/name" where WorkloadKinds do not have its kind.
 type Workload struct {
 	Kind      string // "" for a Deployment
 	Namespace string
 	Name      string
 }
 
-// WorkloadOf returns the workload that a reference is one of, false for an object
-// of another kind than WorkloadKinds: that is one if a Rollout document says so,
-// which Render.Workload knows.
+// WorkloadOf returns the workload that a reference is one of, false for an object of another kind than WorkloadKinds:
+// that is one if a Rollout document says so, which Render.Workload knows.
 func WorkloadOf(ref Ref) (Workload, bool) {
 	for i, kind := range WorkloadKinds {
 		if ref.Group != kind.Group || ref.Kind != kind.Kind {
@@ -103,11 +101,9 @@ func (w *Workload) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Annotations and labels that gitrollout writes on the objects it applies. The
-// Deployment controller copies a Deployment's annotations to the ReplicaSet
-// that matches its template (SetNewReplicaSetAnnotations), which makes
-// AnnotationHash on a ReplicaSet a map from ReplicaSet to release that costs
-// nothing.
+// Annotations and labels that gitrollout writes on the objects it applies. The Deployment controller copies a
+// Deployment's annotations to the ReplicaSet that matches its template (SetNewReplicaSetAnnotations), which makes
+// AnnotationHash on a ReplicaSet a map from ReplicaSet to release that costs nothing.
 const (
 	LabelAnalysis     = "gitrollout.dev/analysis"      // "true" on a Secret: analyses of its namespace may read it
 	LabelApp          = "gitrollout.dev/app"           // on every applied object: the app's name

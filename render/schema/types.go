@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maker makes schemas of the structs that documents are read into, by their tags
-// (see rollout.Field).
+// maker makes schemas of the structs that documents are read into, by their tags (see rollout.Field).
 type maker struct {
 	argo  bool            // of documents of Argo Rollouts
 	args  bool            // a number or a duration can be {{args.name}}

@@ -26,8 +26,7 @@ type order struct {
 	Locked  string  // why there is none
 }
 
-// answer is what is at Path and, where that is not too much, what else is in its folder: most of it is asked for
-// next.
+// answer is what is at Path and, where that is not too much, what else is in its folder: most of it is asked for next.
 type answer struct {
 	Path   string
 	Entry  rollout.Entry

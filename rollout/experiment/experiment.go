@@ -26,9 +26,8 @@ type Template struct {
 	Others  []rollout.Object // the app's objects as of both versions: what selects pods among them does not select these
 }
 
-// Name returns the name of a template's Deployment:
-// <workload>-<release>-<step>-<template>, the step as people count. One that is
-// too long is cut, and ends in a digest of the whole.
+// Name returns the name of a template's Deployment: <workload>-<release>-<step>-<template>, the step as people count.
+// One that is too long is cut, and ends in a digest of the whole.
 func Name(w rollout.Workload, release rollout.Hash, step int, template string) string {
 	digits := strings.TrimPrefix(string(release), rollout.HashVersion+"-")
 	name := fmt.Sprintf("%s-%s-%d-%s", w.Name, digits, step+1, template)
@@ -57,8 +56,7 @@ func (t Template) ServiceName() string {
 	}
 }
 
-// Objects returns the Deployment and, if the template asks for one, the Service.
-// What they are made of is not changed.
+// Objects returns the Deployment and, if the template asks for one, the Service. What they are made of is not changed.
 func (t Template) Objects() []rollout.Object {
 	objects := []rollout.Object{t.deployment()}
 	if name := t.ServiceName(); name != "" {
@@ -104,9 +102,8 @@ func (t Template) selector() map[string]any {
 // PodLabels returns the labels of the template's pods: those of the version without
 // those by which something of the app selects pods, then the template's own.
 //
-// A Service of the app would else send users there, a PodDisruptionBudget would
-// count the pods, and so would an autoscaler, which looks for its Deployment's
-// pods by the Deployment's selector.
+// A Service of the app would else send users there, a PodDisruptionBudget would count the pods, and so would an
+// autoscaler, which looks for its Deployment's pods by the Deployment's selector.
 func (t Template) PodLabels() map[string]string {
 	labels := map[string]string{}
 	for key, v := range t.From.Map("spec", "template", "metadata", "labels") {
@@ -150,8 +147,7 @@ func (t Template) selectors() iter.Seq2[rollout.Ref, map[string]any] {
 	}
 }
 
-// selectorOf returns the label selector of a Service or a PodDisruptionBudget,
-// nil for everything else.
+// selectorOf returns the label selector of a Service or a PodDisruptionBudget, nil for everything else.
 func selectorOf(o rollout.Object, namespace string) map[string]any {
 	ref := o.Ref()
 	if ref.Namespace != namespace {

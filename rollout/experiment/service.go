@@ -17,9 +17,8 @@ func (t Template) service(name string) rollout.Object {
 	}
 }
 
-// Ports are those of the template's Service: the ports of the stable Service if
-// the Rollout names one, so that clients can ask either; or else those that the
-// containers declare. Nil if there are none.
+// Ports are those of the template's Service: the ports of the stable Service if the Rollout names one, so that clients
+// can ask either; or else those that the containers declare. Nil if there are none.
 func (t Template) Ports() []any {
 	if c := t.Spec.Canary; c != nil && c.StableService != "" {
 		ref := rollout.Ref{Kind: "Service", Namespace: t.Spec.Workload.Namespace, Name: c.StableService}

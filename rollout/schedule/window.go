@@ -17,14 +17,12 @@ type Answer struct {
 	Exact bool      // and open then; otherwise the search ended there
 }
 
-// maxLooks bounds the search for the moment at which a list opens. Windows that
-// begin each minute are searched for most of a day; those that follow each other
-// daily, for nearly three years.
+// maxLooks bounds the search for the moment at which a list opens. Windows that begin each minute are searched for most
+// of a day; those that follow each other daily, for nearly three years.
 const maxLooks = 1000
 
-// At says whether a list of windows is open at a moment and, if not, when it
-// opens. It is open unless a window that denies covers the moment, or there are
-// windows that allow and none of them does.
+// At says whether a list of windows is open at a moment and, if not, when it opens. It is open unless a window that
+// denies covers the moment, or there are windows that allow and none of them does.
 func At(windows []Window, t time.Time) Answer {
 	first, until, shut := shutAt(windows, t)
 	if !shut {
@@ -43,8 +41,7 @@ func At(windows []Window, t time.Time) Answer {
 	return Answer{By: first, Until: until}
 }
 
-// shutAt says whether something shuts it at a moment, what, and until when at
-// least: the zero time if for good.
+// shutAt says whether something shuts it at a moment, what, and until when at least: the zero time if for good.
 func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) {
 	allows, inside := false, false
 	by = -1
