@@ -242,6 +242,9 @@ func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) 
 		return within(dir, err)
 	}
 	for _, c := range rendered.ByChance {
+		if c.Hook != "" && skipHooks || strings.TrimSuffix(c.Hook, "-success") == "test" {
+			continue // the object is left out, whatever it would be
+		}
 		c.Why.File = path.Join(dir, c.Why.File)
 		in.fs.chances = append(in.fs.chances, c)
 	}

@@ -62,6 +62,7 @@ type Rendered struct {
 // Chance is an object that would be another at each render.
 type Chance struct {
 	Kind, Name string                // "" for a text that is no object
+	Hook       string                // as in Document
 	Why        *rollout.InvalidError // its place, what makes it, and what to do
 }
 

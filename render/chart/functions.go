@@ -164,7 +164,7 @@ func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chan
 		if d.Source != other.Source {
 			return nil, why
 		}
-		all = append(all, Chance{Kind: o.Kind(), Name: o.Name(), Why: why})
+		all = append(all, Chance{Kind: o.Kind(), Name: o.Name(), Hook: d.Hook, Why: why})
 	}
 	if len(second) > len(first) {
 		return nil, &rollout.InvalidError{File: ".", Msg: "would be other objects at each render (" + names + ")",
