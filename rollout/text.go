@@ -18,10 +18,16 @@ func Printable(text string) string { return Cut(OneLine(text), MaxText) }
 // varying is what texts of others have in them that differs each time: numbers, addresses, ids of requests.
 var varying = regexp.MustCompile(`[\w.:+/=-]*[0-9][\w.:+/=-]*`)
 
-// SameText reports whether two texts of others say the same, whatever numbers and ids are in them: "used: 3 of 10" and
-// "used: 4 of 10", or an answer with another request's id.
-func SameText(a, b string) bool {
-	return a == b || varying.ReplaceAllString(Printable(a), "#") == varying.ReplaceAllString(Printable(b), "#")
+// SameText reports whether two texts of others say the same, whatever numbers and ids are in them, and in whatever order
+// they list reasons: "used: 3 of 10" and "used: 4 of 10", or an answer with another request's id.
+func SameText(a, b string) bool { return a == b || slices.Equal(sortedWords(a), sortedWords(b)) }
+
+func sortedWords(text string) []string {
+	words := strings.FieldsFunc(varying.ReplaceAllString(Printable(text), "#"), func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune(",;[]", r)
+	})
+	slices.Sort(words)
+	return words
 }
 
 // Cut shortens a text to a number of characters, the last of which then is "…".

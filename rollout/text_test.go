@@ -78,6 +78,8 @@ func TestSameText(t *testing.T) {
 		{"exceeded quota: used: cpu=900m, limited: cpu=1", "exceeded quota: used: cpu=1100m, limited: cpu=1", true},
 		{"webhook denied request 8c7d0e2a-11aa-4b0b-9a51-5c8a2d1f0a11", "webhook denied request 0b7d0e2a-22bb-4b0b-9a51-5c8a2d1f0a22", true},
 		{"Invalid value: (*int64)(0xc000a1b2)", "Invalid value: (*int64)(0xc0ffee00)", true},
+		{"errors: [ports: duplicate, env: duplicate]", "errors: [env: duplicate, ports: duplicate]", true},
+		{"errors: [ports: duplicate, env: duplicate]", "errors: [env: duplicate]", false},
 		{"exceeded quota: pods", "exceeded quota: services", false},
 		{"admission webhook a denied the request", "exceeded quota", false},
 		{"same", "same", true},

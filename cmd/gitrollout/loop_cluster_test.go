@@ -242,6 +242,23 @@ func (w *loopWorld) createCRD(group, scope string) {
 	w.Cleanup(func() { _ = crds.Delete(context.Background(), "odds."+group, metav1.DeleteOptions{}) })
 }
 
+// TestReasonsInAnyOrder: the API server lists the reasons of a refusal in another order each time. It is one transition.
+func TestReasonsInAnyOrder(t *testing.T) {
+	files := version("v1", halfThenGate)
+	files["app.yaml"] = strings.Replace(files["app.yaml"], "image:", "ports: [{name: a, containerPort: 80}, {name: b, containerPort: 80}], "+
+		"env: [{name: A, value: a}, {name: A, value: b}], image:", 1)
+	w := newLoopWorld(t, files)
+	p := w.start()
+	p.await("held", func(s rollout.State) bool { return s.Held != nil })
+	for range 12 {
+		w.skew += time.Minute
+		_ = p.passes(2) // each asks the server again
+	}
+	if told := w.history(); len(told) != 1 {
+		t.Errorf("recorded %d times: %q", len(told), told)
+	}
+}
+
 // TestApplyFails lets the API server fail for one app: it is tried again 1, 2,
 // 4 … 60 seconds later, and the other app goes on with every push.
 func TestApplyFails(t *testing.T) {
