@@ -117,9 +117,9 @@ const mostFolders = 20_000
 // the folders of manifests. It takes each folder that a wildcard matches off what is left, and stops below zero.
 func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
-		is, err := isKustomization(tree, dir)
+		is, err := isKustomization(tree.Lookup, dir)
 		if err == nil && !is && entry.Helm != nil {
-			is, err = isChart(tree, dir)
+			is, err = isChart(tree.Lookup, dir)
 		}
 		if err == nil && !is && entry.Directory != nil {
 			var found []string
@@ -161,9 +161,12 @@ func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string,
 	return out, nil
 }
 
-func isKustomization(tree rollout.Tree, dir string) (bool, error) {
+// lookupFunc is how a tree is asked; what builds an app asks so that the answer is remembered with the build.
+type lookupFunc func(path string) (rollout.Entry, bool, error)
+
+func isKustomization(lookup lookupFunc, dir string) (bool, error) {
 	for _, name := range KustomizationNames {
-		entry, found, err := tree.Lookup(path.Join(dir, name))
+		entry, found, err := lookup(path.Join(dir, name))
 		if err != nil {
 			return false, err
 		}

@@ -186,11 +186,11 @@ func inlineValues(content []byte, c types.HelmChart) ([]byte, error) {
 // left as it is, and so is one that is no chart.
 func (in *inspector) chartApp() error {
 	dir := in.app.Path
-	is, err := isKustomization(in.fs.tree, dir)
+	is, err := isKustomization(in.fs.ask, dir)
 	if err != nil || is {
 		return err
 	}
-	if is, err = isChart(in.fs.tree, dir); err != nil || !is {
+	if is, err = isChart(in.fs.ask, dir); err != nil || !is {
 		return err
 	}
 	at := referrer{file: dir, dir: dir}
@@ -225,8 +225,8 @@ func (in *inspector) chartApp() error {
 	return err
 }
 
-func isChart(tree rollout.Tree, dir string) (bool, error) {
-	entry, found, err := tree.Lookup(path.Join(dir, chart.Main))
+func isChart(lookup lookupFunc, dir string) (bool, error) {
+	entry, found, err := lookup(path.Join(dir, chart.Main))
 	return found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule, err
 }
 

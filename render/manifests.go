@@ -14,7 +14,7 @@ import (
 // plain makes a folder of manifests a kustomization that lists them, as `kustomize create --autodetect` does, and
 // returns the list. One that has a kustomization is left as it is.
 func (f *treeFS) plain(app rollout.App) ([]string, error) {
-	is, err := isKustomization(f.tree, app.Path)
+	is, err := isKustomization(f.ask, app.Path)
 	if err != nil || is {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (w *manifestWalk) folder(below string) error {
 				w.found = append(w.found, name)
 			}
 		case w.Recurse:
-			is, err := isKustomization(w.tree, path.Join(w.root, name))
+			is, err := isKustomization(w.tree.Lookup, path.Join(w.root, name))
 			if err == nil && is {
 				w.found = append(w.found, name)
 			} else if err == nil {

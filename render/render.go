@@ -34,19 +34,20 @@ type Renderer struct {
 	builder Builder
 	builds  atomic.Int64
 	mu      sync.Mutex
-	cache   map[rollout.App][]*cached // newest first
+	cache   map[string][]*cached // by the app's name, newest first
 }
 
 // cached is the outcome of one build: a Render or an InvalidError, never a
 // failure to read the tree, which says nothing about the commit.
 type cached struct {
+	app     rollout.App
 	closure *closure
 	render  *rollout.Render
 	invalid *rollout.InvalidError
 }
 
 // New returns a Renderer that remembers nothing yet, and has apps built by b.
-func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[rollout.App][]*cached{}} }
+func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[string][]*cached{}} }
 
 // Builds returns how many kustomize builds have run so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }
@@ -68,7 +69,7 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 			return nil, err
 		}
 		if found.invalid == nil || found.invalid.Reason != rollout.HeldUndecryptable { // a key may come
-			r.keep(built, found)
+			r.keep(found)
 		}
 	}
 	if found.invalid != nil {
@@ -83,9 +84,12 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 // find returns a remembered result that holds for the tree, nil if none does.
 func (r *Renderer) find(tree rollout.Tree, app rollout.App) (*cached, error) {
 	r.mu.Lock()
-	candidates := slices.Clone(r.cache[app])
+	candidates := slices.Clone(r.cache[app.Name])
 	r.mu.Unlock()
 	for _, c := range candidates {
+		if c.app != app {
+			continue
+		}
 		same, err := c.closure.holds(tree, "")
 		if err != nil {
 			return nil, err
@@ -97,11 +101,20 @@ func (r *Renderer) find(tree rollout.Tree, app rollout.App) (*cached, error) {
 	return nil, nil
 }
 
-func (r *Renderer) keep(app rollout.App, c *cached) {
+func (r *Renderer) keep(c *cached) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := slices.Insert(slices.Clone(r.cache[app]), 0, c)
-	r.cache[app] = list[:min(kept, len(list))]
+	list := slices.Insert(slices.Clone(r.cache[c.app.Name]), 0, c)
+	r.cache[c.app.Name] = list[:min(kept, len(list))]
+}
+
+// KeepOnly forgets the builds of all apps but these.
+func (r *Renderer) KeepOnly(apps []rollout.App) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.cache, func(name string, _ []*cached) bool {
+		return !slices.ContainsFunc(apps, func(a rollout.App) bool { return a.Name == name })
+	})
 }
 
 // build has an app built without a look at what is remembered.
@@ -115,7 +128,7 @@ func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cached{closure: closed, render: render, invalid: invalid}, nil
+	return &cached{app: app, closure: closed, render: render, invalid: invalid}, nil
 }
 
 // InProcess builds apps where it is called: nothing bounds what memory and time that takes but what the look

@@ -3,6 +3,7 @@ package render
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -258,7 +259,8 @@ func (f *faulty) ReadBlob(id string) ([]byte, error) {
 	return f.memTree.ReadBlob(id)
 }
 
-// TestFewRendersAreRemembered: an app whose every commit is another one is not remembered for ever.
+// TestFewRendersAreRemembered: an app whose every commit or entry is another one is not remembered for ever, and one that
+// is gone is not remembered at all.
 func TestFewRendersAreRemembered(t *testing.T) {
 	files, apps := manyApps(1)
 	r := New(InProcess{})
@@ -268,8 +270,32 @@ func TestFewRendersAreRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(r.cache[apps[0]]); n != kept {
+	for i := range 3 * kept {
+		app := apps[0]
+		app.Variables = rollout.NewVariables(map[string]string{"tag": fmt.Sprint(i)}, nil)
+		if _, err := r.Render(newTree(files), app, rollout.Commit{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(r.cache[apps[0].Name]); n != kept || len(r.cache) != 1 {
 		t.Errorf("%d renders of one app are kept, want %d", n, kept)
+	}
+	if r.KeepOnly(nil); len(r.cache) > 0 {
+		t.Errorf("%d apps that are gone are remembered", len(r.cache))
+	}
+}
+
+// TestChartThatComesBack: a folder that was rendered without its Chart.yaml is rendered anew with it.
+func TestChartThatComesBack(t *testing.T) {
+	app, r := rollout.App{Name: "shop", Path: "apps/shop/charts/shop", Namespace: "shop"}, New(InProcess{})
+	with := shopChart(app.Path)
+	without := maps.Clone(with)
+	delete(without, app.Path+"/Chart.yaml")
+	if _, err := r.Render(newTree(without), app, rollout.Commit{}); err == nil {
+		t.Error("a folder without a chart is an app")
+	}
+	if _, err := r.Render(newTree(with), app, rollout.Commit{}); err != nil {
+		t.Error(err)
 	}
 }
 

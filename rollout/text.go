@@ -18,7 +18,7 @@ func Printable(text string) string { return Cut(OneLine(text), MaxText) }
 // varying is what texts of others have in them that differs each time: numbers, addresses, ids of requests.
 var varying = regexp.MustCompile(`[\w.:+/=-]*[0-9][\w.:+/=-]*`)
 
-// SameText reports whether two texts of others say the same, whatever numbers and ids are in them, and in whatever order
+// SameText reports whether two texts of others say the same, whatever numbers and ids are in them and in whatever order
 // they list reasons: "used: 3 of 10" and "used: 4 of 10", or an answer with another request's id.
 func SameText(a, b string) bool { return a == b || slices.Equal(sortedWords(a), sortedWords(b)) }
 

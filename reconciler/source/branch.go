@@ -47,6 +47,9 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 		for i, app := range b.Apps {
 			b.Apps[i] = b.Governed(app)
 		}
+		if f, remembers := r.renderer.(interface{ KeepOnly(apps []rollout.App) }); remembers {
+			f.KeepOnly(b.Apps)
+		}
 	}
 	freeze, err := ReadFreeze(tree, r.cluster)
 	switch {

@@ -659,3 +659,22 @@ func TestDesired(t *testing.T) {
 		})
 	}
 }
+
+// remembering is a Renderer with a memory of apps.
+type remembering struct {
+	builds
+	kept []rollout.App
+}
+
+func (r *remembering) KeepOnly(apps []rollout.App) { r.kept = apps }
+
+// TestForgetsAppsThatAreGone: what is remembered of an app goes when Git lists it no more.
+func TestForgetsAppsThatAreGone(t *testing.T) {
+	renderer := &remembering{}
+	if _, err := NewReader("prod", renderer).Open(first, nil); err != nil || len(renderer.kept) == 0 {
+		t.Errorf("%v are kept, error %v", renderer.kept, err)
+	}
+	if _, err := NewReader("prod", renderer).Open(first.with("second", map[string]string{config: configOf("- path: gone/*\n")}), nil); err != nil || len(renderer.kept) > 0 {
+		t.Errorf("%v are kept, error %v", renderer.kept, err)
+	}
+}
