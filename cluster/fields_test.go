@@ -209,3 +209,14 @@ func TestStatefulSetSaysWhetherItsClusterKnowsItsRoom(t *testing.T) {
 		}
 	}
 }
+
+// TestStatefulSetIsBehindItsRevisions: the watch of revisions lags behind that of StatefulSets, and nothing is in step then.
+func TestStatefulSetIsBehindItsRevisions(t *testing.T) {
+	w := &workload{replicas: 3, base: "db-1", update: "db-2"}
+	for known, want := range map[string]bool{"db-1": false, "db-2": true} {
+		seen := rollout.ObservedWorkload{Synced: true, Revisions: []rollout.Revision{{Name: known}}}
+		if byOrdinals(w, &seen); seen.Synced != want {
+			t.Errorf("with %s alone it is in step: %t", known, seen.Synced)
+		}
+	}
+}

@@ -85,5 +85,7 @@ func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 			out.Revisions[i].Desired++
 		}
 	}
-	out.Complete = out.Complete && w.base == w.update
+	// The watch of revisions may lag behind that of StatefulSets: without its newest revision nothing is known to be done.
+	out.Synced = out.Synced && (w.update == "" || index(w.update) >= 0)
+	out.Complete = out.Complete && w.base == w.update && out.Synced
 }
