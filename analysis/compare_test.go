@@ -105,7 +105,7 @@ func TestTailsAreExact(t *testing.T) {
 	}
 }
 
-// TestHalfAPairRejectsNothing: a version of which one number is known has no data, whatever the metric says about that.
+// TestHalfAPairRejectsNothing: a result with one value has no data, with every onNoData of the metric.
 func TestHalfAPairRejectsNothing(t *testing.T) {
 	for _, onNoData := range []NoData{"", NoDataError, NoDataWait} {
 		m := Metric{Compare: &Compare{}, OnNoData: onNoData}

@@ -65,7 +65,7 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	return minus(meant, within(meant, rollout.Object(d.object).Map("spec", "template"))) == nil, nil
 }
 
-// templateOnly leaves out what has nothing to do with the question and could fail, such as labels of the app.
+// templateOnly returns the object with its name and spec alone: a wrong label of the app must not fail the dry run.
 func templateOnly(d *desired) []byte {
 	metadata := rollout.Object(d.object).Map("metadata")
 	raw, _ := json.Marshal(map[string]any{ // of JSON values: cannot fail

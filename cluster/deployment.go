@@ -93,8 +93,8 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	}
 }
 
-// templateDigest is equal for a Deployment's template and that of the ReplicaSet made of it, which has one more label.
-// It is compared within one process only: both sides went through the same library and the same API server's defaults.
+// templateDigest returns the same for a Deployment's template and its ReplicaSet's template, which has one more label.
+// Digests are compared within one process only: both templates have the defaults of the same API server.
 func templateDigest(t *corev1.PodTemplateSpec) (string, error) {
 	plain := *t
 	if _, ok := plain.Labels[rollout.LabelPodHash]; ok {

@@ -65,7 +65,7 @@ func isRefused(err error) bool {
 }
 
 // explain maps an error of the libraries once, at the edge: it returns the *Error for what the API server answered
-// about an object, nil for nil. verb is what was asked for, as RBAC names it. The content of a Secret is not in it.
+// about an object, and nil for nil. verb is the request's verb, as in RBAC. The error has no content of a Secret.
 func explain(err error, ref rollout.Ref, verb string) error {
 	if err == nil {
 		return nil
@@ -100,8 +100,8 @@ var (
 	plainField = regexp.MustCompile(`^(data|stringData|type|immutable|metadata\.[a-zA-Z]+)(\[…\])?$`)
 )
 
-// hideContent says what is wrong with a Secret without the server's words, which may quote it and would carry that into
-// the state branch: only which fields, and not their keys.
+// hideContent returns the fields of a Secret that the server refuses, without their keys. The server's own message may
+// quote the Secret, and would bring its content into the state branch.
 func (e *Error) hideContent(err error) {
 	const left = "the server's answer is left out, because it may quote the content"
 	var status apierrors.APIStatus

@@ -52,8 +52,8 @@ func managedEntries(object map[string]any) []map[string]any {
 	return out
 }
 
-// fingerprint digests which fields are owned and what their live values are. It changes when somebody else takes a
-// field or changes its value, and stays when fields change that are not owned.
+// fingerprint returns a digest of the owned fields and their live values. It changes when another manager takes a field
+// or changes its value. A change of other fields leaves it as it is.
 func fingerprint(fields map[string]any, live any) string {
 	h := sha256.New()
 	printNode(h, fields, live, true)

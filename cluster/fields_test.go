@@ -210,7 +210,7 @@ func TestStatefulSetSaysWhetherItsClusterKnowsItsRoom(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsBehindItsRevisions: the watch of revisions lags behind that of StatefulSets, and nothing is in step then.
+// TestStatefulSetIsBehindItsRevisions: a StatefulSet is not synced until the watch of revisions has its newest revision.
 func TestStatefulSetIsBehindItsRevisions(t *testing.T) {
 	w := &workload{replicas: 3, base: "db-1", update: "db-2"}
 	for known, want := range map[string]bool{"db-1": false, "db-2": true} {

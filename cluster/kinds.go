@@ -20,8 +20,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind is one kind of applied object: how it is called in URLs, and the watch over those of its objects that carry
-// rollout.LabelApp. Other objects are not kept, so that a cluster with 50,000 Secrets costs nothing. Workloads are
+// kind is one kind of applied object: its resource in URLs, and the watch over its objects with rollout.LabelApp. Other
+// objects are not kept, so that a cluster with 50,000 Secrets costs nothing. Workloads are
 // watched without selector.
 type kind struct {
 	gvk        schema.GroupVersionKind
@@ -56,9 +56,9 @@ type kinds struct {
 	all map[schema.GroupVersionKind]*kind
 }
 
-// firstList is how long somebody waits for the first list of a kind: 5,000 Deployments take 0.3 seconds. A list that
-// fails, for instance because the conversion webhook of a CRD is dead, is tried again in the background, and nobody
-// waits for it a second time.
+// firstList bounds how long a call waits for the first list of a kind: 5,000 Deployments take 0.3 seconds. A list that
+// fails, for instance because the conversion webhook of a CRD is dead, is tried again in the background. No call waits
+// for it a second time.
 const firstList = 5 * time.Second
 
 // of returns a kind whose watch is in sync, and starts the watch when it is the first to ask.

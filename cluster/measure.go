@@ -57,7 +57,7 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 }
 
 // EnsureJob makes a Job unless there is one of its name or it has begun, and says how it stands. One that has another
-// value of the given annotation is somebody else's. An owner without uid is looked up, and left out if there is none.
+// value of the given annotation is another run's: Taken. An owner without uid is looked up, and left out if missing.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {

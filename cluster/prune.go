@@ -60,7 +60,7 @@ func (c *Client) Removable(
 }
 
 // candidate returns the live object if it is still the app's, nil otherwise. The watch sees only objects with
-// rollout.LabelApp, so one that somebody took the label from is not the app's any more and stays.
+// rollout.LabelApp: an object whose label was removed is not the app's any more, and stays.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, ErrUnknownKind) {

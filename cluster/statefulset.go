@@ -85,7 +85,7 @@ func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 			out.Revisions[i].Desired++
 		}
 	}
-	// The watch of revisions may lag behind that of StatefulSets: without its newest revision nothing is known to be done.
+	// The watch of revisions may lag behind the watch of StatefulSets: without the newest revision it is not synced.
 	out.Synced = out.Synced && (w.update == "" || index(w.update) >= 0)
 	out.Complete = out.Complete && w.base == w.update && out.Synced
 }

@@ -80,10 +80,10 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 }
 
 // runWatch fills a table through one of its feeds until ctx ends. The reflector starts over by itself when the
-// connection breaks or its version is too old for the server. It lists how things are now, so that a list which is
-// older than what is known tells that the cluster was restored from a backup. A watch that was refused is a list too:
-// client-go would ask again for what comes after its version, and a restored cluster that has not reached that version,
-// or has passed it with other objects, answers with silence.
+// connection breaks or its version is too old for the server. It lists the newest objects: a list older than the
+// known objects tells that the cluster was restored from a backup. After a refused watch it lists again, too: client-go
+// would ask for changes after its version. A restored cluster that has not reached that version, or has passed it with
+// other objects, sends none.
 func runWatch[R row](
 	ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source,
 ) {

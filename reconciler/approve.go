@@ -42,8 +42,8 @@ func newApprovals(ask Approver) *approvals {
 	return &approvals{ask: ask, known: map[string]approval{}, open: map[string]question{}}
 }
 
-// of returns the app's promotion if it counts. One that nobody who may has approved does not count, and if it is for
-// what Git asks for, refused says why. A promotion for another release is not asked about: it has no effect.
+// of returns the app's promotion if it counts. A promotion without the approval of a promoter does not count. If it is
+// for the release that Git asks for, refused says why. A promotion for another release is not checked.
 func (q *approvals) of(v *view, a *appView, head *rollout.Render, s rollout.State) (
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {

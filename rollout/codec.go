@@ -146,7 +146,7 @@ func ParseState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// ParseEditedState reads a state file that somebody may have edited. It is as strict as ParseState, but for the seal.
+// ParseEditedState reads a state file that may be edited by hand. It is as strict as ParseState, except for the seal.
 func ParseEditedState(file string, data []byte) (*State, error) {
 	s, err := decode[State](file, "RolloutState", data)
 	if err != nil {

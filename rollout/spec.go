@@ -100,7 +100,7 @@ type Step struct {
 	Route      *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches it ends
 }
 
-// Pause waits for a duration, for the next moment of a schedule or, if it has neither, until somebody promotes.
+// Pause waits for a duration, for the next moment of a schedule or, if it has neither, for a promotion.
 type Pause struct {
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for a promotion"`
 	// Timeout is when a pause that waits for a promotion is over; then OnTimeout happens.

@@ -175,7 +175,7 @@ type Retreat struct {
 	Late   bool      `json:"late,omitempty"`   // it has made no progress for its deadline, and somebody was told
 }
 
-// Rejection is a hash that is not tried again until somebody says retry or the content changes.
+// Rejection is a hash that is not tried again before a retry, or a change of the content.
 type Rejection struct {
 	Hash      Hash      `json:"hash"`
 	Commit    string    `json:"commit"`

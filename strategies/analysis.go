@@ -249,7 +249,7 @@ func acceptedBy(runs []rollout.AnalysisRun, m moving, by string) []rollout.Analy
 	return runs
 }
 
-// gateInconclusive keeps a release where it is while an analysis of its step does not know: then somebody has to say.
+// gateInconclusive holds a release at its step while an analysis of the step is inconclusive: it waits for a promotion.
 func gateInconclusive(in Input, m moving) verdict {
 	r, is := inconclusive(in, m)
 	if !is {

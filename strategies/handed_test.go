@@ -9,7 +9,7 @@ import (
 )
 
 // TestPauseBeginsOnce: a pause that waits for its record begins when it was decided on for the first time, however often
-// that is decided again meanwhile. Where the record waits for long, it begins anew: nobody could know of it.
+// that is decided again meanwhile. Where the record waits for long, it begins anew: Git did not show it before.
 func TestPauseBeginsOnce(t *testing.T) {
 	pause := rollout.Step{Pause: &rollout.Pause{Duration: new(time.Minute)}}
 	h := newHistory(source{workloads: []staged{{version: "v1", spec: rollout.Spec{

@@ -55,7 +55,7 @@ func firstFit(rows []pinRow, at place, fresh, stable supply) int {
 }
 
 // A Service selects a version only while that has pods to answer, and all pods otherwise. Where weights are shares of
-// pods, requests follow whatever is ready: a new version without a ready pod harms nobody.
+// pods, requests go to all ready pods: a new version without a ready pod gets none.
 var canaryPins = []pinRow{
 	{at: []place{atSteps}, stable: []supply{enough}, main: stablePin, side: newestPin},
 	{at: []place{atSteps}, main: allPods, side: freshPin},
@@ -65,7 +65,7 @@ var canaryPins = []pinRow{
 	{at: []place{leaving, left}, main: allPods, side: stablePin},
 }
 
-// A preview stays what it is until its pods go, and nobody but those who ask for it sees it: stable is whole.
+// A preview Service selects the new version until its pods go. Users do not reach it, and stable has all its pods.
 var blueGreenPins = slices.Concat([]pinRow{
 	{at: []place{atSteps}, main: stablePin, side: newestPin},
 	{at: []place{leaving}, stable: []supply{enough}, main: stablePin, side: freshPin},

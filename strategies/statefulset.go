@@ -86,8 +86,8 @@ func (statefulSet) hold(o rollout.Object, f fence) {
 	o.Set(int64(f.n-f.m), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
-// room is for clusters that know the field. Others, which are most, leave it out, and nobody would be sure of having
-// applied it.
+// room is for clusters that know the field. Most clusters do not: the API server drops the field, and an apply would
+// never be seen to hold.
 func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	if live.Room {
 		orElse(o, "spec.updateStrategy.type", "RollingUpdate")

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// analysisWait waits until the stage's analysis has passed, or until somebody lets the release pass it. One that does
-// not know has been asked about before: somebody has said that the release goes on.
+// analysisWait waits until the stage's analysis has passed, or for a promotion. An inconclusive analysis is handled by
+// gateInconclusive, which comes first: here it has been promoted.
 type analysisWait struct{ *rollout.Analysis }
 
 func (w analysisWait) traits() traits {

@@ -41,7 +41,7 @@ func (w promotionWait) forecast(c *forecaster, s *ForecastStage) {
 	}
 }
 
-// isLate reports whether nobody has promoted in time, and the document wants the release back then.
+// isLate reports whether the timeout ended without a promotion, and the document has onTimeout: abort.
 func (w promotionWait) isLate(in Input, m moving) bool {
 	late := w.timeout > 0 && w.onTimeout == rollout.TimeoutAbort && !in.Now.Before(m.Entered.Add(w.timeout))
 	kept := m.Suspended || m.isSuspended() || holder(in, in.State.Release.Hash, m.spec.Paused) != ""
@@ -61,7 +61,7 @@ func waitForPromotion(in Input, m moving) verdict {
 	}
 }
 
-// waitForPeople waits until somebody lets the release pass its step, or its step's own timeout does.
+// waitForPeople waits for a promotion of the step, or for the step's own timeout.
 func waitForPeople(in Input, m moving) verdict {
 	if w, is := m.stage().wait.(promotionWait); is {
 		return w.verdict(in, m)
@@ -77,7 +77,7 @@ func promoter(in Input) string {
 	return cmp.Or(in.Promotion.Author, "a promotion file")
 }
 
-// timedOut says which pause nobody has ended in time, if its document wants the release back then; "" for none.
+// timedOut returns the pause whose timeout ended without a promotion and that has onTimeout: abort; "" for none.
 func timedOut(in Input) string {
 	for _, m := range movers(in) {
 		if w, is := m.stage().wait.(promotionWait); is && in.State.Stable != nil && w.isLate(in, m) {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// timerWait waits for a duration, or for the next moment of a schedule, or until somebody promotes.
+// timerWait waits for a duration, or for the next moment of a schedule, or for a promotion.
 type timerWait struct {
 	duration time.Duration
 	until    string // cron, in the time zone; "": the duration
@@ -49,7 +49,7 @@ func (w timerWait) end(m moving) time.Time {
 }
 
 // recordedSoon is how much earlier than its record a pause may have begun: transitions wait for one push together.
-// Behind a Git server that is away it begins anew, because who is to look at it does not know of it before.
+// While the Git server is away it begins anew: people see the pause only when it is on record.
 const recordedSoon = 5 * time.Second
 
 // sinceHanded is when a stage is entered: a pause of a duration, whose pods are there by then, when it was decided on

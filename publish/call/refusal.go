@@ -137,7 +137,7 @@ func join(parts []string, between string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(text string) bool { return text == "" }), between)
 }
 
-// Decode reads the JSON that somebody answers, whom the error names. No error has what was decoded.
+// Decode reads the JSON of a server's answer. Errors name the server, and have no part of the answer.
 func Decode(from string, body []byte, into any) error {
 	err := json.Unmarshal(body, into)
 	if err == nil {

@@ -354,8 +354,8 @@ func two(a string, n int, b string, m int) string {
 	return fmt.Sprintf(doc, a, n) + "---\n" + fmt.Sprintf(doc, b, m)
 }
 
-// TestReversionKeepsThePods: whoever scaled an app, before or after what is taken back, has that kept. What a number in
-// a file is for is known by what is built of it, and where it is not, people are told.
+// TestReversionKeepsThePods: a change of replicas is kept, be it from before or after the reverted commits. The build
+// shows the meaning of a number in a file. Where it does not, the proposal says so.
 func TestReversionKeepsThePods(t *testing.T) {
 	const kustomization = "kustomization.yaml"
 	for name, c := range map[string]struct {

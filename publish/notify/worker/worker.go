@@ -161,7 +161,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// settle writes down what was told last. What is not written is told again, by whoever comes next.
+// settle records the last messages. The next process sends a message again that is not on record.
 func (w *Worker) settle() {
 	if len(w.unwritten) == 0 {
 		return
