@@ -138,13 +138,21 @@ func (s *server) takeOver(ctx context.Context, d *desired) error {
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(again.Step()):
+		if err := pause(ctx, again.Step()); err != nil {
+			return err
 		}
 	}
 	return errors.New("taking over the fields of other tools lost every race against another writer")
+}
+
+// pause waits before a request is repeated. It returns the context's error if that ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }
 
 type jsonPatch struct {

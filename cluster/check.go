@@ -56,8 +56,7 @@ func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 		// Not by retry.OnError: it takes a deadline of the function for one of its own, and says that all went well.
 		again := tries
 		err := c.rehearseOne(ctx, d)
-		for again.Steps > 1 && isPassing(err) {
-			time.Sleep(again.Step())
+		for again.Steps > 1 && isPassing(err) && pause(ctx, again.Step()) == nil {
 			err = c.rehearseOne(ctx, d)
 		}
 		if err != nil {
