@@ -108,15 +108,7 @@ func TestAppThatComesBackRunsItsHook(t *testing.T) {
 	}
 	rest := func(message string, edits map[string][]byte) rollout.State {
 		t.Helper()
-		s.event = &Event{}
-		s.commit(message, edits)
-		for range 4 {
-			if err := s.rest(); err != nil {
-				t.Fatal(err)
-			}
-			s.cluster.Kube.Now = s.cluster.Kube.Now.Add(time.Minute)
-			s.touch()
-		}
+		s.settle(t, message, edits)
 		return s.state("pr-1")
 	}
 	s.start()

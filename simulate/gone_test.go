@@ -41,21 +41,9 @@ func TestGoneAppsAreForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest := func(message string, edits map[string][]byte) {
-		t.Helper()
-		s.event = &Event{}
-		s.commit(message, edits)
-		for range 4 {
-			if err := s.rest(); err != nil {
-				t.Fatal(err)
-			}
-			s.cluster.Kube.Now = s.cluster.Kube.Now.Add(time.Minute)
-			s.touch()
-		}
-	}
 	s.start()
-	rest("previews", files("v1"))
-	rest("v2 of all", files("v2"))
+	s.settle(t, "previews", files("v1"))
+	s.settle(t, "v2 of all", files("v2"))
 	aborts := map[string][]byte{}
 	for i := 0; i < many; i += 10 {
 		name := fmt.Sprintf("preview-%04d", i)
@@ -66,7 +54,7 @@ func TestGoneAppsAreForgotten(t *testing.T) {
 		aborts[rollout.PromotionPath("sim", name)] = []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: " +
 			string(state.Release.Hash) + "\ndecision: abort\n")
 	}
-	rest("abort some", aborts)
+	s.settle(t, "abort some", aborts)
 	if kept := keysOf(s.process.Reconciler, "preview-"); len(kept) < 5 {
 		t.Errorf("apps are known by name in %v alone: the test looks in the wrong place", kept)
 	}
@@ -76,8 +64,8 @@ func TestGoneAppsAreForgotten(t *testing.T) {
 			gone[name] = nil
 		}
 	}
-	rest("they are not needed any more", gone)
-	rest("something else", map[string][]byte{"README": []byte("1")})
+	s.settle(t, "they are not needed any more", gone)
+	s.settle(t, "something else", map[string][]byte{"README": []byte("1")})
 	if kept := keysOf(s.process.Reconciler, "preview-"); len(kept) > 0 {
 		t.Errorf("names of apps that are gone are kept: %v", kept)
 	}
@@ -125,4 +113,18 @@ func keysOf(root any, text string) map[string]int {
 	}
 	walk("", reflect.ValueOf(root), 0)
 	return found
+}
+
+// settle commits edits and lets four minutes go by, with the loop at rest after each.
+func (s *Story) settle(t *testing.T, message string, edits map[string][]byte) {
+	t.Helper()
+	s.event = &Event{}
+	s.commit(message, edits)
+	for range 4 {
+		if err := s.rest(); err != nil {
+			t.Fatal(err)
+		}
+		s.cluster.Kube.Now = s.cluster.Kube.Now.Add(time.Minute)
+		s.touch()
+	}
 }

@@ -103,11 +103,7 @@ func (r *realCluster) SameTemplate(ctx context.Context, o rollout.Object) (bool,
 
 func (r *realCluster) Await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
+	await(t, what, ok)
 }
 
 func (r *realCluster) Writes(t *testing.T) int {

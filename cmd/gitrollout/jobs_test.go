@@ -56,14 +56,12 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 		t.Run(name, func(t *testing.T) {
 			request := provider.Request{Kind: "job", Config: c.config, Namespace: ns, ID: "m-" + strings.ReplaceAll(name, " ", "-"), Rollout: "shop", Started: time.Now()}
 			var got provider.Result
-			for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			await(t, "the measurement ends", func() bool {
 				if got, err = provider.Measure(t.Context(), deps, request); err != nil {
 					t.Fatal(err)
 				}
-				if got.Phase != rollout.AnalysisRunning || time.Now().After(deadline) {
-					break
-				}
-			}
+				return got.Phase != rollout.AnalysisRunning
+			})
 			if got.Phase != c.want || !strings.Contains(strings.ToLower(got.Message), strings.ToLower(c.says)) {
 				t.Errorf("%s %q, want %s with %q", got.Phase, got.Message, c.want, c.says)
 			}
@@ -75,11 +73,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 					t.Error(err)
 				}
 			}
-			for deadline := time.Now().Add(5 * time.Minute); list() > 0; time.Sleep(50 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("the Job is still there")
-				}
-			}
+			await(t, "the Job is deleted", func() bool { return list() == 0 })
 		})
 	}
 }
@@ -118,12 +112,13 @@ spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name
 	if _, err := kube.Kube.BatchV1().Jobs(ns).Patch(t.Context(), "held", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Minute); state.Suspended && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	await(t, "the Job is resumed", func() bool {
 		if state, err = client.EnsureJob(t.Context(), held, provider.AnnotationMeasurement, true); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if state.Suspended || state.Taken || state.Gone {
+		return !state.Suspended
+	})
+	if state.Taken || state.Gone {
 		t.Errorf("a Job that goes on: %+v", state)
 	}
 	if _, err := client.SecretData(t.Context(), ns, "nobody", ""); err == nil || !strings.Contains(err.Error(), "Secret "+ns+"/nobody") {
@@ -176,11 +171,12 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: check, image:
 		t.Fatal(err)
 	}
 	request.Metadata = got.Metadata
-	for deadline := time.Now().Add(5 * time.Minute); got.Phase == rollout.AnalysisRunning; time.Sleep(20 * time.Millisecond) {
-		if got, err = provider.Measure(t.Context(), deps, request); err != nil || time.Now().After(deadline) {
-			t.Fatalf("%+v, %v", got, err)
+	await(t, "the measurement ends", func() bool {
+		if got, err = provider.Measure(t.Context(), deps, request); err != nil {
+			t.Fatal(err)
 		}
-	}
+		return got.Phase != rollout.AnalysisRunning
+	})
 	if got.Phase != rollout.AnalysisInconclusive {
 		t.Errorf("a Job that was deleted makes its measurement %s", got.Phase)
 	}

@@ -165,20 +165,17 @@ func TestOnceMeasures(t *testing.T) {
 	w := newLoopWorld(t, thrice("v1"))
 	once := func(until func(rollout.State) bool) rollout.State {
 		t.Helper()
-		for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Second) {
+		var s rollout.State
+		await(t, "the next stage of the release", func() bool {
 			var out bytes.Buffer
 			args := []string{"once", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig, "--analysis-allow-cidr", "127.0.0.0/8"}
 			if code := run(t.Context(), args, strings.NewReader(""), &out, &out); code != 0 {
 				t.Fatalf("once: %d\n%s", code, out.String())
 			}
-			s := w.state()
-			if until(s) {
-				return s
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("in vain: %+v", s)
-			}
-		}
+			s = w.state()
+			return until(s)
+		})
+		return s
 	}
 	once(func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	w.push("v2", thrice("v2"))

@@ -34,7 +34,7 @@ func TestAggregatedAPIIsAway(t *testing.T) {
 	}
 	odds := client.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "odds"}).Namespace(w.ns)
 	services := client.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
-	w.awaitTrue("the kind is served", func() bool {
+	await(w, "the kind is served", func() bool {
 		_, err := odds.List(t.Context(), metav1.ListOptions{})
 		return err == nil
 	})
@@ -54,7 +54,7 @@ func TestAggregatedAPIIsAway(t *testing.T) {
 	if _, err := services.Patch(t.Context(), "v1."+group, types.MergePatchType, []byte(away), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitTrue("the group is away", func() bool {
+	await(w, "the group is away", func() bool {
 		_, err := odds.List(t.Context(), metav1.ListOptions{})
 		return apierrors.IsServiceUnavailable(err)
 	})
@@ -77,7 +77,7 @@ func TestAggregatedAPIIsAway(t *testing.T) {
 	if err := services.Delete(t.Context(), "v1."+group, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitTrue("the object is there", func() bool {
+	await(w, "the object is there", func() bool {
 		_, err := odds.Get(t.Context(), w.app, metav1.GetOptions{})
 		return err == nil
 	})
@@ -85,15 +85,5 @@ func TestAggregatedAPIIsAway(t *testing.T) {
 	p.await("pruned", func(s rollout.State) bool { return !listed(s) })
 	if _, err := odds.Get(t.Context(), w.app, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("it left the inventory and is there: %v", err)
-	}
-}
-
-// awaitTrue waits for a condition.
-func (w *loopWorld) awaitTrue(what string, ok func() bool) {
-	w.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.Fatalf("not within a minute: %s", what)
-		}
 	}
 }

@@ -376,15 +376,9 @@ func TestErrorsAreJoined(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.api.refuse("/configmaps/")
-	deadline := time.Now().Add(5 * time.Minute)
-	for {
+	await(t, "an error of Git and of the app", func() bool {
 		err := p.passes(1)
 		var joined interface{ Unwrap() []error }
-		if errors.As(err, &joined) && len(joined.Unwrap()) == 2 && strings.Contains(err.Error(), "app "+w.app+": ") {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the error is %v", err)
-		}
-	}
+		return errors.As(err, &joined) && len(joined.Unwrap()) == 2 && strings.Contains(err.Error(), "app "+w.app+": ")
+	})
 }

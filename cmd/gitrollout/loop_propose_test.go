@@ -101,12 +101,13 @@ func TestProposalIsDeterministic(t *testing.T) {
 	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, stateBranch+"~1")
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
 	again := w.start()
-	for deadline := time.Now().Add(5 * time.Minute); w.repo.Ref(branch) == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	await(t, "the proposal is made again", func() bool {
 		early := func() time.Time { return s.Progress[0].Entered.Add(-time.Millisecond) }
 		if err := again.RunOnce(again.ctx, early, true); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return w.repo.Ref(branch) != ""
+	})
 	if now := w.repo.Ref(branch); now != id || w.repo.Ref(stateBranch) != recorded {
 		t.Errorf("proposal %s and state %s, want %s and %s again", now, w.repo.Ref(stateBranch), id, recorded)
 	}

@@ -33,13 +33,8 @@ func (p *loopProcess) run(interval time.Duration) {
 // seen waits until something is so, and returns when it was.
 func (w *loopWorld) seen(what string, is func() bool) time.Time {
 	w.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if is() {
-			return time.Now()
-		}
-	}
-	w.Fatalf("not within 90 seconds: %s; the state is %+v", what, w.state())
-	return time.Time{}
+	await(w.T, what, is)
+	return time.Now()
 }
 
 // patient is how late a test on a busy machine may see an event: less than Git takes for an answer.

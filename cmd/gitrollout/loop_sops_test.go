@@ -290,7 +290,7 @@ func (w *loopWorld) served(paths ...string) map[string]string {
 		if path == "/metrics" {
 			address = addresses[0]
 		}
-		w.awaitTrue(path+" is served", func() bool {
+		await(w, path+" is served", func() bool {
 			response, err := http.Get("http://" + address + path)
 			if err != nil {
 				return false

@@ -145,15 +145,28 @@ func (p *loopProcess) await(what string, ok func(rollout.State) bool) rollout.St
 func (p *loopProcess) awaitOf(app, what string, ok func(rollout.State) bool) rollout.State {
 	p.w.Helper()
 	var err error
-	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); {
+	var s rollout.State
+	defer func() {
+		if p.w.Failed() && !ok(s) {
+			p.w.Logf("last error %v; %s is %s %s held %+v progress %+v", err, app, s.Phase, s.Reason, s.Held, s.Progress)
+		}
+	}()
+	await(p.w.T, what, func() bool {
 		err = p.passes(1)
-		if s := p.w.stateOf(app); ok(s) {
-			return s
+		s = p.w.stateOf(app)
+		return ok(s)
+	})
+	return s
+}
+
+// await asks until ok is true, and fails the test after five minutes.
+func await(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
+	for deadline := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			tb.Fatalf("not within five minutes: %s", what)
 		}
 	}
-	s := p.w.stateOf(app)
-	p.w.Fatalf("not within five minutes: %s; last error %v; %s is %s %s held %+v progress %+v", what, err, app, s.Phase, s.Reason, s.Held, s.Progress)
-	return s
 }
 
 func (p *loopProcess) awaitHealthy(commit string) rollout.State {

@@ -180,16 +180,18 @@ func (l *testLoop) pass(tb testing.TB) {
 func (l *testLoop) await(tb testing.TB, repo *gittest.Repo, what string, ok func(map[string]rollout.State) bool) {
 	tb.Helper()
 	states := map[string]rollout.State{}
-	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		l.pass(tb)
-		if states = statesOf(tb, repo); ok(states) {
-			return
+	defer func() {
+		for name, s := range states {
+			if tb.Failed() {
+				tb.Logf("%s: %s %s %+v", name, s.Phase, s.Reason, s.Progress)
+			}
 		}
-	}
-	for name, s := range states {
-		tb.Logf("%s: %s %s %+v", name, s.Phase, s.Reason, s.Progress)
-	}
-	tb.Fatalf("not within a minute: %s", what)
+	}()
+	await(tb, what, func() bool {
+		l.pass(tb)
+		states = statesOf(tb, repo)
+		return ok(states)
+	})
 }
 
 // atRest makes passes until a second goes by in which the cluster had nothing
@@ -197,17 +199,15 @@ func (l *testLoop) await(tb testing.TB, repo *gittest.Repo, what string, ok func
 func (l *testLoop) atRest(tb testing.TB) {
 	tb.Helper()
 	quiet := time.Now()
-	for deadline := time.Now().Add(5 * time.Minute); time.Since(quiet) < time.Second; time.Sleep(50 * time.Millisecond) {
+	await(tb, "a second without cost", func() bool {
 		before := l.costs()
 		l.pass(tb)
 		cost := l.costs().minus(before)
 		if cost.lookups, cost.requests = 0, 0; cost != (costs{}) {
 			quiet = time.Now()
 		}
-		if time.Now().After(deadline) {
-			tb.Fatalf("no rest within a minute; the last pass cost %+v", cost)
-		}
-	}
+		return time.Since(quiet) >= time.Second
+	})
 }
 
 // costs is all that a loop has asked of others and of itself.

@@ -58,13 +58,17 @@ func (p *pane) everything() string { p.Helper(); return p.tmux("capture-pane", "
 
 func (p *pane) await(what string, ok func(screen string) bool) string {
 	p.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if s := p.screen(); ok(s) {
-			return s
+	var s string
+	defer func() {
+		if p.Failed() && !ok(s) {
+			p.Logf("the window shows:\n%s", s)
 		}
-	}
-	p.Fatalf("not within a minute: %s; the window shows:\n%s", what, p.screen())
-	return ""
+	}()
+	await(p.T, what, func() bool {
+		s = p.screen()
+		return ok(s)
+	})
+	return s
 }
 
 // leave interrupts the command and looks at what it leaves behind: a prompt, a

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/rollout"
@@ -23,13 +22,14 @@ func TestWatchInAPipe(t *testing.T) {
 	go func() {
 		done <- run(ctx, []string{"get", w.app, "-w", "--refresh", "100ms", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.api.kubeconfig}, strings.NewReader(""), out, out)
 	}()
+	defer func() {
+		if t.Failed() {
+			t.Logf("the output is:\n%s", out)
+		}
+	}()
 	await := func(what, pattern string) {
 		t.Helper()
-		for deadline := time.Now().Add(5 * time.Minute); !regexp.MustCompile(pattern).MatchString(out.String()); time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("not within a minute: %s (%s) in:\n%s", what, pattern, out)
-			}
-		}
+		await(t, fmt.Sprintf("%s (%s)", what, pattern), func() bool { return regexp.MustCompile(pattern).MatchString(out.String()) })
 	}
 	await("the first look", "✔ "+w.app+"  Healthy")
 	s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
