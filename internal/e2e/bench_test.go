@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -38,14 +40,25 @@ const (
 // the cluster alone needs. It asserts nothing about time; docs/performance.md tells
 // how to read it.
 func BenchmarkReleasesAtOnce(b *testing.B) {
-	kube := testcluster.Shared(b)
+	b.Run("default-limits", func(b *testing.B) { benchReleases(b, "--default-limits") })
+	b.Run("raised-limits", func(b *testing.B) { benchReleases(b) })
+}
+
+func benchReleases(b *testing.B, flags ...string) {
+	audit := filepath.Join(b.TempDir(), "audit.log")
+	kube, stop, err := testcluster.Launch(append(flags, "--audit-log", audit)...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(stop)
 	f := newFleet(b, kube, manyReleases, "")
+	f.audit = audit
 	var table strings.Builder
 	columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(columns, "releases at once\tall pods new\trecorded as healthy\tstate commits\tAPI writes\tdry runs\tEvents\tCPU")
+	_, _ = fmt.Fprintln(columns, "releases at once\tall pods new\trecorded as healthy\tstate commits\tAPI writes\tdeployment controller's writes\tdry runs\tEvents\tCPU")
 	row := func(what string, c fleetCost) {
-		_, _ = fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", what,
-			seconds(c.pods), seconds(c.recorded), count(c.commits), count(c.writes), count(c.dryRuns), count(c.events), seconds(c.cpu))
+		_, _ = fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", what,
+			seconds(c.pods), seconds(c.recorded), count(c.commits), count(c.writes), count(c.controller), count(c.dryRuns), count(c.events), seconds(c.cpu))
 	}
 	recorded := f.patches.follow(f.apps[0])
 	one := f.release("v2", f.apps[:1])
@@ -90,6 +103,7 @@ type fleetCost struct {
 	commits         int
 	writes, dryRuns int // of objects
 	events          int
+	controller      int           // writes of the deployment controller
 	cpu             time.Duration // of gitrollout's process
 }
 
@@ -105,6 +119,7 @@ type fleet struct {
 	apps    []string
 	ns      string
 	patches *deployments
+	audit   string // the API server's audit log, "" when there is none
 }
 
 // newFleet starts it with n apps. entries are more of the configuration, with NS for their namespace, and flags more of the
@@ -197,7 +212,7 @@ func (f *fleet) release(version string, apps []string) fleetCost {
 	c := f.await(began, head, version, apps)
 	after := f.costs()
 	c.commits, c.dryRuns, c.cpu = after.commits-before.commits, after.dryRuns-before.dryRuns, after.cpu-before.cpu
-	c.events = after.events - before.events
+	c.events, c.controller = after.events-before.events, after.controller-before.controller
 	c.writes = after.writes - before.writes - c.events
 	return c
 }
@@ -269,8 +284,19 @@ func (f *fleet) costs() (c fleetCost) {
 		}
 	}
 	c.cpu = time.Duration(number("process_cpu_seconds_total") * float64(time.Second))
+	if f.audit != "" {
+		log, err := os.ReadFile(f.audit)
+		if err != nil {
+			f.b.Fatal(err)
+		}
+		c.controller = len(deploymentControllerWrites.FindAll(log, -1))
+	}
 	return c
 }
+
+// deploymentControllerWrites matches lines of the audit log: kube-controller-manager names the controller in its user agent.
+var deploymentControllerWrites = regexp.MustCompile(`"stage":"ResponseComplete","requestURI":"/apis/apps/[^"]*",` +
+	`"verb":"(?:create|update|patch|delete)".*"userAgent":"[^"]*deployment-controller`)
 
 // deployments are those of a namespace as a watch shows them.
 type deployments struct {

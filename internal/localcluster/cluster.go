@@ -72,7 +72,7 @@ func startCluster(ctx context.Context, dir stateDir, o settings) (_ *cluster, er
 	if err := c.startAPIServer(ctx, admin, o.auditLog); err != nil {
 		return nil, err
 	}
-	if err := c.startControllers(ctx); err != nil {
+	if err := c.startControllers(ctx, o.defaultLimits); err != nil {
 		return nil, err
 	}
 	if err := c.startNodes(ctx, o); err != nil {
@@ -106,7 +106,7 @@ func (c *cluster) startAPIServer(ctx context.Context, admin clientIdentity, audi
 	return c.awaitAPI(ctx, clientConfig(c.server, "localcluster", admin))
 }
 
-func (c *cluster) startControllers(ctx context.Context) error {
+func (c *cluster) startControllers(ctx context.Context, defaultLimits bool) error {
 	const user = "system:kube-controller-manager"
 	identity, err := c.certs.identify(user)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *cluster) startControllers(ctx context.Context) error {
 	if err := writeKubeconfig(kubeconfig, c.server, user, identity); err != nil {
 		return err
 	}
-	run, err := newControllerManager(ctx, kubeconfig, c.certs)
+	run, err := newControllerManager(ctx, controllerManagerFlags(kubeconfig, c.certs, defaultLimits))
 	if err != nil {
 		return err
 	}

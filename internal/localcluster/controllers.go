@@ -38,7 +38,7 @@ var controllers = []string{
 
 // newControllerManager prepares the kube-controller-manager; the function
 // returned runs it until its context ends.
-func newControllerManager(ctx context.Context, kubeconfig string, certs certificates) (func(context.Context) error, error) {
+func newControllerManager(ctx context.Context, arguments []string) (func(context.Context) error, error) {
 	manager, err := options.NewKubeControllerManagerOptions()
 	if err != nil {
 		return nil, fmt.Errorf("kube-controller-manager options: %w", err)
@@ -51,7 +51,7 @@ func newControllerManager(ctx context.Context, kubeconfig string, certs certific
 	for _, set := range sets.FlagSets {
 		flags.AddFlagSet(set)
 	}
-	if err := flags.Parse(controllerManagerFlags(kubeconfig, certs)); err != nil {
+	if err := flags.Parse(arguments); err != nil {
 		return nil, fmt.Errorf("kube-controller-manager flags: %w", err)
 	}
 	if err := manager.ComponentGlobalsRegistry.Set(); err != nil {
@@ -65,8 +65,8 @@ func newControllerManager(ctx context.Context, kubeconfig string, certs certific
 	return func(ctx context.Context) error { return app.Run(ctx, completed) }, nil
 }
 
-func controllerManagerFlags(kubeconfig string, certs certificates) []string {
-	return []string{
+func controllerManagerFlags(kubeconfig string, certs certificates, defaultLimits bool) []string {
+	flags := []string{
 		"--kubeconfig=" + kubeconfig,
 		"--controllers=" + strings.Join(controllers, ","),
 		"--service-account-private-key-file=" + certs.path(serviceAccountKey),
@@ -74,8 +74,13 @@ func controllerManagerFlags(kubeconfig string, certs certificates) []string {
 		// The only candidate needs no election, and no one asks for its metrics.
 		"--leader-elect=false",
 		"--secure-port=0",
-		// A test waits for the controllers; the defaults (20 requests a second,
-		// 5 Deployments at a time) are made to spare a shared cluster.
+		"--horizontal-pod-autoscaler-sync-period=2s",
+	}
+	if defaultLimits {
+		return flags
+	}
+	// A test waits for the controllers; the defaults are made to spare a shared cluster.
+	return append(flags,
 		"--kube-api-qps=5000",
 		"--kube-api-burst=10000",
 		"--concurrent-deployment-syncs=20",
@@ -87,6 +92,5 @@ func controllerManagerFlags(kubeconfig string, certs certificates) []string {
 		"--concurrent-endpoint-syncs=20",
 		"--concurrent-gc-syncs=40",
 		"--concurrent-namespace-syncs=20",
-		"--horizontal-pod-autoscaler-sync-period=2s",
-	}
+	)
 }

@@ -30,6 +30,7 @@ type settings struct {
 	auditLog       string
 	fsync          bool
 	bindPodIPs     bool
+	defaultLimits  bool
 	exitWithParent bool
 }
 
@@ -93,6 +94,8 @@ func newCommand() *cobra.Command {
 	flags.IntVar(&o.nodes, "nodes", 10, "how many nodes to register")
 	flags.StringVar(&o.auditLog, "audit-log", "", "have the API server write each request's metadata to this `file`")
 	flags.BoolVar(&o.fsync, "fsync", false, "let etcd wait for the disk, so that state survives a crash of the machine")
+	flags.BoolVar(&o.defaultLimits, "default-limits", false,
+		"keep the limits of kube-controller-manager: 20 requests a second for each controller, and five Deployments at a time")
 	flags.BoolVar(&o.bindPodIPs, "bind-pod-ips", false,
 		"listen on every pod's own address and ports too; needs a network namespace with 'ip route add local 10.244.0.0/16 dev lo'")
 	// Kubernetes' libraries bring a global flag of that name, which is no bool.
