@@ -20,7 +20,7 @@ type Result struct {
 
 // Apply applies the objects in their order, each with one server-side apply that takes over the fields which others
 // set. An object that is unchanged in Git and in the watches costs no request. Every object gets rollout.LabelApp,
-// rollout.AnnotationCluster and AnnotationApplied.
+// rollout.AnnotationCluster and LabelApplied.
 //
 // Apply stops at the first object that the API server refuses and returns an *Error: later objects may depend on it. An
 // object that another writer changes again and again is put back with growing pauses, and its error stops nothing. An

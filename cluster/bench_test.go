@@ -25,10 +25,9 @@ metadata:
   uid: uid-%[1]s
   resourceVersion: "12345"
   generation: 3
-  labels: {app: %[1]s, gitrollout.dev/app: %[1]s}
+  labels: {app: %[1]s, gitrollout.dev/app: %[1]s, gitrollout.dev/applied: 018271ff61a2730e4beb71e136a849a4}
   annotations:
     deployment.kubernetes.io/revision: "2"
-    gitrollout.dev/applied: 018271ff61a2730e4beb71e136a849a4
     gitrollout.dev/cluster: prod
     gitrollout.dev/template-hash: h1-7b4e2a91d0
   managedFields:
@@ -36,7 +35,7 @@ metadata:
     operation: Apply
     apiVersion: apps/v1
     fieldsV1:
-      f:metadata: {f:labels: {f:app: {}, f:gitrollout.dev/app: {}}, f:annotations: {f:gitrollout.dev/applied: {}, f:gitrollout.dev/cluster: {}, f:gitrollout.dev/template-hash: {}}}
+      f:metadata: {f:labels: {f:app: {}, f:gitrollout.dev/app: {}, f:gitrollout.dev/applied: {}}, f:annotations: {f:gitrollout.dev/cluster: {}, f:gitrollout.dev/template-hash: {}}}
       f:spec:
         f:replicas: {}
         f:selector: {}

@@ -21,6 +21,6 @@
 //     API server, provided that nobody else owns it too: what other tools applied
 //     before becomes ours first.
 //
-// What was applied is also written on the object (AnnotationApplied), so that a
+// What was applied is also written on the object (LabelApplied), so that a
 // restarted process finds that there is nothing to write.
 package cluster

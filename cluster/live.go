@@ -10,10 +10,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// AnnotationApplied is on every object that Apply wrote: the digest of what it
-// wrote. Only together with the proof that the fields are still ours (see holds)
-// does it say that nothing is to be written.
-const AnnotationApplied = "gitrollout.dev/applied"
+// LabelApplied is on every object that Apply wrote: the digest of what it wrote. Nothing is to be written when the digest
+// is the same and the fields are still owned by gitrollout (see holds). It is no annotation: the Deployment controller
+// would write that to the ReplicaSet at each step.
+const LabelApplied = "gitrollout.dev/applied"
 
 // live is what is kept of one applied object, or of one workload.
 type live struct {
@@ -25,7 +25,7 @@ type live struct {
 	once         bool   // rollout.Object.CreateOnly
 	keep         string // the annotation by which it is never deleted, with its value
 	terminating  bool
-	applied      string        // AnnotationApplied
+	applied      string        // LabelApplied
 	print        string        // fingerprint of the fields that our manager owns, "" for none
 	shared       bool          // another tool owns fields of it, too, or all that it has
 	writer       string        // the field manager, other than ours, that changed it last
@@ -53,7 +53,7 @@ func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) 
 		once:        o.CreateOnly(),
 		keep:        o.Keeps(),
 		terminating: u.GetDeletionTimestamp() != nil,
-		applied:     o.Annotation(AnnotationApplied),
+		applied:     o.Label(LabelApplied),
 		awaited:     awaitedOf(ref, o),
 		generation:  u.GetGeneration(),
 		status:      statusOf(ref, o),

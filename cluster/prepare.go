@@ -18,7 +18,7 @@ type desired struct {
 	ref    rollout.Ref
 	gvk    schema.GroupVersionKind
 	object map[string]any
-	digest string // of everything but AnnotationApplied
+	digest string // of everything but LabelApplied
 	once   bool   // rollout.Object.CreateOnly
 	kind   *kind  // nil until its CRD, which is in the same set, is there
 }
@@ -41,7 +41,7 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	}
 	labels := with(o.Map("metadata", "labels"), rollout.LabelApp, app)
 	annotations := with(o.Map("metadata", "annotations"), rollout.AnnotationCluster, c.opts.Cluster)
-	delete(annotations, AnnotationApplied)
+	delete(labels, LabelApplied)
 	metadata["labels"], metadata["annotations"] = labels, annotations
 	d.object["metadata"] = metadata
 	if d.ref.Group == "" && d.ref.Kind == "Secret" {
@@ -54,7 +54,7 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	}
 	sum := sha256.Sum256(raw)
 	d.digest = hex.EncodeToString(sum[:16])
-	annotations[AnnotationApplied] = d.digest
+	labels[LabelApplied] = d.digest
 	return d, nil
 }
 

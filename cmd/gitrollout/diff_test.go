@@ -52,7 +52,7 @@ func TestDiffNeverShowsASecret(t *testing.T) {
 func TestDiffLeavesOutWhatTheServerWrites(t *testing.T) {
 	object := func(version, replicas string) rollout.Object {
 		return rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"replicas": replicas}, "status": map[string]any{"at": version},
-			"metadata": map[string]any{"name": "a", "resourceVersion": version, "managedFields": []any{}, "annotations": map[string]any{"gitrollout.dev/applied": version}}}
+			"metadata": map[string]any{"name": "a", "resourceVersion": version, "managedFields": []any{}, "labels": map[string]any{"gitrollout.dev/applied": version}}}
 	}
 	var out bytes.Buffer
 	c := &diffCommand{streams: streams{out: &out}}

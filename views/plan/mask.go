@@ -60,14 +60,15 @@ func withoutServer(o rollout.Object) rollout.Object {
 		"uid"} {
 		delete(metadata, field)
 	}
-	annotations := o.Map("metadata", "annotations")
-	for _, key := range []string{
-		"gitrollout.dev/applied", "deployment.kubernetes.io/revision", "kubectl.kubernetes.io/last-applied-configuration",
-	} {
-		delete(annotations, key)
-	}
-	if len(annotations) == 0 {
-		delete(metadata, "annotations")
+	for _, marks := range []string{"labels", "annotations"} {
+		for _, key := range []string{
+			"gitrollout.dev/applied", "deployment.kubernetes.io/revision", "kubectl.kubernetes.io/last-applied-configuration",
+		} {
+			delete(o.Map("metadata", marks), key)
+		}
+		if len(o.Map("metadata", marks)) == 0 {
+			delete(metadata, marks)
+		}
 	}
 	return o
 }

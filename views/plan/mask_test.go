@@ -83,11 +83,12 @@ func TestCompareIsAboutWhatPeopleWrite(t *testing.T) {
 	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
 		live.Map("metadata")[field] = "x"
 	}
-	live.Map("metadata")["annotations"] = map[string]any{"gitrollout.dev/applied": "x", "deployment.kubernetes.io/revision": "3"}
+	live.Map("metadata")["annotations"] = map[string]any{"deployment.kubernetes.io/revision": "3"}
+	live.Map("metadata")["labels"] = map[string]any{"gitrollout.dev/applied": "x"}
 	if text, err := Compare("was", live, "now", o); err != nil || text != "" {
 		t.Errorf("%v\n%s", err, text)
 	}
-	if len(live.Map("metadata", "annotations")) != 2 || live["status"] == nil {
+	if len(live.Map("metadata", "labels")) != 1 || live["status"] == nil {
 		t.Error("the object itself was changed")
 	}
 }
