@@ -46,7 +46,7 @@ func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 func TestSerialOfAnotherApp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.apply("first", strings.Replace(release("shop:v1", 1, "h1-one"), "annotations: {", "annotations: {"+rollout.AnnotationSerial+`: "7", `, 1))
+	w.apply("first", strings.Replace(release("shop:v1", 1, "h1-one"), "annotations: {", "labels: {"+rollout.LabelSerial+`: "7"}, annotations: {`, 1))
 	if first, second := w.observe("first", "shop").Serial, w.observe("second", "shop").Serial; first != 7 || second != 0 {
 		t.Errorf("the app with the Deployment sees serial %d, want 7; another one %d, want 0", first, second)
 	}

@@ -90,7 +90,7 @@ func readWorkload(kind *workloadKind, o rollout.Object) (*workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.hash, w.serial = rollout.Hash(o.Annotation(rollout.AnnotationHash)), number(o.Annotation(rollout.AnnotationSerial))
+	w.hash, w.serial = rollout.Hash(o.Annotation(rollout.AnnotationHash)), number(o.Label(rollout.LabelSerial))
 	w.commit, w.status = o.Annotation(rollout.AnnotationCommit), o.Annotation(rollout.AnnotationStatus)
 	return w, nil
 }

@@ -205,7 +205,7 @@ func (s *visit) numbered() rollout.State {
 
 func isTransition(from, to rollout.State) bool {
 	for _, s := range []*rollout.State{&from, &to} {
-		s.Serial, s.App, s.Path, s.Source, s.Held, s.Inventory = 0, "", "", "", nil, nil
+		s.Serial, s.Written, s.App, s.Path, s.Source, s.Held, s.Inventory = 0, 0, "", "", "", nil, nil
 		s.Unhealthy, s.Kept, s.Ignored, s.Hooks = "", "", "", nil
 	}
 	return !from.Equal(&to)

@@ -161,6 +161,8 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 		return nil, Invalidf(file, "app", "is missing")
 	case s.Serial < 0:
 		return nil, Invalidf(file, "serial", "%d is negative", s.Serial)
+	case s.Written < 0 || s.Written > s.Serial:
+		return nil, Invalidf(file, "written", "%d is not within 0..%d", s.Written, s.Serial)
 	case inFlight && s.Release == nil:
 		return nil, Invalidf(file, "release", "is missing while the phase is %s", s.Phase)
 	case s.Phase == Aborting && (s.Retreat == nil || s.Stable == nil):

@@ -45,6 +45,9 @@ func (o Object) Namespace() string { return text(o.Map("metadata"), "namespace")
 // Annotation returns one annotation, "" when it is absent.
 func (o Object) Annotation(key string) string { return text(o.Map("metadata", "annotations"), key) }
 
+// Label returns one label, "" when it is absent.
+func (o Object) Label(key string) string { return text(o.Map("metadata", "labels"), key) }
+
 // IsSecret reports whether the object is a Secret.
 func (o Object) IsSecret() bool { return o.Kind() == "Secret" && o.APIVersion() == "v1" }
 

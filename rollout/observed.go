@@ -41,7 +41,7 @@ func (o Observed) Serial() int {
 type ObservedWorkload struct {
 	Replicas  int        // spec.replicas; of a DaemonSet: the nodes that are to have a pod
 	Hash      Hash       // AnnotationHash on the Deployment, "" if gitrollout never applied it
-	Serial    int        // AnnotationSerial on it, 0 if it has none or is another app's
+	Serial    int        // LabelSerial on it, 0 if it has none or is another app's
 	Synced    bool       // the Deployment controller has seen the newest spec (observedGeneration)
 	Complete  bool       // every pod is of the newest template and available, no old pod is left
 	Available int        // pods that the Deployment controller counts as available (status.availableReplicas)

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +39,8 @@ type State struct {
 	App        string        `json:"app"`
 	Path       string        `json:"path"`
 	Formerly   []string      `json:"formerly,omitempty"` // names that the app had before, the last one first
-	Serial     int           `json:"serial"`             // counts the transitions of releases; the Deployments carry it
+	Serial     int           `json:"serial"`             // counts the transitions of releases
+	Written    int           `json:"written,omitempty"`  // see Mark
 	Seal       string        `json:"seal,omitempty"`     // only in the file: what an edit by hand does not match
 	Phase      Phase         `json:"phase"`
 	Reason     string        `json:"reason,omitempty"`    // one sentence: why the phase is what it is
@@ -196,6 +198,9 @@ func (s *State) Named(a App) App {
 func (s *State) IsRejected(h Hash) (Rejection, bool) {
 	return Find(s.Rejected, func(r Rejection) bool { return r.Hash == h })
 }
+
+// Mark returns the serial of the newest transition that moved pods or routes. The workloads carry it.
+func (s *State) Mark() int { return cmp.Or(s.Written, s.Serial) }
 
 // ProgressOf returns how far a workload has come in the release.
 func (s *State) ProgressOf(w Workload) (Progress, bool) {

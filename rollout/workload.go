@@ -110,9 +110,10 @@ const (
 	AnnotationCluster = "gitrollout.dev/cluster"       // on every applied object: the cluster's name in Git
 	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied template
 	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: the commit the template was rendered from
-	// on workloads: State.Serial, so that an older record is known for what it is.
-	AnnotationSerial = "gitrollout.dev/serial"
-	AnnotationStatus = "gitrollout.dev/status" // on held workloads: who holds it, at which step, and why
+	// LabelSerial is on workloads: State.Mark, by which an older record is known. It changes at each step and is no
+	// annotation, which the Deployment controller would write to the ReplicaSet each time.
+	LabelSerial      = "gitrollout.dev/serial"
+	AnnotationStatus = "gitrollout.dev/status" // on held workloads: the release that holds it
 	// on objects that are not in Git: the Rollout whose release they are for.
 	AnnotationGenerated = "gitrollout.dev/generated-by"
 	// on an experiment's objects and pods: the name of their Deployment.

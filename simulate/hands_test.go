@@ -38,7 +38,7 @@ func (v *View) learn(o rollout.Object, digest string) {
 	all := maps.Clone(v.observed.Workloads)
 	live := all[w]
 	live.Replicas, live.Hash = d.Replicas, rollout.Hash(o.Annotation(rollout.AnnotationHash))
-	live.Serial, _ = strconv.Atoi(o.Annotation(rollout.AnnotationSerial))
+	live.Serial, _ = strconv.Atoi(o.Label(rollout.LabelSerial))
 	if d.Observed != d.Generation {
 		live.Synced, live.Complete = false, false
 	}

@@ -68,7 +68,7 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 	for _, w := range workloadsOf(in.Source) {
 		live, text := in.Observed.Workloads[w], ails[w.Ref()]
 		since = lastReady(since, live.Current())
-		switch isNew := live.Hash == in.Source.Templates[w] && live.Serial >= in.State.Serial; {
+		switch isNew := live.Hash == in.Source.Templates[w] && live.Serial >= in.State.Mark(); {
 		case isObserved(w) && !isNew, text == "" && isCounted(in, w) && !(live.Synced && live.Complete):
 			text = w.Title() + ": not all pods are of this version yet"
 		case text == "":

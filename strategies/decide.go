@@ -83,7 +83,7 @@ func Decide(in Input) Decision {
 	d.State = closed(d.State)
 	d = withIgnored(in, d, promotion)
 	d = withHealth(in, d)
-	d = withHooks(in, d, was)
+	d = withMark(in, withHooks(in, d, was), was)
 	switch same := d.State.Equal(&was); {
 	case same:
 		d.Subject = ""

@@ -81,7 +81,7 @@ func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Obje
 	p, moves := s.ProgressOf(w)
 	spec, staged := v.Source.Spec(w)
 	if !moves || !staged || !isHeld(s) {
-		return stamp(v, countInTurn(s, v, spec, o), s.Serial, hash, commitOf(s, w, hash), "")
+		return stamp(v, countInTurn(s, v, spec, o), s.Mark(), hash, commitOf(s, w, hash), "")
 	}
 	f, ok := fenceOf(movingOf(s, v.plans.of(spec), p, v.Observed), v)
 	if !ok {
@@ -90,12 +90,11 @@ func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Obje
 	if f.asIs {
 		return nil
 	}
-	status := fmt.Sprintf("held at step %d/%d (%s) of release %s; see: gitrollout get %s",
-		min(p.Step+1, p.Of), p.Of, p.Name, s.Release.Hash, s.App)
+	status := fmt.Sprintf("held between the steps of release %s; see: gitrollout get %s", s.Release.Hash, s.App)
 	if f.back {
 		o = stableWorkload(s, v, w, o, status)
 	} else {
-		o = stamp(v, o, s.Serial, hash, s.Release.Commit, status)
+		o = stamp(v, o, s.Mark(), hash, s.Release.Commit, status)
 	}
 	if o != nil {
 		kindFor(w, spec).hold(o, f)
@@ -110,7 +109,7 @@ func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Objec
 	if !found {
 		return nil
 	}
-	stable = stamp(v, stable, s.Serial, v.Stable.Templates[w], s.Stable.Commit, status)
+	stable = stamp(v, stable, s.Mark(), v.Stable.Templates[w], s.Stable.Commit, status)
 	setReplicas(stable, o.Map("spec")["replicas"])
 	return stable
 }
@@ -173,7 +172,7 @@ func stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 		k.own(o)
 	}
 	o.Set(string(hash), "metadata", "annotations", rollout.AnnotationHash)
-	o.Set(fmt.Sprint(serial), "metadata", "annotations", rollout.AnnotationSerial)
+	o.Set(fmt.Sprint(serial), "metadata", "labels", rollout.LabelSerial)
 	if commit != "" {
 		o.Set(commit, "metadata", "annotations", rollout.AnnotationCommit)
 	}

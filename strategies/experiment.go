@@ -48,7 +48,7 @@ func experimentObjects(s rollout.State, v View) []rollout.Object {
 			made := experiment.Template{
 				ExperimentTemplate: t, Spec: m.spec, Release: s.Release.Hash, Step: m.Step, From: from, Others: others,
 			}.Objects()
-			made[0] = stamp(v, made[0], s.Serial, hash, commit, fmt.Sprintf(
+			made[0] = stamp(v, made[0], s.Mark(), hash, commit, fmt.Sprintf(
 				"runs %s for the experiment at step %d/%d of release %s; see: gitrollout get %s",
 				t.SpecRef, m.Step+1, m.Of, s.Release.Hash, s.App))
 			all = append(all, made...)

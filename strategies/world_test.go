@@ -215,6 +215,7 @@ type loop struct {
 	applyAt time.Time
 	watches bool // a process looks at that
 	noisy   bool
+	serials bool // each record has the next one
 	looks   int
 
 	calendar rollout.Calendar
@@ -406,6 +407,9 @@ func (l *loop) pass() Decision {
 	}
 	was := l.state
 	l.state, l.pending = d.State, nil
+	if l.serials {
+		l.state.Serial++
+	}
 	l.commits(was, l.state, d.Subject)
 	if l.fails("crash") {
 		l.pending = nil

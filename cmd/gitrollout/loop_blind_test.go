@@ -23,7 +23,7 @@ func TestClusterAlone(t *testing.T) {
 		return out.String()
 	}
 	text := look(exitOK, "get", w.app, "--cluster-only")
-	w.wantText(text, "Progressing", string(s.Release.Hash), string(s.Stable.Hash), "held at step 2/2 (pause)", "canary", "3/3 ready", "shown from the cluster alone", "--cluster-only")
+	w.wantText(text, "Progressing", string(s.Release.Hash), string(s.Stable.Hash), "held between the steps of release ", "canary", "3/3 ready", "shown from the cluster alone", "--cluster-only")
 	w.wantText(look(exitOK, "get", w.app, "--repo", "http://127.0.0.1:1/gone.git"), string(s.Release.Hash), "shown from the cluster alone", "unreachable")
 	w.wantText(look(exitOK, "list", w.app, "--cluster-only", "--phase", "Progressing"), w.app+" ", "Progressing", "3/3")
 	w.wantText(look(exitFailed, "get", "nonsense", "--cluster-only"), `no workload of an app "nonsense"`)

@@ -76,9 +76,10 @@ func (c *clusterTest) deployment(name, version string, n int) rollout.Object {
 	labels := map[string]any{"app": name}
 	return rollout.Object{
 		"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": map[string]any{"name": name, "namespace": c.Namespace(), "annotations": map[string]any{
-			rollout.AnnotationHash: "h1-" + version, rollout.AnnotationSerial: "7",
-		}},
+		"metadata": map[string]any{
+			"name": name, "namespace": c.Namespace(),
+			"annotations": map[string]any{rollout.AnnotationHash: "h1-" + version}, "labels": map[string]any{rollout.LabelSerial: "7"},
+		},
 		"spec": map[string]any{
 			"replicas": int64(n),
 			"selector": map[string]any{"matchLabels": labels},

@@ -83,7 +83,7 @@ func TestHeldIsProtected(t *testing.T) {
 		"another excuse":  {"annotate", "deployment/shop", "--overwrite", rollout.AnnotationStatus + "=x"},
 	} {
 		out, err := w.tryKubectl(args...)
-		if err == nil || !strings.Contains(out, "held at step 2/2") || !strings.Contains(out, "see: gitrollout get "+w.app) {
+		if err == nil || !strings.Contains(out, "held between the steps of release ") || !strings.Contains(out, "see: gitrollout get "+w.app) {
 			t.Errorf("%s: %v, and it says %q", name, err, out)
 		}
 	}

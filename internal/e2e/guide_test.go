@@ -131,7 +131,7 @@ func TestWhatPeopleSee(t *testing.T) {
 		}
 	}
 	described := w.kubectl("describe", "deployment/shop")
-	for _, want := range []string{"held at step 2/2", "gitrollout.dev/commit: " + commit, "gitrollout get " + w.app} {
+	for _, want := range []string{"held between the steps of release ", "gitrollout.dev/commit: " + commit, "gitrollout get " + w.app} {
 		if !strings.Contains(described, want) {
 			t.Errorf("kubectl describe does not say %q:\n%s", want, described)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -111,6 +112,7 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	for key, v := range o.Map("metadata", "annotations") {
 		next.Annotations[key], _ = v.(string)
 	}
+	next.serial, _ = strconv.Atoi(o.Label(rollout.LabelSerial))
 	was, exists := k.Deployments[w]
 	by := k.partitioned(o)
 	if w.Kind != "" {
@@ -141,13 +143,13 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 		return nil
 	}
 	changed := was.settings != next.settings
-	if !changed && maps.Equal(was.Annotations, next.Annotations) {
+	if !changed && maps.Equal(was.Annotations, next.Annotations) && was.serial == next.serial {
 		return nil
 	}
 	if changed {
 		was.Generation++
 	}
-	was.settings, was.Annotations = next.settings, next.Annotations
+	was.settings, was.Annotations, was.serial = next.settings, next.Annotations, next.serial
 	k.OnChange(fmt.Sprintf("%s %s is %s, minReady %d, surge %s, unavailable %s, paused %t, partition %d",
 		o.Kind(), w.Name, VersionOf(was.Template), was.minReady, was.surge, was.unavailable, was.paused, was.Partition()))
 	return nil

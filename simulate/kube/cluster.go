@@ -39,6 +39,7 @@ type Deployment struct {
 	Workload             rollout.Workload
 	Generation, Observed int
 	Annotations          map[string]string
+	serial               int // rollout.LabelSerial
 	settings
 	Sets    []*ReplicaSet // oldest first
 	writes  []write       // what the controller's present sync has yet to write

@@ -3,7 +3,6 @@ package kube
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -44,9 +43,8 @@ func (k *Cluster) Observe() rollout.Observed {
 			Replicas: d.Replicas, Hash: rollout.Hash(d.Annotations[rollout.AnnotationHash]), Synced: d.Observed == d.Generation,
 			Complete: d.Observed == d.Generation && d.status.updated == d.Replicas &&
 				d.status.Replicas == d.Replicas && d.status.available == d.Replicas,
-			Available: d.status.available,
+			Available: d.status.available, Serial: d.serial,
 		}
-		live.Serial, _ = strconv.Atoi(d.Annotations[rollout.AnnotationSerial])
 		for _, rs := range d.Sets {
 			r := rollout.Revision{
 				Name: rs.Name, Hash: rollout.Hash(rs.Annotations[rollout.AnnotationHash]), Pin: rollout.PodHash(rs.PodHash),
