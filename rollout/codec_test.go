@@ -153,6 +153,7 @@ func TestParseStateRefuses(t *testing.T) {
 		"EditedByHand":     {"a record is gitrollout's", edit(t, "step: 1", "step: 2"), "seal", "edited by hand"},
 		"NoSeal":           {"a record is gitrollout's", minimal("app: shop\npath: x\nphase: Healthy\n"), "seal", "gitrollout state repair shop"},
 		"NegativeSerial":   {"serials count up", edit(t, "serial: 0", "serial: -1"), "serial", "negative"},
+		"WrittenBeyond":    {"the mark is of a transition", edit(t, "serial: 0", "serial: 0\nwritten: 1"), "written", "not within"},
 		"TooLarge":         {"a parser must not be a way to fill memory", strings.Repeat("#", maxDocument+1), "", "more than"},
 	}
 	for name, tc := range cases {

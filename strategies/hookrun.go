@@ -139,11 +139,13 @@ func beginHook(
 	return d
 }
 
-// unversioned returns a name without the parts that have a digit: a Job cannot be changed, so that many hooks have a
-// version in their name. migrate-v12 and migrate-1.2.3 are migrate.
+// unversioned returns the name of a hook without the parts that have a digit: a Job cannot be changed, so that many hooks
+// have a version in their name. ns/migrate-v12 and ns/migrate-1.2.3 are ns/migrate.
 func unversioned(name string) string {
+	namespace, name, _ := strings.Cut(name, "/")
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' })
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return strings.ContainsAny(s, "0123456789") }), "-")
+	parts = slices.DeleteFunc(parts, func(s string) bool { return strings.ContainsAny(s, "0123456789") })
+	return namespace + "/" + strings.Join(parts, "-")
 }
 
 func needsOfHook(

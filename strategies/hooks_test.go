@@ -337,6 +337,20 @@ func TestHooksWithAVersionInTheirName(t *testing.T) {
 	}
 }
 
+// TestNamesOfHooksWithoutVersions: hooks count together when their names differ in a version, in one namespace.
+func TestNamesOfHooksWithoutVersions(t *testing.T) {
+	for names, together := range map[[2]string]bool{
+		{"shop-7a/migrate-v1", "shop-7a/migrate-v2"}:       true,
+		{"shop-7a/migrate-1.2.0", "shop-7a/migrate-1.3.0"}: true,
+		{"shop-7a/migrate", "shop-7a/check"}:               false,
+		{"shop-7a/migrate-v1", "shop-8b/migrate-v1"}:       false,
+	} {
+		if got := unversioned(names[0]) == unversioned(names[1]); got != together {
+			t.Errorf("%v count together: %t", names, got)
+		}
+	}
+}
+
 // TestJobThatIsMadeLate: a process stops before it makes the Job that is on record, and starts again after the Job's
 // deadline. The deadline counts from the Job's own start, and no second migration runs beside it.
 func TestJobThatIsMadeLate(t *testing.T) {

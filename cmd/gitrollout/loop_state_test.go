@@ -102,6 +102,27 @@ func TestStateOfAnotherCluster(t *testing.T) {
 	}
 }
 
+// TestPauseWritesNothing releases a version: it costs the Deployment one write for its step, and none for the pause after
+// it. A record of the step, from which the pause is decided again, is no older than the cluster.
+func TestPauseWritesNothing(t *testing.T) {
+	w := newLoopWorld(t, version("v1", halfThenGate))
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	writes := w.api.count()
+	s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
+	if err := p.passes(3); err != nil {
+		t.Error(err)
+	}
+	made := slices.DeleteFunc(w.api.since(writes), func(line string) bool { return !strings.Contains(line, "/deployments/") })
+	if len(made) != 1 || s.Written == 0 || s.Written >= s.Serial {
+		t.Errorf("written are %q, with serial %d and mark %d", made, s.Serial, s.Written)
+	}
+	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, stateBranch+"~1")
+	if again := w.start().awaitPaused(w.repo.Head()); again.Mark() != s.Mark() || again.Held != nil {
+		t.Errorf("after the step's record the mark is %d, held %+v; want %d", again.Mark(), again.Held, s.Mark())
+	}
+}
+
 // TestStateIsGone deletes the state branch, or one app's file, at rest: what
 // runs is adopted again, and no pod is touched.
 func TestStateIsGone(t *testing.T) {
