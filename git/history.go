@@ -144,10 +144,11 @@ func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store
 	return st, err
 }
 
-// at reads a commit of the history; ok is false past its end.
+// at reads a commit of the history; ok is false past its end. A download that was cut off leaves commits without
+// their files: those are asked for again.
 func at(st *store, id string) (s *Snapshot, ok bool, err error) {
 	hash, err := parseID(id)
-	if err != nil || st.get(hash) == nil {
+	if err != nil || st.verify(hash) != nil {
 		return nil, false, err
 	}
 	s, err = newSnapshot(st, hash)

@@ -3,6 +3,9 @@ package git_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path"
 	"strings"
 	"testing"
 
@@ -12,16 +15,8 @@ import (
 
 // A log is read in steps, and no further than it takes.
 func TestLog(t *testing.T) {
-	repo := gittest.New(t)
-	repo.CommitFiles("first", map[string]string{"f": "0"})
-	var stream strings.Builder
 	const commits = 250
-	for i := 1; i <= commits; i++ {
-		text := fmt.Sprint(i)
-		fmt.Fprintf(&stream, "commit refs/heads/state\ncommitter a <a@b> %d +0000\ndata %d\n%s\nM 644 inline f\ndata %d\n%s\n\n", 1e9+i, len(text), text, len(text), text)
-	}
-	repo.FastImport(stream.String())
-	tip := repo.Ref("state")
+	repo, tip := logged(t, commits)
 
 	for _, c := range []struct {
 		name          string
@@ -72,4 +67,78 @@ func mirrorOf(t *testing.T, repo *gittest.Repo) *git.Repo {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// logged is a repository with a branch of so many commits, each of which changes a file, and the branch's newest commit.
+func logged(t *testing.T, commits int) (repo *gittest.Repo, tip string) {
+	t.Helper()
+	repo = gittest.New(t)
+	repo.CommitFiles("first", map[string]string{"f": "0"})
+	var stream strings.Builder
+	for i := 1; i <= commits; i++ {
+		text := fmt.Sprint(i)
+		fmt.Fprintf(&stream, "commit refs/heads/state\ncommitter a <a@b> %d +0000\ndata %d\n%s\nM 644 inline f\ndata %d\n%s\n\n", 1e9+i, len(text), text, len(text), text)
+	}
+	repo.FastImport(stream.String())
+	return repo, repo.Ref("state")
+}
+
+// TestLogAfterACutOffAnswer: a request for the history that is cut off leaves commits without their files. The next
+// request brings them, instead of reporting that an object is missing.
+func TestLogAfterACutOffAnswer(t *testing.T) {
+	const commits = 90 // one answer has them all
+	repo, tip := logged(t, commits)
+	server := repo.HTTP(gittest.HTTPOptions{})
+	left := -1 // bytes until the answers are cut off; less than 0: never
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		server.Proxy().ServeHTTP(&cutOff{w, &left}, req)
+	}))
+	defer proxy.Close()
+	proxy.Config.ErrorLog = gittest.NoLog()
+	read := func(m *git.Repo, limit int) (n int, err error) {
+		_, err = m.Log(t.Context(), tip, limit, func(s *git.Snapshot) (bool, error) {
+			n++
+			_, err := s.ReadFile("f")
+			return true, err
+		})
+		return n, err
+	}
+	cut := 0
+	for size := 1000; size < 20_000; size += 1000 {
+		m, err := git.Open(t.Context(), git.Options{URL: proxy.URL + "/" + path.Base(server.URL), Branch: "main"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := read(m, 1); err != nil {
+			t.Fatal(err)
+		}
+		left = size
+		if _, err := read(m, 1000); err != nil {
+			cut++
+		}
+		left = -1
+		if n, err := read(m, 1000); err != nil || n != commits {
+			t.Errorf("after an answer of %d bytes: %d commits, %v", size, n, err)
+		}
+	}
+	if cut == 0 {
+		t.Error("no answer was cut off")
+	}
+}
+
+// cutOff ends answers after so many bytes.
+type cutOff struct {
+	http.ResponseWriter
+	left *int
+}
+
+func (c *cutOff) Write(p []byte) (int, error) {
+	if *c.left < 0 {
+		return c.ResponseWriter.Write(p)
+	}
+	n, _ := c.ResponseWriter.Write(p[:min(len(p), *c.left)])
+	if *c.left -= n; *c.left == 0 {
+		panic(http.ErrAbortHandler)
+	}
+	return n, nil
 }

@@ -253,7 +253,7 @@ func (s *store) reach(commit plumbing.Hash, into *store) error {
 }
 
 func (s *store) reachTree(id plumbing.Hash, into *store) error {
-	if into.get(id) != nil {
+	if o := into.get(id); o != nil && o.complete.Load() { // else a download that was cut off may have left it
 		return nil
 	}
 	folder := func(id plumbing.Hash) error { return s.reachTree(id, into) }
