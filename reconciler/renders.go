@@ -53,6 +53,8 @@ type headRender struct {
 	policy *rollout.Policy // by which it was judged
 	head   strategies.Head
 	missed bool // somebody has asked and was told to wait
+	looks  int  // since the last try, and how many are to be between two, while it fails for a passing reason
+	pause  int
 	vague  bool // it names the newest commit because the line that leads to it from another one was not known
 }
 
@@ -305,13 +307,32 @@ func (p *renders) all() []*rollout.Render {
 	return out
 }
 
-// retry has the heads rendered again that could not be decrypted: the key may have come.
+// mostLooks is the most looks at Git between two tries to render an app.
+const mostLooks = 32
+
+// retry has apps rendered again whose heads could not be decrypted: the key may have come. Renders that failed for
+// another reason than the content of the repository are tried again after 1, 2, 4 … looks.
 func (p *renders) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	passes := func(b built) bool { return b.err != nil && !rollout.IsInvalid(b.err) }
 	for _, app := range apps {
-		if h := p.heads[app.Name]; h != nil && rollout.ReasonOf(h.head.Err) == rollout.HeldUndecryptable {
+		h := p.heads[app.Name]
+		switch {
+		case h == nil:
+		case rollout.ReasonOf(h.head.Err) == rollout.HeldUndecryptable:
 			p.wantHead(tree, line, app)
+		case !passes(built{err: h.head.Err}) && !slices.ContainsFunc(p.at[app.Name], passes):
+			h.looks, h.pause = 0, 0
+		case h.looks < h.pause:
+			h.looks++
+		default:
+			h.looks, h.pause = 0, min(2*h.pause+1, mostLooks)
+			p.at[app.Name] = slices.DeleteFunc(p.at[app.Name], passes)
+			p.touch(app.Name)
+			if passes(built{err: h.head.Err}) {
+				p.wantHead(tree, line, app)
+			}
 		}
 	}
 }

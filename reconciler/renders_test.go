@@ -21,6 +21,7 @@ type shelf struct {
 	here     map[string]bool
 	rendered []string
 	same     map[string]string // commits with which another one is the same
+	fails    error             // of each render
 	trees    map[string]tree   // of commits that are read
 }
 
@@ -35,6 +36,9 @@ func (s *shelf) Render(_ rollout.Tree, app rollout.App, c rollout.Commit) (*roll
 	s.rendered = append(s.rendered, app.Name+" "+c.ID)
 	if c.ID == "bad" {
 		panic("index out of range")
+	}
+	if s.fails != nil {
+		return nil, s.fails
 	}
 	return &rollout.Render{App: app, Commit: c, Digest: cmp.Or(s.same[c.ID], c.ID)}, nil
 }
@@ -315,5 +319,48 @@ func TestCommitThatIsForeign(t *testing.T) {
 	}
 	if built, err := r.renders.render(t.Context(), shop, "head"); err != nil || built.Commit.ID != "head" {
 		t.Errorf("the head is %v, %v", built, err)
+	}
+}
+
+// TestFailedRenderIsTriedAgain: a render that failed for a reason that is not the repository's is tried again at later
+// looks at Git with growing pauses, also that of an older commit. It is not tried any more once it has succeeded.
+func TestFailedRenderIsTriedAgain(t *testing.T) {
+	s, r := newShelf("1", "2")
+	v, apps := at("1", "2"), []rollout.App{app("a")}
+	s.fails = errors.New("the process that renders it was killed")
+	looks := func(n int) (tries int) {
+		before := len(s.rendered)
+		for range n {
+			r.renders.retry(v.branch.Tree, v.line, apps)
+			r.renders.drain()
+		}
+		return len(s.rendered) - before
+	}
+	r.renders.look(v.branch.Tree, v.line, apps)
+	r.renders.drain()
+	if n := looks(40); n != 5 { // after 1, 2, 4, 8 and 16 looks
+		t.Errorf("%d tries at 40 looks, want 5", n)
+	}
+	_, _ = r.renders.render(t.Context(), app("a"), "1")
+	r.renders.drain()
+	s.fails = nil
+	if n := looks(100); n != 1 {
+		t.Errorf("%d tries after the reason is over, want 1", n)
+	}
+	if head, ready := r.renders.head(v, app("a")); !ready || head.Err != nil {
+		t.Errorf("the head is ready: %t, %v", ready, head.Err)
+	}
+	_, _ = r.renders.render(t.Context(), app("a"), "1")
+	r.renders.drain()
+	if _, err := r.renders.render(t.Context(), app("a"), "1"); err != nil {
+		t.Errorf("the older commit: %v", err)
+	}
+	s.fails = &rollout.InvalidError{Msg: "is wrong"}
+	v = at("2", "3")
+	s.here["3"] = true
+	r.renders.look(v.branch.Tree, v.line, apps)
+	r.renders.drain()
+	if n := looks(40); n != 0 {
+		t.Errorf("%d more tries of what is wrong in the repository, want 0", n)
 	}
 }

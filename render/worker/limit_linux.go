@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // Limit bounds the memory of this process at what it has now and that many bytes more. It is called before Serve. Go
@@ -35,4 +36,11 @@ func soften(memory int64) {
 	debug.SetMemoryLimit(memory * 9 / 10)
 	debug.SetMaxStack(64 << 20)
 	debug.SetGCPercent(500) // a build's garbage is most of a worker: 10 MiB stay, 50 are there at most
+}
+
+// cpu returns how much time of the CPU this process has used.
+func cpu() time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // cannot fail
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -2,7 +2,10 @@
 
 package worker
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+	"time"
+)
 
 // Limit has Go collect garbage the more eagerly the nearer this process comes to that many bytes. Nothing holds it to
 // them: that is for Linux only, and elsewhere the bound of time is what holds.
@@ -10,3 +13,6 @@ func Limit(memory int64) error {
 	debug.SetMemoryLimit(memory)
 	return nil
 }
+
+// cpu returns 0: the time of the CPU is bounded on Linux only.
+func cpu() time.Duration { return 0 }

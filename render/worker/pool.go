@@ -65,7 +65,8 @@ const mostTold = 4 << 10
 
 var errClosed = errors.New("rendering has been given up: the program ends")
 
-// Build is render.Builder's. An app that breaks its bounds, or its worker twice, is an InvalidError.
+// Build is render.Builder's. An app that breaks its bounds, or its worker twice, is an InvalidError. Any other error is
+// the machine's, such as a kernel that kills workers: another try may succeed.
 func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	asked, err := p.begin(app)
 	if err != nil {
@@ -80,7 +81,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 			return nil, render.Looked{}, err
 		}
 		s := &session{tree: tree, ahead: asked, shown: map[string]bool{}, unlock: p.Unlock}
-		done, late, err := w.build(s, app, limits.RenderTime)
+		done, err := w.build(s, app)
 		asked = s.worthwhile()
 		closed := p.put(w, err == nil)
 		switch {
@@ -93,12 +94,17 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 		}
 		held, words := &rollout.InvalidError{File: app.Path}, []byte(nil)
 		switch {
-		case late:
+		case w.isLate():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s to render", limits.RenderTime), widen("renderTime")
 		case w.hasRunOut():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s of memory to render", limits.Memory), widen("memory")
 		case !again:
 			continue // it may have been killed by somebody, at rest or not
+		case w.isKilled():
+			err = fmt.Errorf("%s: the process that renders it was killed before the end: the machine is busy, stands still or "+
+				"is out of memory; another try may succeed", app.Path)
+			p.tell(app.Name, err.Error(), nil)
+			return nil, render.Looked{}, err
 		default:
 			held.Msg, held.Fix = "ended the process that renders it: "+w.cause(), "report it, and change the app"
 			words = w.last.bytes()

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"gitrollout.dev/gitrollout/render"
@@ -56,13 +56,15 @@ func (w *process) end() {
 
 var errLate = errors.New("the time is over")
 
-// build has an app built within a time. After an error the worker is no more: late says that its time was over.
-func (w *process) build(s *session, app rollout.App, within time.Duration) (done *outcome, late bool, err error) {
-	var over atomic.Bool
-	deadline := time.AfterFunc(within, func() {
-		over.Store(true)
-		_ = w.cmd.Process.Kill()
-	})
+// outOfTime is the last word of a worker that has used up its time of the CPU.
+const outOfTime = "fatal error: out of time"
+
+// mostStalled is how many times its time of the CPU a build may last, on a machine that is busy or stands still.
+const mostStalled = 4
+
+// build has an app built by a worker that ends when it has used up its time. After an error the worker is no more.
+func (w *process) build(s *session, app rollout.App) (done *outcome, err error) {
+	deadline := time.AfterFunc(mostStalled*app.Limits.OrDefault().RenderTime, func() { _ = w.cmd.Process.Kill() })
 	done, err = w.converse(s, app)
 	if !deadline.Stop() && err == nil {
 		err = errLate // and perhaps it is killed just now
@@ -71,7 +73,7 @@ func (w *process) build(s *session, app rollout.App, within time.Duration) (done
 		_ = w.cmd.Process.Kill()
 		_ = w.cmd.Wait()
 	}
-	return done, over.Load(), err
+	return done, err
 }
 
 // converse sends the order and answers questions until it is carried out.
@@ -111,8 +113,14 @@ var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|canno
 	`(?m)^SIGSEGV: segmentation violation\nPC=.* addr=0x0$`)
 
 // hasRunOut reports whether a worker that is no more has died of its bound of memory.
-func (w *process) hasRunOut() bool {
-	return outOfMemory.Match(w.last.bytes())
+func (w *process) hasRunOut() bool { return outOfMemory.Match(w.last.bytes()) }
+
+// isLate reports whether a worker that is no more has died of its bound of time.
+func (w *process) isLate() bool { return bytes.Contains(w.last.bytes(), []byte(outOfTime)) }
+
+// isKilled reports whether a worker that is no more was killed, and has not ended by itself.
+func (w *process) isKilled() bool {
+	return w.cmd.ProcessState.ExitCode() < 0 && !fatal.Match(w.last.bytes())
 }
 
 // cause is in a few words why a worker is no more.

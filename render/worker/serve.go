@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"gitrollout.dev/gitrollout/render"
 	"gitrollout.dev/gitrollout/render/sops"
@@ -75,12 +77,31 @@ func build(builder render.Builder, tree rollout.Tree, app rollout.App) (o *outco
 			o.Panic, o.Stack = fmt.Sprint(problem), debug.Stack()
 		}
 	}()
+	defer limitTime(app.Limits.OrDefault().RenderTime)()
 	built, looked, err := builder.Build(tree, app)
 	o.Render, o.Looked = built, looked
 	if err != nil && !errors.As(err, &o.Invalid) {
 		o.Err = err.Error()
 	}
 	return o
+}
+
+// limitTime ends this process after it has used that much more time of the CPU, unless stop is called before. A busy
+// machine, or one that stands still, does not use that time up.
+func limitTime(most time.Duration) (stop func()) {
+	ended, end := make(chan struct{}), cpu()+most
+	go func() {
+		for left := most; left > 0; left = end - cpu() {
+			select {
+			case <-ended:
+				return
+			case <-time.After(left):
+			}
+		}
+		fmt.Fprintln(os.Stderr, outOfTime)
+		os.Exit(2)
+	}()
+	return func() { close(ended) }
 }
 
 // remoteTree is a tree on the other side, for one build.

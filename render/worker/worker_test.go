@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,6 +58,9 @@ func (d deeds) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 	case "exits":
 		os.Exit(7)
 	case "hangs":
+		select {}
+	case "is killed":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	case "spins":
 		for {
@@ -352,7 +356,6 @@ func TestWhatBreaksAWorker(t *testing.T) {
 	for deed, want := range map[string]string{
 		"panics":   "apps/x: rendering it panicked: this is the deed; report it, and go back to what was there before",
 		"exits":    "apps/x: ended the process that renders it: exit status 7; report it, and change the app",
-		"hangs":    "apps/x: takes more than 1s to render; make the app smaller, or widen limits.renderTime in the cluster's config.yaml",
 		"spins":    "apps/x: takes more than 1s to render; make the app smaller, or widen limits.renderTime in the cluster's config.yaml",
 		"recurses": "apps/x: ended the process that renders it: stack overflow; report it, and change the app",
 		"hoards":   "apps/x: takes more than 256Mi of memory to render; make the app smaller, or widen limits.memory in the cluster's config.yaml",
@@ -380,6 +383,42 @@ func TestWhatBreaksAWorker(t *testing.T) {
 			}
 			builds(t, p)
 		})
+	}
+}
+
+// TestWhatTheMachineBreaks: a worker that was killed, or that gets no time of the CPU, says nothing of the app. It is no
+// InvalidError, so nothing remembers it.
+func TestWhatTheMachineBreaks(t *testing.T) {
+	for _, deed := range []string{"hangs", "is killed"} {
+		t.Run(deed, func(t *testing.T) {
+			t.Parallel()
+			p := pool(t, 1)
+			limits := rollout.Limits{Memory: 256 << 20, RenderTime: 500 * time.Millisecond}
+			_, looked, err := p.Build(good, rollout.App{Name: deed, Path: "apps/x", Limits: limits})
+			want := "apps/x: the process that renders it was killed before the end: the machine is busy, stands still or is out of memory; another try may succeed"
+			if fmt.Sprint(err) != want || rollout.IsInvalid(err) || len(looked.At) > 0 {
+				t.Errorf("error %v\nwant  %s", err, want)
+			}
+			builds(t, p)
+		})
+	}
+}
+
+// TestTimeIsOfTheCPU: a worker that stands still for longer than its bound goes on where it was, and builds the app.
+func TestTimeIsOfTheCPU(t *testing.T) {
+	p := pool(t, 1)
+	builds(t, p)
+	worker := p.idle[0].cmd.Process
+	if err := worker.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(time.Second, func() { _ = worker.Signal(syscall.SIGCONT) })
+	app := rollout.App{Name: "good", Path: "good", Namespace: "shop", Limits: rollout.Limits{RenderTime: 500 * time.Millisecond}}
+	if _, _, err := p.Build(good, app); err != nil {
+		t.Error(err)
+	}
+	if now := p.idle[0].cmd.Process; now.Pid != worker.Pid {
+		t.Error("the worker was replaced")
 	}
 }
 
