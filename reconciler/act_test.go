@@ -109,6 +109,39 @@ func TestPruneWaitsForTheRest(t *testing.T) {
 	}
 }
 
+// TestRefusedRecordIsReported: a push that the server refuses again and again is part of what the process reports of the
+// app, and so on its page, until a push succeeds. A race that another writer won is not.
+func TestRefusedRecordIsReported(t *testing.T) {
+	for name, c := range map[string]struct{ fails, want error }{
+		"refused":     {errors.New("rejected by the server: failed to update ref"), errors.New("record in Git: rejected by the server: failed to update ref")},
+		"unreachable": {rollout.ErrUnreachable, fmt.Errorf("record in Git: %w", rollout.ErrUnreachable)},
+		"lost a race": {rollout.ErrConflict, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var last error
+			w := newWorld(t, func(o *Options) {
+				o.Tell = func(r report.Report) {
+					for _, a := range r.Apps {
+						last = a.Err
+					}
+				}
+			})
+			w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+			w.git.fails = c.fails
+			for range 5 {
+				_ = w.once()
+			}
+			if fmt.Sprint(last) != fmt.Sprint(c.want) {
+				t.Errorf("reported is %v, want %v", last, c.want)
+			}
+			w.git.fails = nil
+			if w.settle(); last != nil {
+				t.Errorf("after the end of it %v is reported", last)
+			}
+		})
+	}
+}
+
 // TestABrokenAppKeepsWhatItNames: an object that left its app may have gone to one that cannot be rendered, if that one's
 // files name it, or it has it on record. What it has nothing to do with is deleted.
 func TestABrokenAppKeepsWhatItNames(t *testing.T) {

@@ -51,6 +51,9 @@ func (r *recorder) flush(ctx context.Context, now time.Time) error {
 		r.stats.lost.Add(1)
 	}
 	for _, s := range all {
+		if !s.recorded && !r.isBehind {
+			s.unpushed = err
+		}
 		name := s.app.Name
 		delete(r.pushing, name)
 		r.answered[name] = s

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -19,7 +20,7 @@ func (r *Reconciler) report(s *visit) {
 	}
 	r.tell(report.Report{Apps: []report.App{{
 		Cluster: r.Cluster, Before: s.before, Input: in, Decision: s.decision, Happened: happened,
-		Proposals: r.record.proposed(), Err: s.err,
+		Proposals: r.record.proposed(), Err: errors.Join(s.err, s.unpushed),
 	}}})
 }
 

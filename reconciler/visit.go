@@ -45,6 +45,7 @@ type visit struct {
 	after    rollout.State
 	refused  bool  // the cluster says no: ask again later
 	err      error // what went wrong with this app
+	unpushed error // why the Git server does not take its transition
 }
 
 // visit looks at an app, brings the cluster to what its record asks for, and decides. It is nil for an app that is
@@ -176,8 +177,7 @@ func (k *keeper) list(ctx context.Context, s *visit) {
 // nothing but a retreat happens. The error is that what the app is at is still being read: nobody can
 // say then what a retreat must wait for, such as proxies.
 func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unknown, err error) {
-	m, a := s.memory, s.app
-	state := s.before
+	m, a, state := s.memory, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {
 		m.pending = nil // Git says something else since
 	}
