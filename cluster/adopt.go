@@ -3,8 +3,8 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -54,24 +54,24 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	if err != nil {
 		return false, explain(err, ref, "get")
 	}
-	after, _, err := c.server.patch(ctx, patch{kind: k, ref: ref, body: templateOnly(d), force: true, dryRun: true})
+	// The metadata is the name alone: a wrong label of the app must not fail the dry run.
+	only := d.only(rollout.Object(d.object).Map("spec"))
+	after, err := c.server.patch(ctx, patch{kind: k, ref: ref, body: only, force: true, dryRun: true})
 	if err != nil {
 		return false, explain(err, ref, "patch")
 	}
 	if !reflect.DeepEqual(podTemplate(live), podTemplate(after)) {
 		return false, nil
 	}
-	meant := child1(child1(meantFields(live.Object), "f:spec"), "f:template")
-	return minus(meant, within(meant, rollout.Object(d.object).Map("spec", "template"))) == nil, nil
+	meant := child1(child1(union(ownedFields(live.Object), meantFields(live.Object)), "f:spec"), "f:template")
+	return dropped(meant, podTemplate(&unstructured.Unstructured{Object: d.object})) == nil, nil
 }
 
-// templateOnly returns the object with its name and spec alone: a wrong label of the app must not fail the dry run.
-func templateOnly(d *desired) []byte {
-	metadata := rollout.Object(d.object).Map("metadata")
+// only returns the object as JSON with its name and a spec alone.
+func (d *desired) only(spec map[string]any) []byte {
 	raw, _ := json.Marshal(map[string]any{ // of JSON values: cannot fail
 		"apiVersion": d.object["apiVersion"], "kind": d.object["kind"],
-		"metadata": map[string]any{"name": metadata["name"], "namespace": metadata["namespace"]},
-		"spec":     rollout.Object(d.object).Map("spec"),
+		"metadata": map[string]any{"name": d.ref.Name}, "spec": spec,
 	})
 	return raw
 }
@@ -88,37 +88,27 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
 		return nil
 	}
-	body, err := json.Marshal(map[string]any{
-		"apiVersion": d.object["apiVersion"], "kind": d.object["kind"],
-		"metadata": map[string]any{"name": d.ref.Name},
-		"spec":     map[string]any{"replicas": l.replicas},
-	})
-	if err != nil {
-		return fmt.Errorf("encode replicas of %s: %w", d.ref.Title(), err)
-	}
-	_, _, err = s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: body, manager: manager + "-replicas"})
+	body := d.only(map[string]any{"replicas": l.replicas})
+	_, err := s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: body, manager: manager + "-replicas"})
 	if apierrors.IsConflict(err) {
 		return nil
 	}
 	return err
 }
 
-// takeOver makes gitrollout the only owner of the fields that other tools have applied: a field that leaves Git then
-// leaves the cluster too. An object that only gitrollout has written costs no request.
-//
-//   - Tools that apply record their fields, in an annotation or in managedFields. Fields that Git lacks are removed;
-//     defaulted ones stay, and the annotation goes.
-//   - kubectl create, edit, patch, set or rollout and Helm 3 record no intent. Fields that Git lacks stay, without an
-//     owner: removing a "kubectl rollout restart" would restart every pod.
-//
-// The template of a workload only changes with the next version, and spec.replicas is never removed. client-go's
-// csaupgrade would remove defaulted fields and replicas.
-func (s *server) takeOver(ctx context.Context, d *desired) error {
+// takeOver takes from all other managers the fields that gitrollout owns and the object lacks: the apply removes them
+// then. With adopts, gitrollout first becomes the owner of the fields that other tools applied; fields that they edited
+// stay. spec.replicas is never removed. An object without fields of other managers costs no request. client-go's
+// csaupgrade would remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
+func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.live.get(d.kind.key(d.ref))
-	if seen && (!l.shared || l.isVersion(d.annotation(rollout.AnnotationHash))) {
+	if seen && !l.shared {
 		return nil
 	}
-	for again := races; again.Steps > 0; {
+	if seen && l.isVersion(d.annotation(rollout.AnnotationHash)) {
+		adopts = false // the template of a workload only changes with the next version
+	}
+	return repeated(ctx, races, apierrors.IsConflict, func() error {
 		u, err := s.get(ctx, d.kind, d.ref)
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -126,7 +116,7 @@ func (s *server) takeOver(ctx context.Context, d *desired) error {
 		if err != nil {
 			return err
 		}
-		change := ownershipChange(u.Object, d)
+		change, taken := ownershipChange(u.Object, d, adopts)
 		if change == nil {
 			return nil
 		}
@@ -134,15 +124,22 @@ func (s *server) takeOver(ctx context.Context, d *desired) error {
 		if err != nil {
 			return fmt.Errorf("encode owners of %s: %w", d.ref.Title(), err)
 		}
-		_, _, err = s.patch(ctx, patch{kind: d.kind, ref: d.ref, form: types.JSONPatchType, body: body})
-		if !apierrors.IsConflict(err) {
-			return err
+		_, err = s.patch(ctx, patch{kind: d.kind, ref: d.ref, form: types.JSONPatchType, body: body})
+		if err == nil && len(taken) > 0 {
+			s.taken(d.ref, strings.Join(taken, "; "))
 		}
-		if err := pause(ctx, again.Step()); err != nil {
-			return err
-		}
+		return err
+	})
+}
+
+// repeated calls do, and again after each passing error, with pauses. retry.OnError would take a deadline of do for one
+// of its own, and report success.
+func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) bool, do func() error) error {
+	err := do()
+	for again.Steps > 1 && isPassing(err) && pause(ctx, again.Step()) == nil {
+		err = do()
 	}
-	return errors.New("taking over the fields of other tools lost every race against another writer")
+	return err
 }
 
 // pause waits before a request is repeated. It returns the context's error if that ends first.
@@ -161,45 +158,56 @@ type jsonPatch struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// ownershipChange returns the patch that gives us what other tools meant to set, nil if there is nothing of
-// theirs. It names the resource version, so that it fails if anything changed meanwhile.
-func ownershipChange(object map[string]any, d *desired) []jsonPatch {
-	claimed := meantFields(object)
-	var entries []any
-	removed := false
-	for _, e := range managedEntries(object) {
-		shared := within(child1(e, "fieldsV1"), d.object)
-		switch {
-		case isOwn(e):
-			claimed = union(claimed, child1(e, "fieldsV1"))
-		case isTools(e) && (shared != nil || e["operation"] == "Apply"):
-			removed = true
-			if e["apiVersion"] == object["apiVersion"] {
-				claimed = union(claimed, shared)
-			}
-		default:
-			entries = append(entries, e)
-		}
+// ownershipChange returns the patch that changes the owners as takeOver says, nil if they stay, and the fields that
+// leave, each with the manager that loses it. It names the resource version, so it fails if anything changed meanwhile.
+func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []jsonPatch, taken []string) {
+	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {
+		return nil, nil // its paths may mean other fields: the apply that follows records them anew
 	}
-	if !removed {
-		return nil
+	claimed, isChanged := ownedFields(object), false
+	if adopts {
+		claimed = union(claimed, meantFields(object))
 	}
 	if spec, ok := child(claimed, "f:spec"); ok && d.omitsReplicas() {
 		delete(spec, "f:replicas")
+	}
+	gone := dropped(claimed, d.object)
+	var entries []any
+	for _, e := range managedEntries(object) {
+		fields := child1(e, "fieldsV1")
+		switch leave := minus(gone, minus(gone, fields)); {
+		case isOwn(e):
+			continue
+		case adopts && isTools(e) && (e["operation"] == "Apply" || within(fields, d.object) != nil):
+			isChanged = true
+			continue
+		case leave != nil:
+			isChanged = true
+			taken = append(taken, fmt.Sprintf("%s of %s", strings.Join(paths(leave, ""), ", "), e["manager"]))
+			if fields = minus(fields, gone); fields == nil {
+				continue
+			}
+			e = maps.Clone(e)
+			e["fieldsV1"] = fields
+		}
+		entries = append(entries, e)
+	}
+	if !isChanged {
+		return nil, nil
 	}
 	entries = append(entries, map[string]any{
 		"manager": manager, "operation": "Apply", "apiVersion": object["apiVersion"],
 		"fieldsType": "FieldsV1", "fieldsV1": claimed,
 	})
-	patch := []jsonPatch{
+	patch = []jsonPatch{
 		{Op: "replace", Path: "/metadata/managedFields", Value: entries},
 		{Op: "replace", Path: "/metadata/resourceVersion", Value: rollout.Object(object).Map("metadata")["resourceVersion"]},
 	}
-	if rollout.Object(object).Annotation(lastAppliedAnnotation) != "" {
+	if adopts && rollout.Object(object).Annotation(lastAppliedAnnotation) != "" {
 		name := strings.ReplaceAll(lastAppliedAnnotation, "/", "~1")
 		patch = append(patch, jsonPatch{Op: "remove", Path: "/metadata/annotations/" + name})
 	}
-	return patch
+	return patch, taken
 }
 
 // meantFields returns the fields that other tools meant to set and still own.
@@ -219,10 +227,10 @@ func meantFields(object map[string]any) map[string]any {
 	return meant
 }
 
-// isShared reports whether another tool owns a field of ours, too, or has applied the object.
+// isShared reports whether another manager owns a field of ours, too, or another tool has applied the object.
 func isShared(object map[string]any, ours map[string]any) bool {
 	return slices.ContainsFunc(managedEntries(object), func(e map[string]any) bool {
-		return isTools(e) && (ours == nil || e["operation"] == "Apply" || overlap(ours, child1(e, "fieldsV1")))
+		return !isOwn(e) && overlap(ours, child1(e, "fieldsV1")) || isTools(e) && (ours == nil || e["operation"] == "Apply")
 	})
 }
 

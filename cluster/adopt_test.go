@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/testcluster"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -117,6 +119,8 @@ func TestAdoptionRestartsNoPodAndRemovesLater(t *testing.T) {
 		"flux helm-controller, server-side": func(w *world) {
 			w.kubectl(adopted, serverSide("helm-controller")...)
 		},
+		"another program":              func(w *world) { w.kubectl(adopted, "create", "--field-manager=provisioner", "-f", "-") },
+		"another program, server-side": func(w *world) { w.kubectl(adopted, serverSide("provisioner")...) },
 	}
 	for name, create := range makers {
 		t.Run(name, func(t *testing.T) {
@@ -326,4 +330,64 @@ func (w *world) selector(service string) map[string]string {
 		w.t.Fatal(err)
 	}
 	return s.Spec.Selector
+}
+
+// TestDroppedFieldsOfAnotherManagerAreRemoved: a field that Git had and then drops leaves the cluster once and with a
+// message, although a manager owns it too that no list names. Fields that Git never had stay, even in what stays.
+func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	extra := strings.NewReplacer("tier: web}", "tier: web, injected: x}", "{name: B, value: b}", "{name: B, value: b}, {name: C, value: c}").Replace(adopted)
+	w.kubectl(extra, "create", "--field-manager=provisioner", "-f", "-")
+	w.apply("shop", adopted)
+	w.edit("shop", `{"spec": {"template": {"spec": {"containers": [{"name": "log", "resources": {"limits": {"cpu": "1"}}}]}}}}`)
+	w.complete("shop", "shop")
+	smaller := strings.NewReplacer(", tier: web", "", ", {name: B, value: b}", "", "      - {name: log, image: \"log:v1\"}\n", "", "shop:v1", "shop:v2").Replace(adopted)
+	if err := w.Check(t.Context(), "shop", w.objects(smaller)); err != nil {
+		t.Error(err)
+	}
+	w.wantWrites(1, "the apply after the check", func() { w.healed("shop", smaller) })
+	d := w.deployment("shop")
+	containers := d.Spec.Template.Spec.Containers
+	if d.Labels["tier"] != "" || d.Labels["injected"] != "x" || len(containers) != 1 || len(containers[0].Env) != 2 {
+		t.Errorf("labels %v, containers %+v", d.Labels, containers)
+	}
+	want := []string{
+		`metadata.labels.tier, spec.template.spec.containers[{"name":"log"}], ` +
+			`spec.template.spec.containers[{"name":"shop"}].env[{"name":"B"}] of provisioner`,
+		`spec.template.spec.containers[{"name":"log"}] of kubectl-edit`,
+	}
+	told := strings.Split(strings.Join(w.taken, "; "), "; ")
+	slices.Sort(told)
+	if diff := compare.Diff(want, told); diff != "" {
+		t.Error(diff)
+	}
+	w.wantWrites(0, "the apply after the removal", func() { w.apply("shop", smaller) })
+}
+
+// TestDroppedPortOfAnotherManagerMakesRoom: a port gets another number. The entry that Git dropped goes with the new
+// one, or the API server would refuse two ports of one name.
+func TestDroppedPortOfAnotherManagerMakesRoom(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const till = `
+apiVersion: v1
+kind: Service
+metadata: {name: till, namespace: NS}
+spec:
+  selector: {app: till}
+  ports: [{name: http, port: 80, targetPort: 8080}, {name: dns, port: 53}, {name: dns-udp, port: 53, protocol: UDP}]
+`
+	w.kubectl(till, "create", "--field-manager=provisioner", "-f", "-")
+	w.apply("till", till)
+	moved := strings.NewReplacer("port: 80,", "port: 8081,", ", {name: dns-udp, port: 53, protocol: UDP}", "").Replace(till)
+	w.until("the watch of the Service", func() (bool, string) {
+		err := w.Check(t.Context(), "till", w.objects(moved))
+		return err == nil, fmt.Sprint(err)
+	})
+	w.apply("till", moved)
+	s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(t.Context(), "till", metav1.GetOptions{})
+	if err != nil || len(s.Spec.Ports) != 2 || s.Spec.Ports[1].Port+s.Spec.Ports[0].Port != 8081+53 {
+		t.Errorf("ports are %+v, %v", s.Spec.Ports, err)
+	}
 }

@@ -13,9 +13,7 @@ import (
 
 // Result says what an Apply did with each object, in the order given.
 type Result struct {
-	Created    []rollout.Ref
-	Configured []rollout.Ref // existed, and was written
-	Unchanged  []rollout.Ref // not written
+	Written, Unchanged []rollout.Ref
 }
 
 // Apply applies the objects in their order, each with one server-side apply that takes over the fields which others
@@ -38,18 +36,13 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 			fights = errors.Join(fights, fight)
 			continue
 		}
-		created, err := c.applyOne(ctx, d)
-		if err = explain(err, d.ref, "patch"); err != nil {
+		if err := explain(c.applyOne(ctx, d), d.ref, "patch"); err != nil {
 			if !isRefused(err) {
 				c.memory.doubt(d)
 			}
 			return result, err
 		}
-		if created {
-			result.Created = append(result.Created, d.ref)
-		} else {
-			result.Configured = append(result.Configured, d.ref)
-		}
+		result.Written = append(result.Written, d.ref)
 	}
 	return result, fights
 }
@@ -167,45 +160,45 @@ func (m *memory) isApplied(d *desired) bool {
 }
 
 // applyOne writes one object and remembers what became of it.
-func (c *Client) applyOne(ctx context.Context, d *desired) (created bool, err error) {
+func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	if d.kind == nil {
 		if d.kind, err = c.kinds.of(ctx, d.gvk); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if err := c.server.refuseForeign(ctx, d); err != nil {
-		return false, err
+		return err
 	}
-	u, created, err := c.server.write(ctx, d)
+	u, err := c.server.write(ctx, d)
 	if err != nil {
-		return false, err
+		return err
 	}
 	l, err := c.readLive(d.kind, u)
 	if err != nil {
-		return created, err
+		return err
 	}
 	l.pending = ""
 	c.memory.note(d, l, time.Now())
 	d.kind.live.put(l)
 	if isCRD(d.ref) {
-		return created, d.awaitEstablished(ctx)
+		return d.awaitEstablished(ctx)
 	}
-	return created, nil
+	return nil
 }
 
 // write sends one object, and returns what it then is.
-func (s *server) write(ctx context.Context, d *desired) (u *unstructured.Unstructured, created bool, err error) {
+func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	if d.once {
 		return s.makeOnce(ctx, d)
 	}
 	if err := s.nowAlways(ctx, d); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if err := s.handOverReplicas(ctx, d); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	if err := s.takeOver(ctx, d); err != nil {
-		return nil, false, err
+	if err := s.takeOver(ctx, d, true); err != nil {
+		return nil, err
 	}
 	return s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true})
 }

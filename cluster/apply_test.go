@@ -19,15 +19,15 @@ func TestApplyWritesEachObjectOnce(t *testing.T) {
 	w := newWorld(t)
 	count := len(w.objects(shop))
 	w.wantWrites(count, "the first apply", func() {
-		if got := w.apply("shop", shop); len(got.Created) != count {
-			t.Errorf("created %v, want all %d", got.Created, count)
+		if got := w.apply("shop", shop); len(got.Written) != count {
+			t.Errorf("created %v, want all %d", got.Written, count)
 		}
 	})
 	w.complete("shop", "shop")
 	before := w.Stats()
 	for range 3 {
 		if got := w.apply("shop", shop); len(got.Unchanged) != count {
-			t.Errorf("the second apply wrote %v %v", got.Created, got.Configured)
+			t.Errorf("the second apply wrote %v", got.Written)
 		}
 	}
 	if after := w.Stats(); after.Writes != before.Writes || after.DryRuns != before.DryRuns {
@@ -51,7 +51,7 @@ func TestRestartWritesNothing(t *testing.T) {
 	before := w.Stats()
 	got := w.apply("shop", shop)
 	if after := w.Stats(); got.Changed() != 0 || after.Writes != 0 || after.DryRuns != 0 {
-		t.Errorf("a new process wrote %v (%+v, before %+v)", got.Configured, after, before)
+		t.Errorf("a new process wrote %v (%+v, before %+v)", got.Written, after, before)
 	}
 }
 
@@ -62,8 +62,8 @@ func TestRestartSeesWhatChangedMeanwhile(t *testing.T) {
 	w.edit("shop", `{"spec":{"template":{"spec":{"containers":[{"name":"shop","image":"shop:evil"}]}}}}`)
 	w.restart()
 	got := w.apply("shop", shop)
-	if len(got.Configured) != 1 || got.Configured[0].Kind != "Deployment" {
-		t.Errorf("configured %v, want the edited Deployment", got.Configured)
+	if len(got.Written) != 1 || got.Written[0].Kind != "Deployment" {
+		t.Errorf("configured %v, want the edited Deployment", got.Written)
 	}
 	if image := w.deployment("shop").Spec.Template.Spec.Containers[0].Image; image != "shop:v1" {
 		t.Errorf("image is %s", image)

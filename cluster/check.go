@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Check asks the API server whether Apply would be accepted, by a dry run of each object that Apply would write, and
-// changes nothing. An object may be there in several forms. The error is the first object's *Error. Objects whose kind
-// or namespace the set itself brings cannot be asked about before it is there.
+// Check asks the API server whether Apply would be accepted, by a dry run of each object that Apply would write. It
+// changes nothing but the owners of fields that leave Git. An object may be there in several forms. The error is the
+// first object's *Error. An object whose kind or namespace the set itself brings is not asked about.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {
@@ -53,13 +53,7 @@ func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 		if d.kind == nil || namespaces[d.ref.Namespace] {
 			continue
 		}
-		// Not by retry.OnError: it takes a deadline of the function for one of its own, and says that all went well.
-		again := tries
-		err := c.rehearseOne(ctx, d)
-		for again.Steps > 1 && isPassing(err) && pause(ctx, again.Step()) == nil {
-			err = c.rehearseOne(ctx, d)
-		}
-		if err != nil {
+		if err := repeated(ctx, tries, isPassing, func() error { return c.rehearseOne(ctx, d) }); err != nil {
 			return err
 		}
 	}
@@ -75,7 +69,10 @@ func (c *Client) rehearseOne(ctx context.Context, d *desired) error {
 			return explain(err, d.ref, "get") // it stays as it is
 		}
 	}
-	_, _, err := c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true, dryRun: true})
+	err := c.server.takeOver(ctx, d, false) // or the dry run may refuse a new entry beside the old one
+	if err == nil {
+		_, err = c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true, dryRun: true})
+	}
 	if err != nil && !strings.Contains(err.Error(), "does not support dry run") {
 		return explain(err, d.ref, "patch")
 	}

@@ -50,6 +50,9 @@ type Options struct {
 	// MayHave returns why an app may not have objects of a kind that belongs to no namespace, nil if it may. Without it
 	// any app may.
 	MayHave func(app, kind string) *rollout.InvalidError
+
+	// Taken is told which fields of an object, of which managers, have left Git and leave the cluster. It may be nil.
+	Taken func(ref rollout.Ref, fields string)
 }
 
 // Client speaks to one cluster. It is safe for concurrent use by several goroutines; calls for the same app must not
@@ -83,6 +86,9 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 	}
 	if opts.MayHave == nil {
 		opts.MayHave = func(string, string) *rollout.InvalidError { return nil }
+	}
+	if opts.Taken == nil {
+		opts.Taken = func(rollout.Ref, string) {}
 	}
 	c := &Client{
 		opts:      opts,
@@ -118,11 +124,7 @@ func (c *Client) connect(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	raw, err := rawClient(config, shared)
-	if err != nil {
-		return err
-	}
-	c.server = &server{raw: raw, dynamic: anyKind}
+	c.server = &server{dynamic: anyKind, taken: c.opts.Taken}
 	finder, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{
 		Transport: shared.Transport, Timeout: requestTimeout, // it takes no context
 	})

@@ -37,17 +37,12 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 // Compare returns the object as it is, nil if it does not exist, and as it
 // would be after an apply. One that is made once is what it is.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
-	gvk := kindOfObject(o)
-	objects, err := d.resource(ctx, gvk.GroupKind(), o.Namespace(), gvk.Version)
+	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := objects.Get(ctx, o.Name(), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if found == nil {
 		return nil, o, nil
-	}
-	if err != nil {
-		return nil, nil, err
 	}
 	if o.CreateOnly() {
 		return found.Object, found.Object, nil
@@ -65,15 +60,8 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 
 // Get returns an object if it exists and is the app's, nil otherwise.
 func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollout.Object, error) {
-	objects, err := d.resource(ctx, schema.GroupKind{Group: ref.Group, Kind: ref.Kind}, ref.Namespace, "")
-	if err != nil {
-		return nil, err
-	}
-	found, err := objects.Get(ctx, ref.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil || found.GetLabels()[rollout.LabelApp] != app {
+	_, found, err := d.get(ctx, ref, "")
+	if err != nil || found == nil || found.GetLabels()[rollout.LabelApp] != app {
 		return nil, err
 	}
 	return found.Object, nil
@@ -98,4 +86,19 @@ func (a anyKind) resource(
 		return a.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
 	}
 	return a.dynamic.Resource(mapping.Resource), nil
+}
+
+// get returns the objects of a kind as resource does, and one of them, nil if there is none.
+func (a anyKind) get(
+	ctx context.Context, ref rollout.Ref, version string,
+) (all dynamic.ResourceInterface, found *unstructured.Unstructured, err error) {
+	kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
+	if all, err = a.resource(ctx, kind, ref.Namespace, version); err != nil {
+		return nil, nil, err
+	}
+	found, err = all.Get(ctx, ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return all, nil, nil
+	}
+	return all, found, err
 }

@@ -174,8 +174,8 @@ spec:
 		_ = w.cluster.Kube.CoreV1().Namespaces().Delete(ctx, w.ns+"-own", metav1.DeleteOptions{})
 		_ = w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things." + group).Do(ctx).Error()
 	})
-	if got := w.apply("shop", set); len(got.Created) != 4 {
-		t.Fatalf("created %v", got.Created)
+	if got := w.apply("shop", set); len(got.Written) != 4 {
+		t.Fatalf("created %v", got.Written)
 	}
 	w.wantWrites(0, "the second apply", func() { w.apply("shop", set) })
 	w.restart()

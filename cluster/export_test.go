@@ -7,7 +7,7 @@ import (
 )
 
 // Changed is the number of objects that were written.
-func (r Result) Changed() int { return len(r.Created) + len(r.Configured) }
+func (r Result) Changed() int { return len(r.Written) }
 
 // Shows reports whether the watches show an object, and as the app's.
 func (c *Client) Shows(ctx context.Context, app string, ref rollout.Ref) bool {

@@ -86,10 +86,10 @@ func TestServerErrorIsReportedAndTheNextApplyGoesOn(t *testing.T) {
 		rw.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"etcdserver: request timed out"}`))
 	})
 	result, refusal := w.wantError(shop, "Service", cluster.Unavailable, "etcdserver: request timed out")
-	if len(result.Created) != 2 || !refusal.Temporary() {
-		t.Errorf("created %v before the error %v", result.Created, refusal)
+	if len(result.Written) != 2 || !refusal.Temporary() {
+		t.Errorf("created %v before the error %v", result.Written, refusal)
 	}
-	if got := w.apply("shop", shop); len(got.Unchanged) != 2 || len(got.Created) != 6 {
+	if got := w.apply("shop", shop); len(got.Unchanged) != 2 || len(got.Written) != 6 {
 		t.Errorf("the next apply: %+v", got)
 	}
 }

@@ -2,16 +2,11 @@ package cluster
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"hash"
 	"maps"
-	"reflect"
 	"slices"
-	"strings"
-
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -85,32 +80,30 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 	h.Write([]byte{'}'})
 }
 
-// holds reports whether the live object equals the applied one: every field of desired is owned and has its value, and
-// no other field is owned. A new process needs it to leave an object alone. A field that another manager has changed
-// is not owned any more. Values are equal after the API server's normalising ("1000m" is "1", false and 0 are
-// dropped), and lists that are owned as a whole may have defaults.
-func holds(owned map[string]any, desired, live map[string]any) bool {
+// holds reports whether every field of desired is owned, and no other one. Of an object whose AnnotationApplied is that
+// of desired, an apply would change nothing then, so a new process leaves it alone. No value is compared: a field that
+// another manager has changed or removed is not owned any more.
+func holds(owned map[string]any, desired map[string]any) bool {
 	want := without(desired, "apiVersion", "kind", "status")
 	if metadata, is := want["metadata"].(map[string]any); is {
 		want["metadata"] = without(metadata, "name", "namespace")
 	}
-	return holdsNode(owned, want, live)
+	return holdsNode(owned, want)
 }
 
-func holdsNode(owned map[string]any, want, live any) bool {
+func holdsNode(owned map[string]any, want any) bool {
 	if len(owned) == 0 {
-		return equivalent(want, live)
+		return true // a leaf
 	}
 	switch want := want.(type) {
 	case map[string]any:
-		m, _ := live.(map[string]any)
 		fields := 0
 		for name, v := range want {
 			if v == nil {
 				continue
 			}
 			sub, ok := child(owned, "f:"+name)
-			if !ok || !holdsNode(sub, v, m[name]) {
+			if !ok || !holdsNode(sub, v) {
 				return false
 			}
 			fields++
@@ -118,52 +111,15 @@ func holdsNode(owned map[string]any, want, live any) bool {
 		return fields == elements(owned)
 	case []any:
 		for _, v := range want {
-			element, sub, ok := elementOf(owned, v)
-			if !ok {
-				return false
-			}
-			item, ok := step(live, element, allKeys)
-			if !ok || !holdsNode(sub, v, item) {
+			is := func(element string) bool { _, ok := step([]any{v}, element, givenKeys); return ok }
+			element, ok := rollout.Find(slices.Collect(maps.Keys(owned)), is)
+			if !ok || !holdsNode(child1(owned, element), v) {
 				return false
 			}
 		}
 		return len(want) == elements(owned)
 	default:
 		return false
-	}
-}
-
-// elementOf finds the path element that stands for a desired list item.
-func elementOf(owned map[string]any, item any) (string, map[string]any, bool) {
-	for element := range owned {
-		if _, ok := step([]any{item}, element, givenKeys); ok {
-			return element, child1(owned, element), true
-		}
-	}
-	return "", nil, false
-}
-
-// equivalent compares a desired value with the live one of a leaf.
-func equivalent(want, live any) bool {
-	switch want := want.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		m, ok := live.(map[string]any)
-		if !ok {
-			return live == nil && len(want) == 0
-		}
-		for name, v := range want {
-			if !equivalent(v, m[name]) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		list, ok := live.([]any)
-		return ok && slices.EqualFunc(want, list, equivalent) || live == nil && len(want) == 0
-	default:
-		return live == nil && reflect.ValueOf(want).IsZero() || sameScalar(want, live)
 	}
 }
 
@@ -176,7 +132,7 @@ func sameScalar(a, b any) bool {
 	if !okX || !okY {
 		return false
 	}
-	return x == y || sameQuantity(x, y) || sameBytes(x, y)
+	return x == y
 }
 
 func scalarText(v any) (string, bool) {
@@ -189,24 +145,4 @@ func scalarText(v any) (string, bool) {
 	default:
 		return "", false
 	}
-}
-
-// sameQuantity compares amounts of CPU and memory, which the API server writes in their shortest form.
-func sameQuantity(a, b string) bool {
-	if a == "" || b == "" || len(a) > 32 || len(b) > 32 {
-		return false
-	}
-	x, errX := resource.ParseQuantity(a)
-	y, errY := resource.ParseQuantity(b)
-	return errX == nil && errY == nil && x.Cmp(y) == 0
-}
-
-// sameBytes compares base64 that was wrapped over lines with the same in one.
-func sameBytes(a, b string) bool {
-	if !strings.ContainsAny(a+b, "\r\n") {
-		return false
-	}
-	x, errX := base64.StdEncoding.DecodeString(a)
-	y, errY := base64.StdEncoding.DecodeString(b)
-	return errX == nil && errY == nil && string(x) == string(y)
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -36,7 +37,7 @@ type keyRule bool
 
 const (
 	allKeys   keyRule = false
-	givenKeys keyRule = true // those that it names: others were defaulted, such as a port's protocol
+	givenKeys keyRule = true // those that it names: others were defaulted, such as a port's protocol, which is TCP then
 )
 
 // step follows one path element into a value.
@@ -77,7 +78,7 @@ func hasKeys(item, keys map[string]any, rule keyRule) bool {
 	found := 0
 	for name, want := range keys {
 		v, ok := item[name]
-		if !ok && rule == givenKeys {
+		if !ok && rule == givenKeys && (name != "protocol" || want == "TCP") {
 			continue
 		}
 		if !ok || !sameScalar(v, want) {
@@ -90,48 +91,24 @@ func hasKeys(item, keys map[string]any, rule keyRule) bool {
 
 // within returns the part of a field tree that exists in a value, nil if none.
 func within(fields map[string]any, value any) map[string]any {
+	return minus(fields, dropped(fields, value))
+}
+
+// dropped returns the fields of a tree that a value lacks, nil if none. A list element that the value lacks is a leaf.
+func dropped(fields map[string]any, value any) map[string]any {
 	var out map[string]any
 	for element := range fields {
 		if element == "." {
 			continue
 		}
-		next, ok := step(value, element, givenKeys)
-		if !ok {
-			continue
-		}
-		if out == nil {
-			out = map[string]any{}
-		}
 		sub := child1(fields, element)
-		kept := within(sub, next)
-		if kept == nil {
-			kept = map[string]any{}
+		next, ok := step(value, element, givenKeys)
+		rest := map[string]any{}
+		if len(sub) > 0 && (ok || !strings.HasPrefix(element, "k:")) {
+			rest = dropped(sub, next)
 		}
-		if _, dot := sub["."]; dot {
-			kept["."] = map[string]any{}
-		}
-		out[element] = kept
-	}
-	return out
-}
-
-// minus returns the fields of a that are not in b, nil if none. That a manager
-// owns a map itself (".") beside its fields does not count: updates record it
-// and applies do not.
-func minus(a, b map[string]any) map[string]any {
-	var out map[string]any
-	for element := range a {
-		if element == "." {
+		if rest == nil || ok && len(sub) == 0 {
 			continue
-		}
-		rest := child1(a, element)
-		if other, ok := child(b, element); ok {
-			if len(rest) == 0 || len(other) == 0 {
-				continue
-			}
-			if rest = minus(rest, other); rest == nil {
-				continue
-			}
 		}
 		if out == nil {
 			out = map[string]any{}
@@ -139,6 +116,45 @@ func minus(a, b map[string]any) map[string]any {
 		out[element] = rest
 	}
 	return out
+}
+
+// minus returns the fields of a that are not in b, nil if none. A leaf of one of them goes as a whole. That a manager
+// owns a map itself (".") beside its fields does not count.
+func minus(a, b map[string]any) map[string]any {
+	out := map[string]any{}
+	for element := range a {
+		rest := child1(a, element)
+		if other, ok := child(b, element); ok && element != "." {
+			if len(rest) == 0 || len(other) == 0 {
+				continue
+			}
+			if rest = minus(rest, other); rest == nil {
+				continue
+			}
+		}
+		out[element] = rest
+	}
+	if elements(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// paths lists the leaves of a field tree: spec.ports[{"port":80}].name.
+func paths(fields map[string]any, at string) []string {
+	if len(fields) == 0 {
+		return []string{strings.TrimPrefix(at, ".")}
+	}
+	var all []string
+	for _, element := range slices.Sorted(maps.Keys(fields)) {
+		kind, name, _ := strings.Cut(element, ":")
+		next := "." + name
+		if kind != "f" {
+			next = "[" + name + "]"
+		}
+		all = append(all, paths(child1(fields, element), at+next)...)
+	}
+	return all
 }
 
 func union(a, b map[string]any) map[string]any {
@@ -154,7 +170,7 @@ func union(a, b map[string]any) map[string]any {
 	return out
 }
 
-// overlap reports whether two field trees share a field.
+// overlap reports whether two field trees share a field or a list element.
 func overlap(a, b map[string]any) bool {
 	for element := range a {
 		other, ok := child(b, element)
@@ -162,7 +178,7 @@ func overlap(a, b map[string]any) bool {
 			continue
 		}
 		sub := child1(a, element)
-		if len(sub) == 0 || len(other) == 0 || overlap(sub, other) {
+		if len(sub) == 0 || len(other) == 0 || strings.HasPrefix(element, "k:") || overlap(sub, other) {
 			return true
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -84,7 +83,7 @@ func (h hands) of(ctx context.Context, objects []rollout.Object) ([]rollout.Fore
 	var signs []rollout.Foreign
 	for _, o := range objects {
 		ref := o.Ref()
-		live, err := h.get(ctx, ref, kindOfObject(o).Version)
+		live, err := h.live(ctx, ref, kindOfObject(o).Version)
 		if err != nil {
 			return nil, explain(err, ref, "get")
 		}
@@ -110,22 +109,15 @@ func (h hands) of(ctx context.Context, objects []rollout.Object) ([]rollout.Fore
 	return signs, nil
 }
 
-// get returns a live object, nil if there is none, also because its kind is not known.
-func (h hands) get(ctx context.Context, ref rollout.Ref, version string) (*unstructured.Unstructured, error) {
+// live returns a live object, nil if there is none or its kind is not known.
+func (h hands) live(ctx context.Context, ref rollout.Ref, version string) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	objects, err := h.resource(ctx, schema.GroupKind{Group: ref.Group, Kind: ref.Kind}, ref.Namespace, version)
+	_, found, err := h.get(ctx, ref, version)
 	if errors.Is(err, ErrUnknownKind) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	live, err := objects.Get(ctx, ref.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	return live, err
+	return found, err
 }
 
 // workload looks for those who stage releases of the pods that a workload selects.
@@ -151,7 +143,7 @@ func (h hands) workload(
 	}
 	primary := ref
 	primary.Name += "-primary"
-	copied, err := h.get(ctx, primary, "")
+	copied, err := h.live(ctx, primary, "")
 	if err != nil {
 		return rollout.Foreign{}, err
 	}

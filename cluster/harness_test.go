@@ -34,6 +34,7 @@ type world struct {
 	wanted     map[string][]rollout.Object // what Git asks for, by app
 	unknown    error                       // why that is not known
 	namespaces []string                    // cluster.Options.Namespaces
+	taken      []string                    // what cluster.Options.Taken was told
 	kinds      string                      // that apps may have and that belong to no namespace; "" for any
 }
 
@@ -81,7 +82,7 @@ func (w *world) connect(config *rest.Config) {
 				return nil
 			}
 			return &rollout.InvalidError{Reason: rollout.HeldPolicy, Msg: "may have no " + kind}
-		}})
+		}, Taken: func(_ rollout.Ref, fields string) { w.taken = append(w.taken, fields) }})
 	if err != nil {
 		w.t.Fatal(err)
 	}

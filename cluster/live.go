@@ -36,7 +36,7 @@ type live struct {
 	awaited      string        // why a CRD is not served yet, "" if it is
 	generation   int64
 	status       string    // as JSON, only where a router may write it
-	pending      string    // the object as JSON, until the first Apply has compared it
+	pending      string    // the fields that our manager owns as JSON, until the first Apply has compared them
 	workload     *workload // nil if it runs no pods
 }
 
@@ -70,23 +70,12 @@ func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) 
 		l.replicas = n
 	}
 	if _, known := c.memory.of(ref); owned != nil && l.applied != "" && !known {
-		l.pending = pendingOf(u.Object, owned)
+		raw, _ := json.Marshal(owned) // of JSON values: cannot fail
+		l.pending = string(raw)
 	}
 	var err error
 	l.workload, err = readWorkload(c.workloads.kindOf(k.gvk), o)
 	return l, err
-}
-
-// pendingOf keeps what holds needs: the object without status, and of the
-// managed fields only ours.
-func pendingOf(object, owned map[string]any) string {
-	kept := without(object, "status")
-	kept["metadata"] = without(rollout.Object(object).Map("metadata"), "managedFields")
-	raw, err := json.Marshal(map[string]any{"object": kept, "owned": owned})
-	if err != nil {
-		return "" // then it is applied once more, which is always right
-	}
-	return string(raw)
 }
 
 // without is a copy of a mapping without some of its fields.
@@ -106,11 +95,8 @@ func (l *live) provenBy(d *desired) bool {
 	if l.applied != d.digest || l.pending == "" {
 		return false
 	}
-	var kept struct{ Object, Owned map[string]any }
-	if err := json.Unmarshal([]byte(l.pending), &kept); err != nil {
-		return false
-	}
-	return holds(kept.Owned, d.object, kept.Object)
+	var owned map[string]any
+	return json.Unmarshal([]byte(l.pending), &owned) == nil && holds(owned, d.object)
 }
 
 // isVersion reports whether the object is a workload that has this version already.

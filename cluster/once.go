@@ -15,12 +15,12 @@ import (
 // holds may have been drawn by chance, and be in a database since. It is made without force, so that who makes one of
 // the same name at the same time is not written over, either; and it is marked without an apply, which would take away
 // what the one before has set.
-func (s *server) makeOnce(ctx context.Context, d *desired) (u *unstructured.Unstructured, created bool, err error) {
-	switch _, err = s.get(ctx, d.kind, d.ref); {
+func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
+	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):
 		return s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body()})
 	case err != nil:
-		return nil, false, err
+		return nil, err
 	}
 	return s.annotate(ctx, d, map[string]any{"labels": map[string]any{rollout.LabelApp: d.app()},
 		"annotations": map[string]any{
@@ -33,7 +33,7 @@ func (s *server) nowAlways(ctx context.Context, d *desired) error {
 	if l, exists := d.kind.live.get(d.kind.key(d.ref)); !exists || !l.once {
 		return nil
 	}
-	_, _, err := s.annotate(ctx, d, map[string]any{"annotations": map[string]any{rollout.AnnotationCreateOnly: nil}})
+	_, err := s.annotate(ctx, d, map[string]any{"annotations": map[string]any{rollout.AnnotationCreateOnly: nil}})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (s *server) nowAlways(ctx context.Context, d *desired) error {
 // annotate writes metadata of an object that is there.
 func (s *server) annotate(
 	ctx context.Context, d *desired, metadata map[string]any,
-) (*unstructured.Unstructured, bool, error) {
+) (*unstructured.Unstructured, error) {
 	body, _ := json.Marshal(map[string]any{"metadata": metadata}) // of JSON values: cannot fail
 	return s.patch(ctx, patch{kind: d.kind, ref: d.ref, form: types.MergePatchType, body: body})
 }

@@ -81,7 +81,7 @@ func TestNamespaces(t *testing.T) {
 	if err := tc.Kube.CoreV1().ConfigMaps(other).Delete(t.Context(), "settings", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if again := w.healed("shop", all); len(again.Created) != 1 {
+	if again := w.healed("shop", all); len(again.Written) != 1 {
 		t.Errorf("after a deletion in the second namespace: %+v", again)
 	}
 

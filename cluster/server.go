@@ -3,25 +3,29 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
-	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 // server sends requests about objects of any kind. Each has requestTimeout.
 type server struct {
-	raw     rest.Interface
 	dynamic dynamic.Interface
+	taken   func(ref rollout.Ref, fields string) // Options.Taken
+}
+
+// of returns the objects of a kind where an object is. They send nothing if a name is no path segment: "../" in it
+// would name an object of another kind or namespace.
+func (s *server) of(k *kind, ref rollout.Ref) dynamic.ResourceInterface {
+	if !k.namespaced {
+		return s.dynamic.Resource(k.resource)
+	}
+	return s.dynamic.Resource(k.resource).Namespace(ref.Namespace)
 }
 
 // patch is one PATCH request: a server-side apply unless it has another form.
@@ -35,54 +39,24 @@ type patch struct {
 	dryRun  bool
 }
 
-// patch sends one PATCH and returns the object as it then is, and whether it was created.
-func (s *server) patch(ctx context.Context, p patch) (u *unstructured.Unstructured, created bool, err error) {
+// patch sends one PATCH and returns the object as it then is.
+func (s *server) patch(ctx context.Context, p patch) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	request := p.kind.at(s.raw.Patch(cmp.Or(p.form, types.ApplyPatchType)), p.ref).Body(p.body)
-	request.Param("fieldManager", cmp.Or(p.manager, manager))
+	o := metav1.PatchOptions{FieldManager: cmp.Or(p.manager, manager)}
 	if p.force {
-		request.Param("force", "true")
+		o.Force = &p.force
 	}
 	if p.dryRun {
-		request.Param("dryRun", metav1.DryRunAll)
+		o.DryRun = []string{metav1.DryRunAll}
 	}
-	var code int
-	u, err = answer(request.Do(ctx).StatusCode(&code))
-	return u, code == http.StatusCreated, err
-}
-
-// answer reads an object. Only Error reads the API server's own message out of a refusal; Raw alone says "unknown".
-func answer(result rest.Result) (*unstructured.Unstructured, error) {
-	if err := result.Error(); err != nil {
-		return nil, err
-	}
-	raw, err := result.Raw()
-	if err != nil {
-		return nil, err
-	}
-	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(raw, u); err != nil {
-		return nil, fmt.Errorf("read the API server's answer: %w", err)
-	}
-	return u, nil
-}
-
-// at gives a request the path of an object. The request fails without being sent if a name is no path segment: "../" in
-// it would name an object of another kind or namespace.
-func (k *kind) at(request *rest.Request, ref rollout.Ref) *rest.Request {
-	if k.resource.Group == "" {
-		request = request.AbsPath("/api", k.resource.Version)
-	} else {
-		request = request.AbsPath("/apis", k.resource.Group, k.resource.Version)
-	}
-	return request.NamespaceIfScoped(ref.Namespace, k.namespaced).Resource(k.resource.Resource).Name(ref.Name)
+	return s.of(p.kind, p.ref).Patch(ctx, p.ref.Name, cmp.Or(p.form, types.ApplyPatchType), p.body, o)
 }
 
 func (s *server) get(ctx context.Context, k *kind, ref rollout.Ref) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return answer(k.at(s.raw.Get(), ref).Do(ctx))
+	return s.of(k, ref).Get(ctx, ref.Name, metav1.GetOptions{})
 }
 
 // delete deletes exactly the object that was looked at: a new one of the same name has another uid.
@@ -97,11 +71,4 @@ func (s *server) delete(ctx context.Context, k *kind, l *live) error {
 		return nil
 	}
 	return err
-}
-
-// rawClient sends bodies as they are. Unlike the dynamic client it tells whether an apply created the object.
-func rawClient(config *rest.Config, shared *http.Client) (rest.Interface, error) {
-	raw := dynamic.ConfigFor(config)
-	raw.APIPath, raw.GroupVersion = "/", &schema.GroupVersion{}
-	return rest.RESTClientForConfigAndClient(raw, shared)
 }

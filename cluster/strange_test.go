@@ -91,12 +91,12 @@ spec:
 		return strings.ReplaceAll(definition+"\n---\napiVersion: GROUP/v1\nkind: Pool\nmetadata: {name: p, namespace: NS}\nspec: {replicas: "+replicas+"}\n",
 			"GROUP", group)
 	}
-	if got := w.apply("shop", pool("{min: 1, max: 2}")); len(got.Created) != 2 {
-		t.Fatalf("created %v", got.Created)
+	if got := w.apply("shop", pool("{min: 1, max: 2}")); len(got.Written) != 2 {
+		t.Fatalf("created %v", got.Written)
 	}
 	for _, replicas := range []string{"{min: 1, max: 3}", "[1, 2]", "many", "2"} {
-		if got := w.apply("shop", pool(replicas)); len(got.Configured) != 1 {
-			t.Errorf("replicas %s: configured %v, want the pool", replicas, got.Configured)
+		if got := w.apply("shop", pool(replicas)); len(got.Written) != 1 {
+			t.Errorf("replicas %s: configured %v, want the pool", replicas, got.Written)
 		}
 		w.wantWrites(0, "the second apply", func() { w.apply("shop", pool(replicas)) })
 	}

@@ -97,7 +97,7 @@ func TestFieldsOfAnotherVersion(t *testing.T) {
 		"spec": map[string]any{"maxReplicas": int64(5), "minReplicas": int64(2), "behavior": map[string]any{}},
 	}
 	d := &desired{object: map[string]any{"spec": map[string]any{"maxReplicas": int64(5)}}}
-	change := ownershipChange(object, d)
+	change, _ := ownershipChange(object, d, true)
 	if len(change) != 2 {
 		t.Fatalf("the change is %+v", change)
 	}

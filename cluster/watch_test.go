@@ -103,7 +103,7 @@ func TestDroppedWatchesCatchUp(t *testing.T) {
 		if err != nil {
 			return false, err.Error()
 		}
-		for _, ref := range append(result.Created, result.Configured...) {
+		for _, ref := range result.Written {
 			healed[ref] = true
 		}
 		return len(healed) == 2, ""

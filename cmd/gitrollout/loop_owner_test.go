@@ -227,3 +227,36 @@ func TestForeignController(t *testing.T) {
 		t.Errorf("adopted as %+v, pods %v, were %v", s.Adopts, now, pods)
 	}
 }
+
+// TestPortOfAnotherManagerLeaves: a Service that another program made is adopted, and Git gives its port another number.
+// The commit is followed, the old port is gone, and the log and an Event say which field of which manager was removed.
+func TestPortOfAnotherManagerLeaves(t *testing.T) {
+	files := version("v1", halfThenGate)
+	files["service.yaml"] = strings.Replace(files["service.yaml"], "{port: 80}", "{name: http, port: 80}", 1)
+	w := newLoopWorld(t, files)
+	services := w.kube.Kube.CoreV1().Services(w.ns)
+	_, err := services.Create(w.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: w.app},
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": w.app}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
+	}, metav1.CreateOptions{FieldManager: "provisioner"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := w.start()
+	p.awaitHealthy(w.repo.Head())
+	moved := w.push("port 8081", map[string]string{"service.yaml": strings.Replace(files["service.yaml"], "port: 80}", "port: 8081}", 1)})
+	p.await("the commit is followed", func(s rollout.State) bool { return s.Source == moved && s.Held == nil })
+	if err := p.passes(2); err != nil {
+		t.Error(err)
+	}
+	s, err := services.Get(w.Context(), w.app, metav1.GetOptions{})
+	if err != nil || len(s.Spec.Ports) != 1 || s.Spec.Ports[0].Port != 8081 {
+		t.Errorf("ports %+v, %v", s.Spec.Ports, err)
+	}
+	if log := w.log.String(); strings.Count(log, "fields that left Git are removed") != 1 || !strings.Contains(log, "of provisioner") {
+		t.Error("the log does not say once which field of which manager was removed")
+	}
+	events, err := w.kube.Kube.CoreV1().Events(w.ns).List(w.Context(), metav1.ListOptions{FieldSelector: "reason=FieldsRemoved"})
+	if err != nil || len(events.Items) != 1 || events.Items[0].InvolvedObject.Kind != "Service" {
+		t.Errorf("Events %+v, %v", events.Items, err)
+	}
+}

@@ -47,11 +47,16 @@ func (l *loop) keyring(keys trustOptions) *edge.Keyring {
 }
 
 // asked is what the cluster asks the loop.
-func (l *loop) asked(namespaces []string) cluster.Options {
+func (l *loop) asked(namespaces []string, log *slog.Logger) cluster.Options {
 	return cluster.Options{
 		Cluster: l.source.cluster, Namespaces: namespaces, OnChange: func(app string) { l.Touch(app) },
 		Wants:   func(app string, ref rollout.Ref) (rollout.Object, error) { return l.Wants(app, ref) },
 		MayHave: func(app, kind string) *rollout.InvalidError { return l.MayHave(app, kind) },
+		Taken: func(ref rollout.Ref, fields string) {
+			log.Info("fields that left Git are removed, although another manager owns them, too",
+				"object", ref.Title(), "fields", fields)
+			l.client.Record(context.Background(), ref, cluster.Normal, "FieldsRemoved", "Reconcile", "left Git: "+fields)
+		},
 	}
 }
 
@@ -88,7 +93,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	l.renderer = newOpener(s, log, l.keyring(keys).Unlock)
 	config.Wrap(edge.Beating)
 	l.forge = newForge(source, options.Auth, l.remote, log)
-	if l.client, err = cluster.New(config, l.asked(target.namespaces)); err != nil {
+	if l.client, err = cluster.New(config, l.asked(target.namespaces, log)); err != nil {
 		return nil, &failure{code: exitCluster, err: err}
 	}
 	var uid string
