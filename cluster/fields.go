@@ -80,7 +80,7 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 	h.Write([]byte{'}'})
 }
 
-// holds reports whether every field of desired is owned, and no other one. Of an object whose AnnotationApplied is that
+// holds reports whether every field of desired is owned, and no other one. Of an object whose LabelApplied is that
 // of desired, an apply would change nothing then, so a new process leaves it alone. No value is compared: a field that
 // another manager has changed or removed is not owned any more.
 func holds(owned map[string]any, desired map[string]any) bool {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,11 +13,22 @@ import (
 
 // healthOf says how an object is, "" if it is well, and why it is not.
 func healthOf(u *unstructured.Unstructured) (health status.Status, why string) {
+	if u.GetDeletionTimestamp() != nil {
+		return status.TerminatingStatus, deleting(strings.Join(u.GetFinalizers(), ", "))
+	}
 	result, err := status.Compute(u)
 	if err != nil || result.Status == status.CurrentStatus {
 		return "", "" // its status is not as its kind says: nobody can tell
 	}
 	return result.Status, cut(rollout.OneLine(result.Message), maxWhy)
+}
+
+// deleting says why an object is still there that is being deleted.
+func deleting(finalizers string) string {
+	if finalizers == "" {
+		return "is being deleted"
+	}
+	return "is being deleted, and waits for its finalizers: " + finalizers
 }
 
 // maxWhy bounds what is kept of a controller's message, in bytes.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// LabelApplied is on every object that Apply wrote: the digest of what it wrote. Nothing is to be written when the digest
-// is the same and the fields are still owned by gitrollout (see holds). It is no annotation: the Deployment controller
+// LabelApplied is on every object that Apply wrote: the digest of what it wrote. Nothing is to be written when the
+// digest is the same and gitrollout still owns the fields (see holds). It is no annotation: the Deployment controller
 // would write that to the ReplicaSet at each step.
 const LabelApplied = "gitrollout.dev/applied"
 
@@ -25,6 +26,7 @@ type live struct {
 	once         bool   // rollout.Object.CreateOnly
 	keep         string // the annotation by which it is never deleted, with its value
 	terminating  bool
+	finalizers   string
 	applied      string        // LabelApplied
 	print        string        // fingerprint of the fields that our manager owns, "" for none
 	shared       bool          // another tool owns fields of it, too, or all that it has
@@ -53,6 +55,7 @@ func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) 
 		once:        o.CreateOnly(),
 		keep:        o.Keeps(),
 		terminating: u.GetDeletionTimestamp() != nil,
+		finalizers:  strings.Join(u.GetFinalizers(), ", "),
 		applied:     o.Label(LabelApplied),
 		awaited:     awaitedOf(ref, o),
 		generation:  u.GetGeneration(),

@@ -11,8 +11,9 @@ import (
 )
 
 // Prune deletes objects that an app no longer has, workloads before ConfigMaps. It returns the candidates that are
-// gone or no longer the app's, and for each other one why it is kept. It stops at the first error and may be repeated.
-// Deletion is in the background, as with kubectl. Candidates that the watches show to be kept cost no request.
+// gone or no longer the app's, and for each other one why it is kept or still there. A refusal of the server keeps no
+// other object; another error ends Prune, which may be repeated. Deletion is in the background, as with kubectl.
+// Candidates that the watches show to be kept cost no request.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -20,23 +21,34 @@ func (c *Client) Prune(
 		return cmp.Compare(pruneRank(a), pruneRank(b))
 	})
 	for _, ref := range ordered {
-		k, l, err := c.candidate(ctx, app, ref)
-		if err != nil {
-			return gone, kept, explain(err, ref, "list and watch")
+		k, l, failed := c.candidate(ctx, app, ref)
+		if failed != nil {
+			return gone, kept, errors.Join(err, explain(failed, ref, "list and watch"))
 		}
-		if l != nil && !l.terminating {
-			if why := c.workloads.whyKept(l); why != "" {
-				kept = append(kept, why)
-				continue
-			}
-			if err := c.server.delete(ctx, k, l); err != nil {
-				return gone, kept, explain(err, ref, "delete")
+		if l == nil {
+			gone = append(gone, ref)
+			continue
+		}
+		if why := c.workloads.whyKept(l); why != "" {
+			kept = append(kept, why)
+			continue
+		}
+		if !l.terminating {
+			if failed = explain(c.server.delete(ctx, k, l), ref, "delete"); failed != nil {
+				if err = errors.Join(err, failed); isRefused(failed) {
+					continue
+				}
+				return gone, kept, err
 			}
 			c.memory.forget(ref)
 		}
-		gone = append(gone, ref)
+		if l.terminating || l.finalizers != "" { // it is gone when the watch says so
+			kept = append(kept, ref.Title()+" "+deleting(l.finalizers))
+		} else {
+			gone = append(gone, ref)
+		}
 	}
-	return gone, kept, nil
+	return gone, kept, err
 }
 
 // Removable returns which of an app's objects are there and may be deleted with the app, and of each other one that
@@ -82,6 +94,8 @@ func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*k
 // whyKept says why an object must stay, "" if it may go.
 func (w *workloads) whyKept(l *live) string {
 	switch why := staysForGood(l); {
+	case l.terminating:
+		return ""
 	case why != "":
 		return why
 	case l.ref.Group == "" && (l.ref.Kind == "ConfigMap" || l.ref.Kind == "Secret"):

@@ -2,6 +2,8 @@ package cluster_test
 
 import (
 	"context"
+	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -136,4 +139,54 @@ spec:
 		t.Errorf("config-v1 is still there (%v)", err)
 	}
 	w.complete("shop", "shop")
+}
+
+// TestPruneListsWhatIsStillThere: an object that a finalizer holds is not gone, and says so. It is gone with the
+// finalizer. An object that the server refuses to delete keeps no other object.
+func TestPruneListsWhatIsStillThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.apply("shop", `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: held, namespace: NS, finalizers: [example.com/wait]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: refused, namespace: NS}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: then, namespace: NS}`)
+	of := func(name string) rollout.Ref { return w.ref("", "ConfigMap", name) }
+	refuse := func(rw http.ResponseWriter, r *http.Request, next http.Handler) bool {
+		if r.Method != http.MethodDelete || path.Base(r.URL.Path) != "refused" {
+			return false
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(http.StatusForbidden)
+		_, _ = rw.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
+			"message": "admission webhook \"guard\" denied the request: it is in use"}`))
+		return true
+	}
+	w.faulty().spoil.Store(&refuse)
+	gone, kept, err := w.Prune(t.Context(), "shop", []rollout.Ref{of("held"), of("refused"), of("then")})
+	if err == nil || !strings.Contains(err.Error(), "ConfigMap "+w.ns+"/refused: admission webhook") {
+		t.Error(err)
+	}
+	held := []string{"ConfigMap " + w.ns + "/held is being deleted, and waits for its finalizers: example.com/wait"}
+	if diff := compare.Diff([]rollout.Ref{of("then")}, gone) + compare.Diff(held, kept); diff != "" {
+		t.Error(diff)
+	}
+	w.until("the deletion being seen", func() (bool, string) {
+		t, is := rollout.Find(w.Observe("shop", nil, nil).Troubled, func(t rollout.Trouble) bool { return t.Ref == of("held") })
+		return is && strings.Contains(t.Message, "example.com/wait"), t.Message
+	})
+	w.wantWrites(0, "pruning what is being deleted", func() { w.prune([]rollout.Ref{of("held")}) })
+	free := []byte(`{"metadata": {"finalizers": null}}`)
+	if _, err := w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Patch(t.Context(), "held", types.MergePatchType, free, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the end being seen", func() (bool, string) { return !w.Shows(t.Context(), "shop", of("held")), "" })
+	w.prune([]rollout.Ref{of("held")}, of("held"))
 }

@@ -142,6 +142,51 @@ func TestRefusedRecordIsReported(t *testing.T) {
 	}
 }
 
+// TestRefusedDeletionIsOnRecord: a deletion that the cluster refuses is on record, and the object with it, also of an app
+// that has left Git. Both end when the cluster deletes it.
+func TestRefusedDeletionIsOnRecord(t *testing.T) {
+	config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, prune: true}\n"
+	without := map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/config.yaml": ""}
+	leaves := map[string]string{"apps/shop/kustomization.yaml": "", "apps/shop/config.yaml": "", "apps/shop/app.yaml": ""}
+	for name, files := range map[string]map[string]string{"an object leaves": without, "the app leaves": leaves} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.commit("prune apps", map[string]string{".gitrollout/prod/config.yaml": config})
+			w.settle()
+			lists := func() bool {
+				return slices.ContainsFunc(w.state().Inventory, func(ref rollout.Ref) bool { return ref.Kind == "ConfigMap" })
+			}
+			w.cluster.unprune = errors.New("ConfigMap default/shop: admission webhook denied the request")
+			w.commit(name, files)
+			for range 90 {
+				_ = w.once()
+			}
+			if s := w.state(); s.Unhealthy != "prune of ConfigMap default/shop: admission webhook denied the request" || !lists() {
+				t.Errorf("unhealthy: %q, the object is listed: %t", s.Unhealthy, lists())
+			}
+			commits := len(w.git.messages)
+			for range 20 {
+				_ = w.once()
+			}
+			if more := w.git.messages[commits:]; len(more) > 0 {
+				t.Errorf("the refusal is recorded again: %q", more)
+			}
+			w.cluster.unprune, w.cluster.hanging = nil, true
+			for range 90 {
+				_ = w.once()
+			}
+			if s := w.state(); s.Unhealthy != "" || !lists() {
+				t.Errorf("while it is being deleted: unhealthy %q, the object is listed: %t", s.Unhealthy, lists())
+			}
+			w.cluster.hanging = false
+			w.settle()
+			if lists() || len(w.cluster.pruned) == 0 {
+				t.Errorf("pruned %v, the object is listed: %t", w.cluster.pruned, lists())
+			}
+		})
+	}
+}
+
 // TestABrokenAppKeepsWhatItNames: an object that left its app may have gone to one that cannot be rendered, if that one's
 // files name it, or it has it on record. What it has nothing to do with is deleted.
 func TestABrokenAppKeepsWhatItNames(t *testing.T) {

@@ -23,6 +23,7 @@ func (k *keeper) prune(ctx context.Context, s *visit) {
 	if s.decision.Subject != "" {
 		return
 	}
+	s.memory.kept = nil
 	all := next.Inventory
 	switch {
 	case next.Source == "":
@@ -56,7 +57,8 @@ func (k *keeper) prune(ctx context.Context, s *visit) {
 	}
 	gone, err := k.remove(ctx, s, candidates)
 	if err != nil {
-		s.err = errors.Join(s.err, fmt.Errorf("prune: %w", err))
+		s.memory.kept = fmt.Errorf("prune of %w", err)
+		s.err = errors.Join(s.err, s.memory.kept)
 	} else {
 		defer k.leave(s)
 	}

@@ -26,6 +26,7 @@ type memory struct {
 	on      rollout.State         // the record that pending is a retreat from
 	told    bool                  // about pending
 	failing time.Time             // since when each visit has ended with an error; zero: the last one did not
+	kept    error                 // why objects that left Git could not be deleted the last time
 }
 
 // visit is what is done for one app at one time.
@@ -277,7 +278,7 @@ func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (
 	case ask.Heal:
 		s.err = r.apply(ctx, s, s.input.State, s.input.Now)
 		if !errors.Is(s.err, source.ErrNotReady) {
-			s.memory.health = s.memory.health.Applied(s.err, s.input.Now)
+			s.memory.health = s.memory.health.Applied(errors.Join(s.err, s.memory.kept), s.input.Now)
 			s.input.Health = s.memory.health
 		}
 		r.gatherer(r.renders).Look(&s.input)

@@ -186,6 +186,8 @@ type server struct {
 	unseen  string                       // why watches bring nothing
 	applied []string
 	pruned  []rollout.Ref
+	unprune error // why it deletes nothing
+	hanging bool  // deleted objects stay for now
 	foreign []rollout.Foreign
 	unasked error // why it does not say who else has an object
 }
@@ -210,6 +212,9 @@ func (s *server) Check(context.Context, string, []rollout.Object) error { return
 func (s *server) Evict(context.Context, string, rollout.Pod) error { return nil }
 
 func (s *server) Prune(_ context.Context, _ string, refs []rollout.Ref) ([]rollout.Ref, error) {
+	if s.unprune != nil || s.hanging {
+		return nil, s.unprune
+	}
 	s.pruned = append(s.pruned, refs...)
 	return refs, nil
 }
