@@ -197,7 +197,10 @@ func (m pinning) freshSupply(at place) supply {
 // stableSupply: between steps there are enough while one is to stay; on the way back, when so many are ready that they
 // can have all requests. A pod that is being removed does not count then.
 func (m pinning) stableSupply(at place) supply {
-	ready := min(m.stable.Ready(), m.stable.Desired)
+	ready, stays := min(m.stable.Ready(), m.stable.Desired), m.want().stable
+	if m.isDynamic() { // until its share of the requests is 0 everywhere
+		stays = max(stays, m.n-m.drained(m.view, m.want()))
+	}
 	back := at == leaving || at == left
 	switch {
 	case back && (ready == 0 || m.draining()):
@@ -208,7 +211,7 @@ func (m pinning) stableSupply(at place) supply {
 		return enough
 	case m.stable.Ready() == 0:
 		return none
-	case ready == 0 || m.want().stable == 0 || m.mayGo():
+	case ready == 0 || stays == 0 || m.mayGo():
 		return some
 	default:
 		return enough
