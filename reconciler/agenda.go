@@ -3,6 +3,8 @@ package reconciler
 import (
 	"sync"
 	"time"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // agenda is when which app is to be visited. For RunOnce it is two lists; Run has a work queue take them over.
@@ -68,7 +70,7 @@ func (a *agenda) next() time.Time {
 	defer a.mu.Unlock()
 	var next time.Time
 	for _, when := range a.due {
-		next = soonest(next, when)
+		next = rollout.Soonest(next, when)
 	}
 	return next
 }

@@ -258,7 +258,7 @@ func TestSoonest(t *testing.T) {
 	var never time.Time
 	one, two := time.Unix(1, 0), time.Unix(2, 0)
 	for _, c := range [][3]time.Time{{never, never, never}, {one, never, one}, {never, one, one}, {one, two, one}, {two, one, one}, {one, one, one}} {
-		if got := soonest(c[0], c[1]); !got.Equal(c[2]) {
+		if got := rollout.Soonest(c[0], c[1]); !got.Equal(c[2]) {
 			t.Errorf("of %s and %s it is %s", c[0], c[1], got)
 		}
 	}

@@ -49,7 +49,7 @@ func (k *keeper) prune(ctx context.Context, s *visit) {
 		s.decision.Subject = s.app.Name + " keeps what left Git: " + next.Kept
 	}
 	if len(candidates) < len(all) {
-		s.decision.Requeue = soonest(s.decision.Requeue, s.input.Now.Add(time.Minute))
+		s.decision.Requeue = rollout.Soonest(s.decision.Requeue, s.input.Now.Add(time.Minute))
 	}
 	if len(candidates) == 0 {
 		k.leave(s)

@@ -157,7 +157,7 @@ func (r *Reconciler) attend(ctx context.Context, app string, clock func() time.T
 			s.memory.pending, s.memory.on = &s.decision, s.before
 		}
 		r.measure(s) // what Git has on record goes on
-		r.agenda.at(app, soonest(s.decision.Requeue, now.Add(whileWaiting)))
+		r.agenda.at(app, rollout.Soonest(s.decision.Requeue, now.Add(whileWaiting)))
 		r.out.hand(s)
 	default:
 		r.out.drop(app)
@@ -226,7 +226,7 @@ func (r *Reconciler) finish(s *visit, now time.Time) {
 		if m.failing.IsZero() {
 			m.failing = now
 		}
-		next = soonest(next, now.Add(r.Spread(backoff(now.Sub(m.failing)))))
+		next = rollout.Soonest(next, now.Add(r.Spread(backoff(now.Sub(m.failing)))))
 	}
 	r.agenda.at(app, next)
 }
@@ -265,7 +265,7 @@ func (r *Reconciler) want() {
 }
 
 // NextDue is when the earliest timer of any app ends, zero if none runs. It is for who calls RunOnce.
-func (r *Reconciler) NextDue() time.Time { return soonest(r.out.nextTidy(), r.agenda.next()) }
+func (r *Reconciler) NextDue() time.Time { return rollout.Soonest(r.out.nextTidy(), r.agenda.next()) }
 
 func (r *Reconciler) memoryOf(app string) *memory {
 	r.mu.Lock()
@@ -315,20 +315,6 @@ func (o *Options) tell(news report.Report) {
 	if o.Tell != nil {
 		o.Tell(news)
 	}
-}
-
-func soonest(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -312,11 +312,11 @@ func lastChange(s rollout.State) time.Time {
 	var last time.Time
 	for _, release := range []*rollout.Release{s.Stable, s.Release} {
 		if release != nil {
-			last = later(last, release.Since)
+			last = rollout.Later(last, release.Since)
 		}
 	}
 	for _, p := range s.Progress {
-		last = later(last, p.Entered)
+		last = rollout.Later(last, p.Entered)
 	}
 	return last
 }

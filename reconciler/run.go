@@ -124,16 +124,16 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 				}
 				r.complain.about("commits that apps are at", err)
 				// who waits asks again after a look
-				at(soonest(due, time.Now().Add(r.Spread(backoff(time.Since(failing))))))
+				at(rollout.Soonest(due, time.Now().Add(r.Spread(backoff(time.Since(failing))))))
 			} else {
 				r.complain.about("commits that apps are at", nil)
 			}
 		case now := <-r.asked:
-			when := later(time.Now(), looked.Add(pollSpacing))
+			when := rollout.Later(time.Now(), looked.Add(pollSpacing))
 			if now {
 				when = time.Now()
 			}
-			at(soonest(due, when))
+			at(rollout.Soonest(due, when))
 		case <-next.C:
 			var err error
 			r.pulse.during(ctx, "Git", func(ctx context.Context) { err = r.in.look(ctx) })
@@ -187,7 +187,7 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 			fallthrough
 		default:
 			earliest := pushed.Add(r.in.current().settings(r.Cluster).PushInterval)
-			timer = time.After(time.Until(later(notYet, pushAt(since, last, earliest, urgent))))
+			timer = time.After(time.Until(rollout.Later(notYet, pushAt(since, last, earliest, urgent))))
 		}
 		select {
 		case <-ctx.Done():
@@ -219,7 +219,7 @@ func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	if urgent {
 		return since
 	}
-	return later(soonest(last.Add(gathering), since.Add(mostGathering)), earliest)
+	return rollout.Later(rollout.Soonest(last.Add(gathering), since.Add(mostGathering)), earliest)
 }
 
 // flush records the transitions that wait. When another writer was faster, Git is looked at at once, and the error is

@@ -116,7 +116,7 @@ func (r *recorder) tidy(ctx context.Context, now time.Time) error {
 func (r *recorder) nextTidy() time.Time {
 	var next time.Time
 	for _, s := range r.stale {
-		next = soonest(next, s.since.Add(tidyAfter))
+		next = rollout.Soonest(next, s.since.Add(tidyAfter))
 	}
 	return next
 }

@@ -212,3 +212,19 @@ func NextTenth(t time.Time) time.Time {
 	const tenth = 100 * time.Millisecond
 	return t.UTC().Add(tenth - 1).Truncate(tenth)
 }
+
+// Soonest is the earlier one of two times; the zero value is none.
+func Soonest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// Later is the later one of two times.
+func Later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

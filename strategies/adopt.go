@@ -48,7 +48,7 @@ func adopt(in Input) Decision {
 	}
 	if raises && s.Stable != nil && !s.Release.Fast {
 		if d, shut := waitForWindow(in, "the new list of steps"); shut {
-			d.Requeue = soonest(d.Requeue, heldUntil(in)) // pods still come and go as the old list has it
+			d.Requeue = rollout.Soonest(d.Requeue, heldUntil(in)) // pods still come and go as the old list has it
 			return d
 		}
 	}

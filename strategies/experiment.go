@@ -90,15 +90,13 @@ type experimentPods struct {
 func (p experimentPods) available() bool { return p.there && p.serving >= p.Replicas }
 
 func podsOf(in Input, m moving, e *rollout.Experiment) []experimentPods {
-	all := make([]experimentPods, 0, len(e.Templates))
-	for _, t := range e.Templates {
+	return rollout.Mapped(e.Templates, func(t rollout.ExperimentTemplate) experimentPods {
 		name := experiment.Name(m.Workload, in.State.Release.Hash, m.Step, t.Name)
 		w, exists := in.Observed.Workloads[rollout.Workload{Namespace: m.Workload.Namespace, Name: name}]
 		pods := experimentPods{ExperimentTemplate: t, there: exists && w.Synced, live: w.Current()}
 		pods.serving = pods.live.Serving(in.Now, minReady(m.spec))
-		all = append(all, pods)
-	}
-	return all
+		return pods
+	})
 }
 
 // experimentRuns are the analyses of the experiment that a workload is at, once its pods are available.

@@ -190,18 +190,18 @@ func withHealth(in Input, d Decision) Decision {
 		case s.Unhealthy != "" || !known:
 		case a.ref == (rollout.Ref{}) && !in.Health.Taken.IsZero(): // it may just have ended
 		case in.Now.Before(due):
-			d.Requeue = soonest(d.Requeue, due)
+			d.Requeue = rollout.Soonest(d.Requeue, due)
 		default:
 			s.Unhealthy = a.text()
 			d.Subject = cmp.Or(d.Subject, fmt.Sprintf("%s degraded: %s", s.App, s.Unhealthy))
 		}
 	}
 	if taken := in.Health.Taken; !taken.IsZero() {
-		d.Requeue = soonest(d.Requeue, taken.Add(takenFor))
+		d.Requeue = rollout.Soonest(d.Requeue, taken.Add(takenFor))
 	}
 	if well := in.Health.Well; s.Unhealthy != "" && len(all) == 0 && !well.IsZero() {
 		if due := well.Add(wellFor); in.Now.Before(due) {
-			d.Requeue = soonest(d.Requeue, due)
+			d.Requeue = rollout.Soonest(d.Requeue, due)
 		} else {
 			s.Unhealthy = ""
 			d.Subject = cmp.Or(d.Subject, s.App+" is well again")

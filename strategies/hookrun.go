@@ -217,10 +217,7 @@ func awaitHook(
 
 // isLate reports whether a Job has not ended by its deadline, when the cluster would have ended it.
 func isLate(now time.Time, run rollout.HookRun, h hook.Hook, state rollout.JobState) bool {
-	began := run.Since
-	if state.Started.After(began) { // it was made late, or was suspended
-		began = state.Started
-	}
+	began := rollout.Later(run.Since, state.Started) // it was made late, or was suspended
 	return !state.Suspended && !now.Before(began.Add(h.Deadline()+time.Minute))
 }
 

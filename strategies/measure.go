@@ -75,7 +75,7 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 				continue
 			}
 			if at.After(in.Now) {
-				d.Requeue = soonest(d.Requeue, at)
+				d.Requeue = rollout.Soonest(d.Requeue, at)
 				continue
 			}
 			so, _ := rollout.Find(r.Metrics, func(p rollout.MetricProgress) bool { return p.Metric == metric.Name })

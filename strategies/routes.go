@@ -158,10 +158,7 @@ func Routing(s rollout.State, source *rollout.Render) string {
 
 // settledAt is when every proxy has learnt of what was recorded at a time.
 func settledAt(recorded, applied time.Time, settle time.Duration) time.Time {
-	if applied.After(recorded) {
-		recorded = applied
-	}
-	return recorded.Add(settle)
+	return rollout.Later(recorded, applied).Add(settle)
 }
 
 // knownOf is how many pods of a ReplicaSet are ready, have been for long enough
@@ -234,7 +231,7 @@ func lessRouted(in Input) (reason string, due time.Time) {
 		bears := within(m.Routed.Weight, m.full(), want, ready, knownOf(m.stable, t, in.Now))
 		if bears < m.Routed.Weight || isMatched && ready == 0 {
 			reason = fmt.Sprintf("fewer requests go to the new version of %s than its step asks for: it lacks pods", m.Workload)
-			due = soonest(due, servesNext(in.Now, known, m.fresh))
+			due = rollout.Soonest(due, servesNext(in.Now, known, m.fresh))
 		}
 	}
 	return reason, due

@@ -44,11 +44,8 @@ func (w experimentWait) traits() traits {
 func (experimentWait) forecast(*forecaster, *ForecastStage) {}
 
 func (w experimentWait) verdict(in Input, m moving) verdict {
-	if in.State.Release.Fast {
-		return verdict{done: true}
-	}
-	if m.isOpen(in) {
-		return verdict{done: true, by: promoter(in)}
+	if v := waitForPromotion(in, m); v.done {
+		return v
 	}
 	if m.Available == nil {
 		return w.available(in, m)
@@ -92,13 +89,13 @@ func (w experimentWait) available(in Input, m moving) verdict {
 			text += " (" + t.live.Problem + ")"
 		}
 		waits = append(waits, text)
-		due = soonest(due, servesNext(in.Now, minReady(m.spec), t.live))
+		due = rollout.Soonest(due, servesNext(in.Now, minReady(m.spec), t.live))
 	}
 	if len(waits) == 0 {
 		return verdict{begins: true}
 	}
 	if late, _ := lateExperiment(in); !late.at.IsZero() {
-		due = soonest(due, laterOnly(late.at, in.Now))
+		due = rollout.Soonest(due, laterOnly(late.at, in.Now))
 	}
 	return verdict{text: strings.Join(waits, "; "), due: due}
 }

@@ -71,7 +71,7 @@ func servesNext(now time.Time, minReady time.Duration, versions ...rollout.Revis
 	for _, v := range versions {
 		for _, since := range v.ReadySince {
 			if at := since.Add(minReady); at.After(now) {
-				due = soonest(due, at)
+				due = rollout.Soonest(due, at)
 			}
 		}
 	}

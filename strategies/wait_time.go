@@ -33,7 +33,7 @@ func (w timerWait) verdict(in Input, m moving) verdict {
 	}
 	if m.fresh.Ready() > 0 && m.want().canary > 0 {
 		if anew := m.fresh.ReadySince[0].Add(w.duration); anew.After(due) { // none is left that was there
-			due = soonest(anew, due.Add(w.duration)) // where nodes come and go, no pod may be there for so long
+			due = rollout.Soonest(anew, due.Add(w.duration)) // where nodes come and go, no pod may be there for so long
 		}
 	}
 	return waitUntil(in, m, due)

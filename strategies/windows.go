@@ -75,7 +75,7 @@ func finishFirst(in Input, wait Decision) Decision {
 	}
 	in.Head.Render = in.Source
 	d := decidePromoting(in)
-	d.State.Held, d.Requeue = wait.State.Held, soonest(d.Requeue, wait.Requeue)
+	d.State.Held, d.Requeue = wait.State.Held, rollout.Soonest(d.Requeue, wait.Requeue)
 	d.Subject, d.Waiting = cmp.Or(d.Subject, wait.Subject), wait.Waiting
 	return d
 }

@@ -504,5 +504,5 @@ func (l *loop) fingerprint() string {
 // nextDue is when the world or a timer of the release goes on by itself, zero
 // if neither does.
 func (l *loop) nextDue() time.Time {
-	return soonest(l.kube.NextDue(), Decide(l.input(l.state, l.settled)).Requeue)
+	return rollout.Soonest(l.kube.NextDue(), Decide(l.input(l.state, l.settled)).Requeue)
 }

@@ -43,9 +43,7 @@ func WaitOf(in strategies.Input) Wait {
 	if _, shut := strategies.Gate(in); shut {
 		since := s.Release.Since
 		for _, p := range s.Progress {
-			if p.Entered.After(since) {
-				since = p.Entered
-			}
+			since = rollout.Later(since, p.Entered)
 		}
 		return Wait{OnPromotion, since}
 	}

@@ -59,9 +59,7 @@ func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Order {
 	b.WriteString(measured(s))
 	for _, p := range s.Progress {
 		fmt.Fprintf(&b, "%s is at step %d/%d (%s), %d%%.\n", p.Workload, min(p.Step+1, p.Of), p.Of, p.Name, p.Weight)
-		if p.Entered.After(o.When) {
-			o.When = p.Entered
-		}
+		o.When = rollout.Later(o.When, p.Entered)
 	}
 	fmt.Fprintf(&b, "\nMerge this commit to let the release go on.\n"+
 		"To undo the release, before or after that: gitrollout undo %s\n", s.App)

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,10 +112,8 @@ func Workloads(in strategies.Input) []rollout.Workload {
 
 // Routes are the objects of the app whose status routers write.
 func Routes(in strategies.Input) []rollout.Ref {
-	for _, r := range []*rollout.Render{in.Head.Render, in.Source} {
-		if r != nil {
-			return strategies.Watched(r)
-		}
+	if r := cmp.Or(in.Head.Render, in.Source); r != nil {
+		return strategies.Watched(r)
 	}
 	return nil
 }

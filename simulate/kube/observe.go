@@ -23,7 +23,7 @@ func (k *Cluster) NextDue() time.Time {
 					at = p.Since.Add(time.Duration(rs.minReady) * time.Second)
 				}
 				if !p.Never && at.After(k.Now) && (rs.minReady < forever || !p.Ready) {
-					due = soonest(due, at)
+					due = rollout.Soonest(due, at)
 				}
 			}
 		}
@@ -77,13 +77,6 @@ func (k *Cluster) Observe() rollout.Observed {
 		o.Workloads[w] = live
 	}
 	return o
-}
-
-func soonest(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
 }
 
 // Serves reports whether a ReplicaSet that a pin selects has a ready pod; "" is

@@ -57,12 +57,7 @@ func (a *App) workloads(in Input) {
 		a.Workloads = append(a.Workloads, stagesOf(f, sized))
 		a.AtLeast, a.Gates = max(a.AtLeast, Span(f.AtLeast)), a.Gates+f.Gates
 		known = known && !f.Ends.IsZero()
-		if f.Begins.After(begins) {
-			begins = f.Begins
-		}
-		if f.Ends.After(ends) {
-			ends = f.Ends
-		}
+		begins, ends = rollout.Later(begins, f.Begins), rollout.Later(ends, f.Ends)
 	}
 	if len(a.Workloads) > 0 && known {
 		a.Begins, a.Ends = &begins, &ends
