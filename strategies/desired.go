@@ -83,7 +83,12 @@ func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Obje
 	if !moves || !staged || !isHeld(s) {
 		return stamp(v, countInTurn(s, v, spec, o), s.Mark(), hash, commitOf(s, w, hash), "")
 	}
-	f, ok := fenceOf(movingOf(s, v.plans.of(spec), p, v.Observed), v)
+	m := movingOf(s, v.plans.of(spec), p, v.Observed)
+	if n := asked(s, spec); n != nil && *n != m.n {
+		o = o.Copy()
+		setReplicas(o, int64(m.n))
+	}
+	f, ok := fenceOf(m, v)
 	if !ok {
 		return stableWorkload(s, v, w, o, "")
 	}

@@ -14,6 +14,7 @@ type moving struct {
 	live   rollout.ObservedWorkload
 	exists bool // in the cluster
 	n      int  // pods that it should have
+	leaves bool // its release goes back: no pod of the new version starts
 	stable rollout.Revision
 	fresh  rollout.Revision // the new version's; the zero value if it has no ReplicaSet yet
 }
@@ -24,10 +25,14 @@ func movingOf(s rollout.State, p *plan, pr rollout.Progress, o rollout.Observed)
 	m.n = replicas(s, p.spec, m.live)
 	m.stable, _ = m.live.Find(s.StableHash(pr.Workload))
 	m.fresh, _ = m.live.Find(s.Release.Templates[pr.Workload])
+	m.leaves = s.Phase == rollout.Aborting
 	isBase := func(r rollout.Revision) bool { return r.Base && !r.Current }
 	if i := slices.IndexFunc(m.live.Revisions, isBase); i >= 0 && m.stable.Hash == "" {
 		m.stable = m.live.Revisions[i] // made before gitrollout wrote a hash
 		m.stable.Hash = s.StableHash(pr.Workload)
+	}
+	if m.leaves && m.n > m.live.Replicas && m.fresh.Desired > 0 {
+		m.n = min(m.n, growth(m))
 	}
 	return m
 }
@@ -87,8 +92,15 @@ func (m moving) stage() stage {
 	return s
 }
 
-// want is what its step comes to rest at.
-func (m moving) want() counts { return m.countsAt(m.Step, m.n) }
+// want is what its step comes to rest at. On the way back no pod of the new version is added, though there be a larger
+// number of pods by now.
+func (m moving) want() counts {
+	c := m.countsAt(m.Step, m.n)
+	if m.leaves && m.fresh.Desired > 0 {
+		c.canary = min(c.canary, m.fresh.Desired)
+	}
+	return c
+}
 
 // isThrough reports whether all steps are done.
 func (m moving) isThrough() bool { return m.Step >= m.Of }

@@ -55,6 +55,20 @@ func withReplicas(in Input, d Decision) Decision {
 	return d
 }
 
+// growth is the largest number of pods that adds none of the new version. A Deployment controller gives each ReplicaSet
+// its share of what is added, rounded, the largest one first (as in countInTurn). With c new pods of n+c, none is added
+// below a factor of 1+1/2c:
+//
+//	n=4, c=2:  5, 6, 7, 9, 11, 14 …
+//	n=4, c=4:  4, until the new pods are gone
+func growth(m moving) int {
+	n, c := m.live.Replicas, m.fresh.Desired
+	if !m.live.Synced || m.stable.Desired < n || c >= n {
+		return n
+	}
+	return n + (n+c-1)/(2*c)
+}
+
 // countInTurn is an object with the number of pods that its Deployment has had, for as long as the pods of two
 // versions are more than the user's own strategy allows at the number that is asked for. A Deployment controller that
 // sees both change in one write takes the surplus from all versions in proportion (k8s.io/kubernetes
@@ -70,7 +84,8 @@ func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) r
 		pods += r.Desired
 		versions += min(r.Desired, 1)
 	}
-	if versions < 2 || pods <= *n+spec.MaxSurge.RoundUp(*n) {
+	grows := s.Phase == rollout.Aborting && *n > live.Replicas // then the version that is left would grow, too
+	if versions < 2 || !grows && pods <= *n+spec.MaxSurge.RoundUp(*n) {
 		return o
 	}
 	o = o.Copy()

@@ -93,7 +93,7 @@ func decideAborting(in Input) Decision {
 		d.State.Retreat, d.State.Reason = &told, s.Reason+"; "+late.reason
 		d.Subject = fmt.Sprintf("%s still on its way back to %s: %s", s.App, s.Stable.Hash, late.reason)
 	}
-	d.Requeue = soonest(d.Requeue, laterOnly(late.at, in.Now))
+	d.Requeue = rollout.Soonest(d.Requeue, laterOnly(late.at, in.Now))
 	if target == s.Stable.Hash && s.Source == s.Retreat.To && s.Source != in.Head.Commit.ID &&
 		(in.Source == nil || in.Source.Digest != in.Head.Render.Digest) {
 		// Git came back to stable while the retreat was under way: its configuration is the one to retreat to.
@@ -157,12 +157,16 @@ func finishRetreat(in Input) (Decision, bool) {
 	return decideAtRest(after), true
 }
 
-// drainAt is when the new version's pods may go: when the record says so or as soon as another version wants to be
-// released, and not before every proxy has learnt of the routes.
+// drainAt is when the new version's pods may go: when the record says so, or as soon as another version is to be
+// released or stable needs more pods, and not before every proxy has learnt of the routes.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Retreat.Drain, settling(in)
-	if isAwaited(in) {
-		at = soonest(at, rollout.NextTenth(in.State.Retreat.Routed).Add(settle))
+	isFull := func(m moving) bool { // so many new pods that stable cannot grow beside them
+		n := asked(in.State, m.spec)
+		return n != nil && *n > m.live.Replicas && m.fresh.Desired >= m.live.Replicas
+	}
+	if isAwaited(in) || slices.ContainsFunc(movers(in), isFull) {
+		at = rollout.Soonest(at, rollout.NextTenth(in.State.Retreat.Routed).Add(settle))
 	}
 	if settle > 0 && !in.Applied.IsZero() && in.Applied.Add(settle).After(at) {
 		return in.Applied.Add(settle)
