@@ -63,15 +63,17 @@ func started(in Input, start Decision) Decision {
 	return start
 }
 
-// Coming is the release that waits for what runs before it, of which nothing has begun; nil if none does.
+// Coming is the release that waits for its hooks, a freeze, a window or a hold, and has not begun; nil if none does. A
+// first deployment that waits for the time cannot be aborted: nothing serves in its place.
 func Coming(in Input) *rollout.Release {
-	h := in.State.Held
-	if h == nil || h.Reason != rollout.HeldHook || in.State.Phase == rollout.Aborting || in.Head.Render == nil {
+	h, s := in.State.Held, in.State
+	waits := h.Is(rollout.HeldHook) || h.Is(rollout.HeldClosed) && s.Stable != nil && s.Release == nil
+	if !waits || s.Phase == rollout.Aborting || in.Head.Render == nil {
 		return nil
 	}
 	release := newRelease(in)
 	release.Since = time.Time{}
-	if release.Hash == "" || in.State.Stable != nil && in.State.Stable.Hash == release.Hash {
+	if release.Hash == "" || s.Stable != nil && s.Stable.Hash == release.Hash {
 		return nil // Git has left it since
 	}
 	return &release
@@ -204,7 +206,7 @@ func withHooks(in Input, d Decision, was rollout.State) Decision {
 	}
 	job := awaitHook(in, i, nil, "", rollout.Release{})
 	d.State.Hooks, d.Ask, d.Subject = job.State.Hooks, job.Ask, job.Subject
-	d.Requeue = soonest(d.Requeue, job.Requeue)
+	d.Requeue = rollout.Soonest(d.Requeue, job.Requeue)
 	return d
 }
 

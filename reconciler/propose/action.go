@@ -72,6 +72,9 @@ func (t Target) Decide(in strategies.Input, a Action) (Order, error) {
 	if err != nil {
 		return Order{}, err
 	}
+	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.At == "" && in.State.Spent != "" {
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // else it may be the file that counts no more
+	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {
 		about.Release = r
@@ -125,7 +128,7 @@ func promoteFully(in strategies.Input) (decision, error) {
 	case coming != nil:
 		in.State.Release = coming
 		d.promotion = strategies.KeyThrough(in.State, nil, in.Now)
-		d.then = in.App.Name + " goes on to the end when its hooks have ended well; "
+		d.then = in.App.Name + " goes on to the end as soon as the release may begin; "
 	default:
 		if _, err := inFlight(in); err != nil {
 			return d, err
@@ -271,7 +274,7 @@ func promoteThrough(in strategies.Input, through string) (decision, error) {
 
 // hold keeps the release in flight where it is.
 func hold(in strategies.Input, reason string) (decision, error) {
-	release, stays := strategies.Coming(in), "does not begin when its hooks have ended"
+	release, stays := strategies.Coming(in), "does not begin the release"
 	if release == nil {
 		var err error
 		if release, err = inFlight(in); err != nil {
@@ -350,8 +353,8 @@ func inFlight(in strategies.Input) (*rollout.Release, error) {
 	s, coming := in.State, strategies.Coming(in)
 	switch {
 	case coming != nil:
-		return nil, fmt.Errorf("release %s has not begun: it waits for its hooks; to have it go on to the end then: "+
-			"gitrollout promote %s --full; not to have it: gitrollout abort %s", coming.Hash, in.App.Name, in.App.Name)
+		return nil, fmt.Errorf("release %s has not begun: %s; to have it go on to the end then: gitrollout promote %s "+
+			"--full; not to have it: gitrollout abort %s", coming.Hash, s.Held.Message, in.App.Name, in.App.Name)
 	case s.Phase == rollout.Aborting:
 		return nil, fmt.Errorf("release %s is already on its way back to %s", s.Release.Hash, s.Stable.Hash)
 	case s.Phase == rollout.Degraded:

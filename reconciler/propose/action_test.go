@@ -108,6 +108,10 @@ func TestDecide(t *testing.T) {
 	waits.Head.Commit = rollout.Commit{ID: inFlight.Commit, Author: inFlight.Author, Subject: inFlight.Subject}
 	waitsFirst.Head.Commit = waits.Head.Commit
 	waits.State.Phase, waitsFirst.State.Phase, waitsFirst.State.Stable = rollout.Healthy, rollout.Pending, nil
+	closed, closedFirst := waits, waitsFirst
+	closed.State.Held = &rollout.Held{Reason: rollout.HeldClosed, Message: "why"}
+	closedFirst.State.Held = closed.State.Held
+	spent := state(func(s *rollout.State) { s.Spent = "the abort of an earlier try" })
 	hookFailed := adopted(rollout.HeldHookFailed, nil)
 	hookFailed.State.Stable = &rollout.Release{Hash: rollout.Hash(head)}
 	hookFailed.State.Hooks = []rollout.HookRun{{Name: "shop/migrate", Release: rollout.Hash(head), Phase: rollout.HookFailed, When: rollout.HookBefore}}
@@ -157,9 +161,14 @@ func TestDecide(t *testing.T) {
 		"AbortBeforeItBegins":   {waits, Action{Verb: rollout.Abort, Reason: "slow"}, "reason: slow\nrelease: " + head, "Abort release " + head + " of shop in prod\n" + about + "\nReason: slow\n", "before anything of it has begun; a Job that runs is left to end", ""},
 		"AbortFirstBefore":      {waitsFirst, Action{Verb: rollout.Abort}, "release: " + head, "Abort release " + head + " of shop in prod\n" + about, "before anything of it has begun", ""},
 		"AbortWhatGitHasLeft":   {left, Action{Verb: rollout.Abort}, "", "", "", "no release is in flight: it is Healthy at " + head},
-		"HoldBeforeItBegins":    {waits, Action{Verb: rollout.Hold}, "release: " + head, "Hold release " + head + " of shop in prod\n" + about, "does not begin when its hooks have ended; to go on: gitrollout hold shop --off", ""},
-		"FullyBeforeItBegins":   {waits, Action{Verb: rollout.Promote, Full: true}, "release: " + head + "\nthrough: full\n", "Promote shop fully in prod\n" + about, "when its hooks have ended well", ""},
-		"GateBeforeItBegins":    {waits, Action{Verb: rollout.Promote}, "", "", "", "has not begun: it waits for its hooks"},
+		"HoldBeforeItBegins":    {waits, Action{Verb: rollout.Hold}, "release: " + head, "Hold release " + head + " of shop in prod\n" + about, "does not begin the release; to go on: gitrollout hold shop --off", ""},
+		"FullyBeforeItBegins":   {waits, Action{Verb: rollout.Promote, Full: true}, "release: " + head + "\nthrough: full\n", "Promote shop fully in prod\n" + about, "as soon as the release may begin", ""},
+		"GateBeforeItBegins":    {waits, Action{Verb: rollout.Promote}, "", "", "", "has not begun: why; to have it go on to the end then: gitrollout promote shop --full"},
+		"AbortBeforeItsWindow":  {closed, Action{Verb: rollout.Abort, Reason: "slow"}, "reason: slow\nrelease: " + head, "Abort release " + head + " of shop in prod\n" + about + "\nReason: slow\n", "rejects it at the next pass, before anything of it has begun", ""},
+		"HoldBeforeItsWindow":   {closed, Action{Verb: rollout.Hold}, "release: " + head, "Hold release " + head + " of shop in prod\n" + about, "does not begin the release; to go on: gitrollout hold shop --off", ""},
+		"FullyBeforeItsWindow":  {closed, Action{Verb: rollout.Promote, Full: true}, "release: " + head + "\nthrough: full\n", "Promote shop fully in prod\n" + about, "as soon as the release may begin", ""},
+		"AbortFirstInAFreeze":   {closedFirst, Action{Verb: rollout.Abort}, "", "", "", "no release is in flight: it is Pending"},
+		"AbortOnceMore":         {spent, Action{Verb: rollout.Abort}, "at: \"2026-11-22T10:00:00Z\"", "Abort release h1-2 of shop in prod\n" + about, "back to h1-1", ""},
 		"RetryOfAHook":          {hookFailed, Action{Verb: rollout.Retry}, "release: " + head, "Retry release " + head + " of shop in prod\n", "shop runs hook shop/migrate again; watch", ""},
 		"NoSuchVerb":            {shop(), Action{Verb: "rollback"}, "", "", "", "no verb"},
 		"NotUndo":               {shop(), Action{Verb: Undo}, "", "", "", "no verb"},

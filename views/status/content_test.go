@@ -187,7 +187,8 @@ func TestOfContent(t *testing.T) {
 			in.Promotion = &rollout.Promotion{Release: "c1-3", Decision: rollout.Hold, Reason: "wait for db", Author: "Bob <bob@example.com>"}
 		}, "phase: Healthy\nwaiting: ReleasesClosed release c1-3 of c3 by Ann <ann@example.com> waits for the end of decision: hold by Bob <bob@example.com>\n" +
 			"in a line: release c1-3 of c3 by Ann <ann@example.com> waits for the end of decision: hold by Bob <bob@example.com>: wait for db\nshop/web: plain \n" +
-			"waits: the end of decision: hold by Bob <bob@example.com>: wait for db\nto end the hold: gitrollout hold shop --off"},
+			"waits: the end of decision: hold by Bob <bob@example.com>: wait for db\nto end the hold: gitrollout hold shop --off\n" +
+			"to reject it: gitrollout abort shop"},
 		"new pods that are never ready": {unready, head + "waits: Deployment shop/web: 0 of 2 new pods are ready\n" + back},
 	} {
 		t.Run(name, func(t *testing.T) {
