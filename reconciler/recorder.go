@@ -209,7 +209,7 @@ func (s *visit) numbered() rollout.State {
 func isTransition(from, to rollout.State) bool {
 	for _, s := range []*rollout.State{&from, &to} {
 		s.Serial, s.Written, s.App, s.Path, s.Source, s.Held, s.Inventory = 0, 0, "", "", "", nil, nil
-		s.Unhealthy, s.Kept, s.Ignored, s.Hooks = "", "", "", nil
+		s.Unhealthy, s.Kept, s.Ignored, s.Spent, s.Hooks = "", "", "", "", nil
 	}
 	return !from.Equal(&to)
 }

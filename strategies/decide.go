@@ -87,6 +87,8 @@ func Decide(in Input) Decision {
 	switch same := d.State.Equal(&was); {
 	case same:
 		d.Subject = ""
+	case d.Subject == "" && d.State.Spent != was.Spent:
+		d.Subject = fmt.Sprintf("%s ignores a decision about %s, which serves already", d.State.App, in.Promotion.Release)
 	case d.Subject == "":
 		d.Subject = d.State.App + " goes on"
 	}

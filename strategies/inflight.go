@@ -64,7 +64,12 @@ func leave(in Input, target rollout.Hash) Decision {
 		in.State.Release, in.State.Progress, in.State.Analyses = nil, nil, nil
 		return decideAtRest(in)
 	case s.Stable == nil:
-		if why, is := unsettled(in); is && !in.Promotion.OpensAll(target) {
+		why, is := unsettled(in)
+		if !is && target != "" && len(s.Verified) > 0 && s.Verified[0] == s.Release.Hash {
+			is, why = true, fmt.Sprintf("release %s waits until all pods of %s are ready under their new name, or it would "+
+				"have no steps; to replace all pods at once: gitrollout promote %s --full", target, s.Release.Hash, s.App)
+		}
+		if is && !in.Promotion.OpensAll(target) {
 			return finishFirst(in, hold(s, rollout.HeldAdoption, why, head.ID))
 		}
 		if d, shut := waitForWindow(in, "release "+string(target)); shut {

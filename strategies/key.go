@@ -14,6 +14,7 @@ import (
 // A promotion file is the key of gates: of a release, by its hash; of the try of it that is in flight; of workloads,
 // and of their steps up to one. One that was there at an earlier try is no key to this one, and one that was there
 // before the steps changed opens none that changed, nor one that got its name since: the record names it (State.Spent).
+// So does it an abort and a hold of a version that served already.
 
 // prepared returns the input as decisions see it: a head that cannot be followed is none, a promotion that is no key is
 // none, and specs are compiled once.
@@ -22,8 +23,8 @@ func (in Input) prepared() Input {
 		in.Head.Render, in.Head.Err = nil, err
 	}
 	in.plans = in.plans.orNew()
-	if p := in.Promotion; p != nil && p.Decision == rollout.Promote &&
-		(isSpent(in) || isOfAnotherTry(in) || refusal(in) != "") {
+	if p := in.Promotion; p != nil &&
+		(isSpent(in) || p.Decision == rollout.Promote && (isOfAnotherTry(in) || refusal(in) != "")) {
 		in.Promotion = nil
 	}
 	return in
@@ -61,7 +62,20 @@ func (in Input) begun(r *rollout.Render) Input {
 	return in
 }
 
-func isSpent(in Input) bool { return in.State.Spent != "" && in.Promotion.Digest == in.State.Spent }
+// isSpent reports whether the promotion file counts no more. A retry has a record of its own: the rejection.
+func isSpent(in Input) bool {
+	p := in.Promotion
+	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry
+}
+
+// withoutLate returns the input without a decision about the version that serves. It is spent: it must not count when
+// the version gets another name, or is released again.
+func withoutLate(in Input) Input {
+	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash && p.Decision != rollout.Retry {
+		in.State.Spent, in.Promotion = p.Digest, nil
+	}
+	return in
+}
 
 func isOfAnotherTry(in Input) bool {
 	since, release := in.Promotion.Since, in.State.Release
@@ -90,10 +104,12 @@ func Ignored(in Input) string {
 		return fmt.Sprintf("it names %s, which is neither in flight nor what Git asks for", p.Release)
 	case refusal(in) != "" && (isFor(s.Release) || !isFor(s.Stable)):
 		return p.Forbidden
-	case p.Decision != rollout.Promote || !isFor(s.Release):
+	case !isFor(s.Release):
 		return ""
 	case isSpent(in):
 		return fmt.Sprintf("it was there before this try of %s began, or before its steps or their names changed", p.Release)
+	case p.Decision != rollout.Promote:
+		return ""
 	case isOfAnotherTry(in):
 		began := s.Release.Since.Format(time.RFC3339)
 		return fmt.Sprintf("it is for another try of %s: this one began at %s", p.Release, began)
@@ -197,9 +213,7 @@ func keyTo(in Input, all []moving) *rollout.Promotion {
 	through, entered := map[rollout.Workload]int{}, time.Time{}
 	for _, m := range all {
 		through[m.Workload] = m.Step + 1
-		if m.Entered.After(entered) {
-			entered = m.Entered
-		}
+		entered = rollout.Later(entered, m.Entered)
 	}
 	if len(all) == 0 {
 		return nil

@@ -17,6 +17,7 @@ func decideAtRest(in Input) Decision {
 	} else {
 		in.State = joined(in)
 	}
+	in = withoutLate(in)
 	s, head := in.State, in.Head.Render
 	target := head.Release()
 	if asked := askedFor(in); s.Stable != nil && asked != target {
