@@ -90,6 +90,9 @@ func Runs(in Input) []rollout.AnalysisRun {
 	return runs
 }
 
+// endedRuns are the analyses of a release that becomes stable. One that still measures is stopped.
+func endedRuns(in Input) []rollout.AnalysisRun { return rollout.Mapped(Runs(in), analysis.Stop) }
+
 // Going are the analyses of a state that are not over.
 func Going(s rollout.State) []rollout.AnalysisRun {
 	if !isTried(s) {

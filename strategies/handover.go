@@ -125,8 +125,9 @@ func settled(in Input, d Decision) Decision {
 	}
 	stable := stableOf(in)
 	s.Hooks = pastHooks(s.Hooks)
-	s.Release, s.Former, s.Analyses, s.Verified = &stable, &rollout.Former{}, nil, remember(s.Verified, stable.Hash)
-	s.Spent = spend(in, *s)
+	in.State = *s
+	s.Release, s.Former, s.Verified = &stable, &rollout.Former{}, remember(s.Verified, stable.Hash)
+	s.Analyses, s.Spent = endedRuns(in), spend(in, *s)
 	d.Subject = healthyText(s.App, stable)
 	return d
 }
