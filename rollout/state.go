@@ -53,7 +53,7 @@ type State struct {
 	Former     *Former       `json:"former,omitempty"`    // what served before Stable, while its pods are kept
 	Release    *Release      `json:"release,omitempty"`
 	Progress   []Progress    `json:"progress,omitempty"` // one for each staged workload of Release, ordered
-	Analyses   []AnalysisRun `json:"analyses,omitempty"` // of Release, or of what was rejected last
+	Analyses   []AnalysisRun `json:"analyses,omitempty"` // of Release, or of what became stable or was rejected last
 	Retreat    *Retreat      `json:"retreat,omitempty"`  // only while Aborting
 	Rejected   []Rejection   `json:"rejected,omitempty"` // newest first, at most MaxHistory
 	Verified   []Hash        `json:"verified,omitempty"` // newest first, at most MaxHistory
@@ -158,8 +158,17 @@ type Progress struct {
 	// It was to have no pods when that was recorded: its step begins when it is to have some.
 	Suspended bool `json:"suspended,omitempty"`
 
+	// The most pods of the new version that were ready, once a step lasts: pods that come back are no progress.
+	Peak *Peak `json:"peak,omitempty"`
+
 	// When all pods of the step's experiment were available: the clock of the experiment. Nil before that.
 	Available *time.Time `json:"available,omitempty"`
+}
+
+// Peak is the most pods of a version that were ready at a step.
+type Peak struct {
+	Ready int       `json:"ready"`
+	At    time.Time `json:"at"` // when the last of them became so
 }
 
 // Replicas is how many pods Git asks for of a workload.

@@ -14,6 +14,9 @@ type deadline struct {
 	at     time.Time // when it is, or was, too late
 	reason string
 	aborts bool // the release goes back then
+	m      moving
+	peak   rollout.Peak
+	late   bool // it is to be recorded
 }
 
 func (d deadline) isOver(now time.Time) bool { return !d.at.IsZero() && !now.Before(d.at) }
@@ -46,6 +49,32 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 	return since
 }
 
+// peakOf returns the most pods of the new version that were ready since a time, and when the last of them became so. A
+// pod that crashed and is ready again adds nothing to what is on record.
+func peakOf(m moving, since time.Time) rollout.Peak {
+	now := rollout.Peak{Ready: m.fresh.Ready(), At: lastReady(since, m.fresh)}
+	if was := m.Peak; was != nil && now.Ready <= was.Ready && was.Ready <= m.fresh.Desired && !was.At.Before(since) {
+		return *was
+	}
+	return now
+}
+
+// withPeaks returns the progress of the release with the most ready pods. They are recorded only where the last one
+// became ready later than half of the deadline after what is on record: most steps are over by then.
+func withPeaks(in Input) []rollout.Progress {
+	all := in.State.Progress
+	if in.State.Release == nil || in.State.Phase == rollout.Aborting {
+		return all
+	}
+	for _, d := range deadlines(in) {
+		if i := d.m.index(in.State); i >= 0 && d.late {
+			all = slices.Clone(all)
+			all[i].Peak = &d.peak
+		}
+	}
+	return all
+}
+
 // comesBack reports whether a workload is to have pods, has none of any version, and nothing is known to be in
 // their way.
 func comesBack(m moving) bool {
@@ -59,13 +88,10 @@ func firstMade(since time.Time, r rollout.Revision) time.Time {
 	var first time.Time
 	for _, p := range r.Members {
 		if !p.Terminating {
-			first = soonest(first, p.Created)
+			first = rollout.Soonest(first, p.Created)
 		}
 	}
-	if first.After(since) {
-		return first
-	}
-	return since
+	return rollout.Later(first, since)
 }
 
 // overdue finds a workload whose pods have made no progress for longer than its
@@ -88,8 +114,8 @@ func lateToAbort(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// deadlines are those of the workloads of a release that wait for pods. Progress is entering a step and each new pod
-// that becomes ready; pauses do not count, and neither does the time in which a workload waits for the others of its
+// deadlines are those of the workloads of a release that wait for pods. Progress is entering a step and each new
+// maximum of ready pods; pauses do not count, and neither does the time in which a workload waits for the others of its
 // release, or somebody keeps it where it is.
 func deadlines(in Input) (all []deadline) {
 	s := in.State
@@ -126,13 +152,17 @@ func deadlines(in Input) (all []deadline) {
 		case ok && !isPodsStage(m): // its pods were there once, and a route has none: what came since counts
 			atGate = true
 			for _, p := range m.fresh.Members {
-				if p.Created.After(since) {
-					since = p.Created
-				}
+				since = rollout.Later(since, p.Created)
 			}
 		}
 		step := cmp.Or(pr.Name, "first deployment")
-		d := deadlineOf(lastReady(since, m.fresh), spec.ProgressDeadlineSeconds, step, "", m.problem())
+		peak, begun := peakOf(m, since), since
+		if m.Peak != nil {
+			begun = rollout.Later(begun, m.Peak.At)
+		}
+		d := deadlineOf(peak.At, spec.ProgressDeadlineSeconds, step, "", m.problem())
+		d.m, d.peak = m, peak
+		d.late = peak.At.Sub(begun) > time.Duration(spec.ProgressDeadlineSeconds)*time.Second/2
 		aborts := spec.ProgressDeadlineAbort && s.Stable != nil && !atGate
 		d.aborts = aborts && !isMoving(in) // whom all users are on is not taken back
 		all = append(all, d)
@@ -201,9 +231,7 @@ func isPodsStage(m moving) bool {
 func promotedAt(s rollout.State) time.Time {
 	at := s.Release.Since
 	for _, p := range s.Progress {
-		if p.Entered.After(at) {
-			at = p.Entered
-		}
+		at = rollout.Later(at, p.Entered)
 	}
 	return at
 }

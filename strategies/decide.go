@@ -65,6 +65,7 @@ func Decide(in Input) Decision {
 	was, promotion := in.State, in.Promotion
 	in = in.prepared()
 	in.State = reopened(was)
+	in.State.Progress = withPeaks(in)
 	d := decide(in)
 	if p := in.Pending; p != nil && !d.Stale { // what follows a retreat waits until that is recorded
 		if !d.Retreat {
@@ -138,7 +139,7 @@ func decideHeld(in Input) Decision {
 		if job.Subject != "" {
 			return job
 		}
-		d.Ask, d.Requeue = job.Ask, soonest(d.Requeue, job.Requeue)
+		d.Ask, d.Requeue = job.Ask, rollout.Soonest(d.Requeue, job.Requeue)
 	}
 	return d
 }
@@ -156,12 +157,12 @@ func heldUntil(in Input) time.Time {
 	late, _ := lateToAbort(in)
 	next := laterOnly(late.at, in.Now)
 	if late, _ := lateExperiment(in); !late.at.IsZero() {
-		next = soonest(next, laterOnly(late.at, in.Now))
+		next = rollout.Soonest(next, laterOnly(late.at, in.Now))
 	}
 	for _, m := range movers(in) {
-		next = soonest(next, m.nextPod(in))
+		next = rollout.Soonest(next, m.nextPod(in))
 		if w, is := m.stage().wait.(promotionWait); is && w.onTimeout == rollout.TimeoutAbort {
-			next = soonest(next, laterOnly(m.Entered.Add(w.timeout), in.Now))
+			next = rollout.Soonest(next, laterOnly(m.Entered.Add(w.timeout), in.Now))
 		}
 	}
 	return next
@@ -183,11 +184,4 @@ func stale(s rollout.State, live int) Decision {
 func hold(s rollout.State, reason rollout.HeldReason, message, commit string) Decision {
 	s.Held = &rollout.Held{Reason: reason, Message: message, Commit: commit}
 	return Decision{State: s, Waiting: message, Subject: fmt.Sprintf("%s held: %s", s.App, message)}
-}
-
-func soonest(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
 }

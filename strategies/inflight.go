@@ -145,7 +145,7 @@ func advance(in Input) Decision {
 		if m.isThrough() {
 			continue
 		}
-		d.Requeue = soonest(d.Requeue, m.nextPod(in))
+		d.Requeue = rollout.Soonest(d.Requeue, m.nextPod(in))
 		if m.isSuspended() != m.Suspended {
 			next, what := m.suspend(in)
 			s.Progress[m.index(*s)] = next
@@ -156,7 +156,7 @@ func advance(in Input) Decision {
 		next, what := m.move(in, v)
 		switch {
 		case what == "":
-			d.Requeue = soonest(d.Requeue, v.due)
+			d.Requeue = rollout.Soonest(d.Requeue, v.due)
 			waits = append(waits, v)
 			continue
 		case v.route:
@@ -193,11 +193,11 @@ func (m moving) nextPod(in Input) (due time.Time) {
 		due = servesNext(in.Now, learnt(m.routing), m.live.Revisions...)
 	}
 	if m.routing != nil && m.Routed != nil { // pods that it sent requests to may go
-		due = soonest(due, laterOnly(settledAt(m.Routed.At, in.Applied, m.routing.Settle), in.Now))
+		due = rollout.Soonest(due, laterOnly(settledAt(m.Routed.At, in.Applied, m.routing.Settle), in.Now))
 	}
 	want := m.want()
 	if m.spec.Scaling == rollout.InPlace || m.fresh.Desired > want.canary || m.stable.Desired > want.stable {
-		due = soonest(due, servesNext(in.Now, minReady(m.spec), m.live.Revisions...))
+		due = rollout.Soonest(due, servesNext(in.Now, minReady(m.spec), m.live.Revisions...))
 	}
 	return due
 }
@@ -223,7 +223,7 @@ func (m moving) verdict(in Input) verdict {
 // again: the clocks of its step begin then.
 func (m moving) suspend(in Input) (rollout.Progress, string) {
 	next := m.Progress
-	next.Suspended, next.Entered, next.Available = !m.Suspended, rollout.NextTenth(in.Now), nil
+	next.Suspended, next.Entered, next.Available, next.Peak = !m.Suspended, rollout.NextTenth(in.Now), nil, nil
 	unit := "replicas"
 	if m.spec.OnNodes() {
 		unit = "nodes"
@@ -290,14 +290,14 @@ func rest(in Input, d Decision, waits []verdict) Decision {
 	case ok:
 		phase, reason = rollout.Stalled, toldReason(d.State, late.reason)
 	case !late.at.IsZero():
-		d.Requeue = soonest(d.Requeue, late.at)
+		d.Requeue = rollout.Soonest(d.Requeue, late.at)
 	}
 	aborts, _ := lateToAbort(in)
-	d.Requeue = soonest(d.Requeue, laterOnly(aborts.at, in.Now))
+	d.Requeue = rollout.Soonest(d.Requeue, laterOnly(aborts.at, in.Now))
 	if phase != rollout.Stalled {
 		var due time.Time
 		reason, due = lessRouted(in)
-		d.Requeue = soonest(d.Requeue, due)
+		d.Requeue = rollout.Soonest(d.Requeue, due)
 	}
 	switch {
 	case d.State.Phase != phase:
@@ -355,7 +355,7 @@ func decidePromoting(in Input) Decision {
 		next.Phase = rollout.Stalled
 		next.Reason = toldReason(s, late.reason)
 	default:
-		d.Requeue = soonest(d.Requeue, late.at)
+		d.Requeue = rollout.Soonest(d.Requeue, late.at)
 		if s.Stable != nil || s.Phase == rollout.Stalled {
 			next.Reason = ""
 		}
@@ -366,7 +366,7 @@ func decidePromoting(in Input) Decision {
 	for _, spec := range releaseSpecs(in) {
 		live, exists := in.Observed.Workloads[spec.Workload]
 		d.Waiting += standsStill(spec, live, exists)
-		d.Requeue = soonest(d.Requeue, servesNext(in.Now, minReady(spec), live.Revisions...))
+		d.Requeue = rollout.Soonest(d.Requeue, servesNext(in.Now, minReady(spec), live.Revisions...))
 	}
 	return d
 }
