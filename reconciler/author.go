@@ -11,33 +11,61 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// since is a head with the commit that made it what it is, where several were pushed at once: that is the one
-// to be reverted, and its author released it.
-func (p *renders) since(j job, r *rollout.Render) *rollout.Render {
-	for i := len(j.line) - 2; i >= 0; i-- {
-		before, err := p.reader.Render(j.line[i], j.app)
-		if err == nil && before.Digest == r.Digest {
-			continue
-		}
-		named := *r
-		named.Commit = j.line[i+1].Commit()
-		return &named
+// since returns a head with the commit that made it what it is, where several were pushed at once: that is the one
+// to be reverted, and its author released it. An error has no commit where that is not known.
+func (p *renders) since(j job, head strategies.Head) strategies.Head {
+	if head.Err != nil {
+		head.Commit = rollout.Commit{}
 	}
-	return r
+	i := len(j.line) - 2
+	for i >= 0 && p.isAsBefore(j.line[i], j.app, head) {
+		i--
+	}
+	if i < 0 {
+		return head
+	}
+	head.Commit = j.line[i+1].Commit()
+	if head.Render != nil {
+		named := *head.Render
+		named.Commit, head.Render = head.Commit, &named
+	}
+	return head
+}
+
+// isAsBefore reports whether a commit has an app as a later head does, or with the same error.
+func (p *renders) isAsBefore(tree Snapshot, app rollout.App, head strategies.Head) bool {
+	if head.Err == nil {
+		before, err := p.reader.Render(tree, app)
+		return err == nil && before.Digest == head.Render.Digest
+	}
+	_, err := p.reader.RenderHead(tree, p.reader.AppAt(tree, app))
+	return err != nil && err.Error() == head.Err.Error()
 }
 
 // isTraced reports whether an app's head names the commit that made it what it is, or nobody can know better. What a
 // process sees first has no line that leads to it: it is read, from the commit on that the app is at, once the app is
-// to follow the head, and the app is touched then.
-func (p *renders) isTraced(app, from string) bool {
+// to follow the head or is held at it, and the app is touched then.
+func (p *renders) isTraced(app, from, main string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if h := p.heads[app]; h == nil || !h.vague {
+	if h := p.heads[app]; h == nil || !h.vague || h.of != main {
 		return true
 	}
 	p.vague[app] = from
 	p.wanted()
 	return false
+}
+
+// follows reports whether a decision takes an app from one commit to the one that Git asks for.
+func (s *visit) follows() bool {
+	next, head := s.decision.State.Source, s.input.Head.Render
+	return !s.decision.Retreat && s.before.Source != "" && next != s.before.Source && head != nil && next == head.Commit.ID
+}
+
+// isHeldAtHead reports whether a decision holds an app that has been applied, and says that the head is why.
+func (s *visit) isHeldAtHead() bool {
+	held := s.decision.State.Held
+	return held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
 }
 
 // signed is an app's promotion in the name of who wrote it. Where it concerns the release in flight, or the one that
@@ -61,15 +89,19 @@ func (p *renders) signed(a *appView, in strategies.Input) (*rollout.Promotion, e
 	return file, fmt.Errorf("who wrote %s %w", a.promotion.Path, source.ErrNotReady)
 }
 
-// writer is the author of the commit that wrote a promotion file as it is, "" if no commit of a line did but perhaps
-// the first.
-func writer(line []Snapshot, p source.Promotion) string {
+// changed returns the newest commit of a line that changed what is at one of some paths. It is the zero value if none
+// did, except perhaps the first.
+func changed(line []Snapshot, paths ...string) rollout.Commit {
 	for i := len(line) - 1; i > 0; i-- {
-		if e, found, err := line[i-1].Lookup(p.Path); err != nil || !found || e.ID != p.ID {
-			return line[i].Commit().Author
+		for _, name := range paths {
+			is, _, err := line[i].Lookup(name)
+			was, _, errBefore := line[i-1].Lookup(name)
+			if err != nil || errBefore != nil || is.ID != was.ID {
+				return line[i].Commit()
+			}
 		}
 	}
-	return ""
+	return rollout.Commit{}
 }
 
 // trace reads the lines that isTraced and signed wait for. Where one cannot be had, the newest commit is named. It
@@ -96,7 +128,8 @@ func (p *renders) leads(app string, v *view, line []Snapshot) {
 	tree := v.branch.Tree
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wrote[app] = writing{v.promotionOf(app).ID, cmp.Or(writer(line, v.promotionOf(app)), tree.Commit().Author)}
+	file := v.promotionOf(app)
+	p.wrote[app] = writing{file.ID, cmp.Or(changed(line, file.Path), tree.Commit()).Author}
 	for _, s := range line {
 		p.ours[s.Commit().ID] = true
 	}

@@ -71,6 +71,7 @@ type appView struct {
 	promotion source.Promotion
 	calendar  rollout.Calendar
 	unlisted  *rollout.InvalidError // Git does not list it any more
+	left      rollout.Commit        // that took it out; the zero value if that is not known
 	unread    bool                  // nobody knows yet where its objects are and what it may touch
 	prunes    bool                  // and its objects are to go
 	refused   *rollout.InvalidError // why the head of the users' branch is not followed
@@ -234,13 +235,13 @@ func (l *lookout) findApps(was, next *view) {
 	for name, a := range next.apps {
 		e, _ := l.record.of(name)
 		a.promotion = next.branch.Promotion(e.state.Named(a.App))
+		if before := was.promotionOf(name); before.ID == a.promotion.ID {
+			a.promotion.By = before.By
+		} else if was != nil {
+			a.promotion.By = changed(next.line, a.promotion.Path)
+		}
 		if a.promotion.File != nil {
-			a.promotion.File.Author = ""
-			if before := was.promotionOf(name); before.File != nil && before.ID == a.promotion.ID {
-				a.promotion.File.Author = before.File.Author
-			} else if was != nil {
-				a.promotion.File.Author = writer(next.line, a.promotion)
-			}
+			a.promotion.File.Author = a.promotion.By.Author
 		}
 		a.calendar = next.branch.Calendar(name)
 	}
@@ -264,7 +265,7 @@ func (l *lookout) unlisted(was, next *view, name string) *appView {
 			a.App = next.branch.Governed(listed)
 		}
 	}
-	a.unlisted = next.branch.Unlisted(a.App)
+	a.unlisted, a.left = next.branch.Unlisted(a.App), changed(next.line, a.Path, rollout.ConfigPath(l.Cluster))
 	a.prunes = next.branch.Prunes(a.App)
 	return a
 }

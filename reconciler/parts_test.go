@@ -286,10 +286,9 @@ func TestComplaintsAreForgotten(t *testing.T) {
 	said("app web", "away", false)
 }
 
-// TestWriter: a promotion file is whose who made it what it is.
-func TestWriter(t *testing.T) {
+// TestChanged: a file is of the newest commit that made it different.
+func TestChanged(t *testing.T) {
 	at := func(author, id string) Snapshot { return written{author: author, id: id} }
-	file := source.Promotion{Path: "p", ID: "new"}
 	for name, c := range map[string]struct {
 		line []Snapshot
 		want string
@@ -302,7 +301,7 @@ func TestWriter(t *testing.T) {
 		"Again":   {[]Snapshot{at("Ann", "new"), at("Bob", "old"), at("Cid", "new"), at("Dan", "new")}, "Cid"},
 		"Unread":  {[]Snapshot{at("Ann", "error"), at("Bob", "new")}, "Bob"},
 	} {
-		if got := writer(c.line, file); got != c.want {
+		if got := changed(c.line, "p").Author; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

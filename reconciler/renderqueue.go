@@ -86,15 +86,15 @@ func (p *renders) do(j job) {
 	}
 	policy := p.reader.Policy.Load() // one that comes meanwhile judges again
 	_, end := p.begin(context.Background(), report.PartRender, j.app.Name)
-	r, err := p.build(j, tree)
-	end(err)
+	made := p.build(j, tree)
+	end(made.Err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if j.head {
-		p.headIs(j, r, err, policy)
+		p.headIs(j, made, policy)
 		return
 	}
-	p.keep(j.app.Name, built{j.commit, r, err})
+	p.keep(j.app.Name, built{j.commit, made.Render, made.Err})
 	p.touch(j.app.Name)
 }
 
@@ -105,32 +105,31 @@ func (p *renders) keep(app string, b built) {
 }
 
 // build renders. What panics is that app's trouble alone.
-func (p *renders) build(j job, tree Snapshot) (r *rollout.Render, err error) {
+func (p *renders) build(j job, tree Snapshot) (made strategies.Head) {
+	made.Commit = tree.Commit()
 	defer func() {
 		if problem := recover(); problem != nil {
 			p.panics(j.app.Name, problem, debug.Stack())
-			r, err = nil, panicked("render "+rollout.ShortID(tree.Commit().ID), problem)
+			made.Render, made.Err = nil, panicked("render "+made.Commit.Short(), problem)
 		}
 	}()
 	if !j.head {
-		return p.orSealed(tree, j.app)
+		made.Render, made.Err = p.orSealed(tree, j.app)
+		return made
 	}
-	r, err = p.reader.RenderHead(tree, j.app)
-	switch reason := rollout.ReasonOf(err); reason {
+	made.Render, made.Err = p.reader.RenderHead(tree, j.app)
+	switch reason := rollout.ReasonOf(made.Err); reason {
 	case rollout.HeldForbidden, rollout.HeldPolicy, rollout.HeldUndecryptable:
 		if back := p.wayBack(tree, j.app, reason); back != nil {
-			r, err = back, nil
+			made.Render, made.Err = back, nil
 		}
 	}
-	if err == nil {
-		r = p.since(j, r)
-	}
-	return r, err
+	return p.since(j, made)
 }
 
 // headIs notes a head. An app whose objects come out the same keeps the head that it had, so that the
 // commit it names is the one that last changed it.
-func (p *renders) headIs(j job, r *rollout.Render, err error, policy *rollout.Policy) {
+func (p *renders) headIs(j job, made strategies.Head, policy *rollout.Policy) {
 	h := p.heads[j.app.Name]
 	if h == nil || h.want != j.commit {
 		return // forgotten meanwhile, or overtaken by a newer one
@@ -138,9 +137,9 @@ func (p *renders) headIs(j job, r *rollout.Render, err error, policy *rollout.Po
 	traced := h.vague && h.of == j.commit && len(j.line) > 0
 	was, same := h.head, h.of != "" && h.app == j.app && !traced
 	switch {
-	case same && err != nil && was.Err != nil && was.Err.Error() == err.Error():
-	case same && err == nil && was.Render != nil && was.Render.Digest == r.Digest:
-		again := *r // but perhaps from other files
+	case same && made.Err != nil && was.Err != nil && was.Err.Error() == made.Err.Error():
+	case same && made.Err == nil && was.Render != nil && was.Render.Digest == made.Render.Digest:
+		again := *made.Render // but perhaps from other files
 		again.Commit = was.Render.Commit
 		h.head.Render = &again
 	default:
@@ -148,11 +147,7 @@ func (p *renders) headIs(j job, r *rollout.Render, err error, policy *rollout.Po
 		if was.Render != nil { // what the app is at, until it follows
 			p.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
 		}
-		h.head = strategies.Head{Commit: j.tree.Commit(), Render: r, Err: err}
-		h.vague = len(j.line) == 0
-		if r != nil {
-			h.head.Commit = r.Commit
-		}
+		h.head, h.vague = made, len(j.line) == 0
 	}
 	h.of, h.app, h.policy, h.line = j.commit, j.app, policy, nil
 	p.claims(j.app.Name, was.Render, h.head.Render)

@@ -130,7 +130,7 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 		s.changed = !next.Equal(&s.before)
 		return
 	}
-	if s.follows() && !r.renders.isTraced(s.app.Name, s.before.Source) {
+	if (s.follows() || s.isHeldAtHead()) && !r.renders.isTraced(s.app.Name, s.before.Source, s.view.main()) {
 		unknown = errors.Join(unknown, fmt.Errorf("what changed since commit %s %w",
 			rollout.ShortID(s.before.Source), source.ErrNotReady))
 	}
@@ -150,12 +150,6 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 	if s.changed && s.decision.Subject == "" {
 		s.decision.Subject = s.app.Name + " lists its objects again"
 	}
-}
-
-// follows reports whether a decision takes an app from one commit to the one that Git asks for.
-func (s *visit) follows() bool {
-	next, head := s.decision.State.Source, s.input.Head.Render
-	return !s.decision.Retreat && s.before.Source != "" && next != s.before.Source && head != nil && next == head.Commit.ID
 }
 
 // comesToRest reports whether a decision ends a retreat that is seen to have ended, and begins nothing.
@@ -230,7 +224,7 @@ func (r *Reconciler) headAt(s *visit) (head strategies.Head, ready bool) {
 	case a.head != nil:
 		return *a.head, true
 	case a.unlisted != nil:
-		return strategies.Head{Err: a.unlisted}, true
+		return strategies.Head{Commit: a.left, Err: a.unlisted}, true
 	case a.unread:
 		return strategies.Head{}, false
 	default:
@@ -256,17 +250,14 @@ func (s *visit) headOf(
 		}
 	case head.Err != nil:
 	case a.promotion.Err != nil:
-		head.Err = a.promotion.Err
+		head.Err, head.Commit = a.promotion.Err, a.promotion.By
 	case unapproved != nil:
-		head.Err = unapproved
+		head.Err, head.Commit = unapproved, a.promotion.By
 	case head.Render == nil && unknown != nil:
 		head.Err = unknown
 	}
 	if head.Err != nil {
 		head.Render = nil
-	}
-	if head.Commit.ID == "" {
-		head.Commit = s.view.branch.Tree.Commit()
 	}
 	return head
 }

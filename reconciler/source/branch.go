@@ -123,6 +123,7 @@ type Promotion struct {
 	ID   string             // of the blob, "" if there is none
 	File *rollout.Promotion // nil if there is none, or if Err is set
 	Err  error              // why it cannot be understood
+	By   rollout.Commit     // that wrote it; the zero value if that is not known
 }
 
 // Promotion reads an app's promotion file. That of a name that the app had before counts while there is none of its

@@ -211,6 +211,12 @@ func (w *World) Input(ctx context.Context, app rollout.App, now time.Time) (in s
 	}
 	head := w.Head(a.App)
 	a.Promotion, a.Head = promotion.File, source.HeadOf(head.Commit, head.Render, head.Err, promotion)
+	if h := a.State.Held; w.Detail && h != nil && head.Render != nil && a.Head.Err == nil {
+		at, err := w.RenderAt(ctx, a.App, h.Commit) // the record names the commit that changed the app
+		if err == nil && at.Digest == head.Render.Digest {
+			a.Head.Commit, a.Head.Render = at.Commit, at
+		}
+	}
 	s := a.State // of a release that is held or rejected, Git may name workloads that nobody is to have
 	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
 	in, err = w.gatherer(ctx, a.Head.Render, needed).Gather(ctx, a, now)

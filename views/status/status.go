@@ -181,8 +181,8 @@ func (a *App) showHealth(in strategies.Input) {
 }
 
 func heldOf(in strategies.Input) *rollout.Held {
-	if err := in.HeadErr(); in.State.Held == nil && err != nil { // not recorded yet
-		return &rollout.Held{Reason: rollout.ReasonOf(err), Message: err.Error(), Commit: in.Head.Commit.ID}
+	if err := in.HeadErr(); in.State.Held == nil && err != nil { // not recorded yet, and perhaps of an older commit
+		return &rollout.Held{Reason: rollout.ReasonOf(err), Message: err.Error()}
 	}
 	return in.State.Held
 }

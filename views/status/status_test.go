@@ -390,6 +390,15 @@ func TestOfTellsWhenThingsWere(t *testing.T) {
 	}
 }
 
+// TestAnUnrecordedErrorNamesNoCommit: the newest commit may not have changed the app.
+func TestAnUnrecordedErrorNamesNoCommit(t *testing.T) {
+	in := paused()
+	in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")
+	if held := Of(in, "prod", nil).Held; held == nil || held.Commit != "" {
+		t.Errorf("%+v", held)
+	}
+}
+
 func TestNotesAndHeldTexts(t *testing.T) {
 	l := Listing{Apps: []App{{App: "a"}, {App: "b"}}}
 	if l.SetNote("no cluster"); l.Note != "no cluster" || l.Apps[0].Note != l.Note || l.Apps[1].Note != l.Note {
