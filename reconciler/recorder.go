@@ -194,24 +194,15 @@ func (r *recorder) edits(on draft, all []*visit) (map[string][]byte, map[string]
 	return files, states, nil
 }
 
-// numbered is the decided state with its serial, which counts the transitions of a release. What only follows a
-// commit, is held, or lists its objects again has none of its own: it would cost a write on each
-// Deployment. A retreat gets its serial when it is recorded, after it was applied, so that a process which
-// has seen neither cannot take it back. An app without a record goes on from what the cluster carries.
+// numbered returns the decided state with its serial. A retreat gets its serial when it is recorded, after it was
+// applied, so that a process which has seen neither cannot take it back. An app without a record goes on from what the
+// cluster carries.
 func (s *visit) numbered() rollout.State {
 	state := s.decision.State
-	if isTransition(s.before, state) {
+	if s.before.IsTransition(&state) {
 		state.Serial = max(s.before.Serial, state.Serial, s.input.Observed.Serial()) + 1
 	}
 	return state
-}
-
-func isTransition(from, to rollout.State) bool {
-	for _, s := range []*rollout.State{&from, &to} {
-		s.Serial, s.Written, s.App, s.Path, s.Source, s.Held, s.Inventory = 0, 0, "", "", "", nil, nil
-		s.Unhealthy, s.Kept, s.Ignored, s.Spent, s.Hooks = "", "", "", "", nil
-	}
-	return !from.Equal(&to)
 }
 
 // message is a subject for people and trailers for machines.

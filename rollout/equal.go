@@ -14,6 +14,17 @@ func (s *State) Equal(o *State) bool {
 	return sameValue(reflect.ValueOf(left), reflect.ValueOf(right))
 }
 
+// IsTransition reports whether a change to another state is one that Serial counts.
+func (s *State) IsTransition(to *State) bool {
+	from, next := reflect.ValueOf(*s), reflect.ValueOf(*to)
+	for i := range from.NumField() {
+		if from.Type().Field(i).Tag.Get("serial") == "yes" && !sameValue(from.Field(i), next.Field(i)) {
+			return true
+		}
+	}
+	return false
+}
+
 func sameValue(a, b reflect.Value) bool {
 	switch a.Kind() {
 	case reflect.Pointer:

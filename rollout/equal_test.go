@@ -93,3 +93,24 @@ func TestStateEqualSeesEveryField(t *testing.T) {
 		t.Error("a state without a stable release is one with")
 	}
 }
+
+// TestIsTransition: each field of a state says whether its change is a transition of a release.
+func TestIsTransition(t *testing.T) {
+	n := 0
+	fields := reflect.TypeFor[State]()
+	for i := range fields.NumField() {
+		var from, to State
+		fill(reflect.ValueOf(&to).Elem().Field(i), &n, 0)
+		field := fields.Field(i)
+		if tag := field.Tag.Get("serial"); tag != "yes" && tag != "no" {
+			t.Errorf("%s has no tag serial that is yes or no, but %q", field.Name, tag)
+		} else if from.IsTransition(&to) != (tag == "yes") {
+			t.Errorf("a change of %s is a transition: %t", field.Name, from.IsTransition(&to))
+		}
+	}
+	for _, name := range []string{"Serial", "Source", "Held", "Inventory", "Unhealthy", "Hooks"} {
+		if field, _ := fields.FieldByName(name); field.Tag.Get("serial") != "no" {
+			t.Errorf("%s alone would cost a write on each Deployment", name)
+		}
+	}
+}

@@ -32,41 +32,43 @@ func Phases() []Phase {
 }
 
 // State is the record of one app: apps/<group>/<app>.yaml on the state branch. Together with the users' branch it
-// determines what the cluster should hold. It has no field that changes without a transition.
+// determines what the cluster should hold. A change of a field whose tag says serial:"yes" is a transition of a
+// release, and Serial counts it. What only follows a commit, is held, or lists its objects again costs no write on each
+// Deployment.
 type State struct {
-	APIVersion string        `json:"apiVersion"` // always APIVersion
-	Kind       string        `json:"kind"`       // always RolloutState
-	App        string        `json:"app"`
-	Path       string        `json:"path"`
-	Formerly   []string      `json:"formerly,omitempty"` // names that the app had before, the last one first
-	Serial     int           `json:"serial"`             // counts the transitions of releases
-	Written    int           `json:"written,omitempty"`  // see Mark
-	Seal       string        `json:"seal,omitempty"`     // only in the file: what an edit by hand does not match
-	Phase      Phase         `json:"phase"`
-	Reason     string        `json:"reason,omitempty"`    // one sentence: why the phase is what it is
-	Unhealthy  string        `json:"unhealthy,omitempty"` // what has not been well at rest for longer than its deadline
-	Kept       string        `json:"kept,omitempty"`      // what left Git and is not deleted: who may have it, and the way out
-	Ignored    string        `json:"ignored,omitempty"`   // why a policy does not let the promotion file count
-	Held       *Held         `json:"held,omitempty"`      // what is wrong; the app stays as it is meanwhile
-	Source     string        `json:"source,omitempty"`    // commit whose render is in the cluster
-	Stable     *Release      `json:"stable,omitempty"`    // the last release that all users were on
-	Former     *Former       `json:"former,omitempty"`    // what served before Stable, while its pods are kept
-	Release    *Release      `json:"release,omitempty"`
-	Progress   []Progress    `json:"progress,omitempty"` // one for each staged workload of Release, ordered
-	Analyses   []AnalysisRun `json:"analyses,omitempty"` // of Release, or of what became stable or was rejected last
-	Retreat    *Retreat      `json:"retreat,omitempty"`  // only while Aborting
-	Rejected   []Rejection   `json:"rejected,omitempty"` // newest first, at most MaxHistory
-	Verified   []Hash        `json:"verified,omitempty"` // newest first, at most MaxHistory
-	Adopts     Hash          `json:"adopts,omitempty"`   // taken over, as people said, though another controller had it
-	Pong       []Workload    `json:"pong,omitempty"`     // workloads whose stable version is behind their pong Service
-	Replicas   []Replicas    `json:"replicas,omitempty"` // what Git says since Stable.Commit, and Source may not
+	APIVersion string        `json:"apiVersion" serial:"no"` // always APIVersion
+	Kind       string        `json:"kind" serial:"no"`       // always RolloutState
+	App        string        `json:"app" serial:"no"`
+	Path       string        `json:"path" serial:"no"`
+	Formerly   []string      `json:"formerly,omitempty" serial:"yes"` // names that the app had before, the last one first
+	Serial     int           `json:"serial" serial:"no"`              // counts the transitions of releases
+	Written    int           `json:"written,omitempty" serial:"no"`   // see Mark
+	Seal       string        `json:"seal,omitempty" serial:"no"`      // only in the file: an edit by hand does not match it
+	Phase      Phase         `json:"phase" serial:"yes"`
+	Reason     string        `json:"reason,omitempty" serial:"yes"`   // one sentence: why the phase is what it is
+	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // what has not been well at rest, beyond its deadline
+	Kept       string        `json:"kept,omitempty" serial:"no"`      // what left Git and is not deleted, and the way out
+	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // why a policy ignores the promotion file
+	Held       *Held         `json:"held,omitempty" serial:"no"`      // what is wrong; the app stays as it is meanwhile
+	Source     string        `json:"source,omitempty" serial:"no"`    // commit whose render is in the cluster
+	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // the last release that all users were on
+	Former     *Former       `json:"former,omitempty" serial:"yes"`   // what served before Stable, while its pods are kept
+	Release    *Release      `json:"release,omitempty" serial:"yes"`
+	Progress   []Progress    `json:"progress,omitempty" serial:"yes"` // one for each staged workload of Release
+	Analyses   []AnalysisRun `json:"analyses,omitempty" serial:"yes"` // of Release, what is stable, or was rejected last
+	Retreat    *Retreat      `json:"retreat,omitempty" serial:"yes"`  // only while Aborting
+	Rejected   []Rejection   `json:"rejected,omitempty" serial:"yes"` // newest first, at most MaxHistory
+	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // newest first, at most MaxHistory
+	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // taken over from another controller, as people said
+	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // their stable version is behind the pong Service
+	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // what Git says since Stable.Commit; Source may not
 	// digest of the promotion file that is no key any more: it was there at an earlier try of its release, or before
 	// the steps changed that it would open
-	Spent string `json:"spent,omitempty"`
+	Spent string `json:"spent,omitempty" serial:"no"`
 	// of Inventory, what is made for the release in flight and not in Git
-	Generated []Ref     `json:"generated,omitempty"`
-	Inventory []Ref     `json:"inventory,omitempty"`
-	Hooks     []HookRun `json:"hooks,omitempty"` // Jobs around releases, the newest last
+	Generated []Ref     `json:"generated,omitempty" serial:"yes"`
+	Inventory []Ref     `json:"inventory,omitempty" serial:"no"`
+	Hooks     []HookRun `json:"hooks,omitempty" serial:"no"` // Jobs around releases, the newest last
 }
 
 // Shown is the phase for people: nobody is told Healthy of what has not been well for longer than its deadline.
