@@ -100,6 +100,8 @@ func Ignored(in Input) string {
 	head := in.Head.Render == nil || in.Head.Render.Release() == p.Release
 	_, rejected := s.IsRejected(p.Release)
 	switch {
+	case isSpent(in) && !isFor(s.Release):
+		return ""
 	case !isFor(s.Release) && !isFor(s.Stable) && !head && !rejected && !slices.Contains(s.Verified, p.Release):
 		return fmt.Sprintf("it names %s, which is neither in flight nor what Git asks for", p.Release)
 	case refusal(in) != "" && (isFor(s.Release) || !isFor(s.Stable)):

@@ -34,6 +34,7 @@ func TestIgnored(t *testing.T) {
 		"ThisTry":    {with(of("2"), func(p *rollout.Promotion) { p.Since = since }), "", ""},
 		"OtherTry":   {with(of("2"), func(p *rollout.Promotion) { p.Since = since.Add(-time.Hour) }), "", "it is for another try"},
 		"Spent":      {of("2"), "d", "it was there before this try"},
+		"SpentOther": {with(of("2"), func(p *rollout.Promotion) { p.Release = "h1-other" }), "d", ""},
 		"Changed":    {of("2"), "e", ""},
 		"Workload": {with(of(""), func(p *rollout.Promotion) {
 			p.Workloads = map[rollout.Workload]string{web: "2"}
