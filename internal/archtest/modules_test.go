@@ -87,16 +87,24 @@ func TestDependencies(t *testing.T) {
 	if direct > mostRequirements {
 		t.Errorf("go.mod requires %d modules by itself, more than %d: what is a few lines of code is written", direct, mostRequirements)
 	}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(documented, -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+) \\|").FindAllStringSubmatch(documented, -1) {
 		if !slices.ContainsFunc(all, func(r require) bool { return r.module == m[1] && !r.indirect }) {
 			t.Errorf("docs/dependencies.md has a row for %s, which go.mod does not require", m[1])
+		}
+		for user := range strings.FieldsFuncSeq(m[2], func(r rune) bool { return strings.ContainsRune("`, ", r) }) {
+			if user != "tests" && !importedIn(t, user, m[1]) {
+				t.Errorf("docs/dependencies.md says that %s uses %s, which it does not import", user, m[1])
+			}
 		}
 	}
 }
 
-func importedByProduct(t *testing.T, module string) bool {
+func importedByProduct(t *testing.T, module string) bool { return importedIn(t, "", module) }
+
+// importedIn reports whether product code below a folder imports a module.
+func importedIn(t *testing.T, folder, module string) bool {
 	return slices.ContainsFunc(sources(t), func(s source) bool {
-		return s.isProduct() && slices.ContainsFunc(s.imports(), func(p string) bool { return hasPrefix(p, []string{module}) })
+		return s.isProduct() && (folder == "" || hasPrefix(s.dir(), []string{folder})) && slices.ContainsFunc(s.imports(), func(p string) bool { return hasPrefix(p, []string{module}) })
 	})
 }
 
