@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -145,10 +146,22 @@ func (c *Client) Start(ctx context.Context) error {
 		return err
 	}
 	// The first request tells an unreachable server from a slow one at once, where a watch would try again and again.
-	if _, err := c.UID(ctx); err != nil {
+	if _, err := c.UID(ctx); err != nil && !IsForbidden(err) {
 		return err
 	}
 	return c.workloads.start(ctx, c.kinds, c.kube)
+}
+
+// Readable returns those of some namespaces in which the user of a kubeconfig may list pods.
+func Readable(ctx context.Context, config *rest.Config, namespaces []string) []string {
+	c, err := New(config, Options{})
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(namespaces), func(name string) bool {
+		_, err := c.kube.core.Pods(name).List(ctx, metav1.ListOptions{Limit: 1})
+		return err != nil
+	})
 }
 
 // Wait returns when everything in the background has ended, which it does after the context of Start.

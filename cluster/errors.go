@@ -58,6 +58,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // Temporary reports whether trying again can succeed without anybody changing anything.
 func (e *Error) Temporary() bool { return e.Reason == Unavailable || e.Reason == NamespaceGone }
 
+// IsForbidden reports whether the API server does not let the client's user do something.
+func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }
+
 // isRefused reports whether the API server has said that it did not take an object.
 func isRefused(err error) bool {
 	var e *Error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/cluster"
@@ -14,16 +15,26 @@ import (
 const patience = 15 * time.Second
 
 // connect adds the cluster to what is seen. Until ctx ends it is watched, and changed is called whenever an app's
-// objects change. A cluster that cannot be looked at is an error; whoever can do without it shows the error as a note.
+// objects change. A cluster that cannot be looked at, or that is not the one of the state branch, is an error.
 func connect(ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams) error {
+	var err error
+	w.Client, err = watchCluster(ctx, target, optionsOf(w, target, changed), s)
+	return err
+}
+
+func optionsOf(w *console.World, target clusterOptions, changed func(app string)) cluster.Options {
+	return cluster.Options{Cluster: w.Cluster, OnChange: changed, Namespaces: target.namespaces, UID: w.UID}
+}
+
+// watchCluster returns a client that has seen the cluster, which has the uid of the options if they have one.
+func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options, s streams) (*cluster.Client, error) {
 	config, err := target.config()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	client, err := cluster.New(config, cluster.Options{Cluster: w.Cluster, OnChange: changed,
-		Namespaces: target.namespaces, UID: w.UID})
+	client, err := cluster.New(config, o)
 	if err != nil {
-		return &failure{code: exitCluster, err: err}
+		return nil, &failure{code: exitCluster, err: err}
 	}
 	watching, cancel := context.WithCancel(ctx)
 	timer := time.AfterFunc(patience, cancel)
@@ -31,27 +42,52 @@ func connect(ctx context.Context, w *console.World, target clusterOptions, chang
 	if !timer.Stop() && err != nil {
 		err = errors.New("no answer in " + patience.String())
 	}
-	var uid string
-	if err == nil {
+	uid := o.UID
+	if err == nil && o.UID != "" {
 		uid, err = client.UID(ctx)
 	}
-	if err == nil && w.UID != "" && uid != w.UID {
+	if err == nil && uid != o.UID {
 		err = fmt.Errorf(
 			"this is not cluster %s: its uid is %s, and the state branch is for %s; choose another with --context",
-			w.Cluster, uid, w.UID)
+			o.Cluster, uid, o.UID)
 	}
 	if err != nil {
 		cancel()
 		client.Wait()
-		return &failure{code: exitCluster, err: fmt.Errorf("cluster %s: %w", config.Host, err)}
+		return nil, &failure{code: exitCluster, err: fmt.Errorf("cluster %s: %w", config.Host, err)}
 	}
-	w.Client = client
+	return client, nil
+}
+
+// lookAt is connect for commands that only look. A user who may not read the whole cluster is shown the namespaces
+// that this user may read, of a cluster that is not verified.
+func lookAt(ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams) error {
+	err := connect(ctx, w, target, changed, s)
+	if !cluster.IsForbidden(err) {
+		return err
+	}
+	names := target.namespaces
+	if len(names) == 0 {
+		names = console.Namespaces(w.Apps, w.States)
+	}
+	if len(names) == 0 {
+		names = target.ownNamespaces()
+	}
+	config, _ := target.config() // connect has read it
+	o := optionsOf(w, target, changed)
+	o.UID, o.Namespaces = "", cluster.Readable(ctx, config, names)
+	client, failed := watchCluster(ctx, target, o, s)
+	if failed != nil {
+		return err
+	}
+	w.Client, w.Within = client, o.Namespaces
+	w.Note = "cluster not verified, pods are shown of namespace " + strings.Join(w.Within, ", ") + " alone: " + err.Error()
 	return nil
 }
 
-// tryConnect is connect for commands that show what Git says in any case.
+// tryConnect is lookAt for commands that show what Git says in any case.
 func tryConnect(ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams) {
-	if err := connect(ctx, w, target, changed, s); err != nil {
+	if err := lookAt(ctx, w, target, changed, s); err != nil {
 		w.Note = "shown from Git alone, without pods: " + err.Error()
 	}
 }

@@ -56,8 +56,11 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := connect(ctx, w, c.target, nil, c.streams); err != nil {
+	if err := lookAt(ctx, w, c.target, nil, c.streams); err != nil {
 		return err
+	}
+	if w.Note != "" {
+		fmt.Fprintln(c.err, w.Note)
 	}
 	config, err := c.target.config()
 	if err != nil {

@@ -63,8 +63,11 @@ func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ v
 func openClusterView(ctx context.Context, source sourceOptions, target clusterOptions, told func(), why string,
 	s streams) (*console.ClusterView, error) {
 	w := console.New(console.Options{Cluster: source.cluster})
-	if err := connect(ctx, w, target, func(string) { told() }, s); err != nil {
+	if err := lookAt(ctx, w, target, func(string) { told() }, s); err != nil {
 		return nil, err
+	}
+	if w.Note != "" {
+		why += "; " + w.Note
 	}
 	name := cmp.Or(source.cluster, os.Getenv("GITROLLOUT_CLUSTER"))
 	return &console.ClusterView{Client: w.Client, Name: name, Why: why}, nil

@@ -167,11 +167,25 @@ func readySource(
 }
 
 // config reads the kubeconfig, or inside a pod its own account.
-func (o clusterOptions) config() (*rest.Config, error) {
+// kubectl returns what kubectl would use.
+func (o clusterOptions) kubectl() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.context}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+}
+
+// ownNamespaces returns the namespace that the kubeconfig chooses, as kubectl does.
+func (o clusterOptions) ownNamespaces() []string {
+	name, _, err := o.kubectl().Namespace()
+	if err != nil {
+		return nil
+	}
+	return []string{name}
+}
+
+func (o clusterOptions) config() (*rest.Config, error) {
+	config, err := o.kubectl().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		err = errors.New("no cluster is configured: name a kubeconfig with --kubeconfig or KUBECONFIG")
 		return nil, &failure{code: exitCluster, err: err}

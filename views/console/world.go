@@ -49,7 +49,8 @@ type World struct {
 	Apps   map[string]rollout.App // in Git, or left on the state branch
 
 	Client *cluster.Client // nil while the cluster is not looked at
-	Note   string          // why it is not, for people
+	Within []string        // the namespaces that are looked at; nil for all
+	Note   string          // why the cluster is not looked at, or not all of it, for people
 
 	reader  *source.Reader
 	mu      sync.Mutex
@@ -167,6 +168,19 @@ func (w *World) Selected(args []string) ([]rollout.App, error) {
 	return []rollout.App{app}, err
 }
 
+// Namespaces returns those that the entries and the records of apps name, in order.
+func Namespaces(apps map[string]rollout.App, states *source.States) (all []string) {
+	for name, app := range apps {
+		state, _ := states.Of(name) // one that cannot be read is shown later
+		all = append(append(all, app.Namespace), strings.Fields(app.Namespaces)...)
+		all = append(all, rollout.Mapped(state.Inventory, func(ref rollout.Ref) string { return ref.Namespace })...)
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(name string) bool {
+		return name == "" || strings.Contains(name, "*")
+	})
+}
+
 // NoAppError says that there is no such app, and which may have been meant.
 type NoAppError string
 
@@ -247,7 +261,11 @@ func (w *World) gatherer(ctx context.Context, head *rollout.Render, needed bool)
 	if w.Client != nil {
 		g.Know = w.Client.Know
 		g.Observe = func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
-			if err := w.Client.WatchRoutes(ctx, routes); err != nil {
+			isBeyond := func(o rollout.Workload) bool { return !slices.Contains(w.Within, o.Namespace) }
+			if w.Within != nil && slices.ContainsFunc(workloads, isBeyond) {
+				return rollout.Observed{}
+			}
+			if err := w.Client.WatchRoutes(ctx, routes); err != nil && !cluster.IsForbidden(err) {
 				g.err = err
 			}
 			return w.Client.Observe(app, workloads, routes)
