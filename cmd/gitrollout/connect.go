@@ -85,9 +85,15 @@ func lookAt(ctx context.Context, w *console.World, target clusterOptions, change
 	return nil
 }
 
-// tryConnect is lookAt for commands that show what Git says in any case.
-func tryConnect(ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams) {
+// tryConnect is lookAt for commands that show what Git says in any case, unless the context that is named is none.
+func tryConnect(
+	ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams,
+) error {
+	if _, err := target.config(); err != nil && target.context != "" {
+		return err
+	}
 	if err := lookAt(ctx, w, target, changed, s); err != nil {
 		w.Note = "shown from Git alone, without pods: " + err.Error()
 	}
+	return nil
 }

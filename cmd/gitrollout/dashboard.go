@@ -174,12 +174,14 @@ func (c *dashCommand) run(ctx context.Context) error {
 		return err
 	}
 	changed := make(chan struct{}, 1)
-	tryConnect(ctx, w, c.target, func(string) {
+	if err := tryConnect(ctx, w, c.target, func(string) {
 		select {
 		case changed <- struct{}{}:
 		default:
 		}
-	}, c.streams)
+	}, c.streams); err != nil {
+		return err
+	}
 	return c.follow(ctx, w, board, changed, broken)
 }
 

@@ -27,6 +27,7 @@ func TestClusterAlone(t *testing.T) {
 	w.wantText(look(exitOK, "get", w.app, "--repo", "http://127.0.0.1:1/gone.git"), string(s.Release.Hash), "shown from the cluster alone", "unreachable")
 	w.wantText(look(exitOK, "list", w.app, "--cluster-only", "--phase", "Progressing"), w.app+" ", "Progressing", "3/3")
 	w.wantText(look(exitFailed, "get", "nonsense", "--cluster-only"), `no workload of an app "nonsense"`)
+	w.wantText(look(exitCluster, "get", w.app, "--repo", w.server.URL, "--context", "nowhere"), `context "nowhere" does not exist`)
 	look(exitGit, "get", w.app, "--repo", "http://127.0.0.1:1/gone.git", "--context", "nowhere")
 
 	w.decide(s.Release.Hash, "promote", "")

@@ -67,7 +67,9 @@ func (c *renderCommand) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if c.withState {
-		tryConnect(ctx, w, c.target, nil, c.streams)
+		if err := tryConnect(ctx, w, c.target, nil, c.streams); err != nil {
+			return err
+		}
 	}
 	var failed []error
 	for _, app := range apps {

@@ -56,8 +56,7 @@ func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ v
 	if _, err := w.Selected(args); err != nil {
 		return nil, err
 	}
-	tryConnect(ctx, w, c.target, func(app string) { w.Touch(app); told() }, c.streams)
-	return w, nil
+	return w, tryConnect(ctx, w, c.target, func(app string) { w.Touch(app); told() }, c.streams)
 }
 
 func openClusterView(ctx context.Context, source sourceOptions, target clusterOptions, told func(), why string,
