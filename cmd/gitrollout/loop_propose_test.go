@@ -63,7 +63,7 @@ func TestPromotionProposal(t *testing.T) {
 		t.Errorf("an unrelated commit replaced %s by %s", next, now)
 	}
 	// Somebody writes to the branch: nobody is told to merge that, and it is made anew.
-	merge := "git merge origin/" + branch
+	merge := "git merge --no-ff origin/" + branch
 	w.wantText(w.command(exitOK, "get", w.app), merge)
 	w.edit(branch, map[string]string{"app.yaml": version("evil", "")["app.yaml"]})
 	if text := w.command(exitOK, "get", w.app); strings.Contains(text, merge) {

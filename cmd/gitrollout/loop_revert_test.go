@@ -179,7 +179,7 @@ func TestRevertWithoutDocument(t *testing.T) {
 	if message := w.repo.Message(branch); strings.Contains(message, "gitrollout retry") {
 		t.Errorf("the proposal names a command that is refused:\n%s", message)
 	}
-	w.wantText(w.command(exitOK, "get", w.app), "git fetch && git merge origin/"+branch+" && git push", "a revert of "+string(s.Release.Hash)+" in Git")
+	w.wantText(w.command(exitOK, "get", w.app), "git fetch && git merge --no-ff origin/"+branch+" && git push", "a revert of "+string(s.Release.Hash)+" in Git")
 	w.repo.Merge(branch)
 	p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil })
 }

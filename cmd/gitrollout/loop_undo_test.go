@@ -46,9 +46,9 @@ func TestUndo(t *testing.T) {
 	if w.repo.Ref(branch) != "" {
 		t.Error("--dry-run has pushed it")
 	}
-	w.wantText(w.command(exitOK, append([]string{"undo", w.app, "--reason", "too blue"}, ann...)...), "pushed "+branch, "git merge origin/"+branch)
+	w.wantText(w.command(exitOK, append([]string{"undo", w.app, "--reason", "too blue"}, ann...)...), "pushed "+branch, "git merge --no-ff origin/"+branch)
 	w.wantText(w.repo.Message(branch), "Reason: too blue", "in flight")
-	w.wantText(w.command(exitOK, "get", w.app), "git merge origin/"+branch)
+	w.wantText(w.command(exitOK, "get", w.app), "git merge --no-ff origin/"+branch)
 
 	// It is about this release until that is no longer what Git asks for.
 	w.command(exitOK, append([]string{"promote", w.app}, ann...)...)

@@ -118,7 +118,7 @@ func TestWatchInATerminal(t *testing.T) {
 
 	second := w.push("v2", version("v2", halfThenGate))
 	p.awaitPaused(second)
-	term.await("the gate", shows("‖ "+w.app+"  Paused", "● 2  pause", "50%", "To go on", "git merge origin/gitrollout/promote/test/"))
+	term.await("the gate", shows("‖ "+w.app+"  Paused", "● 2  pause", "50%", "To go on", "git merge --no-ff origin/gitrollout/promote/test/"))
 	once("paused")
 	if n := len(head.FindAllString(term.everything(), -1)); n != 1 {
 		t.Errorf("%d drawings, with what has scrolled out of the window:\n%s", n, term.everything())

@@ -158,5 +158,5 @@ func (w *World) PushUndo(
 	if page := forge.PagesOf(w.Config().Forge, w.Repo.Remote().String()).Pull(w.Branch, o.Branch); page != "" {
 		said += "  " + page + "\n"
 	}
-	return w.warned(said + fmt.Sprintf("  git fetch && git merge origin/%s && git push", o.Branch)), nil
+	return w.warned(said + fmt.Sprintf("  git fetch && git merge --no-ff origin/%s && git push", o.Branch)), nil
 }

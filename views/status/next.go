@@ -19,7 +19,8 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 	merge := func(to string, kind rollout.ProposalKind) {
 		branch := rollout.ProposalBranch(kind, cluster, app)
 		if _, exists := proposals[branch]; exists {
-			out = append(out, Next{To: to, Branch: branch, Command: "git fetch && git merge origin/" + branch + " && git push"})
+			out = append(out, Next{To: to, Branch: branch,
+				Command: "git fetch && git merge --no-ff origin/" + branch + " && git push"})
 		}
 	}
 	add := func(to string, commands ...string) {

@@ -111,9 +111,9 @@ func TestOf(t *testing.T) {
 		want      string
 	}{
 		"a gate": {nil, proposed, "phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\n" +
-			"to go on: git fetch && git merge origin/gitrollout/promote/prod/shop && git push\nto go on: gitrollout promote shop\n" + back},
+			"to go on: git fetch && git merge --no-ff origin/gitrollout/promote/prod/shop && git push\nto go on: gitrollout promote shop\n" + back},
 		"a revert that somebody has proposed": {nil, reverting, "phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" +
-			"to go back: git fetch && git merge origin/gitrollout/revert/prod/shop && git push\n" + back},
+			"to go back: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\n" + back},
 		"a gate whose proposal is gone": {nil, nil, "phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" + back},
 		"a hold": {func(in *strategies.Input) {
 			in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Hold, Author: "Bob <bob@example.com>", Reason: "wait for db"}
@@ -145,7 +145,7 @@ func TestOf(t *testing.T) {
 			reject(in)
 			in.Head.Render.Specs = nil
 		}, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nshop/web: plain \n" +
-			"waits: a revert of RELEASE in Git, a new version, or its Rollout document\nto go back in Git too: git fetch && git merge origin/gitrollout/revert/prod/shop && git push"},
+			"waits: a revert of RELEASE in Git, a new version, or its Rollout document\nto go back in Git too: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push"},
 		"a rejected version that serves": {func(in *strategies.Input) {
 			reject(in)
 			in.State.Phase, in.State.Reason = rollout.Healthy, ""
@@ -153,13 +153,13 @@ func TestOf(t *testing.T) {
 			in.Observed.Workloads = nil
 		}, nil, "phase: Healthy\n" + strings.TrimSuffix(still, "\n")},
 		"what was rejected": {reject, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
-			"waits: a revert of RELEASE in Git, a new version, or decision: retry\nto go back in Git too: git fetch && git merge origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
+			"waits: a revert of RELEASE in Git, a new version, or decision: retry\nto go back in Git too: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
 		"a commit that scales what was rejected": {func(in *strategies.Input) {
 			reject(in)
 			in.Head.Commit.ID = "c3"
 		}, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
 			"waits: a revert of RELEASE in Git, a new version, or decision: retry; of what is pushed until then, replicas alone have an effect\n" +
-			"to go back in Git too: git fetch && git merge origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
+			"to go back in Git too: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
 		"content that was rejected, and a later commit elsewhere": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.Head.Render.Hooked, in.Head.Render.Content = nil, true, in.State.Release.Hash
 			reject(in)
@@ -181,7 +181,7 @@ func TestOf(t *testing.T) {
 			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "aborted by Bob", At: minute(3)}}
 			in.State.Retreat = &rollout.Retreat{Reject: true, Routed: minute(4), Drain: minute(30), To: "c1"}
 		}, reverting, "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\nshop/web: canary setWeight 20 done, pause toCome, setWeight 60 toCome\n" +
-			"waits: all pods to be of the stable version\nto go back in Git too: git fetch && git merge origin/gitrollout/revert/prod/shop && git push"},
+			"waits: all pods to be of the stable version\nto go back in Git too: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push"},
 		"a Deployment without a Rollout": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2"}
 		}, nil, "phase: Progressing\nreason: Deployment shop/web: 1 of 5 new pods are ready\nshop/web: plain "},
@@ -216,7 +216,7 @@ func TestOf(t *testing.T) {
 			in.State.Phase, in.State.Release, in.State.Progress = rollout.Healthy, nil, nil
 			in.State.Stable.Hash, in.State.Stable.Templates = in.Head.Render.Release(), in.Head.Render.Templates
 			in.Observed.Workloads = nil
-		}, reverting, "phase: Healthy\n" + still + "to go back: git fetch && git merge origin/gitrollout/revert/prod/shop && git push"},
+		}, reverting, "phase: Healthy\n" + still + "to go back: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push"},
 		"stalled": {func(in *strategies.Input) { in.State.Phase, in.State.Reason = rollout.Stalled, "no progress" }, nil,
 			"phase: Stalled\nreason: no progress\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" + back},
 		"under way": {func(in *strategies.Input) {

@@ -92,7 +92,7 @@ func canaryPaused() status.App {
 			},
 		}},
 		Next: []status.Next{
-			{To: "go on", Command: "git fetch && git merge origin/gitrollout/promote/prod-eu/shop && git push"}, {To: "go on", Command: "gitrollout promote shop"},
+			{To: "go on", Command: "git fetch && git merge --no-ff origin/gitrollout/promote/prod-eu/shop && git push"}, {To: "go on", Command: "gitrollout promote shop"},
 			{To: "go back", Command: "gitrollout undo shop"}, {To: "go back", Command: "gitrollout abort shop"},
 		},
 	}
@@ -171,7 +171,7 @@ func degradedRejected() status.App {
 			Revisions: []status.Revision{revision("stable", "checkout", "7c6b5d4f8", 3, 3, 75*time.Hour)},
 		}},
 		Next: []status.Next{
-			{To: "go back in Git too", Command: "git fetch && git merge origin/gitrollout/revert/prod-eu/shop && git push"},
+			{To: "go back in Git too", Command: "git fetch && git merge --no-ff origin/gitrollout/revert/prod-eu/shop && git push"},
 			{To: "try it again", Command: "gitrollout retry shop"},
 		},
 	}

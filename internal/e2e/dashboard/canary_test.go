@@ -169,7 +169,7 @@ func TestCanaryToItsEnd(t *testing.T) {
 	p.await(`document.querySelector('#workloads').innerText.includes('25% of the ready pods')`)
 	p.await(`document.querySelectorAll('pre.diff').length === 2 && document.querySelectorAll('#history details').length >= 2`)
 	page := p.text()
-	for _, want := range []string{"shop v2: <b>bold</b>", "+      - image: shop:v2", "-      - image: shop:v1", "*** (after)", "git merge origin/gitrollout/promote/test/shop", "weight reached"} {
+	for _, want := range []string{"shop v2: <b>bold</b>", "+      - image: shop:v2", "-      - image: shop:v1", "*** (after)", "git merge --no-ff origin/gitrollout/promote/test/shop", "weight reached"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%.4000s", want, page)
 		}

@@ -113,7 +113,7 @@ func shop(now time.Time, ready int) status.App {
 		Stable:  &status.Release{Hash: "h1-1111111111", Commit: strings.Repeat("1", 40), Author: "Bob Ray <bob@example.com>", Subject: "shop 1.41", Since: now.Add(-26 * time.Hour)},
 		Waiting: "promotion of h1-2222222222 at step 3/6",
 		Next: []status.Next{
-			{To: "go on", Command: "git fetch && git merge origin/gitrollout/promote/prod-eu/shop && git push"},
+			{To: "go on", Command: "git fetch && git merge --no-ff origin/gitrollout/promote/prod-eu/shop && git push"},
 			{To: "go on", Command: "gitrollout promote shop"}, {To: "go back", Command: "gitrollout abort shop"},
 		},
 		Warnings: []string{"Deployment shop mounts ConfigMap shop-settings, which has no hash in its name"},

@@ -87,7 +87,7 @@ function next() {
 
 // page links to the pull request that a command merges.
 function page(n) {
-  const branch = n.branch || (/git merge origin\/(\S+)/.exec(n.command) || [])[1];
+  const branch = n.branch || (/git merge --no-ff origin\/(\S+)/.exec(n.command) || [])[1];
   const address = n.url || (branch && links.branch ? links.branch.replaceAll('{}', encodeURIComponent(branch)) : '');
   return /^https?:/.test(address)
     ? h('a', { class: 'button', href: address, rel: 'noreferrer' }, 'Pull request') : null;
