@@ -17,6 +17,9 @@ func List(l status.Listing, k Look) string {
 		k.Width = 0
 	}
 	head, note, rest := "", "", ""
+	if len(l.Apps) == 0 {
+		rest = "no app of cluster " + l.Cluster + " is listed, or matches\n"
+	}
 	if l.Note != "" {
 		note = "\n" + k.field("Note", Clean(l.Note), dim, yellow)
 	}
