@@ -80,7 +80,8 @@ func metricCounts(m rollout.MetricProgress) []string {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{m.Successful, "ok"}, {m.Failed, "failed"}, {m.Inconclusive, "inconclusive"}} {
+	}{{m.Successful, "ok"}, {m.Failed, "failed"}, {m.Inconclusive, "inconclusive"},
+		{m.Count - m.Successful - m.Failed - m.Inconclusive, "without a verdict"}} {
 		if c.n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.what))
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 func TestWidth(t *testing.T) {
@@ -213,6 +214,21 @@ func TestTextsOfPeople(t *testing.T) {
 	for n, want := range map[int]string{7: "checko…", 20: "che…d8f7c9b4-bbbbb-c", 40: "checkout-5d8f7c9b4-bbbbb-c"} {
 		if got := truncateMiddle("checkout-5d8f7c9b4-bbbbb-c", n); got != want {
 			t.Errorf("%d columns: %q, want %q", n, got, want)
+		}
+	}
+}
+
+// TestMetricCounts: a metric is not measured yet only if it was not measured, whatever the verdict.
+func TestMetricCounts(t *testing.T) {
+	for want, m := range map[string]rollout.MetricProgress{
+		"not measured yet":               {},
+		"4 without a verdict":            {Count: 4},
+		"1 ok, 2 failed, 3 inconclusive": {Count: 6, Successful: 1, Failed: 2, Inconclusive: 3},
+		"2 ok, 1 without a verdict":      {Count: 3, Successful: 2},
+		"1 error":                        {Errors: 1},
+	} {
+		if got := strings.Join(metricCounts(m), ", "); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

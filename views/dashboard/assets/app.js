@@ -160,7 +160,7 @@ function analyses() {
       h('span', { class: 'verdict ' + m.phase }, m.phase), ' · ' + counted(m),
       m.condition ? [h('br'), h('code', {}, m.condition)] : ''),
       measured(m, widthOf()) || h('p', { class: 'dim' }, (m.measurements
-        || []).map((x) => (x.value || x.message) + ' ' + x.phase).join(', ') || 'not measured yet'),
+        || []).map((x) => (x.value || x.message) + ' ' + x.phase).join(', ')),
         m.message && h('p', { class: 'dim' }, m.message)))))));
 }
 
@@ -176,7 +176,8 @@ function hooks() {
 }
 
 const counted = (m) => [[m.successful, 'ok'], [m.failed, 'failed'], [m.inconclusive, 'inconclusive'],
-  [m.errors, 'errors']].filter(([n]) => n).map(([n, what]) => n + ' ' + what).join(', ') || '0 measured';
+  [m.count - (m.successful || 0) - (m.failed || 0) - (m.inconclusive || 0), 'without a verdict'],
+  [m.errors, 'errors']].filter(([n]) => n > 0).map(([n, what]) => n + ' ' + what).join(', ') || '0 measured';
 
 function draw() {
   if (!app) return;
