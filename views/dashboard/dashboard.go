@@ -15,6 +15,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"slices"
 	"time"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -154,7 +155,12 @@ func assets(next http.Handler) http.Handler {
 
 func (s *Server) page(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		s.render(w, name+".html", struct{ Cluster, App string }{s.Board.Cluster(), r.PathValue("app")})
+		app, known := r.PathValue("app"), s.Board.Names()
+		if app != "" && len(known) > 0 && !slices.Contains(known, app) { // without any, they are still being read
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			w.WriteHeader(http.StatusNotFound)
+		}
+		s.render(w, name+".html", struct{ Cluster, App string }{s.Board.Cluster(), app})
 	}
 }
 

@@ -107,7 +107,7 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 	for path, code := range map[string]int{
 		"/": 200, "/apps/shop": 200, "/plain": 200, "/assets/app.js": 200, "/assets/style.css": 200, "/api/v1/apps": 200, "/api/v1/apps/shop": 200,
 		"/api/v1/apps/shop/diff": 200, "/api/v1/apps/shop/history": 200, "/api/v1/me": 200,
-		"/api/v1/apps/nobody": 404, "/api/v1/apps/nobody/diff": 404, "/assets/": 404, "/assets/../dashboard.go": 404, "/oidc/start": 404, "/nothing": 404,
+		"/apps/nobody": 404, "/api/v1/apps/nobody": 404, "/api/v1/apps/nobody/diff": 404, "/assets/": 404, "/assets/../dashboard.go": 404, "/oidc/start": 404, "/nothing": 404,
 	} {
 		res, _ := get(t, server.URL+path)
 		if res.StatusCode != code {

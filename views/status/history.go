@@ -49,7 +49,7 @@ type Past struct {
 	Outcome     Outcome               `json:"outcome"`
 	Reason      string                `json:"reason,omitempty"`
 	Fast        bool                  `json:"fast,omitempty"`
-	Step        int                   `json:"step,omitempty"`       // steps done, of the workload that came least far
+	Step        int                   `json:"step"`                 // steps done, of the workload that came least far
 	Of          int                   `json:"of,omitempty"`         // steps
 	Skipped     int                   `json:"skipped,omitempty"`    // of Step, those that a full promotion has left out
 	PromotedBy  []string              `json:"promotedBy,omitempty"` // who opened its gates, in turn
