@@ -32,7 +32,7 @@ func appOf(name string, phase rollout.Phase, weight int) status.App {
 		Release: &status.Release{Hash: "h1-2222222222", Commit: strings.Repeat("2", 40), Author: "Ann <ann@example.com>", Subject: evil},
 		Workloads: []status.Workload{{
 			Workload: name + "/" + name, Strategy: "canary", Replicas: 4, Ready: 4, Moving: true, Weight: weight, FullWeight: 100, RealWeight: weight,
-			Steps: []status.Step{{Text: "setWeight 25", Weight: 25, Status: "current"}, {Text: "pause", Weight: 25, Status: "toCome"}},
+			Steps: []status.Step{{Text: "setWeight 25", Weight: 25, Status: "current"}, {Text: "pause", Weight: 25, Status: "pending"}},
 		}},
 	}
 }
@@ -395,9 +395,9 @@ func TestPlainListFilters(t *testing.T) {
 func TestRows(t *testing.T) {
 	due := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	moving := func(step, of, weight, full int) status.Workload {
-		w := status.Workload{Moving: true, Step: step, Weight: weight, FullWeight: full, RealWeight: weight / 2, Replicas: 3, Ready: 2}
+		w := status.Workload{Moving: true, Step: min(step+1, of), Weight: weight, FullWeight: full, RealWeight: weight / 2, Replicas: 3, Ready: 2}
 		for i := range of {
-			w.Steps = append(w.Steps, status.Step{Text: fmt.Sprint("step ", i)})
+			w.Steps = append(w.Steps, status.Step{Text: fmt.Sprint("step ", i), Status: map[bool]string{true: "current"}[i == step]})
 		}
 		return w
 	}
@@ -432,6 +432,14 @@ func TestRows(t *testing.T) {
 		"one that moves": {app(func(a *status.App) { a.Workloads = []status.Workload{{Replicas: 1, Ready: 1}, moving(1, 3, 40, 0)} }), func(r *Row) {
 			r.Text, r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = "promotion", 2, 3, "step 1", 40, 20, 3, 4
 		}},
+		"what was not read": {app(func(a *status.App) {
+			w := moving(1, 3, 40, 0)
+			w.Unread, w.Ready, w.RealWeight = true, 0, 0
+			a.Workloads = []status.Workload{w}
+		}), func(r *Row) { r.Text, r.Step, r.Of, r.Name, r.Weight = "promotion", 2, 3, "step 1", 40 }},
+		"pods of two versions": {app(func(a *status.App) {
+			a.Workloads = []status.Workload{{Replicas: 3, Ready: 4, Revisions: []status.Revision{{Desired: 1}, {Desired: 3}}}}
+		}), func(r *Row) { r.Text, r.Ready, r.Replicas = "promotion", 4, 4 }},
 		"the one that is behind": {app(func(a *status.App) {
 			a.Workloads = []status.Workload{moving(2, 3, 60, 0), moving(1, 5, 500, 1000), moving(1, 2, 90, 0), moving(4, 9, 1, 0)}
 		}), func(r *Row) {

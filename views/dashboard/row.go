@@ -21,9 +21,9 @@ type Row struct {
 	Name     string        `json:"name,omitempty"`   // the step in words
 	Weight   int           `json:"weight,omitempty"` // percent that is asked for
 	Real     int           `json:"real,omitempty"`   // percent that is reached
-	Ready    int           `json:"ready"`
-	Replicas int           `json:"replicas"`
-	Commit   string        `json:"commit,omitempty"` // of the release, or of what is stable
+	Ready    int           `json:"ready,omitempty"`
+	Replicas int           `json:"replicas,omitempty"` // that both versions are to have; 0 where the cluster was not read
+	Commit   string        `json:"commit,omitempty"`   // of the release, or of what is stable
 	Subject  string        `json:"subject,omitempty"`
 	Author   string        `json:"author,omitempty"`
 	Since    time.Time     `json:"since,omitzero"`
@@ -50,13 +50,14 @@ func rowOf(a status.App) Row {
 			release.Since
 	}
 	for _, w := range a.Workloads {
-		r.Ready += w.Ready
-		r.Replicas += w.Replicas
-		if w.Moving && (r.Of == 0 || w.Step < r.Step-1) {
-			r.Step, r.Of = min(w.Step+1, len(w.Steps)), len(w.Steps)
+		if !w.Unread {
+			r.Ready, r.Replicas = r.Ready+w.Ready, r.Replicas+w.Desired()
+		}
+		if w.Moving && (r.Of == 0 || w.Step < r.Step) {
+			r.Step, r.Of, r.Name = w.Step, len(w.Steps), ""
 			r.Weight, r.Real = w.Weight*100/w.Full(), w.RealWeight
-			if w.Step < len(w.Steps) {
-				r.Name = w.Steps[w.Step].Text
+			if s := w.Current(); s != nil {
+				r.Name = s.Text
 			}
 		}
 	}

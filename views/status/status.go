@@ -7,6 +7,7 @@ package status
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,7 +76,8 @@ type Workload struct {
 	Strategy   string     `json:"strategy"`
 	Replicas   int        `json:"replicas"`
 	Ready      int        `json:"ready"`
-	Step       int        `json:"step"` // index of the step in progress
+	Step       int        `json:"step,omitempty"`   // in progress, from 1; the last one when all are done; 0: nothing moves
+	Unread     bool       `json:"unread,omitempty"` // the cluster was not: ready and realWeight are left out
 	Moving     bool       `json:"moving"`
 	Entered    *time.Time `json:"entered,omitempty"` // when that step began
 	Opened     string     `json:"opened,omitempty"`  // who let it pass the last gate
@@ -97,7 +99,7 @@ type Step struct {
 	Name   string `json:"name,omitempty"`
 	Text   string `json:"text"`
 	Weight int    `json:"weight"`
-	Status string `json:"status"` // done, current or toCome
+	Status string `json:"status,omitempty"` // done, current or pending; "" while none is taken
 }
 
 // Revision is one ReplicaSet. Role is stable, canary, active, preview or "" for another one that still has pods.
@@ -221,19 +223,24 @@ func releaseOf(r *rollout.Release) *Release {
 func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 	w := Workload{
 		Workload: e.Workload.String(), Strategy: string(e.Strategy), Replicas: e.Replicas, Ready: e.Ready,
-		Step: e.Step, Weight: e.Weight, Pods: e.Pods, FullWeight: e.Full, RealWeight: e.Real, Routed: e.Routed,
-		Routes: e.Routes, Surplus: e.Surplus, Waiting: e.Waiting, Due: timeOrNil(e.Due),
+		Weight: e.Weight, Pods: e.Pods, FullWeight: e.Full, RealWeight: e.Real, Routed: e.Routed,
+		Unread: in.Observed.Workloads == nil, Routes: e.Routes, Surplus: e.Surplus, Waiting: e.Waiting, Due: timeOrNil(e.Due),
 	}
 	if pr, ok := in.State.ProgressOf(e.Workload); ok && in.State.Release != nil {
 		w.Moving, w.Entered, w.Opened = true, timeOrNil(pr.Entered), pr.Opened
+		w.Step = min(e.Step+1, len(e.Steps))
 	}
 	for i, s := range e.Steps {
-		step := Step{Name: s.Name, Text: s.Text, Weight: s.Weight, Status: "toCome"}
+		step := Step{Name: s.Name, Text: s.Text, Weight: s.Weight}
 		switch {
-		case w.Moving && i < e.Step:
+		case !w.Moving:
+		case i < e.Step:
 			step.Status = "done"
-		case w.Moving && i == e.Step && in.State.Phase != rollout.Aborting:
+		case in.State.Phase == rollout.Aborting:
+		case i == e.Step:
 			step.Status = "current"
+		default:
+			step.Status = "pending"
 		}
 		w.Steps = append(w.Steps, step)
 	}
@@ -339,6 +346,37 @@ func timeOrNil(t time.Time) *time.Time {
 
 // Full is the weight that is everything.
 func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
+
+// MarshalJSON leaves out what was not read.
+func (w Workload) MarshalJSON() ([]byte, error) {
+	type all Workload
+	shown := struct {
+		all
+		Ready      *int `json:"ready,omitempty"`
+		RealWeight *int `json:"realWeight,omitempty"`
+	}{all: all(w)}
+	if !w.Unread {
+		shown.Ready, shown.RealWeight = &w.Ready, &w.RealWeight
+	}
+	return json.Marshal(shown)
+}
+
+// Current returns the step in progress, nil if none is.
+func (w Workload) Current() *Step {
+	if i := w.Step - 1; w.Moving && i >= 0 && i < len(w.Steps) && w.Steps[i].Status == "current" {
+		return &w.Steps[i]
+	}
+	return nil
+}
+
+// Desired returns how many pods both versions are to have: in a blue-green release twice the replicas.
+func (w Workload) Desired() int {
+	total := 0
+	for _, r := range w.Revisions {
+		total += r.Desired
+	}
+	return cmp.Or(total, w.Replicas)
+}
 
 // Share writes a weight.
 func (w Workload) Share(weight int) string { return rollout.Share(weight, w.Full()) }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -88,7 +89,7 @@ func inLines(a App) string {
 	for _, w := range a.Workloads {
 		var steps []string
 		for _, s := range w.Steps {
-			steps = append(steps, s.Text+" "+s.Status)
+			steps = append(steps, strings.TrimSpace(s.Text+" "+s.Status))
 		}
 		add(w.Workload, w.Strategy+" "+strings.Join(steps, ", "))
 	}
@@ -100,8 +101,8 @@ func inLines(a App) string {
 }
 
 func TestOf(t *testing.T) {
-	const steps = "shop/web: canary setWeight 20 done, pause current, setWeight 60 toCome\n"
-	const still = "shop/web: canary setWeight 20 toCome, pause toCome, setWeight 60 toCome\n"
+	const steps = "shop/web: canary setWeight 20 done, pause current, setWeight 60 pending\n"
+	const still = "shop/web: canary setWeight 20, pause, setWeight 60\n"
 	back := "to go back: gitrollout undo shop\nto go back: gitrollout abort shop"
 	proposed := map[string]string{"gitrollout/promote/prod/shop": "c9"}
 	reverting := map[string]string{"gitrollout/revert/prod/shop": "c8"}
@@ -120,11 +121,11 @@ func TestOf(t *testing.T) {
 		}, proposed, "phase: Paused\n" + steps + "waits: the end of decision: hold by Bob <bob@example.com>: wait for db\nto end the hold: gitrollout hold shop --off\n" + back},
 		"a pause by the clock": {func(in *strategies.Input) {
 			in.Head.Render.Specs[0].Canary.Steps[1].Pause.Duration = new(10 * time.Minute)
-		}, nil, "phase: Paused\nshop/web: canary setWeight 20 done, pause 10m0s current, setWeight 60 toCome\nwaits: pause 10m0s, until 2026-11-20T12:11:00Z\nto skip the wait: gitrollout promote shop\n" + back},
+		}, nil, "phase: Paused\nshop/web: canary setWeight 20 done, pause 10m0s current, setWeight 60 pending\nwaits: pause 10m0s, until 2026-11-20T12:11:00Z\nto skip the wait: gitrollout promote shop\n" + back},
 		"a Job after the release, at a step": {func(in *strategies.Input) {
 			in.State.Hooks = []rollout.HookRun{{Name: "shop/check", When: rollout.HookAfter, Release: in.State.Release.Hash, Job: "check-2-1", Phase: rollout.HookRunning}}
 			in.Head.Render.Specs[0].Canary.Steps[1].Pause.Duration = new(10 * time.Minute)
-		}, nil, "phase: Paused\nshop/web: canary setWeight 20 done, pause 10m0s current, setWeight 60 toCome\nwaits: hook shop/check (after RELEASE): Job check-2-1 to end\n" +
+		}, nil, "phase: Paused\nshop/web: canary setWeight 20 done, pause 10m0s current, setWeight 60 pending\nwaits: hook shop/check (after RELEASE): Job check-2-1 to end\n" +
 			"to see what the Job does: kubectl -n shop describe job check-2-1\nto see what the Job does: kubectl -n shop logs job/check-2-1\nto skip the wait: gitrollout promote shop\n" + back},
 		"never seen": {func(in *strategies.Input) { in.State = rollout.State{}; in.Observed.Workloads = nil }, nil,
 			"phase: Pending\nreason: gitrollout has not seen this app yet; is gitrollout run at work?\n" + strings.TrimSuffix(still, "\n")},
@@ -175,12 +176,12 @@ func TestOf(t *testing.T) {
 			in.State.Phase, in.State.Reason = rollout.Aborting, "aborted by Bob"
 			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "aborted by Bob", At: minute(3)}}
 			in.State.Retreat = &rollout.Retreat{Reject: true, Routed: minute(4), Drain: minute(30), To: "c1"}
-		}, nil, "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\nshop/web: canary setWeight 20 done, pause toCome, setWeight 60 toCome\nwaits: all pods to be of the stable version"},
+		}, nil, "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\nshop/web: canary setWeight 20 done, pause, setWeight 60\nwaits: all pods to be of the stable version"},
 		"a way back that Git does not agree with": {func(in *strategies.Input) {
 			in.State.Phase, in.State.Reason = rollout.Aborting, "aborted by Bob"
 			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "aborted by Bob", At: minute(3)}}
 			in.State.Retreat = &rollout.Retreat{Reject: true, Routed: minute(4), Drain: minute(30), To: "c1"}
-		}, reverting, "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\nshop/web: canary setWeight 20 done, pause toCome, setWeight 60 toCome\n" +
+		}, reverting, "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\nshop/web: canary setWeight 20 done, pause, setWeight 60\n" +
 			"waits: all pods to be of the stable version\nto go back in Git too: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push"},
 		"a Deployment without a Rollout": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2"}
@@ -387,6 +388,40 @@ func TestOfTellsWhenThingsWere(t *testing.T) {
 	in.State.Release = nil
 	if w := Of(in, "prod", nil).Workloads[0]; w.Moving {
 		t.Error("it moves without a release")
+	}
+}
+
+// TestOfWhatWasNotRead: of a cluster that was not read, nothing is said about pods or requests. That none of them is
+// ready is said where it was read.
+func TestOfWhatWasNotRead(t *testing.T) {
+	of := func(change func(*strategies.Input)) string {
+		in := paused()
+		change(&in)
+		data, err := json.Marshal(Of(in, "prod", nil).Workloads[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	for name, c := range map[string]struct {
+		json string
+		want []string
+		not  []string
+	}{
+		"read":     {of(func(*strategies.Input) {}), []string{`"ready":6`, `"realWeight":16`, `"step":2`}, []string{"unread"}},
+		"none":     {of(func(in *strategies.Input) { clear(in.Observed.Workloads) }), []string{`"ready":0`, `"realWeight":0`}, []string{"unread"}},
+		"not read": {of(func(in *strategies.Input) { in.Observed.Workloads = nil }), []string{`"unread":true`, `"step":2`}, []string{`"ready"`, `"realWeight"`}},
+	} {
+		for _, want := range c.want {
+			if !strings.Contains(c.json, want) {
+				t.Errorf("%s: %s is not in %s", name, want, c.json)
+			}
+		}
+		for _, not := range c.not {
+			if strings.Contains(c.json, not) {
+				t.Errorf("%s: %s is in %s", name, not, c.json)
+			}
+		}
 	}
 }
 

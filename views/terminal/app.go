@@ -186,12 +186,12 @@ func drawWorkload(a status.App, w status.Workload, k Look) string {
 	var b strings.Builder
 	kind := map[string]string{"canary": "canary", "blueGreen": "blue-green", "rollingUpdate": "rolling update",
 		"plain": "no stages", "experiment": "experiment"}[w.Strategy]
-	if w.Moving && w.Step < len(w.Steps) && a.Phase != rollout.Aborting {
-		kind += fmt.Sprintf(", step %d/%d", w.Step+1, len(w.Steps))
+	if w.Current() != nil {
+		kind += fmt.Sprintf(", step %d/%d", w.Step, len(w.Steps))
 	}
 	ready := span{}
 	if a.Note == "" || len(w.Revisions) > 0 {
-		want := desiredPods(w)
+		want := w.Desired()
 		ready = span{fmt.Sprintf("%d/%d ready", w.Ready, want), readyColor(w.Ready, want)}
 	}
 	b.WriteString(k.apart(ready, span{"  " + w.Workload, bold}, span{"  " + kind, dim}))
@@ -212,18 +212,6 @@ func drawWorkload(a status.App, w status.Workload, k Look) string {
 		b.WriteString(drawRevision(r, k))
 	}
 	return b.String()
-}
-
-// desiredPods is how many pods both versions are to have: in a blue-green release twice the replicas.
-func desiredPods(w status.Workload) int {
-	total := 0
-	for _, r := range w.Revisions {
-		total += r.Desired
-	}
-	if total == 0 {
-		return w.Replicas
-	}
-	return total
 }
 
 func readyColor(ready, desired int) paint {

@@ -65,7 +65,7 @@ func steps(current int) []status.Step {
 		case i == current:
 			list[i].Status = "current"
 		default:
-			list[i].Status = "toCome"
+			list[i].Status = "pending"
 		}
 	}
 	return list
@@ -84,7 +84,7 @@ func canaryPaused() status.App {
 		App: "shop", Cluster: "prod-eu", Path: "apps/shop/overlays/prod", Phase: rollout.Paused, Release: shopRelease(), Stable: shopStable(),
 		Waiting: "promotion of h1-7b4e2a91d0 at step 2/4",
 		Workloads: []status.Workload{{
-			Workload: "shop/checkout", Strategy: "canary", Replicas: 10, Ready: 10, Step: 1, Moving: true, Entered: ptr(before(12 * time.Minute)),
+			Workload: "shop/checkout", Strategy: "canary", Replicas: 10, Ready: 10, Step: 2, Moving: true, Entered: ptr(before(12 * time.Minute)),
 			Weight: 20, RealWeight: 20, Steps: steps(1),
 			Revisions: []status.Revision{
 				revision("canary", "checkout", "5d8f7c9b4", 2, 2, 14*time.Minute),
@@ -103,7 +103,7 @@ func stalledCrashLoop() status.App {
 	a.Phase, a.Waiting = rollout.Stalled, "pods of the new version: 0 of 2 serve (CrashLoopBackOff: exit code 1)"
 	a.Reason = "no progress for 600s at setWeight 20: CrashLoopBackOff: exit code 1"
 	w := &a.Workloads[0]
-	w.Step, w.Steps, w.RealWeight, w.Ready = 0, steps(0), 0, 10
+	w.Step, w.Steps, w.RealWeight, w.Ready = 1, steps(0), 0, 10
 	w.Revisions[0] = revision("canary", "checkout", "5d8f7c9b4", 0, 2, 14*time.Minute)
 	w.Revisions[0].Problem = "CrashLoopBackOff: exit code 1"
 	w.Revisions[0].Pods = pods("checkout-5d8f7c9b4", "CrashLoopBackOff", 2, 14*time.Minute)
@@ -118,7 +118,7 @@ func timedPauseView() status.App {
 	due := at().Add(6*time.Minute + 12*time.Second)
 	a.Waiting, a.Due, a.Next = "pause 10m0s, until 2026-11-20T12:06:12Z", &due, nil
 	w := &a.Workloads[0]
-	w.Step, w.Steps, w.Weight, w.RealWeight, w.Due, w.Entered = 3, steps(3), 60, 55, &due, ptr(before(3*time.Minute+48*time.Second))
+	w.Step, w.Steps, w.Weight, w.RealWeight, w.Due, w.Entered = 4, steps(3), 60, 55, &due, ptr(before(3*time.Minute+48*time.Second))
 	w.Revisions[0] = revision("canary", "checkout", "5d8f7c9b4", 6, 6, 14*time.Minute)
 	w.Revisions[1] = revision("stable", "checkout", "7c6b5d4f8", 4, 4, 75*time.Hour)
 	return a
@@ -136,10 +136,10 @@ func blueGreenPreview() status.App {
 		App: "checkout", Cluster: "prod-eu", Phase: rollout.Paused, Release: shopRelease(), Stable: shopStable(),
 		Waiting: "promotion of h1-7b4e2a91d0 at step 2/4",
 		Workloads: []status.Workload{{
-			Workload: "shop/checkout", Strategy: "blueGreen", Replicas: 3, Ready: 6, Step: 1, Moving: true, Entered: ptr(before(40 * time.Second)),
+			Workload: "shop/checkout", Strategy: "blueGreen", Replicas: 3, Ready: 6, Step: 2, Moving: true, Entered: ptr(before(40 * time.Second)),
 			Steps: []status.Step{
 				{Name: "preview", Text: "preview", Status: "done"}, {Name: "promotion", Text: "wait for promotion", Status: "current"},
-				{Name: "switch", Text: "switch", Weight: 100, Status: "toCome"}, {Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Status: "toCome"},
+				{Name: "switch", Text: "switch", Weight: 100, Status: "pending"}, {Name: "scale-down-delay", Text: "keep the old version 30s", Weight: 100, Status: "pending"},
 			},
 			Revisions: []status.Revision{
 				revision("preview", "checkout", "844b48dbb5", 3, 3, time.Minute), revision("active", "checkout", "6f9c7b5d4c", 3, 3, 75*time.Hour),
@@ -167,7 +167,7 @@ func degradedRejected() status.App {
 		Rejected: &status.Rejected{Hash: "h1-7b4e2a91d0", Commit: "9f31c0a4d2e8", Reason: "aborted by Ann Lee <ann@example.com>: errors in checkout", At: before(25 * time.Minute)},
 		Waiting:  "a revert of h1-2c9d0f1b77 in Git, a new version, or decision: retry",
 		Workloads: []status.Workload{{
-			Workload: "shop/checkout", Strategy: "canary", Replicas: 3, Ready: 3, Step: 4, Steps: idle(steps(0)),
+			Workload: "shop/checkout", Strategy: "canary", Replicas: 3, Ready: 3, Steps: idle(steps(0)),
 			Revisions: []status.Revision{revision("stable", "checkout", "7c6b5d4f8", 3, 3, 75*time.Hour)},
 		}},
 		Next: []status.Next{
@@ -179,7 +179,7 @@ func degradedRejected() status.App {
 
 func idle(list []status.Step) []status.Step {
 	for i := range list {
-		list[i].Status = "toCome"
+		list[i].Status = "pending"
 	}
 	return list
 }
@@ -197,7 +197,7 @@ func firstDeployment() status.App {
 		App: "shop", Cluster: "prod-eu", Phase: rollout.Progressing, Release: shopRelease(),
 		Reason: "first deployment: no stable version to protect, so no steps",
 		Workloads: []status.Workload{{
-			Workload: "shop/checkout", Strategy: "canary", Replicas: 3, Ready: 1, Step: 4, Steps: idle(steps(0)),
+			Workload: "shop/checkout", Strategy: "canary", Replicas: 3, Ready: 1, Steps: idle(steps(0)),
 			Revisions: []status.Revision{{PodHash: "5d8f7c9b4", Role: "canary", Desired: 3, Ready: 1, Pods: append(
 				pods("checkout-5d8f7c9b4", "Running", 1, 9*time.Second),
 				status.Pod{Name: "checkout-5d8f7c9b4-xxxxx", Status: "Pending", Created: before(9 * time.Second)},
@@ -219,7 +219,7 @@ func aborting() status.App {
 	a.Phase, a.Reason, a.Waiting = rollout.Aborting, "aborted by Ann Lee <ann@example.com>: errors in checkout", "all pods to be of the stable version"
 	a.Rejected, a.Next = degradedRejected().Rejected, degradedRejected().Next[:1]
 	w := &a.Workloads[0]
-	w.Weight, w.Ready, w.RealWeight, w.Steps[1].Status = 0, 8, 0, "toCome"
+	w.Weight, w.Ready, w.RealWeight, w.Steps[1].Status = 0, 8, 0, "pending"
 	w.Revisions[0].Desired, w.Revisions[0].Ready = 0, 0
 	for i := range w.Revisions[0].Pods {
 		w.Revisions[0].Pods[i].Status, w.Revisions[0].Pods[i].Ready = "Terminating", false
@@ -376,7 +376,7 @@ func TestListingsWithoutMuch(t *testing.T) {
 	golden(t, "one-calm", Apps(status.Listing{Apps: l.Apps[:1]}, Look{Width: 80, Now: at()}))
 	mixed, unknown := canaryPaused(), canaryPaused()
 	behind := mixed.Workloads[0]
-	behind.Strategy, behind.Step, behind.Weight, behind.FullWeight = "blueGreen", 0, 10, 1000
+	behind.Strategy, behind.Step, behind.Weight, behind.FullWeight = "blueGreen", 1, 10, 1000
 	mixed.Workloads = append(mixed.Workloads, behind, status.Workload{Strategy: "plain", Replicas: 2, Ready: 1}, status.Workload{Strategy: "experiment"})
 	unknown.Workloads = []status.Workload{{Strategy: "plain", Replicas: 1}, {Strategy: ""}, {Strategy: "canary", Moving: true, Replicas: 3}, {Strategy: "experiment"}}
 	unknown.Release, unknown.Stable, unknown.Waiting, unknown.Reason = nil, nil, "", "it waits"

@@ -18,9 +18,8 @@ func Line(a status.App) string {
 		text += " " + string(release.Hash)
 	}
 	for _, w := range a.Workloads {
-		if w.Moving && w.Step < len(w.Steps) && a.Phase != rollout.Aborting {
-			text += fmt.Sprintf(", %s step %d/%d (%s, %s)", w.Workload, w.Step+1, len(w.Steps), w.Steps[w.Step].Text,
-				w.Asked())
+		if s := w.Current(); s != nil {
+			text += fmt.Sprintf(", %s step %d/%d (%s, %s)", w.Workload, w.Step, len(w.Steps), s.Text, w.Asked())
 		}
 	}
 	switch {

@@ -12,11 +12,12 @@ import (
 // TestLine: where an app stands, in the words that logs and a watch have of it.
 func TestLine(t *testing.T) {
 	moving := status.Workload{
-		Workload: "shop/web", Moving: true, Step: 1, Weight: 20, FullWeight: 100,
-		Steps: []status.Step{{Text: "setWeight 20"}, {Text: "pause"}},
+		Workload: "shop/web", Moving: true, Step: 2, Weight: 20, FullWeight: 100,
+		Steps: []status.Step{{Text: "setWeight 20", Status: "done"}, {Text: "pause", Status: "current"}},
 	}
-	last := moving
-	last.Step = 2
+	last, aborting := moving, moving
+	last.Steps = []status.Step{{Text: "setWeight 20", Status: "done"}, {Text: "pause", Status: "done"}}
+	aborting.Steps = []status.Step{{Text: "setWeight 20", Status: "done"}, {Text: "pause"}}
 	release, stable := &status.Release{Hash: "h1-new"}, &status.Release{Hash: "h1-old"}
 	for want, a := range map[string]status.App{
 		"shop Healthy h1-old": {Phase: rollout.Healthy, Stable: stable},
@@ -25,7 +26,7 @@ func TestLine(t *testing.T) {
 			Phase: rollout.Paused, Release: release, Stable: stable, Workloads: []status.Workload{moving}, Waiting: "a promotion",
 		},
 		"shop Progressing h1-new":         {Phase: rollout.Progressing, Release: release, Workloads: []status.Workload{last}, Waiting: "pods"},
-		"shop Aborting h1-old: it failed": {Phase: rollout.Aborting, Stable: stable, Workloads: []status.Workload{moving}, Reason: "it failed"},
+		"shop Aborting h1-old: it failed": {Phase: rollout.Aborting, Stable: stable, Workloads: []status.Workload{aborting}, Reason: "it failed"},
 		"shop Degraded h1-old, held: no such file": {
 			Phase: rollout.Degraded, Stable: stable, Reason: "pods", Held: &rollout.Held{Reason: "RenderFailed", Message: "no such\nfile"},
 		},

@@ -103,7 +103,7 @@ func summary(a status.App) (strategy, step, weight, ready string) {
 	have, want := 0, 0
 	var least *status.Workload
 	for i, w := range a.Workloads {
-		have, want = have+w.Ready, want+desiredPods(w)
+		have, want = have+w.Ready, want+w.Desired()
 		switch {
 		case (w.Strategy == "plain" || w.Strategy == "experiment") && strategy != "-":
 		case w.Strategy == "":
@@ -117,7 +117,7 @@ func summary(a status.App) (strategy, step, weight, ready string) {
 		}
 	}
 	if least != nil && len(least.Steps) > 0 {
-		step = fmt.Sprintf("%d/%d", min(least.Step+1, len(least.Steps)), len(least.Steps))
+		step = fmt.Sprintf("%d/%d", least.Step, len(least.Steps))
 		weight = least.Asked()
 	}
 	return strategy, step, weight, fmt.Sprintf("%d/%d", have, want)

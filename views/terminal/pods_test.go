@@ -9,8 +9,8 @@ import (
 
 // TestPodsThatAreAsked: a step that asks for pods and not for a weight is drawn as that.
 func TestPodsThatAreAsked(t *testing.T) {
-	w := status.Workload{Workload: "shop/web", Strategy: "canary", Moving: true, Replicas: 5, Pods: 2, RealWeight: 20,
-		Steps: []status.Step{{Text: "setCanaryScale replicas 2"}}, Revisions: []status.Revision{{Role: "canary"}}}
+	w := status.Workload{Workload: "shop/web", Strategy: "canary", Moving: true, Step: 1, Replicas: 5, Pods: 2, RealWeight: 20,
+		Steps: []status.Step{{Text: "setCanaryScale replicas 2", Status: "current"}}, Revisions: []status.Revision{{Role: "canary"}}}
 	const bar = "  ██████▒▒▒▒▒▒░░░░░░░░░░░░░░░░░░  2 pods asked, 20% of the ready pods\n"
 	if got := drawWeight(w, Look{}); got != bar {
 		t.Errorf("%q, want %q", got, bar)

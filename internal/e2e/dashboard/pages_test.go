@@ -118,10 +118,10 @@ func shop(now time.Time, ready int) status.App {
 		},
 		Warnings: []string{"Deployment shop mounts ConfigMap shop-settings, which has no hash in its name"},
 		Workloads: []status.Workload{{
-			Workload: "shop/shop", Strategy: "canary", Replicas: 10, Ready: 10, Step: 2, Moving: true, Entered: &entered, Weight: 40, FullWeight: 100, RealWeight: ready * 10, Opened: "Bob Ray",
+			Workload: "shop/shop", Strategy: "canary", Replicas: 10, Ready: 10, Step: 3, Moving: true, Entered: &entered, Weight: 40, FullWeight: 100, RealWeight: ready * 10, Opened: "Bob Ray",
 			Steps: []status.Step{
 				{Text: "setWeight 20", Weight: 20, Status: "done"}, {Text: "setWeight 40", Weight: 40, Status: "done"}, {Text: "pause", Weight: 40, Status: "current"},
-				{Text: "setWeight 60", Weight: 60, Status: "toCome"}, {Text: "analysis error-rate", Weight: 60, Status: "toCome"}, {Text: "setWeight 100", Weight: 100, Status: "toCome"},
+				{Text: "setWeight 60", Weight: 60, Status: "pending"}, {Text: "analysis error-rate", Weight: 60, Status: "pending"}, {Text: "setWeight 100", Weight: 100, Status: "pending"},
 			},
 			Revisions: []status.Revision{revision("canary", "75f574758c", ready, now), revision("stable", "7bc5f88467", 10-ready, now)},
 		}},
@@ -168,7 +168,7 @@ func some(now time.Time) []status.App {
 	moving := healthy("checkout", "checkout 2.9", now)
 	moving.Phase = rollout.Progressing
 	moving.Release = &status.Release{Hash: "h1-7777777777", Commit: strings.Repeat("7", 40), Author: "Kim <kim@example.com>", Subject: "checkout 2.10: wallets", Since: now.Add(-time.Minute)}
-	moving.Workloads = []status.Workload{{Workload: "checkout/checkout", Strategy: "canary", Replicas: 8, Ready: 9, Moving: true, Step: 0, Weight: 25, FullWeight: 100, RealWeight: 11, Steps: []status.Step{{Text: "setWeight 25", Weight: 25, Status: "current"}, {Text: "pause 10m0s", Weight: 25, Status: "toCome"}}}}
+	moving.Workloads = []status.Workload{{Workload: "checkout/checkout", Strategy: "canary", Replicas: 8, Ready: 9, Moving: true, Step: 1, Weight: 25, FullWeight: 100, RealWeight: 11, Steps: []status.Step{{Text: "setWeight 25", Weight: 25, Status: "current"}, {Text: "pause 10m0s", Weight: 25, Status: "pending"}}}}
 	moving.Waiting = "pods: 1 of 2 ready"
 	return []status.App{shop(now, 4), degraded, held, moving, healthy("images", "images 14", now), healthy("mail", "mail 5.5", now), healthy("payments", "payments 77", now)}
 }
@@ -309,7 +309,7 @@ func TestApp(t *testing.T) {
 	p.await(`document.querySelector('#next .command button').textContent === 'Copied'`)
 	js[bool](p, `(window.kept = document.querySelector('#history details'), document.querySelector('#diff details').open = false, true)`)
 	next := shop(time.Now(), 6)
-	next.Workloads[0].Step, next.Workloads[0].Steps[2].Status, next.Workloads[0].Steps[3].Status = 3, "done", "current"
+	next.Workloads[0].Step, next.Workloads[0].Steps[2].Status, next.Workloads[0].Steps[3].Status = 4, "done", "current"
 	f.show(next)
 	p.await(`document.querySelector('.steps [aria-current=step]').innerText.includes('setWeight 60')`)
 	p.await(`document.querySelector('#workloads').innerText.includes('60% of the ready pods')`)

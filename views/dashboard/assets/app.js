@@ -96,12 +96,12 @@ function page(n) {
 function stepsOf(w) {
   return w.steps && h('ol', { class: 'steps', tabindex: 0, 'aria-label': 'Steps of ' + w.workload },
     w.steps.map((s, i) => {
-    const done = s.status === 'done' || (!w.moving && app.phase === 'Healthy');
+    const done = s.status === 'done';
     const current = s.status === 'current';
     return h('li', { class: done ? 'done' : current ? 'current' : '', 'aria-current': current ? 'step' : null },
       h('span', { class: 'dot', 'aria-hidden': 'true' }, done ? '✓' : i + 1),
         h('span', { class: 'hidden-title' },
-        'Step ' + (i + 1) + (done ? ', done: ' : current ? ', now: ' : ', to come: ')), s.text,
+        'Step ' + (i + 1) + ({ done: ', done: ', current: ', now: ', pending: ', to come: ' }[s.status] || ': ')), s.text,
       h('br'), h('span', { class: 'dim' }, s.weight + (w.fullWeight === 100
         || !w.fullWeight ? '%' : '/' + w.fullWeight)), current && w.entered ? [h('br'),
         h('span', { class: 'dim' }, ago(w.entered))] : null);
@@ -127,12 +127,13 @@ function workload(w) {
   const samples = (app.samples || {})[w.workload] || [];
   return h('section', { class: 'card', 'aria-label': w.workload },
     h('div', { class: 'titleline' }, h('h2', {}, w.workload), h('span', { class: 'dim' },
-    w.strategy + ', ' + w.ready + '/' + w.replicas + ' ready')),
+    w.strategy + (w.unread ? '' : ', ' + w.ready + '/' + ((w.revisions || []).reduce((n, r) => n + r.desired, 0)
+      || w.replicas) + ' ready'))),
     stepsOf(w),
     w.moving && h('div', { class: 'weights' }, meter('asked', w.pods
       ? (w.pods * 100) / w.replicas : (w.weight * 100) / full,
-      w.pods ? w.pods + (w.pods === 1 ? ' pod' : ' pods') : full === 100 ? w.weight + '%' : w.weight + '/' + full), meter('real', w.realWeight,
-      w.realWeight + '% of the ' + (w.routed ? 'requests' : 'ready pods'))),
+      w.pods ? w.pods + (w.pods === 1 ? ' pod' : ' pods') : full === 100 ? w.weight + '%' : w.weight + '/' + full),
+      !w.unread && meter('real', w.realWeight, w.realWeight + '% of the ' + (w.routed ? 'requests' : 'ready pods'))),
     w.surplus && h('p', { class: 'dim' }, w.surplus),
     w.routes && h('p', { class: 'dim' }, 'Routes in force: ' + w.routes.join(', ')),
     w.opened && h('p', { class: 'dim' }, 'Let past the last gate by ' + w.opened),
@@ -142,7 +143,7 @@ function workload(w) {
       open: pods.length <= 6 || pods.some((p) => !p.ready) }, h('summary', {}, pods.length + ' pods'),
       h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Pods of ' + w.workload },
       h('table', {}, h('thead', {}, h('tr', {}, ['Version', 'Pod', 'Status', 'Restarts',
-      'Age'].map((t) => h('th', { scope: 'col' }, t)))),
+      'Created'].map((t) => h('th', { scope: 'col' }, t)))),
       h('tbody', {}, pods.map((p) => h('tr', {}, h('td', {}, p.revision.role || 'other'),
         h('td', { class: 'mono' }, p.name), h('td', { class: p.ready ? '' : 'badpod' }, p.status),
         h('td', {}, p.restarts), h('td', { class: 'when' }, ago(p.created)))))))));
@@ -276,7 +277,7 @@ function openAct(verb) {
   if (verb === 'promote') {
     const steps = (app.workloads || []).flatMap((w) => w.steps || []).length ? (app.workloads
       || []).find((w) => w.steps).steps : [];
-    const from = Math.min(...(app.workloads || []).filter((w) => w.moving).map((w) => w.step), steps.length);
+    const from = Math.min(...(app.workloads || []).filter((w) => w.moving).map((w) => w.step - 1), steps.length);
     fields.push(h('label', { for: 'through' }, 'How far'), h('select', { id: 'through', name: 'through' },
       h('option', { value: '' }, 'past the step that it waits at'),
       steps.map((s, i) => i > from && h('option', { value: String(i + 1) },

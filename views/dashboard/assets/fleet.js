@@ -26,10 +26,10 @@ function fill(app) {
         row.since ? [' · ', ago(row.since)] : '')),
     h('span', { class: 'phasecell' }, phaseOf(row.phase, row.held)),
     h('span', { class: 'move' }, full ? [h('span', { class: 'step' },
-      row.step + '/' + row.of + ' ' + (row.name || '') + ', ' + (row.real || 0) + '%'),
+      row.step + '/' + row.of + ' ' + (row.name || '') + (row.replicas ? ', ' + (row.real || 0) + '%' : '')),
       h('span', { class: 'meter', 'aria-hidden': 'true' }, fillBar, asked)] : ''),
     h('span', { class: 'pods', title: 'ready pods' }, row.replicas
-      || row.ready ? row.ready + '/' + row.replicas : ''),
+      ? (row.ready || 0) + '/' + row.replicas : ''),
     h('span', { class: 'why' }, row.text, row.due ? [' ', left(row.due)] : '',
       row.warnings ? ' ⚠ ' + row.warnings : '')));
 }
