@@ -132,7 +132,9 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 		a.Phase, a.Reason = rollout.Pending, "gitrollout has not seen this app yet; is gitrollout run at work?"
 	}
 	a.showHealth(in)
-	a.Held = heldOf(in)
+	if a.Held = heldOf(in); a.Phase == rollout.Healthy && a.Held != nil && !a.Waits() {
+		a.Reason = cmp.Or(a.Reason, "what was applied last serves, and Git is not followed while the app is held")
+	}
 	a.Release, a.Stable, a.Coming = releaseOf(s.Release), releaseOf(s.Stable), releaseOf(strategies.Coming(in))
 	if r, ok := strategies.Rejection(in); ok && strategies.CanRetry(in) {
 		a.Rejected = &Rejected{Hash: r.Hash, Commit: r.Commit, Reason: r.Reason, At: r.At}

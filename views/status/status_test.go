@@ -203,7 +203,7 @@ func TestOf(t *testing.T) {
 		"what got another name": {func(in *strategies.Input) {
 			in.State.Held, in.State.Release = &rollout.Held{Reason: rollout.HeldRenamed, Message: "it was web"}, nil
 			in.State.Phase, in.Observed.Workloads = rollout.Healthy, nil
-		}, nil, "phase: Healthy\nheld: Renamed it was web\n" + still + "to start all its pods at once: gitrollout promote shop --full"},
+		}, nil, "phase: Healthy\nreason: what was applied last serves, and Git is not followed while the app is held\nheld: Renamed it was web\n" + still + "to start all its pods at once: gitrollout promote shop --full"},
 		"what another controller has": {func(in *strategies.Input) {
 			in.State.Held = &rollout.Held{Reason: rollout.HeldForeign, Message: "Flux has it"}
 		}, nil, "phase: Paused\nheld: ForeignController Flux has it\n" + steps + "to take it over anyway: gitrollout promote shop --adopt-anyway"},
@@ -218,6 +218,12 @@ func TestOf(t *testing.T) {
 			in.State.Stable.Hash, in.State.Stable.Templates = in.Head.Render.Release(), in.Head.Render.Templates
 			in.Observed.Workloads = nil
 		}, reverting, "phase: Healthy\n" + still + "to go back: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push"},
+		"held at rest": {func(in *strategies.Input) {
+			in.State.Phase, in.State.Release, in.State.Progress = rollout.Healthy, nil, nil
+			in.State.Stable.Hash, in.State.Stable.Templates = in.Head.Render.Release(), in.Head.Render.Templates
+			in.State.Held, in.Observed.Workloads = &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "it is wrong"}, nil
+		}, nil, "phase: Healthy\nreason: what was applied last serves, and Git is not followed while the app is held\n" +
+			"held: InvalidInput it is wrong\n" + strings.TrimSuffix(still, "\n")},
 		"stalled": {func(in *strategies.Input) { in.State.Phase, in.State.Reason = rollout.Stalled, "no progress" }, nil,
 			"phase: Stalled\nreason: no progress\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" + back},
 		"under way": {func(in *strategies.Input) {
