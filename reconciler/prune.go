@@ -106,10 +106,7 @@ func (k *keeper) isAnother(name string, v *view) bool {
 }
 
 func listed(refs []rollout.Ref) string {
-	names := make([]string, len(refs))
-	for i, ref := range refs {
-		names[i] = ref.Kind + "/" + ref.Name
-	}
+	names := rollout.Mapped(refs, func(ref rollout.Ref) string { return ref.Kind + "/" + ref.Name })
 	if len(names) > 3 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/reconciler/report"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 func newOnce(s streams) *cobra.Command {
@@ -104,12 +105,11 @@ func (t *transitions) tell(r report.Report) {
 
 // heldApps is an error if apps are left as they are and that does not end by itself.
 func (t *transitions) heldApps() error {
-	var all []error
-	for _, app := range slices.Sorted(maps.Keys(t.held)) {
-		all = append(all, fmt.Errorf("app %s is held: %s", app, t.held[app]))
-	}
-	if len(all) == 0 {
+	if len(t.held) == 0 {
 		return nil
 	}
+	all := rollout.Mapped(slices.Sorted(maps.Keys(t.held)), func(app string) error {
+		return fmt.Errorf("app %s is held: %s", app, t.held[app])
+	})
 	return &failure{code: exitHeld, err: errors.Join(all...)}
 }

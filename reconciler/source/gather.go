@@ -103,11 +103,7 @@ func Workloads(in strategies.Input) []rollout.Workload {
 	for _, w := range in.State.Workloads() {
 		set[w.String()] = w
 	}
-	all := make([]rollout.Workload, 0, len(set))
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		all = append(all, set[name])
-	}
-	return all
+	return rollout.Mapped(slices.Sorted(maps.Keys(set)), func(name string) rollout.Workload { return set[name] })
 }
 
 // Routes are the objects of the app whose status routers write.

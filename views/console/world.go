@@ -157,11 +157,7 @@ func (w *World) Names() []string { return slices.Sorted(maps.Keys(w.Apps)) }
 // Selected is the named app, of which everything is then to be seen, or all of them.
 func (w *World) Selected(args []string) ([]rollout.App, error) {
 	if len(args) == 0 {
-		all := make([]rollout.App, 0, len(w.Apps))
-		for _, name := range w.Names() {
-			all = append(all, w.Apps[name])
-		}
-		return all, nil
+		return rollout.Mapped(w.Names(), func(name string) rollout.App { return w.Apps[name] }), nil
 	}
 	w.Detail = true
 	app, err := w.App(args[0])

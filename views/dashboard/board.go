@@ -149,22 +149,16 @@ func (b *Board) Names() []string {
 func (b *Board) Listing() status.Listing {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := status.Listing{Cluster: b.cluster, Note: b.note, Apps: make([]status.App, 0, len(b.apps))}
-	for _, name := range slices.Sorted(maps.Keys(b.apps)) {
-		l.Apps = append(l.Apps, b.apps[name].app)
-	}
-	return l
+	names := slices.Sorted(maps.Keys(b.apps))
+	return status.Listing{Cluster: b.cluster, Note: b.note,
+		Apps: rollout.Mapped(names, func(name string) status.App { return b.apps[name].app })}
 }
 
 // Rows are all apps in short.
 func (b *Board) Rows() []Row {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	rows := make([]Row, 0, len(b.apps))
-	for _, name := range slices.Sorted(maps.Keys(b.apps)) {
-		rows = append(rows, b.apps[name].row)
-	}
-	return rows
+	return rollout.Mapped(slices.Sorted(maps.Keys(b.apps)), func(name string) Row { return b.apps[name].row })
 }
 
 // Detail is everything that the page of an app shows.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -71,11 +72,7 @@ func (v *Client) Refresh(ctx context.Context) (bool, error) {
 func (v *Client) Names(ctx context.Context) ([]string, error) {
 	var l status.Listing
 	err := v.get(ctx, &l, "api", "v1", "apps")
-	names := make([]string, 0, len(l.Apps))
-	for _, a := range l.Apps {
-		names = append(names, a.App)
-	}
-	return names, err
+	return rollout.Mapped(l.Apps, func(a status.App) string { return a.App }), err
 }
 
 // Listing is what the page shows: the app that was asked for, or all.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/reconciler/report"
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/status"
 )
 
@@ -64,10 +65,7 @@ func (f *Feed) Run(ctx context.Context, now func() time.Time) {
 		looks, left := f.looks, f.gone
 		f.looks, f.gone = map[string]report.App{}, map[string]bool{}
 		f.mu.Unlock()
-		apps := make([]status.App, 0, len(looks))
-		for _, l := range looks {
-			apps = append(apps, f.statusOf(l))
-		}
+		apps := rollout.Mapped(slices.Collect(maps.Values(looks)), f.statusOf)
 		if err := f.board.Show(now(), "", apps, slices.Collect(maps.Keys(left))); err != nil {
 			f.warn("the dashboard is behind", "error", err)
 		}
