@@ -181,14 +181,14 @@ func (s Shut) Cause() string {
 			zone = " " + s.Window.TimeZone
 		}
 		return fmt.Sprintf("the end of %s (deny %s%s for %s)", s.Window.field, s.Window.Schedule, zone,
-			hours(s.Window.Duration))
+			ShortSpan(s.Window.Duration))
 	default:
 		return "a release window"
 	}
 }
 
-// hours writes 8h0m0s as 8h, and 10m0s as 10m.
-func hours(d time.Duration) string {
+// ShortSpan writes 8h0m0s as 8h, and 10m0s as 10m.
+func ShortSpan(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

@@ -52,16 +52,7 @@ func (a App) Cost() string {
 }
 
 // Short writes 1h0m0s as 1h, and 10m0s as 10m.
-func Short(s Span) string {
-	text := s.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
+func Short(s Span) string { return rollout.ShortSpan(time.Duration(s)) }
 
 // Moment is when something happens at the earliest, from now on.
 func Moment(at *time.Time, now time.Time) string {
