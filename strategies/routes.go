@@ -230,8 +230,8 @@ func lessRouted(in Input) (reason string, due time.Time) {
 		want := m.countsAt(m.Routed.Step, m.n)
 		bears := within(m.Routed.Weight, m.full(), want, ready, knownOf(m.stable, t, in.Now))
 		if bears < m.Routed.Weight || isMatched && ready == 0 {
-			reason = fmt.Sprintf("the new version of %s lacks pods, or did within the last minute: it gets fewer "+
-				"requests meanwhile", m.Workload)
+			reason = fmt.Sprintf("the new version of %s lacks pods, or lacked some within the last minute: it gets "+
+				"fewer requests while it does", m.Workload)
 			due = rollout.Soonest(due, servesNext(in.Now, known, m.fresh))
 		}
 	}
