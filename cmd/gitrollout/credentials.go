@@ -14,9 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// credentialOptions say how to reach the Git server and as whom. What is secret
-// comes from files and from the environment: a command line can be read by
-// everybody on the machine.
+// credentialOptions say how to reach the Git server and as whom. What is secret comes from files and from the
+// environment: a command line can be read by everybody on the machine.
 type credentialOptions struct {
 	sshKey     string
 	knownHosts string

@@ -185,8 +185,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 	return c.follow(ctx, w, board, changed, broken)
 }
 
-// follow keeps the board up to date until ctx ends. A look that fails is a note
-// on what was seen before.
+// follow keeps the board up to date until ctx ends. A look that fails is a note on what was seen before.
 func (c *dashCommand) follow(ctx context.Context, w *console.World, board *dashboard.Board, changed <-chan struct{},
 	broken <-chan error) error {
 	looked, trouble := time.Now(), ""
@@ -250,8 +249,7 @@ func gone(board *dashboard.Board, apps map[string]rollout.App) []string {
 	return slices.DeleteFunc(board.Names(), func(name string) bool { _, is := apps[name]; return is })
 }
 
-// startDashboard serves the dashboard of a loop until the returned function is
-// called.
+// startDashboard serves the dashboard of a loop until the returned function is called.
 func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop func(), err error) {
 	listener := o.listen(log)
 	if listener == nil {

@@ -15,9 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// electOptions say whether several replicas take turns. The Lease is for
-// liveness alone: one replica works, and another one goes on when it is gone.
-// What keeps two from both advancing is Git's compare-and-swap.
+// electOptions say whether several replicas take turns. The Lease is for liveness alone: one replica works, and another
+// one goes on when it is gone. What keeps two from both advancing is Git's compare-and-swap.
 type electOptions struct {
 	elect     bool
 	namespace string
@@ -37,9 +36,8 @@ func (o *electOptions) register(cmd *cobra.Command) {
 // podNamespace is where Kubernetes tells a pod's programs their namespace.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// identity is the name under which this process commits, and whether it stands
-// down for another one. A host's or pod's name is enough for a process that is
-// alone; replicas need one each, also on the same host.
+// identity is the name under which this process commits, and whether it stands down for another one. A host's or pod's
+// name is enough for a process that is alone; replicas need one each, also on the same host.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {

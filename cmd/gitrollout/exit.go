@@ -35,8 +35,7 @@ const (
 	exitChanges exitCode = 10
 )
 
-// failure is an error that says itself what the exit code is. A failure without
-// a message has been reported already.
+// failure is an error that says itself what the exit code is. A failure without a message has been reported already.
 type failure struct {
 	code exitCode
 	err  error

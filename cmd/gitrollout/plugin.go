@@ -34,8 +34,7 @@ func commandLine() []string {
 
 func fileName() string { return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") }
 
-// asCalled makes the help and the examples of all commands name the program as
-// people call it.
+// asCalled makes the help and the examples of all commands name the program as people call it.
 func asCalled(root *cobra.Command, name string) {
 	if name == root.Name() {
 		return

@@ -104,8 +104,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return usagef("%s (gitrollout --help lists all)", text)
 }
 
-// atMostOne takes one argument or none, and exactlyOne one; name is what the
-// argument is.
+// atMostOne takes one argument or none, and exactlyOne one; name is what the argument is.
 func atMostOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {

@@ -137,8 +137,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// slowly does something and says on the standard error what it is, if it takes
-// longer than two seconds.
+// slowly does something and says on the standard error what it is, if it takes longer than two seconds.
 func slowly(s streams, what string, do func() error) error {
 	timer := time.AfterFunc(2*time.Second, func() { _, _ = fmt.Fprintln(s.err, what+" …") })
 	defer timer.Stop()

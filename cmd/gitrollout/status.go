@@ -170,8 +170,7 @@ func (c *statusCommand) conclude(lines io.Writer, w *console.World, a status.App
 	return silent(code)
 }
 
-// again waits for the next look at Git. Git that cannot be reached for a while
-// is no end.
+// again waits for the next look at Git. Git that cannot be reached for a while is no end.
 func (c *statusCommand) again(ctx context.Context, w *console.World, deadline time.Time) error {
 	select {
 	case <-ctx.Done():

@@ -18,8 +18,7 @@ func (o *colorOption) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.never, "no-color", false, "no colours (also: NO_COLOR, or no terminal)")
 }
 
-// lookOf finds out how to draw on an output. Without a terminal nothing is cut
-// off, so that grep finds everything.
+// lookOf finds out how to draw on an output. Without a terminal nothing is cut off, so that grep finds everything.
 func (o *colorOption) lookOf(out io.Writer) terminal.Look {
 	k := terminal.Look{Now: time.Now()}
 	columns, _, isTerminal := terminalSize(out)

@@ -63,8 +63,7 @@ func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 	return cluster.As(ctx, app.ServiceAccount)
 }
 
-// open reads the files once, so that a mistake in them is found at the start;
-// nil if there are none.
+// open reads the files once, so that a mistake in them is found at the start; nil if there are none.
 func (o trustOptions) open() (*git.Keys, error) {
 	for _, text := range o.allowed {
 		if _, err := netip.ParsePrefix(text); err != nil {
@@ -78,8 +77,7 @@ func (o trustOptions) open() (*git.Keys, error) {
 	return keys, nil
 }
 
-// stateCheck tells whether a commit of the state branch is to be believed; nil if
-// every one is.
+// stateCheck tells whether a commit of the state branch is to be believed; nil if every one is.
 func stateCheck(keys *git.Keys) func(reconciler.Snapshot) error {
 	if keys.Files().State == "" {
 		return nil

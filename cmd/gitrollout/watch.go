@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// watcher shows the same look again and again: in place on a terminal, otherwise a
-// line whenever something has changed.
+// watcher shows the same look again and again: in place on a terminal, otherwise a line whenever something has changed.
 type watcher struct {
 	*lookCommand
 	view    viewer

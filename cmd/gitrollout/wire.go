@@ -166,7 +166,6 @@ func readySource(
 	return source, options, err
 }
 
-// config reads the kubeconfig, or inside a pod its own account.
 // kubectl returns what kubectl would use.
 func (o clusterOptions) kubectl() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -184,6 +183,7 @@ func (o clusterOptions) ownNamespaces() []string {
 	return []string{name}
 }
 
+// config reads the kubeconfig, or inside a pod its own account.
 func (o clusterOptions) config() (*rest.Config, error) {
 	config, err := o.kubectl().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {

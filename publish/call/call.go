@@ -19,8 +19,7 @@ import (
 // within the same Do. After a longer one, whoever called decides.
 const maxWait = 10 * time.Second
 
-// Caller makes requests that share credentials. Secrets are hidden as they are
-// used, so a Caller is for one goroutine.
+// Caller makes requests that share credentials. Secrets are hidden as they are used, so a Caller is for one goroutine.
 type Caller struct {
 	Client  func(insecure bool) *http.Client // Clients'
 	Secrets *Secrets                         // no error and no message has them
@@ -79,14 +78,12 @@ func (e *Error) Error() string {
 // Unwrap is the context's error if that is why there is no answer.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Backoff is how long to leave a server alone after so many failures in a row,
-// from 1: 1 s, 2 s, 4 s … 5 min.
+// Backoff is how long to leave a server alone after so many failures in a row, from 1: 1 s, 2 s, 4 s … 5 min.
 func Backoff(failures int) time.Duration {
 	return min(time.Second<<min(failures-1, 9), 5*time.Minute)
 }
 
-// Do makes a request, repeats it while that may help, and returns the answer. The
-// error is an *Error.
+// Do makes a request, repeats it while that may help, and returns the answer. The error is an *Error.
 func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 	pause := cmp.Or(c.Backoff, 250*time.Millisecond)
 	for try := 1; ; try++ {

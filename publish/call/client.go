@@ -46,9 +46,8 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 // errRedirect is a redirect that is not followed.
 var errRedirect = errors.New("it redirects")
 
-// redirects takes no credential elsewhere: redirects are followed within the
-// same host, with the same method. Only a GET that carries nothing but its URL is
-// led to another host, and that without saying where it comes from.
+// redirects takes no credential elsewhere: redirects are followed within the same host, with the same method. Only a
+// GET that carries nothing but its URL is led to another host, and that without saying where it comes from.
 func redirects(r Request, first *http.Request) func(next *http.Request, via []*http.Request) error {
 	bare := r.Method == http.MethodGet && r.Sign == nil && len(r.Header) == 0 && first.URL.User == nil
 	return func(next *http.Request, via []*http.Request) error {

@@ -13,18 +13,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// minSecret is the shortest text that is hidden. Shorter ones, such as one
-// letter, would blacken every message.
+// minSecret is the shortest text that is hidden. Shorter ones, such as one letter, would blacken every message.
 const minSecret = 4
 
-// Secrets are texts that no error and no message may have. The zero value hides
-// nothing.
+// Secrets are texts that no error and no message may have. The zero value hides nothing.
 type Secrets struct{ texts []string }
 
-// Hide adds texts, in all the forms that a server may repeat them in: as they
-// are, and as they are written in URLs, JSON, HTML and basic authentication. Of
-// Bearer abc, abc is hidden, too; of a URL, which for many services is a password,
-// its path, its query and their longer parts.
+// Hide adds texts, in all the forms that a server may repeat them in: as they are, and as they are written in URLs,
+// JSON, HTML and basic authentication. Of Bearer abc, abc is hidden, too; of a URL, which for many services is a
+// password, its path, its query and their longer parts.
 func (s *Secrets) Hide(texts ...string) {
 	for _, text := range texts {
 		if len(text) < minSecret || slices.Contains(s.texts, text) {

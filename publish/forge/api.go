@@ -35,9 +35,8 @@ type api struct {
 	wrote   time.Time
 }
 
-// call sends a value as JSON, if it is not nil, and decodes the answer into
-// another one, if that is not nil. The path may have a query. A *call.Error with
-// After asks not to be asked again before.
+// call sends a value as JSON, if it is not nil, and decodes the answer into another one, if that is not nil. The path
+// may have a query. A *call.Error with After asks not to be asked again before.
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	path, query, _ := strings.Cut(path, "?")
 	if wait := a.until.Sub(a.now()); wait > 0 {
@@ -118,8 +117,7 @@ func (a *api) heed(header http.Header) {
 	}
 }
 
-// breakFor is for how long a refused request must not be repeated, 0 if the
-// refusal is not about how often it was made.
+// breakFor is for how long a refused request must not be repeated, 0 if the refusal is not about how often it was made.
 func (a *api) breakFor(failed *call.Error) time.Duration {
 	tooMany := failed.Status == http.StatusTooManyRequests
 	switch {

@@ -199,8 +199,7 @@ func (g *gitLabProject) isProtected(ctx context.Context, branch string) (bool, e
 // maxHookAge bounds the age of GitLab's signatures, which have a time.
 const maxHookAge = 5 * time.Minute
 
-// gitLabSignature is that of a signing token or, from older versions, the secret
-// itself.
+// gitLabSignature is that of a signing token or, from older versions, the secret itself.
 func gitLabSignature(r hookRequest) (given, right bool) {
 	if text := r.header.Get("Webhook-Signature"); text != "" {
 		return true, standardSignature(r, text)

@@ -49,8 +49,7 @@ const (
 	bodyTime   = 5 * time.Second
 )
 
-// NewHook returns a handler for HookPath. An empty secret is an error: without
-// one anybody could make the server fetch.
+// NewHook returns a handler for HookPath. An empty secret is an error: without one anybody could make the server fetch.
 func NewHook(h Hook) (*Hook, error) {
 	if h.Secret == "" {
 		return nil, errors.New("there is no secret")
@@ -114,8 +113,7 @@ type hookRequest struct {
 	now    time.Time
 }
 
-// hub checks a header with an HMAC of the body, keyed with the secret, as
-// hexadecimal digits after a prefix.
+// hub checks a header with an HMAC of the body, keyed with the secret, as hexadecimal digits after a prefix.
 func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	text := r.header.Get(name)
 	if text == "" {
@@ -172,8 +170,7 @@ func parseEvent(contentType string, body []byte) (e event, ok bool) {
 	return e, e.Repository.FullName != "" || e.Project.Path != ""
 }
 
-// isOurs compares paths only: a forge is often reached by another name from
-// inside than the one that it calls itself.
+// isOurs compares paths only: a forge is often reached by another name from inside than the one that it calls itself.
 func (h *Hook) isOurs(e event) bool {
 	_, _, path := remoteOf(h.Remote)
 	path = cmp.Or(path, strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git"))

@@ -50,9 +50,8 @@ func (w *Worker) proposal(t rollout.Transition, p rollout.Proposal) func(context
 	}
 }
 
-// lookAgain orders a second look at a pull request whose branch had been removed
-// and is there again. Gitea works off removals in the background: late, one finds
-// the new pull request of that branch, and closes it.
+// lookAgain orders a second look at a pull request whose branch had been removed and is there again. Gitea works off
+// removals in the background: late, one finds the new pull request of that branch, and closes it.
 func (w *Worker) lookAgain(t rollout.Transition, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,8 +73,7 @@ func (w *Worker) lookAgain(t rollout.Transition, p rollout.Proposal) {
 	}
 }
 
-// closedHere reports whether a pull request was closed because its branch was
-// removed, and not by a person.
+// closedHere reports whether a pull request was closed because its branch was removed, and not by a person.
 func (w *Worker) closedHere(p pull) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,8 +115,7 @@ func update(ctx context.Context, h host, p pull, t text, closed bool) error {
 	return h.edit(ctx, p, t, closed && p.isOpen)
 }
 
-// same compares texts as forges keep them: without white space at the ends, and
-// with either kind of line ends.
+// same compares texts as forges keep them: without white space at the ends, and with either kind of line ends.
 func same(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }

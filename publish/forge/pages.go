@@ -7,18 +7,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pages makes addresses of one repository's pages, as in a browser. It asks
-// nobody. All of them are "" where the configuration and the remote do not tell
-// which forge it is.
+// Pages makes addresses of one repository's pages, as in a browser. It asks nobody. All of them are "" where the
+// configuration and the remote do not tell which forge it is.
 type Pages struct {
 	home   string
 	kind   kind
 	opened bool // pull requests are
 }
 
-// PagesOf takes the configuration, which may be nil: a forge's own host tells
-// without one. No token goes to what is opened in a browser, so the configuration
-// may name any address.
+// PagesOf takes the configuration, which may be nil: a forge's own host tells without one. No token goes to what is
+// opened in a browser, so the configuration may name any address.
 func PagesOf(config *rollout.Forge, remote string) Pages { return forges.pages(config, remote) }
 
 func (t table) pages(config *rollout.Forge, remote string) Pages {
@@ -50,9 +48,8 @@ func (p Pages) Branch(name string) string {
 	return p.home + p.kind.branchPage(strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
 }
 
-// Pull is where the open pull request of a proposal's branch is found: the
-// forge's own search for it, or its comparison with the branch that it is for.
-// "" without a configuration, with which no pull request is opened.
+// Pull is where the open pull request of a proposal's branch is found: the forge's own search for it, or its comparison
+// with the branch that it is for. "" without a configuration, with which no pull request is opened.
 func (p Pages) Pull(base, branch string) string {
 	if p.home == "" || !p.opened {
 		return ""

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// repository is what GitHub's API and Gitea's have in common, which took it from
-// GitHub.
+// repository is what GitHub's API and Gitea's have in common, which took it from GitHub.
 type repository struct {
 	*api
 	path string // /repos/owner/name

@@ -41,9 +41,8 @@ func remoteOf(remote string) (scheme, host, path string) {
 	return scheme, host, strings.TrimSuffix(strings.Trim(path, "/"), ".git")
 }
 
-// resolve fills in what the configuration leaves out. Credentials go only to
-// the host that Git itself uses, or to the address that trusted names: whoever
-// may edit the configuration must not be able to send them elsewhere.
+// resolve fills in what the configuration leaves out. Credentials go only to the host that Git itself uses, or to the
+// address that trusted names: whoever may edit the configuration must not be able to send them elsewhere.
 func (t table) resolve(config rollout.Forge, remote, trusted string) (target, error) {
 	scheme, host, path := remoteOf(remote)
 	address := config.URL

@@ -53,8 +53,7 @@ func WaitOf(in strategies.Input) Wait {
 	return Wait{}
 }
 
-// Change is what one transition means for the numbers. A duration is nil where
-// nothing ended.
+// Change is what one transition means for the numbers. A duration is nil where nothing ended.
 type Change struct {
 	Phase    rollout.Phase // entered, or gone on in; "" if no transition of a release was recorded
 	Started  bool          // a release began
@@ -65,8 +64,7 @@ type Change struct {
 	Verdicts []rollout.AnalysisPhase
 }
 
-// Between says what happened from one record of an app to the next. Asked is the
-// version that Git asks for now.
+// Between says what happened from one record of an app to the next. Asked is the version that Git asks for now.
 func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Change {
 	var c Change
 	if after.Serial != before.Serial {
@@ -105,8 +103,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	case ended && after.Stable != nil && after.Stable.Hash == was.Hash:
 		return Promoted
 	}
-	// A hash that was rejected before and is tried again is on the list no more
-	// while it is in flight.
+	// A hash that was rejected before and is tried again is on the list no more while it is in flight.
 	if _, ok := after.IsRejected(was.Hash); ok {
 		return Rejected
 	}

@@ -15,8 +15,7 @@ type Links struct {
 	Branch func(name string) string
 }
 
-// Events are what one commit of the state branch tells, in order of the apps.
-// Those that tell nothing are left out.
+// Events are what one commit of the state branch tells, in order of the apps. Those that tell nothing are left out.
 func Events(cluster string, commit rollout.Recorded, links Links) []rollout.Event {
 	var events []rollout.Event
 	for _, app := range commit.Apps {

@@ -46,8 +46,7 @@ func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	is[rollout.EventStalled] = stalls(after) && !(same && stalls(before))
 }
 
-// moved reports whether a workload is at a later step, and whether somebody
-// opened the gate for it.
+// moved reports whether a workload is at a later step, and whether somebody opened the gate for it.
 func moved(before, after rollout.State) (stepped, opened bool) {
 	for _, p := range after.Progress {
 		was, found := before.ProgressOf(p.Workload)
@@ -83,9 +82,8 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 // unhealthy names the trouble of an app that is at rest and not well.
 const unhealthy = "unhealthy"
 
-// troubles names what is wrong with an app: each name is the same for as long as
-// the trouble lasts, from a release that stalls to the revert of it. There are
-// three at most, and the release's is first.
+// troubles names what is wrong with an app: each name is the same for as long as the trouble lasts, from a release that
+// stalls to the revert of it. There are three at most, and the release's is first.
 func troubles(prefix string, s rollout.State) []string {
 	var all []string
 	switch {

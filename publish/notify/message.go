@@ -63,8 +63,7 @@ func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message
 	return m, true, err
 }
 
-// bounded takes no more than a message may hold, so that no template fills the
-// memory.
+// bounded takes no more than a message may hold, so that no template fills the memory.
 type bounded struct{ b *strings.Builder }
 
 // Write is io.Writer's.

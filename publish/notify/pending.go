@@ -28,9 +28,8 @@ type Backlog struct {
 	Err     error          // of the receiver's templates
 }
 
-// Pending returns what a receiver is to be told of a line of commits, which begins
-// after what it was told last. What lies up to the commit claimed may have been
-// told by a process that was killed meanwhile; "" if nothing was.
+// Pending returns what a receiver is to be told of a line of commits, which begins after what it was told last. What
+// lies up to the commit claimed may have been told by a process that was killed meanwhile; "" if nothing was.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.Recorded, links Links, now time.Time) Backlog {
 	var b Backlog

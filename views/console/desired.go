@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Desired is what should be in the cluster now, with the marks that gitrollout
-// puts on each object that it applies.
+// Desired is what should be in the cluster now, with the marks that gitrollout puts on each object that it applies.
 func (w *World) Desired(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	objects, err := w.gatherer(ctx, in.Head.Render, true).Desired(ctx, in, time.Time{})
 	if err != nil {

@@ -46,8 +46,7 @@ func (r *Records) open(ctx context.Context) (*World, error) {
 	return w, err
 }
 
-// Diff is dashboard.Records': from what serves to the release in flight, or to
-// what was rejected.
+// Diff is dashboard.Records': from what serves to the release in flight, or to what was rejected.
 func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -184,8 +184,7 @@ func (r *rules) byToken(token string) (Person, bool) {
 	return Person{Name: p.Name, Email: p.Email, Token: digest}, true
 }
 
-// may lists what a person may do with an app. A token that is no longer in the
-// file gives no right.
+// may lists what a person may do with an app. A token that is no longer in the file gives no right.
 func (r *rules) may(p Person, app string) []rollout.Verb {
 	granted := map[rollout.Verb]bool{}
 	for _, rule := range r.People {

@@ -14,9 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Board holds where each app stands, and wakes those who watch it. Every change
-// has a number, so that a watcher who knows one is told only what came after it:
-// nothing is queued for anybody, however slow.
+// Board holds where each app stands, and wakes those who watch it. Every change has a number, so that a watcher who
+// knows one is told only what came after it: nothing is queued for anybody, however slow.
 type Board struct {
 	cluster string
 	epoch   string // of this process: numbers of another one mean nothing
@@ -42,8 +41,7 @@ type shown struct {
 	rowAsBefore []byte
 }
 
-// maxGone bounds how many removed apps are remembered. A watcher who was away for
-// longer is told everything anew.
+// maxGone bounds how many removed apps are remembered. A watcher who was away for longer is told everything anew.
 const maxGone = 1000
 
 // NewBoard returns an empty board of a cluster. The note says why it is empty.
@@ -57,8 +55,7 @@ func NewBoard(cluster, note string) *Board {
 // Cluster is its name.
 func (b *Board) Cluster() string { return b.cluster }
 
-// Show puts apps on the board, takes others off it, and replaces the note. Now is
-// when they were looked at.
+// Show puts apps on the board, takes others off it, and replaces the note. Now is when they were looked at.
 func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
 	type update struct {
 		app       status.App

@@ -1,10 +1,8 @@
-// Package dashboard is the web page of a cluster's releases: a fleet view and a
-// view of each app, live by server-sent events, and the JSON that they are made
-// of. It shows what it is handed and decides nothing.
+// Package dashboard is the web page of a cluster's releases: a fleet view and a view of each app, live by server-sent
+// events, and the JSON that they are made of. It shows what it is handed and decides nothing.
 //
-// Its neighbours: status, whose App it shows; cmd/gitrollout, which fills the
-// Board, looks into Git for it (Records), and carries out what signed-in people
-// ask for (Actor).
+// Its neighbours: status, whose App it shows; cmd/gitrollout, which fills the Board, looks into Git for it (Records),
+// and carries out what signed-in people ask for (Actor).
 package dashboard
 
 import (
@@ -25,8 +23,7 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// Records are what a page asks for and the Board does not hold. Errors are for
-// people to read.
+// Records are what a page asks for and the Board does not hold. Errors are for people to read.
 type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
 	History(ctx context.Context, app string) (History, error)
@@ -52,8 +49,7 @@ type History struct {
 	Links Links `json:"links"`
 }
 
-// Links are addresses of the forge's pages, with {} where the id or the name
-// goes; "" where no forge is known.
+// Links are addresses of the forge's pages, with {} where the id or the name goes; "" where no forge is known.
 type Links struct {
 	Commit string `json:"commit,omitempty"`
 	Branch string `json:"branch,omitempty"` // its pull requests

@@ -15,8 +15,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// OIDC is how people sign in at an identity provider: the authorization code flow
-// with PKCE.
+// OIDC is how people sign in at an identity provider: the authorization code flow with PKCE.
 type OIDC struct {
 	Issuer   string
 	ClientID string
@@ -43,8 +42,7 @@ const (
 	oidcWait   = 20 * time.Second // for all answers of the provider together
 )
 
-// setup asks the provider about itself at the first sign-in that it answers, so
-// that the dashboard starts without it.
+// setup asks the provider about itself at the first sign-in that it answers, so that the dashboard starts without it.
 func (o *OIDC) setup(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -26,8 +26,7 @@ const (
 	maxDrawn   = 200
 )
 
-// moves are the samples of one release, from its first moment on. They stay until
-// the next release begins.
+// moves are the samples of one release, from its first moment on. They stay until the next release begins.
 type moves struct {
 	release rollout.Hash
 	last    time.Time

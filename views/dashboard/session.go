@@ -17,8 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sessions seals what browsers keep. The key is this process's: a restart signs
-// everybody out.
+// sessions seals what browsers keep. The key is this process's: a restart signs everybody out.
 type sessions struct {
 	key    []byte
 	now    func() time.Time

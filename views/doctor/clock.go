@@ -13,8 +13,7 @@ const (
 	harmfulSkew    = time.Minute
 )
 
-// Clock compares this machine's clock with a server's, by the Date of an
-// answer, which has whole seconds.
+// Clock compares this machine's clock with a server's, by the Date of an answer, which has whole seconds.
 func Clock(
 	ctx context.Context, e *Examination, check, whose string, client *http.Client, address string, now func() time.Time,
 ) {

@@ -115,9 +115,8 @@ func (g Git) examineApps(e *Examination) {
 	}
 }
 
-// examinePush makes a branch and removes it again. That is the only way to know:
-// hooks, protected branches and read-only credentials say no when something is
-// pushed, and not before.
+// examinePush makes a branch and removes it again. That is the only way to know: hooks, protected branches and
+// read-only credentials say no when something is pushed, and not before.
 func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, g.Cluster, fmt.Sprintf("doctor-%d", at.UnixNano()))
 	repo := g.Repo
@@ -151,8 +150,7 @@ func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 		branch)
 }
 
-// examineForge looks at branch protection, as far as the forge shows it to
-// somebody who is no administrator.
+// examineForge looks at branch protection, as far as the forge shows it to somebody who is no administrator.
 func (g Git) examineForge(ctx context.Context, e *Examination) {
 	if g.Branch.Config.Forge == nil {
 		e.Add("forge", Unknown, "", "%s names no forge, so branch protection cannot be seen", g.Branch.Config.File)

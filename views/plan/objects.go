@@ -10,15 +10,13 @@ import (
 // Object is one object that differs.
 type Object struct {
 	Object rollout.Ref `json:"object"`
-	// Was is the object's name before, of a generated ConfigMap or Secret whose
-	// name carries a hash of what is in it.
+	// Was is the object's name before, of a generated ConfigMap or Secret whose name carries a hash of what is in it.
 	Was    string `json:"was,omitempty"`
 	Change string `json:"change"` // added, changed, removed
 	Diff   string `json:"diff"`   // unified; the values of Secrets are stars
 }
 
-// generatedSuffix is what kustomize appends to the names of generated ConfigMaps
-// and Secrets.
+// generatedSuffix is what kustomize appends to the names of generated ConfigMaps and Secrets.
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
 // differences compares the objects of two renders, either of which may be nil.

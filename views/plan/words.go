@@ -38,8 +38,7 @@ func (w Workload) Sizing() string {
 	return text
 }
 
-// Cost is what a release takes in all, "" if it has no stages: at least 25m, 2
-// promotions.
+// Cost is what a release takes in all, "" if it has no stages: at least 25m, 2 promotions.
 func (a App) Cost() string {
 	var parts []string
 	if a.AtLeast > 0 {

@@ -6,8 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Live is one Deployment as the cluster alone shows it: what runs, and what
-// gitrollout wrote on it.
+// Live is one Deployment as the cluster alone shows it: what runs, and what gitrollout wrote on it.
 type Live struct {
 	Workload rollout.Workload
 	Observed rollout.ObservedWorkload
@@ -18,9 +17,8 @@ type Live struct {
 // Unknown is the phase of an app that is at rest and of which Git is not known.
 const Unknown rollout.Phase = "Unknown"
 
-// OfCluster says of an app what the cluster alone tells, when Git cannot be read:
-// which versions run, and where a release is held. What Git asks for, the steps to
-// come, what was measured and who released it is in Git.
+// OfCluster says of an app what the cluster alone tells, when Git cannot be read: which versions run, and where a
+// release is held. What Git asks for, the steps to come, what was measured and who released it is in Git.
 func OfCluster(app, cluster string, live []Live) App {
 	a := App{App: app, Cluster: cluster, Phase: Unknown,
 		Reason: "all pods are of one version; whether Git asks for another one is not known"}

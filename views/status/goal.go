@@ -67,8 +67,7 @@ func (g Goal) Judge(in strategies.Input) Verdict {
 	return Verdict{}
 }
 
-// serves reports whether what is waited for is what the cluster was given, and
-// is healthy.
+// serves reports whether what is waited for is what the cluster was given, and is healthy.
 func (g Goal) serves(in strategies.Input) bool {
 	s := in.State
 	if s.Phase != rollout.Healthy || (s.Held != nil && !s.Held.Waits()) {
@@ -80,8 +79,7 @@ func (g Goal) serves(in strategies.Input) bool {
 	return s.Stable != nil && s.Stable.Hash == g.Hash
 }
 
-// overtaken reports whether the branch asks for something else, and that is what
-// the app follows.
+// overtaken reports whether the branch asks for something else, and that is what the app follows.
 func (g Goal) overtaken(in strategies.Input) bool {
 	head, s := in.Head.Render, in.State
 	if head == nil || s.Source == "" || (g.Digest != "" && head.Digest == g.Digest) ||
@@ -94,8 +92,7 @@ func (g Goal) overtaken(in strategies.Input) bool {
 	return s.Release != nil && s.Release.Hash == head.Release() && s.Release.Hash != g.Hash
 }
 
-// held reports whether the app waits for a person. A record of an older commit's
-// trouble may be outdated.
+// held reports whether the app waits for a person. A record of an older commit's trouble may be outdated.
 func (g Goal) held(in strategies.Input) bool {
 	h := in.State.Held
 	if in.Head.Err != nil {

@@ -100,9 +100,8 @@ const sparkBars = 12
 
 var firstNumber = regexp.MustCompile(`[-+]?\d+(\.\d+)?([eE][-+]?\d+)?`)
 
-// sparkline draws the last measurements as bars between the lowest and the
-// highest of them, each in the colour of its verdict: × for one that could not be
-// measured, · for one that is no number.
+// sparkline draws the last measurements as bars between the lowest and the highest of them, each in the colour of its
+// verdict: × for one that could not be measured, · for one that is no number.
 func sparkline(all []rollout.Measurement) []span {
 	all = all[max(0, len(all)-sparkBars):]
 	values := make([]float64, len(all))

@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
-// Examination shows a line for each check, and the fix below it. Without a
-// terminal no line is broken.
+// Examination shows a line for each check, and the fix below it. Without a terminal no line is broken.
 func Examination(e doctor.Examination, k Look) string {
 	colors := map[doctor.Health]paint{doctor.Healthy: green, doctor.Warning: yellow, doctor.Problem: red,
 		doctor.Unknown: dim}
@@ -47,8 +46,7 @@ func Examination(e doctor.Examination, k Look) string {
 	return b.String()
 }
 
-// Report shows what was found: a line for each app, and below it what is
-// wrong with it.
+// Report shows what was found: a line for each app, and below it what is wrong with it.
 func Report(r doctor.Report, k Look) string {
 	var b strings.Builder
 	warn := func(warnings []string) {

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// Screen draws texts over each other. It moves the cursor up and rewrites the
-// lines that differ, so that nothing flickers and what was on the terminal
-// before stays in its scroll-back.
+// Screen draws texts over each other. It moves the cursor up and rewrites the lines that differ, so that nothing
+// flickers and what was on the terminal before stays in its scroll-back.
 type Screen struct {
 	Out io.Writer
 

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Closest returns the names that somebody who typed name may have meant, at
-// most three.
+// Closest returns the names that somebody who typed name may have meant, at most three.
 func Closest(name string, names []string) []string {
 	type candidate struct {
 		name     string

@@ -61,8 +61,7 @@ func (l Look) line(spans ...span) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// apart puts the last span at the right edge, or after two spaces if there is
-// no edge or no room.
+// apart puts the last span at the right edge, or after two spaces if there is no edge or no room.
 func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {
@@ -131,9 +130,8 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Clean makes text of others fit for a terminal: one line, no control
-// characters and none that change the direction, so that a commit's subject
-// cannot move the cursor or disguise itself.
+// Clean makes text of others fit for a terminal: one line, no control characters and none that change the direction, so
+// that a commit's subject cannot move the cursor or disguise itself.
 func Clean(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -178,8 +176,7 @@ func Truncate(s string, n int) string {
 	return s
 }
 
-// wrap breaks a text into lines of at most n columns, between words where it
-// can.
+// wrap breaks a text into lines of at most n columns, between words where it can.
 func wrap(s string, n int) []string {
 	n = max(n, 20)
 	var lines []string
@@ -244,8 +241,7 @@ func countdown(d time.Duration) string {
 	return (d + time.Second - 1).Truncate(time.Second).String()
 }
 
-// person is the name of "Ann Lee <ann@example.com>", or the address if there is
-// no name.
+// person is the name of "Ann Lee <ann@example.com>", or the address if there is no name.
 func person(author string) string {
 	name, address, _ := strings.Cut(author, "<")
 	if name = strings.TrimSpace(name); name != "" {

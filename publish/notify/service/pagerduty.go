@@ -7,9 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// sendPagerDuty triggers and resolves by the Events API v2. What is wrong has the
-// same key until it is over, and a key that is open already opens nothing new.
-// https://developer.pagerduty.com/docs/events-api-v2-overview
+// sendPagerDuty triggers and resolves by the Events API v2. What is wrong has the same key until it is over, and a key
+// that is open already opens nothing new. https://developer.pagerduty.com/docs/events-api-v2-overview
 func sendPagerDuty(ctx context.Context, s *session, m notify.Message) error {
 	address := s.base("https://events.pagerduty.com") + "/v2/enqueue"
 	for _, over := range m.Over {

@@ -6,8 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// sendRocketChat posts to an incoming webhook.
-// https://docs.rocket.chat/docs/integrations
+// sendRocketChat posts to an incoming webhook. https://docs.rocket.chat/docs/integrations
 func sendRocketChat(ctx context.Context, s *session, m notify.Message) error {
 	attachment := object{
 		"title": plain(m.Title), "color": colors[m.Outcome], "ts": m.At.UTC().Format("2006-01-02T15:04:05Z"),

@@ -70,8 +70,7 @@ type session struct {
 	call.Secrets
 }
 
-// open looks the credentials up. They are read for each message, because they
-// are renewed.
+// open looks the credentials up. They are read for each message, because they are renewed.
 func (s *session) open(ctx context.Context) error {
 	for name, c := range s.receiver.Credentials {
 		value, err := s.credential(ctx, c)

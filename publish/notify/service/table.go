@@ -47,6 +47,5 @@ func (t rows) profile(service string) notify.Profile {
 	return notify.Profile{Defaults: t[service].defaults, Resolves: t[service].resolves}
 }
 
-// Dedups reports whether a service, or who reads it, can tell that it has had a
-// message: sending it again does no harm.
+// Dedups reports whether a service, or who reads it, can tell that it has had a message: sending it again does no harm.
 func Dedups(service string) bool { return table[service].dedups }

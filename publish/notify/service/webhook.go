@@ -15,9 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// cloudEvent is a CloudEvent 1.0 in its structured form. Source and id together
-// are unique to what happened, so a receiver knows what it has had.
-// https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
+// cloudEvent is a CloudEvent 1.0 in its structured form. Source and id together are unique to what happened, so a
+// receiver knows what it has had. https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
 type cloudEvent struct {
 	SpecVersion     string    `json:"specversion"`
 	ID              string    `json:"id"`
@@ -35,8 +34,7 @@ type eventData struct {
 	Links map[string]string `json:"links,omitempty"`
 }
 
-// signatureHeader holds sha256= and the HMAC of the body, in hex, as the
-// webhooks of forges have it.
+// signatureHeader holds sha256= and the HMAC of the body, in hex, as the webhooks of forges have it.
 const signatureHeader = "X-Gitrollout-Signature"
 
 func sendWebhook(ctx context.Context, s *session, m notify.Message) error {

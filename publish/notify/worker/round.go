@@ -88,9 +88,8 @@ func clone(n *rollout.Notified) *rollout.Notified {
 	return &c
 }
 
-// plan changes a record to what it should be, which claims what is to be sent. It
-// may be made several times, and changes nothing of the worker but what it has
-// noticed of another process.
+// plan changes a record to what it should be, which claims what is to be sent. It may be made several times, and
+// changes nothing of the worker but what it has noticed of another process.
 func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time.Time) (plan, error) {
 	p := plan{wait: time.Hour}
 	if left := w.busy(n, now); left > 0 {
@@ -166,9 +165,8 @@ func (w *Worker) sign(n *rollout.Notified) {
 	}
 }
 
-// busy is for how long another process's claim is to be respected. Clocks of two
-// machines are not compared: a claim that has not changed for the lease, seen
-// from here, is a dead process's.
+// busy is for how long another process's claim is to be respected. Clocks of two machines are not compared: a claim
+// that has not changed for the lease, seen from here, is a dead process's.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if n.By == "" || n.By == w.ID {
 		w.foreign = ""
