@@ -1,6 +1,7 @@
 package status
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -35,6 +36,14 @@ func TestStepsLeftOut(t *testing.T) {
 		if p := Releases(events, true)[0]; p.Skipped != want || p.Step != 4 {
 			t.Errorf("%d of %d steps were left out, want %d", p.Skipped, p.Step, want)
 		}
+	}
+}
+
+// TestNoStepDone: how many steps of a release are done is a number, also where none is.
+func TestNoStepDone(t *testing.T) {
+	data, err := json.Marshal(Past{Of: 4})
+	if err != nil || !strings.Contains(string(data), `"step":0,"of":4`) {
+		t.Errorf("%s, %v", data, err)
 	}
 }
 
