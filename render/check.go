@@ -56,10 +56,7 @@ func (a *assembly) checkNames() error {
 // checkWorkload compares a Deployment's selector with its template.
 func (a *assembly) checkWorkload(d *document) error {
 	deployment := a.deployments[d.workload]
-	from := d.ref
-	if !d.inline {
-		from = d.workload.Ref()
-	}
+	from := originOf(d)
 	labels := deployment.Map("spec", "template", "metadata", "labels")
 	selector := deployment.Map("spec", "selector")
 	switch {

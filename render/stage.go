@@ -56,10 +56,7 @@ func (a *assembly) stage(d *document) error {
 
 // mergeInto merges a document into its Deployment, and blames whichever of the two says what is wrong.
 func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
-	from := d.ref
-	if !d.inline {
-		from = d.workload.Ref()
-	}
+	from := originOf(d)
 	into := deployment.Map("spec")
 	if len(into) == 0 {
 		return a.invalid(from, "spec", "", "is missing")
@@ -80,6 +77,14 @@ func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 		return a.blame(own.Err, d.ref)
 	}
 	return nil
+}
+
+// originOf returns the object that has the pod template.
+func originOf(d *document) rollout.Ref {
+	if d.inline {
+		return d.ref
+	}
+	return d.workload.Ref()
 }
 
 // deployment makes the Deployment of a document that has the template.

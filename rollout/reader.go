@@ -47,8 +47,8 @@ func (r *Reader) Fail(field, fix, format string, args ...any) {
 	}
 }
 
-// refuse notes a field that cannot be there. No such mistake follows from another one: Also has the further ones.
-func (r *Reader) refuse(field, fix, msg string) {
+// Refuse notes a field that cannot be there. No such mistake follows from another one: Also has the further ones.
+func (r *Reader) Refuse(field, fix, msg string) {
 	if r.Err != nil {
 		r.Also += "; also " + (&InvalidError{Field: field, Msg: msg, Fix: fix}).Error()
 	}
@@ -219,7 +219,7 @@ func (v value) mapping(to reflect.Value) {
 			continue
 		}
 		if others[name] = given[name]; rest < 0 {
-			v.r.refuse(join(v.path, name), suggest(name, form, v.r.Argo), "is not a known field")
+			v.r.Refuse(join(v.path, name), suggest(name, form, v.r.Argo), "is not a known field")
 		}
 	}
 	for i, f := range form {
@@ -253,13 +253,13 @@ func (v value) field(to reflect.Value, f Field, raw any) {
 	if raw != nil {
 		switch {
 		case f.Has("notYet"):
-			v.r.refuse(at.path, f.Tag.Get("notYet"), "is not supported yet")
+			v.r.Refuse(at.path, f.Tag.Get("notYet"), "is not supported yet")
 		case f.Has("refused"):
-			v.r.refuse(at.path, f.Tag.Get("refused"), "does not belong here")
+			v.r.Refuse(at.path, f.Tag.Get("refused"), "does not belong here")
 		case !v.r.Argo && f.Has("argo"):
-			v.r.refuse(at.path, f.Tag.Get("argo"), "does not belong here")
+			v.r.Refuse(at.path, f.Tag.Get("argo"), "does not belong here")
 		case v.r.Argo && f.Has("own"):
-			v.r.refuse(at.path, cmp.Or(f.Tag.Get("own"), "use apiVersion "+APIVersion), "is not a field of Argo Rollouts")
+			v.r.Refuse(at.path, cmp.Or(f.Tag.Get("own"), "use apiVersion "+APIVersion), "is not a field of Argo Rollouts")
 		case f.Has("ignored"):
 			v.r.Warn(at.path, "is ignored: %s", f.Tag.Get("ignored"))
 		}

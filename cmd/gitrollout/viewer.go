@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"gitrollout.dev/gitrollout/git"
+	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/dashboard"
 	"gitrollout.dev/gitrollout/views/status"
-	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // viewer is where that comes from which get and list show: Git and, if it can be
@@ -95,8 +94,8 @@ func (v *serverView) explain(ctx context.Context, err error) error {
 		return err
 	}
 	if names, listErr := v.Names(ctx); listErr == nil {
-		if near := terminal.Closest(v.args[0], names); len(near) > 0 {
-			err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+		if near := rollout.DidYouMean(v.args[0], names); near != "" {
+			err = fmt.Errorf("%w; %s", err, near)
 		}
 	}
 	return &failure{code: exitFailed, err: err}

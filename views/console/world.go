@@ -17,7 +17,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/status"
-	"gitrollout.dev/gitrollout/views/terminal"
 )
 
 // Options say of which cluster a World is, and what it is read and shown with.
@@ -192,11 +191,11 @@ func (w *World) App(name string) (rollout.App, error) {
 		return app, nil
 	}
 	text := fmt.Sprintf("cluster %s has no app %q", w.Cluster, name)
-	switch near := terminal.Closest(name, w.Names()); {
+	switch near := rollout.DidYouMean(name, w.Names()); {
 	case len(w.Apps) == 0:
 		text += fmt.Sprintf("; the paths in %s match no kustomization", rollout.ConfigPath(w.Cluster))
-	case len(near) > 0:
-		text += "; did you mean " + strings.Join(near, " or ") + "?"
+	case near != "":
+		text += "; " + near
 	default:
 		text += "; gitrollout list shows all"
 	}

@@ -106,18 +106,6 @@ func TestCleanTakesControlOut(t *testing.T) {
 	}
 }
 
-func TestClosest(t *testing.T) {
-	names := []string{"shop", "shop-admin", "checkout", "search"}
-	for typed, want := range map[string][]string{
-		"shpo": {"shop"}, "Shop": {"shop", "shop-admin"}, "chekout": {"checkout"}, "zebra": nil, "shop-admim": {"shop-admin"}, "shxyz": nil, "checkxyz": nil, "shop-axxxn": {"shop-admin"},
-		"c": nil, "ch": {"checkout"}, "sho": {"shop", "shop-admin"}, "hop": {"shop"}, "sxo": nil, "xhxp": {"shop"}, "": nil, "seach": {"search"}, "zzop": {"shop"},
-	} {
-		if diff := compare.Diff(want, Closest(typed, names)); diff != "" {
-			t.Errorf("Closest(%q): %s", typed, diff)
-		}
-	}
-}
-
 func TestScreen(t *testing.T) {
 	cases := map[string]struct {
 		texts         []string

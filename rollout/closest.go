@@ -1,12 +1,20 @@
-package terminal
+package rollout
 
 import (
 	"slices"
 	"strings"
 )
 
-// Closest returns the names that somebody who typed name may have meant, at most three.
-func Closest(name string, names []string) []string {
+// DidYouMean asks for the names that are like a name that does not exist, "" if none is.
+func DidYouMean(name string, names []string) string {
+	if near := closest(name, names); len(near) > 0 {
+		return "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return ""
+}
+
+// closest returns the names that are like a name, at most three.
+func closest(name string, names []string) []string {
 	type candidate struct {
 		name     string
 		distance int

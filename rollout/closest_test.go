@@ -1,0 +1,19 @@
+package rollout
+
+import (
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+)
+
+func TestClosest(t *testing.T) {
+	names := []string{"shop", "shop-admin", "checkout", "search"}
+	for typed, want := range map[string][]string{
+		"shpo": {"shop"}, "Shop": {"shop", "shop-admin"}, "chekout": {"checkout"}, "zebra": nil, "shop-admim": {"shop-admin"}, "shxyz": nil, "checkxyz": nil, "shop-axxxn": {"shop-admin"},
+		"c": nil, "ch": {"checkout"}, "sho": {"shop", "shop-admin"}, "hop": {"shop"}, "sxo": nil, "xhxp": {"shop"}, "": nil, "seach": {"search"}, "zzop": {"shop"},
+	} {
+		if diff := compare.Diff(want, closest(typed, names)); diff != "" {
+			t.Errorf("closest(%q): %s", typed, diff)
+		}
+	}
+}
