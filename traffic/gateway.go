@@ -148,11 +148,11 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 }
 
 // gatewayShares finds the Services of the route's own namespace among the
-// backends of a rule.
+// backends of a rule. Implementations take "core" for the group of Services, too.
 func gatewayShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backendRefs"]), "name", r, func(b map[string]any) bool {
-		kind := text(b["kind"])
-		return (kind == "" || kind == "Service") && text(b["group"]) == ""
+		kind, group := text(b["kind"]), text(b["group"])
+		return (kind == "" || kind == "Service") && (group == "" || group == "core")
 	})
 }
 
