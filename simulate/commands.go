@@ -163,7 +163,7 @@ func (s *Story) push(args []string) error {
 	if args[0] == "files" {
 		return s.pushFiles(args[1:])
 	}
-	apps, edits := s.branch().Apps, map[string][]byte{}
+	apps, edits, refused := s.branch().Apps, map[string][]byte{}, error(nil)
 	for _, arg := range args {
 		name, version, one := strings.Cut(arg, "=")
 		if !one {
@@ -172,7 +172,7 @@ func (s *Story) push(args []string) error {
 		found := false
 		for _, a := range apps {
 			if name == "" || a.Name == name {
-				s.setVersion(a, version, edits)
+				refused = cmp.Or(refused, s.setVersion(a, version, edits))
 				found = true
 			}
 		}
@@ -180,7 +180,10 @@ func (s *Story) push(args []string) error {
 			return fmt.Errorf("push %s: there is no app %q", arg, name)
 		}
 	}
-	if len(edits) == 0 {
+	switch {
+	case len(edits) == 0 && refused != nil:
+		return fmt.Errorf("push %s: %w", strings.Join(args, " "), refused)
+	case len(edits) == 0:
 		return fmt.Errorf(
 			"push %s: no file of the app has an image whose tag could be set; write push files NAME, with the changed files below NAME/ in the script",
 			strings.Join(args, " "))
@@ -190,16 +193,19 @@ func (s *Story) push(args []string) error {
 }
 
 // setVersion edits the files of an app: the tags that its kustomizations set or,
-// if they set none, those of a chart's values or of the images themselves.
-func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) {
+// if they set none, those of a chart's values or of the images themselves. The
+// error says why no commit can be rendered.
+func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
 	for _, id := range slices.Backward(s.pushes) { // the newest that says which files the app has
-		if made = s.at(a, id); made != nil {
+		var err error
+		if made, err = s.reader.Render(snapshot{s.git.commits[id]}, a); err == nil {
 			break
 		}
+		refused = cmp.Or(refused, err)
 	}
 	if made == nil {
-		return
+		return refused
 	}
 	files := s.git.Files(s.head())
 	for _, pattern := range []*regexp.Regexp{newTag, tag, image} {
@@ -217,9 +223,10 @@ func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byt
 			}
 		}
 		if found {
-			return
+			break
 		}
 	}
+	return nil
 }
 
 // pushFiles commits what the script holds below a name.

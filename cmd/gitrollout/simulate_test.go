@@ -137,6 +137,15 @@ func TestSimulateAnArchive(t *testing.T) {
 	}
 }
 
+// TestSimulateARefusedApp pushes a version of an app that cannot be rendered.
+func TestSimulateARefusedApp(t *testing.T) {
+	script := strings.Replace(archive, "replicas: 2", "replicas: two", 1)
+	want := "line 2: push v7: apps/web/web.yaml: spec.replicas: "
+	if code, _, errs := simulated(t, script, "-"); code != 2 || !strings.Contains(errs, want) {
+		t.Errorf("exit code %d, want 2, errors:\n%s", code, errs)
+	}
+}
+
 // TestScriptsOfTimelines plays releases in windows and under a freeze, of all kinds of workloads, and what people do by
 // commands. testdata/cases has one situation in each file.
 func TestScriptsOfTimelines(t *testing.T) {
