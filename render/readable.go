@@ -10,8 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	runtime "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -24,141 +23,87 @@ const newest = 36
 // The server gives no reason then that is known to stay, so that it cannot be told from one that has trouble. Where
 // kubernetes.version is newer than the fields that are known here, fields are left to the server.
 func (a *assembly) checkReadable() error {
+	var minor int
+	_, err := fmt.Sscanf(strings.TrimPrefix(a.app.Kubernetes, "v"), "1.%d", &minor)
+	isNewer := err == nil && minor > newest
 	for _, object := range a.objects {
-		typed, err := readAs(object)
-		strict, isRead := runtime.AsStrictDecodingError(err)
-		ref := object.Ref()
-		if d, _ := rollout.Find(a.documents, func(d *document) bool { return d.workload.Ref() == ref }); d != nil {
-			ref = originOf(d)
+		typed, err := scheme.Scheme.New(runtime.FromAPIVersionAndKind(object.APIVersion(), object.Kind()))
+		if err != nil {
+			continue // its kind is not Kubernetes' own
 		}
-		switch {
-		case err == nil || isRead && isNewer(a.app.Kubernetes):
-		case isRead:
-			return a.blame(refuseFields(typed, strict.Errors()), ref)
-		default:
-			field, value := culprit(object)
-			return a.invalid(ref, strings.TrimPrefix(field, "."), "write what `kubectl explain` says of the field",
-				"%s cannot be read by an API server: %s", shown(ref, value), reason(err))
+		fields := maps.Clone(object)
+		delete(fields, "status") // it is never applied
+		r := typeReader{ref: object.Ref(), isNewer: isNewer}
+		if r.read("", reflect.TypeOf(typed), map[string]any(fields)); r.Err == nil {
+			continue
 		}
+		r.Err.Also = r.Also
+		if d, _ := rollout.Find(a.documents, func(d *document) bool { return d.workload.Ref() == r.ref }); d != nil {
+			r.ref = originOf(d)
+		}
+		return a.blame(r.Err, r.ref)
 	}
 	return nil
 }
 
-func isNewer(kubernetes string) bool {
-	var minor int
-	_, err := fmt.Sscanf(strings.TrimPrefix(kubernetes, "v"), "1.%d", &minor)
-	return err == nil && minor > newest
+// typeReader reads an object as an API server does, and refuses each field and each value that its type does not have.
+type typeReader struct {
+	rollout.Reader
+	ref     rollout.Ref
+	isNewer bool // the server may know more fields
 }
 
-// readAs reads an object as an API server does. The error says what is wrong with the types of its values, or else is a
-// strict decoding error of unknown fields. The status is never applied, and kinds that are not Kubernetes' own are not
-// looked at.
-func readAs(object rollout.Object) (typed runtime.Object, err error) {
-	object = maps.Clone(object)
-	delete(object, "status")
-	data, err := json.Marshal(object)
-	if err == nil {
-		known := scheme.Scheme
-		typed, _, err = serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, known, known,
-			serializer.SerializerOptions{Strict: true}).Decode(data, nil, nil)
+func (r *typeReader) read(at string, t reflect.Type, v any) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
-	if runtime.IsNotRegisteredError(err) {
-		return nil, nil
+	kind := t.Kind()
+	if _, readsItself := reflect.New(t).Interface().(json.Unmarshaler); readsItself {
+		kind = reflect.Invalid
 	}
-	return typed, err
-}
-
-// refuseFields refuses fields that a kind does not have.
-func refuseFields(typed runtime.Object, unknown []error) error {
-	var r rollout.Reader
-	for _, err := range unknown {
-		field := strings.Trim(strings.TrimPrefix(err.Error(), "unknown field "), `"`)
-		parent, name, known := beside(typed, field)
-		r.Refuse(field, cmp.Or(rollout.DidYouMean(name, known), "leave it out, or see `kubectl explain "+parent+"`"),
-			fmt.Sprintf("is not a field of Kubernetes 1.%d", newest))
-	}
-	r.Err.Also = r.Also
-	return r.Err
-}
-
-// beside splits the path of an unknown field as kubectl explain takes it, and returns the fields that could be there.
-func beside(typed runtime.Object, path string) (parent, name string, known []string) {
-	at := reflect.TypeOf(typed)
-	parent = strings.ToLower(typed.GetObjectKind().GroupVersionKind().Kind)
-	for step := range strings.SplitSeq(path, ".") {
-		if name != "" {
-			parent += "." + name
+	fields, isMapping := v.(map[string]any)
+	list, isList := v.([]any)
+	switch {
+	case v == nil:
+	case kind == reflect.Struct && isMapping:
+		known := rollout.Fields(t)
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			f, is := rollout.Find(known, func(f rollout.Field) bool { return f.Name == name })
+			switch field := strings.TrimPrefix(at+"."+name, "."); {
+			case is:
+				r.read(field, f.Type, fields[name])
+			case !r.isNewer:
+				near := rollout.DidYouMean(name, rollout.Mapped(known, func(f rollout.Field) string { return f.Name }))
+				r.Refuse(field, cmp.Or(near, "leave it out, or write another field"),
+					fmt.Sprintf("is not a field of Kubernetes 1.%d", newest))
+			}
 		}
-		name, _, _ = strings.Cut(step, "[")
-		for at != nil && slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice}, at.Kind()) {
-			at = at.Elem()
+	case kind == reflect.Map && isMapping:
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			r.read(at+"."+name, t.Elem(), fields[name])
 		}
-		if at == nil || at.Kind() != reflect.Struct { // a dot in a name
-			return parent, name, nil
+	case kind == reflect.Slice && isList:
+		for i, item := range list {
+			r.read(fmt.Sprintf("%s[%d]", at, i), t.Elem(), item)
 		}
-		fields := rollout.Fields(at)
-		known = rollout.Mapped(fields, func(f rollout.Field) string { return f.Name })
-		f, _ := rollout.Find(fields, func(f rollout.Field) bool { return f.Name == name })
-		at = f.Type
-	}
-	return parent, name, known
-}
-
-// culprit finds the innermost value without whose siblings an object cannot be read, either.
-func culprit(object rollout.Object) (field string, value any) {
-	fails := func(alone map[string]any) bool {
-		part := rollout.Object{}
-		maps.Copy(part, alone)
-		part["apiVersion"], part["kind"] = object.APIVersion(), object.Kind()
-		_, err := readAs(part)
-		return err != nil && !runtime.IsStrictDecodingError(err)
-	}
-	var at any = map[string]any(object)
-	around := func(v any) map[string]any { return asMap(v) }
-	for {
-		steps := stepsInto(at)
-		i := slices.IndexFunc(steps, func(s step) bool { return fails(around(s.around(s.value))) })
-		if i < 0 || fails(around(emptied(at))) { // no part of it, but that it is a list or a mapping
-			return field, at
+	default:
+		data, err := json.Marshal(v)
+		if err == nil {
+			err = json.Unmarshal(data, reflect.New(t).Interface())
 		}
-		s, outer := steps[i], around
-		field, at, around = field+s.name, s.value, func(v any) map[string]any { return outer(s.around(v)) }
-	}
-}
-
-// step is the way from a value to one that is directly in it.
-type step struct {
-	name   string // ".spec", "[2]"
-	value  any
-	around func(any) any // puts the value alone into one such as it was in
-}
-
-func stepsInto(v any) (steps []step) {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			steps = append(steps, step{"." + key, v[key], func(in any) any { return map[string]any{key: in} }})
-		}
-	case []any:
-		for i, item := range v {
-			steps = append(steps, step{fmt.Sprintf("[%d]", i), item, func(in any) any { return []any{in} }})
+		if err != nil {
+			r.Refuse(at, "write what `kubectl explain` says of the field",
+				fmt.Sprintf("%s cannot be read by an API server: %s", shown(r.ref, v), reason(err)))
 		}
 	}
-	return steps
-}
-
-func emptied(v any) any {
-	if _, isList := v.([]any); isList {
-		return []any{}
-	}
-	return map[string]any{}
 }
 
 // shown is a value as it is told: nothing of a Secret, nor what holds others.
 func shown(ref rollout.Ref, v any) string {
 	text, isText := v.(string)
+	kind := reflect.ValueOf(v).Kind()
 	switch {
-	case ref.Kind == "Secret", v == nil, len(text) > 60, len(stepsInto(v)) > 0:
+	case ref.Kind == "Secret", len(text) > 60, kind == reflect.Map, kind == reflect.Slice:
 		return "what is there"
 	case isText:
 		return fmt.Sprintf("%q", text)

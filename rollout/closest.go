@@ -32,11 +32,7 @@ func closest(name string, names []string) []string {
 		}
 	}
 	slices.SortStableFunc(near, func(a, b candidate) int { return a.distance - b.distance })
-	var out []string
-	for _, c := range near[:min(3, len(near))] {
-		out = append(out, c.name)
-	}
-	return out
+	return Mapped(near[:min(3, len(near))], func(c candidate) string { return c.name })
 }
 
 // editDistance counts the letters to insert, remove or replace (Levenshtein).

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"strings"
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
@@ -12,7 +13,7 @@ func TestClosest(t *testing.T) {
 		"shpo": {"shop"}, "Shop": {"shop", "shop-admin"}, "chekout": {"checkout"}, "zebra": nil, "shop-admim": {"shop-admin"}, "shxyz": nil, "checkxyz": nil, "shop-axxxn": {"shop-admin"},
 		"c": nil, "ch": {"checkout"}, "sho": {"shop", "shop-admin"}, "hop": {"shop"}, "sxo": nil, "xhxp": {"shop"}, "": nil, "seach": {"search"}, "zzop": {"shop"},
 	} {
-		if diff := compare.Diff(want, closest(typed, names)); diff != "" {
+		if diff := compare.Diff(strings.Join(want, " "), strings.Join(closest(typed, names), " ")); diff != "" {
 			t.Errorf("closest(%q): %s", typed, diff)
 		}
 	}

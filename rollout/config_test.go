@@ -217,7 +217,7 @@ func TestHelmEntries(t *testing.T) {
 	for entry, want := range map[string]string{
 		"helm: {valuesObject: [a]}":  ".gitrollout/prod/config.yaml: apps[0].helm.valuesObject: is not a mapping; write values as in the chart's values.yaml",
 		"helm: {releaseName: A}":     `.gitrollout/prod/config.yaml: apps[0].helm.releaseName: "A" is not a name; use lower-case letters, digits and -, at most 63`,
-		"helm: {valuesObj: {}}":      ".gitrollout/prod/config.yaml: apps[0].helm.valuesObj: is not a known field; use one of releaseName, skipCrds, valueFiles, valuesObject",
+		"helm: {valuesObj: {}}":      ".gitrollout/prod/config.yaml: apps[0].helm.valuesObj: is not a known field; write valuesObject",
 		"helm: {valueFiles: a.yaml}": ".gitrollout/prod/config.yaml: apps[0].helm.valueFiles: is a text where a list belongs; begin each entry with a dash",
 	} {
 		if _, err := parse(entry, ""); err == nil || err.Error() != want {

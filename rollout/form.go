@@ -173,10 +173,8 @@ func suggest(name string, known []Field, argo bool) string {
 			names = append(names, f.Name)
 		}
 	}
-	for _, n := range names {
-		if len(n) > 2 && isNear(strings.ToLower(n), strings.ToLower(name)) {
-			return "write " + n
-		}
+	if near := closest(name, names); len(name) > 2 && len(near) > 0 {
+		return "write " + near[0]
 	}
 	if len(names) == 0 || len(names) > maxNamed {
 		return "correct its name, or leave it out"
@@ -187,14 +185,3 @@ func suggest(name string, known []Field, argo bool) string {
 
 // maxNamed is how many fields a message lists.
 const maxNamed = 14
-
-// isNear reports whether two names differ by one letter: another one, one more, one less, or two that changed places.
-func isNear(a, b string) bool {
-	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
-		a, b = a[1:], b[1:]
-	}
-	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
-		a, b = a[:len(a)-1], b[:len(b)-1]
-	}
-	return len(a) <= 1 && len(b) <= 1 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
-}

@@ -106,7 +106,7 @@ func TestRefused(t *testing.T) {
 		{"prometheus", "{headers: {X-A: b}}", "prometheus.headers", "is a mapping where a list belongs", "dash"},
 		{"prometheus", "{headers: [{key: 'X A', value: s3cr3t}]}", "prometheus.headers[0].key", `"X A" is not the name of a header`, "X-Scope-OrgID"},
 		{"prometheus", `{headers: [{key: A, value: "s3cr3t\n"}]}`, "prometheus.headers[0].value", "more than one line", "remove the line break"},
-		{"prometheus", "{headers: [{key: A, val: s3cr3t}]}", "prometheus.headers[0].val", "is not a known field", "use one of key, value"},
+		{"prometheus", "{headers: [{key: A, val: s3cr3t}]}", "prometheus.headers[0].val", "is not a known field", "write value"},
 		{"prometheus", "{rangeQuery: {start: now(), step: 1m}}", "prometheus.rangeQuery.end", "is missing", `duration("5m")`},
 		{"prometheus", "{rangeQuery: {start: 5m, end: now(), step: 1m}}", "prometheus.rangeQuery.start", `"5m" is not a moment`, `now() - duration("5m")`},
 		{"prometheus", `{rangeQuery: {start: 'now() - duration("5 minutes")', end: now(), step: 1m}}`, "prometheus.rangeQuery.start", `"5 minutes" is not a duration`, "now()"},
