@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -148,12 +149,7 @@ func (c *vendorCommand) rewrite() error {
 	} else {
 		said = append(said, "now: gitrollout vendor "+filepath.ToSlash(c.from))
 	}
-	for _, line := range said {
-		if err := c.say(line); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.say(strings.Join(said, "\n"))
 }
 
 func (c *vendorCommand) folder(ctx context.Context, getter *vendoring.Getter, dir string) ([]string, error) {

@@ -95,11 +95,9 @@ func (u *unpacker) unpack(files []File) ([]*archive.BufferedFile, error) {
 		if err != nil {
 			return nil, invalid(f.Name, err)
 		}
-		var inner []File
-		for _, p := range packed {
-			inner = append(inner, File{Name: p.Name, Data: p.Data})
-		}
-		unpacked, err := u.unpack(inner)
+		unpacked, err := u.unpack(rollout.Mapped(packed, func(p *archive.BufferedFile) File {
+			return File{Name: p.Name, Data: p.Data}
+		}))
 		if err != nil {
 			return nil, err
 		}

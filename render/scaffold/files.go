@@ -110,12 +110,8 @@ func variablesText(v rollout.Variables) string {
 	if values := v.Map(); len(values) > 0 || len(v.From()) == 0 {
 		lines["substitute"] = values
 	}
-	var from []map[string]string
-	for _, file := range v.From() {
-		from = append(from, map[string]string{"file": file})
-	}
-	if len(from) > 0 {
-		lines["substituteFrom"] = from
+	if len(v.From()) > 0 {
+		lines["substituteFrom"] = rollout.Mapped(v.From(), func(file string) any { return map[string]string{"file": file} })
 	}
 	return "  " + strings.Join(yamlLines(lines), "\n  ") + "\n"
 }
