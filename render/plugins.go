@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -80,6 +81,9 @@ func (in *inspector) configs(at referrer, file, field string, content []byte) er
 	return nil
 }
 
+// decrypts finds the plugins and functions that make Secrets of encrypted files, such as ksops, by their names.
+var decrypts = regexp.MustCompile(`(?i)sops|secret|crypt|vault`)
+
 // functionAnnotations make a resource a KRM function: a container or a program.
 var functionAnnotations = []string{"config.kubernetes.io/function", "config.k8s.io/function"}
 
@@ -98,7 +102,11 @@ func (in *inspector) config(at referrer, config map[string]any) error {
 	version, _ := config["apiVersion"].(string)
 	meta, _ := config["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
-	const fix = "use a built-in transformer (apiVersion: builtin), or commit what the plugin makes"
+	fix := "use a built-in transformer (apiVersion: builtin), or commit what the plugin makes"
+	if decrypts.MatchString(version + " " + kind) {
+		fix = "encrypt the Secret with SOPS, list the file in resources, and set decryption in the app's entry of " +
+			"config.yaml (docs/encrypted-secrets.md); never commit the Secret in clear text"
+	}
 	for _, key := range functionAnnotations {
 		if _, ok := annotations[key]; ok {
 			return at.invalid(fix, "%s is a KRM function (%s): rendering runs no programs and no containers", kind, key)
