@@ -43,9 +43,12 @@ type Arg struct {
 	Name      string  `json:"name" needs:"name the argument"`
 	Value     *string `json:"value"`
 	ValueFrom *struct {
-		SecretKeyRef *SecretRef `json:"secretKeyRef" needs:"a template takes no other; give the value in the Rollout"`
-		_            any        `field:"podTemplateHashValue" refused:"give the value in the Rollout"`
-		_            any        `field:"fieldRef" refused:"give the value in the Rollout"`
+		SecretKeyRef *SecretRef `json:"secretKeyRef"`
+		FieldRef     *struct {
+			FieldPath string `json:"fieldPath" needs:"name a field of the Rollout"`
+		} `json:"fieldRef"`
+		_ any `field:"podTemplateHashValue" refused:"give the value in the Rollout"`
+		_ any `one:"secretKeyRef fieldRef" none:"a template takes no other; give the value in the Rollout"`
 	} `json:"valueFrom"`
 }
 
@@ -91,7 +94,8 @@ func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 type Values struct {
 	Plain   map[string]string
 	Secrets map[string]SecretRef
-	Pods    map[string]string // Latest or Stable: a version's pod-template-hash
+	Pods    map[string]string                            // Latest or Stable: a version's pod-template-hash
+	Field   func(path string) (text string, exists bool) // of the Rollout
 }
 
 // Instantiate puts templates together, those that they name included, and fills
@@ -254,6 +258,12 @@ func arguments(all []*Template, given Values) (Values, error) {
 			out.Pods[name] = pods
 		case a.Value != nil:
 			out.Plain[name] = *a.Value
+		case a.ValueFrom != nil && a.ValueFrom.FieldRef != nil:
+			var exists bool
+			if out.Plain[name], exists = given.Field(a.ValueFrom.FieldRef.FieldPath); !exists {
+				return out, wrong("args", "give it: - name: "+name, "the argument %s has no value: %q is not in this Rollout",
+					name, a.ValueFrom.FieldRef.FieldPath)
+			}
 		case a.ValueFrom != nil:
 			out.Secrets[name] = *a.ValueFrom.SecretKeyRef
 		default:

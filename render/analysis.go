@@ -124,7 +124,7 @@ func fieldAt(object map[string]any, path string) (string, bool) {
 func (a *assembly) instantiate(d *document) error {
 	for _, m := range d.analyses {
 		find := func(ref analysis.TemplateRef) *analysis.Template { return a.findTemplate(d.ref, ref) }
-		metrics, err := analysis.Instantiate(find, m.templates, m.values(), a.checkProvider)
+		metrics, err := analysis.Instantiate(find, m.templates, m.values(d.object), a.checkProvider)
 		if err == nil {
 			err = analysis.ApplyRules(m.rules, metrics)
 		}
@@ -143,9 +143,9 @@ func (a *assembly) instantiate(d *document) error {
 }
 
 // values are those of the arguments.
-func (m measured) values() analysis.Values {
-	values := analysis.Values{Plain: map[string]string{}, Secrets: map[string]analysis.SecretRef{},
-		Pods: map[string]string{}}
+func (m measured) values(document rollout.Object) analysis.Values {
+	values := analysis.Values{Plain: map[string]string{}, Pods: map[string]string{},
+		Field: func(path string) (string, bool) { return fieldAt(document, path) }}
 	for _, arg := range m.args {
 		switch {
 		case m.experiment && arg.Value != nil && len(analysis.Variables(*arg.Value)) > 0:

@@ -38,13 +38,13 @@ spec:
 kind: AnalysisTemplate
 metadata: {name: latency}
 spec:
-  args: [{name: region}]
+  args: [{name: region}, {name: app, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
   dryRun: [{metricName: latency}]
   metrics:
   - name: latency
     count: 3
     interval: 1m
-    provider: {prometheus: {address: "http://prometheus:9090", query: 'p99{region="{{args.region}}"}'}}
+    provider: {prometheus: {address: "http://prometheus:9090", query: 'p99{region="{{args.region}}",app="{{args.app}}"}'}}
 `,
 		"app/kustomization.yaml": "namespace: shop\nresources: [web.yaml, rollout.yaml, ../shared]\n",
 		"app/web.yaml": `apiVersion: apps/v1
@@ -100,7 +100,7 @@ spec:
 	}
 	step := rollout.Analysis{Metrics: []rollout.Metric{{
 		Name: "latency", Count: 3, Interval: time.Minute, ConsecutiveErrorLimit: 4, Retention: 10, DryRun: true, Provider: "prometheus",
-		Config:  map[string]any{"address": "http://prometheus:9090", "query": `p99{region="eu"}`},
+		Config:  map[string]any{"address": "http://prometheus:9090", "query": `p99{region="eu",app="web"}`},
 		Secrets: map[string]rollout.SecretRef{}, Pods: map[string]string{},
 	}}}
 	if diff := compare.Diff(&step, c.Steps[1].Analysis); diff != "" {

@@ -85,7 +85,7 @@ func (c *albConfig) paths(
 	for _, part := range parts(m) {
 		if value := part.match.Exact + part.match.Prefix; part.feature != byQuery && strings.ContainsAny(value, "*?") {
 			return misfit("",
-				"the steps' route %s, %s: %q has a wildcard, * or ?, which cannot be compared with itself",
+				"the steps' route %s, %s: %q has the character * or ?, which an ALB reads as a wildcard alone",
 				name, part.field, value).
 				WithFix("match a prefix that ends before it")
 		}

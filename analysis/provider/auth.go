@@ -14,17 +14,26 @@ import (
 )
 
 // authentication is how a server is told who asks. Argo Rollouts has oauth2 and
-// sigv4; basic and bearer are for those who would else write the header.
+// sigv4, and basicAuth for basic; bearer is for those who would else write the header.
 type authentication struct {
-	OAuth2 *oauth2Config `json:"oauth2,omitempty"`
-	Sigv4  *sigv4Config  `json:"sigv4,omitempty"`
-	Basic  *struct {
-		Username string `json:"username"`
-		Password string `json:"password"`
-	} `json:"basic,omitempty"`
-	Bearer *struct {
+	OAuth2    *oauth2Config `json:"oauth2,omitempty"`
+	Sigv4     *sigv4Config  `json:"sigv4,omitempty"`
+	Basic     *basicConfig  `json:"basic,omitempty"`
+	BasicAuth *basicConfig  `json:"basicAuth,omitempty"`
+	Bearer    *struct {
 		Token string `json:"token"`
 	} `json:"bearer,omitempty"`
+}
+
+type basicConfig struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+func (b basicConfig) check(at, fix string) error {
+	return cmp.Or(
+		required(at+".username", b.Username, "give the user's name"),
+		required(at+".password", b.Password, fix))
 }
 
 // sender is how a server is asked.
@@ -60,7 +69,7 @@ type oauth2Config struct {
 // signature is for a host: with a Host of the template's own, that of AWS could be had for another address.
 func (a authentication) check(service string, headers []header) error {
 	given := 0
-	for _, is := range []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.Bearer != nil} {
+	for _, is := range []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.BasicAuth != nil, a.Bearer != nil} {
 		if is {
 			given++
 		}
@@ -85,9 +94,9 @@ func (a authentication) check(service string, headers []header) error {
 		return wrong("authentication.sigv4.roleArn", "write it as in arn:aws:iam::123456789012:role/metrics",
 			"%q is not the ARN of a role", a.Sigv4.RoleARN)
 	case a.Basic != nil:
-		return cmp.Or(
-			required("authentication.basic.username", a.Basic.Username, "give the user's name"),
-			required("authentication.basic.password", a.Basic.Password, fix))
+		return a.Basic.check("authentication.basic", fix)
+	case a.BasicAuth != nil:
+		return a.BasicAuth.check("authentication.basicAuth", fix)
 	case a.Bearer != nil:
 		return required("authentication.bearer.token", a.Bearer.Token, fix)
 	}
@@ -97,10 +106,10 @@ func (a authentication) check(service string, headers []header) error {
 // apply makes a call one that is authenticated. A token is asked for each
 // measurement: one that is kept would have to be kept somewhere.
 func (a authentication) apply(ctx context.Context, s *session, c *call.Request, service string) error {
-	switch {
-	case a.Basic != nil:
-		authorize(c, "Basic "+base64.StdEncoding.EncodeToString([]byte(a.Basic.Username+":"+a.Basic.Password)))
-		s.Hide(a.Basic.Password, a.Basic.Username+":"+a.Basic.Password)
+	switch basic := cmp.Or(a.Basic, a.BasicAuth); {
+	case basic != nil:
+		authorize(c, "Basic "+base64.StdEncoding.EncodeToString([]byte(basic.Username+":"+basic.Password)))
+		s.Hide(basic.Password, basic.Username+":"+basic.Password)
 	case a.Bearer != nil:
 		authorize(c, "Bearer "+a.Bearer.Token)
 	case a.OAuth2 != nil:

@@ -115,6 +115,7 @@ func TestRefused(t *testing.T) {
 		{"prometheus", "{authentication: {oauth2: {tokenUrl: http://t, clientId: a}}}", "prometheus.authentication.oauth2.clientSecret", "is missing", "secretKeyRef"},
 		{"prometheus", "{authentication: {oauth2: {clientId: a, clientSecret: s3cr3t}}}", "prometheus.authentication.oauth2.tokenUrl", "is missing", "URL"},
 		{"prometheus", "{authentication: {basic: {username: a}}}", "prometheus.authentication.basic.password", "is missing", "secretKeyRef"},
+		{"web", "{authentication: {basicAuth: {username: a}}}", "web.authentication.basicAuth.password", "is missing", "secretKeyRef"},
 		{"prometheus", "{authentication: {bearer: {}}}", "prometheus.authentication.bearer.token", "is missing", "secretKeyRef"},
 		{"prometheus", "{authentication: {bearer: {token: s3cr3t}, basic: {username: a, password: s3cr3t}}}", "prometheus.authentication", "names 2 ways", "keep one"},
 		{"prometheus", "{authentication: {sigv4: {roleArn: metrics}}}", "prometheus.authentication.sigv4.roleArn", `"metrics" is not the ARN`, "arn:aws:iam::"},

@@ -24,13 +24,13 @@ var (
 	elasticsearch = provider{
 		kind: "elasticsearch", title: "Elasticsearch",
 		result: "what `jsonPath` finds; by default the number of documents, or the aggregations",
-		keys:   "`authentication`: `basic`, `bearer`, `oauth2`; or `headers`",
+		keys:   "`authentication`: `basic` (or `basicAuth`), `bearer`, `oauth2`; or `headers`",
 		config: func() config { return &searchConfig{name: "Elasticsearch"} },
 	}
 	opensearch = provider{
 		kind: "opensearch", title: "OpenSearch",
 		result: "as Elasticsearch",
-		keys:   "`authentication`: `basic`, `bearer`, `oauth2`, `sigv4`; or `headers`",
+		keys:   "`authentication`: `basic` (or `basicAuth`), `bearer`, `oauth2`, `sigv4`; or `headers`",
 		config: func() config { return &searchConfig{name: "OpenSearch", service: "es"} },
 	}
 )

@@ -16,7 +16,7 @@ import (
 var loki = provider{
 	kind: "loki", title: "Grafana Loki",
 	result: "as Prometheus",
-	keys:   "`authentication`: `basic`, `bearer`, `oauth2`; or `headers`",
+	keys:   "`authentication`: `basic` (or `basicAuth`), `bearer`, `oauth2`; or `headers`",
 	config: func() config { return &lokiConfig{} },
 }
 

@@ -19,7 +19,7 @@ import (
 var prometheus = provider{
 	kind: "prometheus", title: "Prometheus", argo: true,
 	result: "a number; of a vector, the list of its values; of a range query, the list of all values",
-	keys:   "`authentication`: `basic`, `bearer`, `oauth2`, `sigv4`; or `headers`",
+	keys:   "`authentication`: `basic` (or `basicAuth`), `bearer`, `oauth2`, `sigv4`; or `headers`",
 	config: func() config { return &prometheusConfig{} },
 }
 

@@ -70,6 +70,8 @@ var prometheusRangeContract = contract{
 	kind: "prometheus", name: "range", doc: "https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries",
 	config: func(address string) map[string]any {
 		c := prometheusConfigAt(address)
+		c["address"] = address + "/prom"
+		c["authentication"] = map[string]any{"basicAuth": map[string]any{"username": "reader", "password": token}}
 		c["rangeQuery"] = map[string]any{"start": `now() - duration("5m")`, "end": "now()", "step": "1m"}
 		return c
 	},

@@ -16,7 +16,7 @@ import (
 var web = provider{
 	kind: "web", title: "Any HTTP service", argo: true,
 	result: "what `jsonPath` finds: a number, a text, a list, a mapping; a body that is no JSON is a text",
-	keys:   "`authentication`: `basic`, `bearer`, `oauth2`; or `headers`",
+	keys:   "`authentication`: `basic` (or `basicAuth`), `bearer`, `oauth2`; or `headers`",
 	config: func() config { return &webConfig{} },
 }
 
