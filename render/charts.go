@@ -260,7 +260,7 @@ func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) 
 		_, inChart, _ := strings.Cut(d.Source, "/")
 		for _, text := range splitDocuments(d.Text) {
 			file := path.Join(dir, inChart)
-			measured, err := measure(file, "", []byte(text))
+			text, measured, err := in.measured(file, text)
 			if err != nil {
 				return err
 			}

@@ -101,7 +101,7 @@ func TestHelmCharts(t *testing.T) {
 			app + "c/kustomization.yaml": "helmCharts: [{name: shop, releaseName: eu}]\n", app + "a/kustomization.yaml": "namespace: a\nresources: [../c]\n",
 			app + "b/kustomization.yaml": "namespace: b\nresources: [../c]\n"}), "apps/shop/c/kustomization.yaml: helmCharts: is entered for the namespaces \"a\" and \"b\", and the charts have none of their own; give the charts a namespace", ""},
 		"a template that fails": {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/templates/f.yaml": "{{ fail \"no way\" }}"}, "apps/shop/charts/shop: Helm: execution error at (shop/templates/f.yaml:1:3): no way", ""},
-		"a key twice":           {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/templates/f.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, name: b}\n"}, "apps/shop/charts/shop/templates/f.yaml: line 3: the key name is there twice", ""},
+		"a key twice":           {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/templates/f.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, name: b, labels: {x: a, y: b, x: c}}\n"}, "ConfigMap/shop/b; Deployment/shop/eu-web shop # web:red", "apps/shop/charts/shop/templates/f.yaml: line 3: the key name is there twice: the last value counts, as for Helm"},
 		"a symlink out":         {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/templates/f.yaml": linkTo + "../../../../../../etc/passwd"}, "apps/shop/charts/shop/templates/f.yaml: leads out of the repository through a symlink; put the files into the repository", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+	"sigs.k8s.io/yaml"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -182,6 +183,9 @@ func (m *meter) alias(n *kyaml.Node, depth int) (int, string) {
 	}
 }
 
+// isTwice is how the problem of a key with two values ends.
+const isTwice = " is there twice"
+
 // checkKeys refuses keys that JSON does not have, where they are strings, and
 // keys that are there twice, which kustomize finds too late to name the file.
 func checkKeys(mapping *kyaml.Node) (line int, problem string) {
@@ -200,11 +204,24 @@ func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 		case tag != "!!str":
 			return line, fmt.Sprintf("the key %s is not a string: quote it", key.Value)
 		case seen[key.Value]:
-			return line, fmt.Sprintf("the key %s is there twice", key.Value)
+			return line, "the key " + key.Value + isTwice
 		}
 		seen[key.Value] = true
 	}
 	return 0, ""
+}
+
+// measured parses an object of a chart. The last value of a key that is there twice counts, as for Helm.
+func (in *inspector) measured(file, text string) (string, shape, error) {
+	total, err := measure(file, "", []byte(text))
+	var object any
+	if err == nil || !strings.HasSuffix(err.Error(), isTwice) || yaml.Unmarshal([]byte(text), &object) != nil {
+		return text, total, err
+	}
+	in.warn("%v: the last value counts, as for Helm", err)
+	last, _ := yaml.Marshal(object) // it came of YAML
+	total, err = measure(file, "", last)
+	return string(last), total, err
 }
 
 func notFinite(value string) bool {
