@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -77,12 +78,35 @@ func (f *from) kustomization(dir *os.Root) error {
 		return &rollout.InvalidError{File: file, Msg: "cannot be read", Fix: "write it as a mapping of YAML"}
 	}
 	f.file, f.lines = file, strings.SplitAfter(string(text), "\n")
-	for _, field := range []string{"resources", "bases", "components"} {
-		if err := f.entries(field, valueAt(doc.Content[0], field)); err != nil {
+	for _, field := range []string{"resources", "bases", "components", "patches", "patchesJson6902",
+		"patchesStrategicMerge", "crds", "configurations", "replacements", "openapi", "configMapGenerator",
+		"secretGenerator", "generators", "transformers", "validators"} {
+		if err := f.references(field, valueAt(doc.Content[0], field)); err != nil {
 			return err
 		}
 	}
 	return f.charts(text)
+}
+
+// references rewrites the addresses in a field of a kustomization.
+func (f *from) references(at string, n *kyaml.Node) error {
+	switch n.Kind {
+	case kyaml.ScalarNode:
+		return f.reference(at, n)
+	case kyaml.SequenceNode:
+		for i, item := range n.Content {
+			if err := f.references(fmt.Sprintf("%s[%d]", at, i), item); err != nil {
+				return err
+			}
+		}
+	case kyaml.MappingNode:
+		for _, field := range []string{"path", "files", "env", "envs"} {
+			if err := f.references(at+"."+field, valueAt(n, field)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func kustomization(dir *os.Root) (file string, text []byte, err error) {
@@ -145,34 +169,40 @@ func (f *from) added() []rollout.VendorSource {
 	return f.known[f.before:]
 }
 
-// entries rewrites the addresses of a list.
-func (f *from) entries(field string, list *kyaml.Node) error {
-	for i, n := range list.Content {
-		at := fmt.Sprintf("%s[%d]", field, i)
-		refuse := func(msg, fix string) error {
-			return &rollout.InvalidError{File: f.file, Field: at, Msg: n.Value + " " + msg, Fix: fix}
-		}
-		if n.Kind != kyaml.ScalarNode || !isRemote(n.Value) {
-			continue
-		}
-		repo, ref, below := remote(n.Value)
-		switch {
-		case slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(path.Join(repo, below))):
-			return refuse("is no folder of a repository of Git", "download it, and name the file")
-		case ref == "":
-			return refuse("names no tag, branch or commit", "append ?ref=TAG")
-		}
-		// What is beside a base is often named by it.
-		top, _, _ := strings.Cut(below, "/")
-		into := f.folder(rollout.VendorGit{URL: repo, Ref: ref, Path: path.Clean(top)})
-		to := path.Join(into, strings.TrimPrefix(below, top))
-		line := &f.lines[n.Line-1]
-		if strings.Count(*line, n.Value) != 1 {
-			return refuse("cannot be replaced", "write it in a line of its own")
-		}
-		*line = strings.Replace(*line, n.Value, to, 1)
-		f.said = append(f.said, fmt.Sprintf("%s: %s is %s now", f.file, at, to))
+// reference rewrites an entry that is an address, perhaps behind the key of a generator. Inline YAML is none.
+func (f *from) reference(at string, n *kyaml.Node) error {
+	entry := n.Value
+	if key, source, keyed := strings.Cut(entry, "="); keyed && !strings.ContainsAny(key, ":/?") {
+		entry = source
 	}
+	refuse := func(msg, fix string) error {
+		return &rollout.InvalidError{File: f.file, Field: at, Msg: entry + " " + msg, Fix: fix}
+	}
+	if strings.ContainsAny(entry, "\n{") || !isRemote(entry) {
+		return nil
+	}
+	repo, ref, below := remote(entry)
+	file := rawFile.FindStringSubmatch(rawHost.ReplaceAllString(entry, "https://github.com/$1/raw/"))
+	if file != nil {
+		repo, ref, below = file[1], file[2], file[3]
+	}
+	top, _, inFolder := strings.Cut(below, "/") // what is beside a base is often named by it
+	switch {
+	case file != nil && !inFolder:
+		top = ""
+	case file == nil && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(path.Join(repo, below))):
+		return refuse("is no folder of a repository of Git", "download it, and name the file")
+	case ref == "":
+		return refuse("names no tag, branch or commit", "append ?ref=TAG")
+	}
+	into := f.folder(rollout.VendorGit{URL: repo, Ref: ref, Path: path.Clean(top)})
+	to := path.Join(into, strings.TrimPrefix(below, top))
+	line := &f.lines[n.Line-1]
+	if strings.Count(*line, entry) != 1 {
+		return refuse("cannot be replaced", "write it in a line of its own")
+	}
+	*line = strings.Replace(*line, entry, to, 1)
+	f.said = append(f.said, fmt.Sprintf("%s: %s is %s now", f.file, at, to))
 	return nil
 }
 
@@ -236,12 +266,20 @@ func isChart(s rollout.VendorSource, c rollout.VendorChart) bool {
 	return *s.Chart == c
 }
 
+// hosts are those of which kustomize takes an address without a scheme.
+var hosts = regexp.MustCompile(`(?i)^(www\.)?(github\.com|gitlab\.com|bitbucket\.org)/`)
+
 // isRemote reports whether kustomize would fetch an entry.
 func isRemote(entry string) bool {
-	host, _, below := strings.Cut(entry, "/")
 	return strings.Contains(entry, "://") || strings.HasPrefix(entry, "git::") || strings.HasPrefix(entry, "git@") ||
-		below && strings.EqualFold(host, "github.com")
+		hosts.MatchString(entry)
 }
+
+// rawHost and rawFile are the addresses at which GitHub and GitLab serve one file of a repository.
+var (
+	rawHost = regexp.MustCompile(`^https://raw\.githubusercontent\.com/([^/]+/[^/]+)/`)
+	rawFile = regexp.MustCompile(`^(https://[^/]+/.+?)/(?:-/)?(?:raw|blob)/(?:refs/(?:heads|tags)/)?([^/]+)/([^?]+)`)
+)
 
 // remote takes an address apart as kustomize does: a repository, what of it, and a folder.
 func remote(entry string) (repo, ref, below string) {
@@ -253,7 +291,7 @@ func remote(entry string) (repo, ref, below string) {
 	if !hasScheme {
 		scheme, rest = "", entry
 	}
-	if scheme == "" && strings.HasPrefix(strings.ToLower(rest), "github.com/") {
+	if scheme == "" && hosts.MatchString(rest) {
 		scheme = "https"
 	}
 	parts := strings.Split(strings.ReplaceAll(rest, "github.com:", "github.com:/"), "/")

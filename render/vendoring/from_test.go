@@ -106,11 +106,83 @@ func TestFromBesideOthers(t *testing.T) {
 	}
 }
 
+// TestFromOutsideOfResources brings every address that rendering refuses, of files as GitHub and GitLab serve them too. Texts
+// that only contain an address stay.
+func TestFromOutsideOfResources(t *testing.T) {
+	const raw = "https://raw.githubusercontent.com/org/repo/v1/"
+	w := withoutGit(t)
+	w.write("kustomization.yml", `commonAnnotations: {docs: "https://example.com/docs.yaml"}
+resources:
+- https://gitlab.com/team/base/-/raw/v2/deploy/install.yaml
+- bitbucket.org/team/base//deploy?ref=v3
+crds:
+- `+raw+`crds/a.yaml
+configurations:
+- https://github.com/org/repo/raw/v1/config/names.yaml
+patches:
+- path: https://github.com/org/repo/blob/refs/heads/main/patch.yaml
+- patch: |-
+    - {op: add, path: /metadata/annotations/docs, value: "https://example.com/x.yaml"}
+replacements:
+- path: `+raw+`config/replace.yaml
+openapi:
+  path: `+raw+`schema.json
+configMapGenerator:
+- name: a
+  literals: ["url=https://example.com/y.yaml"]
+  files:
+  - key.yaml=`+raw+`config/data.yaml
+transformers:
+- |-
+  {apiVersion: builtin, kind: NamespaceTransformer, metadata: {name: a, annotations: {docs: "https://example.com/z.yaml"}}}
+`)
+	said, err := From(w.on())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `commonAnnotations: {docs: "https://example.com/docs.yaml"}
+resources:
+- vendor/base-deploy/install.yaml
+- vendor/base-deploy-2
+crds:
+- vendor/repo-crds/a.yaml
+configurations:
+- vendor/repo-config/names.yaml
+patches:
+- path: vendor/repo/patch.yaml
+- patch: |-
+    - {op: add, path: /metadata/annotations/docs, value: "https://example.com/x.yaml"}
+replacements:
+- path: vendor/repo-config/replace.yaml
+openapi:
+  path: vendor/repo-2/schema.json
+configMapGenerator:
+- name: a
+  literals: ["url=https://example.com/y.yaml"]
+  files:
+  - key.yaml=vendor/repo-config/data.yaml
+transformers:
+- |-
+  {apiVersion: builtin, kind: NamespaceTransformer, metadata: {name: a, annotations: {docs: "https://example.com/z.yaml"}}}
+`
+	if diff := compare.Diff(want, w.has()["kustomization.yml"]); diff != "" || len(said) != 8 {
+		t.Errorf("said %q (-want +got):\n%s", said, diff)
+	}
+	sources, _, err := read(w.on())
+	wants := rollout.Mapped(sources, func(s rollout.VendorSource) string { return s.Into + " " + s.Wants() })
+	if diff := compare.Diff([]string{"vendor/base-deploy git https://gitlab.com/team/base v2 deploy", "vendor/base-deploy-2 git https://bitbucket.org/team/base v3 deploy",
+		"vendor/repo git https://github.com/org/repo main .", "vendor/repo-crds git https://github.com/org/repo v1 crds",
+		"vendor/repo-config git https://github.com/org/repo v1 config", "vendor/repo-2 git https://github.com/org/repo v1 ."}, wants); err != nil || diff != "" {
+		t.Errorf("error %v (-want +got):\n%s", err, diff)
+	}
+}
+
 // TestFromRefuses: what cannot be named is said with its field and the fix, and nothing is written.
 func TestFromRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ kustomization, vendor, want string }{
 		"no ref":              {"resources: [https://github.com/org/repo//deploy]\n", "", "kustomization.yml: resources[0]: https://github.com/org/repo//deploy names no tag, branch or commit; append ?ref=TAG"},
 		"a file":              {"resources:\n- a.yaml\n- https://example.com/install.yaml\n", "", "resources[1]: https://example.com/install.yaml is no folder of a repository of Git; download it"},
+		"a file of a patch":   {"patches:\n- path: https://example.com/patch.yaml\n", "", "patches[0].path: https://example.com/patch.yaml is no folder of a repository of Git; download it"},
 		"no version":          {"helmCharts: [{name: a, repo: https://example.com}]\n", "", "helmCharts[0].version: is missing"},
 		"charts above":        {"helmGlobals: {chartHome: ../charts}\nhelmCharts: [{name: a, repo: https://example.com, version: 1.0.0}]\n", "", "helmGlobals.chartHome: ../charts is not below this folder"},
 		"twice in a line":     {"resources: [\"https://github.com/a/b?ref=v1\", \"https://github.com/a/b?ref=v1\"]\n", "", "resources[0]: https://github.com/a/b?ref=v1 cannot be replaced"},
