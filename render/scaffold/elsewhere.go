@@ -132,7 +132,11 @@ func (s *Survey) settle(tree rollout.Tree) error {
 			if err != nil {
 				return err
 			}
-			if !found || e.Kind != rollout.Dir {
+			if (!found || e.Kind != rollout.Dir) && g.of.Name != "" {
+				why = fmt.Sprintf("has its folder of %s %s (%s), and not in this repository: bring it with gitrollout vendor, "+
+					"or list it by its path here if the source is made of this repository", g.of.Kind, g.of.Name,
+					cmp.Or(s.sources[g.of].url, "its address is elsewhere"))
+			} else if !found || e.Kind != rollout.Dir {
 				why = fmt.Sprintf("names the folder %s, which is not in this repository: bring it with gitrollout vendor, and "+
 					"list the folder that it comes into", g.Path)
 			} else if !s.knows(g.Path) {

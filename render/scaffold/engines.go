@@ -27,6 +27,7 @@ type Given struct {
 	postBuild postBuild
 	release   bool       // a HelmRelease
 	as        string     // the name of the Application
+	of        sourceRef  // Flux's object that has the folder
 	chart     *elsewhere // nil for one in the repository
 	files     []string   // of values, relative to the chart; those that begin with / to the repository's root
 }
@@ -195,6 +196,7 @@ type fluxObject struct {
 	} `json:"metadata"`
 	Spec struct {
 		Path            string    `json:"path"`
+		SourceRef       sourceRef `json:"sourceRef"`
 		TargetNamespace string    `json:"targetNamespace"`
 		Patches         []any     `json:"patches"`
 		Images          []any     `json:"images"`
@@ -259,7 +261,7 @@ func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	if yaml.Unmarshal([]byte(text), &o) != nil || o.Spec.Path == "" {
 		return g, false
 	}
-	g = Given{File: file, Entry: Entry{Path: clean(o.Spec.Path), Namespace: o.Spec.TargetNamespace}}
+	g = Given{File: file, of: o.Spec.SourceRef, Entry: Entry{Path: clean(o.Spec.Path), Namespace: o.Spec.TargetNamespace}}
 	g.lose("spec.patches", len(o.Spec.Patches) > 0)
 	g.lose("spec.images", len(o.Spec.Images) > 0)
 	g.lose("spec.components", len(o.Spec.Components) > 0)
@@ -321,10 +323,7 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (al
 			continue
 		}
 		all := by[dir]
-		ofEnv := func(g Given) bool {
-			e := environment(g.File)
-			return env != "" && (e == env || slices.Contains(synonyms[env], e))
-		}
+		ofEnv := func(g Given) bool { return env != "" && environment(path.Dir(g.File)) != "" && g.isFor(env) }
 		first, bare := all[max(0, slices.IndexFunc(all, ofEnv))], entries[dir]
 		entries[dir] = first.complete(bare, s.ConfigMaps, env, &notes)
 		for _, g := range all {

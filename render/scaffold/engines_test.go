@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -399,6 +400,47 @@ func TestAppsOfAnotherEnvironment(t *testing.T) {
 	if !strings.Contains(got, "namespace: live-shop") || strings.Contains(got, "try-") ||
 		!strings.Contains(got, "apps/till: only argo/dev/till.yaml deploys it, for dev") {
 		t.Errorf("for prod:\n%s", got)
+	}
+}
+
+// TestAppsOfAnotherCluster: of several clusters in one repository, each has the folders that are deployed to it.
+func TestAppsOfAnotherCluster(t *testing.T) {
+	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "
+	flux := func(path string) string {
+		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a}\nspec: {path: ./apps/" + path + "}\n---\n"
+	}
+	apps := map[string]string{}
+	for _, app := range []string{"shop", "till", "web"} {
+		apps["apps/"+app+"/kustomization.yaml"], apps["apps/"+app+"/a.yaml"] = "resources: [a.yaml]\n", object+app+"}\n"
+	}
+	for name, c := range map[string]struct {
+		files         map[string]string
+		cluster, want string
+	}{
+		"folders of clusters": {map[string]string{"clusters/cloud/a.yaml": flux("shop") + flux("web"), "clusters/home/a.yaml": flux("till") + flux("web")}, "home", "apps/shop: only clusters/cloud/a.yaml deploys it, for cloud"},
+		"the first cluster":   {map[string]string{"clusters/cloud/a.yaml": flux("till") + flux("web"), "clusters/home/a.yaml": flux("shop") + flux("web")}, "", "apps/shop: only clusters/home/a.yaml deploys it, for home; list it if cloud is to have it"},
+	} {
+		maps.Copy(c.files, apps)
+		got := proposedFor(t, c.cluster, c.files)
+		if !strings.Contains(got, c.want) || !strings.Contains(got, "- path: apps/till\n- path: apps/web\n") || strings.Contains(got, "path: apps/shop") {
+			t.Errorf("%s:\n%s", name, got)
+		}
+	}
+}
+
+// TestFoldersOfAnArtifact: the source of a Kustomization whose folder is not in the repository is named.
+func TestFoldersOfAnArtifact(t *testing.T) {
+	of := func(name string) string {
+		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name + "}\nspec: {path: ./apps/" + name +
+			", targetNamespace: shops, sourceRef: {kind: OCIRepository, name: all}}\n---\n"
+	}
+	got := proposed(t, map[string]string{
+		"flux/a.yaml": of("shop") + of("gone"), "web/kustomization.yaml": "configMapGenerator: [{name: web, literals: [a=b]}]\n",
+		"flux/s.yaml": "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: all}\nspec: {url: 'oci://ghcr.io/org/all'}\n",
+	})
+	const why = "left out flux/a.yaml: has its folder of OCIRepository all (oci://ghcr.io/org/all), and not in this repository"
+	if strings.Count(got, why) != 2 {
+		t.Errorf("got\n%s", got)
 	}
 }
 

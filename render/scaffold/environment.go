@@ -3,6 +3,7 @@ package scaffold
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -26,6 +27,9 @@ var (
 		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
+// shown finds the folder of a path that documents, tries or tests something: what it has is deployed nowhere.
+var shown = regexp.MustCompile(`^(.*/)?(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)(/|$)`)
+
 // environment is the environment that a folder is for, "" if none.
 func environment(dir string) string {
 	segments := strings.Split(dir, "/")
@@ -42,16 +46,22 @@ func environment(dir string) string {
 	return ""
 }
 
+// isFor reports whether an engine deploys a folder for an environment, or for any.
+func (g Given) isFor(env string) bool {
+	e := environment(path.Dir(g.File))
+	return env == "" || e == "" || e == env || slices.Contains(synonyms[env], e)
+}
+
 // onlyFor returns the one environment that has a folder, by what engines deploy, if it is another one, and the file
 // that says so; "" if the folder is for any.
 func (s Survey) onlyFor(dir, env string) (file, other string) {
 	for _, g := range s.Given {
-		if g.Path != dir {
-			continue
-		}
-		file, other = g.File, environment(g.File)
-		if env == "" || !slices.Contains(environments, other) || other == env || slices.Contains(synonyms[env], other) {
+		switch {
+		case g.Path != dir:
+		case g.isFor(env):
 			return "", ""
+		default:
+			file, other = g.File, environment(path.Dir(g.File))
 		}
 	}
 	return file, other
@@ -59,14 +69,19 @@ func (s Survey) onlyFor(dir, env string) (file, other string) {
 
 // ofEnvironment returns the roots that are apps of an environment, and notes the reasons why others are not.
 func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen []string) {
+	isApp := slices.ContainsFunc(roots, func(r string) bool { return !shown.MatchString(r) })
 	for _, r := range roots {
 		e := environment(r)
+		isGiven := slices.ContainsFunc(s.Given, func(g Given) bool { return g.Path == r })
 		file, other := s.onlyFor(r, env)
 		switch {
 		case other != "":
 			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("only %s deploys it, for %s; list it if %s is to have it", file,
 				other, env)})
-		case e == "" || e == env || !slices.Contains(environments, e) && isOnly(r, roots):
+		case isApp && !isGiven && shown.MatchString(r):
+			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("is in %s, and nothing deploys it; list it if it is an app",
+				strings.TrimSuffix(shown.FindString(r), "/"))})
+		case e == "" || e == env || !slices.Contains(environments, e) && path.Base(r) == e && isOnly(r, roots):
 			chosen = append(chosen, r)
 		default:
 			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("is for %s", e)})

@@ -13,7 +13,7 @@ import (
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 62) + "-bc"
 	for dir, want := range map[string]struct{ environment, name, glob string }{
-		"web":                           {"", "", "*"},
+		"web":                           {"", "", "web"},
 		"apps/web":                      {"", "", "apps/*"},
 		"web/overlays/prod":             {"prod", "web", "*/overlays/prod"},
 		"web/overlays/eu-1":             {"eu-1", "web", "*/overlays/eu-1"},

@@ -57,7 +57,8 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 	charts := s.charts()
 	roots := slices.Concat(s.roots(), slices.Collect(maps.Keys(plain)), slices.Collect(maps.Keys(charts)))
 	slices.Sort(roots)
-	env := p.choose(slices.Concat(roots, s.ofFlux()))
+	of := rollout.Mapped(s.Given, func(g Given) string { return path.Dir(g.File) })
+	env := p.choose(slices.Concat(roots, s.ofFlux(), of))
 	for dir, h := range s.charts(env, p.Cluster) {
 		plain[dir] = Entry{Helm: &h}
 	}
@@ -100,12 +101,7 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 
 // choose fills in the cluster's name, and returns its environment.
 func (p *Proposal) choose(roots []string) string {
-	var known []string
-	for _, r := range roots {
-		if e := environment(r); e != "" && !slices.Contains(known, e) {
-			known = append(known, e)
-		}
-	}
+	known := slices.DeleteFunc(rollout.Mapped(roots, environment), func(e string) bool { return e == "" })
 	slices.Sort(known)
 	isFor := func(e string) bool { // prod-eu has what is for prod
 		return p.Cluster == e || strings.HasPrefix(p.Cluster, e+"-") || strings.HasSuffix(p.Cluster, "-"+e)
@@ -289,7 +285,7 @@ func appIn(dir string) (segments []string, last int) {
 // globOf is a folder's path with a * for the app's name, the path itself if nothing in it is one.
 func globOf(dir string) string {
 	segments, app := appIn(dir)
-	if app < 0 {
+	if app < 0 || len(segments) == 1 { // at the root a pattern would take each folder that comes later
 		return dir
 	}
 	segments[app] = "*"

@@ -199,7 +199,7 @@ func TestPropose(t *testing.T) {
 		},
 		"an environment of which nothing is here has nothing of another one": {
 			dirs: []string{"apps/staging", "apps/dev", "web"}, cluster: "production",
-			want: Proposal{Cluster: "production", Entries: []Entry{{Path: "*"}},
+			want: Proposal{Cluster: "production", Entries: []Entry{{Path: "web"}},
 				LeftOut: []LeftOut{{"apps/dev", "is for dev"}, {"apps/staging", "is for staging"}}}, names: "web",
 		},
 		"a folder that is named for no app": {
@@ -221,6 +221,22 @@ func TestPropose(t *testing.T) {
 			dirs: []string{"apps/api/overlays/default", "apps/api/overlays/prod"},
 			want: Proposal{Cluster: "prod", Entries: []Entry{{Path: "apps/*/overlays/prod"}},
 				LeftOut: []LeftOut{{"apps/api/overlays/default", "is for default"}}}, names: "api",
+		},
+		"folders that only show something": {
+			dirs: []string{"apps/web", "apps/web/tests/kube", "docs/example", "scripts/ci"},
+			want: Proposal{Cluster: "prod", Entries: []Entry{{Path: "apps/*"}}, LeftOut: []LeftOut{
+				{"apps/web/tests/kube", "is in apps/web/tests, and nothing deploys it; list it if it is an app"},
+				{"docs/example", "is in docs/example, and nothing deploys it; list it if it is an app"},
+				{"scripts/ci", "is in scripts, and nothing deploys it; list it if it is an app"},
+			}}, names: "web",
+		},
+		"a repository of examples": {
+			dirs: []string{"examples/api", "examples/web"},
+			want: Proposal{Cluster: "prod", Entries: []Entry{{Path: "examples/*"}}}, names: "api web",
+		},
+		"one app for each of two clusters": {
+			dirs: []string{"clusters/cloud/web", "clusters/home/shop"}, cluster: "home",
+			want: Proposal{Cluster: "home", Entries: []Entry{{Path: "clusters/home/*"}}, LeftOut: []LeftOut{{"clusters/cloud/web", "is for cloud"}}}, names: "shop",
 		},
 		"a folder whose name is none of an app": {
 			dirs: []string{"apps/Till_API"},

@@ -271,7 +271,7 @@ func (l *looker) flux(file, text, kind string) {
 		if g, is := helmReleaseIn(file, text); is {
 			l.found.Given = append(l.found.Given, g)
 		}
-	case "HelmRepository", "OCIRepository":
+	case "HelmRepository", "OCIRepository", "GitRepository":
 		var o fluxObject
 		if yaml.Unmarshal([]byte(text), &o) == nil && o.Spec.URL != "" {
 			if l.found.sources == nil {
