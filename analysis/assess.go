@@ -9,9 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// errorRetry is how long a measurement that could not be made is waited for
-// before it is made again, however long the interval is (Argo Rollouts'
-// DefaultErrorRetryInterval).
+// errorRetry is how long a measurement that could not be made is waited for before it is made again, however long the
+// interval is (Argo Rollouts' DefaultErrorRetryInterval).
 const errorRetry = 10 * time.Second
 
 // Start begins a run of metrics.
@@ -23,8 +22,7 @@ func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) R
 	return r
 }
 
-// Due returns when a metric of a run is to be measured next; it is false if it
-// never is.
+// Due returns when a metric of a run is to be measured next; it is false if it never is.
 func Due(r Run, m Metric) (time.Time, bool) {
 	p, ok := progressOf(r, m.Name)
 	if !ok || r.Phase.Done() || p.Phase.Done() {

@@ -12,9 +12,8 @@ type Known struct {
 	Texts  map[string]string // of an experiment: templates.NAME.podTemplateHash and the like
 }
 
-// Complete returns a metric's configuration with what is only known when it is
-// measured: hashes and names of pods, and what is out of Secrets, which secret
-// looks up.
+// Complete returns a metric's configuration with what is only known when it is measured: hashes and names of pods, and
+// what is out of Secrets, which secret looks up.
 func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (map[string]any, error) {
 	values := Values{Plain: map[string]string{}}
 	for name, about := range m.Pods {

@@ -14,8 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// environment is what a condition sees. Of what type the result is, nobody knows
-// before it is there.
+// environment is what a condition sees. Of what type the result is, nobody knows before it is there.
 type environment struct {
 	Result any `expr:"result"`
 }
@@ -40,9 +39,8 @@ func firstLine(err error) string {
 	return line
 }
 
-// Judge makes a measurement of a result, given what was measured before. Samples
-// is what the result is about, as far as the provider knows; less than zero if
-// it does not.
+// Judge makes a measurement of a result, given what was measured before. Samples is what the result is about, as far as
+// the provider knows; less than zero if it does not.
 func Judge(m Metric, before Progress, result any, samples int, at time.Time) Measurement {
 	got := Measurement{At: at.UTC(), Value: short(result)}
 	if m.StartWhen != "" && before.Count == 0 {
@@ -85,9 +83,8 @@ func withoutData(n NoData) (Phase, bool) {
 	}
 }
 
-// evaluate applies the conditions in the order of Argo Rollouts: failure first,
-// then success; with one of them the other is its opposite; with none every
-// result is successful.
+// evaluate applies the conditions in the order of Argo Rollouts: failure first, then success; with one of them the
+// other is its opposite; with none every result is successful.
 func evaluate(m Metric, result any) (Phase, error) {
 	failed, succeeded := false, false
 	var err error
@@ -186,8 +183,7 @@ func number(v any) (float64, error) {
 	}
 }
 
-// isEmpty reports whether a result holds no data: nothing, no values, or not a
-// number.
+// isEmpty reports whether a result holds no data: nothing, no values, or not a number.
 func isEmpty(result any) bool {
 	switch r := result.(type) {
 	case nil:

@@ -11,15 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Template is an AnalysisTemplate or a ClusterAnalysisTemplate with its
-// arguments not yet filled in.
+// Template is an AnalysisTemplate or a ClusterAnalysisTemplate with its arguments not yet filled in.
 type Template struct {
 	Ref  rollout.Ref
 	Spec TemplateSpec
 }
 
-// IsCluster reports whether it is a ClusterAnalysisTemplate, which is the same for
-// all namespaces.
+// IsCluster reports whether it is a ClusterAnalysisTemplate, which is the same for all namespaces.
 func (t *Template) IsCluster() bool { return t.Ref.Kind == "ClusterAnalysisTemplate" }
 
 // TemplateSpec has the fields of Argo Rollouts' AnalysisTemplate. Metrics stay as
@@ -98,9 +96,8 @@ type Values struct {
 	Field   func(path string) (text string, exists bool) // of the Rollout
 }
 
-// Instantiate puts templates together, those that they name included, and fills
-// in the arguments. Those out of Secrets stay {{args.name}} in Config, so that
-// they are in no record and in no message. Check reads a provider's block; its
+// Instantiate puts templates together, those that they name included, and fills in the arguments. Those out of Secrets
+// stay {{args.name}} in Config, so that they are in no record and in no message. Check reads a provider's block; its
 // InvalidError names fields below the metric's. Nil: nothing is checked.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
@@ -149,9 +146,8 @@ func below(err error, ref rollout.Ref, field string) error {
 	return err
 }
 
-// ApplyRules makes metrics dry runs and says how many of their measurements are
-// kept, where the rules name them. A rule that names none is a mistake, as in Argo
-// Rollouts.
+// ApplyRules makes metrics dry runs and says how many of their measurements are kept, where the rules name them. A rule
+// that names none is a mistake, as in Argo Rollouts.
 func ApplyRules(rules Rules, metrics []Metric) error {
 	named := func(field, pattern string, apply func(*Metric)) error {
 		re, err := regexp.Compile(pattern)
@@ -275,8 +271,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 
 var placeholder = regexp.MustCompile(`\{\{\s*args\.([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// fill replaces {{args.name}} in every text of a value. What is out of a Secret
-// stays; what is unknown is an error.
+// fill replaces {{args.name}} in every text of a value. What is out of a Secret stays; what is unknown is an error.
 func fill(v any, values Values, field string) (any, error) {
 	switch v := v.(type) {
 	case string:

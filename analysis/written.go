@@ -100,8 +100,7 @@ func wrong(field, fix, format string, args ...any) error {
 	return rollout.Invalidf("", field, format, args...).WithFix("%s", fix)
 }
 
-// check refuses what could never pass or never end, as Argo Rollouts does
-// (utils/analysis, ValidateMetric).
+// check refuses what could never pass or never end, as Argo Rollouts does (utils/analysis, ValidateMetric).
 func check(m *Metric) error {
 	if err := checkNumbers(m); err != nil {
 		return err
@@ -157,6 +156,5 @@ func checkNumbers(m *Metric) error {
 	return nil
 }
 
-// MetricType is the form of a metric in a template, for the schemas that editors
-// check documents by.
+// MetricType is the form of a metric in a template, for the schemas that editors check documents by.
 func MetricType() reflect.Type { return reflect.TypeFor[metricFile]() }

@@ -17,9 +17,8 @@ type Applied struct {
 	Live     rollout.ObservedWorkload
 }
 
-// Applied lists the workloads that gitrollout has applied, by app and name. It
-// reads what the watches brought, and sends no request. It is for those who
-// cannot read Git.
+// Applied lists the workloads that gitrollout has applied, by app and name. It reads what the watches brought, and
+// sends no request. It is for those who cannot read Git.
 func (c *Client) Applied() []Applied {
 	var all []Applied
 	for _, k := range c.workloads.all() {

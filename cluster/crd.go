@@ -56,8 +56,7 @@ func condition(o rollout.Object, kind, status string) (message string, is bool) 
 	return "", false
 }
 
-// A CRD is served some 100 ms after it was accepted, when its names are found
-// free and its schema is published.
+// A CRD is served some 100 ms after it was accepted, when its names are found free and its schema is published.
 const (
 	establishedWithin = 10 * time.Second
 	establishedEvery  = 100 * time.Millisecond

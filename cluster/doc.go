@@ -1,18 +1,14 @@
-// Package cluster is the one place that speaks to a Kubernetes API server: it
-// applies objects, watches what becomes of them, and deletes what Git no longer
-// holds. It decides nothing about releases.
+// Package cluster is the one place that speaks to a Kubernetes API server: it applies objects, watches what becomes of
+// them, and deletes what Git no longer holds. It decides nothing about releases.
 //
-// Its neighbours: render and strategies say which objects a cluster should hold
-// and in which order, reconciler calls Apply with them and reads Observe, and
-// rollout holds the nouns that both sides share.
+// Its neighbours: render and strategies say which objects a cluster should hold and in which order, reconciler calls
+// Apply with them and reads Observe, and rollout holds the nouns that both sides share.
 //
 // # What it relies on
 //
-// Server-side apply (stable since Kubernetes 1.22) records in
-// metadata.managedFields which manager set which field. That record is what
-// tells drift from other actors' work: a field that we own and that somebody
-// else changes is lost to us and drift, whereas an autoscaler's replicas, a
-// controller's status or a foreign annotation were never ours. So:
+// Server-side apply (stable since Kubernetes 1.22) records in metadata.managedFields which manager set which field.
+// That record is what tells drift from other actors' work: a field that we own and that somebody else changes is lost
+// to us and drift, whereas an autoscaler's replicas, a controller's status or a foreign annotation were never ours. So:
 //
 //   - an object that is known is written with one PATCH, without reading it first;
 //   - it is written again only when its content in Git or the fields that we own

@@ -25,9 +25,8 @@ const (
 // maxNote is the API server's limit for the text of an event, in bytes.
 const maxNote = 1024
 
-// Record writes a Kubernetes event about an object, for kubectl describe and
-// kubectl events. Reason and action are CamelCase words; the message is one
-// sentence. An event that the API server does not take is only counted
+// Record writes a Kubernetes event about an object, for kubectl describe and kubectl events. Reason and action are
+// CamelCase words; the message is one sentence. An event that the API server does not take is only counted
 // (Stats.LostEvents): events tell people what happened, nothing depends on them.
 func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, reason, action, message string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// A field tree is one entry's fieldsV1 in metadata.managedFields: "f:x" is
-// field x, "k:{...}" the list element with those keys, "v:..." the element of
-// a set with that value, "." the map or element itself. An empty node is a leaf
-// of ownership: a scalar, or a list or map that is owned as a whole.
+// A field tree is one entry's fieldsV1 in metadata.managedFields: "f:x" is field x, "k:{...}" the list element with
+// those keys, "v:..." the element of a set with that value, "." the map or element itself. An empty node is a leaf of
+// ownership: a scalar, or a list or map that is owned as a whole.
 //
 //	{"f:spec": {"f:replicas": {}, "f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}}}}}
 

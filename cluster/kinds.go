@@ -21,8 +21,7 @@ import (
 )
 
 // kind is one kind of applied object: its resource in URLs, and the watch over its objects with rollout.LabelApp. Other
-// objects are not kept, so that a cluster with 50,000 Secrets costs nothing. Workloads are
-// watched without selector.
+// objects are not kept, so that a cluster with 50,000 Secrets costs nothing. Workloads are watched without selector.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupVersionResource

@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// known is what this process knows of an object that it applied, or found
-// applied by its predecessor.
+// known is what this process knows of an object that it applied, or found applied by its predecessor.
 type known struct {
 	app    string // that it was applied for
 	digest string // of what was applied

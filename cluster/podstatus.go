@@ -79,8 +79,7 @@ func ended(t *corev1.ContainerStateTerminated) string {
 	}
 }
 
-// containerStatus is the status of the first container that has something to
-// say, or else what is given.
+// containerStatus is the status of the first container that has something to say, or else what is given.
 func containerStatus(p *corev1.Pod, status string) string {
 	running, failure := false, ""
 	for i := len(p.Status.ContainerStatuses) - 1; i >= 0; i-- {

@@ -23,9 +23,8 @@ type desired struct {
 	kind   *kind  // nil until its CRD, which is in the same set, is there
 }
 
-// prepare adds what marks an object as ours. It goes to the object's own
-// metadata only: in a pod template it would start a release, and in a selector
-// it would be wrong for ever.
+// prepare adds what marks an object as ours. It goes to the object's own metadata only: in a pod template it would
+// start a release, and in a selector it would be wrong for ever.
 func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o)), once: o.CreateOnly()}
 	if d.gvk.Version == "" || d.gvk.Kind == "" || d.ref.Name == "" {
@@ -58,8 +57,7 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	return d, nil
 }
 
-// body is what an apply sends. It is made when it is needed: most passes write
-// nothing.
+// body is what an apply sends. It is made when it is needed: most passes write nothing.
 func (d *desired) body() []byte {
 	raw, _ := json.Marshal(d.object) // it was encoded before, without one string
 	return raw
@@ -72,9 +70,8 @@ func with(m map[string]any, name, value string) map[string]any {
 	return out
 }
 
-// encodeStringData writes stringData as data. The API server does the same, but
-// records no owner for what it makes of stringData, so that a key which leaves
-// Git would stay in the Secret.
+// encodeStringData writes stringData as data. The API server does the same, but records no owner for what it makes of
+// stringData, so that a key which leaves Git would stay in the Secret.
 func encodeStringData(object map[string]any) {
 	plain, ok := object["stringData"].(map[string]any)
 	if !ok {

@@ -25,9 +25,8 @@ func (e unserved) Error() string {
 
 func (e unserved) Is(target error) bool { return target == ErrUnknownKind }
 
-// resources knows under which resource the API server serves each kind. A kind
-// that the last look found is answered at once; only who asks for another one
-// waits for a new look, because its CRD may be new. client-go's deferred mapper
+// resources knows under which resource the API server serves each kind. A kind that the last look found is answered at
+// once; only who asks for another one waits for a new look, because its CRD may be new. client-go's deferred mapper
 // lets everybody wait for whoever looks.
 type resources struct {
 	server discovery.DiscoveryInterface
@@ -74,8 +73,7 @@ func (c *candid) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIRe
 	return groups, all, err
 }
 
-// find returns the resource of a kind, in the version that the API server
-// prefers if gvk names none.
+// find returns the resource of a kind, in the version that the API server prefers if gvk names none.
 func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	r.mu.Lock()
 	seen := r.last

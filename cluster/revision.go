@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// revision is what is kept of what a controller makes of one template of a
-// workload, such as a ReplicaSet.
+// revision is what is kept of what a controller makes of one template of a workload, such as a ReplicaSet.
 type revision struct {
 	stamp
 	kind      string // such as ReplicaSet

@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WatchRoutes starts the watches that Observe needs to show routes which this
-// process does not apply.
+// WatchRoutes starts the watches that Observe needs to show routes which this process does not apply.
 func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	for _, ref := range routes {
 		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, ErrUnknownKind) {
@@ -76,9 +75,8 @@ func statusOf(ref rollout.Ref, o rollout.Object) string {
 	return string(raw)
 }
 
-// Serves asks the API server whether a Service has a ready endpoint among the
-// pods of a version, which its pod-template-hash names. Endpoints, not pods, are
-// what proxies are told of.
+// Serves asks the API server whether a Service has a ready endpoint among the pods of a version, which its
+// pod-template-hash names. Endpoints, not pods, are what proxies are told of.
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

@@ -29,8 +29,7 @@ func (c *Client) Stats() Stats {
 
 type counters struct{ writes, dryRuns, reads, lostEvents atomic.Int64 }
 
-// wrap counts where nothing can slip by: at the transport, so that retries and
-// watches that reconnect count too.
+// wrap counts where nothing can slip by: at the transport, so that retries and watches that reconnect count too.
 func (c *counters) wrap(next http.RoundTripper) http.RoundTripper {
 	return countingTransport{counts: c, next: next}
 }

@@ -67,9 +67,8 @@ func (f *followed) judgeAnew(ctx context.Context, r *Repo, head string) error {
 	return nil
 }
 
-// followStateBranch reads in a commit of the users' branch which the state branch is, and tells whether it is
-// another one than before. A configuration that is missing or cannot be read changes nothing; whoever uses it
-// reports that.
+// followStateBranch reads in a commit of the users' branch which the state branch is, and tells whether it is another
+// one than before. A configuration that is missing or cannot be read changes nothing; whoever uses it reports that.
 func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool, err error) {
 	if r.opts.Cluster == "" || r.opts.StateBranch != "" || commit == r.followed.configured {
 		return false, nil

@@ -11,8 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/git/sign"
 )
 
-// Signer signs with the key in a file, which is read again for each commit and
-// used when it has changed.
+// Signer signs with the key in a file, which is read again for each commit and used when it has changed.
 type Signer struct {
 	File       string
 	Passphrase string // of the key, "" if it has none

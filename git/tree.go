@@ -198,8 +198,7 @@ func encodeTree(entries []object.TreeEntry) []byte {
 	return buf.Bytes()
 }
 
-// Self is who commits when nobody else is named: nobody's address, as RFC 2606
-// reserves .invalid.
+// Self is who commits when nobody else is named: nobody's address, as RFC 2606 reserves .invalid.
 var Self = rollout.Identity{Name: "gitrollout", Email: "gitrollout@noreply.invalid"}
 
 // checkIdentity refuses what cannot stand in a commit.

@@ -42,8 +42,7 @@ type Heads struct {
 	Policy    string            // of the branch that the policy is on, "" if there is no such branch
 	Proposals map[string]string // short branch name, such as gitrollout/promote/prod/shop, to commit
 
-	// Refused is set when the users' branch is at a commit that is not to be followed. Main is then the last
-	// one that was.
+	// Refused is set when the users' branch is at a commit that is not to be followed. Main is then the last one that was.
 	Refused *Refusal
 	// Keys changes when other keys are trusted to sign than before.
 	Keys string

@@ -132,8 +132,7 @@ func (s *Story) each(version string, do func(*kube.Pod) bool) {
 	}
 }
 
-// appOf finds the app that a line is about: the one it names, or the only one.
-// It returns the other words.
+// appOf finds the app that a line is about: the one it names, or the only one. It returns the other words.
 func (s *Story) appOf(args []string) (rollout.App, []string, error) {
 	apps := s.branch().Apps
 	var names []string
@@ -192,9 +191,8 @@ func (s *Story) push(args []string) error {
 	return nil
 }
 
-// setVersion edits the files of an app: the tags that its kustomizations set or,
-// if they set none, those of a chart's values or of the images themselves. The
-// error says why no commit can be rendered.
+// setVersion edits the files of an app: the tags that its kustomizations set or, if they set none, those of a chart's
+// values or of the images themselves. The error says why no commit can be rendered.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
 	for _, id := range slices.Backward(s.pushes) { // the newest that says which files the app has

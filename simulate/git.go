@@ -36,8 +36,7 @@ type file struct {
 // Self is the author of what reconcilers commit, as Snapshots show it.
 const Self = "a merged proposal"
 
-// NewGit returns a server without branches. Moved is told of each branch that
-// moved, after it did.
+// NewGit returns a server without branches. Moved is told of each branch that moved, after it did.
 func NewGit(moved func(by string, branch, from, to string)) *Git {
 	if moved == nil {
 		moved = func(string, string, string, string) {}

@@ -52,8 +52,7 @@ type StoryOptions struct {
 	Options reconciler.Options // Renderer and Log
 }
 
-// NewStory pushes the files and starts nothing yet. A repository without a
-// readable configuration is an InvalidError.
+// NewStory pushes the files and starts nothing yet. A repository without a readable configuration is an InvalidError.
 func NewStory(o StoryOptions) (*Story, error) {
 	config := rollout.ConfigPath(o.Cluster)
 	text, found := o.Files[config]

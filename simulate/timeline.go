@@ -44,9 +44,8 @@ type wanted struct {
 //	  commit release v2
 //	  expect Paused | web: 4 v1, 1 v2
 //
-// A commit line wants a commit whose subject has that text, in the order given;
-// an expect line wants each of its parts, which | separates, in the status of
-// some app. An error is about the script itself, and names the line.
+// A commit line wants a commit whose subject has that text, in the order given; an expect line wants each of its parts,
+// which | separates, in the status of some app. An error is about the script itself, and names the line.
 func (s *Story) Play(script string) (*Timeline, error) {
 	t := &Timeline{}
 	for i, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {
@@ -263,8 +262,7 @@ func (s *Story) waiting(a rollout.App) string {
 	return ""
 }
 
-// readable names versions where the program names hashes, and pushes where it
-// names commits: #0 is the first one.
+// readable names versions where the program names hashes, and pushes where it names commits: #0 is the first one.
 func (s *Story) readable(text string) string {
 	var pairs []string
 	apps := s.branch().Apps

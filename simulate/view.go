@@ -78,8 +78,7 @@ func (v *View) Serves(_ context.Context, service rollout.Ref, podHash string) (b
 	return v.cluster.Kube.Serves(service, podHash), nil
 }
 
-// SameTemplate is reconciler.Observer's. The model adds no defaults, so equal
-// templates are those with the same JSON.
+// SameTemplate is reconciler.Observer's. The model adds no defaults, so equal templates are those with the same JSON.
 func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
 	if outcome := v.gate(Effect{Verb: "compare", Object: name(o)}); outcome.Err != nil {
 		return false, outcome.Err
@@ -164,8 +163,7 @@ func (v *View) Check(_ context.Context, app string, objects []rollout.Object) er
 	return nil
 }
 
-// refuseForeign keeps what is made for a release from taking over an object that
-// is not the app's.
+// refuseForeign keeps what is made for a release from taking over an object that is not the app's.
 func (v *View) refuseForeign(app string, o rollout.Object) error {
 	live := v.cluster.objects[o.Ref()]
 	if live != nil && live.app != app && o.Annotation(rollout.AnnotationGenerated) != "" {
@@ -174,8 +172,7 @@ func (v *View) refuseForeign(app string, o rollout.Object) error {
 	return nil
 }
 
-// Apply is reconciler.Applier's. What the watches show to be as asked for costs
-// nothing.
+// Apply is reconciler.Applier's. What the watches show to be as asked for costs nothing.
 func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) error {
 	for _, o := range objects {
 		digest, err := digestOf(app, o)
@@ -222,8 +219,7 @@ func (v *View) act(e Effect, do func()) error {
 	return outcome.Err
 }
 
-// Prune is reconciler.Applier's. What is no longer the app's is gone as far as
-// the app is concerned.
+// Prune is reconciler.Applier's. What is no longer the app's is gone as far as the app is concerned.
 func (v *View) Prune(_ context.Context, app string, candidates []rollout.Ref) ([]rollout.Ref, error) {
 	var gone []rollout.Ref
 	for _, ref := range candidates {

@@ -26,8 +26,7 @@ func (blueGreen) compile(spec rollout.Spec) plan {
 func blueGreenStages(b *rollout.BlueGreen) []stage {
 	preview := stage{counts: fullSets}
 	if b.PreviewReplicaCount != nil {
-		// At least one pod, as Argo Rollouts does for a non-zero workload: a
-		// preview of nothing would be promoted unseen.
+		// At least one pod, as Argo Rollouts does for a non-zero workload: a preview of nothing would be promoted unseen.
 		preview.counts = func(n int) counts { return counts{canary: min(n, max(1, *b.PreviewReplicaCount)), stable: n} }
 	}
 	stages := []stage{preview.with("preview", "preview", podsWait{})}

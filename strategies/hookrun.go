@@ -139,8 +139,8 @@ func beginHook(
 	return d
 }
 
-// unversioned returns the name of a hook without the parts that have a digit: a Job cannot be changed, so that many hooks
-// have a version in their name. ns/migrate-v12 and ns/migrate-1.2.3 are ns/migrate.
+// unversioned returns the name of a hook without the parts that have a digit: a Job cannot be changed, so that many
+// hooks have a version in their name. ns/migrate-v12 and ns/migrate-1.2.3 are ns/migrate.
 func unversioned(name string) string {
 	namespace, name, _ := strings.Cut(name, "/")
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' })

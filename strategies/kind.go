@@ -19,8 +19,7 @@ type kind interface {
 	// hold writes a fence into an object of the new version.
 	hold(o rollout.Object, f fence)
 
-	// share is what a kind can hold of counts that take the place of n stable pods. All says that
-	// every pod is asked for.
+	// share is what a kind can hold of counts that take the place of n stable pods. All says that every pod is asked for.
 	share(c counts, n int, all bool) counts
 
 	// reached is what a stage is done with that wants so many pods, given what the controller does not take back.
@@ -111,8 +110,7 @@ func fenceOf(m moving, v View) (fence, bool) {
 	known := m.stable.Hash != ""
 	switch {
 	case want.canary == 0 || !known && m.fresh.Pods == 0:
-		// Until stable's ReplicaSet carries its hash, nothing says how many old
-		// pods there are, nor what to pin Services to.
+		// Until stable's ReplicaSet carries its hash, nothing says how many old pods there are, nor what to pin Services to.
 		return fence{}, false
 	case want.stable > 0 && m.stable.Desired == 0 && m.fresh.Ready() == 0:
 		// The workload comes back from no pods at all: under the hold all new ones would be the canary's.

@@ -347,9 +347,8 @@ func (m moving) drained(v View, want counts) int {
 func settling(in Input) time.Duration {
 	var longest time.Duration
 	for _, m := range movers(in) {
-		// A dynamic stable needs the room, and its Service selects all pods until it
-		// has come back. So does one that is replaced in place, and no request that is
-		// still matched goes to the new version: its Service selects stable's pods.
+		// A dynamic stable needs the room, and its Service selects all pods until it has come back. So does one that is
+		// replaced in place, and no request that is still matched goes to the new version: its Service selects stable's pods.
 		if m.Routed != nil && m.routing != nil && !m.isDynamic() && !m.sharesPods() {
 			longest = max(longest, m.routing.Settle)
 		}

@@ -12,11 +12,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// alb is the AWS Load Balancer Controller, whose Ingresses split the requests of
-// a path by an annotation: its backend is not a Service but the name of an
-// action, with the port use-annotation
-// (https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/#actions).
-// Weights are shares of their sum, each 0 to 999 (ELBv2 TargetGroupTuple).
+// alb is the AWS Load Balancer Controller, whose Ingresses split the requests of a path by an annotation: its backend
+// is not a Service but the name of an action, with the port use-annotation
+// (https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/#actions). Weights
+// are shares of their sum, each 0 to 999 (ELBv2 TargetGroupTuple).
 var alb = router{
 	kind: "alb", title: "AWS Load Balancer Controller", since: "v2.0",
 	features: features{
@@ -191,9 +190,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
 	if s := c.StickinessConfig; s != nil && s.Enabled {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, s.DurationSeconds}
 	}
-	// A cookie outlives a weight of 0, so that only a release in which both
-	// versions get requests has one. It keeps users at stable as well: the
-	// weight is the share of the new users.
+	// A cookie outlives a weight of 0, so that only a release in which both versions get requests has one. It keeps
+	// users at stable as well: the weight is the share of the new users.
 	if r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}
@@ -204,9 +202,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
 	return string(data), nil
 }
 
-// match adds a path for matched users before each path that is split: an action
-// of its own, and the annotation with its conditions. The controller puts Exact
-// paths first, then Prefix paths, the longer ones first, and the others last; in
+// match adds a path for matched users before each path that is split: an action of its own, and the annotation with its
+// conditions. The controller puts Exact paths first, then Prefix paths, the longer ones first, and the others last; in
 // this order a copy with the same path stays before its original.
 func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	own, err := c.ownConditions(object, r)

@@ -9,11 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// albConditions says what a match compares besides the path, all of which a
-// request must have
-// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html).
-// Values have wildcards, * and ?, and upper case is lower case in headers and
-// query parameters.
+// albConditions says what a match compares besides the path, all of which a request must have
+// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values have
+// wildcards, * and ?, and upper case is lower case in headers and query parameters.
 func albConditions(m rollout.Match) []any {
 	var all []any
 	add := func(field, config string, values ...any) {
@@ -27,9 +25,8 @@ func albConditions(m rollout.Match) []any {
 		header(h.Name, albValue(h.StringMatch))
 	}
 	for _, c := range m.Cookies {
-		// With the three values of a condition, the end of an exact cookie can
-		// be found and the start of a prefix, but not both: on is also found in
-		// the cookie xbeta=on.
+		// With the three values of a condition, the end of an exact cookie can be found and the start of a prefix, but
+		// not both: on is also found in the cookie xbeta=on.
 		if c.Prefix != "" {
 			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
 		} else {
@@ -190,9 +187,8 @@ func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	return false
 }
 
-// limits says what is too much for one rule of a load balancer, which has 5
-// values, host and path included, and 5 wildcards
-// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
+// limits says what is too much for one rule of a load balancer, which has 5 values, host and path included, and 5
+// wildcards (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
 func (f albPath) limits(p ingressPath, conditions []any) string {
 	var values []string
 	if p.host != "" {

@@ -8,13 +8,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ambassador is Emissary-ingress, once Ambassador. A Mapping that is made for the
-// time of a release takes its share, in percent, from the one that it is a copy
-// of (Mapping.spec.weight; those without a weight share the rest). Matched users
-// have Mappings that ask for more: "those that are more highly constrained are
-// evaluated before those less highly constrained"
-// (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings).
-// 1.5 is the oldest version that compares query parameters.
+// ambassador is Emissary-ingress, once Ambassador. A Mapping that is made for the time of a release takes its share, in
+// percent, from the one that it is a copy of (Mapping.spec.weight; those without a weight share the rest). Matched
+// users have Mappings that ask for more: "those that are more highly constrained are evaluated before those less highly
+// constrained" (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings). 1.5 is the oldest version
+// that compares query parameters.
 var ambassador = router{
 	kind: "ambassador", title: "Emissary-ingress (Ambassador)", since: "1.5",
 	features: features{splits: can, byHeader: anyText, byCookie: anyText, byQuery: anyText, byMethod: anyText},
@@ -81,9 +79,8 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 		after = object.Ref()
 		return err
 	}
-	// A weight of 0 is as good as none where the Mapping passes through the API
-	// getambassador.io/v2 of Ambassador 1.x, which leaves zeros out: it would get
-	// half of the requests.
+	// A weight of 0 is as good as none where the Mapping passes through the API getambassador.io/v2 of Ambassador 1.x,
+	// which leaves zeros out: it would get half of the requests.
 	if r.Weight > 0 {
 		if err := generate("canary", func(spec map[string]any) { spec["weight"] = int64(r.Weight) }); err != nil {
 			return err
@@ -130,9 +127,8 @@ func suffixed(base, suffix string) string {
 	return base + "-" + suffix
 }
 
-// ambassadorService returns a Mapping's service with another Service in it: the
-// scheme, the namespace and the port are kept, as in https://shop.store:8443. It
-// is false if the service is none of the Rollout's two.
+// ambassadorService returns a Mapping's service with another Service in it: the scheme, the namespace and the port are
+// kept, as in https://shop.store:8443. It is false if the service is none of the Rollout's two.
 func ambassadorService(service string, r Route, to string) (string, bool) {
 	scheme, rest, ok := strings.Cut(service, "://")
 	if ok {

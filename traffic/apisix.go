@@ -7,13 +7,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apisix is the ingress controller of Apache APISIX. The backends of an
-// ApisixRoute's rules get weights, shares of their sum (100 each where none is
-// written). Matched users have an ApisixRoute of their own, made for the time of
-// a release: a copy of the rules that asks for more (match.exprs), with a higher
-// priority, which decides between rules of one path
-// (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/).
-// 1.5 is the oldest version that serves apisix.apache.org/v2.
+// apisix is the ingress controller of Apache APISIX. The backends of an ApisixRoute's rules get weights, shares of
+// their sum (100 each where none is written). Matched users have an ApisixRoute of their own, made for the time of a
+// release: a copy of the rules that asks for more (match.exprs), with a higher priority, which decides between rules of
+// one path (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). 1.5 is the oldest version
+// that serves apisix.apache.org/v2.
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",
 	features: features{
@@ -128,9 +126,8 @@ func apisixShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backends"]), "serviceName", r, nil)
 }
 
-// verify reads the one condition that the controller writes: Accepted, and
-// ResourcesAvailable before version 2. It tries again what it could not bring to
-// APISIX; a wrong spec it refuses.
+// verify reads the one condition that the controller writes: Accepted, and ResourcesAvailable before version 2. It
+// tries again what it could not bring to APISIX; a wrong spec it refuses.
 func (*apisixConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, c := range list(route.Status["conditions"]) {
 		condition := mapping(c)

@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apisixManaged is the ApisixRoute of one managed route, nil if no request can
-// match both it and a rule.
+// apisixManaged is the ApisixRoute of one managed route, nil if no request can match both it and a rule.
 func apisixManaged(
 	ref rollout.Ref, object rollout.Object, chosen []int, managed rollout.ManagedRoute, priority int64, r Route,
 ) (rollout.Object, error) {
@@ -63,8 +62,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 		}
 	}
 	if m.Path != nil {
-		// The name is ignored. Version 2 of the controller's CRD wants one, and
-		// version 1 none that is empty.
+		// The name is ignored. Version 2 of the controller's CRD wants one, and version 1 none that is empty.
 		exprs = append(exprs, apisixExpr(map[string]any{"scope": "Path", "name": "path"}, *m.Path))
 	}
 	if len(exprs) > 0 {
@@ -94,8 +92,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	return both, len(sources) > 0, nil
 }
 
-// apisixExpr compares one part of a request. RegexMatch looks for its expression
-// anywhere in a value.
+// apisixExpr compares one part of a request. RegexMatch looks for its expression anywhere in a value.
 func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	if m.Exact != "" {
 		return map[string]any{"subject": subject, "op": "Equal", "value": m.Exact}
@@ -103,8 +100,7 @@ func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	return map[string]any{"subject": subject, "op": "RegexMatch", "value": whole(pattern(m))}
 }
 
-// apisixSources returns the addresses that are both in a rule's list, which may
-// be empty for all, and in a network.
+// apisixSources returns the addresses that are both in a rule's list, which may be empty for all, and in a network.
 func apisixSources(own []any, network string) ([]any, error) {
 	want, err := apisixNetwork(network)
 	if err != nil {

@@ -8,12 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gatewayAPI is the Kubernetes Gateway API, which most ingress controllers and
-// meshes serve. In each rule that has the stable Service, the weights are set;
-// a canary backend that is not there is added for the release. Matched users
-// get a rule of their own, a copy with the match added: the API says that a rule
-// which matches more of a request wins, whatever the order
-// (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
+// gatewayAPI is the Kubernetes Gateway API, which most ingress controllers and meshes serve. In each rule that has the
+// stable Service, the weights are set; a canary backend that is not there is added for the release. Matched users get a
+// rule of their own, a copy with the match added: the API says that a rule which matches more of a request wins,
+// whatever the order (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
 var gatewayAPI = router{
 	kind: "gatewayAPI", title: "Gateway API", since: "v1.0",
 	features: features{
@@ -156,9 +154,8 @@ func gatewayShares(rule map[string]any, r Route) shares {
 	})
 }
 
-// verify reads the conditions that each Gateway's controller writes
-// (RouteParentStatus). One that has not seen the newest spec is late; one that
-// says Accepted or ResolvedRefs is False refuses it.
+// verify reads the conditions that each Gateway's controller writes (RouteParentStatus). One that has not seen the
+// newest spec is late; one that says Accepted or ResolvedRefs is False refuses it.
 func (*gatewayConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, p := range list(route.Status["parents"]) {

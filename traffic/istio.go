@@ -11,13 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// istio splits at the routes of VirtualServices, between two Services or between
-// two subsets of a DestinationRule, which is told the pods of each. Matched users
-// get a route of their own right before the one that they would have taken: in
-// Istio the first route that matches wins
-// (https://istio.io/latest/docs/reference/config/networking/virtual-service/).
-// Weights are shares of their sum (HTTPRouteDestination.weight); older versions
-// want the sum to be 100. 1.6 is the oldest version with a status.
+// istio splits at the routes of VirtualServices, between two Services or between two subsets of a DestinationRule,
+// which is told the pods of each. Matched users get a route of their own right before the one that they would have
+// taken: in Istio the first route that matches wins
+// (https://istio.io/latest/docs/reference/config/networking/virtual-service/). Weights are shares of their sum
+// (HTTPRouteDestination.weight); older versions want the sum to be 100. 1.6 is the oldest version with a status.
 var istio = router{
 	kind: "istio", title: "Istio", since: "1.6",
 	features: features{
@@ -71,8 +69,7 @@ func (c *istioConfig) all() []*istioVirtualService {
 	return all
 }
 
-// bySubset reports whether the DestinationRule tells the versions apart, so that
-// no Services are needed.
+// bySubset reports whether the DestinationRule tells the versions apart, so that no Services are needed.
 func (c *istioConfig) bySubset() bool { return c.DestinationRule != nil }
 
 func (c *istioConfig) names(visit func(kind string, name *string)) {
@@ -291,8 +288,7 @@ func (r istioRoute) String() string {
 	return strings.Join(parts, " ")
 }
 
-// is compares as Argo Rollouts does: the one port of all matches, and all of
-// their SNI hosts.
+// is compares as Argo Rollouts does: the one port of all matches, and all of their SNI hosts.
 func (r istioRoute) is(route map[string]any) bool {
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {
@@ -309,10 +305,9 @@ func (r istioRoute) is(route map[string]any) bool {
 	return len(ports) <= 1 && (r.Port == 0 || ports[r.Port]) && (len(want) == 0 || maps.Equal(want, hosts))
 }
 
-// verify reads Istio's status, which is off by default
-// (https://istio.io/latest/docs/reference/config/config-status/): Reconciled is
-// False until every proxy has the newest configuration, and an ERROR among the
-// validationMessages means that it does not work as it is.
+// verify reads Istio's status, which is off by default (https://istio.io/latest/docs/reference/config/config-status/):
+// Reconciled is False until every proxy has the newest configuration, and an ERROR among the validationMessages means
+// that it does not work as it is.
 func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	if isOlder(route.Status, route) {
 		return Verdict{Text: "is not yet seen by istiod"}

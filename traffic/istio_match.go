@@ -7,9 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// matched returns the routes that come before one: for the users who stay with
-// the canary, then for each managed route. Each is a copy of the route itself,
-// with its timeouts, retries and rewrites, that matches more. Their names are
+// matched returns the routes that come before one: for the users who stay with the canary, then for each managed route.
+// Each is a copy of the route itself, with its timeouts, retries and rewrites, that matches more. Their names are
 // numbered from the second on, in the whole VirtualService.
 func (t istioTarget) matched(place string, route map[string]any, made map[string]int) ([]any, error) {
 	managed := t.Managed
@@ -107,8 +106,7 @@ func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (ma
 	return out, true, nil
 }
 
-// istioText is Istio's StringMatch: regex is RE2 for the whole text, prefix by
-// letters and not by path elements.
+// istioText is Istio's StringMatch: regex is RE2 for the whole text, prefix by letters and not by path elements.
 func istioText(m rollout.StringMatch) map[string]any {
 	switch comparisonOf(m) {
 	case regex:

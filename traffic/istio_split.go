@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// istioTarget is a Route with the ways in which a VirtualService names its two
-// versions.
+// istioTarget is a Route with the ways in which a VirtualService names its two versions.
 type istioTarget struct {
 	Route
 	ref            rollout.Ref // the VirtualService
@@ -29,8 +28,7 @@ func (t istioTarget) name() string {
 	return "the stable Service " + t.Stable
 }
 
-// find returns the index of a version among the destinations of a route, -1 if
-// it is not there.
+// find returns the index of a version among the destinations of a route, -1 if it is not there.
 func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	return slices.IndexFunc(list(route["route"]), func(d any) bool {
 		destination := mapping(mapping(d)["destination"])
@@ -38,9 +36,8 @@ func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	})
 }
 
-// sameHost compares a destination's host with a Service's name or another host.
-// A short name is of the VirtualService's own namespace, which is Istio's rule;
-// a Service and a DestinationRule are of the Rollout's.
+// sameHost compares a destination's host with a Service's name or another host. A short name is of the VirtualService's
+// own namespace, which is Istio's rule; a Service and a DestinationRule are of the Rollout's.
 func (t istioTarget) sameHost(host, other string) bool {
 	full := func(host, namespace string) string {
 		name, rest, _ := strings.Cut(host, ".")
@@ -53,8 +50,7 @@ func (t istioTarget) sameHost(host, other string) bool {
 	return host != "" && full(host, t.ref.Namespace) == full(other, t.Namespace)
 }
 
-// split sets the weights of the chosen routes and puts the routes of matched
-// users right before them.
+// split sets the weights of the chosen routes and puts the routes of matched users right before them.
 func (t istioTarget) split(o *Objects, section string, routes []any, chosen []int) ([]any, error) {
 	var out []any
 	made := map[string]int{}
@@ -147,8 +143,7 @@ func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }
 
-// setCookie marks the users whom the weight sends to the canary
-// (HTTPRouteDestination.headers.response.add).
+// setCookie marks the users whom the weight sends to the canary (HTTPRouteDestination.headers.response.add).
 func (t istioTarget) setCookie(place string, destination map[string]any) error {
 	add := mapping(mapping(mapping(destination["headers"])["response"])["add"])
 	for key := range add {

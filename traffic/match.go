@@ -27,8 +27,7 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	return "", ""
 }
 
-// CannotStick says why a kind of router cannot keep users on the canary, "" if
-// it can.
+// CannotStick says why a kind of router cannot keep users on the canary, "" if it can.
 func CannotStick(kind string) string {
 	if r, ok := find(kind); ok && r.features[sticks] == 0 {
 		return fmt.Sprintf("%s cannot keep users on the canary; routers that can: %s", r.name(), able(sticks, can))
@@ -107,8 +106,7 @@ func comparisonOf(m rollout.StringMatch) comparison {
 	}
 }
 
-// pattern returns a regular expression that matches the whole of a text that m
-// matches. RE2 and PCRE read it alike.
+// pattern returns a regular expression that matches the whole of a text that m matches. RE2 and PCRE read it alike.
 func pattern(m rollout.StringMatch) string {
 	switch {
 	case m.Regex != "":
@@ -149,8 +147,7 @@ func compares(match map[string]any, field, name string) bool {
 	return false
 }
 
-// whole returns a pattern that says itself that it is for the whole text: some
-// routers look for it anywhere in a value.
+// whole returns a pattern that says itself that it is for the whole text: some routers look for it anywhere in a value.
 func whole(p string) string { return "^" + group(p) + "$" }
 
 // group makes alternatives inside a pattern stay inside.
@@ -204,8 +201,7 @@ func inOrder(routes []rollout.ManagedRoute, names []string) []rollout.ManagedRou
 	return slices.SortedStableFunc(slices.Values(routes), func(a, b rollout.ManagedRoute) int { return rank(a) - rank(b) })
 }
 
-// Managed returns the routes that are in force after the given steps, in the
-// order of their precedence.
+// Managed returns the routes that are in force after the given steps, in the order of their precedence.
 func Managed(steps []rollout.Step, order []string) []rollout.ManagedRoute {
 	var routes []rollout.ManagedRoute
 	for _, step := range steps {

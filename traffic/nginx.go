@@ -10,12 +10,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nginx is ingress-nginx, which splits the requests of an Ingress by a second
-// one with the same hosts and paths and the annotation canary
-// (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary).
-// That one is made for the release only. What its source says of them
-// (controller.go, mergeAlternativeBackends; balancer.lua,
-// route_to_alternative_balancer):
+// nginx is ingress-nginx, which splits the requests of an Ingress by a second one with the same hosts and paths and the
+// annotation canary (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary).
+// That one is made for the release only. What its source says of them (controller.go, mergeAlternativeBackends;
+// balancer.lua, route_to_alternative_balancer):
 //
 //   - There is one canary for each Service and port, not for each path: other
 //     Ingresses that lead to the stable Service are split as well.
@@ -37,8 +35,7 @@ type nginxConfig struct {
 	StableIngress   string   `json:"stableIngress,omitempty"`   // this or stableIngresses
 	StableIngresses []string `json:"stableIngresses,omitempty"` //
 
-	// The prefix of the controller's annotations, its flag --annotations-prefix;
-	// default nginx.ingress.kubernetes.io.
+	// The prefix of the controller's annotations, its flag --annotations-prefix; default nginx.ingress.kubernetes.io.
 	AnnotationPrefix string `json:"annotationPrefix,omitempty"`
 
 	// Annotations for the canary Ingress. The first get the prefix unless they
@@ -96,9 +93,8 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// canary returns the canary Ingress without its annotations. It has the paths
-// that lead to the stable Service, and what Argo Rollouts copies: TLS and the
-// class. All else is ignored in a canary Ingress.
+// canary returns the canary Ingress without its annotations. It has the paths that lead to the stable Service, and what
+// Argo Rollouts copies: TLS and the class. All else is ignored in a canary Ingress.
 func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollout.Object, error) {
 	ref := stable.Ref()
 	var rules []any
@@ -139,8 +135,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	if value, ok := copied["tls"]; ok {
 		spec["tls"] = value
 	}
-	// The API server takes no new Ingress that has both, and of an old one
-	// ingress-nginx reads the annotation.
+	// The API server takes no new Ingress that has both, and of an old one ingress-nginx reads the annotation.
 	if value, ok := copied["ingressClassName"]; ok && stable.Annotation(ingressClass) == "" {
 		spec["ingressClassName"] = value
 	}
@@ -159,8 +154,7 @@ func nginxName(by, ingress string) string {
 	return name[:min(len(name), 253-len(suffix))] + suffix
 }
 
-// annotations are those of the canary Ingress, each in the place of the one
-// before as in Argo Rollouts.
+// annotations are those of the canary Ingress, each in the place of the one before as in Argo Rollouts.
 func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string, r Route) (map[string]any, error) {
 	out := map[string]any{}
 	if class := stable.Annotation(ingressClass); class != "" {
@@ -199,8 +193,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	case nginxSticks(r):
 		out[c.key("affinity-canary-behavior")] = "sticky"
 	case r.Weight == 0 && stable.Annotation(c.key("affinity")) != "":
-		// The session cookies of the user's own, too, would keep users at a
-		// canary that has failed.
+		// The session cookies of the user's own, too, would keep users at a canary that has failed.
 		out[c.key("affinity-canary-behavior")] = "legacy"
 	}
 	return out, nil
@@ -212,12 +205,10 @@ func nginxSticks(r Route) bool {
 	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
 }
 
-// stick turns session affinity on at the stable Ingress: a canary takes over that
-// of the Ingress it belongs to, and its cookie says which of the two Services
-// the user was sent to, and to which pod. So stable's users stay at stable, too,
-// and the weight is the share of the new users. The pods in the cookie's name
-// make each release's a new one. An affinity of the user's own stays as it is
-// and does the same.
+// stick turns session affinity on at the stable Ingress: a canary takes over that of the Ingress it belongs to, and its
+// cookie says which of the two Services the user was sent to, and to which pod. So stable's users stay at stable, too,
+// and the weight is the share of the new users. The pods in the cookie's name make each release's a new one. An
+// affinity of the user's own stays as it is and does the same.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return
@@ -234,10 +225,9 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	}
 }
 
-// nginxAlone reports whether the stable Service is the only one of its hosts in
-// an Ingress. Then one cookie does for all paths. Otherwise each path keeps its
-// own, which is the default: that of another Service, or of another port, would
-// take the place of this one's.
+// nginxAlone reports whether the stable Service is the only one of its hosts in an Ingress. Then one cookie does for
+// all paths. Otherwise each path keeps its own, which is the default: that of another Service, or of another port,
+// would take the place of this one's.
 func nginxAlone(stable rollout.Object, service string) bool {
 	hosts, ports := map[string]bool{}, map[string]bool{}
 	for _, p := range ingressPaths(stable) {

@@ -10,11 +10,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// anyObject is any router at all: the Rollout says where in which objects the
-// weights belong, and no code is needed. What the paths lead to has to be in Git
-// already, a weight of 0 for the canary too: a path with a typing error would
-// else make a field that nobody reads, and the release would go on without a
-// request. That no third backend has a weight is for the user to see to.
+// anyObject is any router at all: the Rollout says where in which objects the weights belong, and no code is needed.
+// What the paths lead to has to be in Git already, a weight of 0 for the canary too: a path with a typing error would
+// else make a field that nobody reads, and the release would go on without a request. That no third backend has a
+// weight is for the user to see to.
 var anyObject = router{
 	kind: "object", title: "Any other, by paths", since: "any",
 	features: features{splits: can, anyTotal: can, reports: can},
@@ -25,9 +24,8 @@ var anyObject = router{
 // objectConfig is one mapping or a list of them.
 type objectConfig []objectEntry
 
-// objectEntry is one object and the places in it (see path). A path can have
-// {{.stable}}, {{.canary}}, {{.name}} and {{.namespace}} in it: the names of the
-// Services now, of the Rollout, and its namespace.
+// objectEntry is one object and the places in it (see path). A path can have {{.stable}}, {{.canary}}, {{.name}} and
+// {{.namespace}} in it: the names of the Services now, of the Rollout, and its namespace.
 type objectEntry struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -51,8 +49,7 @@ type objectVerify struct {
 	Value any    `json:"value"`
 }
 
-// bySubset reports whether every object is told the pods of the canary, so that
-// no Services are needed.
+// bySubset reports whether every object is told the pods of the canary, so that no Services are needed.
 func (c *objectConfig) bySubset() bool {
 	for _, e := range *c {
 		if e.CanaryHash == "" {

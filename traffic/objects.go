@@ -90,8 +90,7 @@ func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 // set is rollout.Object's Set, of any part of an object.
 func set(m map[string]any, value any, path ...string) { rollout.Object(m).Set(value, path...) }
 
-// mapping, list and text read plain JSON values; what is of another type is as
-// good as absent.
+// mapping, list and text read plain JSON values; what is of another type is as good as absent.
 func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }
 func list(v any) []any             { l, _ := v.([]any); return l }
 func text(v any) string            { s, _ := v.(string); return s }

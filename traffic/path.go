@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// A path says where in an object something is: the part of JSONPath (RFC 9535)
-// that names places.
+// A path says where in an object something is: the part of JSONPath (RFC 9535) that names places.
 //
 //	spec.routes[0].weight                     fields and elements, from 0
 //	metadata.annotations['example.com/weight']  a field with dots in its name
@@ -136,8 +135,7 @@ func unquoted(s string) (string, bool) {
 	return inner, strings.IndexByte(inner, s[0]) < 0
 }
 
-// find returns all that a path leads to, at least one value. The error says
-// which part of the path led nowhere.
+// find returns all that a path leads to, at least one value. The error says which part of the path led nowhere.
 func (p path) find(root any) ([]place, error) {
 	places := []place{{value: root}}
 	for i, step := range p {

@@ -14,8 +14,7 @@ type shares struct {
 	stable, canary int    // -1 if it is not there
 }
 
-// sharesOf finds the Rollout's Services among entries; is may ask for more than
-// the name.
+// sharesOf finds the Rollout's Services among entries; is may ask for more than the name.
 func sharesOf(entries []any, name string, r Route, is func(entry map[string]any) bool) shares {
 	find := func(service string) int {
 		return slices.IndexFunc(entries, func(entry any) bool {
@@ -45,8 +44,7 @@ func third(ref rollout.Ref, field, what, name, owner string) *rollout.InvalidErr
 		WithFix("give it %s of its own, or weight: 0", owner)
 }
 
-// forCanary returns an entry for the canary: its own if it has one, or else like
-// stable's.
+// forCanary returns an entry for the canary: its own if it has one, or else like stable's.
 func (s shares) forCanary(r Route, weight int) map[string]any {
 	i := s.canary
 	if i < 0 {

@@ -11,10 +11,9 @@ import (
 )
 
 // traefik splits at a weighted TraefikService
-// (https://doc.traefik.io/traefik/reference/routing-configuration/kubernetes/crd/http/traefikservice/).
-// Matched users get routes of their own in the IngressRoutes that lead there.
-// What the source of v3.7 says, in pkg/provider/kubernetes/crd and
-// pkg/server/service/loadbalancer/wrr:
+// (https://doc.traefik.io/traefik/reference/routing-configuration/kubernetes/crd/http/traefikservice/). Matched users
+// get routes of their own in the IngressRoutes that lead there. What the source of v3.7 says, in
+// pkg/provider/kubernetes/crd and pkg/server/service/loadbalancer/wrr:
 //
 //   - An entry of the weight 0 is as good as none, also for users with a cookie.
 //   - Without allowEmptyServices, one entry without endpoints breaks all.
@@ -35,8 +34,7 @@ const (
 	traefikOld   = "traefik.containo.us" // of v2 only
 )
 
-// traefikConfig has the field of Argo Rollouts' trafficRouting.traefik, and
-// where to match users.
+// traefikConfig has the field of Argo Rollouts' trafficRouting.traefik, and where to match users.
 type traefikConfig struct {
 	WeightedTraefikServiceName string   `json:"weightedTraefikServiceName"`
 	IngressRoutes              []string `json:"ingressRoutes,omitempty"`
@@ -124,8 +122,7 @@ func (e *traefikEdit) split() error {
 		return err
 	}
 	if all.canary >= 0 && e.Active && e.Weight == 0 {
-		// There may be no pod of the new version, and then there would be no
-		// TraefikService either.
+		// There may be no pod of the new version, and then there would be no TraefikService either.
 		entries = slices.Delete(entries, all.canary, all.canary+1)
 	}
 	set(e.weighted, entries, "spec", "weighted", "services")
@@ -190,8 +187,7 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 	return nil
 }
 
-// managed returns the copy of a route for one managed route, with a match and a
-// priority (traefik_match.go) of its own.
+// managed returns the copy of a route for one managed route, with a match and a priority (traefik_match.go) of its own.
 func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[string]any, error) {
 	route := e.Managed[k]
 	out := copyMap(mapping(own[i]))

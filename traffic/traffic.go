@@ -41,9 +41,8 @@ func (r Route) cookie() string {
 // rest returns the stable version's weight.
 func (r Route) rest() int { return r.Max - r.Weight }
 
-// Parse reads one router's block of trafficRouting strictly. Rename tells the
-// name that kustomize has given to an object of the app; it may be nil. Errors
-// are InvalidErrors whose Field is below trafficRouting.
+// Parse reads one router's block of trafficRouting strictly. Rename tells the name that kustomize has given to an
+// object of the app; it may be nil. Errors are InvalidErrors whose Field is below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {
@@ -104,15 +103,13 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	return nil
 }
 
-// NeedsServices reports whether a router splits requests between two Services,
-// and not between subsets of one.
+// NeedsServices reports whether a router splits requests between two Services, and not between subsets of one.
 func NeedsServices(r rollout.Router) bool {
 	s, can := r.Config.(interface{ bySubset() bool })
 	return !can || !s.bySubset()
 }
 
-// NeedsHundred says why a kind of router takes only weights of 100, "" if it
-// takes any.
+// NeedsHundred says why a kind of router takes only weights of 100, "" if it takes any.
 func NeedsHundred(kind string) string {
 	if r, ok := find(kind); ok && r.features[anyTotal] == 0 {
 		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s",

@@ -22,9 +22,8 @@ type sigv4Config struct {
 	RoleARN string `json:"roleArn,omitempty"` // to take on
 }
 
-// signer finds credentials where AWS's SDKs do: in the environment, in a
-// profile, with the token of a service account (IRSA), and at the agent of EKS
-// Pod Identity or ECS. It does not ask the node for its own.
+// signer finds credentials where AWS's SDKs do: in the environment, in a profile, with the token of a service account
+// (IRSA), and at the agent of EKS Pod Identity or ECS. It does not ask the node for its own.
 func (c sigv4Config) signer(ctx context.Context, s *session, service string) (*signer, error) {
 	g := &signer{service: service, at: s.deps.Now(),
 		region: cmp.Or(c.Region, s.deps.Getenv("AWS_REGION"), s.deps.Getenv("AWS_DEFAULT_REGION"))}
@@ -178,8 +177,7 @@ func profileKeys(s *session, name string) (awsKeys, error) {
 	return s.taken(k, fmt.Sprintf("%s has no profile %s with credentials", file, name))
 }
 
-// awsEndpoint is where a service is in a region; the environment may say
-// otherwise, as to AWS's SDKs.
+// awsEndpoint is where a service is in a region; the environment may say otherwise, as to AWS's SDKs.
 func awsEndpoint(s *session, host, service, region string) string {
 	for _, name := range []string{"AWS_ENDPOINT_URL_" + service, "AWS_ENDPOINT_URL"} {
 		if address := s.deps.Getenv(name); address != "" {

@@ -18,9 +18,8 @@ import (
 )
 
 // cloudWatch asks GetMetricData of Amazon CloudWatch
-// (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html).
-// The result is the list of its MetricDataResults: result[0].Values. Region and
-// credentials are the environment's (aws.go).
+// (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html). The result is the list of
+// its MetricDataResults: result[0].Values. Region and credentials are the environment's (aws.go).
 var cloudWatch = provider{
 	kind: "cloudWatch", title: "Amazon CloudWatch", argo: true,
 	result: "the list of MetricDataResults: `result[0].Values`",
@@ -182,8 +181,7 @@ type cloudWatchMessage struct {
 	Value string
 }
 
-// cloudWatchResult reads an answer. A result that is not complete is an error:
-// half the values could look good.
+// cloudWatchResult reads an answer. A result that is not complete is an error: half the values could look good.
 func cloudWatchResult(body []byte) (Result, error) {
 	var answered struct {
 		XMLName xml.Name `xml:"GetMetricDataResponse"`

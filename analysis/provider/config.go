@@ -53,8 +53,7 @@ func parse(kind string, raw map[string]any) (config, error) {
 // ofMetric are fields that people write a level too deep.
 var ofMetric = []string{"interval", "count", "successCondition", "failureCondition", "failureLimit"}
 
-// argument is a place that is filled in before anything is measured. Other
-// braces are the query's own.
+// argument is a place that is filled in before anything is measured. Other braces are the query's own.
 var argument = regexp.MustCompile(`\{\{\s*args\.`)
 
 func hasArgument(text string) bool { return argument.MatchString(text) }

@@ -150,8 +150,7 @@ func (c *datadogConfig) scalarRequest(from, to time.Time) any {
 	}}}
 }
 
-// datadogNewest is the newest point that has a value: the last one often has
-// none yet.
+// datadogNewest is the newest point that has a value: the last one often has none yet.
 func datadogNewest(body []byte) (any, error) {
 	var answered struct {
 		Status string `json:"status"`

@@ -17,9 +17,8 @@ import (
 
 // elasticsearch and opensearch ask a search of one
 // (https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-search,
-// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the
-// number of hits, or, with aggs, what jsonPath finds. Argo Rollouts has no such
-// provider.
+// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the number of hits, or, with
+// aggs, what jsonPath finds. Argo Rollouts has no such provider.
 var (
 	elasticsearch = provider{
 		kind: "elasticsearch", title: "Elasticsearch",

@@ -15,8 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// graphite asks Graphite's render API
-// (https://graphite.readthedocs.io/en/stable/render_api.html). The result is the
+// graphite asks Graphite's render API (https://graphite.readthedocs.io/en/stable/render_api.html). The result is the
 // list of the first series' values, without the moments that have none.
 var graphite = provider{
 	kind: "graphite", title: "Graphite", argo: true,

@@ -17,9 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// influxdb asks a Flux query of InfluxDB 2
-// (https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery). The result is
-// the list of all _values. The Secret is gitrollout's own: address, authToken, org.
+// influxdb asks a Flux query of InfluxDB 2 (https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery). The
+// result is the list of all _values. The Secret is gitrollout's own: address, authToken, org.
 var influxdb = provider{
 	kind: "influxdb", title: "InfluxDB", argo: true,
 	result: "the list of all values",
@@ -65,10 +64,8 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 	return Result{Value: values}, err
 }
 
-// fluxValues reads annotated CSV
-// (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/): for
-// each table its annotations, then its header, then its records. An error after
-// the first byte of an answer is a table, too.
+// fluxValues reads annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/): for each
+// table its annotations, then its header, then its records. An error after the first byte of an answer is a table, too.
 func fluxValues(text string) ([]any, error) {
 	values := []any{}
 	var table fluxTable

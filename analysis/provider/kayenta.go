@@ -14,9 +14,8 @@ import (
 )
 
 // kayenta has Spinnaker's Kayenta compare two versions
-// (https://github.com/spinnaker/kayenta/blob/master/docs/canary-config.md and
-// its Swagger page). The first request begins a comparison, and later ones, with
-// the Metadata of the first, ask for its score: a result that judges itself.
+// (https://github.com/spinnaker/kayenta/blob/master/docs/canary-config.md and its Swagger page). The first request
+// begins a comparison, and later ones, with the Metadata of the first, ask for its score: a result that judges itself.
 var kayenta = provider{
 	kind: "kayenta", title: "Kayenta", argo: true,
 	result: "the judge's score, which Kayenta judges: `pass` and more is successful, `marginal` and more inconclusive",

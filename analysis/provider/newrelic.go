@@ -15,9 +15,8 @@ import (
 )
 
 // newRelic asks an NRQL query of New Relic's NerdGraph
-// (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/).
-// The result is the mapping of one row, or the list of several. The Secret is
-// gitrollout's own: personal-api-key, account-id, and region, us or eu.
+// (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/). The result is the mapping of one
+// row, or the list of several. The Secret is gitrollout's own: personal-api-key, account-id, and region, us or eu.
 var newRelic = provider{
 	kind: "newRelic", title: "New Relic", argo: true,
 	result: "the row as a mapping; of several, the list of them",

@@ -28,9 +28,8 @@ type Request struct {
 
 // Result is what a measurement has found.
 type Result struct {
-	// Value is what conditions see as result: a float64, a []any, a text, a
-	// mapping … Nil or empty: there is no data. A server may echo what it was
-	// told, and values are written down in Git: what is hidden is blackened.
+	// Value is what conditions see as result: a float64, a []any, a text, a mapping … Nil or empty: there is no data. A
+	// server may echo what it was told, and values are written down in Git: what is hidden is blackened.
 	Value    any
 	Phase    analysis.Phase    // "": conditions decide. Running: ask again with Metadata
 	Message  string            // for people
@@ -60,8 +59,7 @@ type provider struct {
 	config func() config
 }
 
-// config is the configuration of one provider, decoded from JSON. It is made
-// anew for each use and keeps nothing.
+// config is the configuration of one provider, decoded from JSON. It is made anew for each use and keeps nothing.
 type config interface {
 	// check refuses what could not be measured. Texts may still have
 	// {{args.x}} in them. Fields are named as below the kind.

@@ -31,8 +31,7 @@ func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
 	return s.caller("").Do(ctx, r)
 }
 
-// json is for a value as JSON, if it is not nil, and for an answer of somebody whom
-// errors name.
+// json is for a value as JSON, if it is not nil, and for an answer of somebody whom errors name.
 func (s *session) json(ctx context.Context, from string, r call.Request, in, out any) error {
 	_, err := s.caller(from).JSON(ctx, r, in, out)
 	return err
@@ -44,8 +43,7 @@ func (s *session) caller(name string) *call.Caller {
 	}
 }
 
-// clean returns an error that holds nothing hidden and is not too long: the same
-// one if it is like that already.
+// clean returns an error that holds nothing hidden and is not too long: the same one if it is like that already.
 func (s *session) clean(err error) error {
 	text := err.Error()
 	if scrubbed := rollout.Cut(s.Scrub(text), 2*call.MaxMessage); scrubbed != text {

@@ -62,8 +62,7 @@ func (g signer) sign(r *http.Request, body []byte) {
 		"AWS4-HMAC-SHA256 Credential="+g.id+"/"+scope+", SignedHeaders="+signed+", Signature="+hex.EncodeToString(key))
 }
 
-// canonicalPath encodes what is already encoded once more, as all services but
-// S3 want it.
+// canonicalPath encodes what is already encoded once more, as all services but S3 want it.
 func canonicalPath(u *url.URL) string {
 	elements := strings.Split(cmp.Or(u.EscapedPath(), "/"), "/")
 	return strings.Join(rollout.Mapped(elements, awsEscape), "/")

@@ -15,11 +15,9 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// wavefront asks a query of Wavefront, now VMware Aria Operations for
-// Applications (https://docs.wavefront.com/wavefront_api.html, Charts API). The
-// result is the point nearest to now: a number for one series, a list for
-// several. The token is in gitrollout's Secret wavefront-api-tokens, below the
-// name of the host.
+// wavefront asks a query of Wavefront, now VMware Aria Operations for Applications
+// (https://docs.wavefront.com/wavefront_api.html, Charts API). The result is the point nearest to now: a number for one
+// series, a list for several. The token is in gitrollout's Secret wavefront-api-tokens, below the name of the host.
 var wavefront = provider{
 	kind: "wavefront", title: "Wavefront", argo: true,
 	result: "a number; of several series, the list of their newest values",

@@ -10,9 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// web asks any HTTP service. What jsonPath finds in a JSON answer is the result,
-// or the answer itself as a text if it is no JSON. (Argo Rollouts calls the
-// latter successful whatever the conditions say; here they are asked.)
+// web asks any HTTP service. What jsonPath finds in a JSON answer is the result, or the answer itself as a text if it
+// is no JSON. (Argo Rollouts calls the latter successful whatever the conditions say; here they are asked.)
 var web = provider{
 	kind: "web", title: "Any HTTP service", argo: true,
 	result: "what `jsonPath` finds: a number, a text, a list, a mapping; a body that is no JSON is a text",

@@ -14,11 +14,9 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// webhook is a gate, or starts a load test, with Flagger's contract
-// (https://docs.flagger.app/usage/webhooks): it posts name, namespace, phase,
-// checksum and metadata, and the status of the answer is the verdict. Flagger's
-// load tester and whatever answers its hooks can stay as they are. Argo Rollouts
-// has no such provider.
+// webhook is a gate, or starts a load test, with Flagger's contract (https://docs.flagger.app/usage/webhooks): it posts
+// name, namespace, phase, checksum and metadata, and the status of the answer is the verdict. Flagger's load tester and
+// whatever answers its hooks can stay as they are. Argo Rollouts has no such provider.
 var webhook = provider{
 	kind: "webhook", title: "Webhooks (Flagger)",
 	result: "none, the answer's status judges: 2xx accepts",

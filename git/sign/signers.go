@@ -18,9 +18,8 @@ const namespace = "git"
 //
 //	ann@example.com,ann namespaces="git",valid-before="20270101" ssh-ed25519 AAAA… comment
 //
-// Options: namespaces (a pattern list; without it every namespace is allowed), valid-after and valid-before
-// (YYYYMMDD, YYYYMMDDHHMM or YYYYMMDDHHMMSS, always read as UTC). cert-authority is refused: certificates
-// are not supported.
+// Options: namespaces (a pattern list; without it every namespace is allowed), valid-after and valid-before (YYYYMMDD,
+// YYYYMMDDHHMM or YYYYMMDDHHMMSS, always read as UTC). cert-authority is refused: certificates are not supported.
 type Signers struct {
 	file string
 	keys []allowed

@@ -22,8 +22,7 @@ type Remote struct {
 
 // Auth is how to authenticate. Which fields count depends on the URL; all are optional.
 type Auth struct {
-	// Username and Password are HTTP basic authentication. Forges take a token as the password, with any
-	// user name.
+	// Username and Password are HTTP basic authentication. Forges take a token as the password, with any user name.
 	Username, Password string
 	// Refresh, when set, is asked for user name and password before each HTTP request: for tokens that
 	// expire within the hour and secrets that are rotated in place.
@@ -33,8 +32,7 @@ type Auth struct {
 	// TLS is for https.
 	TLS
 
-	// SSHKeyFile is a private key (PEM), which is read again for each connection; without one the SSH agent is
-	// asked.
+	// SSHKeyFile is a private key (PEM), which is read again for each connection; without one the SSH agent is asked.
 	SSHKeyFile    string
 	SSHPassphrase string
 	// KnownHosts is a known_hosts file, read again for each connection; empty means ~/.ssh/known_hosts. A host

@@ -13,9 +13,8 @@ import (
 	"sync"
 )
 
-// TLS says how to reach an https server: whom to trust, as whom to come, and through which proxy. Files are
-// read again before each request and used when they have changed, as Kubernetes changes mounted Secrets. All
-// of it is optional.
+// TLS says how to reach an https server: whom to trust, as whom to come, and through which proxy. Files are read again
+// before each request and used when they have changed, as Kubernetes changes mounted Secrets. All of it is optional.
 type TLS struct {
 	// CAFile is PEM certificates that are trusted in addition to the system's.
 	CAFile string

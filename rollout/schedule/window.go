@@ -46,8 +46,7 @@ func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) 
 	allows, inside := false, false
 	by = -1
 	for i, w := range windows {
-		// Of the beginnings that still last, the first one ends first. The next
-		// look, at its end, finds the one after it.
+		// Of the beginnings that still last, the first one ends first. The next look, at its end, finds the one after it.
 		begun := w.Begins.Next(t.Add(-w.Length))
 		covers := !begun.IsZero() && !begun.After(t)
 		switch {

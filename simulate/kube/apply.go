@@ -12,9 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// VersionOf names the version that a pod template is: the field version of the
-// templates that only this model understands, or else the tag of the first
-// container's image.
+// VersionOf names the version that a pod template is: the field version of the templates that only this model
+// understands, or else the tag of the first container's image.
 func VersionOf(template string) string {
 	var t struct {
 		Version string `json:"version"`
@@ -93,8 +92,7 @@ func Backends(route rollout.Object) [][]Backend {
 	return all
 }
 
-// Split says how an HTTPRoute shares requests out: "web 80 web-canary 20", rule
-// by rule.
+// Split says how an HTTPRoute shares requests out: "web 80 web-canary 20", rule by rule.
 func Split(route rollout.Object) string {
 	share := func(b Backend) string { return fmt.Sprintf("%s %d", b.Service, b.Weight) }
 	shares := func(rule []Backend) string { return strings.Join(rollout.Mapped(rule, share), " ") }
@@ -175,8 +173,7 @@ func amountOf(v any) rollout.Amount {
 	return a
 }
 
-// validate is pkg/apis/apps/validation ValidateDeploymentSpec, as far as it
-// concerns these fields.
+// validate is pkg/apis/apps/validation ValidateDeploymentSpec, as far as it concerns these fields.
 func validate(o rollout.Object, d Deployment) error {
 	deadline := 600
 	if n, ok := o.Map("spec")["progressDeadlineSeconds"].(int64); ok {

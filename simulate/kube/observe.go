@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forever is a minReadySeconds that no pod of a simulation lives to see: the
-// hold's, or anybody's who means the same.
+// forever is a minReadySeconds that no pod of a simulation lives to see: the hold's, or anybody's who means the same.
 const forever = 1 << 30
 
 // NextDue is the earliest time at which something happens by itself.
@@ -79,8 +78,7 @@ func (k *Cluster) Observe() rollout.Observed {
 	return o
 }
 
-// Serves reports whether a ReplicaSet that a pin selects has a ready pod; "" is
-// all of them.
+// Serves reports whether a ReplicaSet that a pin selects has a ready pod; "" is all of them.
 func (d *Deployment) Serves(pin string) bool {
 	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool {
 		return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0

@@ -76,11 +76,10 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 	return "pod " + p.Name + " (" + version + ") created"
 }
 
-// deletePod deletes the pod that the ReplicaSet controller deletes first where
-// nodes are evenly used: one that is not ready, then the one that became ready
-// last. (On uneven nodes it takes a pod with a neighbour first, and so may take
-// one that serves before one that does not yet. A plain Deployment loses the
-// same pod, so this model does not hold it against a release.)
+// deletePod deletes the pod that the ReplicaSet controller deletes first where nodes are evenly used: one that is not
+// ready, then the one that became ready last. (On uneven nodes it takes a pod with a neighbour first, and so may take
+// one that serves before one that does not yet. A plain Deployment loses the same pod, so this model does not hold it
+// against a release.)
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]
