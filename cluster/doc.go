@@ -1,9 +1,6 @@
 // Package cluster is the one place that speaks to a Kubernetes API server: it applies objects, watches what becomes of
 // them, and deletes what Git no longer holds. It decides nothing about releases.
 //
-// Its neighbours: render and strategies say which objects a cluster should hold and in which order, reconciler calls
-// Apply with them and reads Observe, and rollout holds the nouns that both sides share.
-//
 // # What it relies on
 //
 // Server-side apply (stable since Kubernetes 1.22) records in metadata.managedFields which manager set which field.

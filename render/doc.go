@@ -6,7 +6,4 @@
 //
 // It is the only package that imports kustomize, and it reads nothing but the Tree that it is given: no disk, no
 // network, no environment, no program. What kustomize could reach beyond that is refused by name before it runs.
-//
-// Its neighbours: git provides the Tree, reconciler asks for a Render of each
-// app, strategies decides on the Specs in it, cluster applies its Objects.
 package render

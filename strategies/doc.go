@@ -2,7 +2,6 @@
 // what time it is, and returns the next State; Desired turns a State into the exact objects that the cluster should
 // hold. Both are pure: no clock, no client, no logger, no randomness, and the same input gives the same answer.
 //
-// Its neighbours: render and cluster make its inputs, the reconciler commits the State it returns and applies the
-// objects. A strategy is one file (canary.go, bluegreen.go) and one line of a table, and so is a kind of workload
+// A strategy is one file (canary.go, bluegreen.go) and one line of a table, and so is a kind of workload
 // (deployment.go).
 package strategies

@@ -1,9 +1,6 @@
 // Package provider measures: it asks Prometheus, Datadog, a web service, a Job … for what the conditions of a metric
 // look at, and judges nothing itself, except where the provider is a judge: a Job, a Kayenta comparison, a gate.
 //
-// Its neighbours: package analysis says what is due and what a value is worth, render refuses with Check what could not
-// be measured, the reconciler calls Measure, and the cluster implements Jobs.
-//
 // A provider is one file with its configuration and its requests, one line in the table of table.go, and one contract
 // below the tests. Configurations have the fields of Argo Rollouts v1.10's AnalysisTemplate; what goes beyond them says
 // so.

@@ -1,8 +1,5 @@
 // Package tracing sends what a pass does to an OpenTelemetry collector, as spans: the pass, and within it the fetch,
 // each app's render, decision and apply, and the push.
-//
-// Its neighbours: reconciler, which says when a part begins and ends, and
-// cmd/gitrollout, which starts it if the environment names a collector.
 package tracing
 
 import (

@@ -1,8 +1,5 @@
 // Package measure makes the measurements of analyses in the background, so that a slow metrics server holds up no pass:
 // the loop says what is due and collects, later, what was found.
-//
-// Its neighbours: strategies says what is due and judges, analysis/provider
-// asks, and cmd/gitrollout gives it the cluster's Secrets.
 package measure
 
 import (

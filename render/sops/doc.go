@@ -3,6 +3,4 @@
 //
 // Who reads a file is not who has the keys: a File says how its data key is locked, Keys unlock that, and the file is
 // opened with what comes of it. A worker that renders does the one, the process that asks it the other.
-//
-// Its neighbours: render reads files by it, render/worker carries locks and data keys, cmd reads Keys from Secrets.
 package sops

@@ -1,9 +1,6 @@
 // Package worker builds apps in processes of their own, which have a bound of memory and of time: what a build
 // breaks is such a process, and nobody else notices. A worker is the same program, started without an environment;
 // it reads the commit's files by asking for them, over its standard input and output.
-//
-// Its neighbours: package render, whose Builder a Pool is on one side, and which does the work on the other; cmd,
-// which starts both.
 package worker
 
 import (

@@ -1,8 +1,5 @@
 // Package dashboard is the web page of a cluster's releases: a fleet view and a view of each app, live by server-sent
 // events, and the JSON that they are made of. It shows what it is handed and decides nothing.
-//
-// Its neighbours: status, whose App it shows; cmd/gitrollout, which fills the Board, looks into Git for it (Records),
-// and carries out what signed-in people ask for (Actor).
 package dashboard
 
 import (

@@ -1,7 +1,5 @@
 // Package doctor finds out what is missing for gitrollout to work, and says what to do about it: of the configuration
 // and the apps in a tree (gitrollout validate), and of Git, the cluster and the clocks as they are (gitrollout doctor).
-//
-// Its neighbours: package render, which it lets build every app; views/terminal, which draws what is found.
 package doctor
 
 import (

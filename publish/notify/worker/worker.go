@@ -3,9 +3,6 @@
 // Up to where each receiver has been told is a record in Git. What is about to be told is claimed there first, by a
 // compare-and-swap: two processes never tell the same, and a process that is killed loses nothing. What it may have
 // told just then is told again by the next one, and says so where the service cannot know.
-//
-// Its neighbours: notify says what is told, notify/service sends it, and
-// cmd/gitrollout keeps the record and reads the history.
 package worker
 
 import (
