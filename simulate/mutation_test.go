@@ -48,7 +48,7 @@ var mutations = []mutation{
 	{"pods go before proxies know that they get no requests", []string{"Calm", "Crashes"}, func(_ *universe, _ *Process, o *reconciler.Options) {
 		o.Renderer = hurried{o.Renderer}
 	}},
-	{"whatever Git is at, everything waits for it", []string{"PeopleAndPumps", "SlowGit"}, func(_ *universe, p *Process, o *reconciler.Options) {
+	{"whatever Git is at, everything waits for it", []string{"Pumps", "SlowApps"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &barrier{View: p.View, process: p}
 	}},
 	{"a proposal stays, whatever becomes of main", []string{"Rewrites", "Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
@@ -75,7 +75,7 @@ var mutations = []mutation{
 	{"evictions of Kruise's StatefulSet are left out", []string{"KruisesStatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &sparingCluster{View: p.View}
 	}},
-	{"what is taken for that of all CloneSet's pods stays", []string{"CloneSets"}, observe(func(_ *universe, _ string, w *rollout.ObservedWorkload) {
+	{"what is taken for that of all CloneSet's pods stays", []string{"CloneSets", "CalmSets"}, observe(func(_ *universe, _ string, w *rollout.ObservedWorkload) {
 		for i, r := range w.Revisions {
 			w.Revisions[i].Base = r.Base && !r.Current
 		}
@@ -121,7 +121,9 @@ const enough = 200
 // noticed is the seed that catches a mutation, where that is none of the first ten: it is lived first. Where it does not
 // catch it any more, because lives have changed, all are lived, and the test prints which one does now.
 var noticed = map[string]int{
-	"an experiment runs of what has no pods":                                174,
+	"an experiment runs of what has no pods":                                54,
+	"what is taken for that of all CloneSet's pods stays":                   50,
+	"whatever Git is at, everything waits for it":                           15,
 	"what nobody sees is believed":                                          84,
 	"an analysis of a past release judges":                                  77,
 	"what came by scaling stays, with rebalance":                            69,

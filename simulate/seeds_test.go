@@ -43,7 +43,7 @@ var worlds = []world{
 	{"Pair", chaos{processes: 2, crashes: true, git: true}},
 	{"Eight", chaos{processes: 8, crashes: true}},
 	{"Meddling", chaos{meddling: true, crashes: true}},
-	{"Experiments", chaos{experiments: true, processes: 2, crashes: true, git: true, api: true, bad: true}},
+	{"Experiments", chaos{experiments: true, scales: true, processes: 2, crashes: true, git: true, api: true, bad: true}},
 	{"Analyses", chaos{analyses: true, crashes: true, bad: true}},
 	{"Pumps", chaos{pumps: true, bad: true}},
 	{"SlowGit", chaos{pumps: true, git: true, crashes: true, bad: true, kills: true}},
