@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"path"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"gitrollout.dev/gitrollout/git"
@@ -89,7 +90,8 @@ func TestLogAfterACutOffAnswer(t *testing.T) {
 	const commits = 90 // one answer has them all
 	repo, tip := logged(t, commits)
 	server := repo.HTTP(gittest.HTTPOptions{})
-	left := -1 // bytes until the answers are cut off; less than 0: never
+	var left atomic.Int64 // bytes until the answers are cut off; less than 0: never
+	left.Store(-1)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		server.Proxy().ServeHTTP(&cutOff{w, &left}, req)
 	}))
@@ -112,11 +114,11 @@ func TestLogAfterACutOffAnswer(t *testing.T) {
 		if _, err := read(m, 1); err != nil {
 			t.Fatal(err)
 		}
-		left = size
+		left.Store(int64(size))
 		if _, err := read(m, 1000); err != nil {
 			cut++
 		}
-		left = -1
+		left.Store(-1)
 		if n, err := read(m, 1000); err != nil || n != commits {
 			t.Errorf("after an answer of %d bytes: %d commits, %v", size, n, err)
 		}
@@ -129,15 +131,16 @@ func TestLogAfterACutOffAnswer(t *testing.T) {
 // cutOff ends answers after so many bytes.
 type cutOff struct {
 	http.ResponseWriter
-	left *int
+	left *atomic.Int64
 }
 
 func (c *cutOff) Write(p []byte) (int, error) {
-	if *c.left < 0 {
+	left := c.left.Load()
+	if left < 0 {
 		return c.ResponseWriter.Write(p)
 	}
-	n, _ := c.ResponseWriter.Write(p[:min(len(p), *c.left)])
-	if *c.left -= n; *c.left == 0 {
+	n, _ := c.ResponseWriter.Write(p[:min(len(p), int(left))])
+	if c.left.CompareAndSwap(left, left-int64(n)) && left == int64(n) {
 		panic(http.ErrAbortHandler)
 	}
 	return n, nil
