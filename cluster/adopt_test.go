@@ -177,7 +177,7 @@ func TestWhatAToolAddedGoesInOneWrite(t *testing.T) {
 			w.wantSame(adopted, false)
 			w.apply("shop", strings.Replace(adopted, "shop:v1", "shop:v2", 1))
 			d := w.deployment("shop")
-			if len(d.Labels) != 3 || len(d.Spec.Template.Spec.Containers) != 2 {
+			if len(d.Labels) != 4 || len(d.Spec.Template.Spec.Containers) != 2 {
 				t.Errorf("still there: labels %v, containers %+v", d.Labels, d.Spec.Template.Spec.Containers)
 			}
 			for _, entry := range d.ManagedFields {

@@ -221,7 +221,7 @@ func TestRightsThatAreMissingAreNamed(t *testing.T) {
 	defer client.Wait()
 	defer cancel()
 	err = client.Start(ctx)
-	if err == nil || !strings.Contains(err.Error(), `cannot get resource "namespaces"`) {
+	if err == nil || !strings.Contains(err.Error(), `cannot watch resource "deployments"`) {
 		t.Errorf("error is %v", err)
 	}
 }
