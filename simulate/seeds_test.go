@@ -74,7 +74,7 @@ var known = map[string]string{}
 // again are lives that showed what is mended since, beyond the seeds that are lived by default.
 var again = map[string][]uint64{
 	"API":               {58, 571},                                                 // a document that came with a version; proxies were given less time than they take
-	"Analyses":          {2305, 70109, 93047},                                      // a verdict of what has no pods, after all; back to what served, though it was pushed later; steps that match nobody, after one that did
+	"Analyses":          {27, 2305, 70109, 93047},                                  // steps that change while Kubernetes brings old pods back; a verdict of what has no pods, after all; back to what served, though it was pushed later; steps that match nobody, after one that did
 	"Calm":              {1028},                                                    // a Service selected pods that were about to go
 	"CalmSets":          {3175, 90055, 150017},                                     // back from what had no pods for a moment; forward again while the lowest pods are new; back from a step without requests, by another list
 	"Clocks":            {93110, 110200},                                           // of two workloads one was on what had overtaken a way back; pods that had served by a clock that was late

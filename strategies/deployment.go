@@ -97,6 +97,9 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 		return still, true
 	}
 	if isForward {
+		if m.stable.Current && !m.live.Synced {
+			return fence{asIs: true}, true // its controller has yet to bring back the old pods that are missing
+		}
 		if m.isDynamic() {
 			gone := m.drained(v, want)
 			return fence{s: max(0, want.canary-gone), m: gone, n: m.n}, true
