@@ -102,7 +102,7 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 // csaupgrade would remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.live.get(d.kind.key(d.ref))
-	if seen && !l.shared {
+	if seen && !l.shared || !seen && !adopts { // an object with fields of gitrollout has its label, and is seen
 		return nil
 	}
 	if seen && l.isVersion(d.annotation(rollout.AnnotationHash)) {
