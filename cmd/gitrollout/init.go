@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -119,13 +120,18 @@ func (c *initCommand) run(dir string) error {
 
 // propose looks for the apps of the cluster.
 func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, error) {
+	told := time.Now()
 	survey, err := scaffold.Look(tree)
 	if err != nil {
 		return scaffold.Proposal{}, nil, err
 	}
 	renderer := newRenderer(c.streams, nil)
-	staged := false
+	staged, rendered := false, 0
 	p, err := scaffold.Propose(tree, survey, c.cluster, protected(), func(app rollout.App) (*rollout.Render, error) {
+		if rendered++; time.Since(told) > 2*time.Second {
+			_, _ = fmt.Fprintf(c.err, "looking: %d folders rendered, now %s\n", rendered, app.Path)
+			told = time.Now()
+		}
 		built, err := renderer.Render(tree, app, rollout.Commit{})
 		staged = staged || err == nil && len(built.Specs) > 0
 		return built, err
@@ -133,21 +139,19 @@ func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, e
 	if err != nil {
 		return p, nil, &failure{code: exitFailed, err: err}
 	}
-	told := p.Told(survey)
+	lines := p.Told(survey)
 	if len(p.Apps) > 0 && !staged && len(c.apps) == 0 {
-		told = append(told, "note     nothing is released in steps yet; what writes a canary for an app's Deployments: "+
+		lines = append(lines, "note     nothing is released in steps yet; what writes a canary for an app's Deployments: "+
 			"gitrollout init --app "+p.Apps[0].Path)
 	}
 	if len(p.Apps) == 0 {
-		for _, t := range told {
-			_, _ = fmt.Fprintln(c.err, t)
-		}
-		return p, told, &failure{code: exitFailed,
+		_, _ = fmt.Fprintln(c.err, strings.Join(lines, "\n"))
+		return p, lines, &failure{code: exitFailed,
 			err: errors.New(
 				"there is no app: no folder has a kustomization, a chart, or manifests of a workload, that could be rendered; " +
 					"write one, such as apps/shop/kustomization.yaml")}
 	}
-	return p, told, nil
+	return p, lines, nil
 }
 
 // rollouts are the files with which the Deployments of an app are staged.

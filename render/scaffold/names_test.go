@@ -146,6 +146,19 @@ func TestWhatIsNoApp(t *testing.T) {
 	}
 }
 
+// TestManyLeftOut: paths that are left out for one reason share a line where they are many.
+func TestManyLeftOut(t *testing.T) {
+	p := Proposal{LeftOut: []LeftOut{{"x", "is for dev"}}}
+	for _, name := range strings.Fields("a b c d e f g") {
+		p.LeftOut = append(p.LeftOut, LeftOut{name, "is jsonnet"})
+	}
+	want := strings.Split("left out x: is for dev,left out a: is jsonnet,left out b: is jsonnet,left out c: is jsonnet,left out d: is jsonnet,"+
+		"left out e: is jsonnet,left out 2 more: is jsonnet", ",")
+	if diff := compare.Diff(want, p.Told(Survey{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestWhoKeepsAnObject: of a chart and a kustomization with the same one, the kustomization; and an entry says what its
 // apps need beyond their own namespace.
 func TestWhoKeepsAnObject(t *testing.T) {

@@ -314,11 +314,22 @@ func label(name string) string {
 	return strings.Trim(name[:min(len(name), 63)], "-")
 }
 
+// mostLeftOut is how many paths are told that are left out for one reason.
+const mostLeftOut = 5
+
 // Told says what is proposed, a line each: the apps, what is left out and why, and what is to be known.
 func (p Proposal) Told(survey Survey) []string {
 	told := rollout.Mapped(p.Apps, func(a rollout.App) string { return fmt.Sprintf("app      %s: %s", a.Name, a.Path) })
+	count := map[string]int{}
 	for _, l := range p.LeftOut {
-		told = append(told, fmt.Sprintf("left out %s: %s", l.Path, l.Why))
+		if count[l.Why]++; count[l.Why] <= mostLeftOut {
+			told = append(told, fmt.Sprintf("left out %s: %s", l.Path, l.Why))
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(count)) {
+		if more := count[why] - mostLeftOut; more > 0 {
+			told = append(told, fmt.Sprintf("left out %d more: %s", more, why))
+		}
 	}
 	for _, n := range p.Notes {
 		told = append(told, "note     "+n)
