@@ -167,6 +167,7 @@ func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *ana
 	for _, name := range []string{ref.TemplateName, a.affixed(from, ref.TemplateName)} {
 		for _, t := range a.analysisTemplates {
 			if t.Ref.Name == name && t.IsCluster() == ref.ClusterScope && (t.IsCluster() || t.Ref.Namespace == from.Namespace) {
+				a.named = append(a.named, t)
 				return t
 			}
 		}

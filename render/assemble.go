@@ -27,6 +27,7 @@ type assembly struct {
 	objects           []rollout.Object // what is to be applied
 	documents         []*document      // the Rollout documents that were among them
 	analysisTemplates []*analysis.Template
+	named             []*analysis.Template                           // by a Rollout, or by a template that one names
 	checkProvider     func(kind string, config map[string]any) error // nil: any will do
 	deployments       map[rollout.Workload]rollout.Object
 	specs             []rollout.Spec

@@ -1,10 +1,13 @@
 package render
 
 import (
+	"errors"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
+	"gitrollout.dev/gitrollout/analysis"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
@@ -28,6 +31,29 @@ func (a *assembly) check() error {
 	for _, check := range []func() error{a.checkPins, a.checkExperiments, a.checkTraffic, a.checkReadable} {
 		if err := check(); err != nil {
 			return err
+		}
+	}
+	return checkTemplates(a)
+}
+
+// checkTemplates reads the templates that no Rollout names. Arguments without a value stay as they are written, so that
+// only the providers' blocks count where there are any.
+func checkTemplates(a *assembly) error {
+	for _, t := range a.analysisTemplates {
+		given := analysis.Values{Secrets: map[string]analysis.SecretRef{}}
+		for _, arg := range t.Spec.Args {
+			if arg.Value == nil {
+				given.Secrets[arg.Name] = analysis.SecretRef{}
+			}
+		}
+		named := slices.Contains(a.named, t)
+		find := func(ref analysis.TemplateRef) *analysis.Template { return a.findTemplate(t.Ref, ref) }
+		self := analysis.TemplateRef{TemplateName: t.Ref.Name, ClusterScope: t.IsCluster()}
+		_, err := analysis.Instantiate(find, []analysis.TemplateRef{self}, given, a.checkProvider)
+		var invalid *rollout.InvalidError
+		whole := len(t.Spec.Args)+len(t.Spec.Templates) == 0
+		if !named && errors.As(err, &invalid) && (whole || strings.Contains(invalid.Field, "].provider.")) {
+			return a.blame(err, t.Ref)
 		}
 	}
 	return nil
