@@ -132,8 +132,8 @@ func settled(in Input, d Decision) Decision {
 	return d
 }
 
-// keepFormer goes on with the end of a release that is stable while Git asks for
-// another one. If that may start, the old pods make room for it at once.
+// keepFormer goes on with the end of a release that is stable while Git asks for another one, or for hooks that have
+// changed. If those may start, the old pods make room at once.
 func keepFormer(in Input) Decision {
 	isNext := isAwaited(in)
 	if in.Source == nil {

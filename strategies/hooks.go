@@ -107,22 +107,16 @@ func changed(in Input, next Decision) Decision {
 	if s.Stable == nil || in.Source == nil || next.State.Source == s.Source || head.Release() == "" {
 		return next
 	}
-	was := in.Source.ByRef()
-	isLeft := func(o rollout.Object) bool {
-		before := was[o.Ref()]
-		return hook.Is(o) && (before == nil || !hook.Is(before) || reflect.DeepEqual(o, before))
-	}
 	release := *s.Stable
 	release.Fast = false
-	run := *head
-	run.Objects = slices.DeleteFunc(slices.Clone(head.Objects), isLeft)
+	run := changedHooks(in)
 	unheld := in
 	unheld.Promotion = nil // a hold that was left behind is about the release that is stable since
 	if i := runningHook(s); i >= 0 && !s.Hooks[i].Past && s.Hooks[i].Release == release.Hash {
-		return awaitHook(in, i, &run, s.Hooks[i].When, release)
+		return awaitHook(in, i, run, s.Hooks[i].When, release)
 	}
 	for _, when := range []rollout.HookWhen{rollout.HookBefore, rollout.HookAfter} {
-		if len(hooksAt(in, &run, when, release)) == 0 {
+		if len(hooksAt(in, run, when, release)) == 0 {
 			continue
 		}
 		if !hasKey(in.Answers.Accepted, next.State.Source) {
@@ -131,12 +125,31 @@ func changed(in Input, next Decision) Decision {
 		if d, shut := waitForWindow(unheld, "a hook that has changed, and commit"); shut {
 			return d
 		}
-		if d, waits := runHooks(in, &run, when, release); waits {
+		if d, waits := runHooks(in, run, when, release); waits {
 			return d
 		}
 	}
 	next.State.Hooks = pastHooks(next.State.Hooks)
 	return next
+}
+
+// changedHooks returns the head without the hooks that the source does not have, or has in the same form.
+func changedHooks(in Input) *rollout.Render {
+	was, run := in.Source.ByRef(), *in.Head.Render
+	run.Objects = slices.DeleteFunc(slices.Clone(run.Objects), func(o rollout.Object) bool {
+		before := was[o.Ref()]
+		return hook.Is(o) && (before == nil || !hook.Is(before) || reflect.DeepEqual(o, before))
+	})
+	return &run
+}
+
+// changesHooks reports whether a commit without a new version has hooks to run, which begin when the old pods are gone.
+func changesHooks(in Input) bool {
+	return in.Source != nil && in.Source.Digest != in.Head.Render.Digest && slices.ContainsFunc(
+		[]rollout.HookWhen{rollout.HookBefore, rollout.HookAfter},
+		func(when rollout.HookWhen) bool {
+			return len(hooksAt(in, changedHooks(in), when, *in.State.Release)) > 0
+		})
 }
 
 // afterwards runs what runs after a release and before it is stable; false if nothing is left to.

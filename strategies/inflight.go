@@ -29,7 +29,8 @@ func decideInFlight(in Input) Decision {
 		return d
 	}
 	switch {
-	case s.Former != nil && (isLost || isRenamed || target != s.Release.Hash && target != s.Stable.Hash):
+	case s.Former != nil && (isLost || isRenamed || target != s.Release.Hash && target != s.Stable.Hash ||
+		target == s.Release.Hash && changesHooks(in)):
 		return keepFormer(in)
 	case isLost:
 		return withoutDocument(in, hold(s, rollout.HeldRolloutRemoved, fmt.Sprintf("the Rollout document of %s was "+
