@@ -12,10 +12,10 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// Snapshot reads a commit, which is fetched by its id if the mirror lacks it.
+// Snapshot reads a commit and fetches it by id if the mirror lacks it.
 //
-// ErrNotFound (and fs.ErrNotExist): the server does not have the commit any more, or has never had it.
-// Also ErrAuth and ErrUnreachable, when it had to be fetched.
+// ErrNotFound (and fs.ErrNotExist): the server does not have the commit. Also ErrAuth and ErrUnreachable from the
+// fetch.
 func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -24,7 +24,7 @@ func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
 	return newSnapshot(st, id)
 }
 
-// having is a commit's id with a store that has it, as Snapshot brings it.
+// having returns a commit's id and a store that holds the commit in full. It fetches the commit if necessary.
 func (r *Repo) having(ctx context.Context, commit string) (id plumbing.Hash, st *store, err error) {
 	if id, err = parseID(commit); err == nil {
 		st, err = r.ensure(ctx, id)
@@ -32,7 +32,7 @@ func (r *Repo) having(ctx context.Context, commit string) (id plumbing.Hash, st 
 	return id, st, err
 }
 
-// Held reads a commit that is here, and never goes to the network.
+// Held reads a commit that the mirror holds, without network access.
 func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	id, err := parseID(commit)
 	if err != nil {
@@ -46,11 +46,11 @@ func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	return s, err == nil
 }
 
-// Bring fetches commits by their ids, all that are not here with one request: what all releases on record name,
-// after a restart. Missing are those that the server does not have any more; they cost one or two requests more,
-// however many they are, and the others are here all the same.
+// Bring fetches all given commits that the mirror lacks with one request, such as the commits of all recorded releases
+// after a restart. missing lists commits that the server no longer has. They cost one or two more requests, whatever
+// their number, and the other commits are fetched all the same.
 //
-// ErrAuth and ErrUnreachable: what is here already stays.
+// ErrAuth and ErrUnreachable: commits in the mirror stay.
 func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
 	wants, err := r.lacking(commits...)
 	if err != nil || len(wants) == 0 {
@@ -63,7 +63,7 @@ func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, e
 	return missing, err
 }
 
-// ensure gives a store that holds a commit in full.
+// ensure returns a store that holds a commit in full. It fetches the commit if necessary.
 func (r *Repo) ensure(ctx context.Context, id plumbing.Hash) (*store, error) {
 	if st, ok := r.held(id); ok {
 		return st, nil
@@ -83,7 +83,7 @@ func (r *Repo) ensure(ctx context.Context, id plumbing.Hash) (*store, error) {
 	return st, nil
 }
 
-// ensureAll brings commits into the mirror, but for those that the server does not have: it returns these.
+// ensureAll fetches commits into the mirror and returns the commits that the server does not have.
 func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) (lost []plumbing.Hash, err error) {
 	err = r.onNetwork(ctx, r.bringing, what, func(ctx context.Context) error {
 		wants, main := r.wanted(ids)
@@ -98,8 +98,8 @@ func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) 
 	return lost, err
 }
 
-// bringByID fetches commits by their ids. Those that the server does not have are left out: git's names one of
-// them and says no to all, so the next request asks which of them it has.
+// bringByID fetches commits by id, except commits that the server does not have. git's server names one missing commit
+// and refuses the whole request, so the next request asks which commits it has.
 func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 	v2, err := r.bringAll(ctx, ids)
 	if !isMissing(err) {
@@ -120,7 +120,7 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 			return err
 		}
 	}
-	// The server has them all, and gives out only what its branches reach: which these are, it does not say.
+	// The server has all commits but sends only those that its branches reach, and does not report which.
 	for half := range slices.Chunk(there, (len(there)+1)/2) {
 		if err := r.bringByID(ctx, half); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 
 func isMissing(err error) bool { return wire.IsMissing(err) || errors.Is(err, errMissing) }
 
-// bringAll fetches commits with one request, all or none, and tells which protocol the server speaks.
+// bringAll fetches all commits or none with one request, and reports whether the server speaks protocol v2.
 func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err error) {
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {
@@ -141,8 +141,8 @@ func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err 
 	return s.V2(), r.bring(ctx, s, ids, false)
 }
 
-// thoseThere asks which of some commits the server has. It is all of them when that cannot be asked, as there is
-// no commit that the server is known to have.
+// thoseThere returns the commits that the server has. It returns all of ids if no commit is known that the server has,
+// because the request needs one.
 func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	r.mu.Lock()
 	main := plumbing.NewHash(r.heads.Main)
@@ -162,8 +162,8 @@ func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.
 	return there, err
 }
 
-// bringByHistory is for a server that gives out its refs only: it reads the whole history of the branches, and
-// takes from it those of the commits that are there.
+// bringByHistory reads the whole history of the branches and takes the commits found there, for a server that sends
+// only its refs.
 func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Compact starts a branch anew: a commit without a parent, with the files of base, takes the place of base, and the
-// branch archive keeps the old history. Both are one push, which is atomic where the server can; else the archive comes
-// first. ErrConflict: the branch is not at base, or the archive exists. ErrRejected: the server refuses a forced push.
+// Compact replaces base, the head of a branch, by a commit with the same files and without a parent. The branch archive
+// keeps the old history. Both are one push, atomic where the server supports it; elsewhere the archive comes first.
+// ErrConflict: the branch is not at base, or the archive exists. ErrRejected: the server refuses a forced push.
 func (r *Repo) Compact(ctx context.Context, branch, archive, base, message string, when time.Time) (string, error) {
 	from, err := branchRef(branch)
 	if err != nil {

@@ -7,16 +7,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Change is one path that differs between two snapshots. Old or New is the zero Entry where the path does
-// not exist. A directory that exists on one side only is reported as its files.
+// Change is one path that differs between two snapshots. Old or New is the zero Entry if the path does not exist there.
+// A directory that exists on one side only is reported as its files.
 type Change struct {
 	Path     string
 	Old, New rollout.Entry
 }
 
-// Changes lists the files, symbolic links and submodules that differ below a directory ("" for all), in
-// order of path. It descends only into directories whose ids differ, so it costs what changed and not the
-// size of the repository: go-git's DiffTree takes 800 ms for one change among 5,000 apps, this 2 ms.
+// Changes lists the files, symbolic links and submodules that differ below a directory ("" for all), sorted by path. It
+// descends only into directories whose ids differ, so its cost follows the changes and not the size of the repository.
+// go-git's DiffTree takes 800 ms for one change among 5,000 apps, this 2 ms.
 func Changes(old, new *Snapshot, dir string) ([]Change, error) {
 	from, _, err := old.lookup(dir)
 	if err != nil {
@@ -39,7 +39,7 @@ type differ struct {
 	changes  []Change
 }
 
-// pair compares what the two sides have at one path; a mode of 0 is nothing.
+// pair compares both sides at one path; a mode of 0 means absent.
 func (d *differ) pair(path string, from, to object.TreeEntry) error {
 	if from.Hash == to.Hash && from.Mode == to.Mode {
 		return nil
@@ -59,7 +59,7 @@ func (d *differ) pair(path string, from, to object.TreeEntry) error {
 	return d.merge(path, olds, news)
 }
 
-// side is what one side has in the directory at a path; anything but a directory is put into leaf.
+// side returns the entries of a directory. It stores any other entry in leaf.
 func side(s *store, e object.TreeEntry, leaf *rollout.Entry) ([]object.TreeEntry, error) {
 	if e.Mode == filemode.Dir {
 		return s.tree(e.Hash)

@@ -5,10 +5,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// What went wrong, for callers to act upon with errors.Is. Everything else is a plain error. No error of
-// this package holds a credential.
+// Errors that callers test with errors.Is; all others are plain. No error of this package holds a credential.
 var (
-	// ErrConflict: a ref was not where the caller said it was, so nothing was written. Fetch, decide again.
+	// ErrConflict: a ref was not at the expected commit, so nothing was written. Fetch and decide again.
 	ErrConflict = rollout.ErrConflict
 	// ErrAuth: the server does not accept our credentials, or we do not accept its host key.
 	ErrAuth = wire.ErrAuth

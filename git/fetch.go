@@ -13,14 +13,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lane is where one operation at a time is on the network. Looking up, bringing commits and pushing have one
-// each: what hangs in one of them holds up none of the others.
+// lane admits one network operation at a time. Lookups, downloads of older commits and pushes have one lane each, so a
+// hanging operation blocks only its own kind.
 type lane chan struct{}
 
 func newLane() lane { return make(lane, 1) }
 
-// onNetwork runs one operation when its lane is free, within the time limit, and says in its error what was
-// done and where.
+// onNetwork runs one operation when its lane is free, within the time limit. Its errors name the operation and the
+// repository.
 func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
@@ -39,13 +39,12 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 	return nil
 }
 
-// Fetch looks up the branches with one request and fetches what is new of Main, State and Policy, with a second
-// one: their commits can be read at once. Proposals are looked up only; Snapshot fetches one when it is asked
-// for. If the keys refuse the head of the users' branch, Main is the commit to follow instead. If the
-// configuration there names another state branch than before, that one is looked up as well.
+// Fetch looks up the branches with one request and fetches new commits of Main, State and Policy with a second one.
+// Proposals are only looked up; Snapshot fetches them on request. If the keys refuse the head of the users' branch,
+// Main is the commit to follow instead. If the configuration names a new state branch, Fetch looks up again.
 //
-// ErrNotFound: no such repository, or the users' branch is not in it. Also ErrAuth and ErrUnreachable. After
-// an error nothing has changed.
+// ErrNotFound: the repository or the users' branch does not exist. Also ErrAuth and ErrUnreachable. An error returns no
+// heads, and the next Fetch starts over.
 func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 	var heads rollout.Heads
 	err := r.onNetwork(ctx, r.looking, "fetch", func(ctx context.Context) (err error) {
@@ -69,7 +68,7 @@ func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 	return heads, nil
 }
 
-// fetch looks up the branches, and fetches, in one conversation.
+// fetch looks up the branches and downloads new commits in one session.
 func (r *Repo) fetch(ctx context.Context) (rollout.Heads, error) {
 	before := r.arrivals()
 	s, err := r.server.ToFetch(ctx)
@@ -121,8 +120,8 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	return heads, nil
 }
 
-// update brings the mirror to what was looked up, except where a push has arrived since: before is how many
-// had when the look-up began.
+// update sets the mirror to the lookup result, except for branches pushed since the lookup began. before is the number
+// of completed pushes at that time.
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
@@ -150,13 +149,13 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 	return found, nil
 }
 
-// bring downloads commits into the mirror and makes sure that they are whole. ahead says that they are new heads
-// of branches of which we have an older one.
+// bring downloads commits into the mirror and verifies that they are complete. ahead reports that they are new heads of
+// branches whose older heads are here.
 //
-// The cheapest question claims that we have all that our heads reach: what is between is sent, and the merge of an
-// old branch does not bring that branch's past. But a revert to what is older than our heads may come without its
-// files, or with deltas against them. The next question says that our history ends with our heads, for which git's
-// server reads every folder of them (80 ms of CPU at 5,000); the last one, that we have nothing.
+// The cheapest question claims everything that our heads reach: the server sends the commits in between, and a merge of
+// an old branch does not bring that branch's history. But a revert to content older than our heads may come without its
+// files, or with deltas against them. The next question declares that our history ends with our heads, for which git's
+// server reads every folder of the heads (80 ms of CPU at 5,000). The last question declares an empty mirror.
 func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool) error {
 	st, done := r.filling()
 	defer done()
@@ -187,7 +186,7 @@ func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash
 
 func (m *mirror) downloadWhole(ctx context.Context, s *wire.Session, st *store, q wire.Question) error {
 	into := st
-	if q.Between() { // the commits in between may be without their files: they are not for keeping
+	if q.Between() { // the commits in between may lack their files: do not keep them
 		into = newStore()
 		into.under = st
 	}

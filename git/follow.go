@@ -9,19 +9,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// followed is what the last Fetch has made of the users' branch.
+// followed holds the last Fetch's verdict on the users' branch.
 type followed struct {
 	configured string // the commit whose configuration was read
 
-	judged  string // the head, and the version of the keys, that were judged
-	trusted string // the last head that was to be followed; "" if there was none yet
+	judged  string // the judged head and the version of the keys
+	trusted string // the last accepted head; "": none yet
 	refused *rollout.Refusal
-	base    string // what is read while the head is refused
+	base    string // the commit to read while the head is refused
 }
 
-// judge tells which commit is to be read when the users' branch is at Main, and why that is not Main itself if it
-// is not. That is the last head that was to be followed. After a restart nobody remembers it: then it is the
-// nearest signed commit, and only the configuration is to be taken from there.
+// judge sets heads.Main to the commit to read and, if the keys refuse the head, heads.Refused. That commit is then the
+// last accepted head. After a restart it is the nearest signed commit, and only its configuration may be used.
 func (f *followed) judge(ctx context.Context, r *Repo, heads *rollout.Heads) error {
 	keys := r.opts.Keys
 	if keys == nil {
@@ -67,8 +66,8 @@ func (f *followed) judgeAnew(ctx context.Context, r *Repo, head string) error {
 	return nil
 }
 
-// followStateBranch reads in a commit of the users' branch which the state branch is, and tells whether it is another
-// one than before. A configuration that is missing or cannot be read changes nothing; whoever uses it reports that.
+// followStateBranch reads the state branch's name from the configuration in a commit and reports whether it has
+// changed. A missing or invalid configuration changes nothing; its other readers report it.
 func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool, err error) {
 	if r.opts.Cluster == "" || r.opts.StateBranch != "" || commit == r.followed.configured {
 		return false, nil
@@ -92,9 +91,8 @@ func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool
 	return moved, nil
 }
 
-// Approve tells which of some signers approved a promotion file that is in a commit of the users' branch: whoever
-// signed the commit, or the merge, that brought it in. An error that wraps a *rollout.InvalidError means that
-// nobody did who may; any other error says nothing.
+// Approve returns the signer of the commit, or of the merge, that brought a promotion file into the users' branch. An
+// error that wraps a *rollout.InvalidError means that no accepted key signed it; any other error decides nothing.
 func (r *Repo) Approve(ctx context.Context, commit, path string, by sign.Policy) (who string, err error) {
 	who, err = r.Introducer(ctx, commit, path, by)
 	if errors.Is(err, ErrUnapproved) {

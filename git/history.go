@@ -12,24 +12,24 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrUnapproved is a signature that does not count, or one that was not found: the text says which and why.
+// ErrUnapproved reports a signature that does not count or was not found; the text states which and why.
 var ErrUnapproved = errors.New("not signed by somebody who may")
 
-// depths is how much history is asked for, in turn: none, as what is here may be enough; then some, which it
-// nearly always is; and past the last one nothing is found. One step of the history is one commit.
+// depths are the successive depths of history that a search reads: the mirror's own commits, then 50 steps, which
+// nearly always suffice, then maxDepth. One step of the history is one commit.
 var depths = []wire.Depth{wire.Shallow, 50, maxDepth}
 
 const maxDepth = 1000
 
-// logDepths are how far a log is read, in turn: each reading asks for about five times as much as the one
-// before, so that a short look costs little and a long one few requests. Nothing is read past the last one.
+// logDepths are the successive depths that Log reads. Each is about five times the previous one: a short log costs
+// little and a long one few requests. Nothing is read past the last one.
 var logDepths = []wire.Depth{wire.Shallow, 100, 500, 2500, 10_000, 40_000, 150_000}
 
-// Log visits a commit and what came before it along the first parents, newest first, until visit says that
-// this is enough, or limit commits have been visited. whole tells that the history's beginning was reached.
+// Log visits a commit and its ancestors along the first parents, newest first, until visit returns false or limit
+// commits were visited. whole reports whether the root commit was reached.
 //
-// Commits that are not here are fetched with their files, in steps. Also ErrNotFound, ErrAuth and
-// ErrUnreachable; an error of visit ends the walk and is returned as it is.
+// Missing commits are fetched with their files, in steps. Also ErrNotFound, ErrAuth and ErrUnreachable; an error of
+// visit ends the walk and is returned unchanged.
 func (r *Repo) Log(
 	ctx context.Context, commit string, limit int, visit func(*Snapshot) (more bool, err error),
 ) (whole bool, err error) {
@@ -45,7 +45,7 @@ func (r *Repo) Log(
 				return false, err
 			}
 			if !ok {
-				break // it is further back than what was asked for
+				break // the next depth includes it
 			}
 			visited++
 			if more, err := visit(s); err != nil || !more {
@@ -63,10 +63,10 @@ func (r *Repo) Log(
 	return false, nil
 }
 
-// Line lists the commits after one up to another one along the first parents, the oldest first. The first
-// snapshot is that of the commit that they come after; it is empty if that is "", which means all commits.
+// Line lists the commits after one commit up to another along the first parents, oldest first. The first snapshot is
+// the commit `after`; "" gives the empty snapshot and all commits.
 //
-// ErrNotFound: the line does not lead there within a thousand commits. Also ErrAuth and ErrUnreachable.
+// ErrNotFound: `after` is not among the thousand commits before upTo. Also ErrAuth and ErrUnreachable.
 func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error) {
 	var line []*Snapshot
 	there := false
@@ -86,9 +86,9 @@ func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error
 	return line, nil
 }
 
-// LastSigned is the nearest commit, from the given one along the first parents, whose signature counts.
+// LastSigned returns the nearest commit, from the given one along the first parents, whose signature counts.
 //
-// ErrUnapproved: there is none among the last thousand. Also ErrNotFound, ErrAuth and ErrUnreachable.
+// ErrUnapproved: no signature of the last thousand commits counts. Also ErrNotFound, ErrAuth and ErrUnreachable.
 func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id string, err error) {
 	_, err = r.Log(ctx, commit, maxDepth, func(s *Snapshot) (more bool, err error) {
 		if _, err := s.SignedBy(v); err == nil {
@@ -102,14 +102,14 @@ func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id st
 	return id, err
 }
 
-// Introducer tells who signed the commit that brought in what is at a path in the given commit. That is
-//   - the commit that wrote it, if its signature counts, or
-//   - a merge whose signature counts and whose first parent did not have it.
+// Introducer returns the signer of the commit that brought the content of a path into the given commit. That is
+//   - the commit that wrote the content, if its signature counts, or
+//   - a merge whose signature counts and whose first parent did not have the content.
 //
-// Commits that leave the path as it is say nothing about it, whoever signed them.
+// Signatures of commits that leave the path unchanged do not matter.
 //
-// ErrUnapproved: the signature does not count, or the history of the last thousand commits does not show
-// where the content is from. Also ErrNotFound (nothing is at the path), ErrAuth and ErrUnreachable.
+// ErrUnapproved: the signature does not count, or the content is older than the last thousand commits. Also ErrNotFound
+// (the path does not exist), ErrAuth and ErrUnreachable.
 func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) (signer string, err error) {
 	for _, d := range depths {
 		st, err := r.history(ctx, commit, d)
@@ -125,7 +125,7 @@ func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) 
 		ErrUnapproved, path, maxDepth)
 }
 
-// history gives a store with at least the commits that a commit reaches in so many steps, and their trees.
+// history returns a store with a commit's history to at least the given depth, with its trees.
 func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store, error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil || d == wire.Shallow {
@@ -144,8 +144,8 @@ func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store
 	return st, err
 }
 
-// at reads a commit of the history; ok is false past its end. A download that was cut off leaves commits without
-// their files: those are asked for again.
+// at reads a commit of the history; ok is false past its end. ok is also false for a commit whose files an interrupted
+// download left out, so that they are fetched again.
 func at(st *store, id string) (s *Snapshot, ok bool, err error) {
 	hash, err := parseID(id)
 	if err != nil || st.verify(hash) != nil {
@@ -155,7 +155,7 @@ func at(st *store, id string) (s *Snapshot, ok bool, err error) {
 	return s, err == nil, err
 }
 
-// walk looks for the commit that brought in what is at a path.
+// walk searches for the commit that introduced the content of a path.
 type walk struct {
 	store    *store
 	path     string
@@ -163,14 +163,13 @@ type walk struct {
 	seen     map[string]bool
 }
 
-// maxWalk bounds how many commits are looked at: in a history with many forks, more than one for each step.
+// maxWalk bounds the visited commits; a history with many forks has more than one for each step.
 const maxWalk = 20_000
 
-// errShallow is a history that ends before the answer.
+// errShallow reports a history that ends before the introducing commit.
 var errShallow = errors.New("the history is not deep enough")
 
-// from finds it from a commit on. Of a merge whose signature does not count, each parent that has the content
-// may answer.
+// from searches from a commit on. Behind a merge whose signature does not count, it tries each parent with the content.
 func (w *walk) from(commit string) (signer string, err error) {
 	s, ok, err := at(w.store, commit)
 	if err != nil || !ok {
@@ -217,7 +216,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 	}
 }
 
-// parentsWith lists the parents that have the same content at the path, and tells whether the first one does.
+// parentsWith returns the parents with the same content at the path, and reports whether the first parent is one.
 func (w *walk) parentsWith(s *Snapshot, entry rollout.Entry) (having []*Snapshot, first bool, err error) {
 	for i, id := range s.parents {
 		parent, ok, err := at(w.store, id)

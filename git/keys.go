@@ -11,27 +11,27 @@ import (
 	"gitrollout.dev/gitrollout/git/sign"
 )
 
-// KeyFiles name the files of keys whose signatures count, in the format of allowed_signers but for Keyring, which is
-// armored OpenPGP. An empty name asks for no signatures.
+// KeyFiles names the files of accepted signing keys, in the format of allowed_signers; Keyring is armored OpenPGP. An
+// empty name requires no signatures.
 type KeyFiles struct {
-	Commits   string // the users' branch is followed only to commits that are signed with a key in it
-	Keyring   string // the same; with both, a key in either will do
-	Promoters string // promotion files count only if they were committed or merged by one of these
-	State     string // the record counts only if the state branch's newest commit is by one of these
+	Commits   string // the users' branch is followed only to commits signed with one of these keys
+	Keyring   string // the same; with both files, a key in either suffices
+	Promoters string // promotion files count only if one of these keys signed their commit or merge
+	State     string // the state counts only if one of these keys signed the state branch's newest commit
 }
 
-// Keys are the policies of KeyFiles. They are read again at each poll, since that is how keys come and go. It is safe
-// for concurrent use.
+// Keys holds the policies of KeyFiles. Each poll reads the files again, so that added and removed keys take effect. It
+// is safe for concurrent use.
 type Keys struct {
 	files KeyFiles
 
 	mu                        sync.Mutex
-	data                      [4][]byte // as read last
-	reads                     int       // how often it was other than before
+	data                      [4][]byte // as last read
+	reads                     int       // how often data has changed
 	commits, promoters, state sign.Policy
 }
 
-// OpenKeys reads the files, so that a mistake in them is found at the start. Without any it is nil.
+// OpenKeys reads the files, so that startup reports their mistakes. It returns nil if no file is named.
 func OpenKeys(files KeyFiles) (*Keys, error) {
 	if files == (KeyFiles{}) {
 		return nil, nil
@@ -40,7 +40,7 @@ func OpenKeys(files KeyFiles) (*Keys, error) {
 	return k, k.Read()
 }
 
-// Read reads the files, and parses them if they have changed. After an error the keys of before count.
+// Read reads the files and parses them if they have changed. After an error the previous keys stay in force.
 func (k *Keys) Read() error {
 	var data [4][]byte
 	for i, f := range []struct{ flag, name string }{
@@ -82,14 +82,14 @@ func (k *Keys) Read() error {
 	return nil
 }
 
-// Version changes when other keys count than before.
+// Version returns a string that changes with the accepted keys.
 func (k *Keys) Version() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return strconv.Itoa(k.reads)
 }
 
-// Files tells for what signatures are asked; nil asks for none.
+// Files returns the names of the key files; a nil Keys has none.
 func (k *Keys) Files() KeyFiles {
 	if k == nil {
 		return KeyFiles{}
@@ -97,13 +97,13 @@ func (k *Keys) Files() KeyFiles {
 	return k.files
 }
 
-// Commits is whose signature a head of the users' branch needs.
+// Commits returns the keys accepted for heads of the users' branch.
 func (k *Keys) Commits() sign.Policy { return k.policy(&k.commits) }
 
-// Promoters is whose signature a promotion file needs.
+// Promoters returns the keys accepted for promotion files.
 func (k *Keys) Promoters() sign.Policy { return k.policy(&k.promoters) }
 
-// State is whose signature the newest commit of the state branch needs.
+// State returns the keys accepted for the newest commit of the state branch.
 func (k *Keys) State() sign.Policy { return k.policy(&k.state) }
 
 func (k *Keys) policy(p *sign.Policy) sign.Policy {

@@ -11,9 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Merge tells what merging a commit into another one would do. Both are fetched if the mirror lacks them.
+// Merge returns the changes of a commit to its only parent, and whether they merge into onto without a conflict. It
+// fetches missing commits. A commit with no parent or several parents gives the zero Merge.
 //
-// ErrNotFound: the server has one of them no more. Also ErrAuth and ErrUnreachable.
+// ErrNotFound: the server no longer has commit or onto. Also ErrAuth and ErrUnreachable.
 func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	s, err := r.Snapshot(ctx, commit)
 	if err != nil {
@@ -26,7 +27,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	base, err := r.Snapshot(ctx, s.parents[0])
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return rollout.Merge{}, nil // no branch reaches it: it is not part of what onto is built on
+		return rollout.Merge{}, nil // no branch reaches it, so it is not an ancestor of onto
 	case err != nil:
 		return rollout.Merge{}, err
 	}
@@ -37,7 +38,8 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	return m, err
 }
 
-// pick is what a commit changes of its parent, which is clean where a target still has what the parent had.
+// pick returns a commit's changes to its parent base. They are clean if the target has base's entry at each changed
+// path.
 func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	changes, err := Changes(base, s, "")
 	m := rollout.Merge{Edits: map[string][]byte{}, Clean: err == nil}
@@ -50,7 +52,7 @@ func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 				return m, err
 			}
 		default:
-			m.Clean = false // a link is nothing that gitrollout proposes
+			m.Clean = false // gitrollout proposes no links
 		}
 		now, _, err := target.Lookup(c.Path)
 		if err != nil {
@@ -61,8 +63,7 @@ func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	return m, err
 }
 
-// descends tells whether a commit has another one among those that it is built on. One that is more than a thousand
-// steps away counts as none.
+// descends reports whether from is an ancestor of commit. An ancestor more than a thousand steps away does not count.
 func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) {
 	for _, d := range depths {
 		st, err := r.history(ctx, commit, d)
@@ -78,15 +79,14 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 	return false, nil
 }
 
-// graphDepths are how much history is asked for, in turn, to see whether commits are part of it: commits alone are
-// some 200 bytes each.
+// graphDepths are the successive depths of history that Outside reads. Commits without files take some 200 bytes each.
 var graphDepths = []wire.Depth{1000, 30_000, wire.Full}
 
-// Outside are those of some commits that are neither a commit nor among those that it is built on, however far back.
-// A commit's id says what it is built on, so no server can answer wrongly; where the history ends before its beginning,
-// what was not found counts as outside.
+// Outside returns the given commits that are neither commit nor an ancestor of commit, however far back. A commit's id
+// covers its parents, so no server can answer wrongly. If the history is truncated, a commit that was not found counts
+// as outside.
 //
-// ErrNotFound: the server has the first commit no more. Also ErrAuth and ErrUnreachable.
+// ErrNotFound: the server no longer has commit. Also ErrAuth and ErrUnreachable.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -109,8 +109,7 @@ func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside
 	return slices.DeleteFunc(slices.Clone(of), func(c string) bool { return !sought[plumbing.NewHash(c)] }), nil
 }
 
-// graph gives a store with the commits that a commit reaches in so many steps. Their files are in the mirror, or not at
-// all.
+// graph returns a store with a commit's history of the given depth. Its files may be missing.
 func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*store, error) {
 	st, done := r.filling()
 	defer done()
@@ -131,8 +130,8 @@ func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*stor
 	return into, err
 }
 
-// lineage looks for commits among those that another one is built on, itself included, as far as their parents are
-// known or in a store, and takes those that it finds off what is sought. whole tells that it has looked at all of them.
+// lineage searches commit and its ancestors, as far as their parents are known or in st, and deletes found commits from
+// sought. whole is false if the parents of a visited commit are unknown.
 func (m *mirror) lineage(st *store, commit plumbing.Hash, sought map[plumbing.Hash]bool) (whole bool) {
 	whole = true
 	seen := map[plumbing.Hash]bool{}
@@ -160,11 +159,11 @@ func (m *mirror) parentsOf(st *store, id plumbing.Hash) (parents []plumbing.Hash
 	return parents, known
 }
 
-// mostParents bounds of how many commits the parents are remembered.
+// mostParents bounds the number of commits whose parents are remembered.
 const mostParents = 10_000
 
-// noteParents remembers what commits are built on that passed by on the way to new heads, so that whether a head still
-// has the one before among them takes no request.
+// noteParents remembers the parents of commits that a download passed on the way to new heads. Checking whether a new
+// head descends from the old one then takes no request.
 func (m *mirror) noteParents(passed *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

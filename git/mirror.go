@@ -13,33 +13,32 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mirror is what a Repo, and those beside it, know: where the branches are, and the objects of commits. It has
-// nothing to do with the network.
+// mirror holds the state that a Repo shares with its Beside copies: branch heads and the objects of commits. It does no
+// network I/O.
 type mirror struct {
-	cluster string // "" if it has no proposals
+	cluster string // "": no proposals
 
 	mu        sync.Mutex
 	stateRef  string // short name
-	policyRef string // short name, "" if there is none
+	policyRef string // short name; "": none
 	branch    string // short name; "" until the server's default branch is known
 	store     *store
 	live      int64                             // size of the store after its last renewal
-	downloads int                               // into the store, under way
-	heads     rollout.Heads                     // as last known; Main "" before the first Fetch
-	arrived   int                               // pushes
-	pushed    map[string]pushed                 // by branch, those that a look-up under way may not know of
-	uses      int                               // of commits that are not heads
-	recent    map[plumbing.Hash]int             // the last use of each
-	gone      map[plumbing.Hash]string          // commits that the server does not have -> Main when it said so
-	parents   map[plumbing.Hash][]plumbing.Hash // of commits that were fetched, by noteParents
+	downloads int                               // downloads in progress
+	heads     rollout.Heads                     // latest known; Main is "" before the first Fetch
+	arrived   int                               // completed pushes
+	pushed    map[string]pushed                 // by branch: pushes that a lookup in progress may have missed
+	uses      int                               // reads of commits other than heads
+	recent    map[plumbing.Hash]int             // commit -> its last value of uses
+	gone      map[plumbing.Hash]string          // commits missing on the server -> Main at that time
+	parents   map[plumbing.Hash][]plumbing.Hash // of fetched commits; noteParents sets them
 }
 
-// recentBytes is how much more than the heads a renewal of the store keeps of the commits that were used last:
-// those that releases in flight come back to, a thousand of them and more. Each of a thousand apps in one folder
-// costs the tree of that folder, 40 KB.
+// recentBytes bounds the recently used commits that renew keeps beside the heads: over a thousand commits of releases
+// in flight. With a thousand apps in one folder, each commit costs the folder's tree, 40 KB.
 const recentBytes = 64 << 20
 
-// follow begins with nothing but the names of what matters.
+// follow initializes an empty mirror for the given cluster and branches.
 func (m *mirror) follow(cluster, branch, state, policy string) error {
 	if strings.Contains(cluster, "/") {
 		return fmt.Errorf("cluster name %q must not contain a slash", cluster)
@@ -60,14 +59,14 @@ func (m *mirror) follow(cluster, branch, state, policy string) error {
 	return nil
 }
 
-// Branch is the users' branch; "" until the first Fetch when Options named none.
+// Branch returns the users' branch; "" until the first Fetch if Options names none.
 func (m *mirror) Branch() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.branch
 }
 
-// StateBranch is the state branch; "" when Options named none.
+// StateBranch returns the state branch; "" if Options sets neither Cluster nor StateBranch.
 func (m *mirror) StateBranch() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,7 +79,7 @@ func (m *mirror) holds(id plumbing.Hash) bool {
 	return m.store.holds(id)
 }
 
-// held finds a commit in the mirror and remembers that it is in use.
+// held returns the store if it holds the commit in full, and marks the commit as used.
 func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,8 +90,8 @@ func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 	return m.store, true
 }
 
-// use makes a commit the last of the recent ones, which a renewal keeps. Heads are kept anyway, and are not
-// worth keeping once they are superseded, unless somebody comes back to them. The caller holds mu.
+// use marks a commit as the most recently used; renew keeps recent commits. It skips heads: they are kept anyway, and a
+// superseded head is not worth keeping unless it is read again. The caller holds mu.
 func (m *mirror) use(id plumbing.Hash) {
 	if name := id.String(); name != m.heads.Main && name != m.heads.State && name != m.heads.Policy {
 		m.uses++
@@ -100,7 +99,8 @@ func (m *mirror) use(id plumbing.Hash) {
 	}
 }
 
-// haves are the last heads: with one or two of them, the server's work does not grow with our age.
+// haves returns the last heads of the users' branch and the state branch. With at most two haves, the server's work
+// does not grow with the mirror's age.
 func (m *mirror) haves(st *store) []plumbing.Hash {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,7 +113,7 @@ func (m *mirror) haves(st *store) []plumbing.Hash {
 	return haves
 }
 
-// lacking are those of some commits that the mirror does not hold, each once; "" is none.
+// lacking returns the given commits that the mirror does not hold, without duplicates and "".
 func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 	var wants []plumbing.Hash
 	seen := map[string]bool{"": true}
@@ -133,7 +133,7 @@ func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 	return wants, nil
 }
 
-// wanted are those of some commits that are neither here nor known to be gone since Main was where it is.
+// wanted returns the commits that are neither held nor recorded as missing at the current Main, and that Main.
 func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,8 +145,8 @@ func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string
 	return wants, m.heads.Main
 }
 
-// taken keeps the commits that are here now and remembers of the others that the server did not have them
-// while Main was there, so that a release which names a lost commit does not ask for it in each pass.
+// taken marks held commits as used and returns the others as lost. It records lost commits with Main, so that a release
+// with a lost commit does not request it in each pass.
 func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -164,21 +164,21 @@ func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) 
 	return lost
 }
 
-// pushed is where a push of ours has put a branch; id is "" when it removed it.
+// pushed records where our push moved a branch; id is "" after a deletion.
 type pushed struct {
-	number int // among the pushes that have arrived
+	number int // sequence number of the push
 	id     string
 }
 
-// arrivals counts the pushes that have arrived.
+// arrivals returns the number of completed pushes.
 func (m *mirror) arrivals() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.arrived
 }
 
-// overtaken is what was looked up, with the branches that a push has moved since the look-up began where the push has
-// put them: whether the look-up came before or after it is not known, and the next one will tell. The caller holds mu.
+// overtaken merges a lookup result with refs pushed since the lookup began; the pushed value wins. The order of lookup
+// and push is unknown, and the next lookup corrects it. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {
@@ -188,7 +188,7 @@ func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	return found
 }
 
-// place sets a branch among those that matter.
+// place sets a branch's id in heads; "" removes a proposal. It ignores branches that are not configured.
 func (m *mirror) place(heads *rollout.Heads, name, id string) {
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	switch {
@@ -206,7 +206,7 @@ func (m *mirror) place(heads *rollout.Heads, name, id string) {
 	}
 }
 
-// proposals are what the branches of the cluster's proposals begin with.
+// proposals returns the name prefixes of the cluster's proposal branches.
 func (m *mirror) proposals() []string {
 	if m.cluster == "" {
 		return nil
@@ -214,8 +214,8 @@ func (m *mirror) proposals() []string {
 	return rollout.ProposalBranches(m.cluster)
 }
 
-// land takes the pushed commits into the mirror, so that the next Fetch has nothing to fetch and does not call
-// them a change, nor one that is under way call them undone.
+// land adds pushed commits to the mirror. The next Fetch then neither downloads them nor reports a change, and a Fetch
+// in progress does not revert them.
 func (m *mirror) land(commands []wire.Command, made *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -225,7 +225,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 		id := ""
 		if !c.New.IsZero() {
 			id = c.New.String()
-			// A commit of ours reaches what its parent reaches and what was made; if not, it is fetched.
+			// The commit is complete if its parent's objects are here; otherwise the next read fetches it.
 			_ = m.store.verify(c.New)
 		}
 		m.pushed[c.Ref.Short()] = pushed{number: m.arrived, id: id}
@@ -236,8 +236,8 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 	m.renew()
 }
 
-// filling gives the store for a download, which is not renewed until done is called: the server's answer may
-// lean on any object that was in it when it was asked.
+// filling returns the store for a download and blocks renew until done is called: the server's response may refer to
+// any object that the store held at the request.
 func (m *mirror) filling() (st *store, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -249,8 +249,8 @@ func (m *mirror) filling() (st *store, done func()) {
 	}
 }
 
-// renew replaces the store by one with only what the heads and the recently used commits reach, once it has grown by a
-// seventh and nothing is being put into it. Snapshots keep the store that they were made from. The caller holds mu.
+// renew replaces the store by one with only the objects of heads and recently used commits. It does so once the store
+// has grown by a seventh and 1 MiB, and no download is in progress. Snapshots keep their store. The caller holds mu.
 func (m *mirror) renew() {
 	_, size := m.store.usage()
 	if m.downloads > 0 || m.live > 0 && size < m.live+m.live/7+1<<20 {
@@ -259,7 +259,7 @@ func (m *mirror) renew() {
 	fresh := newStore()
 	for _, head := range []string{m.heads.Main, m.heads.State, m.heads.Policy} {
 		if !m.moveTo(fresh, plumbing.NewHash(head)) {
-			return // keep the old store: it has all that was ever verified
+			return // keep the old store: it has all verified objects
 		}
 	}
 	_, most := fresh.usage()
@@ -274,7 +274,8 @@ func (m *mirror) renew() {
 	_, m.live = fresh.usage()
 }
 
-// moveTo puts what a commit reaches into a new store, and tells whether that is all there. The caller holds mu.
+// moveTo copies a commit with its files into a new store and reports whether nothing is missing. It skips a commit that
+// is not held and reports true. The caller holds mu.
 func (m *mirror) moveTo(fresh *store, id plumbing.Hash) bool {
 	return !m.store.holds(id) || m.store.reach(id, fresh) == nil
 }

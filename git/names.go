@@ -10,7 +10,7 @@ import (
 
 const headsPrefix = "refs/heads/"
 
-// branchRef is the full name of a branch, given as "main" or "refs/heads/main".
+// branchRef returns the full ref name of a branch, given as "main" or "refs/heads/main".
 func branchRef(branch string) (plumbing.ReferenceName, error) {
 	short := strings.TrimPrefix(branch, headsPrefix)
 	ref := plumbing.ReferenceName(headsPrefix + short)
@@ -20,7 +20,7 @@ func branchRef(branch string) (plumbing.ReferenceName, error) {
 	return ref, nil
 }
 
-// parseID reads a full commit id. Abbreviations are refused: two of them may mean the same commit.
+// parseID parses a full commit id. It refuses abbreviations: two abbreviations may mean the same commit.
 func parseID(id string) (plumbing.Hash, error) {
 	if len(id) != 40 || !plumbing.IsHash(id) || strings.ToLower(id) != id {
 		return plumbing.ZeroHash, fmt.Errorf("%q is not a commit id of 40 hex digits", id)
@@ -28,7 +28,7 @@ func parseID(id string) (plumbing.Hash, error) {
 	return plumbing.NewHash(id), nil
 }
 
-// cleanPath is a path for reading: slashes, no dot segments, "." or "" for the root.
+// cleanPath validates a path for reading: slashes, no dot segments, "." or "" for the root.
 func cleanPath(name string) (string, error) {
 	if name == "" || name == "." {
 		return "", nil
@@ -39,13 +39,13 @@ func cleanPath(name string) (string, error) {
 	return name, nil
 }
 
-// checkEditPath refuses paths that a checkout would refuse or misread: fsck --strict has the same rules.
+// checkEditPath refuses paths that a checkout would refuse or misread, by the rules of fsck --strict.
 func checkEditPath(name string) error {
 	if name == "." || !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return fmt.Errorf("%q is not a path inside the repository", name)
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		// HFS+ ignores some code points and NTFS some endings and short names, so these are .git as well.
+		// HFS+ ignores some code points; NTFS ignores some endings and has short names. Such names mean .git, too.
 		plain := strings.Map(dropIgnorable, strings.ToLower(part))
 		plain = strings.TrimRight(plain, ". ")
 		base, _, _ := strings.Cut(plain, ":")

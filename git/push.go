@@ -14,16 +14,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Push makes the commits and moves all branches with one push, which is atomic where the server can (git,
-// GitHub, GitLab, Gitea); elsewhere the updates go one by one, in order, up to the first that fails.
+// Push makes the commits and moves all branches with one push. It is atomic where the server supports it (git, GitHub,
+// GitLab, Gitea); elsewhere the updates go one by one, in order, up to the first failure.
 //
-// It returns where each branch is then, but for those that it removes. An update that changes nothing (its edits
-// leave the parent's files as they are, or make the very commit that the branch is at) is left out of the push,
-// and its branch is at Old. If nothing is left, nothing is sent.
+// It returns the new head of each branch that it does not delete. An update that changes nothing (its edits leave the
+// parent's files as they are, or make the commit that the branch is at) is left out, and its branch stays at Old. If no
+// update is left, nothing is sent.
 //
-// ErrConflict: a branch was not at Old; nothing was written. ErrRejected: a hook or a protected branch
-// said no. ErrUnreachable: the outcome is unknown if the connection broke after sending; the next Fetch
-// shows it. A repeated push makes the same commits, and succeeds if they have arrived the first time.
+// ErrConflict: a branch was not at Old; an atomic push wrote nothing. ErrRejected: a hook or a protected branch
+// refused. ErrUnreachable: the outcome is unknown if the connection broke after sending; the next Fetch shows it. A
+// repeated push makes the same commits, and succeeds if they have already arrived.
 func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	heads := make(map[string]string, len(updates))
 	made := newStore()
@@ -59,7 +59,7 @@ func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]s
 	return heads, nil
 }
 
-// prepare checks an update and makes its objects. send is false when it changes nothing.
+// prepare validates an update and makes its objects. send is false if the update changes nothing.
 func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c wire.Command, send bool, err error) {
 	if c, err = commandOf(u); err != nil {
 		return c, false, err
@@ -96,7 +96,7 @@ func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c wi
 	return c, c.New != c.Old, nil
 }
 
-// commit makes the commit of an update, signed if it is to be.
+// commit makes an update's commit object, signed if Sign is set.
 func (o *Options) commit(into *store, tree, parent plumbing.Hash, u rollout.Update) (plumbing.Hash, error) {
 	data, err := encodeCommit(tree, parent, cmp.Or(u.Author, o.Identity), u.When, u.Message)
 	if err == nil && o.Sign != nil {
@@ -108,7 +108,7 @@ func (o *Options) commit(into *store, tree, parent plumbing.Hash, u rollout.Upda
 	return into.Keep(plumbing.CommitObject, data), nil
 }
 
-// commandOf checks what an update wants to do to its branch.
+// commandOf validates an update and returns its ref command. Only proposals may be deleted or forced.
 func commandOf(u rollout.Update) (c wire.Command, err error) {
 	if c.Ref, err = branchRef(u.Branch); err != nil {
 		return c, err
@@ -132,7 +132,7 @@ func commandOf(u rollout.Update) (c wire.Command, err error) {
 	return c, nil
 }
 
-// root applies an update's edits to the root tree, which unlike the others may be empty.
+// root applies an update's edits to the root tree, which, unlike other trees, may be empty.
 func (b *builder) root(tree plumbing.Hash, u rollout.Update) (plumbing.Hash, error) {
 	edits, err := plan(u.Edits)
 	if err != nil {
@@ -145,7 +145,7 @@ func (b *builder) root(tree plumbing.Hash, u rollout.Update) (plumbing.Hash, err
 	return after, err
 }
 
-// send pushes and, when that fails, finds out why.
+// send pushes the commands; resolve classifies a failure.
 func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) error {
 	s, err := r.server.ToPush(ctx)
 	if err != nil {
@@ -177,9 +177,9 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 	return nil
 }
 
-// resolve turns a failed push into its meaning by looking at the refs, because the words of servers are
-// few and shared: git says "failed to update ref" for a moved ref, for a lost race for its lock, and for a
-// full disk. A race for a lock that moves no ref twice in a row is none: the lock is stale, or a branch is in the way.
+// resolve classifies a failed push by looking up the refs, because servers use one message for several causes: git
+// reports "failed to update ref" for a moved ref, a lost race for its lock, and a full disk. A lost race without a
+// moved ref, twice in a row, is ErrRejected: the lock is stale, or another branch's name blocks the ref.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
@@ -209,7 +209,7 @@ func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store
 	return fmt.Errorf("%w: %w", ErrRejected, cause)
 }
 
-// lookUpRefs is where the branches of a push are now; nil if that is not known.
+// lookUpRefs returns the current ids of a push's branches; nil after an error.
 func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (map[string]string, error) {
 	s, err := at.ToFetch(ctx)
 	if err != nil {
@@ -221,13 +221,12 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 	return found.IDs, err
 }
 
-// CommitAttempts is how often CommitToBranch tries when others push to the branch as well.
+// CommitAttempts bounds the attempts of CommitToBranch while others push to the same branch.
 const CommitAttempts = 5
 
-// CommitToBranch is the loop around Push for one commit on one branch, which others may be writing to:
-// look up, let build decide on what is there now, push, and again on ErrConflict. build gets an empty
-// Snapshot when the branch does not exist. The Update that it returns needs Edits, Message and When only. The id
-// is "" when build's edits change nothing.
+// CommitToBranch pushes one commit to a branch that others may write to. It looks up the branch, passes its Snapshot to
+// build, pushes, and repeats on ErrConflict. build gets an empty Snapshot for a missing branch, and sets only Edits,
+// Message and When of the Update. The id is "" when build's edits change nothing.
 func (r *Repo) CommitToBranch(
 	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),
 ) (string, error) {

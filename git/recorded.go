@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Recorded is what the commits of a state branch have changed, as Line lists them. A file that cannot be read has told
-// nothing.
+// Recorded returns the app states that each commit after `after` up to upTo changed, oldest first. It skips a state
+// file that cannot be read before or after the change.
 func Recorded(ctx context.Context, in *Repo, after, upTo string) ([]rollout.Recorded, error) {
 	line, err := in.Line(ctx, after, upTo)
 	if err != nil {

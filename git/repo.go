@@ -9,37 +9,37 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options says which repository to mirror and which of its branches matter.
+// Options selects the repository to mirror and its branches.
 type Options struct {
-	// URL is https, http, ssh, git, user@host:path, file or a local path. User name and password in it are
-	// used and then forgotten; Auth wins over them.
+	// URL is https, http, ssh, git, user@host:path, file or a local path. Open uses the URL's user name and password
+	// unless Auth has HTTP credentials, and removes them from URL.
 	URL  string
 	Auth wire.Auth
 	// Branch is the users' branch; empty means the server's default branch.
 	Branch string
-	// Cluster says whose state branch and proposals matter; empty means none. The state branch is the one that
-	// the cluster's configuration on the users' branch names, read again with each new head, and rollout's
-	// StateBranch while there is none that can be read.
+	// Cluster selects the state branch and the proposal branches; empty selects none. The cluster's configuration on
+	// the users' branch names the state branch, and is read at each new head. Until the first configuration is read, it
+	// is rollout.StateBranch.
 	Cluster string
-	// StateBranch is the state branch, whatever the configuration names.
+	// StateBranch overrides the state branch of the configuration.
 	StateBranch string
-	// Policy is a branch that is looked up and fetched besides, "" for none.
+	// Policy is another branch to look up and fetch; "" means none.
 	Policy string
-	// Keys says whose signatures count; nil means that none are asked for.
+	// Keys holds the accepted signing keys; nil requires no signatures.
 	Keys *Keys
-	// Identity is the author and committer of what is pushed; the zero value is Self.
+	// Identity is the author and committer of pushed commits; the zero value is Self.
 	Identity rollout.Identity
-	// Sign, when set, returns a commit object with its signature in it; what it is given has none. It should
-	// return the same bytes for the same commit, so that a repeated push stays harmless.
+	// Sign, when set, adds a signature to an unsigned commit object. It should return the same bytes for the same
+	// commit, so that a repeated push stays harmless.
 	Sign func(commit []byte) ([]byte, error)
-	// Timeout bounds each operation (default 2 minutes), MaxBytes each answer of the server (default 1 GiB).
+	// Timeout bounds each operation (default 2 minutes), MaxBytes each response of the server (default 1 GiB).
 	Timeout  time.Duration
 	MaxBytes int64
 }
 
-// Repo is a shallow mirror, in memory, of the branches that matter. It is safe for concurrent use: a Fetch, a
-// Push and the bringing of older commits may be on the network at once, and wait for none but their own kind.
-// Reading what is here already waits for nothing.
+// Repo is a shallow mirror of the configured branches, in memory. It is safe for concurrent use. A Fetch, a Push and a
+// download of older commits wait only for operations of the same kind. Reads of stored objects never wait for the
+// network.
 type Repo struct {
 	remote wire.Remote
 	opts   Options
@@ -47,14 +47,14 @@ type Repo struct {
 
 	looking, bringing, pushing lane
 
-	followed *followed    // by the Fetch that has the lane
-	raced    *atomic.Bool // the last push lost a race, and no ref had moved
+	followed *followed    // guarded by the looking lane
+	raced    *atomic.Bool // the last push lost a race although no ref had moved
 
 	*mirror
 }
 
-// Open checks the options, the key and the known hosts. It sends nothing: the first Fetch connects, so that
-// a reconciler can start while its Git server is down.
+// Open validates the options, the key and the known hosts. It sends nothing: the first Fetch connects, so that a
+// reconciler can start while its Git server is down.
 func Open(ctx context.Context, opts Options) (*Repo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -90,24 +90,24 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	return r, nil
 }
 
-// Beside is the same mirror for other work. Older commits that one of them brings, and what one of them pushes, hold
-// up nothing that the other does on the network; the branches are looked up by one of them at a time.
+// Beside returns a Repo on the same mirror with separate lanes for pushes and for downloads of older commits. Both
+// Repos share one lane for lookups.
 func (r *Repo) Beside() *Repo {
 	beside := *r
 	beside.bringing, beside.pushing, beside.raced = newLane(), newLane(), new(atomic.Bool)
 	return &beside
 }
 
-// Remote is where the repository is.
+// Remote returns the repository's address.
 func (r *Repo) Remote() wire.Remote { return r.remote }
 
-// Stats counts what a Repo has done since it was opened, and what its store holds now.
+// Stats counts a Repo's operations since Open, and the objects and bytes in its store.
 type Stats struct {
 	wire.Stats
 	Objects, Bytes int64
 }
 
-// Stats counts what was done so far.
+// Stats returns the current counts.
 func (r *Repo) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()

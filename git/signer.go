@@ -11,17 +11,17 @@ import (
 	"gitrollout.dev/gitrollout/git/sign"
 )
 
-// Signer signs with the key in a file, which is read again for each commit and used when it has changed.
+// Signer signs with the key in a file. It reads the file for each commit and parses it again if it has changed.
 type Signer struct {
 	File       string
-	Passphrase string // of the key, "" if it has none
+	Passphrase string // of the key; "": none
 
 	mu   sync.Mutex
 	data []byte
 	key  *sign.Key
 }
 
-// Read reads the key, or says why it cannot be used.
+// Read returns the key, or an error that states why the key cannot be used.
 func (s *Signer) Read() (*sign.Key, error) {
 	data, err := os.ReadFile(s.File)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Signer) Read() (*sign.Key, error) {
 	return key, nil
 }
 
-// Sign is Options'.
+// Sign implements Options.Sign.
 func (s *Signer) Sign(commit []byte) ([]byte, error) {
 	key, err := s.Read()
 	if err != nil {

@@ -14,12 +14,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot is the files of one commit, read without a worktree. It is safe for concurrent use, does no I/O,
-// and stays whole for as long as it is held, whatever the Repo fetches or forgets meanwhile.
+// Snapshot reads the files of one commit without a worktree. It is safe for concurrent use, does no I/O, and stays
+// complete for as long as it is referenced, whatever the Repo fetches or drops.
 //
-// Paths use slashes and are relative to the root, which is "" or ".". Symbolic links are not followed.
-// Looking up a path costs one search per path element, in trees that are decoded once and then shared by
-// all snapshots that have them.
+// Paths use slashes and are relative to the root, which is "" or ".". Symbolic links are not followed. A lookup costs
+// one search per path element. Trees are decoded once and shared by all snapshots.
 type Snapshot struct {
 	store   *store
 	commit  rollout.Commit
@@ -35,7 +34,7 @@ func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
 	}
 	author := fmt.Sprintf("%s <%s>", c.Author.Name, c.Author.Email)
 	if c.Author.Email == Self.Email {
-		author = "a merged proposal" // merged without a merge commit: Git does not say by whom
+		author = "a merged proposal" // merged without a merge commit: Git does not record the person
 	}
 	subject, _, _ := strings.Cut(strings.TrimLeft(c.Message, "\n"), "\n")
 	snapshot := &Snapshot{
@@ -49,22 +48,23 @@ func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
 	return snapshot, nil
 }
 
-// EmptySnapshot has no files and no commit: what a branch holds before it exists.
+// EmptySnapshot returns a snapshot without files and commit, for a branch that does not exist.
 func EmptySnapshot() *Snapshot { return &Snapshot{store: newStore()} }
 
-// Commit is the commit that was read. Its ID is "" for the empty snapshot of a branch that does not exist.
+// Commit returns the commit. Its ID is "" for the empty snapshot.
 func (s *Snapshot) Commit() rollout.Commit { return s.commit }
 
-// Message is the commit's whole message.
+// Message returns the commit's full message.
 func (s *Snapshot) Message() string { return s.message }
 
-// Verifier judges the signature of a commit, given as Git stores it: who signed it, or why that does not count.
+// Verifier verifies the signature of a commit in Git's format. It returns the signer, or why the signature does not
+// count.
 type Verifier interface {
 	Verify(commit []byte) (signer string, err error)
 }
 
-// SignedBy tells who signed the commit, in the verifier's words. An error means that the signature does not
-// count, and says why; the empty snapshot is signed by nobody.
+// SignedBy returns the commit's signer, as the verifier formats it. An error states why the signature does not count;
+// the empty snapshot has no signer.
 func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 	if s.commit.ID == "" {
 		return "", errors.New("there is no commit")
@@ -76,7 +76,7 @@ func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 	return v.Verify(o.data)
 }
 
-// Lookup finds what is at a path; ok is false when nothing is.
+// Lookup returns the entry at a path; ok is false if there is none.
 func (s *Snapshot) Lookup(path string) (entry rollout.Entry, ok bool, err error) {
 	at, ok, err := s.lookup(path)
 	if !ok || err != nil {
@@ -110,7 +110,7 @@ func (s *Snapshot) lookup(path string) (entry object.TreeEntry, ok bool, err err
 	return at, true, nil
 }
 
-// entryOf is a name of a tree in the nouns of package rollout; the zero Entry for none.
+// entryOf converts a tree entry to a rollout.Entry; a mode of 0 gives the zero Entry.
 func entryOf(e object.TreeEntry) rollout.Entry {
 	entry := rollout.Entry{Name: e.Name, ID: e.Hash.String(), Kind: rollout.File}
 	switch e.Mode {
@@ -126,8 +126,8 @@ func entryOf(e object.TreeEntry) rollout.Entry {
 	return entry
 }
 
-// ReadFile is the content of the file at a path, and for a symbolic link its target. A missing file is an
-// fs.ErrNotExist. The slice is the caller's own.
+// ReadFile returns the content of a file; for a symbolic link, its target. A missing file is an fs.ErrNotExist. The
+// caller owns the slice.
 func (s *Snapshot) ReadFile(path string) ([]byte, error) {
 	entry, ok, err := s.Lookup(path)
 	switch {
@@ -141,7 +141,7 @@ func (s *Snapshot) ReadFile(path string) ([]byte, error) {
 	return s.ReadBlob(entry.ID)
 }
 
-// ReadDir is what a directory holds, sorted by name. A missing directory is an fs.ErrNotExist.
+// ReadDir returns the entries of a directory, sorted by name. A missing directory is an fs.ErrNotExist.
 func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	dir, ok, err := s.lookup(path)
 	switch {
@@ -165,7 +165,7 @@ func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	return entries, nil
 }
 
-// ReadBlob is the content behind the ID of a file or symbolic link. The slice is the caller's own.
+// ReadBlob returns the content of a file or symbolic link by its ID. The caller owns the slice.
 func (s *Snapshot) ReadBlob(id string) ([]byte, error) {
 	hash, err := parseID(id)
 	if err != nil {

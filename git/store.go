@@ -16,15 +16,15 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// store is Git objects in memory, by id. It is safe for concurrent use; go-git's memory storage is not, and
-// it never forgets.
+// store holds Git objects in memory, by id. It is safe for concurrent use; go-git's memory storage is not, and it never
+// drops an object.
 type store struct {
 	mu      sync.RWMutex
 	objects map[plumbing.Hash]*stored
-	omitted map[plumbing.Hash]bool // files that are too large to be kept
-	lost    bool                   // ids of such files are unknown
+	omitted map[plumbing.Hash]bool // files that are too large to keep
+	lost    bool                   // some omitted files have unknown ids
 	size    int64                  // bytes of content and overhead
-	under   *store                 // what can be read here, too; may be nil
+	under   *store                 // fallback for reads; may be nil
 }
 
 // stored is one object; its content never changes. Stores share it.
@@ -32,20 +32,20 @@ type stored struct {
 	kind plumbing.ObjectType
 	id   plumbing.Hash
 	data []byte
-	// entries is a tree decoded and sorted by name, made at its first use.
+	// entries caches the decoded tree, sorted by name; it is set at the first read.
 	entries atomic.Pointer[[]object.TreeEntry]
-	// complete is set on a tree or commit once all that it reaches was seen in a store with it.
+	// complete is set on a tree or commit once a store was seen to hold every object that it reaches.
 	complete atomic.Bool
 }
 
-// overhead of an object beside its content: map bucket, struct, slice rounding.
+// overhead is an object's memory beside its content: map bucket, struct, slice rounding.
 const overhead = 160
 
 func newStore() *store {
 	return &store{objects: map[plumbing.Hash]*stored{}, omitted: map[plumbing.Hash]bool{}}
 }
 
-// Omit is wire.Store's.
+// Omit implements wire.Store.
 func (s *store) Omit(id plumbing.Hash) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,8 +56,8 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive says whether files that are missing are taken for those of unknown ids that were omitted, if there are any:
-// after a download of all that a commit has, and not after one that leaves out what we should have.
+// forgive sets whether missing files count as omitted files of unknown id, if there are any. They count after a
+// download of a whole commit, but not after a download that leaves out files that should be here.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *store) omits(id plumbing.Hash) bool {
 	return omits || s.under != nil && s.under.omits(id)
 }
 
-// file is a file of a tree; nil without an error if it was too large to be kept.
+// file returns a file's object; nil without an error if the file was too large to keep.
 func (s *store) file(id plumbing.Hash) (*stored, error) {
 	o, err := s.typed(plumbing.BlobObject, id)
 	if errors.Is(err, errMissing) && s.omits(id) {
@@ -101,7 +101,7 @@ func (s *store) put(o *stored) {
 	}
 }
 
-// Content is wire.Store's.
+// Content implements wire.Store.
 func (s *store) Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool) {
 	if o := s.get(id); o != nil {
 		return o.kind, o.data, true
@@ -109,21 +109,21 @@ func (s *store) Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte
 	return plumbing.InvalidObject, nil, false
 }
 
-// Keep makes an object of content, which is the store's own from then on. It is wire.Store's, too.
+// Keep stores data as an object and takes ownership of the slice. It implements wire.Store.
 func (s *store) Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash {
 	o := &stored{kind: kind, id: plumbing.ComputeHash(kind, data), data: data}
 	s.put(o)
 	return o.id
 }
 
-// addAll takes over another store's objects.
+// addAll adds all objects of another store.
 func (s *store) addAll(from *store) {
 	for _, id := range from.ids() {
 		s.put(from.get(id))
 	}
 }
 
-// ids is all objects, sorted: the same objects make the same pack.
+// ids returns the ids of all objects, sorted: equal objects make equal packs.
 func (s *store) ids() []plumbing.Hash {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -138,7 +138,7 @@ func (s *store) usage() (objects, size int64) {
 
 var errMissing = errors.New("an object is missing")
 
-// typed is an object that must be of a kind.
+// typed returns an object and checks its kind.
 func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, error) {
 	o := s.get(id)
 	switch {
@@ -150,8 +150,8 @@ func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, erro
 	return o, nil
 }
 
-// tree is a tree's entries, sorted by name as plain bytes (Git's own order puts a directory after the files
-// that begin with its name and a dot). The slice is shared: do not change it.
+// tree returns a tree's entries, sorted by name as plain bytes. (Git's order puts a directory after the files that
+// begin with its name and a dot.) The slice is shared: do not change it.
 func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	o, err := s.typed(plumbing.TreeObject, id)
 	if err != nil {
@@ -181,15 +181,15 @@ func (s *store) commit(id plumbing.Hash) (*object.Commit, error) {
 	return c, nil
 }
 
-// holds tells whether a commit can be read in full.
+// holds reports whether a commit can be read in full.
 func (s *store) holds(commit plumbing.Hash) bool {
 	o := s.get(commit)
 	return o != nil && o.complete.Load()
 }
 
-// verify walks what a commit reaches and marks it complete. It descends only into trees that were never
-// verified, so after a fetch it costs what is new; it makes sure that a server which misunderstands shallow
-// clones is noticed at the fetch and not in the middle of a release.
+// verify checks that all objects of a commit are here and marks the commit complete. It descends only into trees that
+// are not marked yet, so its cost follows the new objects. It detects a server that misunderstands shallow clones at
+// the fetch, not in the middle of a release.
 func (s *store) verify(commit plumbing.Hash) error {
 	o, err := s.typed(plumbing.CommitObject, commit)
 	if err != nil || o.complete.Load() {
@@ -221,7 +221,7 @@ func (s *store) verifyTree(id plumbing.Hash) error {
 	return err
 }
 
-// below visits the folders and the files that are directly in a tree. Submodules are elsewhere.
+// below calls folder and file for the entries directly in a tree. It skips submodules: they are other repositories.
 func (s *store) below(id plumbing.Hash, folder, file func(plumbing.Hash) error) error {
 	entries, err := s.tree(id)
 	if err != nil {
@@ -242,7 +242,7 @@ func (s *store) below(id plumbing.Hash, folder, file func(plumbing.Hash) error) 
 	return nil
 }
 
-// reach copies all that a commit reaches into another store.
+// reach copies a commit and its files into another store.
 func (s *store) reach(commit plumbing.Hash, into *store) error {
 	c, err := s.commit(commit)
 	if err != nil {
@@ -253,7 +253,7 @@ func (s *store) reach(commit plumbing.Hash, into *store) error {
 }
 
 func (s *store) reachTree(id plumbing.Hash, into *store) error {
-	if o := into.get(id); o != nil && o.complete.Load() { // else a download that was cut off may have left it
+	if o := into.get(id); o != nil && o.complete.Load() { // otherwise an interrupted download may have left it
 		return nil
 	}
 	folder := func(id plumbing.Hash) error { return s.reachTree(id, into) }
@@ -272,7 +272,7 @@ func (s *store) reachTree(id plumbing.Hash, into *store) error {
 	return err
 }
 
-// What follows makes stored a plumbing.EncodedObject, of which go-git decodes trees and commits.
+// The methods below implement plumbing.EncodedObject, from which go-git decodes trees and commits.
 
 func (o *stored) Hash() plumbing.Hash             { return o.id }
 func (o *stored) Type() plumbing.ObjectType       { return o.kind }

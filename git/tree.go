@@ -15,9 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// builder makes the objects of one commit: the blobs, and the trees on their paths. What it makes goes into
-// made, even when the mirror has the same object: the server may have dropped it since, and a push that
-// leaves it out would then be refused.
+// builder makes the objects of one commit: blobs, and the trees on their paths. It puts an object into made even if the
+// mirror has it: the server may have dropped the object, and would refuse a push without it.
 type builder struct {
 	from *store
 	made *store
@@ -31,7 +30,7 @@ type edit struct {
 	children map[string]*edit
 }
 
-// plan arranges edits by path. Deletions come first: deleting "a" and writing "a/b" replaces what a was.
+// plan arranges edits by path. Deletions come first: deleting "a" and writing "a/b" replaces the old "a".
 func plan(edits map[string][]byte) (*edit, error) {
 	root := &edit{}
 	for path, content := range edits {
@@ -77,8 +76,8 @@ func (e *edit) check(path string) error {
 	return nil
 }
 
-// tree applies edits to a tree (the zero id is no tree) and returns the new tree, or the zero id when
-// nothing is left in it: Git has no empty directories.
+// tree applies edits to a tree (zero id: no tree) and returns the new tree's id. It returns the zero id for an empty
+// tree: Git has no empty directories.
 func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, error) {
 	var old []object.TreeEntry
 	if !id.IsZero() {
@@ -126,8 +125,8 @@ func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, e
 	return b.made.Keep(plumbing.TreeObject, encodeTree(entries)), nil
 }
 
-// child is what one name becomes; keep is false when nothing is left of it. A mode of 0 means that the name
-// did not exist.
+// child applies an edit to one name; keep is false if nothing is left there. A mode of 0 means that the name did not
+// exist.
 func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object.TreeEntry, keep bool, err error) {
 	if old, err = b.clear(old, path, e); err != nil {
 		return old, false, err
@@ -145,7 +144,7 @@ func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object
 	return next, err == nil && !next.Hash.IsZero(), err
 }
 
-// clear does an edit's deletions of what is at its own name: they come before what it writes there.
+// clear applies an edit's deletions at its name; its writes come afterwards.
 func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.TreeEntry, error) {
 	none := object.TreeEntry{Name: old.Name}
 	if e.remove {
@@ -161,7 +160,7 @@ func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.Tree
 	return none, err
 }
 
-// file writes content; an executable file stays one, and all else becomes a plain file.
+// file writes content. An executable file stays executable; any other entry becomes a plain file.
 func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 	next := object.TreeEntry{Name: old.Name, Mode: filemode.Regular}
 	next.Hash = plumbing.ComputeHash(plumbing.BlobObject, content)
@@ -174,7 +173,7 @@ func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 	return next
 }
 
-// onlyRemoves tells that a node only deletes things, which below a file do not exist anyway.
+// onlyRemoves reports whether a node only deletes. Below a file, such deletions have no effect.
 func (e *edit) onlyRemoves() bool {
 	if e.set {
 		return false
@@ -187,7 +186,7 @@ func (e *edit) onlyRemoves() bool {
 	return true
 }
 
-// encodeTree writes entries in Git's order, in which a directory sorts as if its name ended in a slash.
+// encodeTree encodes entries in Git's order: a directory sorts as if its name ended in a slash.
 func encodeTree(entries []object.TreeEntry) []byte {
 	sort.Sort(object.TreeEntrySorter(entries))
 	var buf bytes.Buffer
@@ -198,10 +197,10 @@ func encodeTree(entries []object.TreeEntry) []byte {
 	return buf.Bytes()
 }
 
-// Self is who commits when nobody else is named: nobody's address, as RFC 2606 reserves .invalid.
+// Self is the default author and committer. Its address has no owner, as RFC 2606 reserves .invalid.
 var Self = rollout.Identity{Name: "gitrollout", Email: "gitrollout@noreply.invalid"}
 
-// checkIdentity refuses what cannot stand in a commit.
+// checkIdentity refuses an identity that a commit cannot hold.
 func checkIdentity(i rollout.Identity) error {
 	name, email := strings.TrimSpace(i.Name), strings.TrimSpace(i.Email)
 	if name == "" || email == "" || strings.ContainsAny(name+email, "<>\n\x00") {
@@ -210,8 +209,8 @@ func checkIdentity(i rollout.Identity) error {
 	return nil
 }
 
-// encodeCommit writes a commit object. Author and committer are the same, and the time is whole seconds in
-// UTC: the same inputs are the same bytes, so a push whose answer was lost can be repeated.
+// encodeCommit encodes a commit object. Author and committer are the same, and the time is in whole seconds, UTC. Equal
+// inputs give equal bytes, so a push can be repeated after its response was lost.
 func encodeCommit(tree, parent plumbing.Hash, who rollout.Identity, when time.Time, message string) ([]byte, error) {
 	message = strings.TrimRight(strings.ReplaceAll(message, "\r\n", "\n"), " \t\n")
 	switch {
