@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// ErrUnsigned is a commit without a signature.
+// ErrUnsigned reports a commit without a signature.
 var ErrUnsigned = errors.New("the commit is not signed")
 
-// signed is a commit taken apart.
+// signed is a commit split into signature and signed content.
 type signed struct {
-	payload   []byte // what the signature covers: the commit without it
+	payload   []byte // the signed bytes: the commit without its signature
 	signature string // armored
 	when      time.Time
 }
 
-// split takes the signature out of a commit object, in the same way as git: the header gpgsig and its
-// continuation lines are the signature, and all headers that begin with gpgsig are left out of what is
-// signed. A commit with two signatures is refused, because programs differ in which one they read.
+// split separates the signature from a commit object, as git does: the header gpgsig with its continuation lines is the
+// signature, and no header that begins with gpgsig is signed. It refuses a commit with two signatures, because programs
+// differ in which signature they read.
 func split(commit []byte) (s signed, err error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok {
@@ -67,7 +67,7 @@ func split(commit []byte) (s signed, err error) {
 	return s, nil
 }
 
-// stamp reads the time of "Name <address> 1767225600 +0000"; zero if there is none.
+// stamp parses the time of "Name <address> 1767225600 +0000"; zero if there is none.
 func stamp(value []byte) time.Time {
 	i := bytes.LastIndexByte(value, '>')
 	if i < 0 {
@@ -84,7 +84,7 @@ func stamp(value []byte) time.Time {
 	return time.Unix(seconds, 0).UTC()
 }
 
-// Insert puts an armored signature into a commit object that has none: after the last header, as git does.
+// Insert adds an armored signature to an unsigned commit object, after the last header, as git does.
 func Insert(commit []byte, signature string) ([]byte, error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok || strings.TrimSpace(signature) == "" {

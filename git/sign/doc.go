@@ -1,13 +1,13 @@
-// Package sign makes and checks the signatures of commits: SSH signatures against a list in the format of
-// allowed_signers (see ssh-keygen(1)), and OpenPGP signatures against a keyring. It is what git does with
-// gpg.format=ssh and gpg.format=openpgp, without its programs.
+// Package sign makes and verifies signatures of commits: SSH signatures by a list in the format of allowed_signers (see
+// ssh-keygen(1)), and OpenPGP signatures by a keyring. It works like git with gpg.format=ssh and gpg.format=openpgp,
+// without external programs.
 //
-// The package reads no files, asks no clock and knows nothing of repositories: a commit is its bytes as Git
-// stores them, and the time for which a key must be valid is the commit's own, as in git.
+// The package reads no files and no clock. A commit is its bytes as Git stores them. An SSH key must be valid at the
+// time of the commit, as in git; an OpenPGP key at the time of the signature.
 //
-//	commit.go    what of a commit is signed, and the signature
+//	commit.go    the signed part of a commit, and the signature
 //	signers.go   the allowed_signers format
-//	sshsig.go    SSH signatures, made and checked
-//	keyring.go   OpenPGP signatures, checked
+//	sshsig.go    SSH signatures, made and verified
+//	keyring.go   OpenPGP signatures, verified
 //	policy.go    both together
 package sign

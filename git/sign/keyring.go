@@ -15,14 +15,14 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 )
 
-// Keyring is OpenPGP public keys whose signatures count.
+// Keyring holds OpenPGP public keys whose signatures count.
 type Keyring struct {
 	file string
 	keys openpgp.EntityList
 }
 
-// ParseKeyring reads armored public keys, as gpg --armor --export writes them, one block or several. The
-// file's name is for messages. Private keys and revoked keys are refused.
+// ParseKeyring parses armored public keys as gpg --armor --export writes them, in one block or several. file is for
+// error messages. It refuses private and revoked keys.
 func ParseKeyring(file string, data []byte) (*Keyring, error) {
 	k := &Keyring{file: file}
 	const begin = "-----BEGIN PGP "
@@ -57,7 +57,7 @@ func ParseKeyring(file string, data []byte) (*Keyring, error) {
 	return k, nil
 }
 
-// owner is the key's first user id and its fingerprint.
+// owner returns the key's first user id and its fingerprint.
 func owner(e *openpgp.Entity) string {
 	name := "?"
 	if id := e.PrimaryIdentity(); id != nil {
@@ -73,12 +73,12 @@ func printable(r rune) rune {
 	return r
 }
 
-// weak are hashes for which different contents with the same signature can be made.
+// weak lists hashes with known collisions.
 var weak = []crypto.Hash{crypto.MD5, crypto.SHA1, crypto.RIPEMD160}
 
 var errMalformed = errors.New("the OpenPGP signature is malformed")
 
-// check tells who signed. The library panics on some malformed input, which is then no signature.
+// check returns the signer. The library panics on some malformed input; check reports it as malformed.
 func (k *Keyring) check(c signed) (who string, err error) {
 	defer func() {
 		if recover() != nil {

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Policy is whose signatures count; either half may be nil.
+// Policy holds the accepted signing keys; either field may be nil.
 type Policy struct {
 	SSH     *Signers
 	OpenPGP *Keyring
 }
 
-// Verify tells who signed a commit object: a principal of the list, or the user id and the fingerprint of a
-// key of the keyring. Any error means that the signature does not count, and its text says why: ErrUnsigned,
-// a key that is not listed or was not valid when the commit was made, a content that differs.
+// Verify returns the signer of a commit object: a principal of the list, or the user id and fingerprint of a key in the
+// keyring. An error states why the signature does not count: ErrUnsigned, a key that is not listed or was not valid
+// when it signed, or different content.
 func (p Policy) Verify(commit []byte) (signer string, err error) {
 	c, err := split(commit)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// namespace is what git signs under, so that a signature of a file is not one of a commit.
+// namespace is git's namespace for commits, so that a file's signature is not valid for a commit.
 const namespace = "git"
 
 // Signers is a list of SSH keys in the format of allowed_signers (ssh-keygen(1)), one on each line:
@@ -25,15 +25,15 @@ type Signers struct {
 	keys []allowed
 }
 
-// allowed is one line.
+// allowed is one line of the list.
 type allowed struct {
-	principal     string    // the first of the line
+	principal     string    // the first one on the line
 	key           []byte    // in SSH's wire format
 	after, before time.Time // zero: no bound
 }
 
-// ParseSigners reads a list. The file's name is for messages, which name the line. A list without keys is an
-// error: it would refuse everything, which nobody means.
+// ParseSigners parses a list; file is for error messages, which name the line. A list without keys is an error: it
+// would refuse every commit, surely by mistake.
 func ParseSigners(file string, data []byte) (*Signers, error) {
 	s := &Signers{file: file}
 	for i, line := range strings.Split(string(data), "\n") {
@@ -56,7 +56,7 @@ func ParseSigners(file string, data []byte) (*Signers, error) {
 	return s, nil
 }
 
-// parseAllowed reads one line; ok is false for a key that is for another namespace.
+// parseAllowed parses one line; ok is false for a key of another namespace.
 func parseAllowed(line string) (a allowed, ok bool, err error) {
 	principals, rest := word(line)
 	a.principal, _, _ = strings.Cut(strings.Trim(principals, `"`), ",")
@@ -89,7 +89,7 @@ func word(s string) (first, rest string) {
 	return s[:i], strings.TrimLeft(s[i:], " \t")
 }
 
-// options reads the options of a line; ok is false if the key is not for commits.
+// options parses the options of a line; ok is false if the key is not for commits.
 func (a *allowed) options(options []string) (ok bool, err error) {
 	ok = true
 	for _, option := range options {
@@ -114,7 +114,7 @@ func (a *allowed) options(options []string) (ok bool, err error) {
 	return ok, nil
 }
 
-// matches is OpenSSH's pattern list: one of the patterns matches and none of the negated ones.
+// matches reports whether s matches OpenSSH's pattern list: at least one pattern, and no negated pattern.
 func matches(patterns, s string) bool {
 	found := false
 	for pattern := range strings.SplitSeq(patterns, ",") {
@@ -131,7 +131,7 @@ func matches(patterns, s string) bool {
 	return found
 }
 
-// timestamp reads OpenSSH's times, in UTC with or without the Z.
+// timestamp parses OpenSSH's times, in UTC with or without the Z.
 func timestamp(value string) (time.Time, error) {
 	digits := strings.TrimSuffix(value, "Z")
 	for _, layout := range []string{"20060102", "200601021504", "20060102150405"} {
@@ -145,7 +145,7 @@ func timestamp(value string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; write YYYYMMDD or YYYYMMDDHHMMSS, in UTC", value)
 }
 
-// allows finds who may sign with a key at a time.
+// allows returns the principal that may sign with a key at a time.
 func (s *Signers) allows(key []byte, at time.Time) (principal string, err error) {
 	err = fmt.Errorf("its key is not in %s", s.file)
 	for _, a := range s.keys {

@@ -19,7 +19,7 @@ const (
 	sshMagic = "SSHSIG"
 )
 
-// blob is what is in the armor, after the magic.
+// blob is the armored content after the magic.
 type blob struct {
 	Version   uint32
 	PublicKey []byte
@@ -29,7 +29,7 @@ type blob struct {
 	Signature []byte
 }
 
-// message is what the key signs, after the magic: the hash stands for the content.
+// message is the signed data after the magic; Sum replaces the content.
 type message struct {
 	Namespace string
 	Reserved  string
@@ -51,7 +51,7 @@ func digest(hash string, data []byte) ([]byte, error) {
 
 func (m message) bytes() []byte { return append([]byte(sshMagic), ssh.Marshal(m)...) }
 
-// readBlob reads an armored signature and its public key. Only one that is for commits is read.
+// readBlob parses an armored signature and its public key. It refuses signatures that are not for commits.
 func readBlob(armored string) (b blob, key ssh.PublicKey, err error) {
 	block, rest := pem.Decode([]byte(armored))
 	if block == nil || block.Type != sshType || strings.TrimSpace(string(rest)) != "" {
@@ -79,13 +79,13 @@ func readBlob(armored string) (b blob, key ssh.PublicKey, err error) {
 	return b, key, nil
 }
 
-// sshAlgorithms are the signatures that count: no SHA-1, no DSA.
+// sshAlgorithms lists the accepted signature algorithms: no SHA-1, no DSA.
 var sshAlgorithms = []string{
 	ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521,
 	ssh.KeyAlgoSKECDSA256, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSASHA512,
 }
 
-// check tells who signed.
+// check returns the signer.
 func (s *Signers) check(c signed) (string, error) {
 	b, key, err := readBlob(c.signature)
 	if err != nil {
@@ -113,14 +113,14 @@ func (s *Signers) check(c signed) (string, error) {
 	return who, nil
 }
 
-// Key signs commits. Its signatures are the same bytes for the same content, which keeps a repeated push
-// harmless; so it is an Ed25519 or an RSA key.
+// Key signs commits with an Ed25519 or an RSA key: equal content gives equal bytes, which keeps a repeated push
+// harmless.
 type Key struct{ signer ssh.AlgorithmSigner }
 
-// ErrPassphrase is a key that is locked with another passphrase, or with one where none was given.
+// ErrPassphrase reports an encrypted key with a missing or wrong passphrase.
 var ErrPassphrase = errors.New("the key's passphrase is missing or wrong")
 
-// ParseKey reads a private key as ssh-keygen writes it. passphrase may be empty.
+// ParseKey parses a private key as ssh-keygen writes it. passphrase may be empty.
 func ParseKey(data, passphrase []byte) (*Key, error) {
 	signer, err := ssh.ParsePrivateKey(data)
 	if locked := new(ssh.PassphraseMissingError); errors.As(err, &locked) {
@@ -139,8 +139,8 @@ func ParseKey(data, passphrase []byte) (*Key, error) {
 	return &Key{signer: algorithm}, nil
 }
 
-// Sign returns the armored signature of a commit object, for Insert. random is crypto/rand's Reader, which
-// some keys use against side channels; it does not change the signature.
+// Sign returns the armored signature of a commit object, for Insert. random is crypto/rand's Reader: some keys use it
+// against side channels, without an effect on the signature.
 func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	const hash = "sha512"
 	sum, err := digest(hash, commit)
@@ -164,7 +164,7 @@ func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: sshType, Bytes: data})), nil
 }
 
-// Signers is a list of this key alone, for whoever trusts what it has signed itself.
+// Signers returns a list of this key alone, for verifying our own signatures.
 func (k *Key) Signers(principal string) *Signers {
 	return &Signers{file: "the signing key", keys: []allowed{{principal: principal, key: k.signer.PublicKey().Marshal()}}}
 }
