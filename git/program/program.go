@@ -1,5 +1,5 @@
-// Package program asks the git program, which need not be there, about a working copy and about the user's settings.
-// What is in a repository is package git's.
+// Package program runs the git program, which may be missing, to read a working copy and the user's settings. Package
+// git reads the content of repositories.
 package program
 
 import (
@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// Says is what git answers in the current folder, without the white space around it.
+// Says returns git's output in the current folder, without surrounding white space.
 func Says(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "git", args...).Output()
 	var exit *exec.ExitError
@@ -27,8 +27,8 @@ func Says(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Repository is the one that the current folder is a working copy of: its origin, or the folder itself if it has none;
-// "" if it is no working copy.
+// Repository returns the origin of the current working copy, or its top folder if it has no origin. Outside of a
+// working copy it returns "".
 func Repository(ctx context.Context) string {
 	top, err := Says(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -47,8 +47,8 @@ func Repository(ctx context.Context) string {
 
 var commitID = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
-// Commit makes a full commit id of what people write: HEAD~3, a branch, a tag, the start of an id. A full one need not
-// be known here.
+// Commit resolves a revision to a full commit id: HEAD~3, a branch, a tag, an abbreviated id. A full id is returned
+// unchecked.
 func Commit(ctx context.Context, name string) (id string, known bool) {
 	if commitID.MatchString(name) {
 		return name, true
@@ -57,8 +57,7 @@ func Commit(ctx context.Context, name string) (id string, known bool) {
 	return id, err == nil && commitID.MatchString(id)
 }
 
-// Parted is the commit at which two histories have parted, or the first of both if they have nothing in common that a
-// shallow working copy knows of.
+// Parted returns the merge base of two commits, or tip if a shallow working copy knows none.
 func Parted(ctx context.Context, tip, other string) string {
 	if id, err := Says(ctx, "merge-base", "--end-of-options", tip, other); err == nil && commitID.MatchString(id) {
 		return id
@@ -66,7 +65,7 @@ func Parted(ctx context.Context, tip, other string) string {
 	return tip
 }
 
-// Author is who the user commits as, by the environment or git's settings; "" for what neither says.
+// Author returns the user's name and e-mail address from the environment or git's settings; "" for an unset value.
 func Author(ctx context.Context, env func(string) string) (name, email string) {
 	if name = env("GIT_AUTHOR_NAME"); name == "" {
 		name, _ = Says(ctx, "config", "--get", "user.name")
