@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// alb is the AWS Load Balancer Controller, whose Ingresses split the requests of a path by an annotation: its backend
-// is not a Service but the name of an action, with the port use-annotation
+// alb is the AWS Load Balancer Controller. Its Ingresses split the requests of a path by an annotation: the path's
+// backend names an action instead of a Service, with the port use-annotation
 // (https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/#actions). Weights
 // are shares of their sum, each 0 to 999 (ELBv2 TargetGroupTuple).
 var alb = router{
@@ -36,15 +36,13 @@ type albConfig struct {
 	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // at rest, too; sticky is for a release only
 }
 
-// albStickiness keeps a user at the Service that a request was sent to first,
-// by the cookie AWSALBTG, whose name cannot be chosen.
+// albStickiness keeps a user at the first Service by the cookie AWSALBTG, whose name cannot be chosen.
 type albStickiness struct {
 	Enabled         bool  `json:"enabled"`
 	DurationSeconds int64 `json:"durationSeconds"` // 1 to 604800, which is 7 days
 }
 
-// albAction is the annotation's value, with the keys in Argo Rollouts' order.
-// The controller reads them in any case of letters.
+// albAction is the annotation's value, with the keys in Argo Rollouts' order. The controller ignores the case of keys.
 type albAction struct {
 	Type          string     `json:"Type"`
 	ForwardConfig albForward `json:"ForwardConfig"`
@@ -113,14 +111,14 @@ func (c *albConfig) valid(r Route) error {
 
 func albDuration(seconds int64) bool { return seconds >= 1 && seconds <= 604800 }
 
-// action is the name of the action that is split, and the backend of its paths.
+// action returns the name of the action to split, which is also the backend of its paths.
 func (c *albConfig) action(r Route) string { return cmp.Or(c.RootService, r.Stable) }
 
 func (c *albConfig) key(what, action string) string {
 	return cmp.Or(c.AnnotationPrefix, "alb.ingress.kubernetes.io") + "/" + what + "." + action
 }
 
-// split writes the action of an Ingress, and the paths of matched users.
+// split writes the action of an Ingress and the paths for matched users.
 func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	ref, action := object.Ref(), c.action(r)
 	found := false
@@ -162,8 +160,7 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albOther returns a Service or target group that the user's own annotation
-// sends requests to besides stable and canary.
+// albOther returns a Service or target group besides stable and canary to which the user's annotation sends requests.
 func albOther(annotation string, r Route) string {
 	var action struct {
 		ForwardConfig struct {
@@ -173,7 +170,7 @@ func albOther(annotation string, r Route) string {
 			}
 		}
 	}
-	_ = json.Unmarshal([]byte(annotation), &action) // as the controller reads it; what cannot be read is replaced
+	_ = json.Unmarshal([]byte(annotation), &action) // as the controller does; an unreadable value is replaced
 	for _, g := range action.ForwardConfig.TargetGroups {
 		if g.ServiceName != r.Stable && g.ServiceName != r.Canary && (g.Weight == nil || *g.Weight != 0) {
 			return cmp.Or(g.ServiceName, cmp.Or(g.TargetGroupName, g.TargetGroupARN))
@@ -190,8 +187,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
 	if s := c.StickinessConfig; s != nil && s.Enabled {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, s.DurationSeconds}
 	}
-	// A cookie outlives a weight of 0, so that only a release in which both versions get requests has one. It keeps
-	// users at stable as well: the weight is the share of the new users.
+	// A cookie outlives a weight of 0, so it is set only while both versions receive requests. It also keeps users at
+	// stable: the weight is the share of the new users.
 	if r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}
@@ -202,9 +199,9 @@ func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
 	return string(data), nil
 }
 
-// match adds a path for matched users before each path that is split: an action of its own, and the annotation with its
-// conditions. The controller puts Exact paths first, then Prefix paths, the longer ones first, and the others last; in
-// this order a copy with the same path stays before its original.
+// match adds a path for matched users before each split path, with a separate action and an annotation for the
+// conditions. The controller sorts Exact paths first, then Prefix paths from long to short, then the others. In this
+// order a copy with the same path stays before its original.
 func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	own, err := c.ownConditions(object, r)
 	if err != nil {
@@ -254,10 +251,10 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albName is what the API server takes as the name of a backend.
+// albName matches the backend names that the API server accepts.
 var albName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// free refuses an action that the user has.
+// free refuses the name of an action or backend that the Ingress already has.
 func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route) error {
 	if !albName.MatchString(name) {
 		return misfit("", "the steps' route %s becomes a backend, and its name is not that of a Service", name).
@@ -278,7 +275,7 @@ func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route
 	return nil
 }
 
-// ownConditions are those that the user gives to the action that is split.
+// ownConditions returns the user's conditions for the action to split.
 func (c *albConfig) ownConditions(object rollout.Object, r Route) ([]any, error) {
 	key := c.key("conditions", c.action(r))
 	value := object.Annotation(key)

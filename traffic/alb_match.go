@@ -9,9 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// albConditions says what a match compares besides the path, all of which a request must have
-// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values have
-// wildcards, * and ?, and upper case is lower case in headers and query parameters.
+// albConditions returns the conditions of a match besides the path; a request must meet all of these
+// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have the
+// wildcards * and ?. Headers and query parameters are compared without case.
 func albConditions(m rollout.Match) []any {
 	var all []any
 	add := func(field, config string, values ...any) {
@@ -25,8 +25,8 @@ func albConditions(m rollout.Match) []any {
 		header(h.Name, albValue(h.StringMatch))
 	}
 	for _, c := range m.Cookies {
-		// With the three values of a condition, the end of an exact cookie can be found and the start of a prefix, but
-		// not both: on is also found in the cookie xbeta=on.
+		// The three values of a condition can anchor the end of an exact cookie or the start of a prefix, not both: on
+		// is also found in the cookie xbeta=on.
 		if c.Prefix != "" {
 			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
 		} else {
@@ -53,13 +53,12 @@ func albValue(m rollout.StringMatch) string {
 	return m.Exact
 }
 
-// albEscape is for query strings, the only values in which a wildcard can stand
-// for itself (ELBv2 QueryStringConditionConfig).
+// albEscape escapes wildcards in query strings, the only values that allow it (ELBv2 QueryStringConditionConfig).
 func albEscape(s string) string {
 	return strings.NewReplacer("*", `\*`, "?", `\?`).Replace(s)
 }
 
-// albSource writes one address as a network, the only form that is taken.
+// albSource writes a single address as a network, the only accepted form.
 func albSource(m rollout.StringMatch) string {
 	s := cmp.Or(m.Prefix, m.Exact)
 	switch {
@@ -72,7 +71,7 @@ func albSource(m rollout.StringMatch) string {
 	}
 }
 
-// paths adds the paths of one match for each path that is split.
+// paths adds the paths of one match for each split path.
 func (c *albConfig) paths(
 	object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[[2]int][]any,
 ) error {
@@ -124,11 +123,11 @@ func (c *albConfig) paths(
 	return nil
 }
 
-// albPath is the path of an Ingress, as the controller reads it: Exact, Prefix
-// by whole elements, or a pattern with wildcards.
+// albPath is a path of an Ingress as the controller reads it: Exact, Prefix by whole elements, or a pattern with
+// wildcards.
 type albPath struct{ kind, path string }
 
-// albBoth returns the paths that match both; it is false if that cannot be said.
+// albBoth returns the paths that match both own and m; ok is false if it cannot tell.
 func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	switch own.kind {
 	case "Exact":
@@ -147,8 +146,8 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 		}
 		return nil, true
 	}
-	// The copies of a pattern are patterns as well: the others come first, and
-	// would take requests from the paths before this one.
+	// The copies of a pattern stay patterns: Exact and Prefix paths come first and would take requests of the paths
+	// before this one.
 	front, all := strings.CutSuffix(own.path, "/*")
 	if strings.ContainsAny(front, "*?") {
 		return nil, false
@@ -170,8 +169,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	return nil, true
 }
 
-// taken reports whether the requests of a path that is narrower than the one it
-// was made for would have gone to another path of the rule.
+// taken reports whether another path of the rule, and not own, would have received the requests of the narrower path f.
 func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	for _, p := range all {
 		if p.rule != own.rule || p.index == own.index {
@@ -187,7 +185,7 @@ func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	return false
 }
 
-// limits says what is too much for one rule of a load balancer, which has 5 values, host and path included, and 5
+// limits returns why a rule is too large for a load balancer, which allows 5 values, host and path included, and 5
 // wildcards (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
 func (f albPath) limits(p ingressPath, conditions []any) string {
 	var values []string

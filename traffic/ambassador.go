@@ -8,11 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ambassador is Emissary-ingress, once Ambassador. A Mapping that is made for the time of a release takes its share, in
-// percent, from the one that it is a copy of (Mapping.spec.weight; those without a weight share the rest). Matched
-// users have Mappings that ask for more: "those that are more highly constrained are evaluated before those less highly
-// constrained" (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings). 1.5 is the oldest version
-// that compares query parameters.
+// ambassador is Emissary-ingress, formerly Ambassador. A Mapping generated for a release takes its share in percent
+// from the Mapping that it copies (Mapping.spec.weight; Mappings without a weight share the rest). Matched users have
+// Mappings with more constraints: "those that are more highly constrained are evaluated before those less highly
+// constrained" (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings). Query parameters need 1.5.
 var ambassador = router{
 	kind: "ambassador", title: "Emissary-ingress (Ambassador)", since: "1.5",
 	features: features{splits: can, byHeader: anyText, byCookie: anyText, byQuery: anyText, byMethod: anyText},
@@ -54,8 +53,8 @@ func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// ambassadorMapping points a Mapping at stable, which with pingPong is now one
-// Service and now the other, and adds those of the release.
+// ambassadorMapping points a Mapping at the stable Service, which pingPong alternates, and generates the release's
+// Mappings.
 func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route) error {
 	spec := base.Map("spec")
 	service := text(spec["service"])
@@ -79,8 +78,8 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 		after = object.Ref()
 		return err
 	}
-	// A weight of 0 is as good as none where the Mapping passes through the API getambassador.io/v2 of Ambassador 1.x,
-	// which leaves zeros out: it would get half of the requests.
+	// Ambassador 1.x drops zeros when a Mapping passes through the API getambassador.io/v2: with a weight of 0 the
+	// Mapping would get half of the requests.
 	if r.Weight > 0 {
 		if err := generate("canary", func(spec map[string]any) { spec["weight"] = int64(r.Weight) }); err != nil {
 			return err
@@ -109,8 +108,8 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 	return nil
 }
 
-// ambassadorCopy is a Mapping like another. Its labels are those by which Hosts
-// select Mappings, and Mappings share a weight only among the same Hosts.
+// ambassadorCopy returns a copy of a Mapping. It keeps the labels, by which Hosts select Mappings: Mappings share a
+// weight only among the same Hosts.
 func ambassadorCopy(base rollout.Object, suffix string) rollout.Object {
 	object := base.Copy()
 	delete(object, "status")
@@ -118,8 +117,7 @@ func ambassadorCopy(base rollout.Object, suffix string) rollout.Object {
 	return object
 }
 
-// suffixed joins two parts of a name with a dash and cuts the first where an
-// object's name would be too long (253 letters).
+// suffixed joins a name and a suffix with a dash. It cuts the name to stay within an object name's 253 characters.
 func suffixed(base, suffix string) string {
 	if room := 253 - 1 - len(suffix); len(base) > room {
 		base = base[:max(room, 0)]
@@ -127,8 +125,8 @@ func suffixed(base, suffix string) string {
 	return base + "-" + suffix
 }
 
-// ambassadorService returns a Mapping's service with another Service in it: the scheme, the namespace and the port are
-// kept, as in https://shop.store:8443. It is false if the service is none of the Rollout's two.
+// ambassadorService replaces the Service in a Mapping's service and keeps scheme, namespace and port, as in
+// https://shop.store:8443. It returns false if the service is neither stable nor canary.
 func ambassadorService(service string, r Route, to string) (string, bool) {
 	scheme, rest, ok := strings.Cut(service, "://")
 	if ok {
@@ -148,8 +146,8 @@ func ambassadorService(service string, r Route, to string) (string, bool) {
 	return scheme + to + rest[len(name):], true
 }
 
-// ambassadorMatch returns the fields of a Mapping that compare what it and a
-// managed route compare; it is false if no request can match both.
+// ambassadorMatch returns the Mapping's comparisons together with the managed route's; it returns false if no request
+// can match both.
 func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	fields := map[string]any{}
 	for _, field := range []string{"headers", "regex_headers", "query_parameters", "regex_query_parameters"} {
@@ -181,7 +179,7 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 		return nil, false, wrong(ref, "spec.method", "%q is an expression, to which the step's method cannot be added", own).
 			WithFix("leave out the method in the step")
 	case own != "" && matches(*m.Method, own) && !added:
-		// It would be one more Mapping for the very same requests, and share them.
+		// It would be a second Mapping for the same requests and share them with the first.
 		return nil, false, wrong(ref, "spec.method", "is %s, and the step's match asks for nothing more", own).
 			WithFix("set the weight instead, or match a header too")
 	case own != "":

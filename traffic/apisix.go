@@ -8,10 +8,9 @@ import (
 )
 
 // apisix is the ingress controller of Apache APISIX. The backends of an ApisixRoute's rules get weights, shares of
-// their sum (100 each where none is written). Matched users have an ApisixRoute of their own, made for the time of a
-// release: a copy of the rules that asks for more (match.exprs), with a higher priority, which decides between rules of
-// one path (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). 1.5 is the oldest version
-// that serves apisix.apache.org/v2.
+// their sum (default 100 each). Matched users have a separate ApisixRoute for the time of a release: a copy of the
+// rules with more match.exprs and a higher priority, which decides between rules of one path
+// (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). apisix.apache.org/v2 needs 1.5.
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",
 	features: features{
@@ -29,7 +28,7 @@ type apisixConfig struct {
 	Route struct {
 		Name string `json:"name"`
 
-		// Default: the rule named as the route, or else all that have the stable Service.
+		// Default: the rule with the route's name, or else all rules that have the stable Service.
 		Rules []string `json:"rules,omitempty"`
 	} `json:"route"`
 }
@@ -86,7 +85,7 @@ func (c *apisixConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// chosen are the indices of the rules to split.
+// chosen returns the indices of the rules to split.
 func (c *apisixConfig) chosen(ref rollout.Ref, rules []any, r Route) ([]int, error) {
 	named := func(name string) int {
 		return slices.IndexFunc(rules, func(rule any) bool { return text(mapping(rule)["name"]) == name })
@@ -126,8 +125,8 @@ func apisixShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backends"]), "serviceName", r, nil)
 }
 
-// verify reads the one condition that the controller writes: Accepted, and ResourcesAvailable before version 2. It
-// tries again what it could not bring to APISIX; a wrong spec it refuses.
+// verify reads the only condition that the controller writes: Accepted, or ResourcesAvailable before version 2. The
+// controller retries a failed sync with APISIX; it rejects an invalid spec.
 func (*apisixConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, c := range list(route.Status["conditions"]) {
 		condition := mapping(c)

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apisixManaged is the ApisixRoute of one managed route, nil if no request can match both it and a rule.
+// apisixManaged returns the ApisixRoute of one managed route, nil if no request can match both it and a rule.
 func apisixManaged(
 	ref rollout.Ref, object rollout.Object, chosen []int, managed rollout.ManagedRoute, priority int64, r Route,
 ) (rollout.Object, error) {
@@ -28,7 +28,7 @@ func apisixManaged(
 			out := copyMap(rule)
 			out["match"], out["priority"] = match, own+priority
 			out["backends"] = []any{apisixShares(rule, r).forCanary(r, r.Max)}
-			if made > 0 { // each rule's name is there once
+			if made > 0 { // rule names must be unique
 				out["name"] = fmt.Sprintf("%s-%d", text(rule["name"]), made)
 			}
 			made++
@@ -48,8 +48,8 @@ func apisixManaged(
 	return out, nil
 }
 
-// apisixMatch returns what matches a rule's match and a managed route's; it is
-// false if no request can match both. All of the exprs must be true.
+// apisixMatch combines a rule's match with a managed route's; it returns false if no request can match both. All of the
+// exprs must be true.
 func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	exprs := list(both["exprs"])
@@ -62,7 +62,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 		}
 	}
 	if m.Path != nil {
-		// The name is ignored. Version 2 of the controller's CRD wants one, and version 1 none that is empty.
+		// The name is ignored. Version 2 of the controller's CRD requires it, version 1 rejects an empty one.
 		exprs = append(exprs, apisixExpr(map[string]any{"scope": "Path", "name": "path"}, *m.Path))
 	}
 	if len(exprs) > 0 {
@@ -92,7 +92,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	return both, len(sources) > 0, nil
 }
 
-// apisixExpr compares one part of a request. RegexMatch looks for its expression anywhere in a value.
+// apisixExpr compares one part of a request. RegexMatch searches anywhere in a value.
 func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	if m.Exact != "" {
 		return map[string]any{"subject": subject, "op": "Equal", "value": m.Exact}
@@ -100,7 +100,7 @@ func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	return map[string]any{"subject": subject, "op": "RegexMatch", "value": whole(pattern(m))}
 }
 
-// apisixSources returns the addresses that are both in a rule's list, which may be empty for all, and in a network.
+// apisixSources returns the addresses both in a rule's list, where an empty list means all, and in a network.
 func apisixSources(own []any, network string) ([]any, error) {
 	want, err := apisixNetwork(network)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gatewayAPI is the Kubernetes Gateway API, which most ingress controllers and meshes serve. In each rule that has the
-// stable Service, the weights are set; a canary backend that is not there is added for the release. Matched users get a
-// rule of their own, a copy with the match added: the API says that a rule which matches more of a request wins,
-// whatever the order (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
+// gatewayAPI is the Kubernetes Gateway API, which most ingress controllers and meshes serve. The overlay sets the
+// weights in each rule with the stable Service and adds a missing canary backend for the release. Matched users get a
+// separate rule, a copy with the match added: a rule that matches more of a request wins in any order
+// (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
 var gatewayAPI = router{
 	kind: "gatewayAPI", title: "Gateway API", since: "v1.0",
 	features: features{
@@ -35,8 +35,8 @@ type gatewayConfig struct {
 	TCPRoutes  []gatewayName `json:"tcpRoutes,omitempty"`
 	TLSRoutes  []gatewayName `json:"tlsRoutes,omitempty"`
 
-	// In Argo Rollouts, these tell other tools to keep their hands off. Here
-	// there are none: the routes are applied with their weights.
+	// Argo Rollouts sets this label to keep other tools away. It is accepted and unused: routes are applied with their
+	// weights.
 	InProgressLabelKey     string `json:"inProgressLabelKey,omitempty"`
 	InProgressLabelValue   string `json:"inProgressLabelValue,omitempty"`
 	DisableInProgressLabel bool   `json:"disableInProgressLabel,omitempty"`
@@ -45,17 +45,17 @@ type gatewayConfig struct {
 type gatewayName struct {
 	Name string `json:"name"`
 
-	// Accepted: header routes go to every route that can have them.
+	// Accepted and unused: header routes go to every route that supports headers.
 	UseHeaderRoutes bool `json:"useHeaderRoutes,omitempty"`
 }
 
-// gatewayRoute is a route that the configuration names, and where.
+// gatewayRoute is a route named in the configuration, with its field.
 type gatewayRoute struct {
 	kind, field string
 	name        *string
 }
 
-// routes are all that the configuration names: by pairs of fields, for one route and for several.
+// routes returns all routes that the configuration names, in the fields for one route and for several.
 func (c *gatewayConfig) routes() (all []gatewayRoute) {
 	for _, f := range []struct {
 		kind, field string
@@ -145,8 +145,8 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 	return gatewayLimits(ref, rules, r)
 }
 
-// gatewayShares finds the Services of the route's own namespace among the
-// backends of a rule. Implementations take "core" for the group of Services, too.
+// gatewayShares finds the Rollout's Services among the backends of a rule, by name. Implementations also accept "core"
+// as the group of Services.
 func gatewayShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backendRefs"]), "name", r, func(b map[string]any) bool {
 		kind, group := text(b["kind"]), text(b["group"])
@@ -154,8 +154,8 @@ func gatewayShares(rule map[string]any, r Route) shares {
 	})
 }
 
-// verify reads the conditions that each Gateway's controller writes (RouteParentStatus). One that has not seen the
-// newest spec is late; one that says Accepted or ResolvedRefs is False refuses it.
+// verify reads the conditions that each Gateway's controller writes (RouteParentStatus). A controller that has not seen
+// the newest spec is late; Accepted or ResolvedRefs with the status False is a rejection.
 func (*gatewayConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, p := range list(route.Status["parents"]) {

@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gatewayManaged returns the rules for one managed route: a copy of the rule for
-// each way in which a request can match both.
+// gatewayManaged returns the rule for one managed route: a copy of rule with every combination of their matches.
 func gatewayManaged(
 	ref rollout.Ref, place string, object rollout.Object, rule map[string]any, managed rollout.ManagedRoute, r Route,
 ) ([]any, error) {
@@ -46,8 +45,8 @@ func gatewayManaged(
 	return []any{out}, nil
 }
 
-// gatewayTaken reports whether requests that a step's path is for go to a rule
-// with a longer path, which leads to other Services: they stay there.
+// gatewayTaken reports whether a rule with a longer path and other Services already receives the requests of a step's
+// path. They stay there.
 func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool {
 	path, mine := text(mapping(both["path"])["value"]), text(mapping(own["path"])["value"])
 	for _, item := range list(object.Map("spec")["rules"]) {
@@ -65,7 +64,7 @@ func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool
 	return false
 }
 
-// gatewayMatch returns what matches a rule's match and a managed route's; it is false if no request can match both.
+// gatewayMatch combines a rule's match with a managed route's; it returns false if no request can match both.
 func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	if ref.Kind == "GRPCRoute" && (m.Path != nil || m.Method != nil || len(m.QueryParams) > 0) {
@@ -106,7 +105,7 @@ func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.M
 	return both, ok, err
 }
 
-// gatewayHeaders adds the headers and cookies of a match to those of a rule's.
+// gatewayHeaders adds the headers and cookies of a match to a rule's headers.
 func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Match) ([]any, error) {
 	for _, h := range m.Headers {
 		headers = append(headers, gatewayNamed(h.Name, h.StringMatch))
@@ -130,7 +129,7 @@ func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Matc
 	return headers, nil
 }
 
-// gatewayParams adds the query parameters of a match to those of a rule's.
+// gatewayParams adds the query parameters of a match to a rule's query parameters.
 func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match) ([]any, error) {
 	for _, q := range m.QueryParams {
 		if !gatewayParam.MatchString(q.Name) {
@@ -153,13 +152,13 @@ func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match)
 	return params, nil
 }
 
-// What the Gateway API's CRDs allow in names of parameters and values of headers.
+// The values of headers and names of parameters that the Gateway API's CRDs allow.
 var (
 	gatewayValue = regexp.MustCompile(`^[!-~]+([\t ]?[!-~]+)*$`)
 	gatewayParam = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+\\-.^_\x60|~]{1,256}$")
 )
 
-// short is the front of a long text, for a message.
+// short returns the first 60 bytes of a long text, for a message.
 func short(s string) string {
 	if len(s) > 60 {
 		return strings.ToValidUTF8(s[:60], "") + "…"
@@ -167,7 +166,7 @@ func short(s string) string {
 	return s
 }
 
-// methods are those that an HTTPRoute and an ApisixRoute can name.
+// methods are the methods that HTTPRoutes and ApisixRoutes allow.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
 
 func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
@@ -177,7 +176,7 @@ func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
 	return map[string]any{"name": name, "type": "RegularExpression", "value": whole(pattern(m))}
 }
 
-// repeated returns a name that is there twice, compared in one form.
+// repeated returns a name that occurs twice after form is applied.
 func repeated(headers []any, form func(string) string) string {
 	seen := map[string]bool{}
 	for _, h := range headers {
@@ -190,7 +189,7 @@ func repeated(headers []any, form func(string) string) string {
 	return ""
 }
 
-// gatewayPath returns the paths that both a rule and a match have.
+// gatewayPath combines a rule's path with a match's.
 func gatewayPath(
 	ref rollout.Ref, place string, own map[string]any, m rollout.StringMatch,
 ) (path map[string]any, possible bool, err error) {
@@ -218,15 +217,14 @@ func gatewayPath(
 	}
 }
 
-// below reports whether a path is the prefix itself or under it, by whole
-// elements, as PathPrefix compares.
+// below reports whether a path is the prefix itself or under it, by whole elements as in PathPrefix.
 func below(path, prefix string) bool {
 	prefix = strings.TrimSuffix(prefix, "/")
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 
-// gatewayLimits refuses more than the API allows (maxItems in its CRDs, and a rule
-// of HTTPRoute's): it would not be noticed before the step that asks for it.
+// gatewayLimits refuses more than the API allows (maxItems in its CRDs, and a validation rule of HTTPRoute). Otherwise
+// the error would appear only at the step that needs it.
 func gatewayLimits(ref rollout.Ref, rules []any, r Route) error {
 	if len(r.Managed) == 0 {
 		return nil

@@ -13,10 +13,10 @@ func ingressRef(namespace, name string) rollout.Ref {
 	return rollout.Ref{Group: ingressGroup, Kind: "Ingress", Namespace: namespace, Name: name}
 }
 
-// namedIngress is an Ingress that a Rollout document names, and where.
+// namedIngress is an Ingress named in a Rollout document, with its field.
 type namedIngress struct{ field, name string }
 
-// ingressNames reads a pair of fields of which Argo Rollouts wants one.
+// ingressNames reads a pair of fields of which Argo Rollouts requires exactly one.
 func ingressNames(one, name, many string, names []string) ([]namedIngress, error) {
 	switch {
 	case name != "" && len(names) > 0:
@@ -51,7 +51,7 @@ func ingressPaths(object rollout.Object) []ingressPath {
 	return all
 }
 
-// backend returns the Service that a path leads to, nil if it leads elsewhere.
+// backend returns the Service of a path, nil if its backend is no Service.
 func (p ingressPath) backend() map[string]any { return mapping(mapping(p.path["backend"])["service"]) }
 
 func (p ingressPath) service() string { return text(p.backend()["name"]) }
@@ -64,7 +64,7 @@ func (p ingressPath) kind() string { return text(p.path["pathType"]) }
 
 func (p ingressPath) text() string { return text(p.path["path"]) }
 
-// carried refuses what a router cannot do at all with the routes of the steps.
+// carried refuses managed routes that a kind of router does not support.
 func carried(kind string, routes []rollout.ManagedRoute) error {
 	for _, route := range routes {
 		if field, why := Unsupported(kind, route); why != "" {

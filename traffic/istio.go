@@ -11,11 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// istio splits at the routes of VirtualServices, between two Services or between two subsets of a DestinationRule,
-// which is told the pods of each. Matched users get a route of their own right before the one that they would have
-// taken: in Istio the first route that matches wins
+// istio splits at the routes of VirtualServices, between two Services or two subsets of a DestinationRule, whose labels
+// select the pods. Matched users get a separate route right before the original: the first matching route wins
 // (https://istio.io/latest/docs/reference/config/networking/virtual-service/). Weights are shares of their sum
-// (HTTPRouteDestination.weight); older versions want the sum to be 100. 1.6 is the oldest version with a status.
+// (HTTPRouteDestination.weight); older versions require a sum of 100. A status needs 1.6.
 var istio = router{
 	kind: "istio", title: "Istio", since: "1.6",
 	features: features{
@@ -34,8 +33,7 @@ type istioConfig struct {
 	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil: split between Services
 }
 
-// istioVirtualService names the routes to split. A kind of route of which none
-// is named is split if it has one route only.
+// istioVirtualService names the routes to split. If it names no route of a kind, the only route of that kind is split.
 type istioVirtualService struct {
 	Name      string       `json:"name"` // NAME or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`
@@ -54,7 +52,7 @@ type istioRule struct {
 	CanarySubsetName string `json:"canarySubsetName"`
 	StableSubsetName string `json:"stableSubsetName"`
 
-	// Their destinations keep their weight, which stable has less.
+	// Destinations with these subsets keep their weight, which is taken from stable.
 	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"`
 }
 
@@ -69,7 +67,7 @@ func (c *istioConfig) all() []*istioVirtualService {
 	return all
 }
 
-// bySubset reports whether the DestinationRule tells the versions apart, so that no Services are needed.
+// bySubset reports whether a DestinationRule separates the versions, so that no Services are needed.
 func (c *istioConfig) bySubset() bool { return c.DestinationRule != nil }
 
 func (c *istioConfig) names(visit func(kind string, name *string)) {
@@ -92,8 +90,8 @@ func (c *istioConfig) watched(namespace string) []rollout.Ref {
 	return refs
 }
 
-// refs are the objects that the name can mean: shop.edge is one in the Rollout's
-// namespace, or shop in the namespace edge.
+// refs returns the objects that the name can mean: shop.edge is shop.edge in the Rollout's namespace, or shop in the
+// namespace edge.
 func (v *istioVirtualService) refs(namespace string) []rollout.Ref {
 	refs := []rollout.Ref{{Group: istioGroup, Kind: "VirtualService", Namespace: namespace, Name: v.Name}}
 	if name, other, ok := strings.Cut(v.Name, "."); ok && !strings.Contains(other, ".") {
@@ -135,8 +133,8 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// label tells the subsets of the DestinationRule which pods they are: those of
-// one version each during a release, all at rest. It returns the rule's host.
+// label sets the pod labels of the DestinationRule's subsets: one version each during a release, all pods at rest. It
+// returns the rule's host.
 func (r *istioRule) label(o *Objects, route Route) (string, error) {
 	ref := r.ref(route.Namespace)
 	object, ok := o.Edit(ref)
@@ -207,7 +205,7 @@ func (v *istioVirtualService) overlay(o *Objects, field string, t istioTarget) e
 	return nil
 }
 
-// chosen are the indices of the routes to split.
+// chosen returns the indices of the routes to split.
 func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget) ([]int, error) {
 	var split, possible []int
 	for i, item := range routes {
@@ -216,7 +214,7 @@ func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget
 		}
 	}
 	if section == "http" && len(routes) == 0 {
-		return nil, nil // Argo Rollouts' routes say nothing of a VirtualService for TLS alone
+		return nil, nil // Argo Rollouts ignores routes for a VirtualService without HTTP routes
 	}
 	wanted := v.wanted(section)
 	for _, w := range wanted {
@@ -252,7 +250,7 @@ func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget
 	return slices.Compact(split), nil
 }
 
-// istioWanted finds a route that the configuration asks for.
+// istioWanted finds a route that the configuration names.
 type istioWanted struct {
 	text string
 	is   func(route map[string]any) bool
@@ -276,7 +274,7 @@ func (v *istioVirtualService) wanted(section string) []istioWanted {
 	return all
 }
 
-// String returns what the route must match, for people.
+// String describes the route's match for messages.
 func (r istioRoute) String() string {
 	var parts []string
 	if r.Port != 0 {
@@ -288,7 +286,7 @@ func (r istioRoute) String() string {
 	return strings.Join(parts, " ")
 }
 
-// is compares as Argo Rollouts does: the one port of all matches, and all of their SNI hosts.
+// is compares as Argo Rollouts does: the only port of all matches, and all of their SNI hosts.
 func (r istioRoute) is(route map[string]any) bool {
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {
@@ -305,9 +303,9 @@ func (r istioRoute) is(route map[string]any) bool {
 	return len(ports) <= 1 && (r.Port == 0 || ports[r.Port]) && (len(want) == 0 || maps.Equal(want, hosts))
 }
 
-// verify reads Istio's status, which is off by default (https://istio.io/latest/docs/reference/config/config-status/):
-// Reconciled is False until every proxy has the newest configuration, and an ERROR among the validationMessages means
-// that it does not work as it is.
+// verify reads Istio's status, which is off by default (https://istio.io/latest/docs/reference/config/config-status/).
+// Reconciled is False until every proxy has the newest configuration. An ERROR among the validationMessages means that
+// the configuration does not work.
 func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	if isOlder(route.Status, route) {
 		return Verdict{Text: "is not yet seen by istiod"}
@@ -330,8 +328,7 @@ func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	return Verdict{Taken: true}
 }
 
-// isOlder reports whether what a status says is of an older version of the object. Protobuf's JSON writes numbers as
-// text.
+// isOlder reports whether a status is about an older generation of the object. Protobuf's JSON encodes numbers as text.
 func isOlder(said map[string]any, route rollout.ObservedRoute) bool {
 	seen, isNumber := number(said["observedGeneration"])
 	if !isNumber {

@@ -7,9 +7,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// matched returns the routes that come before one: for the users who stay with the canary, then for each managed route.
-// Each is a copy of the route itself, with its timeouts, retries and rewrites, that matches more. Their names are
-// numbered from the second on, in the whole VirtualService.
+// matched returns the routes to insert before a route: for sticky users of the canary, then for each managed route.
+// Each is a copy, with its timeouts, retries and rewrites, that matches more. From the second on, their names are
+// numbered within the VirtualService.
 func (t istioTarget) matched(place string, route map[string]any, made map[string]int) ([]any, error) {
 	managed := t.Managed
 	if t.sticks() {
@@ -41,8 +41,8 @@ func (t istioTarget) matched(place string, route map[string]any, made map[string
 	return routes, nil
 }
 
-// managed is the copy of a route that sends all to the canary, or shares them out as the route itself does and
-// sends copies (HTTPRoute.mirror, mirrorPercentage.value in percent) to the canary.
+// managed returns a copy of a route that sends all requests to the canary. With Mirror it keeps the route's weights and
+// mirrors requests to the canary (HTTPRoute.mirror, mirrorPercentage.value in percent).
 func (t istioTarget) managed(place string, route map[string]any, m rollout.ManagedRoute) (map[string]any, error) {
 	out, canary := copyMap(route), t.destination(route)
 	if m.Mirror == nil {
@@ -65,13 +65,13 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 	return out, nil
 }
 
-// both returns what matches a route's match (HTTPMatchRequest) and a managed
-// route's; it is false if no request can match both.
+// both combines a route's match (HTTPMatchRequest) with a managed route's; it returns false if no request can match
+// both.
 func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	out := copyMap(own)
 	for _, named := range []struct {
 		field string
-		lower bool // Istio compares header names in lower case, and takes no others
+		lower bool // Istio requires lower-case header names
 		list  []rollout.NamedMatch
 	}{{"headers", true, m.Headers}, {"headers", true, cookieHeaders(m.Cookies)}, {"queryParams", false, m.QueryParams}} {
 		for _, n := range named.list {
@@ -106,7 +106,7 @@ func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (ma
 	return out, true, nil
 }
 
-// istioText is Istio's StringMatch: regex is RE2 for the whole text, prefix by letters and not by path elements.
+// istioText returns Istio's StringMatch: regex is RE2 for the whole text, prefix ignores path elements.
 func istioText(m rollout.StringMatch) map[string]any {
 	switch comparisonOf(m) {
 	case regex:
@@ -118,7 +118,7 @@ func istioText(m rollout.StringMatch) map[string]any {
 	}
 }
 
-// bothTexts returns the texts that both a route and a match have.
+// bothTexts combines a route's StringMatch with a step's.
 func (t istioTarget) bothTexts(place string, own map[string]any, m rollout.StringMatch) (map[string]any, bool, error) {
 	has := rollout.StringMatch{Exact: text(own["exact"]), Prefix: text(own["prefix"]), Regex: text(own["regex"])}
 	switch {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// istioTarget is a Route with the ways in which a VirtualService names its two versions.
+// istioTarget is a Route with the destinations of both versions in a VirtualService.
 type istioTarget struct {
 	Route
 	ref            rollout.Ref // the VirtualService
@@ -20,7 +20,7 @@ type istioTarget struct {
 // istioVersion is one version as a destination: a Service, or a subset of the host of a DestinationRule.
 type istioVersion struct{ host, subset string }
 
-// name says for people what a route must have.
+// name returns the stable destination for messages.
 func (t istioTarget) name() string {
 	if t.stable.subset != "" {
 		return "the stable subset " + t.stable.subset
@@ -28,7 +28,7 @@ func (t istioTarget) name() string {
 	return "the stable Service " + t.Stable
 }
 
-// find returns the index of a version among the destinations of a route, -1 if it is not there.
+// find returns the index of a version among the destinations of a route, -1 if absent.
 func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	return slices.IndexFunc(list(route["route"]), func(d any) bool {
 		destination := mapping(mapping(d)["destination"])
@@ -36,8 +36,8 @@ func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	})
 }
 
-// sameHost compares a destination's host with a Service's name or another host. A short name is of the VirtualService's
-// own namespace, which is Istio's rule; a Service and a DestinationRule are of the Rollout's.
+// sameHost compares a destination's host with a Service's name or another host. By Istio's rule, a short host is in the
+// VirtualService's namespace; other is in the Rollout's namespace.
 func (t istioTarget) sameHost(host, other string) bool {
 	full := func(host, namespace string) string {
 		name, rest, _ := strings.Cut(host, ".")
@@ -50,7 +50,7 @@ func (t istioTarget) sameHost(host, other string) bool {
 	return host != "" && full(host, t.ref.Namespace) == full(other, t.Namespace)
 }
 
-// split sets the weights of the chosen routes and puts the routes of matched users right before them.
+// split sets the weights of the chosen routes and inserts the routes of matched users right before them.
 func (t istioTarget) split(o *Objects, section string, routes []any, chosen []int) ([]any, error) {
 	var out []any
 	made := map[string]int{}
@@ -81,7 +81,7 @@ func (t istioTarget) split(o *Objects, section string, routes []any, chosen []in
 func (t istioTarget) weights(section, place string, route map[string]any) error {
 	destinations := list(route["route"])
 	stable, canary := t.find(route, t.stable), t.find(route, t.canary)
-	var kept int64 // what the additional subsets have, taken from stable
+	var kept int64 // the weights of the additional subsets, taken from stable
 	for i, d := range destinations {
 		destination := mapping(mapping(d)["destination"])
 		weight, _ := number(mapping(d)["weight"])
@@ -117,7 +117,7 @@ func istioName(destination map[string]any) string {
 	return name
 }
 
-// destination is the canary's: the route's own if it has it, else like stable's.
+// destination returns the canary's destination in a route, or a copy of stable's that points to the canary.
 func (t istioTarget) destination(route map[string]any) map[string]any {
 	destinations := list(route["route"])
 	if i := t.find(route, t.canary); i >= 0 {
@@ -137,13 +137,13 @@ func (t istioTarget) destination(route map[string]any) map[string]any {
 	return out
 }
 
-// sticks reports whether users are marked. The mark is the new version's pod
-// hash, so that a cookie that an earlier release left behind means nothing.
+// sticks reports whether users get a cookie. Its value is the new version's pod hash, so that a cookie of an earlier
+// release has no effect.
 func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }
 
-// setCookie marks the users whom the weight sends to the canary (HTTPRouteDestination.headers.response.add).
+// setCookie sets the cookie for users whom the weight sends to the canary (HTTPRouteDestination.headers.response.add).
 func (t istioTarget) setCookie(place string, destination map[string]any) error {
 	add := mapping(mapping(mapping(destination["headers"])["response"])["add"])
 	for key := range add {

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unsupported says which part of a managed route a kind of router cannot carry
-// out: the field below the step and why, "" if it can do all.
+// Unsupported returns the first part of a managed route that a kind of router does not support, as the field below the
+// step and the reason; both are "" if it supports all.
 func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	r, ok := find(kind)
 	if !ok {
@@ -27,7 +27,7 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	return "", ""
 }
 
-// CannotStick says why a kind of router cannot keep users on the canary, "" if it can.
+// CannotStick returns why a kind of router cannot keep users on the canary, "" if it can.
 func CannotStick(kind string) string {
 	if r, ok := find(kind); ok && r.features[sticks] == 0 {
 		return fmt.Sprintf("%s cannot keep users on the canary; routers that can: %s", r.name(), able(sticks, can))
@@ -51,7 +51,7 @@ func (r router) unsupported(m rollout.Match) (field, why string) {
 	return "", ""
 }
 
-// able lists the routers that have a feature in one way.
+// able lists the routers that support a feature with a comparison.
 func able(f feature, h comparison) string {
 	var kinds []string
 	for _, r := range table {
@@ -71,7 +71,7 @@ type part struct {
 	match   rollout.StringMatch
 }
 
-// parts lists what a match compares.
+// parts lists the parts of a request that a match compares.
 func parts(m rollout.Match) []part {
 	var all []part
 	for _, named := range []struct {
@@ -125,7 +125,7 @@ func cookiePattern(c rollout.NamedMatch) string {
 	return `(.*;\s*)?` + regexp.QuoteMeta(c.Name) + "=" + value + `(;.*)?`
 }
 
-// cookieHeaders matches cookies in the header that has all of them.
+// cookieHeaders returns matches of the Cookie header for cookies.
 func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
 	var headers []rollout.NamedMatch
 	for _, c := range cookies {
@@ -136,8 +136,7 @@ func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
 	return headers
 }
 
-// compares reports whether a header or parameter is compared already. The names
-// of headers are the same in any case of letters.
+// compares reports whether a match already compares a header or parameter. Header names are case-insensitive.
 func compares(match map[string]any, field, name string) bool {
 	for key := range mapping(match[field]) {
 		if key == name || strings.HasSuffix(field, "headers") && strings.EqualFold(key, name) {
@@ -147,10 +146,10 @@ func compares(match map[string]any, field, name string) bool {
 	return false
 }
 
-// whole returns a pattern that says itself that it is for the whole text: some routers look for it anywhere in a value.
+// whole anchors a pattern to the whole text: some routers search anywhere in a value.
 func whole(p string) string { return "^" + group(p) + "$" }
 
-// group makes alternatives inside a pattern stay inside.
+// group encloses a pattern's alternatives in parentheses.
 func group(p string) string {
 	if strings.Contains(p, "|") {
 		return "(?:" + p + ")"
@@ -158,7 +157,7 @@ func group(p string) string {
 	return p
 }
 
-// matches reports whether a text is one that m matches.
+// matches reports whether m matches a text.
 func matches(m rollout.StringMatch, s string) bool {
 	switch {
 	case m.Regex != "":
@@ -171,8 +170,8 @@ func matches(m rollout.StringMatch, s string) bool {
 	}
 }
 
-// combine returns what matches both one of a rule's own matches, which may be none for all requests, and one of a
-// managed route's. Both is false of two that no request can match together.
+// combine pairs each match of a rule, where an empty list matches all requests, with each match of a managed route. The
+// function both returns false for a pair that no request can match.
 func combine(
 	place string, own []any, matches []rollout.Match,
 	both func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error),
@@ -194,14 +193,13 @@ func combine(
 	return combined, nil
 }
 
-// inOrder puts managed routes into the order that managedRoutes asks for; those
-// that it does not name come first, as they are written.
+// inOrder sorts managed routes by the order of managedRoutes; unnamed routes come first, in their own order.
 func inOrder(routes []rollout.ManagedRoute, names []string) []rollout.ManagedRoute {
 	rank := func(r rollout.ManagedRoute) int { return slices.Index(names, r.Name) }
 	return slices.SortedStableFunc(slices.Values(routes), func(a, b rollout.ManagedRoute) int { return rank(a) - rank(b) })
 }
 
-// Managed returns the routes that are in force after the given steps, in the order of their precedence.
+// Managed returns the routes in force after the given steps, in the order of their precedence.
 func Managed(steps []rollout.Step, order []string) []rollout.ManagedRoute {
 	var routes []rollout.ManagedRoute
 	for _, step := range steps {

@@ -12,16 +12,16 @@ import (
 
 // nginx is ingress-nginx, which splits the requests of an Ingress by a second one with the same hosts and paths and the
 // annotation canary (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary).
-// That one is made for the release only. What its source says of them (controller.go, mergeAlternativeBackends;
-// balancer.lua, route_to_alternative_balancer):
+// The canary Ingress is generated for the release only. Its rules in ingress-nginx's source (controller.go,
+// mergeAlternativeBackends; balancer.lua, route_to_alternative_balancer):
 //
 //   - There is one canary for each Service and port, not for each path: other
-//     Ingresses that lead to the stable Service are split as well.
-//   - Only paths that the stable Ingress has, with their pathType, can be
-//     split, and none if a path of the host leads to the canary Service itself.
-//     So no step can match a path: an Ingress for it would end the split.
+//     Ingresses with the stable Service are split as well.
+//   - Only paths of the stable Ingress, with their pathType, can be split, and
+//     none if a path of the host leads to the canary Service itself. So no step
+//     can match a path: an Ingress for it would end the split.
 //   - A session cookie decides before header, cookie and weight, in this order.
-//   - A total weight of less than 100 is taken for 100.
+//   - A total weight of less than 100 counts as 100.
 var nginx = router{
 	kind: "nginx", title: "ingress-nginx", since: "0.22 / controller v1",
 	features: features{splits: can, anyTotal: can, byHeader: anyText, byCookie: anyText, sticks: can},
@@ -38,8 +38,8 @@ type nginxConfig struct {
 	// The prefix of the controller's annotations, its flag --annotations-prefix; default nginx.ingress.kubernetes.io.
 	AnnotationPrefix string `json:"annotationPrefix,omitempty"`
 
-	// Annotations for the canary Ingress. The first get the prefix unless they
-	// have it; the second are taken as they are, and win.
+	// Annotations for the canary Ingress. Additional annotations get the prefix unless they have it; canary annotations
+	// are copied unchanged and win.
 	AdditionalIngressAnnotations map[string]string `json:"additionalIngressAnnotations,omitempty"`
 	CanaryIngressAnnotations     map[string]string `json:"canaryIngressAnnotations,omitempty"`
 }
@@ -82,8 +82,8 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 		}
 		at := o.after(ref)
 		if r.Sticky != nil && !nginxSticks(r) {
-			// First all or no requests, then no cookies: with the weight before and
-			// no cookies, users of the canary would see stable again.
+			// The weight comes before the removal of cookies: in the other order, users of the canary would see stable
+			// again.
 			at--
 		}
 		if err := o.generate(canary, at, r); err != nil {
@@ -93,8 +93,8 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// canary returns the canary Ingress without its annotations. It has the paths that lead to the stable Service, and what
-// Argo Rollouts copies: TLS and the class. All else is ignored in a canary Ingress.
+// canary returns the canary Ingress without annotations: the paths of the stable Service and, as in Argo Rollouts, TLS
+// and the class. ingress-nginx ignores everything else in a canary Ingress.
 func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollout.Object, error) {
 	ref := stable.Ref()
 	var rules []any
@@ -135,7 +135,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	if value, ok := copied["tls"]; ok {
 		spec["tls"] = value
 	}
-	// The API server takes no new Ingress that has both, and of an old one ingress-nginx reads the annotation.
+	// The API server rejects a new Ingress with both; for an existing one, ingress-nginx reads the annotation.
 	if value, ok := copied["ingressClassName"]; ok && stable.Annotation(ingressClass) == "" {
 		spec["ingressClassName"] = value
 	}
@@ -146,15 +146,14 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	}, nil
 }
 
-// nginxName is the name that Argo Rollouts gives: the front of it, if it would
-// be longer than the 253 characters of a name.
+// nginxName returns Argo Rollouts' name of the canary Ingress, cut to the 253 characters of a name.
 func nginxName(by, ingress string) string {
 	const suffix = "-canary"
 	name := by + "-" + ingress
 	return name[:min(len(name), 253-len(suffix))] + suffix
 }
 
-// annotations are those of the canary Ingress, each in the place of the one before as in Argo Rollouts.
+// annotations returns the canary Ingress's annotations. As in Argo Rollouts, later sources override earlier ones.
 func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string, r Route) (map[string]any, error) {
 	out := map[string]any{}
 	if class := stable.Annotation(ingressClass); class != "" {
@@ -179,7 +178,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	for name, value := range users {
 		out[c.key(name)] = value
 	}
-	// A total of less than 100 is taken for 100: 3 of 30 is written as 12 of 120.
+	// A total of less than 100 counts as 100: 3 of 30 is written as 12 of 120.
 	times := 1
 	if r.Max > 0 && r.Max < 100 {
 		times = (100 + r.Max - 1) / r.Max
@@ -193,22 +192,21 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	case nginxSticks(r):
 		out[c.key("affinity-canary-behavior")] = "sticky"
 	case r.Weight == 0 && stable.Annotation(c.key("affinity")) != "":
-		// The session cookies of the user's own, too, would keep users at a canary that has failed.
+		// The user's own session cookies would also keep users at a failed canary.
 		out[c.key("affinity-canary-behavior")] = "legacy"
 	}
 	return out, nil
 }
 
-// nginxSticks reports whether session cookies are to decide. They would keep
-// users at a canary that gets no more requests, or at stable when it gets none.
+// nginxSticks reports whether session cookies decide. At the full weight or at 0 they would keep users at a version
+// that gets no more requests.
 func nginxSticks(r Route) bool {
 	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
 }
 
-// stick turns session affinity on at the stable Ingress: a canary takes over that of the Ingress it belongs to, and its
-// cookie says which of the two Services the user was sent to, and to which pod. So stable's users stay at stable, too,
-// and the weight is the share of the new users. The pods in the cookie's name make each release's a new one. An
-// affinity of the user's own stays as it is and does the same.
+// stick turns on session affinity at the stable Ingress, which its canary inherits. The cookie holds the user's Service
+// and pod, so stable's users stay at stable and the weight is the share of the new users. The pod hash in the cookie's
+// name makes the cookie new for each release. The user's own affinity is kept and has the same effect.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return
@@ -225,9 +223,9 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	}
 }
 
-// nginxAlone reports whether the stable Service is the only one of its hosts in an Ingress. Then one cookie does for
-// all paths. Otherwise each path keeps its own, which is the default: that of another Service, or of another port,
-// would take the place of this one's.
+// nginxAlone reports whether the stable Service, with one port, is the only Service of its hosts in an Ingress. Then
+// one cookie serves all paths. Otherwise each path keeps a separate cookie, the default: a cookie of another Service or
+// port would replace it.
 func nginxAlone(stable rollout.Object, service string) bool {
 	hosts, ports := map[string]bool{}, map[string]bool{}
 	for _, p := range ingressPaths(stable) {

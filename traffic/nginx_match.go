@@ -8,18 +8,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nginxUsers is whom a canary Ingress can send to the canary whatever the weight: users with one header, whose value is
-// one text or matches one pattern, or with the value "always" in one cookie. All steps' matches have to be these two. A
-// cookie with another value is matched in the header Cookie.
+// nginxUsers holds the users that a canary Ingress sends to the canary at any weight: one header with one value or
+// pattern, or one cookie with the value "always". All matches of the steps have to fit. A cookie with another value is
+// matched in the header Cookie.
 type nginxUsers struct {
-	header   string // its name, "" if it is free
+	header   string // its name, "" if no match uses a header
 	exact    string // its value, "" if there are patterns
 	patterns []string
 	cookie   string
 }
 
-// nginxUsersOf returns the annotations that match the users of all routes. With
-// several routes the order makes no difference: each leads to the canary.
+// nginxUsersOf returns the annotations that match the users of all routes. The order of routes is irrelevant: each
+// leads to the canary.
 func nginxUsersOf(routes []rollout.ManagedRoute) (map[string]string, error) {
 	if err := carried("nginx", routes); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (u *nginxUsers) annotations() map[string]string {
 		out["canary-by-header-value"] = u.exact
 		return out
 	}
-	// The pattern is looked for anywhere in the value, as PCRE.
+	// The controller searches for the pattern anywhere in the value, as PCRE.
 	all := whole(either(u.patterns))
 	out["canary-by-header-pattern"] = nginxForbidden.ReplaceAllStringFunc(all, func(s string) string {
 		escaped := ""
@@ -111,7 +111,7 @@ func (u *nginxUsers) annotations() map[string]string {
 	return out
 }
 
-// either is a pattern for what matches one of several.
+// either returns a pattern that matches any of the patterns.
 func either(patterns []string) string {
 	if len(patterns) == 1 {
 		return patterns[0]
@@ -119,8 +119,8 @@ func either(patterns []string) string {
 	return "(?:" + strings.Join(patterns, ")|(?:") + ")"
 }
 
-// The controller ignores annotations with other characters (parser/validators.go, BasicCharsRegex and IsValidRegex),
-// and without canary-by-header-value the header would have to be "always".
+// The controller ignores annotations with other characters (parser/validators.go, BasicCharsRegex and IsValidRegex).
+// Without canary-by-header-value, only the header value "always" would match.
 var (
 	nginxPlain     = regexp.MustCompile(`^[-._~a-zA-Z0-9/:]+$`)
 	nginxForbidden = regexp.MustCompile(`[^-._~a-zA-Z0-9/:^$\[\](){}*+?|&=\\]`)

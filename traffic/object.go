@@ -10,10 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// anyObject is any router at all: the Rollout says where in which objects the weights belong, and no code is needed.
-// What the paths lead to has to be in Git already, a weight of 0 for the canary too: a path with a typing error would
-// else make a field that nobody reads, and the release would go on without a request. That no third backend has a
-// weight is for the user to see to.
+// anyObject is any other router: the Rollout gives the paths of the weights in objects, without code. The fields at the
+// paths must be in Git already, with 0 as the canary's weight. Otherwise a typo in a path would add a field that no
+// router reads, and the release would go on without requests. It does not check for a third backend with a weight.
 var anyObject = router{
 	kind: "object", title: "Any other, by paths", since: "any",
 	features: features{splits: can, anyTotal: can, reports: can},
@@ -21,11 +20,11 @@ var anyObject = router{
 	config:   func() editor { return &objectConfig{} },
 }
 
-// objectConfig is one mapping or a list of them.
+// objectConfig is one mapping or a list of mappings.
 type objectConfig []objectEntry
 
-// objectEntry is one object and the places in it (see path). A path can have {{.stable}}, {{.canary}}, {{.name}} and
-// {{.namespace}} in it: the names of the Services now, of the Rollout, and its namespace.
+// objectEntry is one object with paths into it (see path). A path can contain {{.stable}}, {{.canary}}, {{.name}} and
+// {{.namespace}}: the current Services, the Rollout's name and its namespace.
 type objectEntry struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -33,23 +32,23 @@ type objectEntry struct {
 	Namespace  string `json:"namespace,omitempty"` // default: the Rollout's
 
 	CanaryWeight  string `json:"canaryWeight,omitempty"`  // path of a number: the weight
-	StableWeight  string `json:"stableWeight,omitempty"`  // path of a number: what the weight leaves of maxTrafficWeight
+	StableWeight  string `json:"stableWeight,omitempty"`  // path of a number: maxTrafficWeight minus the weight
 	Format        string `json:"format,omitempty"`        // of the weights: int (default), string ("20") or percent
-	CanaryHash    string `json:"canaryHash,omitempty"`    // path of a label's value, which is gone at rest
+	CanaryHash    string `json:"canaryHash,omitempty"`    // path of a label's value, removed at rest
 	StableHash    string `json:"stableHash,omitempty"`    //
 	CanaryService string `json:"canaryService,omitempty"` // path of a Service's name, for pingPong, which changes it
 	StableService string `json:"stableService,omitempty"`
 
-	Verify *objectVerify `json:"verify,omitempty"` // nil: the object does not say whether it is in force
+	Verify *objectVerify `json:"verify,omitempty"` // nil: the object does not report whether it is in force
 }
 
-// objectVerify is what the object says once it is in force.
+// objectVerify is the status of an object in force.
 type objectVerify struct {
 	Path  string `json:"path"` // below status, as in status.currentStatus
 	Value any    `json:"value"`
 }
 
-// bySubset reports whether every object is told the pods of the canary, so that no Services are needed.
+// bySubset reports whether every object has a path for the canary's pod hash, so that no Services are needed.
 func (c *objectConfig) bySubset() bool {
 	for _, e := range *c {
 		if e.CanaryHash == "" {
@@ -115,7 +114,7 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 	for _, w := range []struct {
 		field, path string
 		value       any
-		optional    bool // the field need not be there, and "" removes it
+		optional    bool // the field may be absent, and "" removes it
 	}{
 		{"canaryService", e.CanaryService, r.Canary, false}, {"stableService", e.StableService, r.Stable, false},
 		{"canaryWeight", e.CanaryWeight, canary, false}, {"stableWeight", e.StableWeight, stable, false},
@@ -135,7 +134,7 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 	return e.Verify.check(field+".verify", r)
 }
 
-// check refuses what could never come true.
+// check refuses a verification that can never succeed.
 func (v *objectVerify) check(field string, r Route) error {
 	if v == nil {
 		return nil
@@ -153,7 +152,7 @@ func (v *objectVerify) check(field string, r Route) error {
 	}
 }
 
-// weight is how the object writes a weight.
+// weight formats a weight for the object.
 func (e objectEntry) weight(field string, weight, all int) (any, error) {
 	switch e.Format {
 	case "", "int":
@@ -199,7 +198,7 @@ func objectWrite(
 
 var objectVariable = regexp.MustCompile(`\{\{\s*\.?(\w*)\s*\}\}`)
 
-// objectPath reads a path after the names have been put into it.
+// objectPath fills the variables of a path and parses it.
 func objectPath(field, written string, r Route) (path, error) {
 	names := map[string]string{"stable": r.Stable, "canary": r.Canary, "name": r.Name, "namespace": r.Namespace}
 	unknown := ""
@@ -223,8 +222,8 @@ func objectPath(field, written string, r Route) (path, error) {
 	return p, nil
 }
 
-// verify compares the status. One that has not seen the newest spec, if it
-// says so where the value is or at its top, is late.
+// verify compares the status with Verify. A status is late if observedGeneration, beside the value or at the top, is
+// older than the spec.
 func (c *objectConfig) verify(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, e := range *c {
 		if e.Verify == nil || e.ref(ref.Namespace) != ref {

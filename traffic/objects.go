@@ -6,26 +6,25 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Objects is what the cluster is to hold of an app while overlays are laid over
-// it. The objects that it was made of are not changed: Edit copies.
+// Objects holds an app's objects while overlays change them. Edit copies, so the originals stay unchanged.
 type Objects struct {
 	list   []rollout.Object
 	at     map[rollout.Ref]int
-	own    map[rollout.Ref]bool // copied or made here
-	claims map[string]string    // a place in an object: the Rollout that writes there
+	own    map[rollout.Ref]bool // copied or generated here
+	claims map[string]string    // from the place in an object to the Rollout that writes there
 }
 
-// NewObjects takes the objects in the order in which to apply them.
+// NewObjects takes the objects in apply order.
 func NewObjects(list []rollout.Object) *Objects {
 	o := &Objects{list: slices.Clone(list), own: map[rollout.Ref]bool{}, claims: map[string]string{}}
 	o.number()
 	return o
 }
 
-// List returns the objects in the order in which to apply them.
+// List returns the objects in apply order.
 func (o *Objects) List() []rollout.Object { return o.list }
 
-// Find returns an object that is not to be changed.
+// Find returns an object for reading only.
 func (o *Objects) Find(ref rollout.Ref) (rollout.Object, bool) {
 	i, ok := o.at[ref]
 	if !ok {
@@ -34,7 +33,7 @@ func (o *Objects) Find(ref rollout.Ref) (rollout.Object, bool) {
 	return o.list[i], true
 }
 
-// Edit returns an object to be changed in place.
+// Edit returns an object to change in place.
 func (o *Objects) Edit(ref rollout.Ref) (rollout.Object, bool) {
 	object, ok := o.Find(ref)
 	if ok && !o.own[ref] {
@@ -44,7 +43,7 @@ func (o *Objects) Edit(ref rollout.Ref) (rollout.Object, bool) {
 	return object, ok
 }
 
-// after is the place right after an object; the last one if it is not there.
+// after returns the index right after an object, or the end if it is absent.
 func (o *Objects) after(ref rollout.Ref) int {
 	if i, ok := o.at[ref]; ok {
 		return i + 1
@@ -52,8 +51,7 @@ func (o *Objects) after(ref rollout.Ref) int {
 	return len(o.list)
 }
 
-// generate adds an object that is not in Git at a place in the order in which to apply
-// them. It takes over no object of the user's.
+// generate inserts an object that is not in Git at an index in apply order. It refuses to replace a user's object.
 func (o *Objects) generate(object rollout.Object, at int, by Route) error {
 	ref := object.Ref()
 	if _, taken := o.at[ref]; taken {
@@ -74,8 +72,8 @@ func (o *Objects) number() {
 	}
 }
 
-// Claim notes that a Rollout writes to a place of an object, and refuses a
-// second one there: two releases would undo each other's weights.
+// Claim records that a Rollout writes to a place of an object. It refuses a second Rollout there: two releases would
+// undo each other's weights.
 func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	key := ref.String() + " " + place
 	other, taken := o.claims[key]
@@ -87,15 +85,15 @@ func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	return nil
 }
 
-// set is rollout.Object's Set, of any part of an object.
+// set is rollout.Object's Set for any part of an object.
 func set(m map[string]any, value any, path ...string) { rollout.Object(m).Set(value, path...) }
 
-// mapping, list and text read plain JSON values; what is of another type is as good as absent.
+// mapping, list and text read plain JSON values; they return the zero value for another type.
 func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }
 func list(v any) []any             { l, _ := v.([]any); return l }
 func text(v any) string            { s, _ := v.(string); return s }
 
-// number returns a JSON number, whichever Go type it was decoded to.
+// number returns a JSON number of any decoded Go type.
 func number(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A path says where in an object something is: the part of JSONPath (RFC 9535) that names places.
+// A path is the part of JSONPath (RFC 9535) that names places in an object.
 //
 //	spec.routes[0].weight                     fields and elements, from 0
 //	metadata.annotations['example.com/weight']  a field with dots in its name
@@ -20,8 +20,8 @@ type pathStep struct {
 	kind   pathKind
 	field  string
 	index  int
-	filter []string // the fields that lead to what is compared
-	want   string   // with this
+	filter []string // the fields that lead to the compared value
+	want   string   // the value to compare with
 }
 
 type pathKind uint8
@@ -33,13 +33,13 @@ const (
 	atFilter
 )
 
-// place is a value of an object, or where one would be.
+// place is a value in an object with its path.
 type place struct {
 	value any
 	path  string
 }
 
-// parsePath reads a path. It may begin with $, as in JSONPath.
+// parsePath parses a path. A leading $ is allowed, as in JSONPath.
 func parsePath(s string) (path, error) {
 	rest := strings.TrimPrefix(s, "$")
 	if rest != "" && rest[0] != '.' && rest[0] != '[' {
@@ -60,7 +60,7 @@ func parsePath(s string) (path, error) {
 	return p, nil
 }
 
-// parseStep reads the first step of a text and returns its length.
+// parseStep parses the first step of a text and returns its length.
 func parseStep(s string) (pathStep, int, error) {
 	if s[0] == '.' {
 		end := strings.IndexAny(s[1:], ".[") + 1
@@ -107,8 +107,7 @@ func parseStep(s string) (pathStep, int, error) {
 	return pathStep{kind: atFilter, filter: fields, want: want}, end + 1, nil
 }
 
-// closing returns the index of the bracket that closes the first one, -1 if none
-// does; those inside of quotes do not count.
+// closing returns the index of the bracket that closes the first one, -1 if none does. It skips brackets inside quotes.
 func closing(s string) int {
 	quote := byte(0)
 	for i := 1; i < len(s); i++ {
@@ -126,7 +125,7 @@ func closing(s string) int {
 	return -1
 }
 
-// unquoted returns a text without its quotes, if it has some and none inside.
+// unquoted returns a text without its quotes, and whether it has a pair with none inside.
 func unquoted(s string) (string, bool) {
 	if len(s) < 2 || s[0] != '\'' && s[0] != '"' || s[len(s)-1] != s[0] {
 		return "", false
@@ -135,7 +134,7 @@ func unquoted(s string) (string, bool) {
 	return inner, strings.IndexByte(inner, s[0]) < 0
 }
 
-// find returns all that a path leads to, at least one value. The error says which part of the path led nowhere.
+// find returns all values at a path, at least one. The error names the part of the path that finds nothing.
 func (p path) find(root any) ([]place, error) {
 	places := []place{{value: root}}
 	for i, step := range p {
@@ -177,7 +176,7 @@ func (s pathStep) from(at place) []place {
 	return found
 }
 
-// accepts compares as text, so that 80 and "80" are alike.
+// accepts compares as text, so that 80 equals "80".
 func (s pathStep) accepts(value any) bool {
 	for _, field := range s.filter {
 		next, ok := mapping(value)[field]
@@ -189,7 +188,7 @@ func (s pathStep) accepts(value any) bool {
 	return plain(value) == s.want
 }
 
-// plain is a value as text, "" for mappings and lists.
+// plain returns a value as text, "" for mappings and lists.
 func plain(value any) string {
 	switch value := value.(type) {
 	case string:
@@ -203,7 +202,7 @@ func plain(value any) string {
 	}
 }
 
-// nothing says why a step led nowhere from where the others had come to.
+// nothing returns why a step finds nothing in places, the values of the steps before it.
 func (s pathStep) nothing(before path, places []place) string {
 	where := "the object"
 	if len(before) > 0 {
@@ -232,8 +231,8 @@ func (s pathStep) nothing(before path, places []place) string {
 	return fmt.Sprintf("%s has %d elements", where, length)
 }
 
-// parents splits off the last step of a path, which must be a field, and returns
-// the mappings that have the field or could have it.
+// parents splits off the last step of a path, which must be a field, and returns the mappings that have or could have
+// the field.
 func (p path) parents(root any) (mappings []place, field pathStep, err error) {
 	last := p[len(p)-1]
 	if last.kind != atField {

@@ -7,14 +7,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// shares are the weighted entries of one list, of which a Rollout has two.
+// shares are the weighted entries of a list, with the indices of stable and canary.
 type shares struct {
 	entries        []any
 	name           string // the field with the name of an entry's Service
-	stable, canary int    // -1 if it is not there
+	stable, canary int    // -1 if absent
 }
 
-// sharesOf finds the Rollout's Services among entries; is may ask for more than the name.
+// sharesOf finds the Rollout's Services among entries; is may check more than the name.
 func sharesOf(entries []any, name string, r Route, is func(entry map[string]any) bool) shares {
 	find := func(service string) int {
 		return slices.IndexFunc(entries, func(entry any) bool {
@@ -25,8 +25,8 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone refuses an entry beside stable and canary that has a weight. What is an
-// entry, and owner where the third one can go, as in "a rule".
+// alone refuses an entry besides stable and canary, unless its weight is 0. For the message, what names an entry, and
+// owner the place for the third one, as in "a rule".
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])
@@ -37,14 +37,14 @@ func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	return nil
 }
 
-// third is the error of an entry that would take requests from both versions.
+// third returns the error for an entry that would take requests from both versions.
 func third(ref rollout.Ref, field, what, name, owner string) *rollout.InvalidError {
 	return wrong(ref, field, "is a third %s (%s), "+
 		"so that the weights of stable and canary would not add up to all requests", what, name).
 		WithFix("give it %s of its own, or weight: 0", owner)
 }
 
-// forCanary returns an entry for the canary: its own if it has one, or else like stable's.
+// forCanary returns a copy of the canary's entry, or of stable's if there is none, for the canary.
 func (s shares) forCanary(r Route, weight int) map[string]any {
 	i := s.canary
 	if i < 0 {
@@ -55,7 +55,7 @@ func (s shares) forCanary(r Route, weight int) map[string]any {
 	return entry
 }
 
-// weighed is weights of entries among which no other one has a weight: see alone.
+// weighed returns weights after alone has found no third entry.
 func (s shares) weighed(ref rollout.Ref, place, what, owner string, r Route) ([]any, error) {
 	if err := s.alone(ref, place, what, owner); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (s shares) weighed(ref rollout.Ref, place, what, owner string, r Route) ([]
 	return s.weights(r), nil
 }
 
-// weights returns the entries with the weights of a route.
+// weights sets the weights of a route and returns the entries.
 func (s shares) weights(r Route) []any {
 	mapping(s.entries[s.stable])["weight"] = int64(r.rest())
 	switch {

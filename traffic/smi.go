@@ -6,11 +6,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// smi is the Service Mesh Interface, which Linkerd and others implement: a
-// TrafficSplit shares the requests to a root Service out to others
-// (https://github.com/servicemeshinterface/smi-spec/blob/main/apis/traffic-split/v1alpha2/traffic-split.md).
-// It is made for the time of a release; one that is in Git gets the weights
-// instead. Weights are whole numbers, shares of their sum.
+// smi is the Service Mesh Interface, which Linkerd and others implement. A TrafficSplit distributes the requests to a
+// root Service
+// (https://github.com/servicemeshinterface/smi-spec/blob/main/apis/traffic-split/v1alpha2/traffic-split.md). It is
+// generated for a release; a TrafficSplit in Git gets the weights instead. Weights are integer shares of their sum.
 var smi = router{
 	kind: "smi", title: "SMI (Linkerd and others)", since: "v1alpha1",
 	features: features{splits: can, anyTotal: can},
@@ -21,9 +20,9 @@ const smiGroup = "split.smi-spec.io"
 
 // smiConfig has the fields of Argo Rollouts' trafficRouting.smi, and apiVersion.
 type smiConfig struct {
-	RootService      string `json:"rootService,omitempty"`      // which clients call; default: the stable Service
+	RootService      string `json:"rootService,omitempty"`      // called by clients; default: the stable Service
 	TrafficSplitName string `json:"trafficSplitName,omitempty"` // default: the Rollout's name
-	APIVersion       string `json:"apiVersion,omitempty"`       // of one that is made; default split.smi-spec.io/v1alpha2
+	APIVersion       string `json:"apiVersion,omitempty"`       // if generated; default split.smi-spec.io/v1alpha2
 }
 
 func (c *smiConfig) names(visit func(kind string, name *string)) {

@@ -2,8 +2,8 @@ package traffic
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Stages are all that releases of a spec ask its routers for, at rest first, so that what cannot be done is known
-// before a release begins. The pods' hashes, which nobody knows yet, are stand-ins.
+// Stages returns every Route that releases of a spec can need, at rest first, so that errors are found before a release
+// begins. The pod hashes are placeholders.
 func Stages(spec rollout.Spec) []Route {
 	c := spec.Canary
 	t := c.Traffic

@@ -8,20 +8,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// table has all that trafficRouting can name, in the order of the docs.
+// table holds all routers that trafficRouting can name, in the order of the docs.
 var table = []router{gatewayAPI, nginx, alb, traefik, istio, smi, ambassador, apisix, anyObject}
 
-// router is what is known of one kind of router.
+// router describes one kind of router.
 type router struct {
 	kind     string   // the field of trafficRouting
 	title    string   // for people
-	since    string   // the oldest version that has what is used here
+	since    string   // the oldest version with the features used here
 	features features //
 	config   func() editor
-	list     bool // a mapping alone stands for a list of one
+	list     bool // a single mapping stands for a list of one
 }
 
-// name is the router in a sentence.
+// name returns the router's name for a sentence.
 func (r router) name() string {
 	if r.kind == anyObject.kind {
 		return "a router described by paths"
@@ -29,28 +29,28 @@ func (r router) name() string {
 	return r.title
 }
 
-// editor is the configuration of one router, decoded from JSON. It is made anew for each use and keeps nothing.
+// editor is the configuration of one router, decoded from JSON. It is decoded for each use and has no state.
 type editor interface {
-	// names shows each name of an object of the app, so that it can follow what kustomize has made of it.
+	// names visits each name of an object of the app, so that it can be replaced by kustomize's name.
 	names(visit func(kind string, name *string))
 	// overlay lays a route over the objects.
 	overlay(*Objects, Route) error
 }
 
-// visitAll shows the names of several objects of one kind.
+// visitAll visits the names of several objects of one kind.
 func visitAll(visit func(kind string, name *string), kind string, names []string) {
 	for i := range names {
 		visit(kind, &names[i])
 	}
 }
 
-// reporter is an editor that knows objects whose status says whether the router has taken them.
+// reporter is an editor with objects whose status reports whether the router has accepted them.
 type reporter interface {
 	watched(namespace string) []rollout.Ref
 	verify(rollout.Ref, rollout.ObservedRoute) Verdict
 }
 
-// feature is something that a router can do or not.
+// feature is a feature that a router may support.
 type feature string
 
 // The features, in the order of the docs' table.
@@ -63,12 +63,12 @@ const (
 	byMethod feature = "method"
 	bySource feature = "source"
 	mirrors  feature = "mirror"           // copies of requests
-	anyTotal feature = "maxTrafficWeight" // weights of another total than 100
-	sticks   feature = "sticky"           // a user who was sent to the canary stays there
-	reports  feature = "verify"           // it says whether it has taken the routes
+	anyTotal feature = "maxTrafficWeight" // weights with a total other than 100
+	sticks   feature = "sticky"           // a user sent to the canary stays there
+	reports  feature = "verify"           // its status reports whether it has accepted the routes
 )
 
-// comparison says in which ways a feature is there: for matches, the comparisons.
+// comparison is a set of flags: how a router supports a feature, for matches the comparisons.
 type comparison uint8
 
 const (
@@ -96,7 +96,7 @@ func (h comparison) String() string {
 
 type features map[feature]comparison
 
-// Kinds are the names of all routers, in the order of the docs.
+// Kinds returns the names of all routers, in the order of the docs.
 func Kinds() []string {
 	return rollout.Mapped(table, func(r router) string { return r.kind })
 }
@@ -109,8 +109,8 @@ func find(kind string) (router, bool) {
 	return table[i], true
 }
 
-// Types are the configurations of all routers, by kind, for the schemas that
-// editors check documents by. A list stands for a mapping or a list of them.
+// Types returns the configuration types of all routers by kind, for the schemas in editors. A list type stands for a
+// mapping or a list of mappings.
 func Types() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	for _, r := range table {

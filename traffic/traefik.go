@@ -12,12 +12,12 @@ import (
 
 // traefik splits at a weighted TraefikService
 // (https://doc.traefik.io/traefik/reference/routing-configuration/kubernetes/crd/http/traefikservice/). Matched users
-// get routes of their own in the IngressRoutes that lead there. What the source of v3.7 says, in
-// pkg/provider/kubernetes/crd and pkg/server/service/loadbalancer/wrr:
+// get separate routes in its IngressRoutes. Rules from the source of v3.7, in pkg/provider/kubernetes/crd and
+// pkg/server/service/loadbalancer/wrr:
 //
-//   - An entry of the weight 0 is as good as none, also for users with a cookie.
+//   - An entry with weight 0 counts as absent, also for users with a cookie.
 //   - Without allowEmptyServices, one entry without endpoints breaks all.
-//   - A cookie keeps users at stable as well, so that with sticky the weight is
+//   - A cookie also keeps users at stable, so that with sticky the weight is
 //     the share of the new users.
 var traefik = router{
 	kind: "traefik", title: "Traefik", since: "v2.0 (matches: v3.0)",
@@ -31,10 +31,10 @@ var traefik = router{
 
 const (
 	traefikGroup = "traefik.io"
-	traefikOld   = "traefik.containo.us" // of v2 only
+	traefikOld   = "traefik.containo.us" // in v2 only
 )
 
-// traefikConfig has the field of Argo Rollouts' trafficRouting.traefik, and where to match users.
+// traefikConfig has the field of Argo Rollouts' trafficRouting.traefik, and the IngressRoutes to match users in.
 type traefikConfig struct {
 	WeightedTraefikServiceName string   `json:"weightedTraefikServiceName"`
 	IngressRoutes              []string `json:"ingressRoutes,omitempty"`
@@ -45,7 +45,7 @@ func (c *traefikConfig) names(visit func(kind string, name *string)) {
 	visitAll(visit, "IngressRoute", c.IngressRoutes)
 }
 
-// traefikEdit is one overlay under way.
+// traefikEdit is the state of one overlay.
 type traefikEdit struct {
 	*Objects
 	Route
@@ -98,7 +98,7 @@ func traefikFind(o *Objects, field, kind, namespace, name string) (rollout.Objec
 	return nil, missing(field, kind, namespace, name)
 }
 
-// is reports whether an entry leads to a Service of the Rollout's namespace.
+// is reports whether an entry leads to a Service or TraefikService, by kind, in the Rollout's namespace.
 func (e *traefikEdit) is(entry any, kind, name string) bool {
 	m := mapping(entry)
 	return name != "" && text(m["name"]) == name && cmp.Or(text(m["kind"]), "Service") == kind &&
@@ -122,7 +122,7 @@ func (e *traefikEdit) split() error {
 		return err
 	}
 	if all.canary >= 0 && e.Active && e.Weight == 0 {
-		// There may be no pod of the new version, and then there would be no TraefikService either.
+		// The new version may have no pods, and one entry without endpoints breaks the whole TraefikService.
 		entries = slices.Delete(entries, all.canary, all.canary+1)
 	}
 	set(e.weighted, entries, "spec", "weighted", "services")
@@ -130,8 +130,8 @@ func (e *traefikEdit) split() error {
 	return nil
 }
 
-// stick adds the cookie of a release, unless the user has one: that one keeps
-// users as well. The pods in its name make each release's a new one.
+// stick adds the release's cookie unless the user has one, which keeps users as well. The pod hash makes its name new
+// for each release.
 func (e *traefikEdit) stick() {
 	if e.Sticky == nil || !e.Active || e.Weight == 0 || e.weighted.Map("spec", "weighted", "sticky", "cookie") != nil {
 		return
@@ -141,8 +141,8 @@ func (e *traefikEdit) stick() {
 	}, "spec", "weighted", "sticky", "cookie")
 }
 
-// routes adds the routes of matched users before the routes of an IngressRoute
-// that lead to the TraefikService or to the stable Service.
+// routes inserts the routes of matched users before the routes of an IngressRoute that lead to the TraefikService or to
+// the stable Service.
 func (e *traefikEdit) routes(object rollout.Object) error {
 	ref := object.Ref()
 	own := list(object.Map("spec")["routes"])
@@ -187,7 +187,7 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 	return nil
 }
 
-// managed returns the copy of a route for one managed route, with a match and a priority (traefik_match.go) of its own.
+// managed returns the copy of a route for one managed route, with a separate match and priority (traefik_match.go).
 func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[string]any, error) {
 	route := e.Managed[k]
 	out := copyMap(mapping(own[i]))
@@ -207,8 +207,8 @@ func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[
 	return out, err
 }
 
-// mirror makes the TraefikService that copies requests and sends them on to where they went without it: one for that
-// which shares them out, and one for each port of the stable Service that routes lead to.
+// mirror generates a TraefikService that mirrors requests and forwards them to service: the weighted TraefikService, or
+// a port of the stable Service. It returns the name of an equal one if there is one.
 func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[string]any) (string, error) {
 	spec, to := copyMap(service), copyMap(canary)
 	delete(spec, "weight")

@@ -9,11 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// traefikCopy is the match and the priority of the copy of a route for the managed route of the index k. Traefik tries
-// routes by their priority, which is the length of the match in bytes unless it is given (pkg/muxer/http/mux.go,
-// GetRulePriority). The copy of the last managed route has the priority after its original's, the first one the
-// highest. Routes of the same IngressRoute that have one of these priorities would have won, so that the copy leaves
-// their requests to them.
+// traefikCopy returns the match and the priority of a route's copy for the managed route with index k. Traefik tries
+// routes by priority, by default the length of the match in bytes (pkg/muxer/http/mux.go, GetRulePriority). The copy
+// for the last managed route has its original's priority plus 1, the copy for the first has the highest. A copy
+// excludes the requests of routes with a priority in between, which would have won.
 //
 //	Host(`shop`)                   own priority    12
 //	(Host(`shop`)) && …            two copies  14, 13
@@ -38,7 +37,7 @@ func traefikPriority(route map[string]any) int64 {
 	return int64(len(text(route["match"])))
 }
 
-// traefikRule is a rule that is true if one of the matches is
+// traefikRule returns a rule that is true if any of the matches is
 // (https://doc.traefik.io/traefik/reference/routing-configuration/http/routing/rules-and-priority/).
 func traefikRule(matches []rollout.Match) string {
 	all := rollout.Mapped(matches, func(m rollout.Match) string {
@@ -50,8 +49,8 @@ func traefikRule(matches []rollout.Match) string {
 	return "(" + strings.Join(all, " || ") + ")"
 }
 
-// traefikParts is what a match compares. Patterns are looked for anywhere in a
-// value; PathPrefix is of a text and not of whole elements.
+// traefikParts returns the matchers of a match. Patterns are searched anywhere in a value; PathPrefix compares
+// characters, not whole elements.
 func traefikParts(m rollout.Match) []string {
 	var all []string
 	add := func(matcher string, args ...string) {
@@ -98,8 +97,7 @@ func traefikParts(m rollout.Match) []string {
 	return all
 }
 
-// traefikText quotes a text as Go does, which is what Traefik reads it with
-// (strconv.Unquote, in github.com/vulcand/predicate).
+// traefikText quotes a text for Traefik, which uses Go's strconv.Unquote (in github.com/vulcand/predicate).
 func traefikText(s string) string {
 	if strconv.CanBackquote(s) {
 		return "`" + s + "`"

@@ -8,16 +8,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Route is what one Rollout asks of its routers now.
+// Route is the current traffic setting of one Rollout.
 type Route struct {
 	Name      string `json:"name"` // of the Rollout document
 	Namespace string `json:"namespace"`
 
-	// The Services that are theirs now; "" only where a router needs none.
+	// The versions' current Services; "" only where a router needs none.
 	Stable string `json:"stable,omitempty"`
 	Canary string `json:"canary,omitempty"`
 
-	// The values of PodLabel that pods of the two versions have during a release, "" for all pods.
+	// The values of PodLabel on the pods of each version during a release, "" for all pods.
 	StablePods string `json:"stablePods,omitempty"`
 	CanaryPods string `json:"canaryPods,omitempty"`
 	PodLabel   string `json:"podLabel,omitempty"` // "" for rollout.LabelPodHash
@@ -26,10 +26,10 @@ type Route struct {
 	Max     int                    `json:"max"`               // the weight that is all traffic
 	Managed []rollout.ManagedRoute `json:"managed,omitempty"` // in the order of their precedence
 	Sticky  *rollout.Sticky        `json:"sticky,omitempty"`
-	Active  bool                   `json:"active,omitempty"` // a release is on its way: generated objects are there
+	Active  bool                   `json:"active,omitempty"` // during a release: generated objects exist
 }
 
-// cookie is the name of the cookie by which users stay at the canary, another one for each release where its pods are
+// cookie returns the name of the cookie that keeps users at the canary. It differs between releases if the pod hash is
 // known.
 func (r Route) cookie() string {
 	if r.CanaryPods == "" {
@@ -41,8 +41,8 @@ func (r Route) cookie() string {
 // rest returns the stable version's weight.
 func (r Route) rest() int { return r.Max - r.Weight }
 
-// Parse reads one router's block of trafficRouting strictly. Rename tells the name that kustomize has given to an
-// object of the app; it may be nil. Errors are InvalidErrors whose Field is below trafficRouting.
+// Parse reads one router's block of trafficRouting strictly. Rename returns kustomize's name for an object of the app;
+// it may be nil. Errors are InvalidErrors whose Field is below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {
@@ -74,8 +74,8 @@ func decode(r router, raw any) (editor, error) {
 	return e, nil
 }
 
-// Overlay lays a route over the objects for each of its routers. An error is an
-// InvalidError; Check finds all of them before anything is followed.
+// Overlay applies a route to the objects for each router. An error is an InvalidError; render checks all Stages before a
+// commit is followed.
 func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	for _, service := range []string{r.Stable, r.Canary} {
 		if service == "" {
@@ -103,13 +103,13 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	return nil
 }
 
-// NeedsServices reports whether a router splits requests between two Services, and not between subsets of one.
+// NeedsServices reports whether a router splits requests between two Services, and not between subsets.
 func NeedsServices(r rollout.Router) bool {
 	s, can := r.Config.(interface{ bySubset() bool })
 	return !can || !s.bySubset()
 }
 
-// NeedsHundred says why a kind of router takes only weights of 100, "" if it takes any.
+// NeedsHundred returns why a kind of router requires a total weight of 100, "" if it does not.
 func NeedsHundred(kind string) string {
 	if r, ok := find(kind); ok && r.features[anyTotal] == 0 {
 		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s",
@@ -118,8 +118,7 @@ func NeedsHundred(kind string) string {
 	return ""
 }
 
-// Watched are the objects whose status tells whether the routers have taken
-// what they were asked for, in the namespace of their Rollout.
+// Watched returns the objects whose status reports whether the routers have accepted them, in the Rollout's namespace.
 func Watched(routers []rollout.Router, namespace string) []rollout.Ref {
 	var refs []rollout.Ref
 	for _, configured := range routers {
@@ -130,15 +129,14 @@ func Watched(routers []rollout.Router, namespace string) []rollout.Ref {
 	return refs
 }
 
-// Verdict is what a router says of one object.
+// Verdict is a router's status for one object.
 type Verdict struct {
-	Taken    bool   // it is in force, or the router does not say
-	Rejected bool   // the router refuses it, for the reason in Text
-	Text     string // why it is not taken
+	Taken    bool   // it is in force, or the router does not report it
+	Rejected bool   // the router rejects it, for the reason in Text
+	Text     string // why it is not in force
 }
 
-// Verify returns what the routers say of their objects: the first that is not
-// taken, and a rejected one before those that are only late.
+// Verify returns the routers' verdict: the first object not in force, where a rejected one precedes late ones.
 func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, configured := range routers {
@@ -149,7 +147,7 @@ func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rol
 		for _, ref := range e.watched(namespace) {
 			route, exists := seen[ref]
 			if !exists || len(route.Status) == 0 {
-				continue // it reports nothing, which some never do
+				continue // it reports nothing, as some routers never do
 			}
 			v := e.verify(ref, route)
 			v.Text = fmt.Sprintf("%s/%s %s", ref.Kind, ref.Name, v.Text)
@@ -164,17 +162,17 @@ func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rol
 	return verdict
 }
 
-// wrong is the error of an object.
+// wrong returns an error about an object.
 func wrong(about rollout.Ref, field, format string, args ...any) *rollout.InvalidError {
 	return &rollout.InvalidError{About: about, Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
-// misfit is the error of the configuration.
+// misfit returns an error about the configuration.
 func misfit(field, format string, args ...any) *rollout.InvalidError {
 	return wrong(rollout.Ref{}, field, format, args...)
 }
 
-// missing is the error of a name that no object of the app has.
+// missing returns the error for a name that no object of the app has.
 func missing(field, kind, namespace, name string) error {
 	if name == "" {
 		return misfit(field, "is missing").WithFix("name the %s", kind)
