@@ -7,22 +7,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// agenda is when which app is to be visited. For RunOnce it is two lists; Run has a work queue take them over.
+// agenda holds when each app is due. For RunOnce it is two lists; Run moves them to a work queue.
 type agenda struct {
 	mu    sync.Mutex
-	now   map[string]bool      // apps that something has happened to
+	now   map[string]bool      // apps that have changed
 	due   map[string]time.Time // timers
 	queue queue                // nil while RunOnce is called
 }
 
 func newAgenda() *agenda { return &agenda{now: map[string]bool{}, due: map[string]time.Time{}} }
 
-// queue is what Run works on.
+// queue is the part of Run's work queue that agenda needs.
 type queue interface {
 	AddAfter(app string, wait time.Duration)
 }
 
-// after makes an app due in a while, as Run's clock says. For RunOnce it is due at once.
+// after makes an app due after a wait, by the real clock. For RunOnce it is due at once.
 func (a *agenda) after(app string, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -33,7 +33,7 @@ func (a *agenda) after(app string, wait time.Duration) {
 	a.now[app] = true
 }
 
-// at makes an app due at a time, instead of the one before. The zero time is never.
+// at makes an app due at a time, replacing the former time. The zero time means never.
 func (a *agenda) at(app string, when time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,7 +47,7 @@ func (a *agenda) at(app string, when time.Time) {
 	}
 }
 
-// take returns the apps that are due, and forgets that they are.
+// take removes and returns the due apps.
 func (a *agenda) take(now time.Time) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,7 +64,7 @@ func (a *agenda) take(now time.Time) []string {
 	return apps
 }
 
-// next is when the first timer ends, zero if there is none.
+// next returns the end of the first timer, zero if there is none.
 func (a *agenda) next() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// keeper makes the cluster hold what the record asks for, and nothing that an app had before.
+// keeper applies the recorded state to the cluster and prunes an app's former objects.
 type keeper struct {
 	*Options
 	record  *record
@@ -20,9 +20,9 @@ type keeper struct {
 	current func() *view
 }
 
-// apply makes the cluster hold what a state asks for, which is nothing before the app has followed a commit. An app
-// that Git does not list any more is left alone, unless it is on its way back: and then what is another app's by
-// now is. In a retreat, an object that the cluster does not take keeps neither requests nor pods from going back.
+// apply applies a state to the cluster; before the app follows a commit it applies nothing. An unlisted app is left
+// alone unless it rolls back; objects that belong to another app by now are then left out. In a rollback, an object
+// that the API server refuses blocks neither routes nor pods.
 func (k *keeper) apply(ctx context.Context, s *visit, state rollout.State, now time.Time) (err error) {
 	if state.Source == "" || s.app.unlisted != nil && state.Phase != rollout.Aborting {
 		return nil
@@ -54,22 +54,22 @@ func (k *keeper) apply(ctx context.Context, s *visit, state rollout.State, now t
 	if err == nil || state.Phase != rollout.Aborting {
 		return err
 	}
-	routes, _ := strategies.Ahead(rendered, nil) // what cannot be laid over the objects has been refused before
+	routes, _ := strategies.Ahead(rendered, nil) // errors of traffic edits were reported before
 	return applyEach(ctx, k.Applier, app, wayBack(objects, routes), err)
 }
 
-// wayBack are the objects that take users back: what requests go through, and the pods.
+// wayBack returns the objects that move users back: Services, routes and workloads.
 func wayBack(objects, routes []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		isRoute := slices.ContainsFunc(routes, func(route rollout.Object) bool { return route.Ref() == o.Ref() })
 		_, runsPods := rollout.WorkloadOf(o.Ref())
-		runsPods = runsPods || o.Annotation(rollout.AnnotationHash) != "" // one of another kind
+		runsPods = runsPods || o.Annotation(rollout.AnnotationHash) != "" // a workload of another kind
 		return o.Kind() != "Service" && !runsPods && !isRoute
 	})
 }
 
-// applyEach applies objects one by one after all of them together have failed, in their order: pods go only after
-// requests. An object that is somebody else's sends no requests on our behalf, so nothing waits for it.
+// applyEach applies objects one by one and in order, after a common apply failed: pods follow requests. It continues
+// after an InvalidError, such as for an object of another owner, and stops at any other error.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})
@@ -87,7 +87,7 @@ func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Ob
 	return failed
 }
 
-// desired computes what a state asks for from the commits that it names and what the cluster shows now.
+// desired returns the objects of a state, computed from its commits and the observed cluster.
 func (k *keeper) desired(
 	ctx context.Context, s *visit, state rollout.State, now time.Time,
 ) ([]rollout.Object, error) {

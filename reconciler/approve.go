@@ -10,13 +10,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Approver tells who approved a promotion file that is in a commit of the users' branch. Promoters is the file of those
-// who may by the policy, "" if it names none. Nobody and no error means that everybody may. An error that wraps a
-// *rollout.InvalidError means that nobody did who may; any other error says nothing.
+// Approver returns the promoter who approved a promotion file in a commit of the users' branch. promoters is the
+// policy's file of allowed promoters, "" if it names none. An empty result without an error means that every user may
+// approve. An error that wraps a *rollout.InvalidError means that no promoter approved; any other error leaves it open.
 type Approver func(ctx context.Context, commit, path, promoters string) (who string, err error)
 
-// approvals are what an Approver has said of promotion files. It may have to fetch a branch's history, so it is
-// asked where Git is looked at, and a visit that needs its answer comes again.
+// approvals caches the results of an Approver. An Approver may have to fetch a branch's history, so the pump that
+// fetches Git calls it, and a visit that needs the result is repeated.
 type approvals struct {
 	ask    Approver // nil: every promotion file counts
 	touch  func(app string)
@@ -27,23 +27,24 @@ type approvals struct {
 	open  map[string]question // by app
 }
 
-// question is who of some promoters approved a file, by its blob, as of a commit of the users' branch.
+// question is which of some promoters approved a file, given as a blob, as of a commit of the users' branch.
 type question struct{ path, file, main, promoters string }
 
-// approval is what was said.
+// approval is the answer to a question.
 type approval struct {
 	question
 	who string
 	no  *rollout.InvalidError
-	err error // nobody knows
+	err error // the answer is unknown
 }
 
 func newApprovals(ask Approver) *approvals {
 	return &approvals{ask: ask, known: map[string]approval{}, open: map[string]question{}}
 }
 
-// of returns the app's promotion if it counts. A promotion without the approval of a promoter does not count. If it is
-// for the release that Git asks for, refused says why. A promotion for another release is not checked.
+// of returns the app's promotion if it counts. A promotion without a promoter's approval does not count; refused has
+// the reason if it is for the release at the head. A promotion for any other release than that at the head or in flight
+// is nil.
 func (q *approvals) of(v *view, a *appView, head *rollout.Render, s rollout.State) (
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {
@@ -73,8 +74,8 @@ func (q *approvals) of(v *view, a *appView, head *rollout.Render, s rollout.Stat
 	return &by, nil, nil
 }
 
-// said is the answer to a question, or source.ErrNotReady. Who approved a file stays so on newer commits; that
-// nobody did may change with each.
+// said returns the answer to a question, or source.ErrNotReady. An approver of a file stays valid on newer commits; a
+// missing approval is checked again on each.
 func (q *approvals) said(app string, about question) (approval, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,7 +84,7 @@ func (q *approvals) said(app string, about question) (approval, error) {
 	case !answered || known.file != about.file || known.promoters != about.promoters,
 		known.who == "" && known.main != about.main:
 	case known.err != nil:
-		delete(q.known, app) // and is asked again at the next visit
+		delete(q.known, app) // the next visit repeats the question
 		return approval{}, known.err
 	default:
 		return known, nil
@@ -93,7 +94,7 @@ func (q *approvals) said(app string, about question) (approval, error) {
 	return approval{}, source.ErrNotReady
 }
 
-// answer asks what is open. It reports whether anything was.
+// answer answers the open questions, and reports whether there were any.
 func (q *approvals) answer(ctx context.Context) bool {
 	q.mu.Lock()
 	open := q.open
@@ -114,7 +115,7 @@ func (q *approvals) answer(ctx context.Context) bool {
 	return len(open) > 0
 }
 
-// forgetApp drops what was said of an app that is no more.
+// forgetApp drops the questions and answers of an app that no longer exists.
 func (q *approvals) forgetApp(app string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,7 +123,7 @@ func (q *approvals) forgetApp(app string) {
 	delete(q.open, app)
 }
 
-// forget asks everything anew, as when other keys are trusted than before.
+// forget drops all answers, as when the trusted keys have changed.
 func (q *approvals) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// since returns a head with the commit that made it what it is, where several were pushed at once: that is the one
-// to be reverted, and its author released it. An error has no commit where that is not known.
+// since returns a head with the commit that last changed it, where one push brought several commits. A revert undoes
+// that commit, and its author is the author of the release. An error has no commit if that is not known.
 func (p *renders) since(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
@@ -32,7 +32,7 @@ func (p *renders) since(j job, head strategies.Head) strategies.Head {
 	return head
 }
 
-// isAsBefore reports whether a commit has an app as a later head does, or with the same error.
+// isAsBefore reports whether a commit renders an app like a later head, or with the same error.
 func (p *renders) isAsBefore(tree Snapshot, app rollout.App, head strategies.Head) bool {
 	if head.Err == nil {
 		before, err := p.reader.Render(tree, app)
@@ -42,9 +42,9 @@ func (p *renders) isAsBefore(tree Snapshot, app rollout.App, head strategies.Hea
 	return err != nil && err.Error() == head.Err.Error()
 }
 
-// isTraced reports whether an app's head names the commit that made it what it is, or nobody can know better. What a
-// process sees first has no line that leads to it: it is read, from the commit on that the app is at, once the app is
-// to follow the head or is held at it, and the app is touched then.
+// isTraced reports whether an app's head names the commit that last changed it, as far as that can be known. A process
+// lacks the commits before its first fetch. It requests them, starting at the app's commit, when the app is about to
+// follow the head or is held at it, and touches the app when they are read.
 func (p *renders) isTraced(app, from, main string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,21 +56,21 @@ func (p *renders) isTraced(app, from, main string) bool {
 	return false
 }
 
-// follows reports whether a decision takes an app from one commit to the one that Git asks for.
+// follows reports whether a decision moves an app from its commit to the head.
 func (s *visit) follows() bool {
 	next, head := s.decision.State.Source, s.input.Head.Render
 	return !s.decision.Retreat && s.before.Source != "" && next != s.before.Source && head != nil && next == head.Commit.ID
 }
 
-// isHeldAtHead reports whether a decision holds an app that has been applied, and says that the head is why.
+// isHeldAtHead reports whether a decision newly holds an applied app because of its head.
 func (s *visit) isHeldAtHead() bool {
 	held := s.decision.State.Held
 	return held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
 }
 
-// signed is an app's promotion in the name of who wrote it. Where it concerns the release in flight, or the one that
-// Git asks for, a process that has not seen it come reads who that was, from the commit on that the app is at, and
-// touches the app then. Until that is known it is nobody's, with an error that holds up all but a retreat.
+// signed returns an app's promotion with its author. If the promotion is for the release in flight or at the head, a
+// process that started after it reads the author from the history, starting at the app's commit. Until then the
+// promotion has no author, and an error blocks everything but a rollback.
 func (p *renders) signed(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && s.Stable != nil && s.Stable.Hash != file.Release
@@ -89,8 +89,8 @@ func (p *renders) signed(a *appView, in strategies.Input) (*rollout.Promotion, e
 	return file, fmt.Errorf("who wrote %s %w", a.promotion.Path, source.ErrNotReady)
 }
 
-// changed returns the newest commit of a line that changed what is at one of some paths. It is the zero value if none
-// did, except perhaps the first.
+// changed returns the newest commit of a line that changed any of the paths. It is the zero value if none did; the
+// first commit is not examined.
 func changed(line []Snapshot, paths ...string) rollout.Commit {
 	for i := len(line) - 1; i > 0; i-- {
 		for _, name := range paths {
@@ -104,7 +104,7 @@ func changed(line []Snapshot, paths ...string) rollout.Commit {
 	return rollout.Commit{}
 }
 
-// trace reads the lines that isTraced and signed wait for. Where one cannot be had, the newest commit is named. It
+// trace reads the history that isTraced and signed wait for. If it is not available, the newest commit is named. It
 // reports whether there was anything to do.
 func (l *lookout) trace(ctx context.Context, v *view) (any bool) {
 	p := l.renders
@@ -123,7 +123,7 @@ func (l *lookout) trace(ctx context.Context, v *view) (any bool) {
 	return len(vague) > 0
 }
 
-// leads says which line leads to an app's head and its promotion; none means that nobody knows.
+// leads sets the history that leads to an app's head and its promotion; an empty line means that it is unknown.
 func (p *renders) leads(app string, v *view, line []Snapshot) {
 	tree := v.branch.Tree
 	p.mu.Lock()
@@ -134,7 +134,7 @@ func (p *renders) leads(app string, v *view, line []Snapshot) {
 		p.ours[s.Commit().ID] = true
 	}
 	switch h := p.heads[app]; {
-	case h == nil || h.of != tree.Commit().ID || h.of != h.want: // there is a newer one
+	case h == nil || h.of != tree.Commit().ID || h.of != h.want: // there is a newer head
 		p.touch(app)
 	case len(line) == 0:
 		h.vague = false

@@ -9,17 +9,18 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// One object is one app's, by Git: while the newest commit has it in two, it stays with the one that has it on record,
-// whatever the cluster shows and whoever is visited first. What is never deleted, such as a Namespace, is shared.
+// Git decides which app owns an object. If the newest commit has it in two apps, the app with the object on record
+// keeps it, whatever the order of visits. Objects that are never deleted are shared, such as a Namespace.
 
-// claim is an object that the head of an app names.
+// claim is an object in the head of an app.
 type claim struct {
 	ref   rollout.Ref
 	app   string
-	isOld bool // the head is not of the newest commit, which may not name it any more
+	isOld bool // the head is not rendered from the newest commit, which may not have the object any more
 }
 
-// claims notes what an app's head names, after what it named before, and touches those that name any of it, too.
+// claims registers the objects of an app's new head instead of the former head's, and touches the other apps that name
+// any of these objects.
 func (p *renders) claims(app string, was, is *rollout.Render) {
 	refs := map[rollout.Ref]bool{}
 	for _, ref := range refsOf(was) {
@@ -51,7 +52,7 @@ func refsOf(r *rollout.Render) (refs []rollout.Ref) {
 		return nil
 	}
 	for _, o := range r.Objects {
-		// A hook's Job has a name of its own for each run, so that two apps may have hooks of one name.
+		// A hook's Job has another name in each run, so that two apps may have hooks with the same name.
 		if ref := o.Ref(); !ref.HoldsData() && !(hook.Is(o) && ref.Kind == "Job") {
 			refs = append(refs, ref)
 		}
@@ -59,7 +60,7 @@ func refsOf(r *rollout.Render) (refs []rollout.Ref) {
 	return refs
 }
 
-// rivals are the claims of others to what a head names, as far as they are known.
+// rivals returns the known claims of other apps to the objects of a head.
 func (p *renders) rivals(app string, head *rollout.Render, commit string) (all []claim) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,8 +74,8 @@ func (p *renders) rivals(app string, head *rollout.Render, commit string) (all [
 	return all
 }
 
-// comesFirst reports whether an object is an app's rather than another one's: the one that has it on record. If both
-// have, the cluster shows whose it is; of two that are new, it is the one whose name comes first.
+// comesFirst reports whether app may keep an object that other names too: the app with the object on record. If both
+// have it on record, both may, and the cluster decides; if neither has, the name that sorts first may.
 func (r *record) comesFirst(app, other string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,8 +86,8 @@ func (r *record) comesFirst(app, other string, ref rollout.Ref) bool {
 	return has || app < other
 }
 
-// settled is a head, with why the app may not have what it names. It is not ready while nobody knows whether another
-// app still names that.
+// settled returns a head, with an error if another app owns one of its objects. It is not ready while the other app's
+// newest commit is not rendered.
 func (l *lookout) settled(v *view, app string, head strategies.Head) (settled strategies.Head, ready bool) {
 	if head.Render == nil {
 		return head, true

@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// complaints logs a problem once, not each time that it is met again.
+// complaints logs a problem once, not at each retry.
 type complaints struct {
 	log *slog.Logger
 
 	mu   sync.Mutex
-	said map[string]string // by what it is about
+	said map[string]string // the last text, by subject
 }
 
 func (c *complaints) about(what string, err error) {
@@ -29,7 +29,7 @@ func (c *complaints) about(what string, err error) {
 	}
 }
 
-// forget drops what was said of an app that is no more.
+// forget drops the entries of an app that no longer exists.
 func (c *complaints) forget(app string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +38,7 @@ func (c *complaints) forget(app string) {
 	delete(c.said, "hook of "+app)
 }
 
-// isNew notes what is wrong with something, and reports whether that is another thing than before.
+// isNew notes a problem, and reports whether it differs from the subject's last problem.
 func (c *complaints) isNew(what, problem string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,8 +47,8 @@ func (c *complaints) isNew(what, problem string) bool {
 	return !said || was != problem
 }
 
-// before returns what was noted of something last, or what is so now where nothing was, and notes that, unless it is
-// over.
+// before returns the last noted text of a subject, or now if there is none. It then notes now, or drops the entry if
+// isOver.
 func (c *complaints) before(what, now string, isOver bool) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +59,7 @@ func (c *complaints) before(what, now string, isOver bool) string {
 	return was
 }
 
-// note is with the lock held.
+// note stores a text; the caller holds the lock.
 func (c *complaints) note(what, text string) {
 	if c.said == nil {
 		c.said = map[string]string{}
@@ -74,7 +74,7 @@ func (c *complaints) ofPanic(app string, problem any, stack []byte) {
 	}
 }
 
-// panicked is what holds an app that made its code panic.
+// panicked returns the error that holds an app after a panic in its code path.
 func panicked(what string, problem any) *rollout.InvalidError {
 	return &rollout.InvalidError{
 		Msg: fmt.Sprintf("%s: the program panicked: %v", what, problem),

@@ -1,18 +1,18 @@
-// Package reconciler is the loop: gather, decide, act. It is three pumps that run beside each other and share no
-// barrier (docs/adr/0015). One looks at Git and publishes what it says; one visits apps, each by itself: what is
-// recorded is applied, the cluster is observed, and strategies decides; one records, many transitions in one commit
-// and one push. An advance is applied when it is in Git, a retreat at once.
+// Package reconciler is the loop: gather, decide, act. Three pumps run concurrently without a common barrier
+// (docs/adr/0015). The first fetches Git and publishes a view. The second visits one app at a time: it applies the
+// recorded state, observes the cluster and calls strategies.Decide. The third records many transitions in one commit
+// and one push. An advance is applied after it is in Git, a rollback at once.
 //
-// It owns the order of things and nothing else: Git, the renderer and the cluster are the small interfaces below, wired
-// in cmd/gitrollout. Everything that it remembers is a cache; it may be killed at any instruction.
+// The package owns only the order of these steps. Git, the renderer and the cluster are the small interfaces below,
+// wired in cmd/gitrollout. All memory is a cache, so the process may be killed at any instruction.
 //
 // Files, in the order of a push that becomes a release:
 //
-//	run.go agenda.go            the pumps, and when which app is visited
-//	look.go trust.go approve.go Git in: what is on the users' branch, and who may say so
-//	renders.go                  apps as of commits, beside everything else
+//	run.go agenda.go            the pumps and the queue of due apps
+//	look.go trust.go approve.go reads Git: the users' branch, signatures and approvals
+//	renders.go                  renders apps at commits in the background
 //	visit.go routing.go apply.go one app: gather, decide, apply
-//	record.go recorder.go       Git out: what is on record, and the next commit of it
-//	revert.go tidy.go shown.go  what follows the record: reverts, branches of proposals, a forge
+//	record.go recorder.go       writes Git: the state branch and its next commit
+//	revert.go tidy.go shown.go  follows a recorded commit: reverts, proposal branches, the forge
 //	report.go                   the values of package report, for publish and views
 package reconciler

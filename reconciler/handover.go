@@ -7,23 +7,23 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// handover is what visits and the recorder leave for each other: transitions and answers. Each of its methods may be
-// called from any goroutine.
+// handover passes transitions and their results between visits and the recorder. Its methods may be called from any
+// goroutine.
 type handover struct {
 	record *record
 	touch  func(app string)
 
 	mu       sync.Mutex
-	isBehind bool              // another writer was faster: nothing is pushed before the next look at Git
-	notYet   time.Time         // no push before, because the last one failed
+	isBehind bool              // another writer was faster: nothing is pushed before the next fetch
+	notYet   time.Time         // no push before this time, because the last one failed
 	waiting  map[string]*visit // for a push, by app
 	pushing  map[string]*visit
 	answered map[string]*visit
-	reverts  map[string]*visit // that are to be pushed to the users' branch
-	proposes map[string]*visit // whose proposals are to be looked at
-	reverted map[string]string // by app, the head that a revert was pushed on, or tried
-	compared map[string]string // by app, what its proposals were last compared with
-	failed   []string          // apps whose proposals could not be read or pushed: again after the next look at Git
+	reverts  map[string]*visit // to be pushed to the users' branch
+	proposes map[string]*visit // whose proposals are to be compared
+	reverted map[string]string // by app, the head that a revert was pushed or tried on
+	compared map[string]string // by app, the key of the last comparison of its proposals
+	failed   []string          // apps whose proposals could not be read or pushed: retried after the next fetch
 	news     chan struct{}
 }
 
@@ -36,8 +36,8 @@ func newHandover(record *record, touch func(app string)) *handover {
 	}
 }
 
-// hand gives a transition over to be recorded, in place of an older one of the same app. While one of its app is
-// being pushed, nobody knows what the next one begins at: the app is visited again when that is known.
+// hand queues a transition to be recorded, replacing an older one of the app. While the app's former transition is
+// being pushed, it does nothing: the base of the new one is not known, and the app is visited again afterwards.
 func (h *handover) hand(s *visit) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,7 +48,7 @@ func (h *handover) hand(s *visit) {
 	h.notify()
 }
 
-// handed is the state that waits to be recorded after the one with a serial number, nil if none does.
+// handed returns the queued state of an app whose base has a serial number, nil if there is none.
 func (h *handover) handed(app string, serial int) *rollout.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,14 +58,14 @@ func (h *handover) handed(app string, serial int) *rollout.State {
 	return nil
 }
 
-// drop takes a transition back that is not wanted any more.
+// drop removes a queued transition.
 func (h *handover) drop(app string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.waiting, app)
 }
 
-// forget drops what is known of an app that is no more.
+// forget drops the entries of an app that no longer exists.
 func (h *handover) forget(app string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +76,7 @@ func (h *handover) forget(app string) {
 	delete(h.compared, app)
 }
 
-// answer is what has become of an app's transition, nil if that is not known yet or was taken already.
+// answer takes the result of an app's transition; nil if there is none yet or it was taken already.
 func (h *handover) answer(app string) *visit {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,8 +92,8 @@ func (h *handover) notify() {
 	}
 }
 
-// waits reports whether something is to be pushed, whether a retreat is, whose record does not wait for others, and
-// before when nothing is pushed.
+// waits reports whether something is to be pushed, whether a rollback is queued, whose record does not wait for others,
+// and the earliest time of the next push.
 func (h *handover) waits() (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,7 +103,7 @@ func (h *handover) waits() (waits, urgent bool, notYet time.Time) {
 	return len(h.waiting)+len(h.reverts)+len(h.proposes) > 0 && !h.isBehind, urgent, h.notYet
 }
 
-// holdOff sets the earliest time of the next push; the zero time when Git answers again.
+// holdOff sets the earliest time of the next push; zero when Git answers again.
 func (h *handover) holdOff(until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,7 +111,7 @@ func (h *handover) holdOff(until time.Time) {
 	h.notify()
 }
 
-// looked says that the record is as Git has it.
+// looked notes that the record is as Git has it.
 func (h *handover) looked() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,8 +124,8 @@ func (h *handover) looked() {
 	h.notify()
 }
 
-// take returns what waits, in the order of the apps' names. A transition from a record that is not the newest any
-// more is left out: its app is visited again.
+// take removes and returns the queued transitions in the order of the apps' names. A transition from an outdated record
+// is left out, and its app is visited again.
 func (h *handover) take() []*visit {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,8 +143,8 @@ func (h *handover) take() []*visit {
 	return all
 }
 
-// mayInherit reports whether the record that an app goes on with, if any, is still what it was, and nobody is about to
-// change it. The caller holds mu.
+// mayInherit reports whether the record under a former name is unchanged and has no transition queued or being pushed.
+// It is true without a rename. The caller holds mu.
 func (h *handover) mayInherit(s *visit) bool {
 	if s.inherits == nil {
 		return true

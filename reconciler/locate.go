@@ -6,9 +6,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// asRecorded is an app as the configuration of the commit that it is at has it, or that of what is stable where nobody
-// can read that one, either: it says where its objects are and what it may touch. Only commits of the users' branch
-// count. The app is unread while there is none.
+// asRecorded returns the app's entry in the configuration of its current commit, or of the stable commit if that one is
+// unreadable. The entry has the app's folder and permissions. Only commits of the users' branch count. The app is
+// unread while neither can be read.
 func (l *lookout) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
 	commits := []string{s.Source}
 	if s.Stable != nil {
@@ -21,7 +21,7 @@ func (l *lookout) asRecorded(a rollout.App, s rollout.State) (then rollout.App, 
 			continue
 		}
 		if _, err := l.reader.ConfigAt(tree); err == nil {
-			then = l.reader.AppAt(tree, s.Named(a)) // it may have had another name there, and another folder
+			then = l.reader.AppAt(tree, s.Named(a)) // the app may have had another name and folder there
 			then.Path, then.Formerly = a.Path, a.Formerly
 			return then, false
 		}
@@ -29,7 +29,7 @@ func (l *lookout) asRecorded(a rollout.App, s rollout.State) (then rollout.App, 
 	return a, s.Source != ""
 }
 
-// locate finds out of apps that are unread where they are, once their commits have been brought.
+// locate finds the entries of unread apps, once their commits have been fetched.
 func (l *lookout) locate(v *view) {
 	next := *v
 	next.apps = maps.Clone(v.apps)

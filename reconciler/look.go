@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// lookout is the first pump: it looks at Git, fetches what is new, and publishes a view that nobody
-// writes to. It is for one goroutine, but for current.
+// lookout is the first pump: it fetches Git and publishes an immutable view. All methods except current belong to one
+// goroutine.
 type lookout struct {
 	*Options
 	reader    *source.Reader
@@ -23,31 +23,31 @@ type lookout struct {
 	record    *record
 	approvals *approvals
 	touch     func(app string)
-	looked    func() // told that the record was read
+	looked    func() // called after the record was read
 
 	seen        atomic.Pointer[view]
-	config      *rollout.Config // the last one that could be read
-	hasRead     bool            // the state branch, once
-	unreachable bool            // the last look failed
-	judged      string          // the refused head about which all apps were asked
+	config      *rollout.Config // the last readable one
+	hasRead     bool            // the state branch was read once
+	unreachable bool            // the last fetch failed
+	judged      string          // the refused head by which all apps were judged
 }
 
-// view is what Git says at one moment, apart from the record. Nothing in it is written to.
+// view is the content of Git at one moment, without the record. It is immutable.
 type view struct {
 	branch  *source.Branch
 	refused *rollout.Refusal
 	keys    string
 	apps    map[string]*appView
-	behind  error // why what is known is known not to be the newest: nothing advances
+	behind  error // why this view is known to be outdated: nothing advances
 	failed  bool  // because a commit could not be read
-	// the users' branch from the commit before to this one; nil if that is not known
+	// the users' branch from the former commit to this one; nil if unknown
 	line []Snapshot
 }
 
-// main is the commit of the users' branch that is followed.
+// main returns the followed commit of the users' branch.
 func (v *view) main() string { return v.branch.Tree.Commit().ID }
 
-// settings are the configuration in force, and the defaults where none could be read, or before the first look.
+// settings returns the configuration in force, or the defaults before the first readable one.
 func (v *view) settings(cluster string) *rollout.Config {
 	if v != nil && v.branch.Config != nil {
 		return v.branch.Config
@@ -57,7 +57,7 @@ func (v *view) settings(cluster string) *rollout.Config {
 	}
 }
 
-// promotionOf is an app's promotion file, none before the first look and of an app that is not known.
+// promotionOf returns an app's promotion file; empty before the first fetch and for an unknown app.
 func (v *view) promotionOf(app string) source.Promotion {
 	if v == nil || v.apps[app] == nil {
 		return source.Promotion{}
@@ -65,17 +65,17 @@ func (v *view) promotionOf(app string) source.Promotion {
 	return v.apps[app].promotion
 }
 
-// appView is what the users' branch says of one app.
+// appView is one app as the users' branch has it.
 type appView struct {
 	rollout.App
 	promotion source.Promotion
 	calendar  rollout.Calendar
-	unlisted  *rollout.InvalidError // Git does not list it any more
-	left      rollout.Commit        // that took it out; the zero value if that is not known
-	unread    bool                  // nobody knows yet where its objects are and what it may touch
-	prunes    bool                  // and its objects are to go
+	unlisted  *rollout.InvalidError // Git no longer lists it
+	left      rollout.Commit        // the commit that removed it; zero if unknown
+	unread    bool                  // its folder and permissions are not known yet
+	prunes    bool                  // it is unlisted and its objects are to be deleted
 	refused   *rollout.InvalidError // why the head of the users' branch is not followed
-	head      *strategies.Head      // instead of the branch's; nil for that
+	head      *strategies.Head      // replaces the branch's head; nil: the branch's
 }
 
 func (a *appView) same(b *appView) bool {
@@ -88,11 +88,11 @@ func sameText(a, b *rollout.InvalidError) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error())
 }
 
-// current is what Git says, nil before the first look.
+// current returns the latest view, nil before the first fetch.
 func (l *lookout) current() *view { return l.seen.Load() }
 
-// look is one look at Git. An unreachable remote leaves everything as it was known. A commit that is known to
-// exist and cannot be read leaves everything as it was known, too, and nothing advances on that.
+// look fetches Git once and publishes a view. An unreachable remote changes nothing. If a commit exists and cannot be
+// read, the last view stays and nothing advances.
 func (l *lookout) look(ctx context.Context) error {
 	_, pushes := l.record.at()
 	heads, err := l.fetch(ctx)
@@ -126,10 +126,10 @@ func (l *lookout) fetch(ctx context.Context) (rollout.Heads, error) {
 	return heads, err
 }
 
-// viewOf reads the users' branch, if it is another one than before.
+// viewOf reads the users' branch, unless it is unchanged.
 func (l *lookout) viewOf(ctx context.Context, was *view, heads rollout.Heads) (*view, error) {
 	next := &view{refused: heads.Refused, keys: heads.Keys}
-	// A head that was only for reading the configuration is now to be followed.
+	// A head that was only read for the configuration is now to be followed.
 	followed := was != nil && was.refused != nil && was.refused.Blind && (heads.Refused == nil || !heads.Refused.Blind)
 	changed, unknown := l.readPolicy(heads)
 	if was != nil && was.main() == heads.Main && !followed && !changed && !was.failed {
@@ -154,8 +154,8 @@ func (l *lookout) viewOf(ctx context.Context, was *view, heads rollout.Heads) (*
 	return next, nil
 }
 
-// readPolicy puts the policy in force as it is now, and reports whether that is another one than before. One that
-// cannot be read leaves the last one in force.
+// readPolicy puts the current policy in force, and reports whether it changed. An unreadable policy leaves the last one
+// in force.
 func (l *lookout) readPolicy(heads rollout.Heads) (changed bool, err error) {
 	if l.Options.Policy == nil {
 		return false, nil
@@ -167,7 +167,7 @@ func (l *lookout) readPolicy(heads rollout.Heads) (changed bool, err error) {
 	return l.reader.Policy.Swap(p) != p, nil
 }
 
-// behind notes that there is something newer than what is known.
+// behind notes that Git has something newer than the view.
 func (l *lookout) behind(was *view, err error) {
 	if was != nil {
 		next := *was
@@ -176,14 +176,14 @@ func (l *lookout) behind(was *view, err error) {
 	}
 }
 
-// readRecord reads the state branch, if it is another one than before.
+// readRecord reads the state branch, unless it is unchanged.
 func (l *lookout) readRecord(ctx context.Context, heads rollout.Heads, pushes int) (touched []string, err error) {
 	head, _ := l.record.at()
 	if heads.State == head && l.hasRead {
 		return l.record.read(heads, pushes, nil)
 	}
 	states := &source.States{}
-	if heads.State != "" { // else it is created with the first transition
+	if heads.State != "" { // else the first transition creates the branch
 		tree, err := snapshotOf(ctx, l.Repository, heads.State)
 		if err != nil {
 			return nil, fmt.Errorf("read state commit %s: %w", rollout.ShortID(heads.State), err)
@@ -201,8 +201,8 @@ func (l *lookout) readRecord(ctx context.Context, heads rollout.Heads, pushes in
 	return touched, err
 }
 
-// believe refuses a state branch that somebody else has written to. All apps are concerned: a commit on top of
-// a foreign one would vouch for it.
+// believe refuses a state branch with a commit by another author. It concerns all apps: a commit on top of a foreign
+// one would vouch for it.
 func (l *lookout) believe(tree Snapshot) error {
 	if l.Believe == nil {
 		return nil
@@ -220,8 +220,8 @@ func (l *lookout) believe(tree Snapshot) error {
 	return nil
 }
 
-// findApps puts together what the users' branch says of each app that Git lists or that is on record. One that
-// left Git stays known, so that its objects are reported and left alone.
+// findApps builds the view of each app that Git lists or that is on record. An app that left Git stays in the view, so
+// that its objects are reported and left alone.
 func (l *lookout) findApps(was, next *view) {
 	next.apps = map[string]*appView{}
 	for _, a := range next.branch.Apps {
@@ -247,8 +247,8 @@ func (l *lookout) findApps(was, next *view) {
 	}
 }
 
-// unlisted is an app that is on record and not in Git. If nobody knows what Git lists, because its
-// configuration cannot be read, the app is where its record says that it was.
+// unlisted returns the view of an app that is on record and not in Git. If the configuration cannot be read, the
+// recorded path of the app counts.
 func (l *lookout) unlisted(was, next *view, name string) *appView {
 	e, _ := l.record.of(name)
 	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}
@@ -270,7 +270,7 @@ func (l *lookout) unlisted(was, next *view, name string) *appView {
 	return a
 }
 
-// publish shows a view to the others, and touches the apps that are concerned by what is new in it.
+// publish publishes a view, and touches the apps that it changes.
 func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 	moved := was == nil || was.main() != next.main()
 	judged := was != nil && was.branch.Policy != next.branch.Policy
@@ -291,7 +291,7 @@ func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 	}
 	if moved {
 		l.renders.look(next.branch.Tree, next.line, listed)
-		touched = append(touched, l.record.proposers()...) // to be compared with what is there now
+		touched = append(touched, l.record.proposers()...) // to be compared with the existing proposals
 	} else {
 		l.renders.retry(next.branch.Tree, next.line, listed)
 	}
@@ -302,11 +302,11 @@ func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 			}
 		}
 	}
-	if answers { // what an app waits to try again may have been Git
+	if answers { // apps may have failed because of Git
 		touched = append(touched, l.record.names()...)
 	}
 	l.renders.prepare(l.record, next, touched)
-	if l.hasRead { // told before anything is decided on it
+	if l.hasRead { // reported before any decision depends on it
 		head, _ := l.record.at()
 		l.tell(report.Report{Config: next.branch.Config, Head: head})
 	}
@@ -315,7 +315,7 @@ func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 	}
 }
 
-// inFlightFirst has the apps come first on which users depend now.
+// inFlightFirst moves the apps with a release in flight to the front.
 func (l *lookout) inFlightFirst(apps []string) []string {
 	atRest := map[string]int{}
 	for _, app := range apps {
@@ -327,12 +327,11 @@ func (l *lookout) inFlightFirst(apps []string) []string {
 	return apps
 }
 
-// bring fetches the commits that somebody waits for, all of them at once, and finds out which of them are part of the
-// users' branch as it is followed, who has approved what somebody asks about, and what made heads what they are. It
-// reports whether there was anything to do.
+// bring fetches all wanted commits at once, and finds out which are part of the followed users' branch. It also answers
+// open questions about approvals, and traces the commits behind heads. It reports whether there was anything to do.
 func (l *lookout) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()
-	if v == nil { // nothing is wanted before the first look
+	if v == nil { // nothing is wanted before the first fetch
 		return false, nil
 	}
 	asked := l.approvals.answer(ctx)
@@ -352,15 +351,15 @@ func (l *lookout) bring(ctx context.Context) (any bool, err error) {
 	l.renders.brought(wanted, gone, foreign, err)
 	l.renders.hasten(l.leaving(v, wanted))
 	if err != nil {
-		l.unreachable = true // who waits is touched when Git answers
+		l.unreachable = true // waiting apps are touched when Git answers
 		return true, fmt.Errorf("fetch %d commits that apps are at: %w", len(wanted), err)
 	}
 	l.locate(v)
 	return true, nil
 }
 
-// leaving are the apps in flight that the users' branch seems to call back from one of the commits: it has their folder
-// in another way, or a promotion file that says abort.
+// leaving returns the apps in flight at one of the commits that the users' branch seems to roll back: their folder has
+// changed, or their promotion file has the decision abort.
 func (l *lookout) leaving(v *view, commits []string) map[string]bool {
 	apps, wanted := map[string]bool{}, map[string]bool{}
 	for _, commit := range commits {
@@ -380,7 +379,7 @@ func (l *lookout) leaving(v *view, commits []string) map[string]bool {
 	return apps
 }
 
-// snapshotOf reads a commit, from Git if it is not held.
+// snapshotOf reads a commit, and fetches it if it is not in the mirror.
 func snapshotOf(ctx context.Context, repo Repository, commit string) (Snapshot, error) {
 	if tree, held := repo.Held(commit); held {
 		return tree, nil

@@ -9,14 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries bounds how often RunOnce decides when it loses the race for the state branch each time. Each loss means
-// that another writer made progress.
+// maxTries bounds how often RunOnce decides when it loses the race for the state branch each time. Each loss means that
+// another writer made progress.
 const maxTries = 5
 
-// RunOnce makes each pump turn once, one after the other: with fetch it looks at Git first; without, it works on what
-// is already known, as after a change in the cluster. Each app makes at most one transition. The error joins what
-// went wrong, and each app that is not named in it has been handled. The clock is asked anew for each app: what came
-// before may have taken long.
+// RunOnce runs each pump once, in order. With fetch it fetches Git first; without, it works on the last view, as after
+// a change in the cluster. Each app makes at most one transition. The error joins all failures; an app that it does not
+// name was handled. The clock is read for each app, because earlier ones may have taken long.
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	r.collects = r.Ends && !fetch
@@ -55,19 +54,18 @@ func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch 
 	return errors.Join(errs...)
 }
 
-// Pump is one of the three that a Reconciler is made of.
+// Pump is one of the three pumps of a Reconciler.
 type Pump string
 
 // The pumps.
 const (
-	PumpIn   Pump = "in"   // looks at Git, and brings what visits wait for
-	PumpApps Pump = "apps" // visits what is due
-	PumpOut  Pump = "out"  // records what visits have handed over
+	PumpIn   Pump = "in"   // fetches Git, and the commits that visits wait for
+	PumpApps Pump = "apps" // visits due apps
+	PumpOut  Pump = "out"  // records the transitions of visits
 )
 
-// Turn makes one pump do once what there is for it to do, as Run does when all of them run beside each other: a
-// scheduler that is not random, as the simulator's, lets turns of different pumps overlap. Turns of the same pump do
-// not.
+// Turn runs one pump once, as Run does concurrently. A deterministic scheduler, such as the simulator's, may let turns
+// of different pumps overlap. Turns of one pump must not overlap.
 func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time) error {
 	switch pump {
 	case PumpIn:
@@ -93,12 +91,12 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 	}
 }
 
-// visitDue visits the apps that are due, and those that waited for something that can be had here and now, until none
-// is left.
+// visitDue visits the due apps, and repeats those that waited for a commit or a render that is available now, until
+// none is left.
 func (r *Reconciler) visitDue(
 	ctx context.Context, clock func() time.Time, visits map[string]*visit,
 ) (err error) {
-	due := clock() // what becomes due meanwhile is the next pass's
+	due := clock() // apps that become due meanwhile belong to the next pass
 	var done []string
 	defer func() {
 		for _, app := range done {
@@ -106,9 +104,9 @@ func (r *Reconciler) visitDue(
 		}
 	}()
 	for {
-		r.renders.drain() // what an app's head asks for now is a better reason than what it asked for before
+		r.renders.drain() // a reason from the newest head is better than one from an older head
 		for _, app := range r.agenda.take(due) {
-			if s := visits[app]; s != nil && s.recorded { // before another app's transition has lost the race
+			if s := visits[app]; s != nil && s.recorded { // before another app's transition lost the race
 				done = append(done, app)
 				continue
 			}

@@ -12,14 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// proposals are the branches that the transition of one app calls for: a promotion to merge while a gate is shut, a
-// revert to merge while Git asks for what was rejected, and the removal of those that are no longer
-// wanted. One that somebody removed is not made again for the same reason. One that is there and can be merged as it
-// is stays, whatever else has been pushed: a forge takes approvals back from a branch that moves.
+// proposals returns the proposal branches of one app's transition: a promotion to merge while a gate is shut, a revert
+// to merge while the head is a rejected release, and the removal of unwanted ones. A proposal that a user removed is
+// not made again for the same reason. A mergeable one stays, whatever else was pushed: a forge dismisses approvals when
+// a branch moves.
 func (r *recorder) proposals(ctx context.Context, v *view, s *visit) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
-	// As on record: a verdict shuts a gate when it is recorded, and is then to be asked about.
+	// As on record: a verdict shuts a gate when it is recorded, and the proposal follows it.
 	before.Runs, after.Runs = nil, nil
 	switch {
 	case s.app.unlisted != nil:
@@ -31,7 +31,7 @@ func (r *recorder) proposals(ctx context.Context, v *view, s *visit) []rollout.U
 	}
 }
 
-// withdrawn removes the proposals of a name that no app in Git has, or that one had before.
+// withdrawn removes the proposals of a former name, or of a name that no app in Git has.
 func (r *recorder) withdrawn(app string) (updates []rollout.Update) {
 	for _, branch := range proposalsOf(r.Cluster, app) {
 		if old := r.record.isProposed(branch); old != "" {
@@ -70,7 +70,7 @@ func (r *recorder) reversion(ctx context.Context, v *view, s *visit) []rollout.U
 		case u != nil && (autoRevert == rollout.AutoRevertPropose || doubtful || !isNew):
 			u.Branch, u.Old = branch, old
 			return r.renewed(ctx, s.app.Name, *u, isNew)
-		case u == nil && old != "" && s.input.Head.Render != nil: // Git asks for something else meanwhile
+		case u == nil && old != "" && s.input.Head.Render != nil: // the head is another release meanwhile
 			return []rollout.Update{{Branch: branch, Old: old, Delete: true}}
 		}
 	case !wanted && old != "" && !r.undoes(ctx, branch, after) &&
@@ -80,13 +80,13 @@ func (r *recorder) reversion(ctx context.Context, v *view, s *visit) []rollout.U
 	return nil
 }
 
-// ordered is the push of an order, from where its branch is to a commit on the users' branch.
+// ordered returns the push of an order, from its branch's commit to a commit on the users' branch.
 func ordered(o propose.Order, old, parent string) rollout.Update {
 	return rollout.Update{Branch: o.Branch, Old: old, Parent: parent, Edits: o.Edits, Message: o.Message, When: o.When}
 }
 
-// renewed is the push of a proposal, nothing if what is on its branch can be merged and does the same. One that does
-// not exist is made when it is new; one that cannot be read is compared again after the next look at Git.
+// renewed returns the push of a proposal, or nothing if its branch can be merged and has the same effect. A missing one
+// is created only if it is new. An unreadable one is compared again after the next fetch.
 func (r *recorder) renewed(ctx context.Context, app string, u rollout.Update, isNew bool) []rollout.Update {
 	if u.Old == "" && isNew {
 		return []rollout.Update{u}
@@ -112,8 +112,8 @@ func (r *recorder) renewed(ctx context.Context, app string, u rollout.Update, is
 	return []rollout.Update{u}
 }
 
-// wantProposals notes that the proposals of an app may not be what is to be merged any more, as when the users' branch
-// has moved, or somebody has written to theirs.
+// wantProposals notes that an app's proposals may be outdated, as when the users' branch or a proposal branch has
+// moved.
 func (r *recorder) wantProposals(s *visit) {
 	existing := ""
 	for _, branch := range proposalsOf(r.Cluster, s.app.Name) {
@@ -129,7 +129,7 @@ func (r *recorder) wantProposals(s *visit) {
 	}
 }
 
-// proposalsOf are the branches of an app's proposals, whether they exist or not.
+// proposalsOf returns the branches of an app's proposals, whether they exist or not.
 func proposalsOf(cluster, app string) []string {
 	return []string{
 		rollout.ProposalBranch(rollout.ProposePromotion, cluster, app),
@@ -137,9 +137,8 @@ func proposalsOf(cluster, app string) []string {
 	}
 }
 
-// renewProposals makes those proposals anew that cannot be merged any more, or hold something else than what is
-// proposed, and removes those that nothing calls for. None is made for the first time: that comes with the
-// transitions that call for it, and so does the removal of what was merged.
+// renewProposals pushes again the proposals that can no longer be merged or have other content than the current
+// proposal, and removes unwanted ones. Only a transition creates a proposal. tidy removes merged ones.
 func (r *recorder) renewProposals(ctx context.Context) {
 	r.mu.Lock()
 	noted := r.proposes
@@ -150,7 +149,7 @@ func (r *recorder) renewProposals(ctx context.Context) {
 		s := noted[app]
 		e, _ := r.record.of(app)
 		if !e.state.Equal(&s.after) || s.view.main() != v.main() {
-			continue // it is visited again
+			continue // the app is visited again
 		}
 		on := *s
 		on.before, on.decision.State, on.input.State = s.after, s.after, s.after
@@ -173,14 +172,14 @@ func (r *recorder) renewProposals(ctx context.Context) {
 	}
 }
 
-// retry has an app's proposals looked at again after the next look at Git.
+// retry compares an app's proposals again after the next fetch.
 func (r *recorder) retry(app string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failed = append(r.failed, app)
 }
 
-// pushProposals pushes proposals apart from any transition, and tells the forge.
+// pushProposals pushes proposals without a transition, and reports them to the forge.
 func (r *recorder) pushProposals(ctx context.Context, s *visit, updates []rollout.Update) error {
 	defer r.record.begin()()
 	commits, err := r.send(ctx, updates)
@@ -197,7 +196,7 @@ func (r *recorder) pushProposals(ctx context.Context, s *visit, updates []rollou
 	return nil
 }
 
-// removedBy are the proposals that some updates remove.
+// removedBy returns the proposals that some updates remove.
 func removedBy(updates []rollout.Update) (removed []rollout.Proposal) {
 	for _, u := range updates {
 		if u.Delete {

@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// prune removes what the app no longer has, once nothing of it is in use. Of an app that Git no longer lists that
-// is nothing, or everything, as the configuration says.
+// prune deletes objects that the app no longer has, once they are unused. For an unlisted app the configuration decides
+// between no objects and all.
 func (k *keeper) prune(ctx context.Context, s *visit) {
 	next := &s.decision.State
 	if s.decision.Subject != "" {
@@ -27,7 +27,7 @@ func (k *keeper) prune(ctx context.Context, s *visit) {
 	all := next.Inventory
 	switch {
 	case next.Source == "":
-		k.leave(s) // nothing of it was ever applied
+		k.leave(s) // nothing was ever applied
 		return
 	case s.app.unlisted != nil && !s.app.prunes:
 		next.Kept = ""
@@ -70,8 +70,8 @@ func (k *keeper) prune(ctx context.Context, s *visit) {
 	}
 }
 
-// leave drops the record of an app that is to be pruned when all that there is of it stays for good or is another
-// app's by now. An app of that name is then a new one.
+// leave drops the record of an app to be pruned, when all of its objects stay for good or belong to another app. A
+// later app with that name is a new one.
 func (k *keeper) leave(s *visit) {
 	isLeft := slices.ContainsFunc(s.decision.State.Inventory, func(ref rollout.Ref) bool {
 		return !ref.HoldsData() && !k.record.isOfAnother(s.app.Name, ref)
@@ -82,23 +82,23 @@ func (k *keeper) leave(s *visit) {
 	}
 }
 
-// remove deletes objects of an app, those too that still say that they are of a name which it had before. It returns
-// those that are gone.
+// remove deletes objects of an app, including those that are still labeled with a former name. It returns the deleted
+// ones.
 func (k *keeper) remove(ctx context.Context, s *visit, refs []rollout.Ref) (gone []rollout.Ref, err error) {
 	gone = slices.Clone(refs)
 	for _, name := range append([]string{s.app.Name}, strings.Fields(s.app.Formerly)...) {
 		if name != s.app.Name && k.isAnother(name, s.view) {
 			continue
 		}
-		absent, failed := k.Applier.Prune(ctx, name, refs) // another name's objects are none of this one's
+		absent, failed := k.Applier.Prune(ctx, name, refs) // objects of another name are not deleted
 		gone = slices.DeleteFunc(gone, func(ref rollout.Ref) bool { return !slices.Contains(absent, ref) })
 		err = errors.Join(err, failed)
 	}
 	return gone, err
 }
 
-// isAnother reports whether a name that an app had before is another app's by now. Until Git is looked at again, the
-// old name is still known as one that is no longer listed, and has no record any more.
+// isAnother reports whether an app's former name now belongs to another app. Until the next fetch the former name is
+// still in the view as unlisted, without a record.
 func (k *keeper) isAnother(name string, v *view) bool {
 	a := v.apps[name]
 	e, _ := k.record.of(name)
@@ -113,9 +113,9 @@ func listed(refs []rollout.Ref) string {
 	return strings.Join(names, ", ")
 }
 
-// Wants is what the newest commit asks for of an object in an app, nil if it does not: then another app may have
-// it. An app that cannot be rendered wants what it has, whatever that should look like. The error is that this is
-// not known yet. It may be called from any goroutine.
+// Wants returns an object of an app at the newest commit, or nil if the app does not have it: then another app may. An
+// app that cannot be rendered wants its recorded objects, with unknown content. The error means that this is not known
+// yet. It may be called from any goroutine.
 func (k *keeper) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	v := k.current()
 	if v == nil {
@@ -142,8 +142,8 @@ func (k *keeper) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	return head.Render.Objects[i], nil
 }
 
-// App is an app with what it may touch, as the newest commit's configuration says: nothing if it is not listed. It may
-// be called from any goroutine.
+// App returns an app with its permissions from the newest commit's configuration: none if it is not listed. It may be
+// called from any goroutine.
 func (k *keeper) App(name string) rollout.App {
 	if v := k.current(); v != nil && v.apps[name] != nil {
 		return v.apps[name].App
@@ -151,8 +151,8 @@ func (k *keeper) App(name string) rollout.App {
 	return rollout.App{Name: name}
 }
 
-// MayHave returns why an app may not have objects of a kind that belongs to no namespace, nil if it may: its entry of
-// the configuration and its project have to list the kind. It may be called from any goroutine.
+// MayHave returns why an app may not have objects of a cluster-scoped kind, nil if it may. The kind must be in the
+// app's entry of the configuration and in its project. It may be called from any goroutine.
 func (k *keeper) MayHave(app, kind string) *rollout.InvalidError {
 	if !k.App(app).MayHave(kind) {
 		return &rollout.InvalidError{Reason: rollout.HeldForbidden,
@@ -172,10 +172,9 @@ func (k *keeper) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "take it out, or have the rule changed, which is in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether an object that left an app has gone to another one, or may have, because there is one
-// that is not rendered yet, or that cannot be rendered and has files that name the object. It then waits for its
-// new app, which may be held, and is not deleted. Why says so of one that waits for people, to mend what cannot be
-// rendered; it is the same as long as they do not.
+// isElsewhere reports whether an object that left an app has moved to another app, or may have: an app is not rendered
+// yet, or cannot be rendered and has files that name the object. The object then waits for its new app and is not
+// deleted. why is set if a user has to mend an app first; it stays the same until then.
 func (k *keeper) isElsewhere(app string, ref rollout.Ref, v *view) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]
@@ -196,7 +195,7 @@ func (k *keeper) isElsewhere(app string, ref rollout.Ref, v *view) (is bool, why
 	return why != "", why
 }
 
-// ownFolder is the highest folder around an app's that is around no other app's: apps/shop for apps/shop/overlays/prod.
+// ownFolder returns the topmost folder around an app's without other apps: apps/shop for apps/shop/overlays/prod.
 func ownFolder(v *view, app string) string {
 	own := app
 	for up := path.Dir(app); up != "."; up = path.Dir(up) {
@@ -210,7 +209,7 @@ func ownFolder(v *view, app string) string {
 	return own
 }
 
-// names reports whether a file below a folder holds a text, or may, because it cannot be read.
+// names reports whether a file below a folder contains a text, or cannot be read.
 func names(tree Snapshot, dir, text string) bool {
 	entries, err := source.ReadDir(tree, dir)
 	if err != nil {

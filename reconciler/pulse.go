@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// pulse knows what the pumps are doing, and when each piece of work last showed a sign of life.
+// pulse holds the current work of the pumps, and the time of its last heartbeat.
 type pulse struct {
 	mu    sync.Mutex
 	signs map[string]time.Time
 }
 
-// inPulse is the key of a context's func() that gives a sign of life.
+// inPulse is the context key of the func() that records a heartbeat.
 type inPulse struct{}
 
-// during does a piece of work that has a name of its own.
+// during runs a piece of work under a name.
 func (p *pulse) during(ctx context.Context, what string, do func(context.Context)) {
 	sign := func() {
 		p.mu.Lock()
@@ -38,7 +38,7 @@ func (p *pulse) during(ctx context.Context, what string, do func(context.Context
 	do(context.WithValue(ctx, inPulse{}, sign))
 }
 
-// Beat is a sign of life of the work that a context is of: a request was sent, or answered. Of another context it is
+// Beat records a heartbeat for the work of a context: a request was sent or answered. Without such work it does
 // nothing.
 func Beat(ctx context.Context) {
 	if sign, is := ctx.Value(inPulse{}).(func()); is {
@@ -46,12 +46,12 @@ func Beat(ctx context.Context) {
 	}
 }
 
-// leastPatience is how long no work is said to hang that gives no sign of life. Each request to Git or to the cluster
-// ends within two minutes.
+// leastPatience is the least time without a heartbeat before work counts as stuck. Each request to Git or to the
+// cluster ends within two minutes.
 const leastPatience = 5 * time.Minute
 
-// Hung says what Run, with the same interval, has been doing for so long that it will not end by itself, "" if there is
-// nothing: a piece of work that has given no sign of life for ten intervals, and for 5 minutes.
+// Hung names the stuck work of Run, called with the same interval, or returns "". Work is stuck after ten intervals,
+// and at least 5 minutes, without a heartbeat.
 func (r *Reconciler) Hung(interval time.Duration) string {
 	patience := max(leastPatience, 10*r.in.interval(interval))
 	r.pulse.mu.Lock()

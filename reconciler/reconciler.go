@@ -17,16 +17,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options says what to reconcile, and with what. They are complete before New.
+// Options configures a Reconciler. They are complete before New.
 type Options struct {
 	Cluster string         // the folder under .gitrollout/
-	UID     string         // of the cluster: a state for another one is refused
-	Source  rollout.Source // what cluster.yaml says of the users' branch
+	UID     string         // of the cluster: a state branch with another UID is refused
+	Source  rollout.Source // the users' branch, as cluster.yaml names it
 
 	Namespace  string   // gitrollout's own, where no app may write; default rollout.OwnNamespace
-	Namespaces []string // the only ones that it has; none: the whole cluster
+	Namespaces []string // the only namespaces in scope; none: the whole cluster
 
-	// As is the context of what is asked of the cluster for an app, and written; nil is that of everything else.
+	// As returns the context for requests and writes to the cluster on behalf of an app; nil: the caller's context.
 	As func(ctx context.Context, app rollout.App) context.Context
 
 	Repository Repository
@@ -34,37 +34,36 @@ type Options struct {
 	Renderer   Renderer
 	Observer   Observer
 	Applier    Applier
-	Jobs       Jobs                 // nil: none can be made
-	Believe    func(Snapshot) error // why a commit of the state branch is not to be believed; nil believes all
+	Jobs       Jobs                 // nil: no Job can be created
+	Believe    func(Snapshot) error // returns why a commit of the state branch is not trusted; nil trusts all
 	Approve    Approver             // nil: every promotion file counts
-	// Nodes are the labels of the cluster's nodes by name; asked where a release takes nodes by them.
+	// Nodes returns the labels of the cluster's nodes by name; called where a release selects nodes by label.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)
-	// Know is told of kinds of workloads before the Observer is asked about them, as of source.Gatherer.
+	// Know receives kinds of workloads before the Observer observes them, as in source.Gatherer.
 	Know func(kinds []rollout.Partitioned)
 
-	// Policy is what the team that runs the cluster has laid down, as of a look at Git: the same pointer while it is the
-	// same. It is asked by one goroutine. nil: there is none. After an error the last one counts, and nothing advances.
+	// Policy returns the cluster operators' policy as of a fetch, with the same pointer while it is unchanged. One
+	// goroutine calls it. nil: there is no policy. After an error the last policy counts, and nothing advances.
 	Policy func(rollout.Heads) (*rollout.Policy, error)
 
-	Analyzer   Analyzer            // nil: nothing is measured, and what waits for an analysis waits
+	Analyzer   Analyzer            // nil: nothing is measured, and analyses stay pending
 	Tell       func(report.Report) // nil, or called with each result, from several goroutines; returns at once
-	ShowsForge bool                // Tell shows people on a forge what is configured of one
-	Trace      report.Tracer       // nil, or told of the parts of each pass
-	Ends       bool                // after RunOnce: measurements are recorded or dropped, and only fetching begins more
+	ShowsForge bool                // Tell publishes to the configured forge
+	Trace      report.Tracer       // nil, or receives the parts of each pass
+	Ends       bool                // after RunOnce: measurements are recorded or dropped, and only a fetch starts new ones
 	Log        *slog.Logger
 
-	Writer    string // who commits, for cluster.yaml: a host's or a pod's name
+	Writer    string // the writer in cluster.yaml: a host's or a pod's name
 	Exclusive bool   // stand down when another writer takes over, as an elected leader does
-	Workers   int    // apps looked at at once; default 16
+	Workers   int    // apps visited concurrently; default 16
 
-	// Spread lengthens the times between looks at Git and between tries by a little that differs, so that those who were
-	// stopped by the same outage do not come back in step. nil leaves them as they are.
+	// Spread lengthens the intervals between fetches and retries by a small random part, so that processes stopped by
+	// one outage do not retry in step. nil leaves the intervals unchanged.
 	Spread func(time.Duration) time.Duration
 }
 
 // Reconciler is three pumps: Git in (lookout), the apps, Git out (recorder). They share the record, the renders and the
-// view that lookout publishes, and wait for each other nowhere. Run lets them run beside each other;
-// RunOnce plays them one after the other.
+// view that lookout publishes, and never wait for each other. Run runs them concurrently; RunOnce one after the other.
 type Reconciler struct {
 	Options
 	*keeper
@@ -75,9 +74,9 @@ type Reconciler struct {
 	approvals *approvals
 	heirs     heirs
 	agenda    *agenda
-	collects  bool          // the pass is the last one: what it would measure nobody would record
-	asked     chan bool     // for a look at Git: true for one at once
-	wanted    chan struct{} // commits or approvals are
+	collects  bool          // the pass is the last one: no later pass would record new measurements
+	asked     chan bool     // requests a fetch: true for one at once
+	wanted    chan struct{} // a commit or an approval is missing
 	stats     counters
 	complain  complaints
 	pulse     pulse
@@ -86,10 +85,10 @@ type Reconciler struct {
 	memories map[string]*memory
 }
 
-// counters are Stats as they are counted.
+// counters are the atomic form of Stats.
 type counters struct{ passes, commits, decided, lost atomic.Int64 }
 
-// New returns a reconciler that knows nothing yet.
+// New returns a reconciler without any state.
 func New(o Options) *Reconciler {
 	o.Workers = cmp.Or(o.Workers, 16)
 	if o.Spread == nil {
@@ -130,12 +129,12 @@ func (r *Reconciler) Stats() report.Stats {
 	}
 }
 
-// ErrDeposed is what RunOnce and Run return when another writer has taken the state branch over from an exclusive
-// one. The process does nothing any more.
+// ErrDeposed is returned by RunOnce and Run when another writer has taken over the state branch of an exclusive
+// process. The process does nothing any more.
 var ErrDeposed = errors.New("another gitrollout has taken over")
 
-// attend is one pass of one app: it carries out what has become of the last one's transition, visits the app, and
-// hands over what is to be recorded.
+// attend is one pass of one app: it carries out the result of the last transition, visits the app, and hands over the
+// next transition.
 func (r *Reconciler) attend(ctx context.Context, app string, clock func() time.Time) *visit {
 	if !r.isOurs(app) {
 		return nil
@@ -156,7 +155,7 @@ func (r *Reconciler) attend(ctx context.Context, app string, clock func() time.T
 		if s.decision.Retreat {
 			s.memory.pending, s.memory.on = &s.decision, s.before
 		}
-		r.measure(s) // what Git has on record goes on
+		r.measure(s) // recorded analyses go on
 		r.agenda.at(app, rollout.Soonest(s.decision.Requeue, now.Add(whileWaiting)))
 		r.out.hand(s)
 	default:
@@ -167,7 +166,7 @@ func (r *Reconciler) attend(ctx context.Context, app string, clock func() time.T
 	return s
 }
 
-// as is the context of what is asked of the cluster for an app, and written.
+// as returns the context for requests and writes to the cluster on behalf of an app.
 func (o *Options) as(ctx context.Context, app rollout.App) context.Context {
 	if o.As == nil {
 		return ctx
@@ -175,8 +174,7 @@ func (o *Options) as(ctx context.Context, app rollout.App) context.Context {
 	return o.As(ctx, app)
 }
 
-// isOurs reports whether there is an app of that name, or has been: an object in the cluster may say that it is of one
-// that nobody knows.
+// isOurs reports whether an app of this name exists or has existed: an object in the cluster may name an unknown app.
 func (r *Reconciler) isOurs(app string) bool {
 	v := r.in.current()
 	if v == nil {
@@ -187,16 +185,16 @@ func (r *Reconciler) isOurs(app string) bool {
 	return v.apps[app] != nil || r.memories[app] != nil
 }
 
-// whileWaiting is how often an app is looked at whose transition waits for Git: what it is at is watched meanwhile, and
-// may have to be left.
+// whileWaiting is the interval between visits to an app whose transition waits for Git. Its current release is watched
+// meanwhile, and may have to be rolled back.
 const whileWaiting = time.Second
 
-// conclude applies what was recorded. A retreat that was decided on meanwhile stays: it is newer.
+// conclude applies a recorded transition. A rollback that was decided meanwhile is newer and stays.
 func (r *Reconciler) conclude(ctx context.Context, s *visit, now time.Time) {
 	s.memory.routing.looked(now)
 	newer := s.memory.pending != nil && s.memory.pending != &s.decision
 	if newer && s.recorded && !s.decision.Retreat {
-		// An advance that this process never applies: the retreat is from here, too, and newer.
+		// An advance that this process never applies: the pending rollback starts from it and is newer.
 		s.memory.on, s.memory.pending.State.Serial = s.after, s.after.Serial
 	}
 	if s.recorded && !s.decision.Stale && !newer {
@@ -208,10 +206,10 @@ func (r *Reconciler) conclude(ctx context.Context, s *visit, now time.Time) {
 	r.finish(s, now)
 }
 
-// finish tells what a visit has come to, and says when the app is due again.
+// finish reports the result of a visit, and schedules the app's next one.
 func (r *Reconciler) finish(s *visit, now time.Time) {
 	app, m := s.app.Name, s.memory
-	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // it is touched when that is ready
+	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // the finished render touches the app
 		r.agenda.at(app, s.decision.Requeue)
 		return
 	}
@@ -231,14 +229,14 @@ func (r *Reconciler) finish(s *visit, now time.Time) {
 	r.agenda.at(app, next)
 }
 
-// backoff is how long an app waits for its next try that fails since a while: as long again, but at least 1 s and at
-// most 1 min. Its own tries come 1, 2, 4, 8 … s after the first failure. A change in Git or in the cluster does not
-// wait for it, and does not make it longer: ten pods that change within a second of an outage are ten failures.
+// backoff returns the wait before the next try, given the start of the failures: as long as they have lasted, at least
+// 1 s and at most 1 min. An app's own tries come 1, 2, 4, 8 … s after the first failure. A change in Git or in the
+// cluster does not wait, and does not lengthen it: ten pods that change within a second of an outage are ten failures.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }
 
-// Unreadable joins the reasons of the apps that are left alone because their state cannot be read.
+// Unreadable joins the errors of apps that are left alone because their state cannot be read.
 func (r *Reconciler) Unreadable() error { return errors.Join(r.record.unreadable()...) }
 
 // Touch marks an app as changed in the cluster. It may be called from any goroutine.
@@ -247,16 +245,16 @@ func (r *Reconciler) Touch(app string) { r.agenda.after(app, debounce) }
 // touch makes an app due at once.
 func (r *Reconciler) touch(app string) { r.agenda.after(app, 0) }
 
-// Poll makes Run look at Git as soon as it can, but not more than once a second. It may be called from any goroutine
-// and returns at once.
+// Poll makes Run fetch Git as soon as it can, at most once a second. It may be called from any goroutine and returns at
+// once.
 func (r *Reconciler) Poll() {
 	select {
 	case r.asked <- false:
-	default: // somebody has asked already
+	default: // a fetch is requested already
 	}
 }
 
-// want makes Run fetch what visits wait for.
+// want makes Run fetch the commits that visits wait for.
 func (r *Reconciler) want() {
 	select {
 	case r.wanted <- struct{}{}:
@@ -264,7 +262,7 @@ func (r *Reconciler) want() {
 	}
 }
 
-// NextDue is when the earliest timer of any app ends, zero if none runs. It is for who calls RunOnce.
+// NextDue returns the end of the earliest timer of any app, zero if none runs. It is for callers of RunOnce.
 func (r *Reconciler) NextDue() time.Time { return rollout.Soonest(r.out.nextTidy(), r.agenda.next()) }
 
 func (r *Reconciler) memoryOf(app string) *memory {
@@ -278,7 +276,7 @@ func (r *Reconciler) memoryOf(app string) *memory {
 	return m
 }
 
-// forget drops what is known of an app that is no more.
+// forget drops the memory of an app that no longer exists.
 func (r *Reconciler) forget(app string, v *view) {
 	r.mu.Lock()
 	_, known := r.memories[app]
@@ -302,7 +300,7 @@ func (o *Options) gatherer(from *renders) source.Gatherer {
 	return source.Gatherer{RenderAt: from.render, Observe: o.Observer.Observe, Know: o.Know}
 }
 
-// begin marks the beginning of a part, which is a sign of life. Without a Tracer it costs nothing.
+// begin marks the beginning of a part, which counts as a heartbeat. Without a Tracer it costs nothing.
 func (o *Options) begin(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	Beat(ctx)
 	if o.Trace == nil {

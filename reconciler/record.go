@@ -12,30 +12,29 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// record is what the state branch says, as this process knows it: what it has read, and what it has pushed
-// since. Its methods may be called from any goroutine.
+// record is the state branch as this process has read and pushed it. Its methods may be called from any goroutine.
 type record struct {
-	cluster, uid, id string // whose record it is, and who writes here
+	cluster, uid, id string // the cluster of the record, and the writer's id
 	exclusive        bool
 	log              *slog.Logger
 
 	mu        sync.Mutex
 	isKnown   bool
 	head      string            // of the state branch
-	pushes    int               // that this process has begun or ended
-	isPushing bool              // what Git says meanwhile may be older or newer than what this process knows
+	pushes    int               // how many pushes this process has begun or ended
+	isPushing bool              // a fetch now may be older or newer than this record
 	proposals map[string]string // branch to commit
 	apps      map[string]entry
 	isClaimed bool           // cluster.yaml exists
-	writer    rollout.Writer // that it names
-	epoch     int            // in which this process writes; 0 before its first commit
+	writer    rollout.Writer // the writer in it
+	epoch     int            // the epoch of this process; 0 before its first commit
 }
 
 // entry is the record of one app.
 type entry struct {
 	state rollout.State
 	id    string // of the blob that was read last
-	err   error  // it cannot be read: hands off
+	err   error  // the state cannot be read: leave the app alone
 }
 
 func newRecord(o *Options) *record {
@@ -52,7 +51,7 @@ func (r *record) of(app string) (e entry, known bool) {
 	return r.apps[app], r.isKnown
 }
 
-// isInFlight reports whether users depend on what becomes of an app now.
+// isInFlight reports whether an app has a release in flight or rolls back.
 func (r *record) isInFlight(app string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +59,7 @@ func (r *record) isInFlight(app string) bool {
 	return s.Release != nil || s.Phase == rollout.Aborting
 }
 
-// stable is the commit that an app's release in flight goes back to, "" if none is in flight.
+// stable returns the commit to roll an app's release in flight back to, "" without a release.
 func (r *record) stable(app string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +70,7 @@ func (r *record) stable(app string) string {
 	return s.Stable.Commit
 }
 
-// isOfAnother reports whether an object is on record as one of another app.
+// isOfAnother reports whether an object is on record for another app.
 func (r *record) isOfAnother(app string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,31 +82,31 @@ func (r *record) isOfAnother(app string, ref rollout.Ref) bool {
 	return false
 }
 
-// names are the apps on record, in order.
+// names returns the apps on record, sorted.
 func (r *record) names() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return sortedKeys(r.apps)
 }
 
-// at is where the state branch is, and how often this process has moved it.
+// at returns the head of the state branch, and how many pushes this process has begun or ended.
 func (r *record) at() (head string, pushes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.head, r.pushes
 }
 
-// proposed is where the proposals are. Nothing in it changes.
+// proposed returns the commits of the proposals by branch. The map is immutable.
 func (r *record) proposed() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.proposals
 }
 
-// isProposed is the commit of a proposal's branch, "" if there is none.
+// isProposed returns the commit of a proposal's branch, "" if there is none.
 func (r *record) isProposed(branch string) string { return r.proposed()[branch] }
 
-// setProposals changes where proposals are: "" is nowhere.
+// setProposals changes the commits of proposals: "" removes a branch.
 func (r *record) setProposals(moved map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,9 +119,9 @@ func (r *record) setProposals(moved map[string]string) {
 	r.proposals = next
 }
 
-// read takes over what a look at Git has found: the proposals, and the state files that have changed. Pushes
-// is how many this process had made before the look. One that has pushed since then, or is pushing, knows
-// better, and looks again. It returns the apps whose record is another one than before.
+// read takes over the result of a fetch: the proposals and the changed state files. pushes is this process's count
+// before the fetch. If it has pushed since, or is pushing, the fetch is outdated and ignored. It returns the apps whose
+// record changed.
 func (r *record) read(heads rollout.Heads, pushes int, states *source.States) (touched []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +154,7 @@ func (r *record) read(heads rollout.Heads, pushes int, states *source.States) (t
 	return touched, nil
 }
 
-// ownersOf are the apps on record that own any of some proposals.
+// ownersOf returns the apps on record that own one of the proposals.
 func (r *record) ownersOf(proposals map[string]string) (apps []string) {
 	for _, app := range sortedKeys(r.apps) {
 		if slices.ContainsFunc(proposalsOf(r.cluster, app), func(branch string) bool { return proposals[branch] != "" }) {
@@ -165,21 +164,21 @@ func (r *record) ownersOf(proposals map[string]string) (apps []string) {
 	return apps
 }
 
-// moved are the branches that are elsewhere than before.
+// moved returns the branches whose commit changed.
 func moved(before, now map[string]string) map[string]string {
 	all := maps.Clone(now)
 	maps.DeleteFunc(all, func(branch, commit string) bool { return before[branch] == commit })
 	return all
 }
 
-// proposers are the apps that have a proposal.
+// proposers returns the apps with a proposal.
 func (r *record) proposers() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ownersOf(r.proposals)
 }
 
-// readState reads one app's file, and reports whether it says anything else.
+// readState reads one app's file, and reports whether the state changed.
 func (r *record) readState(states *source.States, name string) bool {
 	was := r.apps[name]
 	next := entry{id: states.Files()[name], state: was.state}
@@ -192,10 +191,10 @@ func (r *record) readState(states *source.States, name string) bool {
 	}
 	next.state = s
 	r.apps[name] = next
-	return was.err != nil || !s.Equal(&was.state) // else it is what this process wrote
+	return was.err != nil || !s.Equal(&was.state) // else this process wrote it
 }
 
-// check refuses a state branch that is for another cluster: it would be taken for the truth about this one.
+// check refuses a state branch of another cluster: its states would be applied to this one.
 func (r *record) check(c *rollout.Cluster) error {
 	r.isClaimed = c != nil
 	if c == nil {
@@ -211,8 +210,8 @@ func (r *record) check(c *rollout.Cluster) error {
 	return r.noteWriter(c.Writer)
 }
 
-// noteWriter compares the writer in Git with this process. Two that write in turns are safe, because every push says
-// where the branch must be, but they are one too many: an exclusive one stands down, and any other says so.
+// noteWriter compares the writer in Git with this process. Two alternating writers are safe, because every push names
+// the expected head, but one is too many: an exclusive writer stands down, any other logs a warning.
 func (r *record) noteWriter(w rollout.Writer) error {
 	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.id
 	r.writer = w
@@ -225,13 +224,13 @@ func (r *record) noteWriter(w rollout.Writer) error {
 	default:
 		r.log.Warn("another gitrollout writes to the state branch, too: run one, or several with --leader-elect",
 			"writer", w.ID, "epoch", w.Epoch, "this", r.id)
-		r.epoch = 0 // the next commit takes it back
+		r.epoch = 0 // the next commit claims the branch again
 		return nil
 	}
 }
 
-// nextWriter is the writer of the next commit: this process, in the epoch that it has, or in a new one. A
-// process that is started again on the same host goes on in the epoch of its predecessor.
+// nextWriter returns the writer of the next commit: this process, in its epoch or in a new one. A process that restarts
+// on the same host continues the epoch of its predecessor.
 func (r *record) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:
@@ -243,11 +242,11 @@ func (r *record) nextWriter() rollout.Writer {
 	}
 }
 
-// draft is what a commit of the state branch would build on.
+// draft is the base of the next commit of the state branch.
 type draft struct {
 	head   string
 	writer rollout.Writer
-	claims bool // cluster.yaml is to be written, too
+	claims bool // cluster.yaml is to be written too
 }
 
 func (r *record) draft() draft {
@@ -257,7 +256,7 @@ func (r *record) draft() draft {
 	return draft{head: r.head, writer: writer, claims: !r.isClaimed || writer != r.writer}
 }
 
-// begin says that a push begins; end, which it returns, that it has ended.
+// begin notes the start of a push, and returns a function that notes its end.
 func (r *record) begin() (end func()) {
 	note := func(is bool) {
 		r.mu.Lock()
@@ -269,13 +268,13 @@ func (r *record) begin() (end func()) {
 	return func() { note(false) }
 }
 
-// wrote takes over what a push has recorded on a draft.
+// wrote takes over the states that a push has recorded on a draft.
 func (r *record) wrote(on draft, head string, states map[string]rollout.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.head, r.isClaimed, r.writer, r.epoch = head, true, on.writer, on.writer.Epoch
 	for app, state := range states {
-		if state.App == "" { // it goes on under another name, or is gone
+		if state.App == "" { // renamed or removed
 			delete(r.apps, app)
 			continue
 		}
@@ -285,7 +284,7 @@ func (r *record) wrote(on draft, head string, states map[string]rollout.State) {
 	}
 }
 
-// unreadable joins the reasons of the apps that are left alone because their state cannot be read.
+// unreadable returns the errors of the apps that are left alone because their state cannot be read.
 func (r *record) unreadable() (errs []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -307,7 +306,7 @@ func unique(texts []string) []string {
 	})
 }
 
-// lastChange is when a state last began something, as far as it says.
+// lastChange returns when a state last began a release or a step, as far as it has times.
 func lastChange(s rollout.State) time.Time {
 	var last time.Time
 	for _, release := range []*rollout.Release{s.Stable, s.Release} {

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// recorder is the last pump: all transitions that wait go into one commit and one push, and each visit gets its
-// answer. It is for one goroutine, but for its handover.
+// recorder is the last pump: all queued transitions go into one commit and one push, and each visit gets its result.
+// All methods except handover's belong to one goroutine.
 type recorder struct {
 	*Options
 	*handover
@@ -22,9 +22,9 @@ type recorder struct {
 	stats     *counters
 	approvals *approvals
 
-	refused int              // pushes of several transitions that the server did not take
-	stale   map[string]stale // proposals that were merged, by branch
-	shown   *rollout.Forge   // the configuration that the forge was told everything with
+	refused int              // batches that the server did not accept
+	stale   map[string]stale // merged proposals, by branch
+	shown   *rollout.Forge   // the configuration of the forge at the last full report
 }
 
 func newRecorder(o *Options, record *record, renders *renders, touch func(app string)) *recorder {
@@ -33,8 +33,8 @@ func newRecorder(o *Options, record *record, renders *renders, touch func(app st
 	}
 }
 
-// flush records what waits, and answers. The error is about the push; ErrConflict means that the branch has moved,
-// and that everything is to be decided again on what is there now.
+// flush records the queued transitions and publishes their results. The error is the push's; ErrConflict means that the
+// branch has moved, and that all decisions must be repeated on its new head.
 func (r *recorder) flush(ctx context.Context, now time.Time) error {
 	v, all := r.current(), r.take()
 	if len(all) == 0 {
@@ -62,7 +62,7 @@ func (r *recorder) flush(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// together records transitions in one push, or none of them. A panic is an error of theirs.
+// together records transitions in one push, all or none. A panic becomes an error.
 func (r *recorder) together(ctx context.Context, v *view, all []*visit, now time.Time) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -79,12 +79,11 @@ func (r *recorder) together(ctx context.Context, v *view, all []*visit, now time
 	return nil
 }
 
-// mostRefused is how many transitions are tried by themselves before it is taken to be all of them that the server
-// refuses.
+// mostRefused is how many single transitions may fail in a row from the start before the server is taken to refuse all.
 const mostRefused = 3
 
-// apart records transitions one by one which a server does not take together: one of them may be what it never takes,
-// such as a text that looks like a credential. It begins with another one each time.
+// apart records transitions one by one after the server refused them together: one may have content that it never
+// accepts, such as a text that looks like a credential. Each call starts with another transition.
 func (r *recorder) apart(ctx context.Context, v *view, all []*visit, now time.Time) (failed error) {
 	r.refused++
 	recorded := 0
@@ -103,8 +102,8 @@ func (r *recorder) apart(ctx context.Context, v *view, all []*visit, now time.Ti
 	return failed
 }
 
-// after does what follows the record: reverts of what was rejected, proposals on a branch that has moved, what a forge
-// has not been told, and the branches of proposals that were merged a while ago.
+// after pushes the reverts of rejected releases, reports the current state to a newly configured forge, renews outdated
+// proposals, and removes the branches of proposals that were merged a while ago.
 func (r *recorder) after(ctx context.Context, now time.Time) error {
 	r.pushReverts(ctx)
 	r.resume(ctx, now)
@@ -112,8 +111,8 @@ func (r *recorder) after(ctx context.Context, now time.Time) error {
 	return r.tidy(ctx, now)
 }
 
-// push records transitions in one commit and one push, together with the proposals that they call for. Until it has
-// succeeded no advance is applied.
+// push records transitions in one commit and one push, together with their proposals. No advance is applied before it
+// succeeds.
 func (r *recorder) push(ctx context.Context, v *view, all []*visit, now time.Time) (made string, err error) {
 	defer r.record.begin()()
 	on := r.record.draft()
@@ -121,8 +120,8 @@ func (r *recorder) push(ctx context.Context, v *view, all []*visit, now time.Tim
 	if err != nil {
 		return "", err
 	}
-	// The state comes last: where pushes are not atomic, a proposal without its transition is harmless, and
-	// a transition without its proposal is not.
+	// The state branch comes last: where pushes are not atomic, a proposal without its transition is harmless, and a
+	// transition without its proposal is not.
 	var updates []rollout.Update
 	removed := map[string][]rollout.Proposal{}
 	for _, s := range all {
@@ -165,7 +164,7 @@ func (r *recorder) send(ctx context.Context, updates []rollout.Update) (map[stri
 	return commits, err
 }
 
-// edits are the files of the transitions, and the states that they hold.
+// edits returns the files of the transitions, and the states in them.
 func (r *recorder) edits(on draft, all []*visit) (map[string][]byte, map[string]rollout.State, error) {
 	files := make(map[string][]byte, len(all)+1)
 	states := make(map[string]rollout.State, len(all))
@@ -194,9 +193,9 @@ func (r *recorder) edits(on draft, all []*visit) (map[string][]byte, map[string]
 	return files, states, nil
 }
 
-// numbered returns the decided state with its serial. A retreat gets its serial when it is recorded, after it was
-// applied, so that a process which has seen neither cannot take it back. An app without a record goes on from what the
-// cluster carries.
+// numbered returns the decided state with its serial. A rollback gets its serial when it is recorded, after it was
+// applied, so that a process that has seen neither cannot undo it. An app without a record continues from the serial in
+// the cluster.
 func (s *visit) numbered() rollout.State {
 	state := s.decision.State
 	if s.before.IsTransition(&state) {
@@ -205,7 +204,7 @@ func (s *visit) numbered() rollout.State {
 	return state
 }
 
-// message is a subject for people and trailers for machines.
+// message returns a commit message: a subject for users and trailers for programs.
 //
 //	prod-eu: shop step 3/8 setWeight 40 (20% -> 40%) (+2 more)
 //

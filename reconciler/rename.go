@@ -11,21 +11,21 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// inheritance is the record of an app under the name that it had before.
+// inheritance is the record of an app under its former name.
 type inheritance struct {
 	from  string
 	state rollout.State
 }
 
-// heirs knows which apps are others under a new name.
+// heirs finds apps that were renamed.
 type heirs struct {
 	record  *record
 	renders *renders
 }
 
-// inherit looks whether an app without a record is one that had another name: the newest commit has objects of that in
-// this one. It then goes on with the record of the old name, a release in flight included, which is recorded before
-// anything else happens.
+// inherit finds the former name of an app without a record: the newest commit has objects of that name in this app. The
+// app then continues the old record, including a release in flight. The rename is recorded before anything else
+// happens.
 func (h heirs) inherit(s *visit) {
 	if s.app.unlisted != nil || s.app.refused != nil || isOfSomething(s.before) || s.view.behind != nil {
 		return
@@ -37,7 +37,7 @@ func (h heirs) inherit(s *visit) {
 			continue
 		}
 		heir, _, _ := h.of(s.view, e.state)
-		if gone := e.state.Held != nil; heir == s.app.Name && (s.inherits == nil || !gone) { // rather the one of just now
+		if gone := e.state.Held != nil; heir == s.app.Name && (s.inherits == nil || !gone) { // prefer the most recent one
 			state := e.state
 			state.App, state.Path, state.Held = s.app.Name, s.app.Path, nil
 			state.Formerly = slices.Insert(slices.Clone(e.state.Formerly), 0, name)
@@ -46,7 +46,7 @@ func (h heirs) inherit(s *visit) {
 				return run
 			})
 			s.inherits = &inheritance{from: name, state: state}
-			named := *s.app // older commits have it by its old name
+			named := *s.app // older commits have the app by its old name
 			named.App = state.Named(named.App)
 			s.app = &named
 			s.decision = strategies.Decision{
@@ -59,8 +59,8 @@ func (h heirs) inherit(s *visit) {
 	}
 }
 
-// await reports whether an app that Git lists no more may have a new name: nothing is done about it until that is
-// known, or has its record.
+// await reports whether an unlisted app may have been renamed. Nothing happens to it until that is known, or until its
+// new name has the record.
 func (h heirs) await(s *visit) bool {
 	if s.app.unlisted == nil {
 		return false
@@ -79,9 +79,9 @@ func (h heirs) await(s *visit) bool {
 	return true
 }
 
-// of is the app of the newest commit that has objects of another one and no record of its own, "" if there is none.
-// It is not known while an app that it could be is being rendered. The empty ones are those that have neither: the heir
-// may be one of them.
+// of returns the app of the newest commit that has objects of an old app and no record, "" if there is none. It is not
+// known while a candidate is being rendered. empty lists the candidates without objects: the new name may be among
+// them.
 func (h heirs) of(v *view, old rollout.State) (heir string, empty []string, known bool) {
 	known = true
 	for _, name := range sortedKeys(v.apps) {
@@ -102,12 +102,12 @@ func (h heirs) of(v *view, old rollout.State) (heir string, empty []string, know
 	return "", empty, known
 }
 
-// isOfSomething reports whether there is a record, and of more than a folder without objects: that may have been given
-// another name before its objects were there.
+// isOfSomething reports whether a state records an app with objects. A folder without objects may have been renamed
+// before its objects were added.
 func isOfSomething(s rollout.State) bool { return s.Source != "" && len(s.Inventory) > 0 }
 
-// sharesObjects reports whether an app has any of another one's Deployments or, if that has none, any of its objects.
-// What several apps may have says nothing.
+// sharesObjects reports whether an app has one of another app's workloads or, if that has none, one of its objects.
+// Namespaces and CustomResourceDefinitions do not count, because several apps may have them.
 func sharesObjects(inventory []rollout.Ref, objects []rollout.Object) bool {
 	all := slices.DeleteFunc(slices.Clone(inventory), func(ref rollout.Ref) bool {
 		return ref.Kind == "Namespace" || ref.Kind == "CustomResourceDefinition"

@@ -10,21 +10,21 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// what is one thing to render: an app as of a commit, or as the head of the users' branch.
+// what identifies a job: an app at a commit, or at the head of the users' branch.
 type what struct {
 	app    rollout.App
 	commit string
 	head   bool
 }
 
-// job is something to render, with the commit's tree if it is the head.
+// job is one render to do, with the commit's tree if it is the head.
 type job struct {
 	what
 	tree Snapshot
-	line []Snapshot // that leads to it from the head before
+	line []Snapshot // leads to it from the former head
 }
 
-// work renders until close. Several may, each another app.
+// work renders until close. Several may run, each on another app.
 func (p *renders) work() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *renders) work() {
 	}
 }
 
-// drain renders everything that is queued, here and now. It reports whether there was anything.
+// drain renders all queued jobs in the caller's goroutine. It reports whether there were any.
 func (p *renders) drain() (any bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +45,7 @@ func (p *renders) drain() (any bool) {
 	return any
 }
 
-// next does the first job of an app that nobody else renders now, and reports whether there was one.
+// next does the first job of an app that no other worker renders, and reports whether there was one.
 func (p *renders) next() bool {
 	for _, from := range []*[]job{&p.first, &p.jobs} {
 		i := slices.IndexFunc(*from, func(j job) bool { return !p.busy[j.app.Name] })
@@ -84,7 +84,7 @@ func (p *renders) do(j job) {
 			return
 		}
 	}
-	policy := p.reader.Policy.Load() // one that comes meanwhile judges again
+	policy := p.reader.Policy.Load() // a later policy checks the app again
 	_, end := p.begin(context.Background(), report.PartRender, j.app.Name)
 	made := p.build(j, tree)
 	end(made.Err)
@@ -98,13 +98,13 @@ func (p *renders) do(j job) {
 	p.touch(j.app.Name)
 }
 
-// keep keeps a render of an older commit, and the few others that were used last.
+// keep adds a render of an older commit, and drops all but the most recently used.
 func (p *renders) keep(app string, b built) {
 	all := slices.Insert(p.at[app], 0, b)
 	p.at[app] = all[:min(len(all), kept)]
 }
 
-// build renders. What panics is that app's trouble alone.
+// build renders a job. A panic becomes an error of its app alone.
 func (p *renders) build(j job, tree Snapshot) (made strategies.Head) {
 	made.Commit = tree.Commit()
 	defer func() {
@@ -127,12 +127,12 @@ func (p *renders) build(j job, tree Snapshot) (made strategies.Head) {
 	return p.since(j, made)
 }
 
-// headIs notes a head. An app whose objects come out the same keeps the head that it had, so that the
-// commit it names is the one that last changed it.
+// headIs stores a head. An app with unchanged objects keeps its former head, so that the head names the commit that
+// last changed the app.
 func (p *renders) headIs(j job, made strategies.Head, policy *rollout.Policy) {
 	h := p.heads[j.app.Name]
 	if h == nil || h.want != j.commit {
-		return // forgotten meanwhile, or overtaken by a newer one
+		return // forgotten meanwhile, or superseded by a newer head
 	}
 	traced := h.vague && h.of == j.commit && len(j.line) > 0
 	was, same := h.head, h.of != "" && h.app == j.app && !traced
@@ -144,7 +144,7 @@ func (p *renders) headIs(j job, made strategies.Head, policy *rollout.Policy) {
 		h.head.Render = &again
 	default:
 		same = false
-		if was.Render != nil { // what the app is at, until it follows
+		if was.Render != nil { // the app stays at the old head until it follows
 			p.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
 		}
 		h.head, h.vague = made, len(j.line) == 0

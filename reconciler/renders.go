@@ -13,72 +13,70 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// renders builds apps as of commits beside everything else, so that a visit to one app waits for no other
-// app's files. What is asked for and not there is source.ErrNotReady, and the app is touched when it is.
-// Commits that this process does not have are wanted: one fetch brings all of them.
+// renders renders apps at commits in the background, so that a visit never waits for another app's files. A missing
+// render returns source.ErrNotReady, and its app is touched when it is done. One fetch brings all missing commits.
 type renders struct {
 	reader *source.Reader
 	held   func(commit string) (Snapshot, bool)
 	urgent func(app string) bool   // whose renders come first
-	stable func(app string) string // the commit that a release in flight goes back to, "" if none is
+	stable func(app string) string // the commit to roll back to from the release in flight, "" without one
 	touch  func(app string)
-	wanted func() // told that commits are wanted
+	wanted func() // called when commits are wanted
 	begin  func(ctx context.Context, part report.Part, app string) (context.Context, func(error))
 	panics func(app string, problem any, stack []byte)
 
 	mu    sync.Mutex
-	news  *sync.Cond // a job is queued, or closed
+	news  *sync.Cond // a job was queued, or close was called
 	heads map[string]*headRender
-	vague map[string]string        // the commits that apps are at whose heads are to be traced from there on
-	wrote map[string]writing       // who wrote promotions that were there at the first look, by app
+	vague map[string]string        // by app, the commit from which its head is to be traced
+	wrote map[string]writing       // authors of promotions that existed at the first fetch, by app
 	named map[rollout.Ref][]string // the apps whose heads name an object
 	at    map[string][]built       // by app, the one used last first
-	wants map[string][]job         // by commit that is not here
-	asked map[string]bool          // of these, which somebody is bringing
-	ours  map[string]bool          // commits that are, or were, part of the users' branch as it is followed
-	gone  map[string]string        // commits that are not to be had, until the next look, and why
-	first []job                    // that are urgent
+	wants map[string][]job         // by commit that is not in the mirror
+	asked map[string]bool          // wanted commits whose fetch has started
+	ours  map[string]bool          // commits that are, or were, part of the followed users' branch
+	gone  map[string]string        // unavailable commits, until the next fetch, with the reason
+	first []job                    // the urgent ones
 	jobs  []job
-	known map[what]bool   // that are queued
-	busy  map[string]bool // apps that are being rendered: the others do not wait for an app that takes long
+	known map[what]bool   // the queued ones
+	busy  map[string]bool // apps that are being rendered: one slow app does not block the others
 	ended bool
 }
 
-// headRender is what the users' branch asks for of one app.
+// headRender is the render of one app at the head of the users' branch.
 type headRender struct {
-	want   string     // the commit that is the newest
-	line   []Snapshot // that leads to it from of, nil if that is not known
-	of     string     // the commit that it was rendered of, "" before the first
+	want   string     // the newest commit
+	line   []Snapshot // leads to it from of, nil if unknown
+	of     string     // the rendered commit, "" before the first
 	app    rollout.App
-	policy *rollout.Policy // by which it was judged
+	policy *rollout.Policy // the policy that it was checked by
 	head   strategies.Head
-	missed bool // somebody has asked and was told to wait
+	missed bool // a visit asked for it and has to wait
 	looks  int  // since the last try, and how many are to be between two, while it fails for a passing reason
 	pause  int
-	vague  bool // it names the newest commit because the line that leads to it from another one was not known
+	vague  bool // it names the newest commit because the line from an older one was unknown
 }
 
-// writing is who wrote a promotion file, by its blob: "" if nobody knows.
+// writing is the author of a promotion file, given as a blob: "" if unknown.
 type writing struct{ file, author string }
 
-// isOf reports whether it is known what an app is as of a commit and by a policy.
+// isOf reports whether h is the render of an app at a commit under a policy.
 func (h *headRender) isOf(tree Snapshot, app rollout.App, policy *rollout.Policy) bool {
 	return h != nil && h.of == tree.Commit().ID && h.app == app && h.policy == policy
 }
 
-// built is an app as of a commit, or why it cannot be had.
+// built is an app at a commit, or the error of its render.
 type built struct {
 	commit string
 	render *rollout.Render
 	err    error
 }
 
-// kept is how many renders of older commits are kept for each app, those that were used last: stable, the release,
-// and what superseded it. What a release goes back to is used at each visit, and so is not dropped for heads
-// that came and went.
+// kept is how many renders of older commits are kept for each app, the most recently used: stable, the release and the
+// one that it superseded. Each visit uses the render to roll back to, so newer heads do not evict it.
 const kept = 4
 
-// mostOurs bounds how many commits are known to be part of the users' branch. What is forgotten is looked up again.
+// mostOurs bounds the known commits of the users' branch. A forgotten one is looked up again.
 const mostOurs = 20_000
 
 func newRenders(o *Options, reader *source.Reader) *renders {
@@ -93,13 +91,13 @@ func newRenders(o *Options, reader *source.Reader) *renders {
 	return p
 }
 
-// head is what the users' branch asks for of an app. It is not ready while the newest commit is still to
-// be rendered: what an older one says is no reason to advance any more, nor to go back.
+// head returns an app at the head of the users' branch. It is not ready while the newest commit is being rendered: an
+// older one is no reason to advance, nor to roll back.
 func (p *renders) head(v *view, app rollout.App) (head strategies.Head, ready bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	tree := v.branch.Tree
-	app.Formerly = "" // the head has it by its name
+	app.Formerly = "" // the head has the app by its present name
 	h := p.heads[app.Name]
 	if h.isOf(tree, app, p.reader.Policy.Load()) {
 		return h.head, true
@@ -108,7 +106,7 @@ func (p *renders) head(v *view, app rollout.App) (head strategies.Head, ready bo
 	return strategies.Head{Commit: tree.Commit()}, false
 }
 
-// look has the heads of apps rendered as of a commit. An app is touched if that makes a difference to it.
+// look queues renders of apps at a new head. An app is touched if its render changed.
 func (p *renders) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,8 +124,8 @@ func (p *renders) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	}
 }
 
-// prepare has what apps are at rendered, so that all commits that are not here are brought by one fetch: those first on
-// which users depend now.
+// prepare queues renders of apps at their recorded commits, so that one fetch brings all missing commits. Callers put
+// the apps first on which users depend now.
 func (p *renders) prepare(record *record, v *view, apps []string) {
 	for _, name := range apps {
 		a := v.apps[name]
@@ -153,7 +151,7 @@ func (p *renders) wantHead(tree Snapshot, line []Snapshot, app rollout.App) *hea
 	}
 	if commit := tree.Commit().ID; h.want != commit {
 		if n := len(h.line); h.want != h.of && n > 0 && len(line) > 0 && line[0].Commit().ID == h.want {
-			line = append(h.line[:n:n], line[1:]...) // the one before is overtaken
+			line = append(h.line[:n:n], line[1:]...) // append to the line that is not rendered yet
 		}
 		h.want, h.line = commit, line
 	}
@@ -161,7 +159,7 @@ func (p *renders) wantHead(tree Snapshot, line []Snapshot, app rollout.App) *hea
 	return h
 }
 
-// render returns an app as of a commit, as source.Gatherer's RenderAt does.
+// render returns an app at a commit, as source.Gatherer's RenderAt does.
 func (p *renders) render(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	if commit == "" {
 		return nil, errors.New("no commit is recorded")
@@ -185,7 +183,7 @@ func (p *renders) render(_ context.Context, app rollout.App, commit string) (*ro
 	return nil, fmt.Errorf("commit %s %w", rollout.ShortID(commit), source.ErrNotReady)
 }
 
-// want queues a job, or the wish for its commit, also of one that is here and was not seen on the users' branch.
+// want queues a job, or requests its commit unless that is in the mirror and known to be on the users' branch.
 func (p *renders) want(j job) {
 	if _, held := p.held(j.commit); held && p.ours[j.commit] {
 		p.queue(j)
@@ -199,7 +197,7 @@ func (p *renders) want(j job) {
 	}
 }
 
-// fetch has a commit brought of which nothing is rendered.
+// fetch requests a commit without queuing a render.
 func (p *renders) fetch(commit string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,7 +221,7 @@ func (p *renders) queue(j job) {
 	p.news.Signal()
 }
 
-// missing are the commits that are to be brought, and is told of each once.
+// missing returns the wanted commits that are to be fetched, each once.
 func (p *renders) missing() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,14 +236,14 @@ func (p *renders) missing() []string {
 	return commits
 }
 
-// Why a commit is not to be had.
+// Reasons for an unavailable commit.
 const (
 	lost    = "not in the repository any more (was the branch's history rewritten?)"
 	foreign = "not part of the users' branch (was its history rewritten, or the record by somebody else?)"
 )
 
-// brought says what has become of commits that were missing: those that are neither gone nor outside are here, and of
-// the users' branch. After an error nobody knows, and they are asked for again by whoever still wants them.
+// brought handles the result of a fetch of missing commits. Commits that are neither gone nor outside are in the mirror
+// and part of the users' branch. After an error the next visits request them again.
 func (p *renders) brought(commits, gone, outside []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,7 +257,7 @@ func (p *renders) brought(commits, gone, outside []string, err error) {
 		switch {
 		case slices.Contains(gone, commit):
 			p.gone[commit] = lost
-		case slices.Contains(outside, commit): // that a record names it, or that it is here, does not make it ours
+		case slices.Contains(outside, commit): // a record that names a commit, or the mirror that has it, does not make it ours
 			p.gone[commit] = foreign
 		default:
 			p.ours[commit] = true
@@ -274,7 +272,7 @@ func (p *renders) brought(commits, gone, outside []string, err error) {
 	}
 }
 
-// hasten has some apps rendered before all others, after a restart among a thousand that are in flight.
+// hasten moves some apps to the front of the urgent jobs, as after a restart with a thousand apps in flight.
 func (p *renders) hasten(apps map[string]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -282,7 +280,7 @@ func (p *renders) hasten(apps map[string]bool) {
 	p.first = append(slices.DeleteFunc(p.first, func(j job) bool { return !apps[j.app.Name] }), others...)
 }
 
-// forget drops what is known of an app that is no more.
+// forget drops the renders of an app that no longer exists.
 func (p *renders) forget(app string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -294,7 +292,7 @@ func (p *renders) forget(app string) {
 	delete(p.at, app)
 }
 
-// all are the heads that could be rendered.
+// all returns the heads that could be rendered.
 func (p *renders) all() []*rollout.Render {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -307,11 +305,11 @@ func (p *renders) all() []*rollout.Render {
 	return out
 }
 
-// mostLooks is the most looks at Git between two tries to render an app.
+// mostLooks is the most fetches of Git between two tries to render an app.
 const mostLooks = 32
 
-// retry has apps rendered again whose heads could not be decrypted: the key may have come. Renders that failed for
-// another reason than the content of the repository are tried again after 1, 2, 4 … looks.
+// retry queues the apps whose heads could not be decrypted: their key may have arrived. Renders that failed for another
+// reason than the repository's content are retried after 1, 2, 4 … fetches.
 func (p *renders) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -337,8 +335,8 @@ func (p *renders) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	}
 }
 
-// orSealed renders an app as of a commit that it is at, or goes back to. Where its key is gone it is rendered without:
-// its Secrets stay as they are in the cluster, and all else goes on.
+// orSealed renders an app at its current or stable commit. If its key is missing, the app is rendered without it: its
+// Secrets stay as they are in the cluster, and all other objects go on.
 func (p *renders) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	r, err := p.reader.Render(tree, app)
 	if rollout.ReasonOf(err) == rollout.HeldUndecryptable {
@@ -348,8 +346,8 @@ func (p *renders) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, err
 	return r, err
 }
 
-// wayBack is a head that takes a release in flight back to the version that is stable, nil if it does not: no rule that
-// came later is in its way, and no key that has gone.
+// wayBack returns the render of a head that rolls a release in flight back to stable, nil for any other head. Neither a
+// newer rule nor a missing key blocks such a head.
 func (p *renders) wayBack(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	stable := p.stable(app.Name)

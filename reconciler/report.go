@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// report shows what a visit has come to.
+// report logs and publishes the result of a visit.
 func (r *Reconciler) report(s *visit) {
 	in := s.input
 	in.App, in.State, in.Runs = s.app.App, s.after, s.memory.runs
@@ -24,8 +24,8 @@ func (r *Reconciler) report(s *visit) {
 	}}})
 }
 
-// happened reports whether a visit has brought what people are told of. A retreat is told of when it happens, not when
-// Git hears of it.
+// happened reports whether a visit has news for users. A rollback is reported when it is applied, not when it is
+// recorded.
 func (s *visit) happened() bool {
 	if !s.recorded && !s.decision.Retreat {
 		return false
@@ -35,8 +35,8 @@ func (s *visit) happened() bool {
 	return !told
 }
 
-// facts are the fields of a transition's log line. Those that say nothing are left out, so that a query for a field
-// finds what has it.
+// facts returns the fields of a transition's log line. Empty fields are left out, so that a query for a field finds
+// only lines that have it.
 func facts(cluster string, s rollout.State) []any {
 	all := []any{"app", s.App, "cluster", cluster, "phase", string(s.Shown())}
 	add := func(key, value string) {
@@ -71,7 +71,7 @@ func facts(cluster string, s rollout.State) []any {
 	return all
 }
 
-// stepAndWeight is how far a release has come: "2/5", and the share of its slowest workload in percent.
+// stepAndWeight returns the progress of a release: "2/5", and the weight of its slowest workload in percent.
 func stepAndWeight(progress []rollout.Progress) (step string, weight int) {
 	var steps []string
 	weight = progress[0].Weight

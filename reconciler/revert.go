@@ -10,9 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// revert undoes in Git what was rejected: the files that the app is built from, as of the stable commit. It is nil
-// unless the head asks for the rejected release and the app is where it was. Doubtful: it concerns more than this app
-// and the release, or may do so, and is for people to look at.
+// revert returns the edits that restore the app's files from the stable commit. It is nil unless the head is the
+// rejected release and the app's folder is unchanged. doubtful means that the edits affect other apps or changes, or
+// may do so, and that a user must review them.
 func (r *recorder) revert(ctx context.Context, v *view, s *visit) (u *rollout.Update, doubtful bool, err error) {
 	in := s.input
 	in.State = s.decision.State
@@ -40,7 +40,7 @@ func (r *recorder) revert(ctx context.Context, v *view, s *visit) (u *rollout.Up
 	return new(ordered(o, "", v.main())), reversion.IsDoubtful(), nil
 }
 
-// editsBetween are the edits of the head that make an app what it was in stable, and the other apps that they concern.
+// editsBetween returns the edits of the head that restore an app as in stable, and the other apps that they affect.
 func (r *recorder) editsBetween(ctx context.Context, v *view, head, stable *rollout.Render) (propose.Reversion, error) {
 	tree, err := snapshotOf(ctx, r.Repository, stable.Commit.ID)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *recorder) editsBetween(ctx context.Context, v *view, head, stable *roll
 	return propose.NewReversion(v.branch.Tree, tree, head, stable, r.renders.all())
 }
 
-// wantRevert notes that an app may have something to be taken back on the users' branch.
+// wantRevert notes that an app may have a release to revert on the users' branch.
 func (r *recorder) wantRevert(s *visit) {
 	config := s.view.branch.Config
 	if config == nil || config.AutoRevert != rollout.AutoRevertPush || s.view.refused != nil ||
@@ -64,9 +64,9 @@ func (r *recorder) wantRevert(s *visit) {
 	}
 }
 
-// pushReverts commits to the users' branch what takes a rejected release back, where nothing but the app's own folder
-// and nothing but the release is concerned. One commit at a time: the next one builds on what Git then has. Where the
-// branch cannot be pushed to, the commit becomes a proposal.
+// pushReverts commits reverts of rejected releases to the users' branch, if they affect nothing but the app's folder
+// and the release. It pushes one commit at a time, because the next one builds on the new head. Where a push is
+// refused, the commit becomes a proposal.
 func (r *recorder) pushReverts(ctx context.Context) {
 	r.mu.Lock()
 	wanted := r.reverts
@@ -84,7 +84,7 @@ func (r *recorder) pushReverts(ctx context.Context) {
 	}
 }
 
-// pushRevert reports whether the users' branch has moved.
+// pushRevert pushes the revert of one app, and reports whether the users' branch has moved.
 func (r *recorder) pushRevert(ctx context.Context, s *visit) bool {
 	app, v := s.app.Name, s.view
 	s.decision.State = s.after
@@ -101,7 +101,7 @@ func (r *recorder) pushRevert(ctx context.Context, s *visit) bool {
 	switch {
 	case u == nil:
 		return false
-	case doubtful && isNew && r.record.isProposed(branch) == "": // it was not when the app went back
+	case doubtful && isNew && r.record.isProposed(branch) == "": // it was not doubtful at the rollback
 		r.proposeInstead(ctx, s, u)
 		return false
 	case doubtful:
@@ -114,7 +114,7 @@ func (r *recorder) pushRevert(ctx context.Context, s *visit) bool {
 		delete(r.reverted, app)
 		r.mu.Unlock()
 	}
-	if err == nil || errors.Is(err, rollout.ErrConflict) { // look at what is there now
+	if err == nil || errors.Is(err, rollout.ErrConflict) { // fetch the new head
 		r.Log.Info("revert pushed", "app", app, "branch", u.Branch, "moved", err != nil)
 		r.poll()
 		return true
@@ -132,8 +132,8 @@ func (r *recorder) proposeInstead(ctx context.Context, s *visit, u *rollout.Upda
 	}
 }
 
-// undoes reports whether a revert proposal is somebody's undo of what Git asks for: it is wanted, although nothing was
-// rejected. One whose commit cannot be read is none.
+// undoes reports whether a revert proposal is a user's undo of the release at the head. It is wanted, although nothing
+// was rejected. A proposal whose commit cannot be read does not count.
 func (r *recorder) undoes(ctx context.Context, branch string, s rollout.State) bool {
 	commit := r.record.isProposed(branch)
 	if commit == "" {

@@ -7,16 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// routing is what this process knows of what the cluster was made to route for an app.
+// routing is the routing that this process knows to have been applied for an app.
 type routing struct {
-	held  string    // what it held when objects were last applied without an error
-	key   string    // what it has held since
-	began time.Time // the first look after that
+	held  string    // the routing of the last apply without an error
+	key   string    // the routing at the last visit
+	began time.Time // the first visit after it was applied
 }
 
-// since is from when on proxies could learn of what a state asks routers for: not before the cluster has held it. What
-// is not applied yet could not be learnt of before now, and a process that has just started does not
-// know. It is zero for a state that routes nothing.
+// since returns from when on proxies could learn of a state's routing: not before the cluster has it. For a routing
+// that is not applied, or after a restart, it is now. It is zero for a state that routes nothing.
 func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) time.Time {
 	if source == nil {
 		return time.Time{}
@@ -32,16 +31,16 @@ func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) 
 	}
 }
 
-// looked says that it is so late, and that what was applied has been applied by now. A visit that applies something
-// itself began before that, and the cluster may take its time.
+// looked notes at the start of a visit that the last apply has arrived. The cluster may take its time, so the time of
+// the apply itself would be too early.
 func (r *routing) looked(now time.Time) {
 	if r.key != r.held {
 		r.key, r.began = r.held, now
 	}
 }
 
-// applying says that the cluster is about to be made to route something. If it is something else than before, a part
-// of it may arrive even where the rest fails: what was held before is then not held any more.
+// applying notes that a routing is about to be applied. A failed apply may still change part of the cluster, so a
+// different former routing no longer counts.
 func (r *routing) applying(key string) {
 	if key != r.held {
 		*r = routing{}

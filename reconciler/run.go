@@ -15,28 +15,27 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// debounce collects the changes of the cluster that arrive together: a pod that becomes ready changes itself, its
-// ReplicaSet and its Deployment.
+// debounce collects cluster changes that arrive together: a pod that becomes ready changes itself, its ReplicaSet and
+// its Deployment.
 const debounce = 20 * time.Millisecond
 
-// pollSpacing is the least time between two looks at Git that Poll asks for: a flood of webhooks costs one fetch a
-// second.
+// pollSpacing is the least time between two fetches that Poll requests: a flood of webhooks costs one fetch a second.
 const pollSpacing = time.Second
 
-// gathering is how long a transition waits for another one that is decided at the same moment, and mostGathering how
-// long the first of many does: fifty apps that one push changes are rendered one after the other, and the first few of
-// them would take the push for which all others then wait an interval. A retreat does not wait.
+// gathering is how long a transition waits for the next one, and mostGathering is the longest wait of the first one.
+// Fifty apps changed by one push are rendered one after the other. Without the wait the first few would take the push,
+// and the others would wait for the next push interval. A rollback does not wait.
 const (
 	gathering     = 30 * time.Millisecond
 	mostGathering = 500 * time.Millisecond
 )
 
-// until is how long it is to a moment.
+// until returns the time left to a moment.
 func until(when time.Time) time.Duration { return time.Until(when) }
 
-// Run makes the pumps run beside each other until the context ends: Git is looked at at each interval, an app is
-// visited when Git, the cluster, a measurement or a timer says so, and what they decide is recorded. It returns after
-// the visits and the push in progress. What fails is logged and tried again. The only error is ErrDeposed.
+// Run runs the pumps concurrently until the context ends. It fetches Git at each interval, visits an app after a change
+// in Git, in the cluster, of a measurement or at a timer, and records the decisions. It returns after the visits and
+// the push in progress. Failures are logged and retried. The only error is ErrDeposed.
 func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -48,7 +47,7 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	for range r.Workers {
 		visits.Go(func() { r.pumpApps(ctx, apps) })
 	}
-	for range max(2, runtime.GOMAXPROCS(0)) { // one app that takes long is never all of them
+	for range max(2, runtime.GOMAXPROCS(0)) { // one slow app never blocks all workers
 		go r.renders.work()
 	}
 	<-ctx.Done()
@@ -59,12 +58,12 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	if err := context.Cause(ctx); errors.Is(err, ErrDeposed) {
 		return err // and records nothing any more
 	}
-	// What was decided in the last visits: a retreat that was applied is to be known to whoever goes on.
+	// Record the decisions of the last visits: the next process needs to know of a rollback that was applied.
 	r.flush(context.WithoutCancel(ctx))
 	return nil
 }
 
-// hand gives what is due to a queue.
+// hand moves the due apps to a queue.
 func (a *agenda) hand(q queue) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,7 +78,7 @@ func (a *agenda) hand(q queue) {
 	clear(a.now)
 }
 
-// pumpApps visits apps. The queue sees to it that nobody else visits the same one.
+// pumpApps visits apps. The queue never hands one app to two workers.
 func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface[string]) {
 	for {
 		app, ended := apps.Get()
@@ -98,13 +97,13 @@ func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface
 	}
 }
 
-// pumpIn looks at Git until the context ends, at each interval and when it is asked to, and fetches what visits wait
+// pumpIn fetches Git until the context ends, at each interval and on request, and fetches the commits that visits wait
 // for. The error is ErrDeposed.
 func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	var looked time.Time
 	next := time.NewTimer(0)
 	defer next.Stop()
-	due, failing, away := time.Now(), time.Time{}, time.Time{} // away: since when looks fail
+	due, failing, away := time.Now(), time.Time{}, time.Time{} // away: since when fetches fail
 	at := func(when time.Time) {
 		if due = when; when.Before(time.Now()) {
 			due = time.Now()
@@ -123,7 +122,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 					failing = time.Now()
 				}
 				r.complain.about("commits that apps are at", err)
-				// who waits asks again after a look
+				// waiting visits request the commits again after a fetch
 				at(rollout.Soonest(due, time.Now().Add(r.Spread(backoff(time.Since(failing))))))
 			} else {
 				r.complain.about("commits that apps are at", nil)
@@ -160,7 +159,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	}
 }
 
-// interval is the flag's, or what the configuration in Git asks for.
+// interval returns the flag's interval, or the interval of the configuration in Git.
 func (l *lookout) interval(flag time.Duration) time.Duration {
 	if flag > 0 {
 		return flag
@@ -168,10 +167,10 @@ func (l *lookout) interval(flag time.Duration) time.Duration {
 	return l.current().settings(l.Cluster).Interval
 }
 
-// pumpOut records what visits hand over until the context ends. Transitions gather while a push is under way, or is
-// younger than the push interval. A retreat waits for no interval.
+// pumpOut records the transitions of visits until the context ends. Transitions gather while a push runs or is younger
+// than the push interval. A rollback waits for no interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
-	var since, last, pushed time.Time // something waits; more came; the last push ended
+	var since, last, pushed time.Time // first waiting transition; newest one; end of the last push
 	var failing time.Time             // since when pushes fail
 	for ctx.Err() == nil {
 		var timer <-chan time.Time
@@ -213,8 +212,8 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 	}
 }
 
-// pushAt is when transitions are pushed of which the first waits since a time and the last one came at another: not
-// before the time that the push interval says, unless one is urgent.
+// pushAt returns when transitions are pushed, given when the first and the last arrived. It is not before earliest, the
+// end of the push interval, unless one is urgent.
 func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	if urgent {
 		return since
@@ -222,8 +221,8 @@ func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	return rollout.Later(rollout.Soonest(last.Add(gathering), since.Add(mostGathering)), earliest)
 }
 
-// flush records the transitions that wait. When another writer was faster, Git is looked at at once, and the error is
-// nil: the next look shows its record.
+// flush records the waiting transitions. When another writer was faster, it requests a fetch at once and returns nil:
+// the fetch brings the other writer's record.
 func (r *Reconciler) flush(ctx context.Context) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {

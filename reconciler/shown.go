@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// transitions are what a push has recorded, for the forge. The removed proposals are by app. It is nil where no forge
-// is configured, and before resume has told of everything.
+// transitions returns the transitions of a push, for the forge. removed lists removed proposals by app. It is nil
+// without a forge, and before resume has reported all apps.
 func (r *recorder) transitions(
 	ctx context.Context, v *view, all []*visit, removed map[string][]rollout.Proposal,
 ) *report.Shown {
@@ -32,8 +32,8 @@ func (r *recorder) transitions(
 	return shown
 }
 
-// resume tells the forge where everything stands, once after a start and after each change of its configuration. A
-// healthy app has nothing to tell, unless its last release is the newest commit: its end may not have been told.
+// resume reports all apps to the forge, once after a start and after each change of its configuration. A healthy app
+// without proposals is left out, unless its last release is the newest commit: its end may not have been reported.
 func (r *recorder) resume(ctx context.Context, now time.Time) {
 	v := r.current()
 	if v == nil || v.branch.Config == nil || !r.ShowsForge || v.branch.Config.Forge.Equal(r.shown) {
@@ -52,7 +52,7 @@ func (r *recorder) resume(ctx context.Context, now time.Time) {
 		head, _ := r.renders.head(v, a.App)
 		g := r.gatherer(r.renders)
 		promotion, _, _ := r.approvals.of(v, a, head.Render, e.state)
-		in, _ := g.Gather(ctx, source.App{ // without its commit the pull request says less
+		in, _ := g.Gather(ctx, source.App{ // without its commit the pull request has less text
 			App: a.App, Head: head, Promotion: promotion, Calendar: a.calendar, State: e.state,
 		}, now)
 		r.markStale(ctx, in, lastChange(e.state), "")
@@ -67,13 +67,13 @@ func (r *recorder) resume(ctx context.Context, now time.Time) {
 	r.show(v, shown)
 }
 
-// show tells what a forge is to show, apart from any commit.
+// show reports transitions to the forge without a commit.
 func (r *recorder) show(v *view, shown *report.Shown) {
 	head, _ := r.record.at()
 	r.tell(report.Report{Config: v.branch.Config, Head: head, Forge: shown})
 }
 
-// proposed describes the proposals of an app that exist now.
+// proposed describes the existing proposals of an app.
 func (r *recorder) proposed(ctx context.Context, v *view, in strategies.Input) []rollout.Proposal {
 	var all []rollout.Proposal
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, in.App.Name)
@@ -100,7 +100,7 @@ func (r *recorder) proposed(ctx context.Context, v *view, in strategies.Input) [
 	return all
 }
 
-// stableOf is the app as it serves now, nil if that cannot be had.
+// stableOf returns the app's stable version, nil if it is not available.
 func (r *recorder) stableOf(ctx context.Context, in strategies.Input) *rollout.Render {
 	if in.State.Stable == nil {
 		return nil
@@ -112,7 +112,7 @@ func (r *recorder) stableOf(ctx context.Context, in strategies.Input) *rollout.R
 	return stable
 }
 
-// standing is how far each workload of a release has come.
+// standing returns the progress of each workload of a release.
 func standing(in strategies.Input) []rollout.Standing {
 	if in.State.Release == nil {
 		return nil

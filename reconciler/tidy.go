@@ -12,11 +12,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// tidyAfter is how long a merged proposal's branch is kept where a forge is configured. A forge moves main first and
-// notes the merge afterwards: with the branch gone in between, the pull request would end as closed, not as merged.
+// tidyAfter is how long a merged proposal's branch is kept with a forge. A forge moves main first and records the merge
+// later. Without the branch in between, the pull request would end as closed, not as merged.
 const tidyAfter = 10 * time.Second
 
-// stale is a proposal that was merged and whose branch is to go.
+// stale is a merged proposal whose branch is to be removed.
 type stale struct {
 	since time.Time
 	why   string
@@ -27,13 +27,13 @@ func (r *recorder) isStale(branch string) bool {
 	return marked
 }
 
-// hasForge reports whether a forge shows what happens.
+// hasForge reports whether a forge is configured and receives reports.
 func (r *recorder) hasForge(v *view) bool {
 	return r.ShowsForge && v.branch.Config != nil && v.branch.Config.Forge != nil
 }
 
-// keepsFor reports whether an unwanted proposal's branch is kept for a while, because the forge may be merging it at
-// this moment. One that was given up goes at once, so that no approval of it is taken for one of its successor.
+// keepsFor reports whether an unwanted proposal's branch is kept for a while, because the forge may be merging it now.
+// An abandoned proposal goes at once, so that its approvals do not count for its successor.
 func (r *recorder) keepsFor(v *view, kind rollout.ProposalKind, before, after rollout.State) bool {
 	if !r.hasForge(v) || after.Held != nil || after.Retreat != nil {
 		return false
@@ -51,8 +51,8 @@ func (r *recorder) keepsFor(v *view, kind rollout.ProposalKind, before, after ro
 	return now != nil && now.Hash == before.Release.Hash
 }
 
-// markStale notes which proposals of an app exist and are not wanted: those that were kept for a while, and after a
-// start those that were kept before it.
+// markStale notes which existing proposals of an app are unwanted: merged ones that are kept for a while, including
+// ones from before a restart.
 func (r *recorder) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
 	_, shut := strategies.Gate(in)
 	wanted := map[rollout.ProposalKind]bool{
@@ -70,8 +70,8 @@ func (r *recorder) markStale(ctx context.Context, in strategies.Input, since tim
 	}
 }
 
-// tidy removes the branches of proposals that were merged a while ago, and tells the forge. Losing the race for one
-// leaves it to the next time.
+// tidy removes the branches of proposals that were merged a while ago, and reports them to the forge. After a conflict
+// it tries again later.
 func (r *recorder) tidy(ctx context.Context, now time.Time) error {
 	var updates []rollout.Update
 	for _, branch := range sortedKeys(r.stale) {
@@ -89,10 +89,10 @@ func (r *recorder) tidy(ctx context.Context, now time.Time) error {
 	defer r.record.begin()()
 	if _, err := r.send(ctx, updates); err != nil {
 		for _, u := range updates {
-			r.stale[u.Branch] = stale{since: now, why: r.stale[u.Branch].why} // not before the next look at Git
+			r.stale[u.Branch] = stale{since: now, why: r.stale[u.Branch].why} // not before the next fetch
 		}
 		if errors.Is(err, rollout.ErrConflict) {
-			return nil // the next look at Git shows what has become of it
+			return nil // the next fetch shows the new head
 		}
 		return fmt.Errorf("remove merged proposals: %w", err)
 	}
@@ -112,7 +112,7 @@ func (r *recorder) tidy(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// nextTidy is when the first of them is due, zero if there is none.
+// nextTidy returns when the first stale branch is due, zero if there is none.
 func (r *recorder) nextTidy() time.Time {
 	var next time.Time
 	for _, s := range r.stale {

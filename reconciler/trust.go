@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// distrust holds the apps that a refused head would change, and lets all others go on.
+// distrust holds the apps that a refused head would change. All other apps go on.
 func (l *lookout) distrust(ctx context.Context, was, next *view, refused *rollout.Refusal) error {
 	if refused == nil {
 		l.judged = ""
@@ -46,8 +46,8 @@ func (l *lookout) distrust(ctx context.Context, was, next *view, refused *rollou
 	return err
 }
 
-// foreign are the commits that apps are on record as being at and that the followed commit is not built on. It is asked
-// when nothing else says what may be followed. Where that cannot be told it is all of them.
+// foreign returns the recorded commits of apps that are no ancestors of the followed commit. It is only needed after a
+// restart (Blind), when no trusted head is known. After an error it returns all recorded commits.
 func (l *lookout) foreign(ctx context.Context, v *view) (outside []string, err error) {
 	if !v.refused.Blind {
 		return nil, nil
@@ -64,7 +64,7 @@ func (l *lookout) foreign(ctx context.Context, v *view) (outside []string, err e
 	return outside, nil
 }
 
-// judge says whether an app goes on while a head is refused, whose tree is nil if it cannot be read.
+// judge decides whether an app goes on while a head is refused. tree is nil if that head cannot be read.
 func (l *lookout) judge(
 	ctx context.Context, v *view, a *appView, tree Snapshot, foreign []string, why *rollout.InvalidError,
 ) {
@@ -73,7 +73,7 @@ func (l *lookout) judge(
 	}
 	var at *rollout.Render
 	var err error
-	if v.refused.Blind { // after a restart, what may be followed is what the state says
+	if v.refused.Blind { // after a restart the state is the only trusted source
 		if at, err = l.recorded(ctx, a, foreign); err != nil {
 			a.head, a.refused = &strategies.Head{Err: why}, why
 			return
@@ -87,7 +87,7 @@ func (l *lookout) judge(
 	}
 }
 
-// recorded is an app as of the commit that its record names, which must not be one of those.
+// recorded returns an app at its recorded commit, or an error if that commit is one of foreign.
 func (l *lookout) recorded(ctx context.Context, a *appView, foreign []string) (*rollout.Render, error) {
 	e, _ := l.record.of(a.Name)
 	if slices.Contains(foreign, e.state.Source) {
@@ -100,8 +100,7 @@ func (l *lookout) recorded(ctx context.Context, a *appView, foreign []string) (*
 	return l.reader.Render(tree, e.state.Named(a.App))
 }
 
-// changes tells whether following a commit would make any difference to an app, which is at a render or
-// cannot be rendered.
+// changes reports whether a commit would change an app, given its current render or the error that holds it.
 func (l *lookout) changes(tree Snapshot, a *appView, at *rollout.Render, held error) bool {
 	promotion, found, err := tree.Lookup(cmp.Or(a.promotion.Path, rollout.PromotionPath(l.Cluster, a.Name)))
 	if err != nil || found && promotion.ID != a.promotion.ID || !found && a.promotion.ID != "" {
@@ -114,7 +113,7 @@ func (l *lookout) changes(tree Snapshot, a *appView, at *rollout.Render, held er
 	return at == nil || at.Digest != built.Digest
 }
 
-// isOurs reports whether a commit is known to be, or to have been, part of the users' branch as it is followed.
+// isOurs reports whether a commit is known to be, or to have been, part of the followed users' branch.
 func (p *renders) isOurs(commit string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,41 +16,41 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// memory is what a process remembers of one app between visits. All of it can be had again. It is
-// written to by the visits of its app alone, of which there is one at a time.
+// memory holds an app's values between visits; all of these can be rebuilt. Only visits of that app write here, and
+// they never overlap.
 type memory struct {
-	runs    []rollout.AnalysisRun // the record's, with what was measured since
-	health  strategies.Health     // since when the app is well, or is not
-	routing routing               // what the cluster was made to route
-	pending *strategies.Decision  // a retreat that was applied, and that Git has not recorded yet
-	on      rollout.State         // the record that pending is a retreat from
-	told    bool                  // about pending
+	runs    []rollout.AnalysisRun // the record's, with later measurements
+	health  strategies.Health     // since when the app is healthy or unhealthy
+	routing routing               // the routing that was applied
+	pending *strategies.Decision  // a rollback that was applied and is not in Git yet
+	on      rollout.State         // the record that pending rolls back from
+	told    bool                  // pending was reported
 	failing time.Time             // since when each visit has ended with an error; zero: the last one did not
-	kept    error                 // why objects that left Git could not be deleted the last time
+	kept    error                 // why the last prune of objects that left Git failed
 }
 
-// visit is what is done for one app at one time.
+// visit is the working state of one visit to one app.
 type visit struct {
 	app      *appView
 	memory   *memory
 	view     *view
-	before   rollout.State // on record when the app was looked at
+	before   rollout.State // the record at the start of the visit
 	input    strategies.Input
 	decision strategies.Decision
 	changed  bool         // the state is to be recorded
-	recorded bool         // and has been
-	leaves   bool         // the record itself is to go: nothing of the app is left
-	inherits *inheritance // nil, or the record of another name that the app goes on with
+	recorded bool         // the state was recorded
+	leaves   bool         // the record is to be removed: nothing of the app is left
+	inherits *inheritance // nil, or the former name's record that the app continues
 	now      time.Time
-	commit   string // that recorded it
+	commit   string // the commit that recorded it
 	after    rollout.State
-	refused  bool  // the cluster says no: ask again later
-	err      error // what went wrong with this app
-	unpushed error // why the Git server does not take its transition
+	refused  bool  // the cluster refuses objects: check again later
+	err      error // the failure of this app
+	unpushed error // why the Git server does not accept its transition
 }
 
-// visit looks at an app, brings the cluster to what its record asks for, and decides. It is nil for an app that is
-// no more, or whose record cannot be read. A retreat is applied here, before anything is recorded.
+// visit applies the record of an app to the cluster, observes the app and decides. It is nil for an app that no longer
+// exists, or whose record cannot be read. A rollback is applied here, before it is recorded.
 func (r *Reconciler) visit(ctx context.Context, name string, now time.Time) (s *visit) {
 	v := r.in.current()
 	if v == nil {
@@ -79,7 +79,7 @@ func (r *Reconciler) visit(ctx context.Context, name string, now time.Time) (s *
 	return s
 }
 
-// rescue holds an app whose visit has panicked: it is that app's trouble alone.
+// rescue holds an app whose visit panicked. Other apps are not affected.
 func (r *Reconciler) rescue(s *visit) {
 	problem := recover()
 	if problem == nil {
@@ -98,7 +98,7 @@ func (r *Reconciler) rescue(s *visit) {
 	s.changed = !state.Equal(&s.before)
 }
 
-// decide asks the strategies what comes next, answers what they ask, and prepares what is to be recorded.
+// decide calls strategies.Decide, answers its questions, and prepares the state to record.
 func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 	if r.heirs.await(s) {
 		return
@@ -124,7 +124,7 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 	next := &s.decision.State
 	if held := s.before.Held; s.refused && held != nil && next.Held != nil && held.Reason == next.Held.Reason &&
 		held.Commit == next.Held.Commit && rollout.SameText(held.Message, next.Held.Message) {
-		next.Held = held // the server's words differ at each try
+		next.Held = held // the server's message differs at each try
 	}
 	if s.decision.Stale {
 		s.changed = !next.Equal(&s.before)
@@ -134,7 +134,7 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 		unknown = errors.Join(unknown, fmt.Errorf("what changed since commit %s %w",
 			rollout.ShortID(s.before.Source), source.ErrNotReady))
 	}
-	if unknown != nil && !s.decision.Retreat && !s.comesToRest() { // nothing but a way back happens
+	if unknown != nil && !s.decision.Retreat && !s.comesToRest() { // only a rollback is allowed
 		s.err = errors.Join(s.err, unknown)
 		s.decision = strategies.Decision{State: s.before, Requeue: s.decision.Requeue, Measure: strategies.Due(s.input)}
 		return
@@ -152,12 +152,12 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 	}
 }
 
-// comesToRest reports whether a decision ends a retreat that is seen to have ended, and begins nothing.
+// comesToRest reports whether a decision ends a rollback that was observed to be complete, and begins nothing.
 func (s *visit) comesToRest() bool {
 	return s.input.State.Phase == rollout.Aborting && s.decision.State.Release == nil && s.input.Observed.Unseen == ""
 }
 
-// list notes in the next state which objects it asks for.
+// list sets the inventory of the next state to the objects that it requests.
 func (k *keeper) list(ctx context.Context, s *visit) {
 	next := &s.decision.State
 	if next.Source == "" || s.app.unlisted != nil {
@@ -168,13 +168,13 @@ func (k *keeper) list(ctx context.Context, s *visit) {
 	}
 }
 
-// gather puts together what the decision depends on. Unknown is why nobody can say what Git asks for now: then
-// nothing but a retreat happens. The error is that what the app is at is still being read: nobody can
-// say then what a retreat must wait for, such as proxies.
+// gather collects the input of the decision. unknown is why the head, the approval or the cluster is not known; then
+// only a rollback may happen. The error means that the app's current commit is still being read. Even a rollback needs
+// that commit, for example to wait for proxies.
 func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unknown, err error) {
 	m, a, state := s.memory, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {
-		m.pending = nil // Git says something else since
+		m.pending = nil // Git has changed since
 	}
 	switch {
 	case m.pending != nil:
@@ -182,7 +182,7 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	case s.inherits != nil:
 		state = s.inherits.state
 	}
-	if a.unread { // where its objects are
+	if a.unread { // its folder is not known yet
 		return nil, fmt.Errorf("commit %s that the app is at %w", rollout.ShortID(state.Source), source.ErrNotReady)
 	}
 	head, ready := r.headAt(s)
@@ -200,7 +200,7 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	if err != nil {
 		return nil, err
 	}
-	if promotion != nil { // not before the commit is here that a retreat needs
+	if promotion != nil { // after the commit is available that a rollback needs
 		s.input.Promotion, err = r.renders.signed(a, s.input)
 		unknown = errors.Join(unknown, err)
 	}
@@ -218,7 +218,7 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	return unknown, nil
 }
 
-// headAt is what the users' branch asks for. It is not ready while it is being rendered.
+// headAt returns the head of the app. It is not ready while it is being rendered.
 func (r *Reconciler) headAt(s *visit) (head strategies.Head, ready bool) {
 	switch a := s.app; {
 	case a.head != nil:
@@ -235,9 +235,8 @@ func (r *Reconciler) headAt(s *visit) (head strategies.Head, ready bool) {
 	}
 }
 
-// headOf is the head with what is wrong with it or with the promotion file, if anything: nobody who may has
-// signed it, or it cannot be read. That the head is known not to be the newest does not make it
-// unreadable: what it takes back is taken back.
+// headOf adds to a head the error of the head or of the promotion file: it is not signed or approved by an allowed
+// user, or it cannot be read. A head that is known to be outdated stays readable, and its rollback happens.
 func (s *visit) headOf(
 	head strategies.Head, unapproved *rollout.InvalidError, unknown error,
 ) strategies.Head {
@@ -262,7 +261,7 @@ func (s *visit) headOf(
 	return head
 }
 
-// answer looks up what a decision depends on.
+// answer looks up one answer that a decision depends on.
 func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (err error) {
 	answers := &s.input.Answers
 	switch {
@@ -287,8 +286,8 @@ func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (
 		var refused *rollout.InvalidError
 		switch foreign, err = r.Observer.Foreign(ctx, s.app.Name, ask.Foreign, s.input.Now); {
 		case err == nil:
-			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // they may let go
-		case errors.As(err, &refused): // such as a kind that may not even be looked at
+			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // other owners may release the objects
+		case errors.As(err, &refused): // such as a kind that may not even be read
 			s.input.Head.Render, s.input.Head.Err, s.refused, err = nil, refused, true, nil
 		}
 	case ask.Adoptable != nil:
@@ -303,7 +302,7 @@ func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (
 	return err
 }
 
-// adoptable asks which of the workloads that run already are what Git says.
+// adoptable returns which running workloads already have the template in Git.
 func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[rollout.Workload]bool, error) {
 	same := map[rollout.Workload]bool{}
 	for _, o := range objects {
@@ -317,7 +316,7 @@ func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[
 	return same, nil
 }
 
-// serving asks which versions proxies can know of, because their Service has an endpoint of them.
+// serving returns which versions have a ready endpoint in their Service, so that proxies can know the version.
 func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[strategies.Need]bool, error) {
 	serving := map[strategies.Need]bool{}
 	for _, need := range needs {
@@ -330,8 +329,8 @@ func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[str
 	return serving, nil
 }
 
-// accepted asks the cluster about a commit that the app is about to follow, before anything is recorded or
-// applied. What the server refuses holds the app, like any other bad input.
+// accepted checks a commit with the API server before it is recorded or applied. A refusal holds the app, like any
+// other invalid input.
 func (k *keeper) accepted(ctx context.Context, s *visit, commit string) (map[string]error, error) {
 	objects, err := k.desired(ctx, s, s.decision.State, s.input.Now)
 	if err != nil {
@@ -363,8 +362,8 @@ func (k *keeper) accepted(ctx context.Context, s *visit, commit string) (map[str
 	return known, nil
 }
 
-// takeMeasurements adds to what is known of an app's analyses what has been measured since the last visit. Only what
-// a restart must not forget becomes part of the state, with the decision that follows.
+// takeMeasurements adds new measurements to the app's analyses. The decision copies into the state only the ones that
+// must survive a restart.
 func (s *visit) takeMeasurements(by Analyzer) {
 	if by == nil {
 		return
@@ -376,8 +375,8 @@ func (s *visit) takeMeasurements(by Analyzer) {
 	s.memory.runs = s.input.Runs
 }
 
-// measure begins what is due of the analyses that Git has on record, and ends what is under way for others. A run that
-// is not recorded yet may start another time.
+// measure starts the due measurements of recorded analyses, and stops all others. An analysis that is not recorded yet
+// may get another start time.
 func (r *Reconciler) measure(s *visit) {
 	if r.Analyzer == nil || s.decision.Stale {
 		return
