@@ -1,6 +1,6 @@
-// Package edge is where the loop meets Git, the cluster and those who are told: the mirror of package git and the
-// client of package cluster, as the interfaces of package reconciler. What has begun at one of them is finished though
-// the program is told to stop, and what an API server will never accept is wrong input.
+// Package edge implements the interfaces of package reconciler with the mirror of package git and the client of package
+// cluster, and connects the consumers of reports. A write that has begun is finished even if the program is stopped. An
+// error that the API server will always return becomes an InvalidError.
 package edge
 
 import (
@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The packages of this program meet here.
+// Compile-time checks of the interfaces.
 var (
 	_ reconciler.Repository = (*Repository)(nil)
 	_ reconciler.Snapshot   = (*git.Snapshot)(nil)
@@ -26,10 +26,10 @@ var (
 	_ reconciler.Applier    = Applier{}
 )
 
-// Repository is a git.Repo as the loop sees it.
+// Repository adapts a git.Repo to the loop.
 type Repository struct{ *git.Repo }
 
-// Snapshot is reconciler.Repository's.
+// Snapshot reads a commit, and fetches it if it is not in the mirror.
 func (r *Repository) Snapshot(ctx context.Context, commit string) (reconciler.Snapshot, error) {
 	s, err := r.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -38,7 +38,7 @@ func (r *Repository) Snapshot(ctx context.Context, commit string) (reconciler.Sn
 	return s, nil
 }
 
-// Between is reconciler.Past's.
+// Between implements reconciler.Past.
 func (r *Repository) Between(ctx context.Context, from, to string) ([]reconciler.Snapshot, error) {
 	line, err := r.Line(ctx, from, to)
 	all := make([]reconciler.Snapshot, len(line))
@@ -48,7 +48,7 @@ func (r *Repository) Between(ctx context.Context, from, to string) ([]reconciler
 	return all, err
 }
 
-// Held is reconciler.Repository's.
+// Held implements reconciler.Repository.
 func (r *Repository) Held(commit string) (reconciler.Snapshot, bool) {
 	s, held := r.Repo.Held(commit)
 	if !held {
@@ -57,23 +57,22 @@ func (r *Repository) Held(commit string) (reconciler.Snapshot, bool) {
 	return s, true
 }
 
-// Push is reconciler.Repository's. A push that has begun is finished even when the program is told to stop.
+// Push implements reconciler.Repository. A push that has begun is finished even if the program is stopped.
 func (r *Repository) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	ctx, cancel := Outlive(ctx)
 	defer cancel()
 	return r.Repo.Push(ctx, updates)
 }
 
-// Applier is the writing half of a cluster.Client. A write that has begun is
-// finished even when the program is told to stop.
+// Applier writes by a cluster.Client. A write that has begun is finished even if the program is stopped.
 type Applier struct{ Client *cluster.Client }
 
-// Check is reconciler.Applier's. What the API server will not accept however often it is asked is wrong input.
+// Check implements reconciler.Applier. A final refusal by the API server is an InvalidError.
 func (a Applier) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	return final(a.Client.Check(ctx, app, objects))
 }
 
-// final makes wrong input of the API server's final no.
+// final turns a final refusal by the API server into an InvalidError.
 func final(err error) error {
 	var refused *cluster.Error
 	if errors.As(err, &refused) && !refused.Temporary() && refused.Reason != cluster.Unexpected {
@@ -82,29 +81,29 @@ func final(err error) error {
 	return err
 }
 
-// Observer is the reading half of a cluster.Client.
+// Observer reads by a cluster.Client.
 type Observer struct{ *cluster.Client }
 
-// Foreign is reconciler.Observer's. What may never be looked at is wrong input.
+// Foreign implements reconciler.Observer. A kind that may not be read is an InvalidError.
 func (c Observer) Foreign(ctx context.Context, app string, o []rollout.Object, t time.Time) ([]rollout.Foreign, error) {
 	all, err := c.Client.Foreign(ctx, app, o, t)
 	return all, final(err)
 }
 
-// Jobs are the Jobs around releases.
+// Jobs manages the Jobs around releases.
 type Jobs struct{ *cluster.Client }
 
-// CheckJob is reconciler.Jobs'.
+// CheckJob implements reconciler.Jobs.
 func (j Jobs) CheckJob(ctx context.Context, object map[string]any) error {
 	return final(j.Client.CheckJob(ctx, object))
 }
 
-// held are the reasons of the cluster that are reasons of their own to hold an app.
+// held maps the cluster's reasons that have a reason of the same meaning to hold an app.
 var held = map[cluster.Reason]rollout.HeldReason{
 	cluster.Forbidden: rollout.HeldForbidden, cluster.Contested: rollout.HeldContested,
 }
 
-// Apply is reconciler.Applier's. That an object is somebody else's is wrong input.
+// Apply implements reconciler.Applier. An object of another owner is an InvalidError.
 func (a Applier) Apply(ctx context.Context, app string, objects []rollout.Object) error {
 	ctx, cancel := Outlive(ctx)
 	defer cancel()
@@ -116,7 +115,7 @@ func (a Applier) Apply(ctx context.Context, app string, objects []rollout.Object
 	return err
 }
 
-// Prune is reconciler.Applier's.
+// Prune implements reconciler.Applier.
 func (a Applier) Prune(ctx context.Context, app string, candidates []rollout.Ref) ([]rollout.Ref, error) {
 	ctx, cancel := Outlive(ctx)
 	defer cancel()
@@ -124,14 +123,14 @@ func (a Applier) Prune(ctx context.Context, app string, candidates []rollout.Ref
 	return gone, err
 }
 
-// Evict is reconciler.Applier's.
+// Evict implements reconciler.Applier.
 func (a Applier) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
 	ctx, cancel := Outlive(ctx)
 	defer cancel()
 	return a.Client.Evict(ctx, namespace, pod)
 }
 
-// Beating has each request to the cluster be a sign of life of the work that it is sent for.
+// Beating makes each request to the cluster a heartbeat of the work in its context.
 func Beating(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		reconciler.Beat(r.Context())
@@ -139,19 +138,19 @@ func Beating(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// roundTrip is an http.RoundTripper.
+// roundTrip is a function as an http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Spread lengthens a time by up to a tenth, so that the many who were stopped by one outage come back one by one.
+// Spread lengthens a duration by up to a tenth, so that processes stopped by one outage do not retry all at once.
 func Spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
-// Grace is how long a pass may go on after the program was told to stop. Kubernetes kills a pod after 30 seconds.
+// Grace is how long a pass may go on after the program was stopped. Kubernetes kills a pod after 30 seconds.
 const Grace = 20 * time.Second
 
-// Outlive returns a context that ends a while after its parent.
+// Outlive returns a context that ends Grace after its parent.
 func Outlive(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() {

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Keyring has the keys of each app's encrypted files: those in the Secret that the app's entry names, in the
-// namespace of that entry, read as the app's own account. So no app has files opened that another one's key is for.
+// Keyring reads the keys of each app's encrypted files: from the Secret in the app's entry, in the namespace of that
+// entry, with the app's own account. So no app can decrypt files with another app's key.
 type Keyring struct {
 	App    func(name string) rollout.App // as the newest commit has it
 	Client func() *cluster.Client
@@ -20,10 +20,10 @@ type Keyring struct {
 	Now    func() time.Time
 
 	mu    sync.Mutex
-	known map[string]heldKeys // by app, for the few files of one build
+	known map[string]heldKeys // by app, for the files of one render
 }
 
-// heldKeys are the keys of one Secret, or why there are none.
+// heldKeys holds the keys of one Secret, or the error of reading it.
 type heldKeys struct {
 	secret string
 	until  time.Time
@@ -31,10 +31,10 @@ type heldKeys struct {
 	err    error
 }
 
-// keysFor is how long keys are kept: a build asks once for each of its files.
+// keysFor is how long keys are cached: a render needs the keys once for each of its files.
 const keysFor = 5 * time.Second
 
-// Unlock is render.InProcess'. What it says of a failure holds the app, and is the same each time.
+// Unlock is the callback of render.InProcess. Its error holds the app, so its text is the same each time.
 func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 	keys, err := k.of(app)
 	if err != nil {
@@ -44,7 +44,7 @@ func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 }
 
 func (k *Keyring) of(app rollout.App) (*sops.Keys, error) {
-	now := k.App(app.Name) // a build has no account, and an older commit may have had another namespace
+	now := k.App(app.Name) // a render has no account, and an older commit may have had another namespace
 	k.mu.Lock()
 	held, known := k.known[app.Name]
 	k.mu.Unlock()

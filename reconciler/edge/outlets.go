@@ -11,33 +11,33 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Outlets hand on what the loop reports: to the forge, to people, as Events, and to whoever else is there before the
-// first pass.
+// Outlets pass reports on: to the forge, to users, as Events, and to the functions that are registered before the first
+// pass.
 type Outlets struct {
 	Forge    ForgeReader
-	Notifier Notifier // nil for nobody
+	Notifier Notifier // nil: no notifications
 	Client   *cluster.Client
 	Others   []func(report.Report)
 	Tracers  []report.Tracer
 
 	mu     sync.Mutex
-	head   string // that the notifier was told last
+	head   string // the last head passed to the notifier
 	config *rollout.Config
 }
 
-// ForgeReader shows on a forge what was recorded. Both methods return at once.
+// ForgeReader publishes recorded transitions on a forge. Both methods return at once.
 type ForgeReader interface {
 	Show(forge rollout.Forge, transitions []rollout.Transition)
 	Resume(forge rollout.Forge, transitions []rollout.Transition, branches []string)
 }
 
-// Notifier tells people what the state branch records. It is told where the branch is and what the configuration asks
-// for whenever either changes, and of each commit that this process makes, and returns at once.
+// Notifier notifies users of the state branch's content. Notify receives the configuration and the head whenever either
+// changes, and each commit of this process. It returns at once.
 type Notifier interface {
 	Notify(config *rollout.Config, head string, made *rollout.Recorded)
 }
 
-// Tell is reconciler.Options'.
+// Tell is the callback of reconciler.Options.
 func (o *Outlets) Tell(r report.Report) {
 	o.notify(r)
 	if s := r.Forge; s != nil && s.Resume {
@@ -70,10 +70,10 @@ func (o *Outlets) notify(r report.Report) {
 	}
 }
 
-// eventPatience bounds how long an Event may take: no pass waits for one for longer.
+// eventPatience bounds how long a pass waits for an Event.
 const eventPatience = 5 * time.Second
 
-// record leaves a note on each workload of a transition, for kubectl describe.
+// record writes an Event on each workload of a transition, for kubectl describe.
 func (o *Outlets) record(a report.App) {
 	ctx, cancel := context.WithTimeout(context.Background(), eventPatience)
 	defer cancel()
@@ -91,7 +91,7 @@ func (o *Outlets) record(a report.App) {
 	}
 }
 
-// Trace is reconciler.Options': each tracer is told, in the context of the one before it.
+// Trace is the callback of reconciler.Options. It calls each tracer with the context of the former one.
 func (o *Outlets) Trace(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	ends := make([]func(error), len(o.Tracers))
 	for i, trace := range o.Tracers {

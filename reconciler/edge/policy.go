@@ -15,18 +15,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Policy reads a reconciler's policy at each look at Git.
+// Policy reads a reconciler's policy at each fetch.
 type Policy struct {
-	File string // of this machine, or else
+	File string // of this machine, if Ref is ""
 	Ref  string // branch:path of the repository
 	Repo *git.Repo
-	Keys *git.Keys // who may push it; nil for anybody
+	Keys *git.Keys // the keys that may sign its branch; nil: no check
 
-	data   []byte // as it was last
+	data   []byte // as last read
 	policy *rollout.Policy
 }
 
-// Read is reconciler.Options'.
+// Read is the callback of reconciler.Options.
 func (r *Policy) Read(heads rollout.Heads) (*rollout.Policy, error) {
 	name, data, err := r.File, []byte(nil), error(nil)
 	if r.Ref != "" {
@@ -45,7 +45,7 @@ func (r *Policy) Read(heads rollout.Heads) (*rollout.Policy, error) {
 	return p, err
 }
 
-// onBranch is the file at a commit of the policy's branch. With --verify-commits that has to be signed, too.
+// onBranch returns the file at a commit of the policy's branch. With --verify-commits the commit must be signed.
 func (r *Policy) onBranch(commit string) ([]byte, error) {
 	branch, path, _ := strings.Cut(r.Ref, ":")
 	if commit == "" {
@@ -67,8 +67,8 @@ func (r *Policy) onBranch(commit string) ([]byte, error) {
 	return data, err
 }
 
-// Approver asks Git who signed a promotion file: one of those whom the app's project names, or --promoters. nil if
-// every file counts.
+// Approver returns the signer of a promotion file, from the promoters of the app's project or of --promoters. Without
+// either, every file counts.
 func Approver(repo *git.Repo, keys *git.Keys) reconciler.Approver {
 	return func(ctx context.Context, commit, path, promoters string) (string, error) {
 		switch {

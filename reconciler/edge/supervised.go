@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Supervised is work that is given up when hung, which is asked now and then, says that it hangs, or when it goes on
-// for longer than Grace after it was told to end: the process then ends without it. What was decided is in
-// Git, or will be decided again.
+// Supervised returns work that is abandoned when it is stuck, which hung reports at each interval, or when it runs
+// longer than Grace after its context ended. The process then ends. All decisions are in Git, or will be repeated.
 func Supervised(
 	every time.Duration, hung func() string, work func(context.Context) error,
 ) func(context.Context) error {
@@ -37,5 +36,5 @@ func Supervised(
 	}
 }
 
-// graceToEnd is for what is left to do after the last request has been given up.
+// graceToEnd is the time for the rest of the work after the last request was cancelled.
 const graceToEnd = 5 * time.Second

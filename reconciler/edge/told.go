@@ -15,13 +15,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Told is the record of who was told of what, on a branch of its own.
+// Told stores which receiver was notified of which event, on a separate branch.
 type Told struct {
 	Repo    *git.Repo
 	Cluster string
 }
 
-// Update is worker.Options'. A record that cannot be read is not written over: it may be a newer version's.
+// Update implements worker.Options. An unreadable file is not overwritten: a newer version may have written it.
 func (t *Told) Update(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 	branch := rollout.NotifiedBranch(t.Cluster)
 	_, err := t.Repo.CommitToBranch(ctx, branch, func(tree *git.Snapshot) (rollout.Update, error) {
@@ -56,7 +56,7 @@ func (t *Told) Update(ctx context.Context, now time.Time, change func(*rollout.N
 	return err
 }
 
-// Recorded is worker.Options' History: what the commits of the state branch have changed.
+// Recorded implements History of worker.Options: the changes of the commits of the state branch.
 func (t *Told) Recorded(ctx context.Context, after, upTo string) ([]rollout.Recorded, error) {
 	if upTo == "" {
 		return nil, worker.ErrGone

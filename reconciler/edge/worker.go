@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// lastWork is how long a program that ends goes on telling others what has happened. What it does not manage is made up
-// for at the next start.
+// lastWork is how long a stopping program goes on publishing. The rest is published after the next start.
 const lastWork = 5 * time.Second
 
-// Worker does what follows a pass without making it wait. Flush ends what is under way, as far as its context allows.
+// Worker does the work after a pass in the background. Flush finishes the pending work, within its context.
 type Worker interface {
 	Run(ctx context.Context)
 	Flush(ctx context.Context)
 }
 
-// Start begins a worker's work and returns what ends it.
+// Start starts a worker and returns a function that stops it.
 func Start(w Worker) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
