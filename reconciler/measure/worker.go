@@ -1,5 +1,5 @@
-// Package measure makes the measurements of analyses in the background, so that a slow metrics server holds up no pass:
-// the loop says what is due and collects, later, what was found.
+// Package measure takes the measurements of analyses in the background, so that a slow metrics server does not delay a
+// pass: the loop passes due measurements and collects the results later.
 package measure
 
 import (
@@ -20,20 +20,20 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Options says what a Worker works with.
+// Options configures a Worker.
 type Options struct {
 	Deps provider.Deps
 	Own  string // gitrollout's namespace; default rollout.OwnNamespace
-	// As is the context of what is asked of the cluster for an app; nil is that of everything else.
+	// As returns the context for requests to the cluster on behalf of an app; nil: the worker's context.
 	As       func(ctx context.Context, app rollout.App) context.Context
-	Touch    func(app string)                    // called when there is something to collect
-	Trouble  func(app, metric string, err error) // told of what is no result: a panic, or what could not be tidied up
-	Parallel int                                 // measurements of an app at once; default 8
-	Again    time.Duration                       // how often one that is still running is asked again; default 2s
-	Judging  time.Duration                       // how long a result may be judged; default 1s
+	Touch    func(app string)                    // called when a result can be collected
+	Trouble  func(app, metric string, err error) // receives errors that are no result: a panic, or a failed cleanup
+	Parallel int                                 // concurrent measurements of an app; default 8
+	Again    time.Duration                       // the interval between requests for a running measurement; default 2s
+	Judging  time.Duration                       // the time limit for judging a result; default 1s
 }
 
-// Worker measures. Its methods are for any goroutine.
+// Worker takes measurements. Its methods may be called from any goroutine.
 type Worker struct {
 	Options
 	ctx context.Context
@@ -42,25 +42,25 @@ type Worker struct {
 	stations map[string]*station // by app
 }
 
-// station is where the measurements of one app are made.
+// station holds the measurements of one app.
 type station struct {
-	slots chan struct{}    // an app that asks a server which hangs keeps no other waiting
-	tasks map[string]*task // what was begun and is not collected
+	slots chan struct{}    // a slow server blocks only the app that uses it
+	tasks map[string]*task // begun and not collected
 	left  []leftover
 }
 
-// task is a measurement from when it is begun until it is collected.
+// task is a measurement from its begin until it is collected.
 type task struct {
 	strategies.Measure
 	app    rollout.App
 	slots  chan struct{}
 	end    context.CancelFunc
-	waits  bool // for what it has begun, such as a Job, or for somebody to open a gate
+	waits  bool // for its Job, or for a user to open a gate
 	isDone bool
 	found  strategies.Measured
 }
 
-// leftover is a request that has failed, or was given up: what it has begun may be there.
+// leftover is a request that failed or was abandoned: its objects, such as a Job, may still exist.
 type leftover struct {
 	strategies.Measure
 	provider.Request
@@ -76,9 +76,9 @@ func New(ctx context.Context, o Options) *Worker {
 	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }
 
-// Measure begins what is due, is not under way and was not found since the last Measured: whoever says that it is
-// due may not have seen that. Going are all runs of the app that are not over: what is under way for
-// another one, or for a metric that has left it, is ended, and what it has begun is removed.
+// Measure starts the due measurements that are neither running nor waiting to be collected: the caller may not have
+// seen their results. going lists all unfinished runs of the app. Measurements for other runs or removed metrics are
+// cancelled, and their objects are deleted.
 func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +116,7 @@ func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []str
 	w.clear(app.Name)
 }
 
-// isGoing reports whether a run wants a measurement, still.
+// isGoing reports whether an unfinished run still needs a measurement.
 func isGoing(going []rollout.AnalysisRun, m strategies.Measure) bool {
 	return slices.ContainsFunc(going, func(r rollout.AnalysisRun) bool {
 		return r.Same(rollout.AnalysisRun{Name: m.Run, Release: m.Release, Started: m.Started}) &&
@@ -124,7 +124,7 @@ func isGoing(going []rollout.AnalysisRun, m strategies.Measure) bool {
 	})
 }
 
-// Measured returns and forgets what was found for an app.
+// Measured returns and forgets the results of an app.
 func (w *Worker) Measured(app string) (got []strategies.Measured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,8 +141,7 @@ func (w *Worker) Measured(app string) (got []strategies.Measured) {
 	return got
 }
 
-// Settle waits until nothing is under way but what waits for a Job or for a gate that is shut. It reports whether
-// anything was found.
+// Settle waits until all running measurements are waiting for a Job or a gate. It reports whether there are results.
 func (w *Worker) Settle(ctx context.Context) (found bool) {
 	for w.isBusy(&found) && ctx.Err() == nil {
 		select {
@@ -171,7 +170,7 @@ func (w *Worker) work(ctx context.Context, b *station, key string) {
 	defer t.end()
 	got := w.measure(ctx, t)
 	w.mu.Lock()
-	isOver := ctx.Err() != nil // its analysis, or the process
+	isOver := ctx.Err() != nil // its analysis has ended, or the process
 	if t.found, t.isDone = got, true; isOver {
 		delete(b.tasks, key)
 		w.clear(t.app.Name)
@@ -182,15 +181,15 @@ func (w *Worker) work(ctx context.Context, b *station, key string) {
 	}
 }
 
-// clear forgets an app for which nothing is done.
+// clear forgets an app without tasks and leftovers.
 func (w *Worker) clear(app string) {
 	if b := w.stations[app]; b != nil && len(b.tasks)+len(b.left) == 0 {
 		delete(w.stations, app)
 	}
 }
 
-// measure makes one measurement. A panic in it is an error of it; what it says
-// may have been anybody's, so it is not for Git.
+// measure takes one measurement. A panic becomes an error without the panic's text: that may contain anything, and the
+// result is written to Git.
 func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured) {
 	failed := func(text string) strategies.Measured {
 		return t.Judge(strategies.Result{At: w.Deps.Now(), Phase: analysis.Errored, Message: text})
@@ -221,8 +220,8 @@ func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured)
 	return got
 }
 
-// within waits for what computes with the texts of others, and may take as long as they like: then that goes on by
-// itself, and is of no use to anybody.
+// within limits the time of a computation on third-party texts. A late computation goes on in its goroutine, and its
+// result is dropped.
 func within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
 	type outcome struct {
 		got      T
@@ -246,7 +245,7 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 			panic(o.panicked)
 		}
 		select {
-		case <-late: // on a busy machine both may be there: then it is not chance which one counts
+		case <-late: // on a busy machine both may be ready: the limit then wins, not chance
 		default:
 			return o.got, o.err
 		}
@@ -255,12 +254,12 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 	return got, fmt.Errorf("it takes longer than %s", limit)
 }
 
-// request is what is asked of the provider. Latest is the version that it is about.
+// request returns the request to the provider. latest is the version to measure.
 func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (provider.Request, error) {
 	var secrets []string
 	at := t.Workload.Namespace
 	if needs := t.Metric.Provider == "job" || len(t.Metric.Secrets) > 0; needs && t.app.Namespace != "" &&
-		!t.app.MayWriteIn(at, w.Own) { // an app that is not listed any more has no namespace
+		!t.app.MayWriteIn(at, w.Own) { // an unlisted app has no namespace
 		return provider.Request{}, fmt.Errorf("app %s has no business in namespace %s: no Secret is read there, and no Job "+
 			"is made; if it is to have that, add to its entry in the configuration: namespaces: [%s]", t.app.Name, at, at)
 	}
@@ -283,7 +282,7 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 	}, err
 }
 
-// ask makes one request, and again while it is still running.
+// ask sends one request, and repeats it while the measurement is running.
 func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (result provider.Result, err error) {
 	request, err := w.request(ctx, t, latest, suffix)
 	if err != nil {
@@ -321,11 +320,11 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 	}
 }
 
-// grace is what a provider may take beyond its own time limit, which ends requests, and not what is made of answers.
+// grace is a provider's extra time after its limit, which covers requests but not the evaluation of responses.
 const grace = 5 * time.Second
 
-// leave removes what a request has begun that is over. One that has failed is made again, under the same ID, and finds
-// what the first has begun: then it is removed, or when its analysis is over.
+// leave deletes the objects of a finished request, such as a Job. A failed request keeps its objects: it is repeated
+// with the same ID and finds them. The objects are deleted after that, or when the analysis ends.
 func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	l := leftover{t.Measure, r}
 	w.mu.Lock()
@@ -342,7 +341,7 @@ func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	}
 }
 
-// tidy removes what a measurement has begun.
+// tidy deletes the objects of a measurement.
 func (w *Worker) tidy(app rollout.App, l leftover) {
 	ctx, end := context.WithTimeout(w.As(w.ctx, app), time.Minute)
 	defer end()
@@ -351,7 +350,7 @@ func (w *Worker) tidy(app rollout.App, l leftover) {
 	}
 }
 
-// id names a measurement, so that one that is asked for again after a crash finds what the first one began.
+// id names a measurement, so that its repetition after a crash finds the objects of the first try.
 func (t *task) id() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", t.app.Name, t.Run, t.Release,
 		t.Started.UTC().Format(time.RFC3339), t.Metric.Name, t.Number))
