@@ -13,25 +13,25 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Undo is the verb of a proposal to take a release back in Git. The other verbs are the decisions of a promotion file.
+// Undo is the verb of a proposal to revert a release in Git. The other verbs are the decisions of a promotion file.
 const Undo rollout.Verb = "undo"
 
-// Verbs lists what people can ask for.
+// Verbs lists the verbs of all actions.
 func Verbs() []rollout.Verb { return append(rollout.Verbs(), Undo) }
 
-// Action is what a person asks for about one app.
+// Action is a user's request for one app.
 type Action struct {
-	Verb    rollout.Verb `json:"verb"`              // of Verbs
-	Release rollout.Hash `json:"release"`           // what the person sees, for StillAbout
+	Verb    rollout.Verb `json:"verb"`              // one of Verbs
+	Release rollout.Hash `json:"release"`           // the release that the user sees, for StillAbout
 	Reason  string       `json:"reason,omitempty"`  // of hold, abort and undo
-	Full    bool         `json:"full,omitempty"`    // of promote: all gates, and the weights that are left
+	Full    bool         `json:"full,omitempty"`    // of promote: all gates, and the remaining weights
 	Through string       `json:"through,omitempty"` // of promote: up to this step, a name or a number from 1
-	// AdoptAnyway, of promote, takes an app over whose objects another controller has in hand.
+	// AdoptAnyway, of promote, adopts an app whose objects another controller owns.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 	Off         bool `json:"off,omitempty"` // of hold: end it
 }
 
-// StillAbout is an error when the action was meant for another release than the one it would be done to.
+// StillAbout returns an error if the action was meant for another release than the current one.
 func (a Action) StillAbout(in strategies.Input) error {
 	now := rollout.Hash("")
 	switch {
@@ -48,39 +48,39 @@ func (a Action) StillAbout(in strategies.Input) error {
 	return nil
 }
 
-// UnknownStepError is an Action's Through that names no step.
+// UnknownStepError is the error for a Through that names no step.
 type UnknownStepError struct {
 	Through string
-	Steps   []string // the names and numbers that there are
+	Steps   []string // the valid names and numbers
 }
 
 func (e *UnknownStepError) Error() string {
 	return fmt.Sprintf("--through %q is not a step; they are: %s", e.Through, strings.Join(e.Steps, ", "))
 }
 
-// decision is a promotion file to write and what it means.
+// decision is a promotion file to write, with its subject and its effect.
 type decision struct {
 	promotion *rollout.Promotion // nil removes the file
 	subject   string
 	then      string
 }
 
-// Decide makes the order that carries an action out. It takes all verbs but Undo. An error says why the app is not
-// where the action makes sense.
+// Decide returns the order that carries out an action. It accepts all verbs but Undo. The error is why the action does
+// not fit the app's state.
 func (t Target) Decide(in strategies.Input, a Action) (Order, error) {
 	d, err := decide(in, a)
 	if err != nil {
 		return Order{}, err
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.At == "" && in.State.Spent != "" {
-		p.At = rollout.Second(in.Now).Format(time.RFC3339) // else it may be the file that counts no more
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // else the file may equal the one that was used up
 	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {
 		about.Release = r
 	}
 	if r := about.Release; r != nil && d.promotion != nil && d.promotion.Release != r.Hash {
-		about.Release = nil // it is not about that one
+		about.Release = nil // the decision is about another release
 	}
 	o, err := t.promotion(in.App.Name, d.promotion, about, in.Now)
 	if err != nil {
@@ -113,8 +113,7 @@ func decide(in strategies.Input, a Action) (decision, error) {
 	return decision{}, fmt.Errorf("there is no verb %q", a.Verb)
 }
 
-// promoteFully opens everything; it is also the way to replace a Deployment
-// that runs something which Git does not know.
+// promoteFully opens all gates. It is also how a user replaces a running version that is not in Git by the head.
 func promoteFully(in strategies.Input) (decision, error) {
 	d := decision{subject: "Promote " + in.App.Name + " fully"}
 	h, coming := in.State.Held, strategies.Coming(in)
@@ -136,15 +135,15 @@ func promoteFully(in strategies.Input) (decision, error) {
 		d.promotion = strategies.KeyThrough(in.State, nil, in.Now)
 		d.then = in.App.Name + " goes on to the end, and waits for pods alone" + skips(in, d.promotion)
 	}
-	if d.promotion == nil { // what it is about is not in flight
+	if d.promotion == nil { // the release is not in flight
 		d.promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Through: rollout.Full, Decision: rollout.Promote}
 	}
 	d.then += watchHint(in.App.Name)
 	return d, nil
 }
 
-// adoptAnyway takes an app over that another controller has in hand; full replaces what runs, too, if Git says
-// something else.
+// adoptAnyway adopts an app that another controller owns; with full it also replaces a running version that is not in
+// Git.
 func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
 		return decision{}, errors.New("it is not held because another controller has it")
@@ -159,7 +158,7 @@ func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 		then: "it is taken over from who has it now; " + watchHint(in.App.Name)}, nil
 }
 
-// promoteGate opens the gates that are shut, or ends what the release waits at.
+// promoteGate opens the shut gates, or ends the current step's wait.
 func promoteGate(in strategies.Input) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err
@@ -173,7 +172,7 @@ func promoteGate(in strategies.Input) (decision, error) {
 	case key != nil:
 		return promoted(in, key), nil
 	case strategies.IsOpen(in):
-		return promoted(in, in.Promotion), nil // pushing it again changes nothing
+		return promoted(in, in.Promotion), nil // a second push changes nothing
 	case early != nil:
 		return promoted(in, early), nil
 	default:
@@ -181,7 +180,7 @@ func promoteGate(in strategies.Input) (decision, error) {
 	}
 }
 
-// promoted lets the release pass what a promotion opens.
+// promoted lets a release pass the gates of a promotion.
 func promoted(in strategies.Input, p *rollout.Promotion) decision {
 	name, past := in.App.Name, past(p)
 	return decision{
@@ -190,7 +189,7 @@ func promoted(in strategies.Input, p *rollout.Promotion) decision {
 	}
 }
 
-// past says in words through which steps a promotion lets a release go.
+// past describes the steps through which a promotion lets a release pass.
 func past(p *rollout.Promotion) string {
 	switch {
 	case p.Workloads != nil:
@@ -202,7 +201,7 @@ func past(p *rollout.Promotion) string {
 		return "past " + strings.Join(all, " and ")
 	case p.Through == rollout.Full:
 		return "fully"
-	case p.APIVersion == rollout.APIVersion: // a file from when steps counted from 0
+	case p.APIVersion == rollout.APIVersion: // a file of a version that counted steps from 0
 		n, _ := strconv.Atoi(p.Through)
 		return fmt.Sprintf("past step %d", n+1)
 	default:
@@ -210,7 +209,7 @@ func past(p *rollout.Promotion) string {
 	}
 }
 
-// skips says what a promotion passes without waiting for it.
+// skips lists the waits that a promotion skips.
 func skips(in strategies.Input, p *rollout.Promotion) string {
 	all := strategies.Skipped(in, p)
 	if len(all) == 0 {
@@ -219,7 +218,7 @@ func skips(in strategies.Input, p *rollout.Promotion) string {
 	return ", and skips " + strings.Join(all, ", ") + "; "
 }
 
-// notAtGate says what the release does instead of waiting for a promotion.
+// notAtGate returns the error for a release that waits for no promotion, with its current step.
 func notAtGate(in strategies.Input) error {
 	if in.Promotion.Says(rollout.Hold, in.State.Release.Hash) {
 		return fmt.Errorf("it does not wait for a promotion, it is on hold; to end that: gitrollout hold %s --off",
@@ -235,8 +234,8 @@ func notAtGate(in strategies.Input) error {
 	return fmt.Errorf("%s; to open gates ahead of time: --through STEP or --full", text)
 }
 
-// promoteThrough opens all gates up to a step that the user names, of each workload
-// that has such a step and has not passed it.
+// promoteThrough opens all gates up to a step that the user names, for each workload with such a step that has not
+// passed it.
 func promoteThrough(in strategies.Input, through string) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err
@@ -272,7 +271,7 @@ func promoteThrough(in strategies.Input, through string) (decision, error) {
 	}
 }
 
-// hold keeps the release in flight where it is.
+// hold stops the release in flight at its current step.
 func hold(in strategies.Input, reason string) (decision, error) {
 	release, stays := strategies.Coming(in), "does not begin the release"
 	if release == nil {
@@ -289,7 +288,7 @@ func hold(in strategies.Input, reason string) (decision, error) {
 	}, nil
 }
 
-// endHold removes a promotion file that says hold. Steps that were passed before are on record and stay passed.
+// endHold removes a promotion file with the decision hold. Passed steps are on record and stay passed.
 func endHold(in strategies.Input) (decision, error) {
 	if in.Promotion == nil || in.Promotion.Decision != rollout.Hold {
 		return decision{}, errors.New("there is no hold to end")
@@ -300,7 +299,7 @@ func endHold(in strategies.Input) (decision, error) {
 	}, nil
 }
 
-// abort takes the release in flight back.
+// abort rolls the release in flight back.
 func abort(in strategies.Input, reason string) (decision, error) {
 	release, then := strategies.Coming(in), ""
 	if release != nil {
@@ -340,7 +339,7 @@ func retry(in strategies.Input) (decision, error) {
 		return decision{}, errors.New("nothing to try again: what Git asks for was not rejected")
 	}
 	return decision{
-		// The time makes a second retry another file than the first one.
+		// The time makes the file of a second retry differ from the first one.
 		promotion: &rollout.Promotion{Release: hash, Decision: rollout.Retry,
 			At: rollout.Second(in.Now).Format(time.RFC3339)},
 		subject: fmt.Sprintf("Retry release %s of %s", hash, in.App.Name),
@@ -348,7 +347,7 @@ func retry(in strategies.Input) (decision, error) {
 	}, nil
 }
 
-// inFlight returns the release that a decision can be about.
+// inFlight returns the release that a decision can apply to.
 func inFlight(in strategies.Input) (*rollout.Release, error) {
 	s, coming := in.State, strategies.Coming(in)
 	switch {

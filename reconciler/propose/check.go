@@ -8,15 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Mergeable reports whether merging the commit on the branch of a promotion does what gitrollout proposes about an app
-// as it is now, and nothing else: anybody may have written to the branch.
+// Mergeable reports whether merging the branch of a promotion has exactly the effect that gitrollout proposes now: any
+// user with push access may have changed the branch.
 func Mergeable(cluster string, in strategies.Input, m rollout.Merge) bool {
 	key := strategies.Key(in)
 	return key != nil && m.Does(Promotion(cluster, in.State, key).Edits)
 }
 
-// Restores reports whether a merge into the head makes files what a reversion to an older commit would make of them,
-// and nothing else. From and to are the app in the head and in the older commit.
+// Restores reports whether a merge into the head changes files exactly as a reversion to an older commit would. from
+// and to are the app in the head and in the older commit.
 func Restores(m rollout.Merge, head, old Tree, from, to *rollout.Render) bool {
 	wanted, err := comparing(from, to).differing(head, old, slices.Concat(from.Files, to.Files))
 	for path, content := range m.Edits {

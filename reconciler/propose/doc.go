@@ -1,7 +1,6 @@
-// Package propose makes the commits that change the users' branch: what people ask for (promote, hold, abort,
-// retry, undo) and what the reconciler proposes to them (a promotion to merge, a revert to merge).
+// Package propose builds the commits that change the users' branch: users' actions (promote, hold, abort, retry, undo)
+// and the reconciler's proposals (a promotion to merge, a revert to merge).
 //
-// It is pure: it returns an Order, and whoever called it pushes that. Its neighbours: strategies, which says
-// where a release stands; reconciler, which pushes the orders of the loop; cmd/gitrollout, which pushes those of
-// people, from a terminal and from the dashboard alike.
+// It is pure: it returns an Order for the caller to push. Package strategies computes the state of a release. Package
+// reconciler pushes the loop's orders; cmd/gitrollout pushes the users' orders, from a terminal and from the dashboard.
 package propose

@@ -8,17 +8,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Order is one commit to make, and what it means.
+// Order is one commit to make, with its meaning.
 type Order struct {
-	Branch  string            // to commit to: short name of the users' branch, or of a proposal's
+	Branch  string            // short name of the users' branch, or of a proposal's branch
 	Edits   map[string][]byte // path to content; nil content deletes
 	Message string            // of the commit
 	When    time.Time         // of the commit
-	Subject string            // what is done, without the cluster: "Promote shop past step 2"
-	Then    string            // what will happen, for whoever asked
+	Subject string            // the action, without the cluster: "Promote shop past step 2"
+	Then    string            // the effect, for the user
 }
 
-// Target is where an order goes.
+// Target is the destination of an order.
 type Target struct {
 	Cluster string
 	Branch  string // short name of the users' branch
@@ -43,13 +43,13 @@ func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, whe
 	return o, nil
 }
 
-// releaseLine tells in a commit's message which release it is about. What follows the author is added as it is.
+// releaseLine names a release in a commit's message, with the text of what after the author.
 func releaseLine(r *rollout.Release, what string) string {
 	return fmt.Sprintf("Release %s of %s by %s%s:\n%s", r.Hash, rollout.ShortID(r.Commit), r.Author, what, r.Subject)
 }
 
-// Promotion is the proposal to let a release pass the gates that a promotion opens. Its time is when the step
-// began, so that the same gates make the same commit.
+// Promotion is the proposal to open the gates of a promotion for a release. Its time is the start of the step, so that
+// the same gates make the same commit.
 func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Order {
 	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{}, time.Time{}) // texts can be encoded
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
@@ -67,7 +67,7 @@ func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Order {
 	return o
 }
 
-// measured is a line for each result of the release's analyses.
+// measured returns a line for each result of the release's analyses.
 func measured(s rollout.State) string {
 	text := ""
 	for _, line := range rollout.Evidence(s.Analyses) {
@@ -76,7 +76,7 @@ func measured(s rollout.State) string {
 	return text
 }
 
-// logged is the end of the log of the hook for which a release was rejected, if it is on record. A forge shows it as
+// logged returns the end of the log of the hook that rejected a release, if it is on record. A forge formats it as
 // code.
 func logged(s rollout.State, why rollout.Rejection) string {
 	for _, run := range s.Hooks {
@@ -88,13 +88,13 @@ func logged(s rollout.State, why rollout.Rejection) string {
 	return ""
 }
 
-// WantsRevert reports whether Git still asks for what an app has gone back from.
+// WantsRevert reports whether an app was rolled back from a release that the head may still have.
 func WantsRevert(s rollout.State) bool {
 	return s.Phase == rollout.Degraded || (s.Retreat != nil && s.Retreat.Reject)
 }
 
-// Revert is the proposal to undo in Git what was rejected, and perhaps can be tried again. Its time is that of the
-// rejection.
+// Revert is the proposal to revert a rejected release in Git; canRetry adds a hint to retry it. Its time is the
+// rejection's.
 func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRetry bool, v Reversion) Order {
 	o := Order{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, cluster, s.App), Edits: v.Edits, When: rejection.At,

@@ -12,24 +12,23 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Tree is a commit of the users' branch, of which single files are read.
+// Tree reads single files of a commit of the users' branch.
 type Tree interface {
 	Lookup(path string) (entry rollout.Entry, found bool, err error)
 	ReadBlob(id string) ([]byte, error)
 }
 
-// Reversion is what takes an app back in Git: the files that it is built from, as of an older commit. It is the same
-// for what was rejected and for what somebody wants undone.
+// Reversion restores an app's files from an older commit. It serves for rejected releases and for users' undos.
 type Reversion struct {
 	Edits   map[string][]byte // of the head; nil content deletes
-	Sharers []string          // the other apps that are built from any of the edited files
-	Outside []string          // the edited files that are not below the app's own folder
-	Others  []rollout.Commit  // whose changes it takes back besides the release's, the oldest first; see Trace
-	Late    bool              // one of them is newer than the release, or nobody knows
-	Resized []string          // numbers of pods that it may change, because nobody knows where they are said
+	Sharers []string          // the other apps that use any of the edited files
+	Outside []string          // the edited files outside the app's own folder
+	Others  []rollout.Commit  // commits besides the release whose changes it reverts, the oldest first; see Trace
+	Late    bool              // one of Others is newer than the release, or the history is unknown
+	Resized []string          // numbers of replicas that it may change, because no file was found with them
 
 	path   string
-	scaled bool // the app has other numbers of pods by now
+	scaled bool // the app has other numbers of replicas by now
 }
 
 // Snapshot is one commit of the users' branch.
@@ -38,8 +37,8 @@ type Snapshot interface {
 	Commit() rollout.Commit
 }
 
-// Trace finds the commits whose changes it takes back, but for numbers of pods, and but for a release's own. The line
-// leads from the older commit, which is its first, to the head. Without one, nobody knows.
+// Trace finds the commits besides the release whose changes a reversion reverts; changes of replicas do not count. line
+// leads from the older commit, included, to the head. An empty line means that the history is unknown.
 func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error) {
 	v.Late = len(line) == 0
 	isNewer := !slices.ContainsFunc(line, func(s S) bool { return s.Commit().ID == release })
@@ -60,8 +59,8 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 	return v, nil
 }
 
-// NewReversion makes an app in the head what it was in an older commit, with as many pods as it has now. From and to
-// are the app in both, all is every app in the head. An error means that a commit could not be read.
+// NewReversion restores an app of the head from an older commit, with its present replicas. from and to are the app in
+// both, all is every app in the head. An error means an unreadable commit, or another entry in the configuration.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path}
 	isOther, err := isConfigured(head, from, to)
@@ -86,7 +85,7 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 		for _, file := range other.Files {
 			switch content, touched := v.Edits[file]; {
 			case touched && content == nil:
-				delete(v.Edits, file) // the older version does without it, and the other app does not
+				delete(v.Edits, file) // the older version has no such file, but the other app needs it
 			case touched:
 				shares = true
 			}
@@ -103,8 +102,8 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	return v, nil
 }
 
-// isConfigured reports whether an app is what it is now by an entry of the configuration that was another one then:
-// how it is rendered, or a variable that its files name.
+// isConfigured reports whether the app's entry in the configuration has changed in a way that affects it: its renderer,
+// or a variable in its files.
 func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	now, then := from.App, to.App
 	if now.Helm != then.Helm || now.Plain != then.Plain || now.Directory != then.Directory ||
@@ -134,13 +133,13 @@ func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	return false, nil
 }
 
-// Shared reports whether it concerns more than this app, or may do so.
+// Shared reports whether the reversion affects other apps, or may do so.
 func (v Reversion) Shared() bool { return len(v.Sharers)+len(v.Outside) > 0 }
 
-// IsDoubtful reports whether people are to look at it: it may do more than take a release back.
+// IsDoubtful reports whether users must review the reversion: it may do more than revert a release.
 func (v Reversion) IsDoubtful() bool { return v.Shared() || v.Late || len(v.Resized) > 0 }
 
-// Caution says in a commit's message whom else it concerns and what else it takes back, "" if nobody and nothing.
+// Caution describes, for a commit's message, the other affected apps and reverted commits; "" if there are none.
 func (v Reversion) Caution() string {
 	text := ""
 	if len(v.Sharers) > 0 {
@@ -162,17 +161,17 @@ func (v Reversion) Caution() string {
 	return text
 }
 
-// comparison makes the files of a commit what they are in another one, but for the numbers of pods: whoever scaled an
-// app since has not rejected that. What a number in a file is for is known by what is built: one that was 3 and is 9 is
-// kept if an object of the app has 9 replicas now and had 3 then.
+// comparison computes the edits that restore files of another commit without the numbers of replicas: scaling an app is
+// not part of a release. The rendered objects identify these numbers. A 3 that is now 9 is kept if an object of the app
+// has 9 replicas now and had 3 then.
 type comparison struct {
-	from, to string                // the app's folder in the one and in the other
-	scaled   map[[2]int64][]string // the numbers that objects had then and have now, in words
+	from, to string                // the app's folder in either commit
+	scaled   map[[2]int64][]string // replicas of objects then and now, with a description
 	kept     map[[2]int64]int
-	any      bool // each number is taken for one of pods: nobody knows what was built
+	any      bool // each number counts as replicas: there are no renders
 }
 
-// comparing is of an app as of two commits.
+// comparing returns the comparison of an app at two commits.
 func comparing(from, to *rollout.Render) *comparison {
 	c := &comparison{from: from.App.Path, to: to.App.Path, scaled: map[[2]int64][]string{}, kept: map[[2]int64]int{}}
 	for _, o := range from.Objects {
@@ -193,7 +192,7 @@ func comparing(from, to *rollout.Render) *comparison {
 	return c
 }
 
-// lost are the numbers that no file was seen to say.
+// lost returns the changed numbers that were not found in a file.
 func (c *comparison) lost() (all []string) {
 	for pair, texts := range c.scaled {
 		if c.kept[pair] < len(texts) {
@@ -204,8 +203,8 @@ func (c *comparison) lost() (all []string) {
 	return all
 }
 
-// differing finds the edits that make the paths in from what they are in to. The numbers of a folder that had another
-// name are in the file of the same name.
+// differing returns the edits that change the paths in from to their content in to. If the app's folder was renamed,
+// the numbers come from the file of the same name in the present folder.
 func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte, error) {
 	edits := map[string][]byte{}
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
@@ -245,8 +244,8 @@ func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte
 	return edits, nil
 }
 
-// The numbers that say how many pods there are: of a manifest, a patch or a chart's values, of an operation of a JSON
-// patch (RFC 6902), and of a kustomization.
+// Fields with numbers of replicas: of a manifest, a patch or a chart's values, of an operation of a JSON patch (RFC
+// 6902), and of a kustomization.
 const (
 	sizes     = `\b(?:replicas|replicaCount|(?:min|max)Replicas|(?:min|max|idle)ReplicaCount)`
 	ofAField  = sizes + `"? *: *[0-9]+\b`
@@ -260,8 +259,8 @@ var (
 	counts  = regexp.MustCompile(ofAField + "|" + ofAnEntry + `|\bcount"? *: *[0-9]+\b`)
 )
 
-// keep is an older version of a file with the numbers of pods that it has now, each of which is known by where it
-// stands: the order of a file's parts may be another one. One that has no such place by now is as it was.
+// keep returns an older version of a file with the present numbers of replicas. A number is matched by its place,
+// because the parts of the file may be in another order. A number without a present place keeps its old value.
 func (c *comparison) keep(path string, then, now []byte) []byte {
 	number := numbers
 	if strings.HasPrefix(path[strings.LastIndex(path, "/")+1:], "kustomization.") {
@@ -272,7 +271,7 @@ func (c *comparison) keep(path string, then, now []byte) []byte {
 		where := place(now, at)
 		has[where] = append(has[where], now[at[0]:at[1]])
 	}
-	out, end := []byte{}, 0 // nil would delete it
+	out, end := []byte{}, 0 // nil would delete the file
 	for _, at := range number.FindAllIndex(then, -1) {
 		where, was := place(then, at), then[at[0]:at[1]]
 		out = append(out, then[end:at[0]]...)
@@ -288,15 +287,15 @@ func (c *comparison) keep(path string, then, now []byte) []byte {
 	return append(out, then[end:]...)
 }
 
-// note counts a number that is kept.
+// note counts a kept number.
 func (c *comparison) note(pair [2]int64) {
 	if c.kept != nil {
 		c.kept[pair]++
 	}
 }
 
-// place is where in a file something stands, without numbers: what is before it in its line or its braces, the line
-// that it is below, and the kind and the name that its document has before it, or its entry right after it.
+// place describes a position in a file, without numbers: the text before it in its line or braces, the parent line, and
+// the kind and name before it in its document, or the name right after it.
 func place(content []byte, at []int) string {
 	doc := content[max(0, bytes.LastIndex(content[:at[0]], []byte("\n---"))):at[0]]
 	lines := strings.Split(string(doc), "\n")
@@ -331,7 +330,7 @@ func lastOf(what *regexp.Regexp, text []byte) string {
 	return ""
 }
 
-// numberIn is the one number of such a text.
+// numberIn returns the number in a match.
 func numberIn(text []byte) int64 {
 	n, _ := strconv.ParseInt(string(digits.Find(text)), 10, 64)
 	return n

@@ -7,11 +7,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Version is what an app was at one time.
+// Version is one past version of an app.
 type Version struct {
 	Hash   rollout.Hash // "" without stages
 	Commit string       // of the users' branch
-	Served bool         // it was whole once: a release that became stable
+	Served bool         // it was fully rolled out once: a release that became stable
 }
 
 func (v Version) String() string {
@@ -21,8 +21,8 @@ func (v Version) String() string {
 	return fmt.Sprintf("%s of %s", v.Hash, rollout.ShortID(v.Commit))
 }
 
-// Back finds the version that an undo goes back to: the one of a hash or, if that is "", the one before what serves or
-// is in flight. The record in the state comes first; recorded is asked, newest first, for what it does not tell.
+// Back finds the version to roll back to: the one with a hash or, if that is "", the one before the current release.
+// The state is searched first, then the recorded versions, newest first.
 func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)) (Version, error) {
 	if hash == "" && s.Release != nil && s.Stable == nil {
 		return Version{},
@@ -49,7 +49,7 @@ func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)
 	return Version{}, fmt.Errorf("%s; name a commit with --to", what)
 }
 
-// backInState is Back as far as the state alone says it.
+// backInState is Back for the state alone.
 func backInState(s rollout.State, hash rollout.Hash) (Version, bool) {
 	switch {
 	case s.Stable != nil && (hash == s.Stable.Hash || hash == "" && (s.Release != nil || s.Phase == rollout.Degraded)):
@@ -61,14 +61,14 @@ func backInState(s rollout.State, hash rollout.Hash) (Version, bool) {
 	return Version{Hash: hash, Commit: r.Commit}, found
 }
 
-// UndoSubject is how the subject of a proposal begins that undoes what an app is at. The reconciler knows by it which
-// revert proposals people have asked for and are still about what they were made for.
+// UndoSubject is the start of the subject of a proposal to undo an app's current version. By it the reconciler finds
+// the users' revert proposals that still apply.
 func UndoSubject(s rollout.State) string {
 	what := rollout.ShortID(s.Source)
 	switch {
 	case s.Release != nil:
 		what = string(s.Release.Hash)
-	case s.Phase == rollout.Degraded: // stable serves, and what Git asks for is to go
+	case s.Phase == rollout.Degraded: // stable serves, and the head is to be reverted
 		what = "the rejected version"
 	case s.Stable != nil:
 		what = string(s.Stable.Hash)
@@ -76,8 +76,7 @@ func UndoSubject(s rollout.State) string {
 	return fmt.Sprintf("Undo %s of %s", what, s.App)
 }
 
-// Undo is the proposal to take an app back to a version, whose commit's subject is subject. Its time is left to
-// the caller.
+// Undo is the proposal to roll an app back to a version whose commit has the given subject. The caller sets its time.
 func (t Target) Undo(s rollout.State, to Version, subject string, v Reversion, reason string) Order {
 	o := Order{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, t.Cluster, s.App), Edits: v.Edits,
