@@ -16,21 +16,20 @@ type Snapshot interface {
 	Commit() rollout.Commit
 }
 
-// Branch is the users' branch at one commit, as one cluster reads it. Nothing in it changes.
+// Branch is the users' branch at one commit, as one cluster reads it. It is immutable.
 type Branch struct {
 	Cluster string
 	Tree    Snapshot
-	Config  *rollout.Config  // in force: the commit's own, or the last one that could be read
+	Config  *rollout.Config  // in force: the commit's own, or the last readable one
 	Freeze  *rollout.Freeze  // nil if there is none
-	Apps    []rollout.App    // that Config lists, by name
-	Unnamed []render.Unnamed // folders that Config lists and that can be no apps
+	Apps    []rollout.App    // listed by Config, sorted by name
+	Unnamed []render.Unnamed // folders listed by Config that cannot be apps
 	Policy  *rollout.Policy  // in force; nil if there is none
 	Behind  error            // why Config is not the commit's own: nothing may advance. nil if it is
 }
 
-// Open reads a commit of the users' branch. A configuration that cannot be read leaves the last good one
-// in force for which apps there are; without a last one nobody knows, and Config is nil. An error
-// means that the commit could not be read at all.
+// Open reads a commit of the users' branch. With an unreadable configuration the last readable one lists the apps;
+// without one, Config is nil. An error means that the commit could not be read at all.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
 	if b.Config, b.Behind = r.ConfigAt(tree); b.Behind != nil {
@@ -53,7 +52,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	}
 	freeze, err := ReadFreeze(tree, r.cluster)
 	switch {
-	case rollout.IsInvalid(err): // it was meant to stop something
+	case rollout.IsInvalid(err): // the freeze file was meant to stop something
 		freeze = rollout.Unreadable(err)
 	case err != nil:
 		return nil, err
@@ -67,7 +66,7 @@ func (b *Branch) Find(name string) (app rollout.App, listed bool) {
 	return rollout.Find(b.Apps, func(a rollout.App) bool { return a.Name == name })
 }
 
-// Governed is an app with the service account that its project gives it.
+// Governed returns an app with the service account of its project.
 func (b *Branch) Governed(app rollout.App) rollout.App {
 	if project, _ := b.Policy.ProjectOf(app.Name); project != nil && project.ServiceAccount != "" {
 		return app.As(project.ServiceAccount)
@@ -75,7 +74,7 @@ func (b *Branch) Governed(app rollout.App) rollout.App {
 	return app
 }
 
-// Promoters is the file of those who may promote an app by its project, "" if that names none.
+// Promoters returns the project's file of allowed promoters of an app, "" if the project has none.
 func (b *Branch) Promoters(app string) string {
 	if project, _ := b.Policy.ProjectOf(app); project != nil {
 		return project.Promoters
@@ -83,7 +82,7 @@ func (b *Branch) Promoters(app string) string {
 	return ""
 }
 
-// Calendar is when releases of an app may advance.
+// Calendar returns when releases of an app may advance.
 func (b *Branch) Calendar(app string) rollout.Calendar {
 	if b.Config == nil {
 		return (&rollout.Config{}).CalendarOf(app, b.Freeze)
@@ -91,8 +90,8 @@ func (b *Branch) Calendar(app string) rollout.Calendar {
 	return b.Config.CalendarOf(app, b.Freeze)
 }
 
-// Unlisted is why an app that Git no longer lists is left alone: a typo in a glob must not take a service
-// down. The empty apps are those that it may be by another name, as nothing is in them yet.
+// Unlisted returns why an unlisted app is left alone: a typo in a glob must not take a service down. empty lists apps
+// without objects, which may be the app under a new name.
 func (b *Branch) Unlisted(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
 		return render.LinkedApp(a.Path)
@@ -108,8 +107,8 @@ func (b *Branch) Unlisted(a rollout.App, empty ...string) *rollout.InvalidError 
 	}
 }
 
-// Prunes reports whether the objects of an app that Git no longer lists are to go: an entry of the configuration
-// says so, and still names the folder, which is not there any more.
+// Prunes reports whether the objects of an unlisted app are to be deleted: a glob with prune in the configuration
+// matches its folder, and the folder no longer exists.
 func (b *Branch) Prunes(a rollout.App) bool {
 	_, found, err := b.Tree.Lookup(a.Path)
 	return !found && err == nil && slices.ContainsFunc(b.Config.Apps, func(glob rollout.AppGlob) bool {
@@ -122,16 +121,16 @@ type Promotion struct {
 	Path string             // "" if there is none
 	ID   string             // of the blob, "" if there is none
 	File *rollout.Promotion // nil if there is none, or if Err is set
-	Err  error              // why it cannot be understood
-	By   rollout.Commit     // that wrote it; the zero value if that is not known
+	Err  error              // why it cannot be parsed
+	By   rollout.Commit     // the commit that wrote it; zero if unknown
 }
 
-// Promotion reads an app's promotion file. That of a name that the app had before counts while there is none of its
-// present name: what was held stays held.
+// Promotion reads an app's promotion file. A file under a former name counts while there is none under the present
+// name, so that a hold survives a rename.
 func (b *Branch) Promotion(app rollout.App) Promotion {
 	for _, name := range append([]string{app.Name}, strings.Fields(app.Formerly)...) {
 		if _, listed := b.Find(name); listed && name != app.Name {
-			continue // it is another app's now
+			continue // that name belongs to another app now
 		}
 		p := b.promotionAt(rollout.PromotionPath(b.Cluster, name))
 		if p == (Promotion{}) {
@@ -222,7 +221,7 @@ func Clusters(tree rollout.Tree) ([]string, error) {
 	return clusters, nil
 }
 
-// missing is what is wrong with a commit that has no configuration for a cluster.
+// missing returns the error for a commit without a configuration for a cluster.
 func missing(tree rollout.Tree, cluster string) error {
 	err := &rollout.InvalidError{
 		File: rollout.ConfigPath(cluster), Msg: "does not exist",
@@ -234,7 +233,7 @@ func missing(tree rollout.Tree, cluster string) error {
 	return err
 }
 
-// matches reports whether a glob names a folder.
+// matches reports whether a glob matches a folder.
 func matches(glob rollout.AppGlob, dir string) bool {
 	is, err := path.Match(glob.Path, dir)
 	return err == nil && is

@@ -13,23 +13,23 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Gatherer puts together what a decision about an app depends on. The loop, the commands and the pages
-// differ in where renders come from and in nothing else.
+// Gatherer collects the input of a decision about an app. The loop, the commands and the pages differ only in the
+// source of renders.
 type Gatherer struct {
-	// RenderAt returns an app as of a commit, as Reader.Render does. An error that is ErrNotReady means that
-	// nobody knows yet; any other one that it cannot be had.
+	// RenderAt returns an app at a commit, as Reader.Render does. ErrNotReady means that the render is not done yet;
+	// any other error, that the render is not available.
 	RenderAt func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error)
-	// Observe shows the cluster, as the loop's Observer does. nil observes nothing.
+	// Observe returns the observed cluster, as the loop's Observer does. nil observes nothing.
 	Observe func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
-	// Know tells whoever observes of kinds of workloads that the app has and that not every cluster serves. nil tells
-	// nobody.
+	// Know receives the app's kinds of workloads that not every cluster serves, before Observe is called. nil is
+	// ignored.
 	Know func(kinds []rollout.Partitioned)
 }
 
-// ErrNotReady is what RenderAt returns while a commit is still being fetched or rendered.
+// ErrNotReady is returned by RenderAt while a commit is still being fetched or rendered.
 var ErrNotReady = errors.New("is still being read")
 
-// App is what Git says of one app: the users' branch, and the record.
+// App is one app in Git: on the users' branch, and its recorded state.
 type App struct {
 	rollout.App
 	Head      strategies.Head
@@ -38,9 +38,9 @@ type App struct {
 	State     rollout.State
 }
 
-// Gather returns what a decision about an app depends on, observed last: to read a commit takes time. The
-// error is ErrNotReady while the commit that the app is at is being read; what does not depend on that is
-// gathered all the same. One that is gone leaves Source nil: the state then follows the head.
+// Gather returns the input of a decision about an app. It observes the cluster last, because reading a commit takes
+// time. The error is ErrNotReady while the app's commit is being read; all other input is gathered anyway. An
+// unavailable commit leaves Source nil: the state then follows the head.
 func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategies.Input, err error) {
 	in = strategies.Input{
 		Now: now, App: a.App, Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
@@ -61,7 +61,7 @@ func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategi
 	return in, err
 }
 
-// Look observes the cluster for a decision anew.
+// Look observes the cluster again for a decision.
 func (g Gatherer) Look(in *strategies.Input) {
 	if kinds := rollout.Partitioneds(in.Head.Render, in.Source); g.Know != nil && len(kinds) > 0 {
 		g.Know(kinds)
@@ -71,8 +71,8 @@ func (g Gatherer) Look(in *strategies.Input) {
 	}
 }
 
-// Desired is what the cluster should hold of an app: the one law. Applied is since when the
-// cluster routes as the state asks, as in strategies.View.
+// Desired returns the objects that the cluster should have for an app. applied is when the cluster began to route as
+// the state requests, as in strategies.View.
 func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)
@@ -82,7 +82,7 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 	view := strategies.View{Now: in.Now, Applied: applied, Source: source, Observed: in.Observed}
 	switch {
 	case !strategies.NeedsStable(s, view):
-	case s.Stable != nil && source.Release() == s.Stable.Hash: // it is stable, and pods of the one before are kept
+	case s.Stable != nil && source.Release() == s.Stable.Hash: // the release is stable, and pods of the former version are kept
 		view.Stable = source
 	default:
 		if view.Stable, err = g.RenderAt(ctx, in.App, s.Stable.Commit); err != nil {
@@ -92,7 +92,7 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 	return strategies.Desired(s, view)
 }
 
-// Workloads are all Deployments that the app has in Git or had before, in order.
+// Workloads returns all workloads that the app has in Git or on record, sorted.
 func Workloads(in strategies.Input) []rollout.Workload {
 	set := map[string]rollout.Workload{}
 	if in.Head.Render != nil {
@@ -106,7 +106,7 @@ func Workloads(in strategies.Input) []rollout.Workload {
 	return rollout.Mapped(slices.Sorted(maps.Keys(set)), func(name string) rollout.Workload { return set[name] })
 }
 
-// Routes are the objects of the app whose status routers write.
+// Routes returns the app's objects whose status routers write.
 func Routes(in strategies.Input) []rollout.Ref {
 	if r := cmp.Or(in.Head.Render, in.Source); r != nil {
 		return strategies.Watched(r)
@@ -114,7 +114,7 @@ func Routes(in strategies.Input) []rollout.Ref {
 	return nil
 }
 
-// HeadOf is what the users' branch asks for of an app, with what is wrong about the promotion file.
+// HeadOf returns the head of the users' branch for an app, with the promotion file's error if the head has none.
 func HeadOf(commit rollout.Commit, built *rollout.Render, err error, promotion Promotion) strategies.Head {
 	head := strategies.Head{Commit: commit, Render: built, Err: err}
 	if head.Err == nil {

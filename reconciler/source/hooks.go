@@ -8,16 +8,16 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Jobs says how a Job stands. Begun is for those who only look: it makes none then.
+// Jobs reads the state of a Job. Read-only callers pass begun, so that no Job is created.
 type Jobs interface {
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 }
 
-// Applied are the objects of a commit that are applied: all but the Jobs that run around releases.
+// Applied returns the objects of a commit to apply: all but the Jobs that run around releases.
 func Applied(r *rollout.Render) []rollout.Object { return hook.Without(r.Objects) }
 
-// LookAtHooks sees how the Job of a hook stands that runs, for those who show an app. Who may not see Jobs is not told
-// why one does not start.
+// LookAtHooks reads the Jobs of running hooks, for callers that display an app. A Job that cannot be read, as without
+// permission, is left out.
 func LookAtHooks(ctx context.Context, in *strategies.Input, cluster Jobs) {
 	for _, run := range in.State.Hooks {
 		if run.Phase != rollout.HookRunning {

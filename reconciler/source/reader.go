@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Renderer builds one app as of one commit. It returns the same Render, with another Commit, while none
-// of the app's files change.
+// Renderer renders one app at one commit. It returns the same Render, with another Commit, while none of the app's
+// files change.
 type Renderer interface {
 	Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error)
 }
@@ -20,8 +20,8 @@ type Renderer interface {
 // Reader reads commits for one cluster. Its methods may be called from any goroutine.
 type Reader struct {
 	Own    string                         // gitrollout's namespace, where no app may write; default rollout.OwnNamespace
-	Within []string                       // the namespaces that the reconciler has; none: the whole cluster
-	Policy atomic.Pointer[rollout.Policy] // that heads are judged by from now on; nil for none
+	Within []string                       // the namespaces of the reconciler; none: the whole cluster
+	Policy atomic.Pointer[rollout.Policy] // the policy for heads from now on; nil for none
 
 	cluster  string
 	renderer Renderer
@@ -35,11 +35,11 @@ func NewReader(cluster string, renderer Renderer) *Reader {
 	return &Reader{Own: rollout.OwnNamespace, cluster: cluster, renderer: renderer, configs: map[string]*rollout.Config{}}
 }
 
-// maxConfigs bounds how many configurations are kept. The apps of a cluster are as of few different ones.
+// maxConfigs bounds the cached configurations. The apps of a cluster are at commits with few different ones.
 const maxConfigs = 50
 
-// ConfigAt returns the configuration of a commit. Few commits change it, so each one is parsed once. One
-// that is missing or cannot be understood is an InvalidError.
+// ConfigAt returns the configuration of a commit. Few commits change it, so each one is parsed once. A missing or
+// invalid configuration is an InvalidError.
 func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	file := rollout.ConfigPath(r.cluster)
 	entry, found, err := tree.Lookup(file)
@@ -69,9 +69,10 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	return config, nil
 }
 
-// AppAt is an app as of a commit: in the folder and the namespace that the commit's own configuration gives it. Without
-// it, moving an app's folder would make its older commits unreadable, and another namespace would reach the cluster
-// before anything was decided. What an older configuration does not tell is as it is now.
+// AppAt returns an app at a commit, with the folder and namespace of that commit's configuration. Otherwise a moved
+// folder would make older commits unreadable, and a new namespace would reach the cluster before any decision. It
+// returns the present app if that configuration is unreadable or lacks the app. Limits and decryption are always the
+// present ones.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
 	if err != nil {
@@ -81,7 +82,7 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 		then.Name, then.Limits, then.Decryption, then.Sealed = now.Name, now.Limits, now.Decryption, now.Sealed
 		return then
 	}
-	// Nearly always the app was where it is, which takes no search.
+	// Nearly always the folder is unchanged, which needs no search.
 	if entry, found, err := tree.Lookup(now.Path); err == nil && found && entry.Kind == rollout.Dir {
 		for _, glob := range config.Apps {
 			if !matches(glob, now.Path) {
@@ -106,14 +107,14 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	return now
 }
 
-// Render builds an app as of a commit, in the folder that the commit gives it. What it may touch is not looked at: it
-// was, when the commit was the newest.
+// Render renders an app at a commit, in that commit's folder. Permissions are not checked: they were checked when the
+// commit was the newest.
 func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error) {
 	return r.renderer.Render(tree, r.AppAt(tree, now), tree.Commit())
 }
 
-// RenderHead builds an app as of a commit whose configuration is the one that names it. What the app may not touch is
-// an InvalidError.
+// RenderHead renders an app at the commit whose configuration lists it. An object that the app may not have is an
+// InvalidError.
 func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	built, err := r.renderer.Render(tree, app, tree.Commit())
 	if err == nil {
@@ -128,7 +129,7 @@ func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, er
 	return built, nil
 }
 
-// Each does something n times, most of them at once at the most, and returns when all are done.
+// Each calls do n times, with up to most calls at once, and returns when all are done.
 func Each(n, most int, do func(i int)) {
 	slots := make(chan struct{}, most)
 	var all sync.WaitGroup

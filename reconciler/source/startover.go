@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// StartOver returns the edits that make a state branch one for another cluster, and tells what becomes of each app.
-// What the branch says of the old cluster stays, but for its UID and its writer.
+// StartOver returns the edits that move a state branch to another cluster, and reports the result for each app.
+// cluster.yaml keeps its content except for the UID and the epoch.
 func StartOver(
 	tree rollout.Tree, at rollout.Cluster, apps []string, now time.Time, tell func(app, what string),
 ) (map[string][]byte, error) {

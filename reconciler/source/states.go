@@ -12,11 +12,11 @@ type States struct {
 	tree  Snapshot
 	files map[string]string // app to blob
 
-	Cluster *rollout.Cluster // what it is the state of; nil where the branch does not say
+	Cluster *rollout.Cluster // the cluster of the state; nil without cluster.yaml
 }
 
-// ReadStates lists what a commit of the state branch holds; without a commit, nothing. The error is an
-// InvalidError where cluster.yaml cannot be understood.
+// ReadStates lists the files of a commit of the state branch; none without a commit. The error is an InvalidError if
+// cluster.yaml is invalid.
 func ReadStates(tree Snapshot) (*States, error) {
 	s := &States{tree: tree, files: map[string]string{}}
 	if tree == nil {
@@ -49,10 +49,10 @@ func ReadStates(tree Snapshot) (*States, error) {
 	return s, nil
 }
 
-// Files are the blobs of the apps' files, by app.
+// Files returns the blobs of the apps' files, by app.
 func (s *States) Files() map[string]string { return s.files }
 
-// Of reads an app's state, the zero value if it has none.
+// Of returns an app's state, the zero value if it has none.
 func (s *States) Of(app string) (rollout.State, error) {
 	id := s.files[app]
 	if id == "" {
