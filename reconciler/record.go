@@ -154,7 +154,7 @@ func (r *record) read(heads rollout.Heads, pushes int, states *source.States) (t
 	return touched, nil
 }
 
-// ownersOf returns the apps on record that own one of the proposals.
+// ownersOf returns the apps on record that own any of the proposals.
 func (r *record) ownersOf(proposals map[string]string) (apps []string) {
 	for _, app := range sortedKeys(r.apps) {
 		if slices.ContainsFunc(proposalsOf(r.cluster, app), func(branch string) bool { return proposals[branch] != "" }) {

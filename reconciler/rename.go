@@ -106,7 +106,7 @@ func (h heirs) of(v *view, old rollout.State) (heir string, empty []string, know
 // before its objects were added.
 func isOfSomething(s rollout.State) bool { return s.Source != "" && len(s.Inventory) > 0 }
 
-// sharesObjects reports whether an app has one of another app's workloads or, if that has none, one of its objects.
+// sharesObjects reports whether an app has any of another app's workloads or, if that has none, any of its objects.
 // Namespaces and CustomResourceDefinitions do not count, because several apps may have them.
 func sharesObjects(inventory []rollout.Ref, objects []rollout.Object) bool {
 	all := slices.DeleteFunc(slices.Clone(inventory), func(ref rollout.Ref) bool {

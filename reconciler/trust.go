@@ -87,7 +87,7 @@ func (l *lookout) judge(
 	}
 }
 
-// recorded returns an app at its recorded commit, or an error if that commit is one of foreign.
+// recorded returns an app at its recorded commit, or an error if foreign contains that commit.
 func (l *lookout) recorded(ctx context.Context, a *appView, foreign []string) (*rollout.Render, error) {
 	e, _ := l.record.of(a.Name)
 	if slices.Contains(foreign, e.state.Source) {

@@ -25,7 +25,7 @@ type App struct {
 	Before    rollout.State       // the record before
 	Input     strategies.Input    // with the record afterwards
 	Decision  strategies.Decision //
-	Happened  bool                // the decision is a transition that was recorded, or a retreat that was applied, now
+	Happened  bool                // the decision is a transition that was recorded, or a rollback that was applied, now
 	Proposals map[string]string   // all of them, by branch
 	Err       error               // of this app
 }
