@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newAnalyzer makes the worker that measures for the loop's analyses.
+// newAnalyzer returns the worker that takes the measurements of analyses.
 func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logger) *measure.Worker {
 	return measure.New(ctx, measure.Options{
 		Deps: provider.Deps{
@@ -28,7 +28,7 @@ func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logg
 	})
 }
 
-// ownSecrets reads Secrets; those of no namespace are in gitrollout's own, and all others have the label.
+// ownSecrets reads Secrets: without a namespace from gitrollout's own namespace, otherwise only those with the label.
 func ownSecrets(
 	client *cluster.Client, label string,
 ) func(context.Context, string, string) (map[string]string, error) {

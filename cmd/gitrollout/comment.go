@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/views/plan"
 )
 
-// post makes a plan the comment of the pull request that a CI job runs for. A token that may not write, as those of
-// forks' pull requests, is no failure of the job.
+// post writes a plan as the comment of the CI job's pull request. A token without write permission, as for a fork's
+// pull request, does not fail the job.
 func (c *planCommand) post(ctx context.Context, text string) error {
 	config, number, err := forge.PullOf(os.Getenv)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *planCommand) post(ctx context.Context, text string) error {
 	return nil
 }
 
-// appendTo adds a text to a file, which other steps may have written to.
+// appendTo appends a text to a file that other steps may write too.
 func appendTo(file, text string) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {

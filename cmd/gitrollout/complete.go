@@ -15,7 +15,7 @@ func completeApps() cobra.CompletionFunc {
 	return completeNames((*console.World).Names)
 }
 
-// completeNames completes the only argument. It says nothing if Git cannot be read without asking.
+// completeNames completes the only argument. It returns nothing if Git cannot be read without a prompt.
 func completeNames(names func(*console.World) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		w := quietWorld(cmd)
@@ -26,9 +26,9 @@ func completeNames(names func(*console.World) []string) cobra.CompletionFunc {
 	}
 }
 
-// complete completes the values of a flag from what Git says.
+// complete completes the values of a flag from Git.
 func complete(cmd *cobra.Command, flag string, values func(w *console.World, args []string) []string) {
-	// The error would be that there is no such flag, which the help's test finds.
+	// The only error is an unknown flag, which the help's test finds.
 	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, _ string) (
 		[]string, cobra.ShellCompDirective,
 	) {
@@ -40,7 +40,7 @@ func complete(cmd *cobra.Command, flag string, values func(w *console.World, arg
 	})
 }
 
-// quietWorld reads Git with a command's flags and says nothing; nil if it cannot.
+// quietWorld reads Git with a command's flags and prints nothing; nil if that fails.
 func quietWorld(cmd *cobra.Command) *console.World {
 	text := func(name string) string {
 		if f := cmd.Flags().Lookup(name); f != nil {
@@ -62,7 +62,7 @@ func quietWorld(cmd *cobra.Command) *console.World {
 	return w
 }
 
-// knownHashes are the releases of the app that a command is about.
+// knownHashes returns the releases of the app in a command's arguments.
 func knownHashes(w *console.World, args []string) []string {
 	if len(args) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func knownHashes(w *console.World, args []string) []string {
 	return w.Hashes(args[0])
 }
 
-// stepNames are the steps of an app's release as --through takes them.
+// stepNames returns the steps of an app's release as --through takes them.
 func stepNames(w *console.World, args []string) []string {
 	if len(args) == 0 {
 		return nil

@@ -11,11 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// patience is how long a command that only looks waits for the cluster.
+// patience is how long a read-only command waits for the cluster.
 const patience = 15 * time.Second
 
-// connect adds the cluster to what is seen. Until ctx ends it is watched, and changed is called whenever an app's
-// objects change. A cluster that cannot be looked at, or that is not the one of the state branch, is an error.
+// connect adds the cluster to a world and watches it until ctx ends. changed is called whenever an app's objects
+// change. An unreachable cluster, or another one than the state branch's, is an error.
 func connect(ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams) error {
 	var err error
 	w.Client, err = watchCluster(ctx, target, optionsOf(w, target, changed), s)
@@ -26,7 +26,7 @@ func optionsOf(w *console.World, target clusterOptions, changed func(app string)
 	return cluster.Options{Cluster: w.Cluster, OnChange: changed, Namespaces: target.namespaces, UID: w.UID}
 }
 
-// watchCluster returns a client that has seen the cluster, which has the uid of the options if they have one.
+// watchCluster returns a synced client. If the options have a uid, the cluster must have the same.
 func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options, s streams) (*cluster.Client, error) {
 	config, err := target.config()
 	if err != nil {
@@ -59,8 +59,8 @@ func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options,
 	return client, nil
 }
 
-// lookAt is connect for commands that only look. A user who may not read the whole cluster is shown the namespaces
-// that this user may read, of a cluster that is not verified.
+// lookAt is connect for read-only commands. Without permission for the whole cluster it watches the readable
+// namespaces, and does not verify the cluster's uid.
 func lookAt(ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams) error {
 	err := connect(ctx, w, target, changed, s)
 	if !cluster.IsForbidden(err) {
@@ -85,7 +85,7 @@ func lookAt(ctx context.Context, w *console.World, target clusterOptions, change
 	return nil
 }
 
-// tryConnect is lookAt for commands that show what Git says in any case, unless the context that is named is none.
+// tryConnect is lookAt for commands that can show Git alone. The error is an invalid --context.
 func tryConnect(
 	ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams,
 ) error {

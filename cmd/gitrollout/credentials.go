@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// credentialOptions say how to reach the Git server and as whom. What is secret comes from files and from the
-// environment: a command line can be read by everybody on the machine.
+// credentialOptions configure the access to the Git server. Secrets come from files and from the environment: every
+// user on the machine can read a command line.
 type credentialOptions struct {
 	sshKey     string
 	knownHosts string
@@ -39,7 +39,7 @@ func (o *credentialOptions) register(cmd *cobra.Command) {
 		"sign the commits that are pushed with the SSH key in this `file` (default: unsigned)")
 }
 
-// options are how to reach a repository.
+// options returns the options of the repository.
 func (o *sourceOptions) options() (git.Options, error) {
 	auth, err := o.auth()
 	if err != nil {
@@ -56,12 +56,12 @@ func (o *sourceOptions) options() (git.Options, error) {
 	return opts, nil
 }
 
-// signing is the file of the signing key, "" if there is none.
+// signing returns the file of the signing key, "" if there is none.
 func (o *sourceOptions) signing() string {
 	return cmp.Or(o.signingKey, os.Getenv("GITROLLOUT_SIGNING_KEY"))
 }
 
-// auth collects the credentials. Those in the URL are read by package git.
+// auth collects the credentials. Package git reads the ones in the URL.
 func (o *sourceOptions) auth() (wire.Auth, error) {
 	a := wire.Auth{SSHKeyFile: o.sshKey, KnownHosts: o.knownHosts,
 		TLS: wire.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy}}

@@ -22,11 +22,10 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// dashAddress is where the dashboard is unless a flag says otherwise: for this
-// machine only, which a port-forward is, too.
+// dashAddress is the default address of the dashboard: for this machine only, which includes a port-forward.
 const dashAddress = "127.0.0.1:3100"
 
-// dashOptions say how the dashboard is served and who may do what on it.
+// dashOptions configure how the dashboard is served, and its permissions.
 type dashOptions struct {
 	address string
 	actions bool
@@ -38,7 +37,7 @@ type dashOptions struct {
 	email   bool
 }
 
-// register adds the flags. Inside run each one's name begins with dashboard-.
+// register adds the flags, each with the prefix dashboard-.
 func (o *dashOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.address, "dashboard-address", dashAddress, "`host:port` of the dashboard; \"\" for none")
@@ -55,7 +54,7 @@ func (o *dashOptions) register(cmd *cobra.Command) {
 		"say whether they are verified: only where people cannot choose theirs")
 }
 
-// check refuses flags that do not go together.
+// check refuses flags that exclude each other.
 func (o *dashOptions) check() error {
 	u, err := url.Parse(o.url)
 	switch {
@@ -72,7 +71,7 @@ func (o *dashOptions) check() error {
 	return nil
 }
 
-// server puts the dashboard together.
+// server builds the dashboard.
 func (o *dashOptions) server(records *console.Records, board *dashboard.Board) (*dashboard.Server, error) {
 	u, err := url.Parse(o.url)
 	options := dashboard.Options{Board: board, Records: records, Now: time.Now, Secure: err == nil && u.Scheme == "https"}
@@ -89,7 +88,7 @@ func (o *dashOptions) server(records *console.Records, board *dashboard.Board) (
 	return dashboard.New(options)
 }
 
-// serve answers browsers on a port until the returned function is called.
+// serve serves browsers on a port until the returned function is called.
 func (o *dashOptions) serve(listener net.Listener, handler http.Handler, ended func(error)) (stop func()) {
 	return serve.On(listener, serve.Options{Address: o.address, Public: o.url, Server: quiet(handler, slog.DiscardHandler),
 		Ended: ended, Now: time.Now})
@@ -185,7 +184,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 	return c.follow(ctx, w, board, changed, broken)
 }
 
-// follow keeps the board up to date until ctx ends. A look that fails is a note on what was seen before.
+// follow updates the board until ctx ends. A failed refresh adds a note to the last content.
 func (c *dashCommand) follow(ctx context.Context, w *console.World, board *dashboard.Board, changed <-chan struct{},
 	broken <-chan error) error {
 	looked, trouble := time.Now(), ""
@@ -214,7 +213,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.World, board *dashb
 			return fmt.Errorf("serve the dashboard: %w", err)
 		case <-time.After(c.every):
 		case <-changed:
-			select { // what belongs together arrives together
+			select { // related changes arrive together
 			case <-ctx.Done():
 				return nil
 			case <-time.After(200 * time.Millisecond):
@@ -230,8 +229,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.World, board *dashb
 	}
 }
 
-// listen opens the dashboard's port for run; nil if there is none or it is taken,
-// which is no reason not to release anything.
+// listen opens the dashboard's port for run; nil without an address. A port in use does not stop releases.
 func (o *dashOptions) listen(log *slog.Logger) net.Listener {
 	if o.address == "" {
 		return nil
@@ -244,7 +242,7 @@ func (o *dashOptions) listen(log *slog.Logger) net.Listener {
 	return listener
 }
 
-// gone are the apps of a board that are no more.
+// gone returns the apps of a board that no longer exist.
 func gone(board *dashboard.Board, apps map[string]rollout.App) []string {
 	return slices.DeleteFunc(board.Names(), func(name string) bool { _, is := apps[name]; return is })
 }

@@ -15,12 +15,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// electOptions say whether several replicas take turns. The Lease is for liveness alone: one replica works, and another
-// one goes on when it is gone. What keeps two from both advancing is Git's compare-and-swap.
+// electOptions configure leader election. The Lease is for liveness only: one replica works, and another one takes over
+// after it. Git's compare-and-swap keeps two replicas from both advancing.
 type electOptions struct {
 	elect     bool
 	namespace string
-	// The times of kube-controller-manager; tests make them shorter.
+	// The defaults of kube-controller-manager; tests shorten these durations.
 	lease, renew, retry time.Duration
 }
 
@@ -33,11 +33,11 @@ func (o *electOptions) register(cmd *cobra.Command) {
 	o.lease, o.renew, o.retry = 15*time.Second, 10*time.Second, 2*time.Second
 }
 
-// podNamespace is where Kubernetes tells a pod's programs their namespace.
+// podNamespace is the file in which Kubernetes gives a pod its namespace.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// identity is the name under which this process commits, and whether it stands down for another one. A host's or pod's
-// name is enough for a process that is alone; replicas need one each, also on the same host.
+// identity returns the writer's name, and whether it stands down for another one. The name of the host or pod is enough
+// for a single process; each replica needs a distinct name, also on the same host.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {
@@ -61,7 +61,7 @@ func (o *electOptions) where() string {
 	return ownNamespace("default")
 }
 
-// ownNamespace is the pod's, or another one outside of a cluster.
+// ownNamespace returns the pod's namespace, or otherwise outside of a cluster.
 func ownNamespace(otherwise string) string {
 	if own, err := os.ReadFile(podNamespace); err == nil && len(own) > 0 {
 		return strings.TrimSpace(string(own))
@@ -69,10 +69,10 @@ func ownNamespace(otherwise string) string {
 	return otherwise
 }
 
-// protected is gitrollout's namespace, where no app may write.
+// protected returns gitrollout's namespace, where no app may write.
 func protected() string { return ownNamespace(rollout.OwnNamespace) }
 
-// lead calls work while this process holds the Lease of a cluster, or at once if there is no election.
+// lead calls work while this process holds the Lease of a cluster, or at once without election.
 func (o *electOptions) lead(ctx context.Context, config *rest.Config, of, id string, log *slog.Logger,
 	work func(context.Context) error) error {
 	if !o.elect {

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// exitCode is what the program returns to its caller.
+// exitCode is the exit code of the program.
 type exitCode int
 
 // The exit codes. They are part of the interface: newExitCodes documents them.
@@ -26,7 +26,7 @@ const (
 	exitCluster exitCode = 4
 	exitConfig  exitCode = 5
 
-	// Of status, the last one of once as well.
+	// Of status; the last one also of once.
 	exitDegraded exitCode = 6
 	exitNotYet   exitCode = 7
 	exitHeld     exitCode = 8
@@ -35,7 +35,7 @@ const (
 	exitChanges exitCode = 10
 )
 
-// failure is an error that says itself what the exit code is. A failure without a message has been reported already.
+// failure is an error with its exit code. A failure without a message has been reported already.
 type failure struct {
 	code exitCode
 	err  error
@@ -54,7 +54,7 @@ func usagef(format string, args ...any) error {
 	return &failure{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
-// silent ends the program with a code after everything has been said.
+// silent returns a failure with a code and no message.
 func silent(code exitCode) error { return &failure{code: code} }
 
 func isSilent(err error) bool {
@@ -62,7 +62,7 @@ func isSilent(err error) bool {
 	return errors.As(err, &f) && f.err == nil
 }
 
-// codeOf sorts an error by what the caller can do about it.
+// codeOf maps an error to an exit code, by the caller's possible reaction.
 func codeOf(err error) exitCode {
 	var stated *failure
 	var invalid *rollout.InvalidError
@@ -86,8 +86,7 @@ func codeOf(err error) exitCode {
 	}
 }
 
-// message is an error as the user reads it: one line for each thing that went
-// wrong, and a hint where the error itself has none.
+// message formats an error for users: one line for each failure, and a hint where the error has none.
 func message(err error) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "\n            ")
 	switch {
@@ -101,7 +100,7 @@ func message(err error) string {
 	return text
 }
 
-// newExitCodes is a page of help.
+// newExitCodes is a help page.
 func newExitCodes() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exit-codes",

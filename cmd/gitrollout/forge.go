@@ -17,8 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/edge"
 )
 
-// newForge returns a worker that has not begun. It does nothing unless the
-// configuration in Git has a section for a forge.
+// newForge returns a worker that is not started. It does nothing unless the configuration in Git has a forge section.
 func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
 		Spread:  edge.Spread,
@@ -34,8 +33,8 @@ func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Log
 	})
 }
 
-// forgeToken returns what the forge's API is asked with: a token of its own, or
-// else what Git uses. It is looked up for each request, because tokens expire.
+// forgeToken returns the token for the forge's API: GITROLLOUT_FORGE_TOKEN, or else Git's. It is looked up for each
+// request, because tokens expire.
 func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (string, error) {
 	if token := os.Getenv("GITROLLOUT_FORGE_TOKEN"); token != "" {
 		return func(context.Context) (string, error) { return token, nil }
@@ -43,7 +42,7 @@ func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (str
 	return auth.Token(source.repo)
 }
 
-// hookOptions say where to take webhooks.
+// hookOptions configure webhooks.
 type hookOptions struct {
 	address    string
 	secretFile string
@@ -57,7 +56,7 @@ func (o *hookOptions) register(cmd *cobra.Command) {
 		"`file` with the webhooks' secret (default: GITROLLOUT_WEBHOOK_SECRET)")
 }
 
-// secret reads the webhooks' secret. White space around it is not part of it.
+// secret reads the webhooks' secret, without surrounding white space.
 func (o *hookOptions) secret() (string, error) {
 	text := []byte(os.Getenv("GITROLLOUT_WEBHOOK_SECRET"))
 	if o.secretFile != "" {
@@ -74,7 +73,7 @@ func (o *hookOptions) secret() (string, error) {
 	return string(text), nil
 }
 
-// listen opens the port, nil if no webhooks are taken.
+// listen opens the port, nil without an address.
 func (o *hookOptions) listen() (l net.Listener, secret string, err error) {
 	if o.address == "" {
 		return nil, "", nil
@@ -88,14 +87,14 @@ func (o *hookOptions) listen() (l net.Listener, secret string, err error) {
 	return l, secret, nil
 }
 
-// serveHooks takes webhooks until the returned function is called.
+// serveHooks serves webhooks until the returned function is called.
 func serveHooks(listener net.Listener, secret string, l *loop, log *slog.Logger) (stop func(), err error) {
 	hook, err := forge.NewHook(forge.Hook{Secret: secret, Remote: l.remote, Branch: l.source.branch, Pushed: l.Poll,
 		Now: time.Now})
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	stop = serve.On(listener, serve.Options{ // under any name: what comes is signed
+	stop = serve.On(listener, serve.Options{ // under any host name: requests are signed
 		Server: quiet(hook, log.Handler()), Now: time.Now,
 		Ended: func(err error) { log.Error("webhooks are no longer taken", "error", err) },
 	})

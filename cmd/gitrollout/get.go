@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// lookCommand is what get and list share.
+// lookCommand is the common part of get and list.
 type lookCommand struct {
 	streams
 	source sourceOptions
@@ -24,9 +24,9 @@ type lookCommand struct {
 
 	server      string
 	clusterOnly bool
-	// draw turns what is seen into text; single is for one named app.
+	// draw formats a listing as text; single is for one named app.
 	draw func(l status.Listing, single bool, k terminal.Look) string
-	// only leaves out what is not to be shown, nil if all is.
+	// only filters a listing; nil: no filter.
 	only func(l status.Listing) status.Listing
 }
 
@@ -85,7 +85,7 @@ func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 		return usagef("--refresh %s is less than 100ms", c.every)
 	}
 	if c.only == nil {
-		c.args = args // the others are patterns
+		c.args = args // the arguments of list are patterns
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -109,7 +109,7 @@ func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 	return c.print(l)
 }
 
-// print shows one look.
+// print prints one listing.
 func (c *lookCommand) print(l status.Listing) error {
 	l = c.chosen(l)
 	single := c.single()
@@ -126,7 +126,7 @@ func (c *lookCommand) lookOf() terminal.Look {
 	return k
 }
 
-// single reports whether one app was asked for by name.
+// single reports whether the arguments name one app.
 func (c *lookCommand) single() bool { return c.only == nil && len(c.args) == 1 }
 
 func (c *lookCommand) chosen(l status.Listing) status.Listing {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// historyCommand shows what the state branch remembers of one app.
+// historyCommand shows the releases of one app on the state branch.
 type historyCommand struct {
 	streams
 	source sourceOptions

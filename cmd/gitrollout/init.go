@@ -118,7 +118,7 @@ func (c *initCommand) run(dir string) error {
 	return c.write(dir, cluster, files, told)
 }
 
-// propose looks for the apps of the cluster.
+// propose finds the apps of the cluster.
 func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, error) {
 	told := time.Now()
 	survey, err := scaffold.Look(tree)
@@ -154,7 +154,7 @@ func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, e
 	return p, lines, nil
 }
 
-// rollouts are the files with which the Deployments of an app are staged.
+// rollouts returns the files that add stages to the Deployments of an app.
 func (c *initCommand) rollouts(tree rollout.Tree, cluster, dir string) ([]scaffold.File, []string, error) {
 	dir = path.Clean(filepath.ToSlash(dir))
 	config, err := readConfig(tree, cluster)
@@ -180,7 +180,7 @@ func (c *initCommand) rollouts(tree rollout.Tree, cluster, dir string) ([]scaffo
 	return files, notes, err
 }
 
-// withSchemas adds the schemas that are not there yet.
+// withSchemas adds the missing schemas.
 func withSchemas(tree rollout.Tree, files []scaffold.File, kinds []string) ([]scaffold.File, error) {
 	for _, kind := range kinds {
 		name := scaffold.SchemaFolder + "/" + kind + ".json"
@@ -200,7 +200,7 @@ func withSchemas(tree rollout.Tree, files []scaffold.File, kinds []string) ([]sc
 	return files, nil
 }
 
-// checked says what validate would say of the result.
+// checked validates the result like validate.
 func (c *initCommand) checked(tree rollout.Tree, cluster string) error {
 	found, err := doctor.Check(tree, cluster, protected(), nil, newRenderer(c.streams, nil))
 	if err != nil {

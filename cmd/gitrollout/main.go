@@ -1,15 +1,15 @@
-// Command gitrollout is the program: the reconciler that runs beside a cluster and the commands that people and CI
-// systems use. It is the only package that wires the others together, and with the loop the only one that logs.
+// Command gitrollout is the program: the reconciler that runs beside a cluster, and the commands for users and CI
+// systems. It is the only package that wires the others together, and with the loop the only one that logs.
 //
-// Where to look: one file per command, named after it. root.go reads the command line and exit.go says what an error
-// means for the exit code; options.go and source.go say which repository and cluster are meant, and wire.go connects
-// both to the loop; viewer.go is where that comes from which get and list show, and world.go reads Git for them.
+// There is one file per command, named after it. root.go parses the command line and exit.go maps errors to exit codes.
+// options.go and source.go select the repository and the cluster, and wire.go connects both to the loop. viewer.go
+// provides the data of get and list, and world.go reads Git for it.
 package main
 
 import (
 	"context"
 	"os"
-	_ "time/tzdata" // release windows name time zones, and an image may have none
+	_ "time/tzdata" // release windows name time zones, and an image may lack the database
 )
 
 func main() {

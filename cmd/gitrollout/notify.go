@@ -118,7 +118,7 @@ func (c *notifyTest) receiver(config *rollout.Config) (rollout.Receiver, error) 
 	}
 }
 
-// message is a sample of the kind that was asked for, or of the first that the receiver is told of.
+// message returns a sample of the requested kind, or of the receiver's first kind.
 func (c *notifyTest) message(r rollout.Receiver) (notify.Message, error) {
 	profile := service.ProfileOf(r.Service)
 	kind := rollout.EventKind(c.event)

@@ -22,11 +22,11 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// defaultMetrics is a port that Prometheus and its exporters leave alone. Numbers
-// say which apps there are, so only this machine is shown them by default.
+// defaultMetrics is a port that Prometheus and its exporters do not use. Metrics name the apps, so the default is for
+// this machine only.
 const defaultMetrics = "127.0.0.1:8085"
 
-// observeOptions say where run may be looked at from outside.
+// observeOptions configure the addresses of metrics and profiles.
 type observeOptions struct {
 	metrics string
 	pprof   string
@@ -42,20 +42,19 @@ func (o *observeOptions) register(cmd *cobra.Command) {
 	o.flags = flags
 }
 
-// outside is what others see of a running loop.
+// outside serves metrics, probes and profiles of a running loop.
 type outside struct {
 	log     *slog.Logger
-	standby bool // waits for its turn before it looks at Git
+	standby bool // a replica that waits for the Lease before it fetches Git
 	metrics atomic.Pointer[metrics.Metrics]
-	hung    atomic.Value // func() string: what the loop hangs at, nil before there is one
+	hung    atomic.Value // func() string: the stuck work of the loop; nil before the loop exists
 	tracing *tracing.Tracing
-	synced  atomic.Bool // the caches of the cluster are
-	read    atomic.Bool // Git was, or it is not this process' turn
+	synced  atomic.Bool // the caches of the cluster are synced
+	read    atomic.Bool // Git was fetched, or this process is on standby
 	servers []func()    // stop
 }
 
-// open begins to serve. The default address may be taken by another gitrollout on
-// the same machine, which is no reason not to work.
+// open starts to serve. Another gitrollout on the machine may use the default address, which is only a warning.
 func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) {
 	seen := &outside{log: log, standby: standby}
 	if o.pprof != "" {
@@ -79,7 +78,7 @@ func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) 
 	return seen, nil
 }
 
-// listenPprof refuses an address that others can reach: profiles hold what is in memory, and taking one costs time.
+// listenPprof refuses an address that others can reach: profiles contain memory, and taking one costs time.
 func (seen *outside) listenPprof(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -126,12 +125,12 @@ func (seen *outside) handler() http.Handler {
 	return mux
 }
 
-// quiet is a server that tells what is wrong with connections at the level of debugging.
+// quiet returns a server that logs connection errors at debug level.
 func quiet(handler http.Handler, log slog.Handler) *http.Server {
 	return &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(log, slog.LevelDebug)}
 }
 
-// probe answers that all is well unless something says what is not.
+// probe returns a handler that answers ok, or the trouble if there is any.
 func probe(trouble func() string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if text := trouble(); text != "" {
@@ -142,7 +141,7 @@ func probe(trouble func() string) http.HandlerFunc {
 	}
 }
 
-// hangs says what the loop hangs at, "" if it does not, or has not begun.
+// hangs returns the loop's stuck work, "" if there is none or the loop has not started.
 func (seen *outside) hangs() string {
 	if hung, is := seen.hung.Load().(func() string); is {
 		return hung()
@@ -150,8 +149,8 @@ func (seen *outside) hangs() string {
 	return ""
 }
 
-// waiting says what it takes to be ready, "" if nothing. What was ready stays so:
-// a Git server that is down is no reason to start this process again.
+// waiting returns why the process is not ready, "" if it is. A ready process stays ready: an unreachable Git server is
+// no reason for a restart.
 func (seen *outside) waiting() string {
 	switch {
 	case !seen.synced.Load():
@@ -163,7 +162,7 @@ func (seen *outside) waiting() string {
 	}
 }
 
-// attach shows a loop, before its first pass.
+// attach connects a loop before its first pass.
 func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) error {
 	seen.hung.Store(hung)
 	v := versionOf()
@@ -191,7 +190,7 @@ func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) er
 	return nil
 }
 
-// noteFetch is a report.Tracer that sees Git answer.
+// noteFetch is a report.Tracer that notes a successful fetch.
 func (seen *outside) noteFetch(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
 	return ctx, func(err error) {
 		if part == report.PartFetch && err == nil {
@@ -200,7 +199,7 @@ func (seen *outside) noteFetch(ctx context.Context, part report.Part, _ string) 
 	}
 }
 
-// leads returns work that notes when it is this process' turn.
+// leads returns work that notes in the metrics when this process leads.
 func (seen *outside) leads(work func(context.Context) error) func(context.Context) error {
 	m := seen.metrics.Load()
 	return func(ctx context.Context) error {
@@ -210,9 +209,9 @@ func (seen *outside) leads(work func(context.Context) error) func(context.Contex
 	}
 }
 
-// counted are the numbers that Git, the cluster and the renderer keep themselves.
+// counted returns the counters of Git, the cluster and the renderer.
 func counted(l *loop) metrics.Counted {
-	// The mirror is opened again when the state branch gets another name.
+	// The mirror is opened again when the state branch is renamed.
 	gitStats := func() git.Stats { return l.created.Stats() }
 	kube := l.client.Stats
 	return metrics.Counted{
@@ -227,7 +226,7 @@ func counted(l *loop) metrics.Counted {
 	}
 }
 
-// traceFlush is how long a program that ends goes on sending spans.
+// traceFlush is how long a stopping program goes on sending spans.
 const traceFlush = 2 * time.Second
 
 func (seen *outside) stop() {

@@ -68,7 +68,7 @@ and a person has to do something: with each call, until it is done.`,
 	return cmd
 }
 
-// collect waits for what a pass has begun to measure, and makes another one for what was found.
+// collect waits for the measurements that a pass started, and makes another pass if there are results.
 func (l *loop) collect(ctx context.Context) error {
 	patient, end := context.WithTimeout(ctx, time.Minute)
 	defer end()
@@ -78,7 +78,7 @@ func (l *loop) collect(ctx context.Context) error {
 	return nil
 }
 
-// transitions prints what happened, a line each.
+// transitions prints each transition as a line.
 type transitions struct {
 	streams
 	mu   sync.Mutex
@@ -86,7 +86,7 @@ type transitions struct {
 	held map[string]string // why, by app
 }
 
-// tell is told what the loop reports.
+// tell receives the loop's reports.
 func (t *transitions) tell(r report.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +103,7 @@ func (t *transitions) tell(r report.Report) {
 	}
 }
 
-// heldApps is an error if apps are left as they are and that does not end by itself.
+// heldApps returns an error if apps are held until a user acts.
 func (t *transitions) heldApps() error {
 	if len(t.held) == 0 {
 		return nil

@@ -10,20 +10,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sourceOptions say which repository to read, and which cluster's part of it.
+// sourceOptions select the repository and the cluster in it.
 type sourceOptions struct {
 	repo    string
 	branch  string
 	cluster string
-	named   string           // the flags above as they were given, for commands to copy
-	author  string           // "Name <address>" of what a reconciler commits; "" for the default
-	who     rollout.Identity // who pushes; the zero value is gitrollout
-	keys    *git.Keys        // whose signatures count, for a reconciler; nil for anybody's
+	named   string           // the flags above as given, for commands to copy
+	author  string           // "Name <address>" of a reconciler's commits; "" for the default
+	who     rollout.Identity // the author of pushes; the zero value is gitrollout
+	keys    *git.Keys        // the trusted keys of a reconciler; nil: all signatures count
 	credentialOptions
 }
 
-// command makes a command line that somebody is to copy work for them: with the
-// flags that say which repository and cluster is meant.
+// command completes a command line for the user to copy with the flags that select the repository and cluster.
 func (o *sourceOptions) command(line string) string {
 	if !strings.HasPrefix(line, "gitrollout ") {
 		return line
@@ -33,7 +32,7 @@ func (o *sourceOptions) command(line string) string {
 
 func (o *sourceOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	// The environment's defaults are read in resolve: a help text would show the credentials of a URL.
+	// resolve reads the defaults from the environment: a help text would show the credentials of a URL.
 	flags.StringVar(&o.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
 	flags.StringVar(&o.branch, "branch", "main", "branch that people push to")
 	flags.StringVar(&o.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")
@@ -47,14 +46,14 @@ func register(cmd *cobra.Command, all ...interface{ register(cmd *cobra.Command)
 	}
 }
 
-// registerAuthor is for reconcilers, which have no settings of Git's.
+// registerAuthor is for reconcilers, which do not read git's settings.
 func (o *sourceOptions) registerAuthor(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.author, "author", "",
 		`"Name <address>" of the commits, for servers that want one that they know `+
 			"(default: "+git.Self.Name+" <"+git.Self.Email+">)")
 }
 
-// clusterOptions say how to reach the Kubernetes cluster.
+// clusterOptions configure the access to the Kubernetes cluster.
 type clusterOptions struct {
 	kubeconfig string
 	context    string
@@ -70,7 +69,7 @@ func (o *clusterOptions) register(cmd *cobra.Command) {
 		"the only `names` of namespaces to watch and to write to: a Role in each is enough (default: the whole cluster)")
 }
 
-// logOptions say how run and once log.
+// logOptions configure the log of run and once.
 type logOptions struct {
 	format string
 	level  string
@@ -82,7 +81,7 @@ func (o *logOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
 }
 
-// logger writes to the standard error, so that the standard output stays data.
+// logger logs to standard error, so that standard output has data only.
 func (o *logOptions) logger(s streams) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.level)); err != nil {
@@ -99,7 +98,7 @@ func (o *logOptions) logger(s streams) (*slog.Logger, error) {
 	}
 }
 
-// newEnvironment is a page of help.
+// newEnvironment is a help page.
 func newEnvironment() *cobra.Command {
 	return &cobra.Command{
 		Use:   "environment",

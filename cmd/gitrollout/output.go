@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// outputOption is the flag -o: "" for people, or one of the allowed formats.
+// outputOption is the flag -o: "" for text, or one of the allowed formats.
 type outputOption struct {
 	format  string
 	allowed []string
@@ -23,12 +23,12 @@ func (o *outputOption) register(cmd *cobra.Command, allowed ...string) {
 	cmd.Flags().VarP(o, "output", "o", "output `format`: "+strings.Join(allowed, ", "))
 }
 
-// String, Set and Type are pflag.Value.
+// String, Set and Type implement pflag.Value.
 
 // String returns the format.
 func (o *outputOption) String() string { return o.format }
 
-// Set takes one of the allowed formats.
+// Set sets one of the allowed formats.
 func (o *outputOption) Set(format string) error {
 	if !slices.Contains(o.allowed, format) {
 		return fmt.Errorf("%q is not one of %s", format, strings.Join(o.allowed, ", "))
@@ -37,10 +37,10 @@ func (o *outputOption) Set(format string) error {
 	return nil
 }
 
-// Type names the kind of value.
+// Type returns the name of the value's type.
 func (o *outputOption) Type() string { return "format" }
 
-// show prints a value: in the format for machines that is asked for, or else as it is drawn.
+// show prints a value in the requested format, or else the text of draw.
 func (o *outputOption) show(s streams, v any, draw func() string) error {
 	if done, err := o.write(s, v); done {
 		return err
@@ -49,7 +49,7 @@ func (o *outputOption) show(s streams, v any, draw func() string) error {
 	return err
 }
 
-// write prints a value if the format is one for machines.
+// write prints a value if the format is json or yaml.
 func (o *outputOption) write(s streams, v any) (done bool, err error) {
 	var data []byte
 	switch o.format {
@@ -57,7 +57,7 @@ func (o *outputOption) write(s streams, v any) (done bool, err error) {
 		var text bytes.Buffer
 		e := json.NewEncoder(&text)
 		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false) // commands to copy have && in them
+		e.SetEscapeHTML(false) // commands to copy contain &&
 		err = e.Encode(v)
 		data = text.Bytes()
 	case "yaml":

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// plans is what plan prints as JSON or YAML.
+// plans is the output of plan as JSON or YAML.
 type plans struct {
 	Clusters []plan.Plan `json:"clusters"`
 }
@@ -107,7 +107,7 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 	return c.exit(all)
 }
 
-// clusters are those of either side, or the one that is named.
+// clusters returns the clusters of either side, or the named one.
 func (c *planCommand) clusters(sides *planSides) ([]string, error) {
 	var all []string
 	for _, tree := range []rollout.Tree{sides.base, sides.head} {

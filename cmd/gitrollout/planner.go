@@ -18,12 +18,12 @@ import (
 // planSides are the two trees that plan compares.
 type planSides struct {
 	local              *edge.Repository // the working copy
-	top                string           // its folder
+	top                string           // the folder of the working copy
 	base, head         rollout.Tree
 	baseName, headName string
 }
 
-// open finds both sides.
+// open opens both sides.
 func (c *planCommand) open(ctx context.Context) (*planSides, error) {
 	top, err := program.Says(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -55,8 +55,8 @@ func (c *planCommand) openHead(ctx context.Context, s *planSides) (err error) {
 	return err
 }
 
-// openBase finds the commit at which head left the base: in the working copy,
-// or else the newest one of the branch on the server.
+// openBase finds the commit at which head left the base: in the working copy, or else the newest commit of the branch
+// on the server.
 func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	name := cmp.Or(c.base, c.source.branch)
 	for _, candidate := range []string{"refs/remotes/origin/" + name, name} {
@@ -82,7 +82,7 @@ func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	return nil
 }
 
-// server opens the repository that the working copy is of.
+// server opens the working copy's repository on the server.
 func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch string) (*edge.Repository, error) {
 	source := c.source
 	source.cluster, source.branch = cluster, branch
@@ -92,8 +92,7 @@ func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch s
 	return source.open(ctx, stateBranch)
 }
 
-// record reads a cluster's state branch from the server, or what the working
-// copy has fetched of it. The text says which.
+// record reads a cluster's state branch from the server, or the working copy's fetched copy. The text names the source.
 func (c *planCommand) record(
 	ctx context.Context, s *planSides, cluster string, config *rollout.Config,
 ) (source.Snapshot, string, error) {

@@ -8,14 +8,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The program's file names as a plugin of kubectl, which finds its plugins by the
-// start of their names and asks the second one what may follow on a command line.
+// File names of the program as a kubectl plugin. kubectl finds plugins by the prefix of the first name, and calls the
+// second one to complete command lines.
 const (
 	pluginName    = "kubectl-gitrollout"
 	completerName = "kubectl_complete-gitrollout"
 )
 
-// programName is how people call the program, in help and in commands to copy.
+// programName returns the name by which users call the program, for help and for commands to copy.
 func programName() string {
 	if fileName() == pluginName {
 		return "kubectl gitrollout"
@@ -23,8 +23,8 @@ func programName() string {
 	return "gitrollout"
 }
 
-// commandLine is what the program was called with. As kubectl's completer it is
-// called with the words so far, which cobra's own command for that takes.
+// commandLine returns the program's arguments. As kubectl's completer it receives the words so far, and passes these to
+// cobra's completion command.
 func commandLine() []string {
 	if fileName() == completerName {
 		return append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...)
@@ -34,7 +34,7 @@ func commandLine() []string {
 
 func fileName() string { return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") }
 
-// asCalled makes the help and the examples of all commands name the program as people call it.
+// asCalled puts the program's name as called into the help and the examples of all commands.
 func asCalled(root *cobra.Command, name string) {
 	if name == root.Name() {
 		return

@@ -12,13 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// policyFileFlag is where the policy is for commands that look at a change.
+// policyFileFlag adds the flag with the policy file, for commands that check a change.
 func policyFileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "policy", "",
 		"hold the apps that do not keep to the policy in this `file`: projects, and what their apps may do")
 }
 
-// policyOptions say where a reconciler's policy is.
+// policyOptions select a reconciler's policy.
 type policyOptions struct {
 	file string
 	ref  string // BRANCH:PATH
@@ -30,13 +30,13 @@ func (o *policyOptions) register(cmd *cobra.Command) {
 		"the policy is this `branch:path` of the repository; nobody but the platform team may push to that branch")
 }
 
-// branch is the one that the policy is on, "" if it is on none.
+// branch returns the policy's branch, "" without --policy-ref.
 func (o *policyOptions) branch() string {
 	branch, _, _ := strings.Cut(o.ref, ":")
 	return branch
 }
 
-// check refuses flags that do not go together, and a file that cannot be read.
+// check refuses flags that exclude each other, and an unreadable file.
 func (o *policyOptions) check(users string) error {
 	branch, path, found := strings.Cut(o.ref, ":")
 	switch {
@@ -51,7 +51,7 @@ func (o *policyOptions) check(users string) error {
 	return err
 }
 
-// readPolicy reads the policy in a file, nil if none is named.
+// readPolicy reads the policy in a file, nil if file is "".
 func readPolicy(file string) (*rollout.Policy, error) {
 	if file == "" {
 		return nil, nil
@@ -63,7 +63,7 @@ func readPolicy(file string) (*rollout.Policy, error) {
 	return rollout.ParsePolicy(file, data)
 }
 
-// edges are the policy and who approves, for a reconciler; nil if there is no policy, and if every file counts.
+// edges returns a reconciler's policy and approver: nil without a policy, and nil if every promotion file counts.
 func (o policyOptions) edges(repo *git.Repo, keys *git.Keys) (
 	policy func(rollout.Heads) (*rollout.Policy, error), approve reconciler.Approver,
 ) {

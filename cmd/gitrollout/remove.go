@@ -22,13 +22,13 @@ type removeCommand struct {
 	yes    bool
 }
 
-// removal is what gitrollout remove has done, or would do.
+// removal is the result of gitrollout remove, or of its dry run.
 type removal struct {
 	App     string        `json:"app"`
 	Cluster string        `json:"cluster"`
 	Removed []rollout.Ref `json:"removed"`
-	Kept    []string      `json:"kept,omitempty"`   // what stays, and why
-	Commit  string        `json:"commit,omitempty"` // of the state branch that drops the record, "" with --dry-run
+	Kept    []string      `json:"kept,omitempty"`   // objects that stay, and why
+	Commit  string        `json:"commit,omitempty"` // the commit of the state branch that drops the record, "" with --dry-run
 }
 
 func newRemove(s streams) *cobra.Command {
@@ -66,7 +66,7 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	if w.Tip.Behind != nil {
-		return w.Tip.Behind // nobody knows what Git lists
+		return w.Tip.Behind // the list of apps is unknown
 	}
 	if app, listed := w.Tip.Find(name); listed {
 		return fmt.Errorf("%s is an app of Git (%s), so its objects would be made again; take it out of %s first",
@@ -104,7 +104,7 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 	})
 }
 
-// confirm shows what would be removed, and asks whether to.
+// confirm prints the objects to delete, and asks for confirmation.
 func (c *removeCommand) confirm(r removal) (goOn bool, err error) {
 	out := c.err
 	if c.dryRun {

@@ -16,28 +16,28 @@ import (
 	"gitrollout.dev/gitrollout/render/worker"
 )
 
-// workerIdle is how long a process that renders is kept without work.
+// workerIdle is how long an idle render process is kept.
 const workerIdle = 10 * time.Minute
 
-// renderers is how many apps are rendered at once: one for each CPU, and two where there is one, so that an app
-// which takes all the time it may does not hold up the others.
+// renderers returns how many apps are rendered at once: one for each CPU, and at least two, so that a slow app does not
+// hold up the others.
 func renderers() int { return max(2, runtime.GOMAXPROCS(0)) }
 
-// newWorkers makes the processes that render: this program, with nothing of its environment.
+// newWorkers returns the pool of render processes: this program, without its environment.
 func newWorkers() *worker.Pool {
 	return worker.NewPool(worker.Options{Most: renderers(), Idle: workerIdle, Command: func(memory int64) *exec.Cmd {
-		program := "/proc/self/exe" // also after the file was replaced by another version's
+		program := "/proc/self/exe" // also after another version replaced the file
 		if _, err := os.Stat(program); err != nil {
-			program, _ = os.Executable() // or else it says so when it is started
+			program, _ = os.Executable() // or else starting it returns the error
 		}
 		cmd := exec.Command(program, "render-worker", strconv.FormatInt(memory, 10))
-		cmd.Args[0], cmd.Dir = "gitrollout", "/" // what every machine has: an image may have no other folder
+		cmd.Args[0], cmd.Dir = "gitrollout", "/" // exists on every machine: an image may have no other folder
 		return cmd
 	}})
 }
 
-// newRenderer makes a Renderer that knows the metric providers' fields, and renders in a command's workers. The log,
-// if there is one, is told which of them were given up.
+// newRenderer returns a Renderer with the metric providers' fields, which renders in a command's workers. With a log it
+// logs failed workers.
 func newRenderer(s streams, log *slog.Logger) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check})
@@ -50,7 +50,7 @@ func newRenderer(s streams, log *slog.Logger) *render.Renderer {
 	return render.New(s.workers)
 }
 
-// newOpener is newRenderer for who applies: it opens encrypted files.
+// newOpener is newRenderer for a reconciler: it also decrypts files.
 func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check, Unlock: unlock})
@@ -59,7 +59,7 @@ func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Render
 	return newRenderer(s, log)
 }
 
-// newRenderWorker is what a process that renders runs; its argument is what memory it may have, in bytes.
+// newRenderWorker is the command of a render process; its argument is the memory limit in bytes.
 func newRenderWorker(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "render-worker BYTES", Short: "Render for another gitrollout", Hidden: true, Args: exactlyOne("number of bytes"),
@@ -68,8 +68,8 @@ func newRenderWorker(s streams) *cobra.Command {
 			if err != nil {
 				return usagef("%q is not a number of bytes", args[0])
 			}
-			signal.Ignore(os.Interrupt) // which is for who asks
-			os.Stdout = os.Stderr       // nobody else writes between the messages
+			signal.Ignore(os.Interrupt) // the signal is for the parent process
+			os.Stdout = os.Stderr       // only messages go to standard output
 			if err := worker.Limit(memory); err != nil {
 				return err
 			}

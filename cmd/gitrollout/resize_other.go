@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// resizes tells nothing where there is no signal for it: the next drawing, a second later at most, finds out.
+// resizes has no signal on this system: the next drawing, at most a second later, reads the new size.
 func resizes() (told <-chan os.Signal, stop func()) { return nil, func() {} }

@@ -12,20 +12,20 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// streams are where a command reads and writes, and the processes in which it renders; nil: it does so in its own.
+// streams are a command's input and outputs, and its render processes; nil: it renders in its own process.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	workers  *worker.Pool
 }
 
-// say prints lines that may hold what others wrote, which does not control the terminal then.
+// say prints lines without terminal control sequences, because they may contain third-party text.
 func (s streams) say(text string) error {
 	_, err := io.WriteString(s.out, terminal.CleanLines(text))
 	return err
 }
 
-// run carries out one command line and returns the exit code.
+// run runs one command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	workers := newWorkers()
 	defer workers.Close()
@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return int(codeOf(err))
 }
 
-// newRoot builds the tree of commands.
+// newRoot builds the command tree.
 func newRoot(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gitrollout",
@@ -92,7 +92,7 @@ func inGroup(root *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// unknownCommand refuses a first word that names no command.
+// unknownCommand refuses a first word that is no command.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -104,7 +104,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return usagef("%s (gitrollout --help lists all)", text)
 }
 
-// atMostOne takes one argument or none, and exactlyOne one; name is what the argument is.
+// atMostOne accepts one argument or none, and exactlyOne one; name describes the argument.
 func atMostOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {

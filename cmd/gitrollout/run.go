@@ -81,10 +81,10 @@ case; a second one at once.`,
 	return cmd
 }
 
-// reconcile is run once its flags are understood.
+// reconcile runs the reconciler after its flags were checked.
 func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // it waits most of its time: 30 MiB of garbage on 60 that are in use, not 60
+		debug.SetGCPercent(50) // the process is mostly idle: 30 MiB of garbage on 60 in use, not 60
 	}
 	listener, secret, err := c.hooks.listen()
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// slowly does something and says on the standard error what it is, if it takes longer than two seconds.
+// slowly calls do, and prints a progress message to standard error if it takes longer than two seconds.
 func slowly(s streams, what string, do func() error) error {
 	timer := time.AfterFunc(2*time.Second, func() { _, _ = fmt.Fprintln(s.err, what+" …") })
 	defer timer.Stop()

@@ -118,7 +118,7 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 	return nil
 }
 
-// read reads a script from a file, or the standard input.
+// read reads a script from a file or standard input.
 func (c *simulateCommand) read(file string) (script simulate.Script, err error) {
 	var data []byte
 	if file == "-" {
@@ -135,7 +135,7 @@ func (c *simulateCommand) read(file string) (script simulate.Script, err error) 
 	return script, nil
 }
 
-// keep writes what happened into the file that a script was read from.
+// keep writes the timeline into the script's file.
 func keep(script simulate.Script, file, timeline string) error {
 	if file == "-" {
 		return usagef("--update rewrites a file, and the script is the standard input")
@@ -143,7 +143,7 @@ func keep(script simulate.Script, file, timeline string) error {
 	return os.WriteFile(file, script.With(timeline), 0o644)
 }
 
-// tree is the repository that the command line names, nil if it is the script.
+// tree returns the repository that the command line names, nil if the script contains it.
 func (c *simulateCommand) tree(cmd *cobra.Command) (rollout.Tree, error) {
 	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || c.commit != ""
 	switch {

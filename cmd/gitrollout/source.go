@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// resolve fills in what the flags leave open: the environment's defaults, the
-// working copy's remote, and the only cluster that the repository knows.
+// resolve completes the flags: with the environment's defaults, the working copy's remote, and the repository's only
+// cluster.
 func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, error) {
 	if err := checkArgument(o.repo); err != nil {
 		return o, err
@@ -43,7 +43,7 @@ func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, e
 	return o, err
 }
 
-// find takes the repository that the current folder is a working copy of, where none is named.
+// find uses the repository of the current working copy if no repository is named.
 func (o *sourceOptions) find(ctx context.Context) error {
 	if o.repo == "" {
 		o.repo = program.Repository(ctx)
@@ -54,7 +54,7 @@ func (o *sourceOptions) find(ctx context.Context) error {
 	return nil
 }
 
-// open opens the repository. The state branch is the one that its configuration names, unless one is given.
+// open opens the repository. Without stateBranch the configuration names the state branch.
 func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*edge.Repository, error) {
 	if err := o.find(ctx); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func newest(
 	return heads, tree, err
 }
 
-// onlyCluster is the cluster that is meant when none is named.
+// onlyCluster returns the only cluster of a repository, or an error.
 func onlyCluster(tree rollout.Tree) (string, error) {
 	clusters, err := source.Clusters(tree)
 	switch {
@@ -95,7 +95,7 @@ func onlyCluster(tree rollout.Tree) (string, error) {
 	return clusters[0], nil
 }
 
-// fullCommit makes a full commit id of what people write as the value of a flag.
+// fullCommit returns the full commit id of a flag's value.
 func fullCommit(ctx context.Context, flag, commit string) (string, error) {
 	id, known := program.Commit(ctx, commit)
 	if !known {
@@ -106,7 +106,7 @@ func fullCommit(ctx context.Context, flag, commit string) (string, error) {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// quoted is a word as a shell reads it back.
+// quoted quotes a word for a shell.
 func quoted(word string) string {
 	if plainWord.MatchString(word) {
 		return word
@@ -114,7 +114,7 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// openDir is a folder that the command line names.
+// openDir opens a folder that the command line names.
 func openDir(dir string) (worktree.Dir, error) {
 	tree, err := worktree.Open(dir)
 	if err != nil {

@@ -30,7 +30,7 @@ Each one pushes one commit under your name, and the reconciler goes on from it.`
 	return cmd
 }
 
-// stateCommand is what the commands on the state branch share.
+// stateCommand is the common part of the commands on the state branch.
 type stateCommand struct {
 	streams
 	source sourceOptions
@@ -45,7 +45,7 @@ func (c *stateCommand) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "say what would be recorded, and push nothing")
 }
 
-// open reads Git, and the cluster if one is needed.
+// open reads Git, and connects to the cluster if cluster is set.
 func (c *stateCommand) open(ctx context.Context, cluster bool) (*console.World, rollout.Identity, error) {
 	who, err := identity(ctx, c.author)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *stateCommand) open(ctx context.Context, cluster bool) (*console.World, 
 	return w, who, err
 }
 
-// push commits edits to the state branch, and says so.
+// push commits edits to the state branch, and prints the commit.
 func (c *stateCommand) push(
 	ctx context.Context, w *console.World, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) error {
@@ -169,7 +169,7 @@ func (c *stateCommand) adopt(ctx context.Context) error {
 		return err
 	}
 	was := w.UID
-	w.UID = "" // any cluster will do
+	w.UID = "" // any cluster is accepted
 	if err := connect(ctx, w, c.target, nil, c.streams); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// statusCommand tells scripts what became of a release.
+// statusCommand reports the result of a release to scripts.
 type statusCommand struct {
 	streams
 	source  sourceOptions
@@ -146,7 +146,7 @@ func (c *statusCommand) run(ctx context.Context, name string) error {
 var endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reached: exitOK,
 	status.Missed: exitDegraded, status.Stuck: exitHeld}
 
-// conclude says how it ended.
+// conclude prints the result and returns the exit code.
 func (c *statusCommand) conclude(lines io.Writer, w *console.World, a status.App, v status.Verdict) error {
 	done, code := v.Ending != status.NotYet, endings[v.Ending]
 	if !done && a.Held != nil && !a.Waits() {
@@ -170,7 +170,7 @@ func (c *statusCommand) conclude(lines io.Writer, w *console.World, a status.App
 	return silent(code)
 }
 
-// again waits for the next look at Git. Git that cannot be reached for a while is no end.
+// again waits, and then reads Git again. Until the deadline an unreachable server is only a warning.
 func (c *statusCommand) again(ctx context.Context, w *console.World, deadline time.Time) error {
 	select {
 	case <-ctx.Done():
@@ -185,7 +185,7 @@ func (c *statusCommand) again(ctx context.Context, w *console.World, deadline ti
 	return err
 }
 
-// goal makes one of the flags.
+// goal builds the goal from the flags.
 func (c *statusCommand) goal(ctx context.Context, w *console.World, app rollout.App) (status.Goal, error) {
 	g := status.Goal{Until: c.until}
 	switch {

@@ -18,7 +18,7 @@ func (o *colorOption) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.never, "no-color", false, "no colours (also: NO_COLOR, or no terminal)")
 }
 
-// lookOf finds out how to draw on an output. Without a terminal nothing is cut off, so that grep finds everything.
+// lookOf returns how to draw on an output. Without a terminal lines are not cut, so that grep finds everything.
 func (o *colorOption) lookOf(out io.Writer) terminal.Look {
 	k := terminal.Look{Now: time.Now()}
 	columns, _, isTerminal := terminalSize(out)
@@ -29,7 +29,7 @@ func (o *colorOption) lookOf(out io.Writer) terminal.Look {
 	return k
 }
 
-// terminalSize is the size of the terminal that out is, if it is one.
+// terminalSize returns the size of out if it is a terminal.
 func terminalSize(out io.Writer) (columns, rows int, terminal bool) {
 	f, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

@@ -14,15 +14,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// trustOptions say whose signatures count, and what those may ask who write analyses. They are flags and not
-// part of the configuration in Git, where whoever is to be kept out could change them.
+// trustOptions configure trusted signatures, and the permissions of analyses. They are flags, because an attacker could
+// change a configuration in Git.
 type trustOptions struct {
 	commits   string
 	keyring   string
 	promoters string
 	state     string
 	allowed   []string // CIDRs
-	account   string   // as which apps are written whose entries name none
+	account   string   // the account of apps whose entries name none
 	policy    policyOptions
 }
 
@@ -44,7 +44,7 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 	o.policy.register(cmd)
 }
 
-// reach is what analyses may ask. open has refused what is no range.
+// reach returns the addresses that analyses may call. open has refused invalid ranges.
 func (o trustOptions) reach() (r call.Reach) {
 	for _, text := range o.allowed {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
@@ -54,7 +54,7 @@ func (o trustOptions) reach() (r call.Reach) {
 	return r
 }
 
-// as is the context of what is done in the cluster for an app: its own service account's, or the default one's.
+// as returns the context for an app's work in the cluster: with its service account, or the default one.
 func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 	if app.ServiceAccount == "" {
 		app.Namespace = cmp.Or(app.Namespace, "default")
@@ -63,7 +63,7 @@ func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 	return cluster.As(ctx, app.ServiceAccount)
 }
 
-// open reads the files once, so that a mistake in them is found at the start; nil if there are none.
+// open reads the key files once, so that errors are found at the start; nil if there are none.
 func (o trustOptions) open() (*git.Keys, error) {
 	for _, text := range o.allowed {
 		if _, err := netip.ParsePrefix(text); err != nil {
@@ -77,7 +77,7 @@ func (o trustOptions) open() (*git.Keys, error) {
 	return keys, nil
 }
 
-// stateCheck tells whether a commit of the state branch is to be believed; nil if every one is.
+// stateCheck returns the check of a state branch's commit; nil trusts all.
 func stateCheck(keys *git.Keys) func(reconciler.Snapshot) error {
 	if keys.Files().State == "" {
 		return nil

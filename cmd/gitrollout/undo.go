@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// undoCommand proposes to take an app back in Git.
+// undoCommand proposes to revert an app in Git.
 type undoCommand struct {
 	pushCommand
 	undo   console.Undo
@@ -76,7 +76,7 @@ func (c *undoCommand) run(ctx context.Context, name string) error {
 	})
 }
 
-// drawOrder shows a proposal that is not pushed.
+// drawOrder formats a proposal that is not pushed.
 func drawOrder(o propose.Order) string {
 	var b strings.Builder
 	b.WriteString(o.Message + "\n")

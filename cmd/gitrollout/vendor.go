@@ -20,7 +20,7 @@ type vendorCommand struct {
 	check  bool
 	update string
 	from   string
-	pr     string // the branch that it is to be merged into; "" for no pull request
+	pr     string // the base branch of the pull request; "" for no pull request
 }
 
 func newVendor(s streams) *cobra.Command {
@@ -105,9 +105,9 @@ func (c *vendorCommand) run(ctx context.Context, at string) error {
 	return nil
 }
 
-// folders brings what the vendor.yaml of each of them names, or checks it, and returns what it has said of that.
+// folders vendors the sources of each folder's vendor.yaml, or checks the files, and returns the printed lines.
 func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []string, err error) {
-	home, _ := os.UserHomeDir() // without one nobody is logged in
+	home, _ := os.UserHomeDir() // without a home folder there are no logins
 	getter := &vendoring.Getter{Login: vendoring.Logins(home, os.Getenv)}
 	for _, dir := range dirs {
 		lines, err := c.folder(ctx, getter, dir)
@@ -129,7 +129,7 @@ func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []strin
 	return all, nil
 }
 
-// rewrite writes a vendor.yaml of what a kustomization names elsewhere.
+// rewrite writes a vendor.yaml with the remote sources of a kustomization.
 func (c *vendorCommand) rewrite() error {
 	root, err := os.OpenRoot(c.from)
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// vendorBranch is where it is proposed what vendor has brought.
+// vendorBranch is the branch of vendor's pull requests.
 const vendorBranch = "gitrollout-vendor"
 
-// vendorPull makes a pull request of what vendor has written into a working copy, which stays as it is.
+// vendorPull proposes vendor's files in a working copy as a pull request. The working copy stays unchanged.
 type vendorPull struct {
 	streams
 	at, base string
 }
 
-// propose says what has been brought by a pull request.
+// propose opens the pull request; its body lists the changes.
 func (p vendorPull) propose(ctx context.Context, lines []string) error {
 	title := "Vendor: what is newer elsewhere"
 	if len(lines) == 1 {
@@ -60,8 +60,8 @@ func (p vendorPull) propose(ctx context.Context, lines []string) error {
 	return p.say(fmt.Sprintf("proposed by pull request %d, from the branch %s", number, vendorBranch))
 }
 
-// forge is where to propose it: the repository of the CI job, or else that of origin, which is on a forge that is known
-// by its host, or that a configuration in the working copy names.
+// forge returns the destination of the pull request: the CI job's repository, or else origin's. Origin's forge is known
+// by its host or by a configuration in the working copy.
 func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, error) {
 	origin, err := program.Says(ctx, "-C", p.at, "remote", "get-url", "origin")
 	if err != nil {
@@ -88,7 +88,7 @@ func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, er
 	return options, config, err
 }
 
-// configured is the forge that a configuration in the working copy names, the zero one if none does.
+// configured returns the forge in a configuration of the working copy, the zero value if there is none.
 func (p vendorPull) configured(ctx context.Context) (rollout.Forge, error) {
 	top, err := program.Says(ctx, "-C", p.at, "rev-parse", "--show-toplevel")
 	if err != nil {

@@ -15,17 +15,17 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// viewer is where that comes from which get and list show: Git and, if it can be
-// reached, the cluster; the cluster alone; or a reconciler's own page.
+// viewer provides the data of get and list: from Git and, if reachable, the cluster; from the cluster alone; or from a
+// reconciler's page.
 type viewer interface {
-	// Listing is what there is to show of the app that args name, of all without.
+	// Listing returns the status of the app in args, of all apps without args.
 	Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error)
-	// Refresh reads what is new, for the next listing.
+	// Refresh reads changes for the next listing.
 	Refresh(ctx context.Context) (changed bool, err error)
 }
 
-// open finds the way that the flags ask for. Without Git it is the cluster that
-// is shown; told calls say that something in the cluster has changed.
+// open returns the viewer that the flags select. If Git is unreachable, it shows the cluster alone. told is called
+// after a change in the cluster.
 func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ viewer, err error) {
 	server := cmp.Or(c.server, os.Getenv("GITROLLOUT_SERVER"))
 	switch {
@@ -71,24 +71,24 @@ func openClusterView(ctx context.Context, source sourceOptions, target clusterOp
 	return &console.ClusterView{Client: w.Client, Name: name, Why: why}, nil
 }
 
-// serverView shows what a reconciler shows on its own page.
+// serverView shows the content of a reconciler's page.
 type serverView struct {
 	*dashboard.Client
 	args []string
 }
 
-// Refresh is viewer's.
+// Refresh implements viewer.
 func (v *serverView) Refresh(ctx context.Context) (bool, error) {
 	changed, err := v.Client.Refresh(ctx)
 	return changed, v.explain(ctx, err)
 }
 
-// Listing is viewer's.
+// Listing implements viewer.
 func (v *serverView) Listing(context.Context, []string, time.Time) (status.Listing, error) {
 	return v.Client.Listing(), nil
 }
 
-// explain adds to the error that there is no such app the names that may have been meant.
+// explain adds similar names to the error for an unknown app.
 func (v *serverView) explain(ctx context.Context, err error) error {
 	if !errors.Is(err, dashboard.ErrNoSuchApp) {
 		return err

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// vouchOptions say on top of what a command may sign: a signed commit vouches for all that is below it.
+// vouchOptions select the commits that a command may sign on top of: a signed commit vouches for all commits below it.
 type vouchOptions struct {
 	vouch bool
 	keys  trustOptions
@@ -27,12 +27,12 @@ func (o *vouchOptions) register(cmd *cobra.Command) {
 		"with --signing-key: their OpenPGP keys, in this `file` (armored)")
 }
 
-// verifier is whose signature the commit needs that a signed one is put on top of; nil if none is asked for.
+// verifier returns the check of the commit below a signed one; nil without one.
 func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.Verifier, error) {
 	if source.signing() == "" || o.vouch {
 		return nil, nil
 	}
-	if o.keys.commits == "" { // a repository that names no file is none that says anything
+	if o.keys.commits == "" { // without the setting no file is trusted
 		o.keys.commits, _ = program.Says(ctx, "config", "--type=path", "--get", "gpg.ssh.allowedSignersFile")
 	}
 	own, err := signer(source.signing()).Read()
@@ -60,10 +60,10 @@ func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s 
 	return w, err
 }
 
-// anyOf are verifiers of which one is enough.
+// anyOf accepts a commit that any verifier accepts.
 type anyOf []git.Verifier
 
-// Verify is git.Verifier's.
+// Verify implements git.Verifier.
 func (a anyOf) Verify(commit []byte) (who string, err error) {
 	for _, v := range a {
 		if who, err = v.Verify(commit); err == nil {

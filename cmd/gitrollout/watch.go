@@ -12,22 +12,21 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// watcher shows the same look again and again: in place on a terminal, otherwise a line whenever something has changed.
+// watcher prints a listing repeatedly: in place on a terminal, otherwise a line after each change.
 type watcher struct {
 	*lookCommand
 	view    viewer
-	changed <-chan struct{}  // something in the cluster has
-	resized <-chan os.Signal // the window is
+	changed <-chan struct{}  // the cluster has changed
+	resized <-chan os.Signal // the window was resized
 
 	screen  terminal.Screen
 	news    terminal.News
-	seen    status.Listing // as of the last look that worked
-	looked  time.Time      // at Git
-	trouble string         // why the last look did not work, "" if it did
+	seen    status.Listing // the last good listing
+	looked  time.Time      // the last refresh of Git
+	trouble string         // why the last refresh failed, "" if it did not
 }
 
-// follow watches until ctx ends. A look that fails is shown as a note on what
-// was seen before, and the next one tries again.
+// follow watches until ctx ends. A failed refresh adds a note to the last listing, and is repeated.
 func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struct{}) error {
 	_, _, isTerminal := terminalSize(c.out)
 	f := &watcher{lookCommand: c, view: v, changed: changed, screen: terminal.Screen{Out: c.out}, looked: time.Now()}
@@ -69,7 +68,7 @@ func (f *watcher) look(ctx context.Context) error {
 	switch {
 	case err == nil:
 		f.seen = now
-	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // there is no such app (any more)
+	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // the app does not exist (any more)
 		return err
 	default:
 		f.trouble = "as of the last look that worked: " + err.Error()
@@ -80,7 +79,7 @@ func (f *watcher) look(ctx context.Context) error {
 	return nil
 }
 
-// text draws what was seen last.
+// text formats the last listing.
 func (f *watcher) text(k terminal.Look) string { return f.draw(f.chosen(f.seen), f.single(), k) }
 
 // redraw draws in place.
@@ -89,14 +88,13 @@ func (f *watcher) redraw() error {
 	return f.screen.Draw(f.lookOf(), columns, rows, f.text)
 }
 
-// print writes for a pipe.
+// print prints for a pipe.
 func (f *watcher) print() error {
 	_, err := io.WriteString(f.out, f.news.Of(f.chosen(f.seen), f.lookOf(), f.text))
 	return err
 }
 
-// pause waits for the next look: sooner if the cluster changed, and each second
-// on a terminal, where seconds count down.
+// pause waits for the next refresh: less if the cluster changed, and at most a second on a terminal, for countdowns.
 func (f *watcher) pause(ctx context.Context, isTerminal bool) bool {
 	every := f.every
 	if isTerminal {
@@ -108,7 +106,7 @@ func (f *watcher) pause(ctx context.Context, isTerminal bool) bool {
 	case <-time.After(every):
 	case <-f.resized:
 	case <-f.changed:
-		select { // what belongs together arrives together
+		select { // related changes arrive together
 		case <-ctx.Done():
 			return false
 		case <-time.After(100 * time.Millisecond):

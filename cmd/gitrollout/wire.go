@@ -23,7 +23,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loop is a reconciler with everything that it needs, ready for its first pass.
+// loop is a reconciler with all its parts, ready for its first pass.
 type loop struct {
 	*reconciler.Reconciler
 	source   sourceOptions
@@ -40,13 +40,13 @@ type loop struct {
 	renderer *render.Renderer
 }
 
-// keyring has the keys of the apps' encrypted files.
+// keyring returns the keys of the apps' encrypted files.
 func (l *loop) keyring(keys trustOptions) *edge.Keyring {
 	return &edge.Keyring{As: keys.as, Now: time.Now, Client: func() *cluster.Client { return l.client },
 		App: func(name string) rollout.App { return l.App(name) }}
 }
 
-// asked is what the cluster asks the loop.
+// asked returns the options by which the cluster client calls the loop.
 func (l *loop) asked(namespaces []string, log *slog.Logger) cluster.Options {
 	return cluster.Options{
 		Cluster: l.source.cluster, Namespaces: namespaces, OnChange: func(app string) { l.Touch(app) },
@@ -66,10 +66,10 @@ func (l *loop) close() {
 	l.client.Wait()
 }
 
-// writer is under which name a loop commits, and for how long.
+// writer is the name under which a loop commits, and how long it runs.
 type writer struct {
 	id        string
-	exclusive bool // it stands down for another one
+	exclusive bool // it stands down for another writer
 	ends      bool // after one pass
 }
 
@@ -103,7 +103,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	}); err != nil {
 		return nil, &failure{code: exitCluster, err: fmt.Errorf("cluster %s: %w", config.Host, err)}
 	}
-	// The watches live on while the last pass finishes.
+	// The watches go on while the last pass finishes.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	if l.notifier, err = newNotifier(l, who.id, log); err != nil {
@@ -134,7 +134,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	return l, nil
 }
 
-// readySource is where Git is and whose signatures count, once that is known to make sense together.
+// readySource returns the repository with its options and trusted keys, after checking that the flags fit together.
 func readySource(
 	ctx context.Context, source sourceOptions, keys trustOptions, s streams,
 ) (sourceOptions, git.Options, error) {
@@ -166,7 +166,7 @@ func readySource(
 	return source, options, err
 }
 
-// kubectl returns what kubectl would use.
+// kubectl returns the client configuration that kubectl would use.
 func (o clusterOptions) kubectl() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
@@ -174,7 +174,7 @@ func (o clusterOptions) kubectl() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }
 
-// ownNamespaces returns the namespace that the kubeconfig chooses, as kubectl does.
+// ownNamespaces returns the namespace that the kubeconfig selects, as kubectl does.
 func (o clusterOptions) ownNamespaces() []string {
 	name, _, err := o.kubectl().Namespace()
 	if err != nil {
@@ -201,7 +201,7 @@ func readConfig(tree rollout.Tree, cluster string) (*rollout.Config, error) {
 	return source.NewReader(cluster, nil).ConfigAt(tree)
 }
 
-// startBackground begins what works beside the passes and returns what ends it.
+// startBackground starts the workers beside the passes and returns a function that stops them.
 func (l *loop) startBackground() (stop func()) {
 	stopForge, stopNotifier := edge.Start(l.forge), edge.Start(l.notifier)
 	return func() {

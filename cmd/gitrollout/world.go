@@ -38,7 +38,7 @@ func openRepository(ctx context.Context, options git.Options) (*edge.Repository,
 	return &edge.Repository{Repo: repo}, nil
 }
 
-// worldOptions are for a world of a repository that is open.
+// worldOptions returns the options of a world of an open repository.
 func worldOptions(from sourceOptions, repo *edge.Repository, s streams) console.Options {
 	return console.Options{
 		Cluster: from.cluster, Branch: from.branch, Repo: repo.Repo, Renderer: newRenderer(s, nil), Own: protected(),
@@ -46,7 +46,7 @@ func worldOptions(from sourceOptions, repo *edge.Repository, s streams) console.
 	}
 }
 
-// dashRecords are what the dashboard is shown of Git.
+// dashRecords returns the dashboard's access to Git.
 func dashRecords(from sourceOptions, repo *edge.Repository, s streams) *console.Records {
 	o := worldOptions(from, repo, s)
 	if files := from.keys.Files(); files.Commits+files.Keyring != "" {
@@ -55,16 +55,16 @@ func dashRecords(from sourceOptions, repo *edge.Repository, s streams) *console.
 	return &console.Records{Options: o}
 }
 
-// dashActor carries out what people ask for on the page.
+// dashActor carries out users' actions on the dashboard.
 type dashActor struct{ *console.Records }
 
-// Act is dashboard.Actor's.
+// Act implements dashboard.Actor.
 func (d dashActor) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
-	ctx, cancel := edge.Outlive(ctx) // a closed page stops no push that has begun
+	ctx, cancel := edge.Outlive(ctx) // a closed page does not stop a push that has begun
 	defer cancel()
 	said, err := d.Records.Act(ctx, who, app, a)
 	if err != nil {
-		return "", errors.New(message(err)) // as the commands print it
+		return "", errors.New(message(err)) // in the format of the commands
 	}
 	return said, nil
 }
