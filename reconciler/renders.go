@@ -257,7 +257,7 @@ func (p *renders) brought(commits, gone, outside []string, err error) {
 		switch {
 		case slices.Contains(gone, commit):
 			p.gone[commit] = lost
-		case slices.Contains(outside, commit): // a record that names a commit, or the mirror that has it, does not make it ours
+		case slices.Contains(outside, commit): // a record or the mirror does not make a commit ours
 			p.gone[commit] = foreign
 		default:
 			p.ours[commit] = true

@@ -74,8 +74,8 @@ func decode(r router, raw any) (editor, error) {
 	return e, nil
 }
 
-// Overlay applies a route to the objects for each router. An error is an InvalidError; render checks all Stages before a
-// commit is followed.
+// Overlay applies a route to the objects for each router. An error is an InvalidError; render checks all Stages before
+// a commit is followed.
 func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	for _, service := range []string{r.Stable, r.Canary} {
 		if service == "" {

@@ -82,7 +82,7 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 	view := strategies.View{Now: in.Now, Applied: applied, Source: source, Observed: in.Observed}
 	switch {
 	case !strategies.NeedsStable(s, view):
-	case s.Stable != nil && source.Release() == s.Stable.Hash: // the release is stable, and pods of the former version are kept
+	case s.Stable != nil && source.Release() == s.Stable.Hash: // stable, while pods of the former version are kept
 		view.Stable = source
 	default:
 		if view.Stable, err = g.RenderAt(ctx, in.App, s.Stable.Commit); err != nil {
