@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Complete adds the credentials that the environment names: GITROLLOUT_GIT_USERNAME with one of GITROLLOUT_GIT_TOKEN,
-// GITROLLOUT_GIT_PASSWORD, a file of either, or a GitHub App, and GITROLLOUT_SSH_PASSPHRASE. A token is sent as the
-// password, which is what forges expect.
+// Complete sets the credentials from the environment: GITROLLOUT_GIT_USERNAME with a GITROLLOUT_GIT_TOKEN,
+// GITROLLOUT_GIT_PASSWORD, a file of either, or a GitHub App; and GITROLLOUT_SSH_PASSPHRASE. A token is sent as the
+// password, as forges expect.
 func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	a.Username, a.Password = env("GITROLLOUT_GIT_USERNAME"), env("GITROLLOUT_GIT_PASSWORD")
 	a.SSHPassphrase = env("GITROLLOUT_SSH_PASSPHRASE")
@@ -45,7 +45,7 @@ func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	return nil
 }
 
-// useApp makes an Auth ask GitHub for tokens.
+// useApp sets Refresh to request tokens from GitHub.
 func (a *Auth) useApp(id string, env func(string) string, now func() time.Time) error {
 	clients, err := NewClients(a.TLS)
 	if err != nil {
@@ -59,8 +59,8 @@ func (a *Auth) useApp(id string, env func(string) string, now func() time.Time) 
 	return app.Check()
 }
 
-// Token returns what a forge's API is asked with if it has no token of its own: what Git uses, or else the password in
-// a repository's URL. It is looked up for each request, because tokens expire.
+// Token returns the default credential for a forge's API: Git's, or else the password in a repository's URL. Refresh is
+// called for each request, because tokens expire.
 func (a *Auth) Token(repo string) func(context.Context) (string, error) {
 	if a.Refresh != nil {
 		return func(ctx context.Context) (string, error) {

@@ -12,22 +12,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// What went wrong, for callers to act upon with errors.Is. No error of this package holds a credential.
+// Errors that callers test with errors.Is. No error of this package holds a credential.
 var (
-	ErrAuth        = errors.New("not authorised") // or we do not accept the server's host key
+	ErrAuth        = errors.New("not authorised") // or the server's host key is not accepted
 	ErrUnreachable = rollout.ErrUnreachable
 	ErrNotFound    = errors.New("not found")              // a repository, branch or commit
 	ErrRejected    = errors.New("rejected by the server") // a push; its message is in the text
 )
 
-// serverError is a message that the server sent in place of an answer: an ERR packet, the first line of
-// stderr, or the body of an HTTP error.
+// serverError is a server's message in place of a response: an ERR packet, the first kilobyte of stderr, or the text of
+// an HTTP error.
 type serverError struct{ text string }
 
 func (e *serverError) Error() string { return "the server says: " + e.text }
 
-// Classify gives an error of the network or of the protocol its sentinel. Servers and x/crypto/ssh tell
-// what happened in words only; this file is the one place that reads words.
+// Classify wraps an error of the network or of the protocol with its sentinel. Servers and x/crypto/ssh report causes
+// only as text; no other file interprets that text.
 func Classify(err error) error {
 	switch {
 	case err == nil:
@@ -63,22 +63,22 @@ func Classify(err error) error {
 	return err
 }
 
-// IsMissing tells that a server has no such commit, or does not give it out by its id.
+// IsMissing reports whether the server does not have a commit, or does not send it by id.
 func IsMissing(err error) bool {
 	var server *serverError
 	return errors.As(err, &server) && containsAny(strings.ToLower(server.text),
 		"not our ref", "no such remote ref", "not valid", "unadvertised object", "bad object", "not a valid object")
 }
 
-// movedTexts are the reasons that servers give when a ref is not where the push said: git (all versions),
-// libgit2, JGit, go-git, GitHub and GitLab.
+// movedTexts are servers' reasons for a ref that is not at Old: git (all versions), libgit2, JGit, go-git, GitHub and
+// GitLab.
 var movedTexts = []string{
 	"non-fast-forward", "fetch first", "cannot lock ref", "incorrect old value provided", "stale info",
 	"failed to update ref", "reference already exists", "failed to lock", "failed to write", "lock_failure",
 	"lock error", "atomic transaction failed", "unable to create", "but expected", "already exists",
 }
 
-// consequenceTexts are reasons that only say that another ref of the same atomic push failed.
+// consequenceTexts are reasons that report only the failure of another ref in the same atomic push.
 var consequenceTexts = []string{
 	"atomic push fail", "atomic push reject", "atomic transaction failed", "transaction aborted",
 }
@@ -89,8 +89,8 @@ func saysMoved(reason string) bool {
 	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
 }
 
-// saysRace tells the reasons that are true although the ref, looked at afterwards, is where it was: another
-// push held its lock. A refused non-fast-forward is no race: it is what a protected branch says to a force.
+// saysRace reports whether a reason can be true although a later lookup shows the ref at Old: another push held its
+// lock. A non-fast-forward is no race: a protected branch reports it for a forced push.
 func saysRace(reason string) bool {
 	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
 }
@@ -99,7 +99,7 @@ func isConsequence(reason string) bool {
 	return containsAny(strings.ToLower(reason), consequenceTexts...)
 }
 
-// IsKnown tells an error that has one of the sentinels already.
+// IsKnown reports whether an error already wraps a sentinel.
 func IsKnown(err error) bool {
 	known := []error{rollout.ErrConflict, ErrAuth, ErrUnreachable, ErrNotFound, ErrRejected}
 	return slices.ContainsFunc(known, func(sentinel error) bool { return errors.Is(err, sentinel) })
@@ -109,8 +109,7 @@ func containsAny(s string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
 }
 
-// oneLine makes a server's text fit for an error: its first lines joined, without control characters, and
-// at most 300 bytes.
+// oneLine makes a server's text fit for an error: lines joined, no control characters, at most 300 bytes.
 func oneLine(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	text = strings.Map(func(r rune) rune {

@@ -24,8 +24,8 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// GitHubApp gets tokens for one installation of a GitHub App: it proves with the app's key who it is and is
-// given a token of an hour, which it renews five minutes before its end. It is safe for concurrent use.
+// GitHubApp gets tokens for one installation of a GitHub App. It authenticates with the app's key and gets a token for
+// an hour, which it renews five minutes before the expiry. It is safe for concurrent use.
 type GitHubApp struct {
 	API          string // default https://api.github.com; GitHub Enterprise Server: https://<host>/api/v3
 	ID           string // of the app, or its client id
@@ -39,10 +39,10 @@ type GitHubApp struct {
 	expires time.Time
 }
 
-// renewBefore is how long before its end a token is not used any more: longer than any operation takes.
+// renewBefore is the remaining validity at which a token is renewed: longer than any operation takes.
 const renewBefore = 5 * time.Minute
 
-// Check tells what is missing or wrong with the fields and the key.
+// Check sets the default API and reports a missing or invalid field or key.
 func (a *GitHubApp) Check() error {
 	a.API = cmp.Or(a.API, "https://api.github.com")
 	u, err := url.Parse(a.API)
@@ -63,8 +63,8 @@ func (a *GitHubApp) Check() error {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// Refresh is for Auth.Refresh: GitHub takes a token as the password. It is good for at least five minutes, except where
-// GitHub gives shorter ones.
+// Refresh implements Auth.Refresh: GitHub takes a token as the password. The token is valid for at least five minutes,
+// unless GitHub issues shorter ones.
 func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,7 +78,7 @@ func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err
 	return "x-access-token", a.token, nil
 }
 
-// Forget drops a token that the server does not take any more.
+// Forget drops a token that the server no longer accepts.
 func (a *GitHubApp) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,8 +120,8 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	return answer.Token, answer.Expires, nil
 }
 
-// jwt is who we are, signed with the app's key: from a minute ago, as clocks differ, for nine minutes more;
-// GitHub accepts ten.
+// jwt returns the app's identity, signed with its key. It is valid from a minute ago, as clocks differ, for ten
+// minutes: GitHub's maximum.
 func (a *GitHubApp) jwt() (string, error) {
 	key, err := a.key()
 	if err != nil {
@@ -144,7 +144,7 @@ func (a *GitHubApp) jwt() (string, error) {
 	return text + "." + encode(signature), nil
 }
 
-// key reads the private key as GitHub hands it out (PKCS #1), or converted (PKCS #8).
+// key reads the private key in GitHub's format (PKCS #1) or in PKCS #8.
 func (a *GitHubApp) key() (*rsa.PrivateKey, error) {
 	data, err := os.ReadFile(a.KeyFile)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// httpLink speaks smart HTTP. It greets the server once per service and remembers the answer if that is
-// version 2, so that an idle poll is exactly one POST.
+// httpLink implements smart HTTP. It requests the greeting once per service and keeps it if it is version 2, so that an
+// idle poll is exactly one POST.
 type httpLink struct {
 	remote  Remote
 	auth    Auth
@@ -27,7 +27,7 @@ type httpLink struct {
 	greeted map[string]greeting // by service
 }
 
-// greeting is how a service has greeted us, and its URL after redirects.
+// greeting is a service's greeting, and its URL after redirects.
 type greeting struct {
 	*advertisement
 	base string
@@ -46,8 +46,8 @@ func newHTTPLink(remote Remote, auth Auth, stats *counters, limit int64) (*httpL
 	}, nil
 }
 
-// checkRedirect follows the greeting to where the repository has moved, as git does, but never from https
-// to http, and never takes a credential to another origin (net/http would, to a subdomain).
+// checkRedirect follows redirects of the greeting, as git does, but never from https to http. It never sends a
+// credential to another origin (net/http would, to a subdomain).
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	switch {
@@ -74,8 +74,8 @@ func (l *httpLink) open(ctx context.Context, service string) (*Session, error) {
 		if greet, err = l.greet(ctx, service); err != nil {
 			return nil, err
 		}
-		// Before version 2 the greeting is the ref look-up, so it must be asked for each time. A push needs
-		// only the capabilities: its compare-and-swap is the server's.
+		// Before version 2 the greeting is the ref lookup, so each conversation requests it. A push needs only the
+		// capabilities: the server does the compare-and-swap.
 		if greet.v2 || service == receivePack {
 			kept := *greet.advertisement
 			kept.refs = nil
@@ -131,7 +131,7 @@ func (l *httpLink) post(ctx context.Context, base, service string, request []byt
 	req.Header.Set("Content-Type", "application/x-"+service+"-request")
 	req.Header.Set("Accept", "application/x-"+service+"-result")
 	if service == uploadPack {
-		// Reading twice is harmless: lets net/http repeat it when a kept connection turns out to be closed.
+		// Repeating a read is harmless: the header lets net/http do so when a kept connection is closed.
 		req.Header["X-Idempotency-Key"] = nil
 	}
 	l.stats.sent.Add(int64(len(request)))
@@ -139,7 +139,7 @@ func (l *httpLink) post(ctx context.Context, base, service string, request []byt
 	return body, err
 }
 
-// do sends one request and gives the body of a good answer.
+// do sends one request and returns the body of a successful response.
 func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *url.URL, error) {
 	req.Header.Set("User-Agent", userAgent)
 	if req.URL.Query().Get("service") == uploadPack || strings.HasSuffix(req.URL.Path, "/"+uploadPack) {
@@ -169,7 +169,7 @@ func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *ur
 	return nil, nil, rollout.NewRetryError(l.statusError(res, body, secrets), call.Pause(res.Header, nil))
 }
 
-// drained reads the few bytes after the last packet before it closes: only then is a connection kept.
+// drained reads the few bytes after the last packet before it closes: otherwise the connection is not kept.
 type drained struct{ io.ReadCloser }
 
 func (d drained) Close() error {
@@ -177,7 +177,7 @@ func (d drained) Close() error {
 	return d.ReadCloser.Close()
 }
 
-// authorize puts the credentials into a request, and returns those that are secret.
+// authorize adds the credentials to a request and returns the secret values.
 func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	if !sameOrigin(req.URL, &url.URL{Scheme: l.remote.scheme, Host: l.remote.host}) {
 		return nil, nil // redirected elsewhere
@@ -194,7 +194,7 @@ func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	if user != "" || password != "" {
 		req.SetBasicAuth(user, password)
 	}
-	// A user name without a password is a token, in the URLs of some.
+	// In some URLs, a user name without a password is a token.
 	if secrets = []string{password}; password == "" {
 		secrets = []string{user}
 	}
@@ -202,8 +202,8 @@ func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	return append(secrets, sent), nil
 }
 
-// statusError explains an answer that is not Git's. Its text is quoted only where it is plain text: forges
-// explain themselves there, while a login page would be noise.
+// statusError converts a response that is not Git's to an error. It quotes the body only if it is plain text: forges
+// put explanations there, while a login page would be noise.
 func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []string) error {
 	text := res.Status
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
@@ -232,7 +232,7 @@ func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []str
 	return &serverError{text}
 }
 
-// scrub removes our credentials from a server's text, for servers that echo what they were sent.
+// scrub removes our credentials from a server's text, because some servers echo them.
 func scrub(text string, secrets []string) string {
 	for _, secret := range secrets {
 		if secret != "" {

@@ -13,21 +13,20 @@ const (
 	receivePack = "git-receive-pack" // push
 )
 
-// link is the way to one repository. open begins a conversation with one of its services; it sends nothing
-// when smart HTTP already knows the server.
+// link connects to one repository. open begins a conversation with a service; it sends nothing if smart HTTP has kept
+// the server's greeting.
 type link interface {
 	open(ctx context.Context, service string) (*Session, error)
 }
 
-// Server is the server of one repository. It is safe for concurrent use: each conversation is its own.
+// Server is the server of one repository. It is safe for concurrent use; each conversation is separate.
 type Server struct {
 	link   link
 	stats  *counters
 	bounds bounds
 }
 
-// Open checks the credentials, the key and the known hosts, as far as that can be done without a connection.
-// maxBytes bounds each answer.
+// Open validates the credentials, the key and the known hosts without a connection. maxBytes bounds each response.
 func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	s := &Server{stats: &counters{}, bounds: boundsOver(1)}
 	stream := &streamLink{stats: s.stats, limit: maxBytes}
@@ -49,8 +48,8 @@ func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	return s, err
 }
 
-// Narrow makes the bounds of what is taken and kept of a pack so many times smaller than they usually are, so that a
-// test is not about sixteen megabytes. It comes before the first conversation.
+// Narrow divides the bounds on packs by times, so that a test does not need sixteen megabytes. Call it before the first
+// conversation.
 func (s *Server) Narrow(times int64) { s.bounds = boundsOver(times) }
 
 // ToFetch begins a conversation in which to look up and fetch.
@@ -73,38 +72,38 @@ type Session struct {
 	*advertisement
 	stats  *counters
 	bounds bounds
-	// exchange sends one request and gives its answer. Smart HTTP may be asked many times; on a stream the
-	// last exchange of version 0 ends the conversation.
+	// exchange sends one request and returns its response. Smart HTTP allows any number; on a stream, the last exchange
+	// of version 0 ends the conversation.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
 	// Close ends the conversation.
 	Close func()
-	// Stale tells that the server does not behave as it said when it greeted us: the next conversation asks for that
-	// again.
+	// Stale drops the server's greeting after the server behaved differently; the next conversation requests it again.
 	Stale func()
 }
 
-// V2 tells that the server speaks version 2 of the protocol.
+// V2 reports whether the server speaks version 2 of the protocol.
 func (s *Session) V2() bool { return s.v2 }
 
-// Advertised is where the server's greeting says that all refs are, by full name; nil in version 2.
+// Advertised returns the ids of all refs in the server's greeting, by full name; nil in version 2 and for a kept
+// greeting.
 func (s *Session) Advertised() map[string]string { return s.refs }
 
-// counters are Stats in the making.
+// counters holds the running totals for Stats.
 type counters struct {
 	requests, lookups, fetches, pushes, sent, received atomic.Int64
 }
 
-// Stats counts what was done with a server since it was opened.
+// Stats counts the operations with a server since Open.
 type Stats struct {
 	// Requests are HTTP requests; on the other transports, connections.
 	Requests int64
-	// Lookups are ref look-ups, Fetches are packs asked for, Pushes are packs (or deletions) sent.
+	// Lookups are ref lookups, Fetches are requested packs, Pushes are sent packs or deletions.
 	Lookups, Fetches, Pushes int64
 	// Sent and Received are bytes of Git's protocol: HTTP bodies, or the stream.
 	Sent, Received int64
 }
 
-// Stats counts what was done so far.
+// Stats returns the current counts.
 func (s *Server) Stats() Stats {
 	c := s.stats
 	return Stats{
@@ -113,7 +112,7 @@ func (s *Server) Stats() Stats {
 	}
 }
 
-// countedReader counts what is read and fails past a limit, so that a broken server cannot fill the memory.
+// countedReader counts the bytes read and fails past a limit, so that a broken server cannot fill the memory.
 type countedReader struct {
 	io.Reader
 	io.Closer

@@ -10,17 +10,17 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// The usual bounds of what is kept of one pack, in bytes as they are without compression, which makes a thousand of
+// The default bounds of the content kept from one pack, in uncompressed bytes: compression can make a thousand bytes
 // one.
 const (
 	maxBlob   = 16 << 20  // of one file: no app reads a larger one
-	largeBlob = 1 << 20   // what makes a file a large one
+	largeBlob = 1 << 20   // a larger file counts as large
 	maxLarge  = 128 << 20 // of all large files
 	maxOther  = 64 << 20  // of a folder or a commit; more is refused
-	maxBases  = 32 << 20  // of files that are not kept, while the pack is read: others may lean on them
+	maxBases  = 32 << 20  // of omitted files while the pack is read: deltas may need them as bases
 )
 
-// bounds are the usual ones, or all of them so many times smaller.
+// bounds holds the default bounds, divided by a factor in tests.
 type bounds struct {
 	blob, large, allLarge, other, bases int64
 	between                             int64
@@ -31,32 +31,32 @@ func boundsOver(n int64) bounds {
 		bases: maxBases / n, between: mostBetween / n}
 }
 
-// Store is where the objects of packs are.
+// Store holds the objects of packs.
 type Store interface {
-	// Content is that of an object, which nobody changes.
+	// Content returns an object's kind and content. The content never changes.
 	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
-	// Keep takes an object's content as its own, without a copy.
+	// Keep stores an object without a copy and takes ownership of data.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
-	// Omit tells of a file that is too large to be kept. The id is unknown, and zero, where Git sent what is different
-	// from another file that is not kept either.
+	// Omit records a file that is too large to keep. The id is zero if it is unknown: the file came as a delta against
+	// another omitted file, or a filter left it out.
 	Omit(id plumbing.Hash)
 }
 
-// unpacking is a pack that is being read into a store. Objects are kept as they come, so that no more than one is in
-// memory besides; deltas lean on what came before, nearly always.
+// unpacking reads a pack into a store. It keeps objects as they come, so that at most one more is in memory; the base
+// of a delta nearly always comes first.
 type unpacking struct {
 	bounds
 	from    *packfile.Scanner
 	into    Store
-	at      map[int64]plumbing.Hash // by offset; zero: omitted, and of unknown id
+	at      map[int64]plumbing.Hash // by offset; zero: omitted, with unknown id
 	omitted map[plumbing.Hash]bool
-	leaned  map[plumbing.Hash][]byte // content of those that are omitted, as far as there is room
-	spent   int64                    // on bases
-	spread  int64                    // on large files that are kept
+	leaned  map[plumbing.Hash][]byte // content of omitted files, within bases
+	spent   int64                    // bytes in leaned
+	spread  int64                    // bytes of kept large files
 	waiting []delta
 }
 
-// delta is an object that says what is different in it from its base.
+// delta is an object encoded as its difference from a base.
 type delta struct {
 	offset int64
 	base   plumbing.Hash
@@ -128,7 +128,8 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 	return err
 }
 
-// isTooLarge reports whether a file of that many bytes is not kept.
+// isTooLarge reports whether a file of this size is not kept. It counts a kept file against the bound of all large
+// files.
 func (u *unpacking) isTooLarge(size int64) bool {
 	if size <= u.large {
 		return false
@@ -140,14 +141,14 @@ func (u *unpacking) isTooLarge(size int64) bool {
 	return false
 }
 
-// lean omits a file of which others may say what is different in them.
+// lean omits a file and remembers its content as a base of deltas.
 func (u *unpacking) lean(offset int64, data []byte) {
 	id := plumbing.ComputeHash(plumbing.BlobObject, data)
 	u.leaned[id], u.spent = data, u.spent+int64(len(data))
 	u.omit(offset, id)
 }
 
-// isLost reports whether what leans on an object cannot be told.
+// isLost reports whether deltas against base cannot be resolved.
 func (u *unpacking) isLost(base plumbing.Hash) bool {
 	return base.IsZero() || u.omitted[base] && u.leaned[base] == nil
 }
@@ -157,26 +158,27 @@ func (u *unpacking) omit(offset int64, id plumbing.Hash) {
 	u.into.Omit(id)
 }
 
-// skip passes an object's content by.
+// skip copies an object's content to a writer, without keeping it.
 func (u *unpacking) skip(to io.Writer) error {
 	_, _, err := u.from.NextObject(to)
 	return err
 }
 
-// read returns an object's content, which the scanner holds to the length that is told.
+// read returns an object's content. The scanner enforces the declared length.
 func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
 	c := content{make([]byte, 0, min(h.Length, u.large)), int(h.Length)}
 	err := u.skip(&c)
 	return c.data, err
 }
 
-// content is what has come of a length that was told: it takes as much memory once a large file's least has come.
+// content collects an object of declared length. It allocates the full length only after its first capacity has
+// arrived.
 type content struct {
 	data   []byte
 	length int
 }
 
-// Write adds what has come.
+// Write appends p.
 func (c *content) Write(p []byte) (int, error) {
 	if len(c.data)+len(p) > cap(c.data) {
 		c.data = append(make([]byte, 0, max(c.length, len(c.data)+len(p))), c.data...)
@@ -185,7 +187,7 @@ func (c *content) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// delta keeps what a delta makes of its base, or has it wait for that.
+// delta resolves a delta and keeps the result, or queues the delta until its base has come.
 func (u *unpacking) delta(d delta) error {
 	kind, old := plumbing.BlobObject, u.leaned[d.base]
 	if old == nil {
@@ -220,7 +222,7 @@ func (u *unpacking) delta(d delta) error {
 	return nil
 }
 
-// settle makes the objects of deltas that came before their base.
+// settle resolves deltas that came before their base.
 func (u *unpacking) settle() error {
 	for len(u.waiting) > 0 {
 		before := u.waiting

@@ -11,8 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// A pkt-line is four hex digits of length, counting themselves, and that much payload. The lengths 0 to 2
-// have no payload and separate things. go-git's scanner knows the first of them only.
+// A pkt-line is four hex digits of length, counting themselves, and the payload. The lengths 0 to 2 have no payload and
+// are separators; go-git's scanner accepts only 0.
 type pktKind int
 
 const (
@@ -63,13 +63,13 @@ func (p *pktReader) next() (pktKind, []byte, error) {
 	return pktData, payload, nil
 }
 
-// line is next as text without its newline; ok is false at a separator.
+// line returns next's payload as text without its newline; ok is false at a separator.
 func (p *pktReader) line() (text string, ok bool, err error) {
 	kind, payload, err := p.next()
 	return strings.TrimSuffix(string(payload), "\n"), err == nil && kind == pktData, err
 }
 
-// pktWriter builds a request in memory: none of ours but a push is longer than a few hundred bytes.
+// pktWriter builds a request in memory.
 type pktWriter struct{ buf []byte }
 
 func (w *pktWriter) linef(format string, args ...any) {
@@ -77,7 +77,7 @@ func (w *pktWriter) linef(format string, args ...any) {
 	w.buf = append(fmt.Appendf(w.buf, "%04x", len(text)+4), text...)
 }
 
-// each writes a line with a word for each id.
+// each writes a line with word for each id.
 func (w *pktWriter) each(word string, ids []plumbing.Hash) {
 	for _, id := range ids {
 		w.linef("%s %s\n", word, id)
@@ -87,7 +87,7 @@ func (w *pktWriter) each(word string, ids []plumbing.Hash) {
 func (w *pktWriter) flush() { w.buf = append(w.buf, "0000"...) }
 func (w *pktWriter) delim() { w.buf = append(w.buf, "0001"...) }
 
-// capabilities are what a server offers: name to value, "" for a bare name.
+// capabilities maps a server's capabilities to their values, "" for a bare name.
 type capabilities map[string]string
 
 func (c capabilities) has(name string) bool { _, ok := c[name]; return ok }
@@ -100,7 +100,7 @@ func (c capabilities) add(word string) {
 	c[name] = value
 }
 
-// only is those of the wanted names that the server has, and who we are if it asks.
+// only returns the named capabilities that the server has, and our agent if the server has that capability.
 func (c capabilities) only(names ...string) string {
 	var have []string
 	for _, name := range names {
@@ -114,7 +114,7 @@ func (c capabilities) only(names ...string) string {
 	return strings.Join(have, " ")
 }
 
-// advertisement is how a server greets: in version 2 its capabilities, before that also all of its refs.
+// advertisement is a server's greeting: its capabilities, and before version 2 all refs.
 type advertisement struct {
 	v2   bool
 	caps capabilities
@@ -175,9 +175,9 @@ func checkObjectFormat(caps capabilities) error {
 	return nil
 }
 
-// bandReader takes the data out of a side-band stream, whose packets begin with the number of their band: 1
-// is data, 2 is remarks for people, 3 is the last words of a dying server. It ends at the flush and, unlike
-// go-git's, stays there: on a connection that is kept the next read would wait for ever.
+// bandReader extracts the data of a side-band stream. Each packet begins with the number of its band: 1 is data, 2 is
+// messages for users, 3 is a fatal error. It stops at the flush; go-git's reads on, which blocks forever on a
+// connection that stays open.
 type bandReader struct {
 	p       *pktReader
 	remarks io.Writer

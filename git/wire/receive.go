@@ -14,18 +14,18 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// Command moves one ref from old to new; the zero id stands for no ref.
+// Command moves one ref from Old to New; the zero id means no ref.
 type Command struct {
 	Ref      plumbing.ReferenceName
 	Old, New plumbing.Hash
 }
 
-// Refused is a push that the server understood and declined.
+// Refused reports a push that the server understood and declined.
 type Refused struct {
 	Reasons []string // one for each ref that failed, root causes only
-	Remarks string   // what hooks printed
-	Moved   bool     // a reason says that a ref was not where we said
-	Race    bool     // the same, and it may be back there by now
+	Remarks string   // output of hooks
+	Moved   bool     // a reason reports that a ref was not at Old
+	Race    bool     // the same, but another push's lock may be the cause
 }
 
 func (e *Refused) Error() string {
@@ -36,8 +36,8 @@ func (e *Refused) Error() string {
 	return text
 }
 
-// Push sends commands and a pack of exactly the given objects of a store, and reads the server's report. The server
-// compares and swaps: it moves a ref only if it still is at old. Several commands are asked to be atomic.
+// Push sends commands with a pack of exactly the given objects, and reads the server's report. The server moves a ref
+// only if the ref is still at Old. Several commands are atomic where the server supports it.
 func (s *Session) Push(
 	ctx context.Context, commands []Command, from Store, objects []plumbing.Hash,
 ) error {
@@ -48,7 +48,7 @@ func (s *Session) Push(
 	if len(commands) > 1 {
 		wanted = append(wanted, "atomic")
 	}
-	caps := "\x00 " + s.caps.only(wanted...) // in the first line alone
+	caps := "\x00 " + s.caps.only(wanted...) // in the first line only
 	var req pktWriter
 	needPack := false
 	for _, c := range commands {
@@ -78,14 +78,14 @@ func (s *Session) Push(
 
 func encodePack(from Store, objects []plumbing.Hash) ([]byte, error) {
 	var buf bytes.Buffer
-	// A window of 0: no deltas. The objects of a commit are few and not versions of each other.
+	// A window of 0: no deltas. A commit has few objects, and none is a version of another.
 	if _, err := packfile.NewEncoder(&buf, encodable{from: from}, false).Encode(objects, 0); err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
 	}
 	return buf.Bytes(), nil
 }
 
-// encodable is a store as far as go-git's encoder asks one: without deltas, for objects by their ids.
+// encodable adapts a Store to go-git's encoder: without deltas, objects by id.
 type encodable struct {
 	storer.EncodedObjectStorer
 	from Store
@@ -102,7 +102,7 @@ func (e encodable) EncodedObject(_ plumbing.ObjectType, id plumbing.Hash) (plumb
 	return o, err
 }
 
-// report reads what became of each command.
+// report reads the outcome of each command.
 func (s *Session) report(body io.Reader, commands []Command) error {
 	var remarks tail
 	p := newPktReader(body)
@@ -155,10 +155,10 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 	return &outcome
 }
 
-// Atomic tells that the server moves several branches or none.
+// Atomic reports whether the server moves several branches or none.
 func (s *Session) Atomic() bool { return s.caps.has("atomic") }
 
-// Moved lists the branches that are elsewhere than commands say, as far as that is known: nil refs are not.
+// Moved lists the branches that are not at their command's Old; none if refs is nil, which means unknown.
 func Moved(refs map[string]string, commands []Command) []string {
 	var moved []string
 	for _, c := range commands {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Remote is where a repository is, without credentials: safe to print and to store.
+// Remote is a repository's address without credentials: safe to print and to store.
 type Remote struct {
 	scheme string // https, http, ssh, git or file
 	user   string // ssh only
@@ -20,35 +20,35 @@ type Remote struct {
 	path   string
 }
 
-// Auth is how to authenticate. Which fields count depends on the URL; all are optional.
+// Auth holds optional credentials. The URL determines which fields count.
 type Auth struct {
-	// Username and Password are HTTP basic authentication. Forges take a token as the password, with any user name.
+	// Username and Password are for HTTP basic authentication. Forges take a token as the password, with any user name.
 	Username, Password string
-	// Refresh, when set, is asked for user name and password before each HTTP request: for tokens that
-	// expire within the hour and secrets that are rotated in place.
+	// Refresh, when set, returns user name and password for each HTTP request: for tokens that expire within the hour
+	// and secrets that are rotated in place.
 	Refresh func(context.Context) (username, password string, err error)
-	// Refused, when set, is called when the server does not take what Refresh gave.
+	// Refused, when set, is called when the server responds 401 to Refresh's credentials.
 	Refused func()
 	// TLS is for https.
 	TLS
 
-	// SSHKeyFile is a private key (PEM), which is read again for each connection; without one the SSH agent is asked.
+	// SSHKeyFile is a private key (PEM), read again for each connection; empty means the SSH agent.
 	SSHKeyFile    string
 	SSHPassphrase string
-	// KnownHosts is a known_hosts file, read again for each connection; empty means ~/.ssh/known_hosts. A host
-	// that is not in it is refused.
+	// KnownHosts is a known_hosts file, read again for each connection; empty means ~/.ssh/known_hosts. Hosts that are
+	// not listed are refused.
 	KnownHosts string
 }
 
-// HTTP tells whether HTTP requests will carry a credential.
+// HTTP reports whether HTTP requests carry a credential.
 func (a Auth) HTTP() bool {
 	return a.Username != "" || a.Password != "" || a.Refresh != nil
 }
 
 var scpLike = regexp.MustCompile(`^(?:([^@/\s]+)@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([^/].*|/.*)$`)
 
-// ParseRemote reads https, http, ssh and git URLs, the scp form user@host:path, file URLs and local paths.
-// User name and password of an https URL are returned apart and are not part of the Remote.
+// ParseRemote parses https, http, ssh and git URLs, the scp form user@host:path, file URLs and local paths. It returns
+// the user name and password of an https or http URL as Auth.
 func ParseRemote(raw string) (Remote, Auth, error) {
 	switch {
 	case raw == "" || strings.ContainsAny(raw, "\x00\n\r"):
@@ -73,7 +73,7 @@ func ParseRemote(raw string) (Remote, Auth, error) {
 func parseURL(raw string) (Remote, Auth, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// What net/url says quotes its input, and a password with odd characters is why it did not parse.
+		// net/url's error quotes the URL, and odd characters of a password may be why it did not parse.
 		return Remote{}, Auth{}, fmt.Errorf("repository URL %q is malformed", RedactURL(raw))
 	}
 	r := Remote{scheme: strings.ToLower(u.Scheme), host: strings.ToLower(u.Host), path: u.Path}
@@ -107,7 +107,7 @@ func parseURL(raw string) (Remote, Auth, error) {
 	return r, auth, nil
 }
 
-// String is the URL without credentials.
+// String returns the URL without credentials.
 func (r Remote) String() string {
 	switch {
 	case r.scheme == "file":
@@ -118,10 +118,10 @@ func (r Remote) String() string {
 	return r.scheme + "://" + r.host + "/" + strings.TrimPrefix(r.path, "/")
 }
 
-// Local tells a repository on this machine's disk.
+// Local reports whether the repository is on this machine's disk.
 func (r Remote) Local() bool { return r.scheme == "file" }
 
-// loopback tells a host that plain text does not leave.
+// loopback reports whether the host is this machine, so that plain text does not leave it.
 func (r Remote) loopback() bool {
 	host := r.host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -131,7 +131,7 @@ func (r Remote) loopback() bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// hostPort is the address to dial.
+// hostPort returns the address to dial; port is the default.
 func (r Remote) hostPort(port string) string {
 	if h, p, err := net.SplitHostPort(r.host); err == nil {
 		return net.JoinHostPort(h, p)
@@ -141,8 +141,8 @@ func (r Remote) hostPort(port string) string {
 
 var query = regexp.MustCompile(`\?\S*`)
 
-// RedactURL removes what may be a secret from a URL in any state, even one that does not parse: everything
-// between the scheme and the last @ of the authority, and the query.
+// RedactURL removes possible secrets from a URL, even from a malformed one: everything between the scheme and the last
+// @ of the authority, and the query.
 func RedactURL(raw string) string {
 	at := strings.Index(raw, "://")
 	if at < 0 {
@@ -152,7 +152,7 @@ func RedactURL(raw string) string {
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		authority = authority[i+1:]
 	} else if i := strings.LastIndexByte(rest, '@'); i >= 0 && strings.Contains(authority, ":") {
-		// A password with a slash in it, which net/url refuses as a port.
+		// A password with a slash, which net/url refuses as a port.
 		return raw[:at+3] + query.ReplaceAllString(rest[i+1:], "")
 	}
 	if slash {

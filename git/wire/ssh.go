@@ -27,12 +27,12 @@ type sshDialer struct {
 	auth   Auth
 
 	mu     sync.Mutex
-	key    []byte // as read last
+	key    []byte // as last read
 	signer ssh.Signer
 }
 
-// newSSHDialer reads the key and the known hosts now, so that a missing file is an error of configuration
-// and not of the first poll.
+// newSSHDialer reads the key and the known hosts, so that a missing file is a startup error and not an error of the
+// first poll.
 func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	d := &sshDialer{remote: remote, addr: remote.hostPort("22"), known: auth.KnownHosts, auth: auth}
 	d.remote.user = cmp.Or(remote.user, "git")
@@ -52,7 +52,7 @@ func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	return d, nil
 }
 
-// hosts reads the known hosts as they are now.
+// hosts reads the current known hosts.
 func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	check, err := knownhosts.New(d.known)
 	if err != nil {
@@ -62,8 +62,8 @@ func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	return check, nil
 }
 
-// readKey reads the key as it is now; nil if the agent is to be asked. Unlocking a key takes long on purpose,
-// so one that is unchanged is kept.
+// readKey returns the current key; nil means the agent. It keeps an unchanged key, because decrypting a key is slow on
+// purpose.
 func (d *sshDialer) readKey() (ssh.Signer, error) {
 	if d.auth.SSHKeyFile == "" {
 		return nil, nil
@@ -92,7 +92,7 @@ func (d *sshDialer) readKey() (ssh.Signer, error) {
 	return signer, nil
 }
 
-// methods are the ways to say who we are.
+// methods returns the authentication methods, and a closer for the connection to the agent.
 func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
 	signer, err := d.readKey()
 	if err != nil {
@@ -104,7 +104,7 @@ func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
 	return []ssh.AuthMethod{ssh.PublicKeys(signer)}, io.NopCloser(nil), nil
 }
 
-// agentMethods asks the agent anew for each connection: it may have been restarted.
+// agentMethods connects to the agent for each connection: the agent may have been restarted.
 func agentMethods() ([]ssh.AuthMethod, io.Closer, error) {
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
@@ -172,10 +172,10 @@ func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod, check ssh
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// hostKeyAlgorithms are those of the host's known keys. Without the list a server may show a key of another
-// kind than the known one, which then looks like an attack (go-git issues 411, 619, 1341, 1551).
+// hostKeyAlgorithms returns the algorithms of the host's known keys. Without the list a server may present a key of
+// another type, which then looks like an attack (go-git issues 411, 619, 1341, 1551).
 func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) []string {
-	// Asking about a key that cannot be the host's makes the check list those that it wants.
+	// Checking a key that cannot be the host's makes the callback return the known keys.
 	nobody, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	if err != nil {
 		return nil
@@ -195,14 +195,14 @@ func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) []string {
 	return algorithms
 }
 
-// start runs the service in a session of its own.
+// start runs the service in a new session.
 func (d *sshDialer) start(client *ssh.Client, service string) (*stream, error) {
 	session, err := client.NewSession()
 	if err != nil {
 		return nil, err
 	}
 	if service == uploadPack {
-		// A server that refuses the variable answers in version 0, which we read as well.
+		// A server that refuses the variable responds in version 0, which Session supports as well.
 		_ = session.Setenv("GIT_PROTOCOL", "version=2")
 	}
 	in, err := session.StdinPipe()

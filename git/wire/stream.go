@@ -16,14 +16,14 @@ import (
 
 const userAgent = "gitrollout/1"
 
-// stream is one connection to one service: SSH, git:// or a process on this machine.
+// stream is one connection to one service: SSH, git:// or a local process.
 type stream struct {
 	in  io.Reader
 	out io.Writer
-	// end tells the server that nothing more comes; close ends the connection, also in the middle of a read.
+	// end ends the request; close ends the connection, also in the middle of a read.
 	end   func() error
 	close func()
-	// stderr is what the server complained about beside the protocol, if it has such a channel.
+	// stderr returns the server's error output outside the protocol, if the transport has such a channel.
 	stderr func() string
 }
 
@@ -40,7 +40,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	// The reads and writes below know no context: closing the connection is what ends them.
+	// The reads and writes below have no context: closing the connection ends them.
 	unwatch := context.AfterFunc(ctx, s.close)
 	in := &countedReader{Reader: s.in, total: &l.stats.received, left: l.limit}
 	out := countedWriter{s.out, &l.stats.sent}
@@ -74,7 +74,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	}, nil
 }
 
-// explain replaces the error of a broken stream by the reason: the context's, or what the server said.
+// explain replaces the error of a broken stream by its cause: the context's error or the server's message.
 func (s *stream) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -89,7 +89,7 @@ func (s *stream) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// explained is the server's side of a stream with errors that say why.
+// explained is the reading side of a stream; its errors pass through explain.
 type explained struct {
 	io.Reader
 	ctx context.Context
@@ -147,10 +147,9 @@ func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
 	}
 }
 
-// dialLocal serves a repository of this machine with git itself. go-git's in-process server would save the
-// process, but it ignores the old value of a ref (so no compare-and-swap), runs no hooks, knows no shallow
-// clients and moves the branch that is checked out in a worktree; git refuses that one (see
-// receive.denyCurrentBranch), which reaches the caller as ErrRejected.
+// dialLocal serves a local repository with the git program. go-git's in-process server ignores the old value of a ref
+// (no compare-and-swap), runs no hooks, has no shallow clients and moves a branch that is checked out in a worktree.
+// git refuses to move that branch (receive.denyCurrentBranch): ErrRejected.
 func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	return func(ctx context.Context, service string) (*stream, error) {
 		if info, err := os.Stat(remote.path); err != nil || !info.IsDir() {
@@ -176,7 +175,7 @@ func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 		if err := cmd.Start(); err != nil {
 			return nil, fmt.Errorf("git: %w", err)
 		}
-		// Reading what is left before waiting lets git finish: it has nothing to say after its answer.
+		// Draining the output before waiting lets git finish.
 		wait := sync.OnceFunc(func() {
 			_ = in.Close()
 			_, _ = io.Copy(io.Discard, out)
@@ -191,7 +190,7 @@ func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	}
 }
 
-// localEnv is our environment without what binds git to another repository: gitrollout may run in a hook.
+// localEnv returns the environment without variables that bind git to another repository: gitrollout may run in a hook.
 func localEnv(service string) []string {
 	var env []string
 	for _, kv := range os.Environ() {

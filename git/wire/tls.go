@@ -13,29 +13,29 @@ import (
 	"sync"
 )
 
-// TLS says how to reach an https server: whom to trust, as whom to come, and through which proxy. Files are read again
-// before each request and used when they have changed, as Kubernetes changes mounted Secrets. All of it is optional.
+// TLS configures access to an https server: trusted certificates, a client certificate and a proxy, all optional. Files
+// are read before each request and used when they have changed, because Kubernetes updates mounted Secrets.
 type TLS struct {
-	// CAFile is PEM certificates that are trusted in addition to the system's.
+	// CAFile holds PEM certificates to trust in addition to the system's.
 	CAFile string
-	// CertFile and KeyFile are a client certificate (PEM), for servers that ask for one; one file may hold both.
+	// CertFile and KeyFile are a client certificate (PEM), for servers that request one; one file may hold both.
 	CertFile, KeyFile string
-	// Proxy is the URL of a proxy (http, https or socks5). Empty means what the environment says: HTTPS_PROXY,
-	// HTTP_PROXY and NO_PROXY.
+	// Proxy is the URL of a proxy (http, https or socks5). Empty means the environment: HTTPS_PROXY, HTTP_PROXY and
+	// NO_PROXY.
 	Proxy string
 }
 
-// Clients gives HTTP clients for one TLS. It is safe for concurrent use.
+// Clients makes HTTP clients for one TLS. It is safe for concurrent use.
 type Clients struct {
 	how   TLS
 	proxy func(*http.Request) (*url.URL, error)
 
 	mu     sync.Mutex
-	files  [3][]byte // as read last
+	files  [3][]byte // as last read
 	client *http.Client
 }
 
-// NewClients checks what can be checked now: the proxy's URL, and that the files can be read.
+// NewClients validates the proxy's URL and reads the files.
 func NewClients(how TLS) (*Clients, error) {
 	if how.KeyFile == "" {
 		how.KeyFile = how.CertFile
@@ -47,7 +47,7 @@ func NewClients(how TLS) (*Clients, error) {
 	if how.Proxy != "" {
 		u, err := url.Parse(how.Proxy)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5" {
-			// It is not quoted: who can tell where in it the password is.
+			// The URL is not quoted: any part may be the password.
 			return nil, errors.New("the proxy is not a URL such as http://proxy.example.com:3128")
 		}
 		c.proxy = http.ProxyURL(u)
@@ -56,7 +56,7 @@ func NewClients(how TLS) (*Clients, error) {
 	return c, err
 }
 
-// Client is one that knows the files as they are now. It follows redirects as Git does.
+// Client returns a client for the current files. It follows redirects as Git does.
 func (c *Clients) Client() (*http.Client, error) {
 	var files [3][]byte
 	for i, f := range []struct{ what, name string }{
@@ -102,7 +102,7 @@ func (c *Clients) config(ca, cert, key []byte) (*tls.Config, error) {
 	}
 	if c.how.CertFile != "" {
 		pair, err := tls.X509KeyPair(cert, key)
-		if err != nil { // it says what does not fit, and quotes no key
+		if err != nil { // the error quotes no key
 			return nil, fmt.Errorf("client certificate %s with key %s: %w", c.how.CertFile, c.how.KeyFile, err)
 		}
 		config.Certificates = []tls.Certificate{pair}

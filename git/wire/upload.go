@@ -12,14 +12,14 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Refs are what one look-up found.
+// Refs is the result of one lookup.
 type Refs struct {
 	IDs  map[string]string // full name to id
-	Head string            // full name of the branch that HEAD names; "" when unknown
+	Head string            // full name of HEAD's branch; "" when unknown
 }
 
-// LookUp asks for the refs that begin with one of the prefixes. In version 2 the server filters, so the
-// answer does not grow with the repository (212 bytes against 1.3 MB at 20,000 refs).
+// LookUp returns the refs that begin with a prefix. In version 2 the server filters, so the response does not grow with
+// the repository (212 bytes against 1.3 MB at 20,000 refs).
 func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	s.stats.lookups.Add(1)
 	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
@@ -68,7 +68,7 @@ func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	}
 }
 
-// header is what each command of version 2 begins with.
+// header writes the start of a version 2 command.
 func (s *Session) header(req *pktWriter) {
 	if s.caps.has("agent") {
 		req.linef("agent=%s\n", userAgent)
@@ -79,27 +79,27 @@ func (s *Session) header(req *pktWriter) {
 	req.delim()
 }
 
-// Question is what is asked of a server: the wanted commits with their trees and so much of their history, but for
-// what the haves reach, which the asker holds in full. With a depth it says that the asker has nothing that is older
+// Question is a request for commits: the wants with their trees and Depth commits of history, without objects that the
+// haves reach. The caller holds the haves in full. With a depth, the request declares that the caller has nothing older
 // than the haves.
 type Question struct {
 	Wants, Haves []plumbing.Hash
 	Depth        Depth
-	Bare         bool // only how commits are related is asked: their trees may be left out, where the server can
+	Bare         bool // request commits without their trees, where the server supports it
 }
 
-// Between tells a question for what is between the haves and the wants, however much that is.
+// Between reports whether the question requests everything between the haves and the wants.
 func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 
-// mostBetween bounds what is between haves and wants, in bytes of a pack. More is a history that was written anew.
+// mostBetween bounds the pack of such a question, in bytes. A larger pack means that the history was rewritten.
 const mostBetween = 4 << 20
 
-// Fetch puts the objects of the answer to a question into a store, from which it takes what deltas lean on.
+// Fetch puts the objects of the response into a store, which also holds the bases of deltas.
 //
-// With a depth the request says `deepen` and declares the haves shallow. Without the first, a merge of a branch
-// that is older than our clone would bring that branch's whole history; without the second, a revert to a state
-// from before our clone would come without its files, as the server would think that we hold all that is older.
-// Without thin-pack git's server does not leave out the trees of a shallow have at all.
+// With a depth, the request contains `deepen` and declares the haves shallow. Without `deepen`, a merge of a branch
+// older than our clone would bring that branch's whole history. Without the shallow haves, a revert to a state from
+// before our clone would come without its files, because the server would assume that we hold all older commits.
+// Without thin-pack, git's server sends the trees of a shallow have again.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))
@@ -124,17 +124,17 @@ func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 		return fmt.Errorf("pack: %w", err)
 	}
 	if s.v2 && s.filter(q) != "" {
-		into.Omit(plumbing.ZeroHash) // a file that is missing now was left out
+		into.Omit(plumbing.ZeroHash) // the filter left out files that are missing now
 	}
-	// A stream must be read to its end, else the server dies of a broken pipe.
+	// A stream must be read to its end; otherwise the server dies of a broken pipe.
 	_, err = io.Copy(io.Discard, pack)
 	return err
 }
 
-// Depth is how much history comes with a commit: so many commits in a line, itself included.
+// Depth is the number of commits in a line that a request includes, the wanted commit among them.
 type Depth int
 
-// The whole history, and none but the commit itself.
+// Full is the whole history, Shallow the commit alone.
 const (
 	Full    Depth = 0
 	Shallow Depth = 1
@@ -158,7 +158,7 @@ func (s *Session) fetchRequest(q Question) []byte {
 		req.flush()
 		return req.buf
 	}
-	// multi_ack changes nothing for one round that ends in done, but Azure DevOps insists on it.
+	// multi_ack changes nothing for one round that ends in done, but Azure DevOps requires it.
 	caps := s.caps.only("multi_ack_detailed", "side-band-64k", "thin-pack", "ofs-delta", "shallow", "no-progress")
 	req.linef("want %s %s\n", q.Wants[0], caps)
 	req.each("want", q.Wants[1:])
@@ -171,9 +171,9 @@ func (s *Session) fetchRequest(q Question) []byte {
 	return req.buf
 }
 
-// filter is what the server is to leave out of its answer, where it can: all but the commits, or the files of which
-// nothing is kept, that is those that are larger than one may be. What is between is without a filter, as a file that
-// does not come must be one that is here already; so is history, of which nobody asks for all that is missing.
+// filter returns a filter for the response, if the server supports filters: commits only for Bare, no files above the
+// size that is kept for Shallow. Other questions do not request all missing files, so a file that does not come must be
+// here already; they have no filter.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
@@ -187,7 +187,7 @@ func (s *Session) filter(q Question) string {
 	}
 }
 
-// history says how much history is wanted.
+// history writes the requested depth.
 func (s *Session) history(req *pktWriter, q Question) {
 	if q.Depth == Full {
 		return
@@ -196,8 +196,8 @@ func (s *Session) history(req *pktWriter, q Question) {
 	req.linef("deepen %d\n", q.Depth)
 }
 
-// Common asks which of some commits the server has, in version 2: it says so of each that we claim to have.
-// known is a commit that it has. As we have that, too, the pack that may follow is empty.
+// Common returns the commits that the server has, in version 2: it acknowledges each claimed commit that it has. known
+// is a commit that the server has. known is claimed as well, so a pack that may follow is empty.
 func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var req pktWriter
 	req.linef("command=fetch\n")
@@ -230,7 +230,7 @@ func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbin
 	}
 }
 
-// packSectionV2 skips to the packfile section; the others (shallow-info, wanted-refs) tell us nothing new.
+// packSectionV2 skips to the packfile section; the others (shallow-info, wanted-refs) are not needed.
 func packSectionV2(p *pktReader) (io.Reader, error) {
 	for {
 		text, ok, err := p.line()
@@ -272,7 +272,7 @@ func packSectionV0(p *pktReader, caps capabilities, d Depth) (io.Reader, error) 
 	}
 }
 
-// unexpected turns an answer that ends too early into an error that is not io.EOF.
+// unexpected converts the io.EOF of a truncated response to io.ErrUnexpectedEOF.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
