@@ -9,11 +9,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// errorRetry is how long a measurement that could not be made is waited for before it is made again, however long the
-// interval is (Argo Rollouts' DefaultErrorRetryInterval).
+// errorRetry is the delay before a measurement that could not be made is repeated, whatever the interval (Argo
+// Rollouts' DefaultErrorRetryInterval).
 const errorRetry = 10 * time.Second
 
-// Start begins a run of metrics.
+// Start returns a new run of metrics.
 func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) Run {
 	r := Run{Name: name, Release: release, Started: now.UTC().Truncate(time.Second), Phase: Running}
 	for _, m := range metrics {
@@ -22,7 +22,7 @@ func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) R
 	return r
 }
 
-// Due returns when a metric of a run is to be measured next; it is false if it never is.
+// Due returns the time of a metric's next measurement; false if there is none.
 func Due(r Run, m Metric) (time.Time, bool) {
 	p, ok := progressOf(r, m.Name)
 	if !ok || r.Phase.Done() || p.Phase.Done() {
@@ -34,7 +34,7 @@ func Due(r Run, m Metric) (time.Time, bool) {
 		return r.Started.Add(m.InitialDelay), true
 	case last.Phase == Errored:
 		return last.At.Add(errorRetry), true
-	case last.Phase == Pending: // no data yet, or it has not begun
+	case last.Phase == Pending: // no data yet, or startWhen does not hold
 		return last.At.Add(cmp.Or(m.Interval, errorRetry)), true
 	default:
 		return last.At.Add(m.Interval), true
@@ -45,8 +45,8 @@ func progressOf(r Run, metric string) (Progress, bool) {
 	return rollout.Find(r.Metrics, func(p Progress) bool { return p.Metric == metric })
 }
 
-// Record adds a measurement to a run and assesses metric and run. One that comes
-// after the verdict changes nothing. The run that was given is not changed.
+// Record adds a measurement to a run and assesses metric and run. A measurement after the verdict changes nothing. It
+// does not modify the given run.
 func Record(r Run, m Metric, got Measurement) Run {
 	if r.Phase.Done() {
 		return r
@@ -70,7 +70,7 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	}
 	p.Measurements = p.Measurements[max(0, len(p.Measurements)-keep):]
 	if !got.Phase.Done() {
-		return p // no data: it does not count
+		return p // no data: not counted
 	}
 	if got.Phase == Errored {
 		p.Errors++
@@ -93,8 +93,8 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	return p
 }
 
-// assess decides what a metric's measurements are worth so far. Of several
-// limits that are passed the last one of this order counts, as in Argo Rollouts.
+// assess sets a metric's phase from its measurements. If several limits are exceeded, the last one in this order
+// counts, as in Argo Rollouts.
 func assess(m Metric, p Progress) Progress {
 	last, _ := p.Last()
 	p.Phase, p.Message = Running, ""
@@ -148,11 +148,11 @@ func conditionOf(m Metric) string {
 	}
 }
 
-// severity orders phases: the worst one of its metrics is a run's.
+// severity orders phases; a run has the worst phase of its metrics.
 var severity = []Phase{Successful, Running, Pending, Inconclusive, Errored, Failed}
 
-// assessRun is done when a metric that counts has failed, or when all are through:
-// one that decides nothing is measured to its end as well, as in Argo Rollouts.
+// assessRun ends a run when a metric that counts has failed, or when all metrics are done. Dry runs are measured to
+// their end as well, as in Argo Rollouts.
 func assessRun(r Run) (Phase, string) {
 	worst, message := Successful, ""
 	for _, p := range r.Metrics {
@@ -171,8 +171,8 @@ func assessRun(r Run) (Phase, string) {
 	}
 }
 
-// Stop ends a run whose release goes on, or back, without it: nothing has failed by then, and nothing has
-// passed either. The run that was given is not changed.
+// Stop ends a run whose release goes on or rolls back without a verdict: the run has neither failed nor passed. It does
+// not modify the given run.
 func Stop(r Run) Run {
 	if r.Phase.Done() {
 		return r
@@ -186,8 +186,8 @@ func Stop(r Run) Run {
 	return r
 }
 
-// Follow gives a run the metrics that its document has now: those that are new begin, those that are gone
-// judge nobody any more. A verdict that has taken its release back stays. The run that was given is not changed.
+// Follow updates a run to the metrics of its current document: new metrics start, and removed metrics no longer count.
+// A verdict that rolled back its release stays. It does not modify the given run.
 func Follow(r Run, metrics []Progress) Run {
 	same := func(a, b Progress) bool { return a.Metric == b.Metric && a.DryRun == b.DryRun }
 	if r.Phase == Failed || r.Phase == Errored || r.Phase == Stopped || slices.EqualFunc(r.Metrics, metrics, same) {

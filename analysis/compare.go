@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// defaultConfidence is how sure a verdict is that the new version is worse. Of
-// a thousand good releases, at most one goes back for nothing.
+// defaultConfidence is the confidence that fails a new version as worse. Of a thousand good releases, at most one is
+// rolled back without cause.
 const defaultConfidence = 0.999
 
-// JudgeComparison compares two results of the form [bad, all]: the bad requests among all, of the new version and of
-// stable in the same time. It fails if the new version is worse beyond reasonable doubt. Fewer than MinSamples decide
-// nothing. Each measurement of a run is another chance to be wrong, so the k-th one is allowed alpha/(k(k+1)), which
-// adds up to alpha. A crash forgets good measurements: k follows from the run's start as well.
+// JudgeComparison compares two results [bad, all], the bad requests among all, of the new version and of stable in the
+// same period. It fails if the new version is worse beyond reasonable doubt; fewer than MinSamples decide nothing. Each
+// measurement of a run is another chance of an error, so the k-th one gets alpha/(k(k+1)), which adds up to alpha. A
+// crash forgets good measurements, so k is at least the count possible since the run's start.
 func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
 	if phase, ok := withoutData(m.OnNoData); ok && (isEmpty(canary) || isEmpty(stable)) {
@@ -49,7 +49,7 @@ func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable 
 	return got
 }
 
-// looks is how many measurements there could have been by now, this one included.
+// looks returns the number of measurements that were possible by now, including this one.
 func looks(m Metric, began, at time.Time) int {
 	if m.Interval <= 0 {
 		return 1
@@ -57,7 +57,7 @@ func looks(m Metric, began, at time.Time) int {
 	return 1 + int(max(0, at.Sub(began)-m.InitialDelay)/m.Interval)
 }
 
-// sample is so many bad ones of all.
+// sample is the number of bad requests among all.
 type sample struct{ bad, all int }
 
 func (s sample) String() string {
@@ -67,8 +67,8 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf reads [bad, all]; half of a pair is no request at all. Rates that were extrapolated are no whole numbers
-// (Prometheus' increase): they are rounded, the bad ones down.
+// sampleOf parses [bad, all]; a list of one value is no request. Extrapolated rates (Prometheus' increase) are not
+// whole numbers: bad is rounded down, all to the nearest.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
 	if ok && len(pair) == 1 {
@@ -96,11 +96,11 @@ func sampleOf(v any) (sample, error) {
 	return s, nil
 }
 
-// mostSamples are as many as say anything.
+// mostSamples bounds the requests of a sample; more add no information.
 const mostSamples = 1_000_000_000
 
-// judged is what is judged of a sample: of a larger one as much as if it had been taken of fewer requests, which is
-// less sure, and never takes a good release for a bad one.
+// judged caps a sample at mostSamples requests with the same share of bad requests. The cap widens the interval, so it
+// cannot fail a good release.
 func (s sample) judged() sample {
 	if s.all <= mostSamples {
 		return s
@@ -108,9 +108,9 @@ func (s sample) judged() sample {
 	return sample{bad: int(float64(s.bad) / float64(s.all) * mostSamples), all: mostSamples}
 }
 
-// worse returns the probability of at least so many bad samples of the new version if it is not worse than stable by
-// more than a margin. Without a margin it is Fisher's exact test, which is right for any number of samples. With one,
-// stable's share is the upper end of its exact confidence interval (Clopper and Pearson), for half of alpha.
+// worse returns the probability of at least c.bad bad requests if the new version is at most margin worse than stable.
+// Without a margin it is Fisher's exact test, which holds for any number of samples. With a margin, stable's share is
+// the upper end of its exact confidence interval (Clopper and Pearson), for half of alpha.
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)
@@ -119,7 +119,7 @@ func worse(c, s sample, margin, alpha float64) float64 {
 	return math.Min(1, 2*binomialTail(c.bad, c.all, share))
 }
 
-// fisher is the hypergeometric probability of c.bad or more.
+// fisher returns the hypergeometric probability of c.bad or more.
 func fisher(c, s sample) float64 {
 	bad, all := c.bad+s.bad, c.all+s.all
 	term := func(k int) float64 { return math.Exp(choose(c.all, k) + choose(s.all, bad-k) - choose(all, bad)) }
@@ -130,9 +130,9 @@ func fisher(c, s sample) float64 {
 	return tail(c.bad, least, min(bad, c.all), float64(c.all)*float64(bad)/float64(all), term, rise)
 }
 
-// tail is the probability of k or more, of a distribution that falls to both sides of its mean: rise is by what the
-// term after k is larger than that of k. Terms are added from k outwards, until they make no difference. With 1e9
-// requests that are some ten thousand of them.
+// tail returns the probability of k or more in a distribution that falls on both sides of its mean. rise(k) is the
+// ratio of the term after k to the term of k. Terms are added from k outwards until they make no difference: some ten
+// thousand terms with 1e9 requests.
 func tail(k, least, most int, mean float64, term, rise func(int) float64) float64 {
 	sum := 0.0
 	if float64(k) > mean {
@@ -147,7 +147,7 @@ func tail(k, least, most int, mean float64, term, rise func(int) float64) float6
 	return math.Max(0, 1-sum)
 }
 
-// choose is the logarithm of the binomial coefficient.
+// choose returns the logarithm of the binomial coefficient.
 func choose(n, k int) float64 {
 	if k < 0 || k > n {
 		return math.Inf(-1)
@@ -158,7 +158,7 @@ func choose(n, k int) float64 {
 	return a - b - c
 }
 
-// binomialTail is the probability of k or more of n.
+// binomialTail returns the probability of k or more of n.
 func binomialTail(k, n int, p float64) float64 {
 	switch {
 	case k <= 0 || p >= 1:
@@ -173,8 +173,8 @@ func binomialTail(k, n int, p float64) float64 {
 	return tail(k, 0, n, float64(n)*p, term, rise)
 }
 
-// upper is the upper end of the exact confidence interval of a share: the one
-// at which so few bad ones, or fewer, have the probability alpha.
+// upper returns the upper end of the exact confidence interval of a share: the share at which s.bad or fewer bad
+// requests have the probability alpha.
 func upper(s sample, alpha float64) float64 {
 	if s.bad >= s.all {
 		return 1

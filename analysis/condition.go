@@ -14,12 +14,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// environment is what a condition sees. Of what type the result is, nobody knows before it is there.
+// environment is a condition's input. The result's type is unknown until the measurement.
 type environment struct {
 	Result any `expr:"result"`
 }
 
-// CheckCondition says what is wrong with a condition, before there is a result.
+// CheckCondition reports an error in a condition before there is a result.
 func CheckCondition(condition string) error {
 	if condition == "" {
 		return nil
@@ -33,14 +33,14 @@ func CheckCondition(condition string) error {
 	return nil
 }
 
-// firstLine leaves out the picture of the place that follows.
+// firstLine returns an error's first line, without the excerpt of the condition that follows.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
 }
 
-// Judge makes a measurement of a result, given what was measured before. Samples is what the result is about, as far as
-// the provider knows; less than zero if it does not.
+// Judge converts a result to a measurement, given the earlier measurements. samples is the number of samples behind the
+// result, or negative if the provider does not know.
 func Judge(m Metric, before Progress, result any, samples int, at time.Time) Measurement {
 	got := Measurement{At: at.UTC(), Value: short(result)}
 	if m.StartWhen != "" && before.Count == 0 {
@@ -69,7 +69,7 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 	return got
 }
 
-// withoutData is what an empty result is worth, if the metric says so.
+// withoutData returns the phase for an empty result, if the metric sets one.
 func withoutData(n NoData) (Phase, bool) {
 	switch n {
 	case NoDataWait:
@@ -83,8 +83,8 @@ func withoutData(n NoData) (Phase, bool) {
 	}
 }
 
-// evaluate applies the conditions in the order of Argo Rollouts: failure first, then success; with one of them the
-// other is its opposite; with none every result is successful.
+// evaluate applies the conditions in the order of Argo Rollouts: failure first, then success. A single condition also
+// decides the opposite; without conditions every result is successful.
 func evaluate(m Metric, result any) (Phase, error) {
 	failed, succeeded := false, false
 	var err error
@@ -122,7 +122,7 @@ func holds(condition string, result any) (bool, error) {
 	return is, nil
 }
 
-// functions are those of Argo Rollouts' conditions (utils/evaluate).
+// functions returns the functions of Argo Rollouts' conditions (utils/evaluate).
 func functions() []expr.Option {
 	one := func(name string, f func(any) (any, error)) expr.Option {
 		return expr.Function(name, func(args ...any) (any, error) {
@@ -157,7 +157,7 @@ func functions() []expr.Option {
 	}
 }
 
-// number reads a number, also out of a text.
+// number converts a number, or a text with a number.
 func number(v any) (float64, error) {
 	switch n := v.(type) {
 	case float64:
@@ -183,7 +183,7 @@ func number(v any) (float64, error) {
 	}
 }
 
-// isEmpty reports whether a result holds no data: nothing, no values, or not a number.
+// isEmpty reports whether a result holds no data: nil, an empty text, NaN, or a list of such values.
 func isEmpty(result any) bool {
 	switch r := result.(type) {
 	case nil:
@@ -199,10 +199,10 @@ func isEmpty(result any) bool {
 	}
 }
 
-// maxValue is how many characters are kept of a result.
+// maxValue bounds the characters kept of a result.
 const maxValue = 120
 
-// short writes a result for people: numbers with four digits.
+// short formats a result for users: numbers with four digits.
 func short(result any) string {
 	var text string
 	switch r := result.(type) {

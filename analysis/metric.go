@@ -2,7 +2,7 @@ package analysis
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// The nouns of this package are kept with all others, because the state branch holds them.
+// The types are in package rollout, because the state branch stores them.
 type (
 	Phase       = rollout.AnalysisPhase
 	Metric      = rollout.Metric
@@ -14,7 +14,7 @@ type (
 	Run         = rollout.AnalysisRun
 )
 
-// The phases and what an empty result means, by their short names.
+// Short names of the phases, and of the meanings of an empty result.
 const (
 	Pending      = rollout.AnalysisPending
 	Running      = rollout.AnalysisRunning

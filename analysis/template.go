@@ -11,17 +11,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Template is an AnalysisTemplate or a ClusterAnalysisTemplate with its arguments not yet filled in.
+// Template is an AnalysisTemplate or a ClusterAnalysisTemplate with unresolved arguments.
 type Template struct {
 	Ref  rollout.Ref
 	Spec TemplateSpec
 }
 
-// IsCluster reports whether it is a ClusterAnalysisTemplate, which is the same for all namespaces.
+// IsCluster reports whether it is a ClusterAnalysisTemplate, which all namespaces share.
 func (t *Template) IsCluster() bool { return t.Ref.Kind == "ClusterAnalysisTemplate" }
 
-// TemplateSpec has the fields of Argo Rollouts' AnalysisTemplate. Metrics stay as
-// they are written until their arguments are known: a count may be {{args.n}}.
+// TemplateSpec has the fields of Argo Rollouts' AnalysisTemplate. Metrics stay unparsed until their arguments are
+// known: a count may be {{args.n}}.
 type TemplateSpec struct {
 	_       any              `some:"give at least one metric, or templates"`
 	Args    []Arg            `json:"args"`
@@ -30,13 +30,13 @@ type TemplateSpec struct {
 	Templates []TemplateRef `json:"templates"`
 }
 
-// Rules are about metrics by their names.
+// Rules apply to metrics by name.
 type Rules struct {
 	DryRun               []DryRun    `json:"dryRun"`
 	MeasurementRetention []Retention `json:"measurementRetention"`
 }
 
-// Arg is one argument of a template: its value, or where in a Secret it is.
+// Arg is one argument of a template: a value, or a reference to a Secret or to a field of the Rollout.
 type Arg struct {
 	Name      string  `json:"name" needs:"name the argument"`
 	Value     *string `json:"value"`
@@ -50,12 +50,12 @@ type Arg struct {
 	} `json:"valueFrom"`
 }
 
-// DryRun names metrics, by a regular expression, that decide nothing.
+// DryRun selects metrics by a regular expression; they do not decide the run.
 type DryRun struct {
 	MetricName string `json:"metricName" needs:"for all metrics write .*"`
 }
 
-// Retention says how many measurements of the named metrics are kept.
+// Retention is the number of measurements to keep of the selected metrics.
 type Retention struct {
 	MetricName string `json:"metricName" needs:"for all metrics write .*"`
 	Limit      int    `json:"limit" min:"1" needs:"give 1 or more" fix:"give 1 or more"`
@@ -67,7 +67,7 @@ type TemplateRef struct {
 	ClusterScope bool   `json:"clusterScope"`
 }
 
-// ParseTemplate reads the spec of a template strictly. Errors are InvalidErrors.
+// ParseTemplate parses the spec of a template strictly. Errors are InvalidErrors.
 func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	t := &Template{Ref: ref}
 	r := rollout.Reader{Hide: true}
@@ -87,8 +87,7 @@ func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	return t, nil
 }
 
-// Values are the arguments that a use of templates gives: plain ones, and those
-// that are looked up when something is measured.
+// Values are the arguments for templates: plain values, and references that are resolved when a metric is measured.
 type Values struct {
 	Plain   map[string]string
 	Secrets map[string]SecretRef
@@ -96,9 +95,9 @@ type Values struct {
 	Field   func(path string) (text string, exists bool) // of the Rollout
 }
 
-// Instantiate puts templates together, those that they name included, and fills in the arguments. Those out of Secrets
-// stay {{args.name}} in Config, so that they are in no record and in no message. Check reads a provider's block; its
-// InvalidError names fields below the metric's. Nil: nothing is checked.
+// Instantiate merges templates and the templates that they reference, and fills in the arguments. Arguments from
+// Secrets stay {{args.name}} in Config, so that no record and no message contains them. check validates a provider's
+// block; its InvalidError names fields below the metric's. nil checks nothing.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template
@@ -137,7 +136,7 @@ func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Val
 	return metrics, nil
 }
 
-// below says which object an error is about, and below which of its fields.
+// below sets the object of an InvalidError and prefixes its field.
 func below(err error, ref rollout.Ref, field string) error {
 	var invalid *rollout.InvalidError
 	if errors.As(err, &invalid) {
@@ -146,8 +145,8 @@ func below(err error, ref rollout.Ref, field string) error {
 	return err
 }
 
-// ApplyRules makes metrics dry runs and says how many of their measurements are kept, where the rules name them. A rule
-// that names none is a mistake, as in Argo Rollouts.
+// ApplyRules sets dry run and retention of the metrics that the rules select. A rule that selects no metric is an
+// error, as in Argo Rollouts.
 func ApplyRules(rules Rules, metrics []Metric) error {
 	named := func(field, pattern string, apply func(*Metric)) error {
 		re, err := regexp.Compile(pattern)
@@ -181,8 +180,8 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 	return nil
 }
 
-// collect lists templates, each once, and refuses those that name each other. Path
-// are the templates that led to the references, none for the Rollout.
+// collect lists templates without duplicates and refuses cycles. path holds the templates that led to refs; it is empty
+// for the Rollout's references.
 func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Template, all *[]*Template) error {
 	about, field := rollout.Ref{}, "templates"
 	if len(path) > 0 {
@@ -203,7 +202,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 			return below(wrong("", "", "names itself: %s", names(to)), t.Ref, "spec.templates")
 		}
 		if slices.Contains(*all, t) {
-			continue // and so is what it names: ways to a template can be as many as 2^40
+			continue // and so are its references: there can be 2^40 paths to a template
 		}
 		*all = append(*all, t)
 		if err := collect(find, t.Spec.Templates, to, all); err != nil {
@@ -213,7 +212,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 	return nil
 }
 
-// names lists templates: a -> cluster/b -> a.
+// names formats a path of templates: a -> cluster/b -> a.
 func names(path []*Template) string {
 	return strings.Join(rollout.Mapped(path, func(t *Template) string {
 		if t.IsCluster() {
@@ -223,7 +222,7 @@ func names(path []*Template) string {
 	}), " -> ")
 }
 
-// arguments merges what templates declare with what is given.
+// arguments merges the declared arguments of templates with the given values.
 func arguments(all []*Template, given Values) (Values, error) {
 	out := Values{Plain: map[string]string{}, Secrets: map[string]SecretRef{}, Pods: map[string]string{}}
 	declared := map[string]Arg{}
@@ -271,7 +270,8 @@ func arguments(all []*Template, given Values) (Values, error) {
 
 var placeholder = regexp.MustCompile(`\{\{\s*args\.([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// fill replaces {{args.name}} in every text of a value. What is out of a Secret stays; what is unknown is an error.
+// fill replaces {{args.name}} in every text of a value. Arguments from Secrets and pods stay; an unknown one is an
+// error.
 func fill(v any, values Values, field string) (any, error) {
 	switch v := v.(type) {
 	case string:

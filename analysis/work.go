@@ -10,23 +10,23 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// What a condition may cost, whatever somebody writes and whatever a server answers. Each turn of a loop costs
-// turn and as much as the result weighs, which it may look at as a whole. So a loop within a loop has 300 times 300
-// turns at most, and one loop goes over up to 9,000 values.
+// Bounds on the cost of any condition over any result. Each turn of a loop costs turn plus the weight of the result,
+// because a turn may read the whole result. So a nested loop has at most 300 by 300 turns, and a single loop at most
+// 9,000 values.
 const (
 	maxCondition = 4000        // bytes
-	maxList      = 20_000      // members of the lists that a condition makes, of all together
+	maxList      = 20_000      // members of all lists that a condition makes
 	maxWork      = 100_000_000 // of one evaluation
 	turn         = 1000
-	made         = 8 // for each letter or value that is made: it takes memory until the end
+	made         = 8 // for each new byte or value: it takes memory until the end
 )
 
-// work is what an evaluation has left to do.
+// work is the remaining budget of an evaluation, and the cost of each turn.
 type work struct{ left, each int }
 
 var errTooMuch = errors.New("is too much work, for this result: loop over fewer values, or over less at once")
 
-// runCondition evaluates a condition. It takes seconds at most, and some megabytes.
+// runCondition evaluates a condition within seconds and some megabytes.
 func runCondition(condition string, result any) (any, error) {
 	w := &work{left: maxWork, each: turn}
 	w.each += weigh(result, maxWork)
@@ -45,18 +45,18 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 	options := append(functions(), expr.Env(environment{}), expr.AsBool(), expr.Patch(w),
 		expr.Function(spent, func(args ...any) (any, error) { return args[0], w.spend(args[0]) }))
 	for _, name := range []string{
-		"join", "repeat", "replace", "uniq", // the product of what they are given
-		"toJSON", // indents: the square of how deep that is; functions has another one
+		"join", "repeat", "replace", "uniq", // the product of their arguments' sizes
+		"toJSON", // indents: the square of the depth; functions has a replacement
 	} {
 		options = append(options, expr.DisableBuiltin(name))
 	}
 	return expr.Compile(condition, options...)
 }
 
-// spent is the name of a function that nobody can write.
+// spent is a function name that no condition can contain.
 const spent = "work spent on"
 
-// Visit has each turn of a loop, and each text or list that is made, be paid for.
+// Visit charges each turn of a loop, and each text or list that is made.
 func (w *work) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
@@ -74,7 +74,8 @@ func (w *work) Visit(node *ast.Node) {
 	}
 }
 
-// plain are the functions of expr whose results are numbers, or true or false: a condition may be one of them.
+// plain lists expr's functions that return numbers or booleans: they make no text or list, and a condition may be such
+// a call.
 var plain = []string{
 	"all", "any", "none", "one", "count", "len", "sum", "mean", "median", "abs", "ceil", "floor", "round", "int", "float",
 	"indexOf", "lastIndexOf", "findIndex", "findLastIndex", "hasPrefix", "hasSuffix",
@@ -94,7 +95,7 @@ func (w *work) spend(on any) error {
 	return nil
 }
 
-// weigh counts the values and the letters of a value, up to a number.
+// weigh counts the values and bytes of a value, up to most.
 func weigh(v any, most int) int {
 	n := 1
 	switch v := v.(type) {
@@ -114,7 +115,7 @@ func weigh(v any, most int) int {
 			}
 			n += len(key) + weigh(e, most-n)
 		}
-	default: // what expr's own functions make: []string, []int, map[any][]any
+	default: // results of expr's functions: []string, []int, map[any][]any
 		if r := reflect.ValueOf(v); r.Kind() == reflect.Slice || r.Kind() == reflect.Map {
 			n += r.Len()
 		}

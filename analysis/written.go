@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// metricFile is a metric as it is written, after its arguments are filled in.
+// metricFile is a metric in a template, after its arguments are filled in.
 type metricFile struct {
 	Name                    string         `json:"name" needs:"name the metric"`
 	Interval                time.Duration  `json:"interval" default:"0"`
@@ -36,10 +36,10 @@ type compareFile struct {
 	Compare
 }
 
-// whole is a whole number, or a text with one, which is what {{args.n}} becomes.
+// whole is a whole number, or a text with one, such as a filled in {{args.n}}.
 type whole int
 
-// ReadValue reads either.
+// ReadValue parses a number or a text.
 func (w *whole) ReadValue(raw any) error {
 	text, isText := raw.(string)
 	if !isText {
@@ -80,7 +80,7 @@ func newMetric(raw map[string]any, values Values) (*Metric, error) {
 	return m, check(m)
 }
 
-// setProvider takes the only key of a metric's provider.
+// setProvider sets a metric's provider from the only key of the block.
 func setProvider(m *Metric, raw map[string]any) error {
 	if len(raw) > 1 {
 		return wrong("provider", "keep one of them", "names %s", strings.Join(slices.Sorted(maps.Keys(raw)), " and "))
@@ -95,12 +95,12 @@ func setProvider(m *Metric, raw map[string]any) error {
 	return nil
 }
 
-// wrong is what is wrong with a field of a metric or a template.
+// wrong returns an InvalidError for a field of a metric or a template.
 func wrong(field, fix, format string, args ...any) error {
 	return rollout.Invalidf("", field, format, args...).WithFix("%s", fix)
 }
 
-// check refuses what could never pass or never end, as Argo Rollouts does (utils/analysis, ValidateMetric).
+// check refuses a metric that could never pass or never end, as Argo Rollouts does (utils/analysis, ValidateMetric).
 func check(m *Metric) error {
 	if err := checkNumbers(m); err != nil {
 		return err
@@ -156,5 +156,5 @@ func checkNumbers(m *Metric) error {
 	return nil
 }
 
-// MetricType is the form of a metric in a template, for the schemas that editors check documents by.
+// MetricType returns the type of a metric in a template, for the JSON schemas of editors.
 func MetricType() reflect.Type { return reflect.TypeFor[metricFile]() }
