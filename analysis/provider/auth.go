@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// authentication is how a server is told who asks. Argo Rollouts has oauth2 and
-// sigv4, and basicAuth for basic; bearer is for those who would else write the header.
+// authentication holds the credentials for a server. Argo Rollouts has oauth2 and sigv4, and basicAuth for basic;
+// bearer replaces an Authorization header.
 type authentication struct {
 	OAuth2    *oauth2Config `json:"oauth2,omitempty"`
 	Sigv4     *sigv4Config  `json:"sigv4,omitempty"`
@@ -36,19 +36,19 @@ func (b basicConfig) check(at, fix string) error {
 		required(at+".password", b.Password, fix))
 }
 
-// sender is how a server is asked.
+// sender configures requests to a server.
 type sender struct {
 	Insecure       bool           `json:"insecure,omitempty"`
 	Headers        []header       `json:"headers,omitempty"` // X-Scope-OrgID, or Authorization: ApiKey …
 	Authentication authentication `json:"authentication,omitempty"`
 }
 
-// check takes the AWS service that requests could be signed for, "" if none.
+// check validates the sender. service is the AWS service for signed requests, "" if signing is not possible.
 func (c sender) check(service string) error {
 	return cmp.Or(checkHeaders(c.Headers), c.Authentication.check(service, c.Headers))
 }
 
-// send makes a request, likewise.
+// send sends a request with the sender's headers and credentials. service is as for check.
 func (c sender) send(ctx context.Context, s *session, ask call.Request, service string) (call.Answer, error) {
 	ask.Insecure, ask.Header = c.Insecure, headerOf(c.Headers)
 	if err := c.Authentication.apply(ctx, s, &ask, service); err != nil {
@@ -65,8 +65,8 @@ type oauth2Config struct {
 	Scopes       []string `json:"scopes,omitempty"`
 }
 
-// check takes the AWS service that requests could be signed for, "" if none, and the headers that they have besides. A
-// signature is for a host: with a Host of the template's own, that of AWS could be had for another address.
+// check validates the credentials; service and headers are the sender's. A signature is for a host: with a Host header
+// of the template, a signature for AWS could be sent to another address.
 func (a authentication) check(service string, headers []header) error {
 	given := 0
 	for _, is := range []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.BasicAuth != nil, a.Bearer != nil} {
@@ -103,8 +103,7 @@ func (a authentication) check(service string, headers []header) error {
 	return nil
 }
 
-// apply makes a call one that is authenticated. A token is asked for each
-// measurement: one that is kept would have to be kept somewhere.
+// apply adds the credentials to a request. Each measurement requests a new token, so no token is stored.
 func (a authentication) apply(ctx context.Context, s *session, c *call.Request, service string) error {
 	switch basic := cmp.Or(a.Basic, a.BasicAuth); {
 	case basic != nil:
@@ -136,8 +135,8 @@ func authorize(c *call.Request, credentials string) {
 	c.Header.Set("Authorization", credentials)
 }
 
-// token asks for an access token. Servers differ in where they look for the
-// client's secret; most want the header, which is tried first.
+// token requests an access token. Servers differ in where they expect the client's secret; most expect the header,
+// which is tried first.
 func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (string, error) {
 	s.Hide(o.ClientSecret)
 	form := url.Values{"grant_type": {"client_credentials"}}

@@ -17,9 +17,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// cloudWatch asks GetMetricData of Amazon CloudWatch
+// cloudWatch calls GetMetricData of Amazon CloudWatch
 // (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html). The result is the list of
-// its MetricDataResults: result[0].Values. Region and credentials are the environment's (aws.go).
+// MetricDataResults: result[0].Values. Region and credentials come from the environment (aws.go).
 var cloudWatch = provider{
 	kind: "cloudWatch", title: "Amazon CloudWatch", argo: true,
 	result: "the list of MetricDataResults: `result[0].Values`",
@@ -28,7 +28,7 @@ var cloudWatch = provider{
 }
 
 type cloudWatchConfig struct {
-	Interval string            `json:"interval,omitempty"` // that is looked at; default 5m
+	Interval string            `json:"interval,omitempty"` // queried period; default 5m
 	Queries  []cloudWatchQuery `json:"metricDataQueries"`
 }
 
@@ -55,15 +55,15 @@ type cloudWatchStat struct {
 	Unit   string       `json:"unit,omitempty"`
 }
 
-// numberOrText is 300 or "300", which is what {{args.period}} becomes.
+// numberOrText is 300 or "300", such as a filled in {{args.period}}.
 type numberOrText string
 
-// Shape is the JSON Schema of one.
+// Shape returns the JSON Schema of a numberOrText.
 func (numberOrText) Shape() map[string]any {
 	return map[string]any{"anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}}
 }
 
-// ReadValue reads either.
+// ReadValue parses a number or a text.
 func (n *numberOrText) ReadValue(raw any) error {
 	*n = numberOrText(fmt.Sprint(raw))
 	return nil
@@ -140,7 +140,7 @@ func (c *cloudWatchConfig) measure(ctx context.Context, s *session) (Result, err
 	return cloudWatchResult(a.Body)
 }
 
-// form is the request in AWS's query protocol: lists are numbered from 1.
+// form returns the request in AWS's query protocol, which numbers lists from 1.
 func (c *cloudWatchConfig) form(now time.Time) url.Values {
 	f := url.Values{"Action": {"GetMetricData"}, "Version": {"2010-08-01"}}
 	set := func(key, value string) {
@@ -181,7 +181,7 @@ type cloudWatchMessage struct {
 	Value string
 }
 
-// cloudWatchResult reads an answer. A result that is not complete is an error: half the values could look good.
+// cloudWatchResult parses a response. A result with status InternalError or Forbidden is an error.
 func cloudWatchResult(body []byte) (Result, error) {
 	var answered struct {
 		XMLName xml.Name `xml:"GetMetricDataResponse"`

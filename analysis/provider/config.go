@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fieldError says what is wrong with a field below the metric's provider.
+// fieldError is an error in a field below the metric's provider.
 type fieldError = rollout.InvalidError
 
 func parse(kind string, raw map[string]any) (config, error) {
@@ -50,15 +50,15 @@ func parse(kind string, raw map[string]any) (config, error) {
 	return c, nil
 }
 
-// ofMetric are fields that people write a level too deep.
+// ofMetric lists fields of the metric that users often write one level too deep.
 var ofMetric = []string{"interval", "count", "successCondition", "failureCondition", "failureLimit"}
 
-// argument is a place that is filled in before anything is measured. Other braces are the query's own.
+// argument matches a placeholder for an argument. Other braces belong to the query.
 var argument = regexp.MustCompile(`\{\{\s*args\.`)
 
 func hasArgument(text string) bool { return argument.MatchString(text) }
 
-// wrong says what is wrong with a field, and what to do about it.
+// wrong returns an error for a field, with a fix.
 func wrong(field, fix, format string, args ...any) error {
 	return &fieldError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 }
@@ -70,7 +70,7 @@ func required(field, value, fix string) error {
 	return nil
 }
 
-// checkURL takes an empty text for one that is not required.
+// checkURL validates a URL; an empty text is valid.
 func checkURL(field, value string) error {
 	if value == "" || hasArgument(value) {
 		return nil
@@ -87,7 +87,7 @@ func checkURL(field, value string) error {
 	return nil
 }
 
-// shown is a URL without what may be a credential in it.
+// shown returns a URL without possible credentials.
 func shown(value string) string {
 	value, _, _ = strings.Cut(value, "?")
 	if scheme, rest, ok := strings.Cut(value, "://"); ok {
@@ -96,7 +96,7 @@ func shown(value string) string {
 	return value[strings.LastIndex(value, "@")+1:]
 }
 
-// checkDuration takes an empty text for one that is not required.
+// checkDuration validates a duration; an empty text is valid.
 func checkDuration(field, value string) error {
 	if value == "" || hasArgument(value) {
 		return nil
@@ -107,7 +107,7 @@ func checkDuration(field, value string) error {
 	return nil
 }
 
-// duration reads a text that checkDuration has seen.
+// duration parses a text that checkDuration has accepted.
 func duration(value string, byDefault time.Duration) time.Duration {
 	if d, err := time.ParseDuration(value); err == nil {
 		return d
@@ -115,7 +115,7 @@ func duration(value string, byDefault time.Duration) time.Duration {
 	return byDefault
 }
 
-// maxSeconds bounds the time limits that can be asked for.
+// maxSeconds bounds the configured time limits.
 const maxSeconds = 600
 
 func checkSeconds(field string, value *int64) error {
@@ -132,7 +132,7 @@ func seconds(value *int64, byDefault time.Duration) time.Duration {
 	return time.Duration(*value) * time.Second
 }
 
-// oneOf takes an empty text for the default.
+// oneOf validates an enumeration; an empty text means the default.
 func oneOf(field, value string, allowed ...string) error {
 	if value == "" || hasArgument(value) || slices.Contains(allowed, value) {
 		return nil
@@ -174,7 +174,7 @@ func headerOf(headers []header) http.Header {
 
 var secretName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 
-// checkSecretName takes an empty text for the default.
+// checkSecretName validates a Secret's name; an empty text means the default.
 func checkSecretName(field, name string) error {
 	if name == "" || hasArgument(name) || secretName.MatchString(name) {
 		return nil

@@ -17,12 +17,12 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// datadog asks Datadog for the newest point of a series (v1,
-// https://docs.datadoghq.com/api/latest/metrics/#query-timeseries-points), or for
-// one number (v2, …/#query-scalar-data-across-multiple-products). No data is nil.
+// datadog reads the newest point of a series (v1,
+// https://docs.datadoghq.com/api/latest/metrics/#query-timeseries-points), or one number (v2,
+// …/#query-scalar-data-across-multiple-products). No data is nil.
 //
-// The credentials are in the environment (DD_API_KEY, DD_APP_KEY, DD_ADDRESS), or
-// in gitrollout's Secret datadog, or in the one that secretRef names.
+// The credentials are in the environment (DD_API_KEY, DD_APP_KEY, DD_ADDRESS), in gitrollout's Secret datadog, or in
+// the Secret of secretRef.
 var datadog = provider{
 	kind: "datadog", title: "Datadog", argo: true,
 	result: "a number",
@@ -31,16 +31,16 @@ var datadog = provider{
 }
 
 type datadogConfig struct {
-	Interval       string            `json:"interval,omitempty"` // that is looked at; default 5m
+	Interval       string            `json:"interval,omitempty"` // queried period; default 5m
 	Query          string            `json:"query,omitempty"`
-	Queries        map[string]string `json:"queries,omitempty"`    // v2, by the names that the formula has for them
+	Queries        map[string]string `json:"queries,omitempty"`    // v2, by their names in the formula
 	Formula        string            `json:"formula,omitempty"`    // v2
 	APIVersion     string            `json:"apiVersion,omitempty"` // v1 or v2; default v1
 	Aggregator     string            `json:"aggregator,omitempty"` // v2; default last
 	RequestTimeout string            `json:"requestTimeout,omitempty"`
 	SecretRef      struct {
 		Name       string `json:"name,omitempty"`
-		Namespaced bool   `json:"namespaced,omitempty"` // it is in the Rollout's namespace
+		Namespaced bool   `json:"namespaced,omitempty"` // in the Rollout's namespace
 	} `json:"secretRef,omitempty"`
 }
 
@@ -111,7 +111,7 @@ func (c *datadogConfig) measure(ctx context.Context, s *session) (Result, error)
 	return Result{Value: value}, err
 }
 
-// credentials finds the keys and Datadog's address.
+// credentials returns Datadog's address and the keys.
 func (c *datadogConfig) credentials(ctx context.Context, s *session) (string, map[string]string, error) {
 	name, namespace := c.SecretRef.Name, ""
 	if c.SecretRef.Namespaced {
@@ -150,7 +150,7 @@ func (c *datadogConfig) scalarRequest(from, to time.Time) any {
 	}}}
 }
 
-// datadogNewest is the newest point that has a value: the last one often has none yet.
+// datadogNewest returns the newest point with a value: the last point often has none yet.
 func datadogNewest(body []byte) (any, error) {
 	var answered struct {
 		Status string `json:"status"`
@@ -209,7 +209,7 @@ func datadogScalar(body []byte) (any, error) {
 	}
 	for _, column := range answered.Data.Attributes.Columns {
 		if column.Type == "group" || len(column.Values) == 0 {
-			continue // the names of what the query groups by
+			continue // the names of the query's groups
 		}
 		var value *float64
 		if err := call.Decode("Datadog", column.Values[0], &value); err != nil || value == nil {

@@ -1,10 +1,9 @@
-// Package provider measures: it asks Prometheus, Datadog, a web service, a Job … for what the conditions of a metric
-// look at, and judges nothing itself, except where the provider is a judge: a Job, a Kayenta comparison, a gate.
+// Package provider makes measurements. It requests a metric's result from Prometheus, Datadog, a web service, a Job …
+// It leaves the verdict to the conditions, unless the provider decides: a Job, a Kayenta comparison, a gate.
 //
 // A provider is one file with its configuration and its requests, one line in the table of table.go, and one contract
-// below the tests. Configurations have the fields of Argo Rollouts v1.10's AnalysisTemplate; what goes beyond them says
-// so.
+// in the tests. Configurations have the fields of Argo Rollouts v1.10's AnalysisTemplate; comments name extensions.
 //
-// Whatever is asked may be slow, wrong or hostile. Every measurement has a time limit and each answer a size limit,
-// what may pass is tried again, and no credential gets into an error or to another host (caller.go, secrets.go).
+// A server may be slow, wrong or hostile. Every measurement has a time limit and each response a size limit. Transient
+// errors are retried, and no credential gets into an error or to another host (package call).
 package provider

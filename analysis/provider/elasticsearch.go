@@ -15,10 +15,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// elasticsearch and opensearch ask a search of one
+// elasticsearch and opensearch run a search
 // (https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-search,
-// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the number of hits, or, with
-// aggs, what jsonPath finds. Argo Rollouts has no such provider.
+// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the number of hits, or the value
+// at jsonPath, by default the aggregations if there are aggs. Argo Rollouts has no such provider.
 var (
 	elasticsearch = provider{
 		kind: "elasticsearch", title: "Elasticsearch",
@@ -40,7 +40,7 @@ type searchConfig struct {
 	Address  string `json:"address"`
 	Index    string `json:"index"`              // one, several with commas, or a pattern
 	Query    any    `json:"query,omitempty"`    // of the query DSL: a mapping, or a text with JSON
-	Aggs     any    `json:"aggs,omitempty"`     // likewise
+	Aggs     any    `json:"aggs,omitempty"`     // like Query
 	JSONPath string `json:"jsonPath,omitempty"` // default {$.hits.total.value}, with aggs {$.aggregations}
 	Timeout  *int64 `json:"timeout,omitempty"`  // seconds; default 30
 	sender
@@ -63,7 +63,7 @@ func (c *searchConfig) check() error {
 	return err
 }
 
-// checkDSL takes a mapping, or a text with one.
+// checkDSL validates a mapping, or a text with one.
 func checkDSL(field string, v any) error {
 	if text, ok := v.(string); ok && hasArgument(text) {
 		return nil
@@ -123,7 +123,7 @@ func (c *searchConfig) measure(ctx context.Context, s *session) (Result, error) 
 	return c.result(a.Body, cmp.Or(c.JSONPath, path))
 }
 
-// result refuses what was only found in a part of the index.
+// result refuses a search that covered only a part of the index.
 func (c *searchConfig) result(body []byte, path string) (Result, error) {
 	var state struct {
 		Error    any   `json:"error"`

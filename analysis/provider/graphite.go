@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// graphite asks Graphite's render API (https://graphite.readthedocs.io/en/stable/render_api.html). The result is the
-// list of the first series' values, without the moments that have none.
+// graphite uses Graphite's render API (https://graphite.readthedocs.io/en/stable/render_api.html). The result is the
+// list of the first series' values, without points that have none.
 var graphite = provider{
 	kind: "graphite", title: "Graphite", argo: true,
 	result: "the list of the first series' values",
@@ -47,7 +47,7 @@ func (c *graphiteConfig) check() error {
 
 func (c *graphiteConfig) timeout() time.Duration { return 10 * time.Second }
 
-// parameters are those of the request. White space is only there for people.
+// parameters returns the parameters of the request. White space in the query is ignored.
 func (c *graphiteConfig) parameters() (url.Values, error) {
 	q, err := url.ParseQuery(strings.Join(strings.Fields(c.Query), ""))
 	if err != nil {

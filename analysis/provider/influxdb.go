@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// influxdb asks a Flux query of InfluxDB 2 (https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery). The
-// result is the list of all _values. The Secret is gitrollout's own: address, authToken, org.
+// influxdb runs a Flux query on InfluxDB 2 (https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery). The
+// result is the list of all _values. Its Secret is in gitrollout's namespace: address, authToken, org.
 var influxdb = provider{
 	kind: "influxdb", title: "InfluxDB", argo: true,
 	result: "the list of all values",
@@ -64,8 +64,8 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 	return Result{Value: values}, err
 }
 
-// fluxValues reads annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/): for each
-// table its annotations, then its header, then its records. An error after the first byte of an answer is a table, too.
+// fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/): for each
+// table its annotations, its header and its records. An error after the first byte of a response is a table, too.
 func fluxValues(text string) ([]any, error) {
 	values := []any{}
 	var table fluxTable
@@ -106,16 +106,16 @@ func fluxValues(text string) ([]any, error) {
 
 var errFlux = errors.New("the answer of InfluxDB is not what its documentation says: it is no annotated CSV")
 
-// fluxTable is what is known of the table that is being read.
+// fluxTable is the table that is being read.
 type fluxTable struct {
 	types, defaults []string
-	column          map[string]int // by label; 0 is the annotations' own
+	column          map[string]int // by label; 0 is the annotation column
 	headed          bool
 }
 
 func (t fluxTable) annotate(record []string) fluxTable {
 	if t.headed {
-		t = fluxTable{} // the annotations of the next one
+		t = fluxTable{} // the annotations of the next table
 	}
 	switch record[0] {
 	case "#datatype":
@@ -138,7 +138,7 @@ func (t *fluxTable) head(record []string) error {
 	return nil
 }
 
-// value is a record's _value, with the type that the annotation says.
+// value returns a record's _value with its annotated type.
 func (t *fluxTable) value(record []string) (any, bool, error) {
 	at := t.column["_value"]
 	if at == 0 {

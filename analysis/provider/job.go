@@ -14,9 +14,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// job runs a Kubernetes Job for each measurement, in the Rollout's namespace. One
-// that completes is successful, one that fails has failed, and one whose image
-// cannot be pulled is inconclusive: it would never end. So is one that somebody deletes, and it is not made again.
+// job runs a Kubernetes Job for each measurement, in the Rollout's namespace. A complete Job is successful, a failed
+// Job has failed. A Job whose image cannot be pulled is inconclusive, because it would never end. A Job that a user
+// deletes is inconclusive too, and is not made again.
 var job = provider{
 	kind: "job", title: "Kubernetes Jobs", argo: true,
 	result: "none, the Job judges: complete is successful, failed is failed, " +
@@ -25,19 +25,19 @@ var job = provider{
 	config: func() config { return &jobConfig{} },
 }
 
-// Jobs makes Jobs. The cluster implements it.
+// Jobs creates and deletes Jobs. Package cluster implements it.
 type Jobs interface {
-	// EnsureJob makes a Job unless there is one of that name, and says how it stands. One that has begun is not made
-	// again. One that is there with another value of the annotation is another run's: Taken. An error changes nothing
-	// that asking again would not find. An owner without uid is looked up, and left out if there is none.
+	// EnsureJob creates a Job unless a Job with this name exists, and returns its state. It does not create a Job that has
+	// begun. A Job with another value of the annotation belongs to another run: Taken. After an error, a repeated call
+	// finds any change. It looks up an owner without uid, and leaves a missing owner out.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
-	// DeleteJob removes a Job and its pods. One that is not there is removed.
+	// DeleteJob removes a Job and its pods; a missing Job is no error.
 	DeleteJob(ctx context.Context, namespace, name string) error
 }
 
-// On the Jobs of measurements.
+// Metadata of the Jobs of measurements.
 const (
-	LabelMeasurement      = "gitrollout.dev/measurement"    // "true", for whoever looks for them
+	LabelMeasurement      = "gitrollout.dev/measurement"    // "true", for label selectors
 	AnnotationMeasurement = "gitrollout.dev/measurement-id" // Request.ID
 )
 
@@ -49,8 +49,7 @@ type jobConfig struct {
 	Spec map[string]any `json:"spec"`
 }
 
-// jobFields are those of a Job's spec that a measurement may set. A selector
-// would be the Job controller's own business.
+// jobFields are the fields of a Job's spec that a measurement may set. The selector is left to the Job controller.
 var jobFields = []string{
 	"activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex", "completionMode", "completions", "maxFailedIndexes",
 	"parallelism", "podFailurePolicy", "podReplacementPolicy", "successPolicy", "template", "ttlSecondsAfterFinished",
@@ -113,7 +112,7 @@ func (c *jobConfig) measure(ctx context.Context, s *session) (Result, error) {
 	if state.Taken {
 		return Result{}, fmt.Errorf("job %s/%s: another Job has this name", s.request.Namespace, name)
 	}
-	// Argo Rollouts' names for it.
+	// Argo Rollouts' metadata keys.
 	result := Result{Metadata: map[string]string{"job-name": name, "job-namespace": s.request.Namespace}}
 	switch {
 	case state.Complete:
@@ -142,7 +141,7 @@ func (c *jobConfig) stop(ctx context.Context, s *session) error {
 	return nil
 }
 
-// object is the Job. What the user has is copied: it is asked for again.
+// object returns the Job. It copies the user's spec, which the next request needs unchanged.
 func (c *jobConfig) object(r Request, name string) map[string]any {
 	spec := maps.Clone(c.Spec)
 	ttl, _ := spec["ttlSecondsAfterFinished"].(int64)
@@ -166,14 +165,14 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 	return o
 }
 
-// leastTTL is how long a Job that is over stays for somebody to read its verdict, a day in seconds: who has read it
-// deletes it. One that went sooner would be run again by a process that starts then.
+// leastTTL is the least time that a finished Job stays until its verdict is read: a day, in seconds. The reader deletes
+// the Job. A process that starts after an earlier deletion would run the Job again.
 const leastTTL = int64(24 * 60 * 60)
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// jobName is readable and the same for the same measurement: up to 46 characters
-// of its ID, and 12 of its hash. The pods' names and labels take 63.
+// jobName is readable and deterministic: up to 46 characters of the measurement's ID, and 12 of its hash. The names and
+// labels of pods allow 63.
 func jobName(id string) string {
 	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(id), "-"), "-")
 	if len(readable) > 46 {

@@ -9,20 +9,20 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// Paths are kubectl's, read and followed by the library that Argo Rollouts calls:
-// https://kubernetes.io/docs/reference/kubectl/jsonpath/. What has no use in a
-// metric is refused: texts around the path, several paths, range and functions.
+// Paths are kubectl's, implemented by the library that Argo Rollouts uses:
+// https://kubernetes.io/docs/reference/kubectl/jsonpath/. Features without use in a metric are refused: texts around
+// the path, several paths, range and functions.
 const jsonPathForm = "write it as in {$.data.value}"
 
-// What a path may cost, whatever it meets: each .. finds all values of an answer,
-// and a union all that is found before it, once for each of its members.
+// Bounds on the cost of a path for any response: each .. finds all values of a response, and a union multiplies the
+// values before it by its members.
 const (
 	maxPath  = 1000 // bytes
 	maxUnion = 16   // members, of all unions multiplied
-	maxDepth = 100  // of an answer in which .. searches
+	maxDepth = 100  // of a response that .. searches
 )
 
-// pathCost is what multiplies the values that a path finds.
+// pathCost counts the parts of a path that multiply the values found.
 type pathCost struct {
 	recursive, union int
 	inFilter         bool
@@ -93,7 +93,7 @@ func (c *pathCost) add(node jsonpath.Node) error {
 	return nil
 }
 
-// checkJSONPath takes an empty text for the default.
+// checkJSONPath validates a path; an empty text means the default.
 func checkJSONPath(text string) error {
 	if text == "" || hasArgument(text) {
 		return nil
@@ -104,8 +104,8 @@ func checkJSONPath(text string) error {
 	return nil
 }
 
-// valueAt returns the first value that a path leads to, which is all that Argo
-// Rollouts looks at; nil if a filter or a slice leaves none.
+// valueAt returns the first value at a path, the only one that Argo Rollouts reads; nil if a filter or a slice leaves
+// none.
 func valueAt(text string, v any) (value any, err error) {
 	path, cost, err := parseJSONPath(text)
 	if err != nil {

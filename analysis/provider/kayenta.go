@@ -13,9 +13,10 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// kayenta has Spinnaker's Kayenta compare two versions
+// kayenta lets Spinnaker's Kayenta compare two versions
 // (https://github.com/spinnaker/kayenta/blob/master/docs/canary-config.md and its Swagger page). The first request
-// begins a comparison, and later ones, with the Metadata of the first, ask for its score: a result that judges itself.
+// starts a comparison; later requests, with the first one's Metadata, read its score. The thresholds decide, not the
+// conditions.
 var kayenta = provider{
 	kind: "kayenta", title: "Kayenta", argo: true,
 	result: "the judge's score, which Kayenta judges: `pass` and more is successful, `marginal` and more inconclusive",
@@ -31,9 +32,9 @@ type kayentaConfig struct {
 	ConfigurationAccountName string            `json:"configurationAccountName,omitempty"`
 	StorageAccountName       string            `json:"storageAccountName,omitempty"`
 	Threshold                *kayentaThreshold `json:"threshold,omitempty"`
-	Thresholds               *kayentaThreshold `json:"thresholds,omitempty"` // as Argo Rollouts' documentation has it
+	Thresholds               *kayentaThreshold `json:"thresholds,omitempty"` // the name in Argo Rollouts' documentation
 	Scopes                   []kayentaScope    `json:"scopes"`
-	Lookback                 bool              `json:"lookback,omitempty"` // from the run's beginning
+	Lookback                 bool              `json:"lookback,omitempty"` // from the run's start
 }
 
 type kayentaThreshold struct {

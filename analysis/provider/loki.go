@@ -10,9 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// loki asks a metric query of Grafana Loki
-// (https://grafana.com/docs/loki/latest/reference/loki-http-api/#query-logs-at-a-single-point-in-time).
-// Argo Rollouts has no such provider. The fields are prometheus' own.
+// loki runs a metric query on Grafana Loki
+// (https://grafana.com/docs/loki/latest/reference/loki-http-api/#query-logs-at-a-single-point-in-time). Argo Rollouts
+// has no such provider. The fields are prometheus' fields.
 var loki = provider{
 	kind: "loki", title: "Grafana Loki",
 	result: "as Prometheus",

@@ -14,9 +14,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newRelic asks an NRQL query of New Relic's NerdGraph
+// newRelic runs an NRQL query on New Relic's NerdGraph
 // (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/). The result is the mapping of one
-// row, or the list of several. The Secret is gitrollout's own: personal-api-key, account-id, and region, us or eu.
+// row, or the list of several. Its Secret is in gitrollout's namespace: personal-api-key, account-id, and region, us or
+// eu.
 var newRelic = provider{
 	kind: "newRelic", title: "New Relic", argo: true,
 	result: "the row as a mapping; of several, the list of them",
@@ -44,7 +45,7 @@ func (c *newRelicConfig) check() error {
 		checkSeconds("timeout", c.Timeout))
 }
 
-// timeout leaves the server time to say that its own is up.
+// timeout leaves the server 10 seconds to report that the query timed out.
 func (c *newRelicConfig) timeout() time.Duration {
 	return seconds(c.Timeout, 5*time.Second) + 10*time.Second
 }

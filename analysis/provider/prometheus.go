@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// prometheus asks an instant query, or a query over a range, of a server with
-// Prometheus' API (https://prometheus.io/docs/prometheus/latest/querying/api/):
-// Prometheus itself, Thanos, Mimir, VictoriaMetrics and others.
+// prometheus runs an instant query or a range query on a server with Prometheus' API
+// (https://prometheus.io/docs/prometheus/latest/querying/api/): Prometheus itself, Thanos, Mimir, VictoriaMetrics and
+// others.
 var prometheus = provider{
 	kind: "prometheus", title: "Prometheus", argo: true,
 	result: "a number; of a vector, the list of its values; of a range query, the list of all values",
@@ -24,21 +24,21 @@ var prometheus = provider{
 }
 
 type prometheusConfig struct {
-	Address    string      `json:"address,omitempty"` // default: that of prometheusAddresses
+	Address    string      `json:"address,omitempty"` // default: from prometheusAddresses
 	Query      string      `json:"query"`
 	RangeQuery *rangeQuery `json:"rangeQuery,omitempty"`
 	Timeout    *int64      `json:"timeout,omitempty"` // seconds; default 30
 	sender
 }
 
-// rangeQuery makes the result all values of all series from start to end.
+// rangeQuery gives all values of all series from start to end.
 type rangeQuery struct {
 	Start string `json:"start"` // see moment
 	End   string `json:"end"`
 	Step  string `json:"step"`
 }
 
-// prometheusAddresses are the variables that name a server for all metrics.
+// prometheusAddresses are the environment variables with the default address.
 var prometheusAddresses = []string{"GITROLLOUT_PROMETHEUS_ADDRESS", "ARGO_ROLLOUTS_PROMETHEUS_ADDRESS"}
 
 func (c *prometheusConfig) check() error {
@@ -95,8 +95,7 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 	return result, nil
 }
 
-// ask posts the query, because a proxy may bound the length of URLs, and asks
-// as older servers understand it where that is not allowed.
+// ask sends the query by POST, because a proxy may bound the length of URLs, and by GET to servers that refuse POST.
 func (c *prometheusConfig) ask(
 	ctx context.Context, s *session, address, path string, form url.Values,
 ) (call.Answer, error) {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// promValue reads what Prometheus and Loki answer. A scalar is a number, a vector the list of its series' values, a
+// promValue parses a response of Prometheus or Loki. A scalar is a number, a vector the list of its series' values, a
 // matrix the list of all values. NaN and infinities are kept.
 func promValue(from string, body []byte) (value any, warnings []string, err error) {
 	var answered struct {
@@ -55,9 +55,8 @@ type promSeriesOf struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-// promPair returns [bad, of] for series that the label n names so, as a comparison's are, in whatever order. A counter
-// that has counted nothing has no series: a missing "bad" is 0. Without "of" the result is one value, which decides
-// nothing.
+// promPair returns [bad, of] for series of a comparison, with the label n set to bad or of, in any order. A counter at
+// zero has no series, so a missing "bad" is 0. Without "of" the pair has one value, which decides nothing.
 func promPair(series []promSeriesOf) (pair []any, is bool) {
 	named := map[string]float64{}
 	for _, one := range series {

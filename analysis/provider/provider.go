@@ -14,33 +14,33 @@ import (
 // Request is one measurement.
 type Request struct {
 	Kind      string
-	Config    map[string]any // all arguments are filled in
-	Namespace string         // of the Rollout: where Jobs run and namespaced Secrets are
-	ID        string         // of the measurement: asked twice, it is made once where that can be
+	Config    map[string]any // with all arguments filled in
+	Namespace string         // of the Rollout, its Jobs and its namespaced Secrets
+	ID        string         // of the measurement: repeated requests measure once where possible
 
 	Rollout  string            // the release, for webhooks: the Rollout's name …
 	Hash     string            // … and its template's hash
 	Started  time.Time         // when the run began, for Kayenta's lookback
 	Interval time.Duration     // the metric's, for Kayenta
-	Metadata map[string]string // what the last Result had, if that was Running
-	Secrets  []string          // values out of Secrets in Config: they are in no error and no message
+	Metadata map[string]string // of the last Result, if it was Running
+	Secrets  []string          // Secret values in Config; no error and no message contains them
 }
 
-// Result is what a measurement has found.
+// Result is the outcome of a measurement.
 type Result struct {
-	// Value is what conditions see as result: a float64, a []any, a text, a mapping … Nil or empty: there is no data. A
-	// server may echo what it was told, and values are written down in Git: what is hidden is blackened.
+	// Value is the conditions' result: a float64, a []any, a text, a mapping … nil or empty means no data. Hidden
+	// values are blackened, because a server may echo them and results are written to Git.
 	Value    any
 	Phase    analysis.Phase    // "": conditions decide. Running: ask again with Metadata
-	Message  string            // for people
-	Metadata map[string]string // for people, and for the next Request
+	Message  string            // for users
+	Metadata map[string]string // for users, and for the next Request
 }
 
-// Deps is what measurements need of the world.
+// Deps are the external dependencies of measurements.
 type Deps struct {
 	Client func(insecure bool) *http.Client // insecure: does not verify certificates; see call.ClientsWithin
-	Agent  func(insecure bool) *http.Client // of the machine, whose address is in the environment
-	// Secret returns a Secret's data. The namespace is "" for gitrollout's own.
+	Agent  func(insecure bool) *http.Client // for the credentials agent, whose address is in the environment
+	// Secret returns a Secret's data. The namespace "" means gitrollout's.
 	Secret   func(ctx context.Context, namespace, name string) (map[string]string, error)
 	Jobs     Jobs
 	Getenv   func(string) string
@@ -49,32 +49,32 @@ type Deps struct {
 	Backoff  time.Duration // before the first repetition; 0: a quarter of a second
 }
 
-// provider is what is known of one kind of provider.
+// provider describes one kind of provider.
 type provider struct {
-	kind   string // the field of a metric's provider
-	title  string // for people
-	argo   bool   // Argo Rollouts has it, with these fields
-	result string // what conditions see as result, for the docs
-	keys   string // where its credentials come from, for the docs
+	kind   string // the key of a metric's provider block
+	title  string // for users
+	argo   bool   // Argo Rollouts has this provider, with these fields
+	result string // the conditions' result, for the docs
+	keys   string // the source of its credentials, for the docs
 	config func() config
 }
 
-// config is the configuration of one provider, decoded from JSON. It is made anew for each use and keeps nothing.
+// config is the configuration of one provider, decoded from JSON. Each use makes a new one, without state.
 type config interface {
-	// check refuses what could not be measured. Texts may still have
-	// {{args.x}} in them. Fields are named as below the kind.
+	// check refuses a configuration that cannot be measured. Texts may still contain {{args.x}}. Fields are named
+	// relative to the kind.
 	check() error
 	timeout() time.Duration
 	measure(context.Context, *session) (Result, error)
 }
 
-// Kinds are the names of all providers, in the order of the docs.
+// Kinds returns the names of all providers, in the order of the docs.
 func Kinds() []string {
 	return rollout.Mapped(table, func(p provider) string { return p.kind })
 }
 
-// Check reads a provider's configuration strictly and asks nobody. An error is
-// an InvalidError with a field such as provider.prometheus.query.
+// Check parses a provider's configuration strictly, without requests. An error is an InvalidError with a field such as
+// provider.prometheus.query.
 func Check(kind string, raw map[string]any) error {
 	_, err := parse(kind, raw)
 	var invalid *fieldError
@@ -84,8 +84,8 @@ func Check(kind string, raw map[string]any) error {
 	return err
 }
 
-// Measure makes one measurement. An error says why it could not be made; the
-// world may then have changed as far as the same Request again finds it.
+// Measure makes one measurement. After an error, external state may have changed only in ways that the same Request
+// finds again.
 func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -107,7 +107,7 @@ func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	return result, nil
 }
 
-// Timeout is how long the requests of a measurement may take together.
+// Timeout returns the time limit for all requests of a measurement.
 func Timeout(r Request) time.Duration {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -116,8 +116,7 @@ func Timeout(r Request) time.Duration {
 	return c.timeout()
 }
 
-// Stop ends what a measurement that is Running has begun, and removes what one
-// that is over has left. It may be repeated.
+// Stop ends the work of a Running measurement and removes the objects of a finished one. It may be repeated.
 func Stop(ctx context.Context, deps Deps, r Request) error {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {

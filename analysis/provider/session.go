@@ -12,26 +12,26 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries is how often a request is made that may pass, and maxMetadata bounds
-// what is kept for people, in characters: a query can be longer than a message.
+// maxTries bounds the attempts of a request with transient errors. maxMetadata bounds metadata in characters: a query
+// can be longer than a message.
 const (
 	maxTries    = 4
 	maxMetadata = 2000
 )
 
-// session is what one measurement knows.
+// session is the state of one measurement.
 type session struct {
 	deps    Deps
 	request Request
 	call.Secrets
 }
 
-// do makes a request, repeats it while that may help, and returns the answer.
+// do sends a request, retries transient errors, and returns the response.
 func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
 	return s.caller("").Do(ctx, r)
 }
 
-// json is for a value as JSON, if it is not nil, and for an answer of somebody whom errors name.
+// json sends in as JSON, unless it is nil, and decodes the response into out. Errors name the server as from.
 func (s *session) json(ctx context.Context, from string, r call.Request, in, out any) error {
 	_, err := s.caller(from).JSON(ctx, r, in, out)
 	return err
@@ -43,7 +43,7 @@ func (s *session) caller(name string) *call.Caller {
 	}
 }
 
-// clean returns an error that holds nothing hidden and is not too long: the same one if it is like that already.
+// clean returns an error without hidden values and within the length limit; err itself if it conforms.
 func (s *session) clean(err error) error {
 	text := err.Error()
 	if scrubbed := rollout.Cut(s.Scrub(text), 2*call.MaxMessage); scrubbed != text {
@@ -52,8 +52,7 @@ func (s *session) clean(err error) error {
 	return err
 }
 
-// secret looks a Secret up, and hides all that is in it but for what it tells
-// about addresses. All keys have to be there, and not empty.
+// secret reads a Secret and hides its values; of URLs it hides the credentials. All keys must be present and not empty.
 func (s *session) secret(ctx context.Context, namespace, name string, keys ...string) (map[string]string, error) {
 	if s.deps.Secret == nil {
 		return nil, fmt.Errorf("the Secret %s cannot be read here", name)
@@ -79,7 +78,7 @@ func (s *session) secret(ctx context.Context, namespace, name string, keys ...st
 	return out, nil
 }
 
-// refusal is the error of a server that answers with one.
+// refusal returns an error for a server's error message.
 func refusal(from, reason string) error {
 	return fmt.Errorf("an error of %s: %s", from, cmp.Or(rollout.OneLine(reason), "it gives no reason"))
 }

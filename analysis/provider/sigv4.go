@@ -23,12 +23,12 @@ type signer struct {
 	at              time.Time
 }
 
-// awsKeys are credentials, for a while if they have a token.
+// awsKeys are credentials; with a token they are temporary.
 type awsKeys struct{ id, secret, token string }
 
 const sigv4Time = "20060102T150405Z"
 
-// sign adds the time and the signature. The body is as it will be sent.
+// sign adds the time and the signature. body must be the bytes that are sent.
 func (g signer) sign(r *http.Request, body []byte) {
 	at := g.at.UTC().Format(sigv4Time)
 	r.Header.Set("X-Amz-Date", at)
@@ -62,7 +62,7 @@ func (g signer) sign(r *http.Request, body []byte) {
 		"AWS4-HMAC-SHA256 Credential="+g.id+"/"+scope+", SignedHeaders="+signed+", Signature="+hex.EncodeToString(key))
 }
 
-// canonicalPath encodes what is already encoded once more, as all services but S3 want it.
+// canonicalPath encodes an encoded path once more, as all services but S3 require.
 func canonicalPath(u *url.URL) string {
 	elements := strings.Split(cmp.Or(u.EscapedPath(), "/"), "/")
 	return strings.Join(rollout.Mapped(elements, awsEscape), "/")
@@ -79,7 +79,7 @@ func canonicalQuery(query url.Values) string {
 	return strings.Join(pairs, "&")
 }
 
-// awsEscape leaves the letters, digits and -_.~ of RFC 3986 as they are.
+// awsEscape keeps the letters, digits and -_.~ of RFC 3986.
 func awsEscape(text string) string {
 	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
 }

@@ -1,6 +1,6 @@
 package provider
 
-// table is all that a metric's provider can name, in the order of the docs.
+// table lists all providers in the order of the docs.
 var table = []provider{
 	prometheus,
 	web,

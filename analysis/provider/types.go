@@ -2,7 +2,7 @@ package provider
 
 import "reflect"
 
-// Types are the configurations of all providers, by kind, for the schemas that editors check documents by.
+// Types returns the configuration types of all providers by kind, for the JSON schemas of editors.
 func Types() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	for _, p := range table {

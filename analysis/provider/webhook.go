@@ -14,9 +14,9 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// webhook is a gate, or starts a load test, with Flagger's contract (https://docs.flagger.app/usage/webhooks): it posts
-// name, namespace, phase, checksum and metadata, and the status of the answer is the verdict. Flagger's load tester and
-// whatever answers its hooks can stay as they are. Argo Rollouts has no such provider.
+// webhook is a gate or starts a load test, with Flagger's contract (https://docs.flagger.app/usage/webhooks). It posts
+// name, namespace, phase, checksum and metadata, and the response's status is the verdict. Flagger's load tester and
+// other services for its hooks work unchanged. Argo Rollouts has no such provider.
 var webhook = provider{
 	kind: "webhook", title: "Webhooks (Flagger)",
 	result: "none, the answer's status judges: 2xx accepts",
@@ -28,15 +28,15 @@ type webhookConfig struct {
 	URL      string            `json:"url"`
 	Type     string            `json:"type,omitempty"`     // default rollout
 	Timeout  string            `json:"timeout,omitempty"`  // default 10s
-	Retries  int64             `json:"retries,omitempty"`  // of a refusal; default 0
+	Retries  int64             `json:"retries,omitempty"`  // after a refusal; default 0
 	Metadata map[string]string `json:"metadata,omitempty"` //
 	Insecure bool              `json:"insecure,omitempty"` // Flagger's disableTLS
 	Headers  []header          `json:"headers,omitempty"`
-	Phase    string            `json:"phase,omitempty"` // that is told; default Progressing
+	Phase    string            `json:"phase,omitempty"` // in the payload; default Progressing
 }
 
-// webhookTypes say what an answer means: 2xx, or another one. A gate that is
-// closed makes the release wait, and is asked again.
+// webhookTypes maps each type to the phases of a 2xx response and of any other. A closed gate makes the release wait
+// and is requested again.
 var webhookTypes = map[string]struct{ accepted, refused analysis.Phase }{
 	"rollout":                  {analysis.Successful, analysis.Failed},
 	"pre-rollout":              {analysis.Successful, analysis.Failed},
@@ -44,7 +44,7 @@ var webhookTypes = map[string]struct{ accepted, refused analysis.Phase }{
 	"confirm-rollout":          {analysis.Successful, analysis.Running},
 	"confirm-traffic-increase": {analysis.Successful, analysis.Running},
 	"confirm-promotion":        {analysis.Successful, analysis.Running},
-	"rollback":                 {analysis.Failed, analysis.Successful}, // 2xx asks for it
+	"rollback":                 {analysis.Failed, analysis.Successful}, // 2xx requests a rollback
 }
 
 var webhookPhases = []string{
@@ -66,7 +66,7 @@ func (c *webhookConfig) check() error {
 	return err
 }
 
-// timeout is for all tries together.
+// timeout covers all tries.
 func (c *webhookConfig) timeout() time.Duration {
 	return duration(c.Timeout, 10*time.Second) * time.Duration(c.Retries+1)
 }
@@ -108,7 +108,7 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 		Message: fmt.Sprintf("the webhook answers %d: %s", a.Status, s.Reason(a.Body))}, nil
 }
 
-// webhookVerdict tells a verdict from an answer of what is in between.
+// webhookVerdict reports whether a status is the webhook's verdict, and not a proxy's error or a redirect.
 func webhookVerdict(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

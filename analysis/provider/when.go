@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A moment is written as in Argo Rollouts' range queries, which are a language
-// of their own (expr); of it there is what makes a moment:
+// A moment has the form of Argo Rollouts' range queries, which are expr expressions; only these forms are supported:
 //
 //	now()
 //	now() - duration("5m") + duration("30s")
@@ -19,7 +18,7 @@ var (
 	spanForm = regexp.MustCompile(`([+-])\s*duration\(\s*["']([^"']*)["']\s*\)`)
 )
 
-// moment evaluates one.
+// moment evaluates a moment.
 func moment(text string, now time.Time) (time.Time, error) {
 	parts := momentForm.FindStringSubmatch(text)
 	if parts == nil {
