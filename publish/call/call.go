@@ -15,58 +15,57 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxWait is the longest break that a server may ask for and be asked again
-// within the same Do. After a longer one, whoever called decides.
+// maxWait is the longest pause after which Do retries. After a longer one, the caller decides.
 const maxWait = 10 * time.Second
 
-// Caller makes requests that share credentials. Secrets are hidden as they are used, so a Caller is for one goroutine.
+// Caller sends requests that share credentials. It adds them to Secrets as it uses them, so one goroutine may use it.
 type Caller struct {
-	Client  func(insecure bool) *http.Client // Clients'
-	Secrets *Secrets                         // no error and no message has them
+	Client  func(insecure bool) *http.Client // as Clients returns it
+	Secrets *Secrets                         // no error and no message contains them
 	Now     func() time.Time
-	Most    int64         // bytes that an answer may have; default 1 MiB
-	Tries   int           // for what may pass; default 1
+	Most    int64         // bytes of a response; default 1 MiB
+	Tries   int           // for transient errors; default 1
 	Backoff time.Duration // before the second try, and twice as long before each further one; default 250ms
-	Name    string        // of whom is asked, where an answer cannot be read; default the server
+	Name    string        // of the server, for unreadable responses; default "the server"
 }
 
 // Request is one request.
 type Request struct {
 	Method string
-	Base   string      // a URL out of a configuration or a Secret: errors name its host alone
-	Path   string      // is added to the base, and is shown in errors
-	Query  url.Values  // is added to the base's
-	Header http.Header // its values are hidden, but for a few that are never secret
+	Base   string      // a URL from a configuration or a Secret: errors show only scheme and host
+	Path   string      // added to Base, and shown in errors
+	Query  url.Values  // added to Base's
+	Header http.Header // its values are hidden, except a few that are never secret
 	Body   []byte
-	Type   string // of the body: its Content-Type
+	Type   string // the body's Content-Type
 
-	Sign       func(*http.Request)   // adds what follows from all the rest; called last
+	Sign       func(*http.Request)   // signs the complete request; called last
 	Insecure   bool                  // the server's certificate is not verified
-	Once       bool                  // it has effects: it is repeated only if it had none for certain
-	StatusOnly bool                  // it is done when the status says so, however the answer's body ends
-	Accept     func(status int) bool // which statuses are an answer; default 2xx
+	Once       bool                  // not idempotent: retried only if it certainly had no effect
+	StatusOnly bool                  // the status decides, even if the response's body is cut off
+	Accept     func(status int) bool // whether a status is a success; default 2xx
 }
 
-// Answer is what a server answers.
+// Answer is a server's response.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte // whole, unless the request was StatusOnly
 }
 
-// Error is a request that was not answered as it should be.
+// Error reports a failed request.
 type Error struct {
 	What    string        // GET /api/v1/query of http://prometheus:9090
-	Status  int           // 0 if there was no answer
-	Header  http.Header   // of the answer
+	Status  int           // 0 without a response
+	Header  http.Header   // of the response
 	Message string        // one line without credentials, at most MaxMessage characters
-	After   time.Duration // for so long the server wants to be left alone, an hour at most; 0 if it does not say
-	Passes  bool          // another try may have another answer
-	undone  bool          // the server has not acted on it
+	After   time.Duration // pause that the server requested, an hour at most; 0: none
+	Passes  bool          // transient: a retry may succeed
+	undone  bool          // the server has not processed the request
 	cause   error
 }
 
-// Error names the request, the status and the server's words.
+// Error returns the request, the status and the server's message.
 func (e *Error) Error() string {
 	text := e.What + ": "
 	if e.Status != 0 {
@@ -75,15 +74,15 @@ func (e *Error) Error() string {
 	return text + e.Message
 }
 
-// Unwrap is the context's error if that is why there is no answer.
+// Unwrap returns the context's error if it ended the request.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Backoff is how long to leave a server alone after so many failures in a row, from 1: 1 s, 2 s, 4 s … 5 min.
+// Backoff returns the pause after so many failures in a row, from 1: 1 s, 2 s, 4 s … 5 min.
 func Backoff(failures int) time.Duration {
 	return min(time.Second<<min(failures-1, 9), 5*time.Minute)
 }
 
-// Do makes a request, repeats it while that may help, and returns the answer. The error is an *Error.
+// Do sends a request, retries transient errors, and returns the response. The error is an *Error.
 func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 	pause := cmp.Or(c.Backoff, 250*time.Millisecond)
 	for try := 1; ; try++ {
@@ -96,15 +95,15 @@ func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return Answer{}, err // says more than that time is up
+			return Answer{}, err // more specific than the context's error
 		case <-time.After(max(pause, err.After)):
 		}
 		pause *= 2
 	}
 }
 
-// JSON sends a value as JSON, if it is not nil, and decodes the answer into
-// another one, if that is not nil. The error is an *Error, or Decode's.
+// JSON sends in as JSON, unless it is nil, and decodes the response into out, unless it is nil. The error is an *Error,
+// or Decode's.
 func (c *Caller) JSON(ctx context.Context, r Request, in, out any) (Answer, error) {
 	if in != nil {
 		body, err := Encode(in)
@@ -151,7 +150,7 @@ func (c *Caller) try(ctx context.Context, r Request) (Answer, *Error) {
 	return Answer{res.StatusCode, res.Header, body}, nil
 }
 
-// request makes an HTTP request, and hides all that is secret in it.
+// request makes an HTTP request and hides its secrets.
 func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) {
 	u, err := url.Parse(r.Base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -191,7 +190,7 @@ func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) 
 	return req, nil
 }
 
-// what names a request by what is no secret.
+// what names a request without its secrets.
 func (r Request) what() string {
 	text := r.Method
 	if r.Path != "" {
@@ -203,7 +202,7 @@ func (r Request) what() string {
 	return rollout.OneLine(text)
 }
 
-// Encode writes JSON without the escapes that are for HTML: a person may read it.
+// Encode returns JSON without HTML escapes, for readers.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -15,7 +15,7 @@ func Clients() func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive})
 }
 
-// ClientsWithin is Clients for those who are told by others where to ask: they get no further than that.
+// ClientsWithin is Clients for addresses that other people configure: connections outside of r fail.
 func ClientsWithin(r Reach) func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive, Control: r.control})
 }
@@ -36,18 +36,18 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 			MaxIdleConnsPerHost:    4,
 			ForceAttemptHTTP2:      true,
 			MaxResponseHeaderBytes: 64 << 10,
-			// Users ask for what is insecure, server by server.
+			// Users choose insecure for single servers.
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure},
 		}}
 	}
 	return func(insecure bool) *http.Client { return clients[insecure] }
 }
 
-// errRedirect is a redirect that is not followed.
+// errRedirect reports a redirect that is not followed.
 var errRedirect = errors.New("it redirects")
 
-// redirects takes no credential elsewhere: redirects are followed within the same host, with the same method. Only a
-// GET that carries nothing but its URL is led to another host, and that without saying where it comes from.
+// redirects follows redirects only within the same host and with the same method, so that no credential goes elsewhere.
+// Only a GET without headers, signature and userinfo may go to another host, without a Referer.
 func redirects(r Request, first *http.Request) func(next *http.Request, via []*http.Request) error {
 	bare := r.Method == http.MethodGet && r.Sign == nil && len(r.Header) == 0 && first.URL.User == nil
 	return func(next *http.Request, via []*http.Request) error {

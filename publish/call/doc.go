@@ -1,7 +1,6 @@
-// Package call makes HTTP requests of other people's servers: metric providers,
-// forges, and the services that people are notified by.
+// Package call sends HTTP requests to third-party servers: metric providers, forges, and notification services.
 //
-// What holds for all of them is here, once: no credential is in an error or is taken to another host, an answer has a
-// bound, what may pass is tried again, and a refusal is told in the server's own words. Its callers are
+// It implements the rules for all of these servers: no credential gets into an error or to another host, responses are
+// bounded, transient errors are retried, and a refusal is reported with the server's message. Its callers are
 // analysis/provider, publish/forge and publish/notify/service.
 package call

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// Reach is which addresses may be asked. Addresses that a name leads to are looked at when they are dialled, so a name
-// that leads elsewhere the second time leads nowhere. Through a proxy, it is the proxy's address that is looked at.
+// Reach restricts the addresses of requests. It checks an address when it is dialled, so a DNS name cannot lead
+// elsewhere after the check. With a proxy, it checks the proxy's address.
 type Reach struct {
-	Own []netip.Prefix // that may be asked although they are of this machine, its network's or its cloud's own
+	Own []netip.Prefix // allowed although they belong to this machine, its network or its cloud
 }
 
-// own are the addresses of this machine, of what is on its link, and of clouds' metadata services outside of that.
+// own returns the addresses of this machine, of its link, and of clouds' metadata services elsewhere.
 func own() []netip.Prefix {
 	var all []netip.Prefix
 	for _, text := range []string{
@@ -29,10 +29,10 @@ func own() []netip.Prefix {
 	return all
 }
 
-// nat64 is IPv4 within IPv6: an address of it is the one in its last four bytes.
+// nat64 is IPv4 within IPv6: the last four bytes are the IPv4 address.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// check says why an address is not asked.
+// check returns an error for an address that is not allowed.
 func (r Reach) check(ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	if nat64.Contains(ip) {
@@ -47,7 +47,7 @@ func (r Reach) check(ip netip.Addr) error {
 		"where that is meant: --analysis-allow-cidr %s", ip, netip.PrefixFrom(ip, ip.BitLen()))
 }
 
-// control is net.Dialer's.
+// control implements net.Dialer's Control.
 func (r Reach) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// MaxMessage bounds what is told of a refusal, in characters.
+// MaxMessage bounds the message of a refusal, in characters.
 const MaxMessage = 300
 
-// maxBreak bounds the break that a server may ask for, because clocks are wrong.
+// maxBreak bounds the pause that a server may request, because clocks are wrong.
 const maxBreak = time.Hour
 
-// refused is the error for an answer with a status that is none of the wanted.
+// refused returns the error for a response with a status that is not accepted.
 func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	undone := res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable
 	return &Error{
@@ -35,7 +35,7 @@ func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	}
 }
 
-// noAnswer tells why there is none, without the ports and addresses that differ each time.
+// noAnswer returns the error for a request without a response. It omits ports and addresses, which differ each time.
 func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, err error) *Error {
 	e := &Error{What: r.what()}
 	if ctx.Err() != nil {
@@ -46,7 +46,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 		return e
 	}
 	for wrapped := new(url.Error); errors.As(err, &wrapped); {
-		err = wrapped.Err // its text has the whole URL
+		err = wrapped.Err // its text contains the whole URL
 	}
 	e.Passes, e.Message = true, err.Error()
 	var op *net.OpError
@@ -67,8 +67,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 	return e
 }
 
-// Pause returns the pause that a server asks for with Retry-After: a number of seconds, whole or not, or a time, which
-// counts where there is a clock.
+// Pause returns the pause that Retry-After requests: a number of seconds, whole or not, or a time, which needs a clock.
 func Pause(header http.Header, now func() time.Time) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
@@ -80,15 +79,15 @@ func Pause(header http.Header, now func() time.Time) time.Duration {
 	return 0
 }
 
-// Reason finds the words in a refusal, which may be JSON or a text. They are one
-// line without what is hidden, at most MaxMessage characters.
+// Reason extracts the message of a refusal in JSON or plain text: one line without hidden texts, at most MaxMessage
+// characters.
 func (s *Secrets) Reason(body []byte) string {
 	var parsed any
 	text := ""
 	if json.Unmarshal(body, &parsed) == nil {
 		text = Words(parsed)
 	} else if trimmed := strings.TrimSpace(string(body)); !strings.HasPrefix(trimmed, "<") {
-		text = trimmed // and a page of HTML is left out
+		text = trimmed // HTML pages are left out
 	}
 	if text = s.line(text); text == "" {
 		return "(no reason given)"
@@ -96,8 +95,7 @@ func (s *Secrets) Reason(body []byte) string {
 	return text
 }
 
-// Words are what a decoded JSON value says to people. Servers say it as a text, a
-// list or an object, which may be nested. "" if it says nothing.
+// Words extracts the message from a decoded JSON value: a text, a list or an object, also nested. "" means none.
 func Words(v any) string { return words(v, 8) }
 
 func words(v any, depth int) string {
@@ -137,7 +135,7 @@ func join(parts []string, between string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(text string) bool { return text == "" }), between)
 }
 
-// Decode reads the JSON of a server's answer. Errors name the server, and have no part of the answer.
+// Decode parses the JSON of a response. Errors name the server and quote no part of the response.
 func Decode(from string, body []byte, into any) error {
 	err := json.Unmarshal(body, into)
 	if err == nil {
@@ -156,5 +154,5 @@ func Decode(from string, body []byte, into any) error {
 	return fmt.Errorf("the answer of %s is not what its documentation says: %s", from, what)
 }
 
-// kinds are the words for JSON's kinds of values, by encoding/json's.
+// kinds maps encoding/json's names of JSON types to the names in messages.
 var kinds = map[string]string{"array": "list", "object": "mapping", "string": "text"}

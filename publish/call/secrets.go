@@ -13,15 +13,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// minSecret is the shortest text that is hidden. Shorter ones, such as one letter, would blacken every message.
+// minSecret is the shortest text that is hidden: hiding one letter would blacken every message.
 const minSecret = 4
 
-// Secrets are texts that no error and no message may have. The zero value hides nothing.
+// Secrets are texts that no error and no message may contain. The zero value hides nothing.
 type Secrets struct{ texts []string }
 
-// Hide adds texts, in all the forms that a server may repeat them in: as they are, and as they are written in URLs,
-// JSON, HTML and basic authentication. Of Bearer abc, abc is hidden, too; of a URL, which for many services is a
-// password, its path, its query and their longer parts.
+// Hide adds texts in all forms that a server may echo: plain, and as in URLs, JSON, HTML and basic authentication. For
+// Bearer abc it hides abc, too. For a URL, which many services use as a password, it hides its path, its query and
+// their longer parts.
 func (s *Secrets) Hide(texts ...string) {
 	for _, text := range texts {
 		if len(text) < minSecret || slices.Contains(s.texts, text) {
@@ -42,7 +42,7 @@ func (s *Secrets) Hide(texts ...string) {
 	}
 }
 
-// forms are the ways to write a text, itself among them.
+// forms returns the encodings of a text, including the plain text.
 func forms(text string) []string {
 	inJSON, _ := json.Marshal(text) // a text always is JSON
 	data := []byte(text)
@@ -53,8 +53,8 @@ func forms(text string) []string {
 	}
 }
 
-// HideURL hides what is secret in an address that itself is none: userinfo, the
-// query's values, and elements of the path that are long enough for a password.
+// HideURL hides the secrets in a URL that is not secret itself: userinfo, the query's values, and path elements that
+// are long enough for a password.
 func (s *Secrets) HideURL(u *url.URL) { s.hideURL(u, 16) }
 
 func (s *Secrets) hideURL(u *url.URL, long int) {
@@ -72,7 +72,7 @@ func (s *Secrets) hideURL(u *url.URL, long int) {
 	}
 }
 
-// plainHeaders tell nothing that is worth hiding.
+// plainHeaders are headers without secrets.
 var plainHeaders = []string{"Accept", "Content-Type", "User-Agent", "X-Github-Api-Version"}
 
 func (s *Secrets) hideHeader(header http.Header) {
@@ -83,7 +83,7 @@ func (s *Secrets) hideHeader(header http.Header) {
 	}
 }
 
-// Scrub blackens what is hidden, the longest first: one may be part of another.
+// Scrub blackens hidden texts, the longest first, because a text may contain another.
 func (s *Secrets) Scrub(text string) string {
 	all := slices.Clone(s.texts)
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
@@ -112,8 +112,8 @@ func (s *Secrets) ScrubValue(v any) any {
 	return v
 }
 
-// line is a text without what is hidden, in one line of at most MaxMessage
-// characters. What had a byte in its middle that is no character is one again without it.
+// line returns a text in one line of at most MaxMessage characters, without hidden texts. It scrubs again after
+// OneLine, which can join a hidden text that an invalid byte split.
 func (s *Secrets) line(text string) string {
 	return rollout.Cut(s.Scrub(rollout.OneLine(s.Scrub(text))), MaxMessage)
 }
