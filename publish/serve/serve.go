@@ -1,5 +1,5 @@
-// Package serve answers HTTP on a port of this program: the dashboard, the metrics, webhooks. Who asks it is bounded in
-// connections and time, and comes under a name of its own.
+// Package serve answers HTTP on a port of this program: the dashboard, the metrics, webhooks. It bounds the connections
+// and the time of clients, and accepts only the program's host names.
 package serve
 
 import (
@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// What a connection may cost, whoever makes it. A page takes six connections of a browser at most
-// (https://html.spec.whatwg.org leaves it to the browser, and all of them do so).
+// Bounds on connections. A browser opens at most six for a page (https://html.spec.whatwg.org leaves the number to the
+// browser, and all browsers use six).
 const (
 	mostConnections = 128
 	mostOfAddress   = 64
-	writeTime       = 30 * time.Second // for one write, which a stream of events may have many of
+	writeTime       = 30 * time.Second // for one write; a stream of events may have many
 )
 
-// Options say how a port is answered.
+// Options configure the server of a port.
 type Options struct {
-	Address string // as it was named, and Public the URL in browsers: the names to come under; without both, any
+	Address string // as configured; with Public, the URL in browsers, it determines the accepted names (ownNames)
 	Public  string
-	Server  *http.Server // its Handler and its ErrorLog; the bounds are set here
-	Ended   func(error)  // is told when nothing is answered any more
+	Server  *http.Server // with Handler and ErrorLog; this package sets the bounds
+	Ended   func(error)  // receives the error that ended serving
 	Now     func() time.Time
 }
 
-// lastAnswers is how long an answer may take that has begun when it is to stop.
+// lastAnswers is the time that responses in progress get after a stop.
 const lastAnswers = 3 * time.Second
 
-// On answers on a port until the returned function is called. Requests' contexts end with it.
+// On serves a listener until the returned function is called. That also cancels the requests' contexts.
 func On(listener net.Listener, o Options) (stop func()) {
 	streams, end := context.WithCancel(context.Background())
 	server := o.server()
@@ -58,7 +58,7 @@ func On(listener net.Listener, o Options) (stop func()) {
 	}
 }
 
-// server is the one that answers those who come under a name of its own.
+// server returns an HTTP server that accepts only the program's host names.
 func (o Options) server() *http.Server {
 	names := ownNames(o.Address, o.Public)
 	s, handler := o.Server, o.Server.Handler
@@ -77,10 +77,10 @@ func (o Options) server() *http.Server {
 
 func anyName(string) bool { return true }
 
-// ownNames are the hosts that requests may be for, so that no page of another site reaches an address by a name of its
-// own that it makes point here (DNS rebinding). On a loopback address these are the machine's own and that of the
-// public URL. On another one it is that URL's, any address, and what no public name can be: a name without a dot, or of
-// a Service in the cluster. Without a public URL any name may lead there.
+// ownNames returns a check of a request's host, so that a page of another site cannot reach this server by a DNS name
+// that points here (DNS rebinding). A loopback address accepts the machine's names and the public URL's host. Another
+// address accepts the public URL's host, any IP address, and names that no public name can be: without a dot, or of a
+// Service in the cluster. Without a public URL such an address accepts any name.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}
@@ -102,7 +102,7 @@ func ownNames(address, public string) func(host string) bool {
 	}
 }
 
-// hostOf is the host of what may have a port.
+// hostOf returns the host of an address, with or without a port.
 func hostOf(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host
@@ -110,14 +110,14 @@ func hostOf(address string) string {
 	return strings.Trim(address, "[]")
 }
 
-// bounded keeps at most mostConnections open, and mostOfAddress of one client. A new connection is always taken, so
-// that a probe is answered whatever other clients do: an older one gives way.
+// bounded keeps at most mostConnections open, and mostOfAddress of one client. It accepts every new connection, so that
+// a probe is answered whatever other clients do, and closes an older one instead.
 type bounded struct {
 	net.Listener
 	now func() time.Time
 
 	mu   sync.Mutex
-	open []*boundedConn // the oldest first
+	open []*boundedConn // oldest first
 }
 
 func (b *bounded) Accept() (net.Conn, error) {
@@ -136,9 +136,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection that gives way to a new one of a client, nil if there is room: one of the client itself
-// if it has all that it may have, or else of the client with the most. One without a request goes first. The caller
-// holds mu.
+// victim returns the connection to close for a client's new connection, nil if there is room. A client at its limit
+// loses a connection; otherwise the client with the most does. Idle connections go first. The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {
@@ -163,7 +162,7 @@ func (b *bounded) victim(client string) (victim *boundedConn) {
 	return victim
 }
 
-// state notes whether a connection has a request.
+// state records whether a connection has a request.
 func (b *bounded) state(c net.Conn, state http.ConnState) {
 	if c, is := c.(*boundedConn); is {
 		b.mu.Lock()
@@ -179,7 +178,7 @@ type boundedConn struct {
 	active bool // under of.mu
 }
 
-// Write ends a connection that is written to and not read.
+// Write ends the connection of a client that does not read.
 func (c *boundedConn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(c.of.now().Add(writeTime)); err != nil {
 		return 0, err
