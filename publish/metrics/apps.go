@@ -11,15 +11,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// known is what is remembered of an app between two looks.
+// known is the remembered state of an app between two passes.
 type known struct {
 	state   rollout.State
 	wait    Wait
-	weights map[string]float64 // of a release in flight, by workload: asked, from 0 to 1
+	weights map[string]float64 // requested for a release in flight, by workload, from 0 to 1
 	failing bool
 }
 
-// appCollector makes the metrics of single apps at each scrape, so that one that is no more leaves nothing behind.
+// appCollector makes the metrics of single apps at each scrape, so that a removed app leaves no series.
 type appCollector struct {
 	mu   sync.Mutex
 	apps map[string]known
@@ -46,14 +46,14 @@ func newAppCollector(m *Metrics) *appCollector {
 	}
 }
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (c *appCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.phases, c.phase, c.held, c.failing, c.started, c.weight, c.waiting} {
 		out <- d
 	}
 }
 
-// Collect is prometheus.Collector's.
+// Collect implements prometheus.Collector.
 func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
@@ -88,8 +88,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts what the loop has come to. The first look at an app after a start counts what that pass has recorded, and
-// nothing that was recorded before.
+// Tell counts the results of a pass. The first report of an app after a start counts only the transition of that pass.
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)
@@ -131,8 +130,8 @@ func (m *Metrics) look(l report.App) {
 	}
 }
 
-// beginAtZero makes the series of an app's outcomes exist before the first of
-// them happens: Prometheus takes no increase from a series that begins at 1.
+// beginAtZero creates the series of an app's outcomes before their first event: Prometheus computes no increase for a
+// series that begins at 1.
 func (m *Metrics) beginAtZero(app string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

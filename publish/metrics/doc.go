@@ -1,6 +1,6 @@
-// Package metrics counts what releases, the loop and Git do, for Prometheus.
+// Package metrics counts events of releases, the loop and Git, for Prometheus.
 //
-// What is counted of releases follows from the records before and after a pass, and durations from the moments that
-// these records hold: a process that is started again counts nothing twice, and knows how long a release has taken that
-// began before it. Its neighbours: reconciler, which tells of each pass, and cmd/gitrollout, which serves the numbers.
+// The counts of releases follow from the states recorded before and after a pass, and durations from the times in these
+// states. A restarted process counts nothing twice, and knows the duration of a release that began before its start.
+// Package reconciler reports each pass, and cmd/gitrollout serves the numbers.
 package metrics

@@ -8,36 +8,36 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Outcome says how a release ended, or that it has begun to go back.
+// Outcome is how a release ended, or why it began to roll back.
 type Outcome string
 
 // The outcomes.
 const (
-	Promoted   Outcome = "promoted"   // it serves: it is the stable version now
-	Rejected   Outcome = "rejected"   // aborted by people, by measurements or by its deadline
-	Reverted   Outcome = "reverted"   // Git went back to what was stable while it was in flight
-	Superseded Outcome = "superseded" // Git asks for yet another version
+	Promoted   Outcome = "promoted"   // it is the stable version now
+	Rejected   Outcome = "rejected"   // aborted by users, by measurements or by its deadline
+	Reverted   Outcome = "reverted"   // Git returned to the stable version during the release
+	Superseded Outcome = "superseded" // Git requests another version
 )
 
 // Outcomes lists all outcomes.
 func Outcomes() []Outcome { return []Outcome{Promoted, Rejected, Reverted, Superseded} }
 
-// On says what people are waited for.
+// On is the user action that an app waits for.
 type On string
 
-// What people are waited for.
+// The user actions.
 const (
 	OnPromotion On = "promotion" // to open the gate of a step
 	OnRevert    On = "revert"    // to make Git agree with what serves, after a rejection
 )
 
-// Wait is that somebody is waited for, since when; the zero value if nobody is.
+// Wait is an app's wait for a user action, with its start; the zero value means none.
 type Wait struct {
 	On    On
 	Since time.Time
 }
 
-// WaitOf says whom an app waits for. The moment is the record's own.
+// WaitOf returns an app's wait. Its start is from the recorded state.
 func WaitOf(in strategies.Input) Wait {
 	s := in.State
 	if _, shut := strategies.Gate(in); shut {
@@ -53,18 +53,19 @@ func WaitOf(in strategies.Input) Wait {
 	return Wait{}
 }
 
-// Change is what one transition means for the numbers. A duration is nil where nothing ended.
+// Change is the effect of one transition on the metrics. A duration is nil if nothing ended.
 type Change struct {
-	Phase    rollout.Phase // entered, or gone on in; "" if no transition of a release was recorded
+	Phase    rollout.Phase // afterwards; "" if no transition was recorded
 	Started  bool          // a release began
-	Outcome  Outcome       // of a release that ended or began to go back; "" if none did
+	Outcome  Outcome       // of a release that ended or began to roll back; "" if none did
 	Lead     *time.Duration
-	Until    *time.Duration // from the start of a rejected release to the decision to go back
-	Retreat  *time.Duration // from that decision until all pods were stable again
+	Until    *time.Duration // from the start of a rejected release to its rejection
+	Retreat  *time.Duration // from the rollback of traffic until all pods were stable again
 	Verdicts []rollout.AnalysisPhase
 }
 
-// Between says what happened from one record of an app to the next. Asked is the version that Git asks for now.
+// Between returns the effect of a transition between two recorded states of an app. asked is the version that Git
+// requests.
 func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Change {
 	var c Change
 	if after.Serial != before.Serial {
@@ -93,7 +94,7 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 	return c
 }
 
-// outcome is of the release that was in flight before, "" while it still is.
+// outcome returns the outcome of the release in before, "" while it is still in flight.
 func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	was := before.Release
 	ended := !was.Same(after.Release)
@@ -103,7 +104,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	case ended && after.Stable != nil && after.Stable.Hash == was.Hash:
 		return Promoted
 	}
-	// A hash that was rejected before and is tried again is on the list no more while it is in flight.
+	// A rejected hash that is retried is not in the list of rejections while it is in flight.
 	if _, ok := after.IsRejected(was.Hash); ok {
 		return Rejected
 	}
@@ -117,7 +118,7 @@ func wasDone(s rollout.State, run rollout.AnalysisRun) bool {
 	return slices.ContainsFunc(s.Analyses, func(r rollout.AnalysisRun) bool { return r.Same(run) && r.Phase.Done() })
 }
 
-// span is never negative: the clock of another machine may have been ahead.
+// span returns a duration, never a negative one: the clock of another machine may have been ahead.
 func span(from, to time.Time) *time.Duration {
 	d := max(to.Sub(from), 0)
 	return &d

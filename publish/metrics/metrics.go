@@ -15,14 +15,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options say what is counted.
+// Options label the metrics.
 type Options struct {
 	Cluster, Branch            string // for gitrollout_cluster_info
 	Version, Revision, GoBuild string // for gitrollout_build_info
 	Now                        func() time.Time
 }
 
-// Metrics holds the numbers of one process. Its methods may be called from any goroutine.
+// Metrics holds the metrics of one process. Its methods may be called from any goroutine.
 type Metrics struct {
 	now      func() time.Time
 	registry *prometheus.Registry
@@ -32,7 +32,7 @@ type Metrics struct {
 	started, releases, transitions, verdicts *prometheus.CounterVec
 	lead, until, retreat, waited             *prometheus.HistogramVec
 	// The loop.
-	parts                        map[report.Part]*prometheus.HistogramVec // but for Git's
+	parts                        map[report.Part]*prometheus.HistogramVec // except Git's
 	git                          *prometheus.HistogramVec
 	decided, commits, lost       prometheus.Counter
 	lastPass, lastFetch, leading prometheus.Gauge
@@ -44,7 +44,7 @@ type Metrics struct {
 	seen  map[string]bool // apps whose outcomes have begun at zero
 }
 
-// New returns metrics that have counted nothing.
+// New returns metrics with zero counts.
 func New(o Options) *Metrics {
 	m := &Metrics{now: o.Now, registry: prometheus.NewRegistry(), seen: map[string]bool{}}
 	m.releaseFamilies()
@@ -151,12 +151,12 @@ func result(err error) string {
 	}
 }
 
-// Handler serves the numbers in Prometheus' and OpenMetrics' formats.
+// Handler serves the metrics in Prometheus' and OpenMetrics' formats.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// Leading notes whether this process makes passes.
+// Leading records whether this process makes passes.
 func (m *Metrics) Leading(is bool) {
 	if is {
 		m.leading.Set(1)
@@ -165,7 +165,7 @@ func (m *Metrics) Leading(is bool) {
 	}
 }
 
-// Trace is a report.Tracer. Stats is the loop's, and is called at the end of a pass.
+// Trace returns a report.Tracer. It reads the loop's counters with stats after a pass, a fetch or a push.
 func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 	return func(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
 		began := m.now()
@@ -174,12 +174,12 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 			took := now.Sub(began).Seconds()
 			if durations := m.parts[part]; durations != nil {
 				durations.WithLabelValues(okOrError(err)).Observe(took)
-			} else { // of Git
+			} else { // fetch and push
 				m.git.WithLabelValues(string(part), result(err)).Observe(took)
 			}
 			switch part {
 			case report.PartPass, report.PartFetch, report.PartPush:
-				m.lastPass.Set(seconds(now)) // apps at rest are not visited, and the loop is alive
+				m.lastPass.Set(seconds(now)) // apps at rest are not visited, although the loop runs
 				m.count(stats)
 			}
 			if part == report.PartFetch && err == nil {
@@ -198,25 +198,25 @@ func okOrError(err error) string {
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// count adds what the loop has counted since the last pass.
+// count adds the loop's counts since the last call.
 func (m *Metrics) count(stats func() report.Stats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := stats() // under the lock: the newest come last
+	s := stats() // under the lock, so that the newest counts come last
 	m.decided.Add(float64(s.Decided - m.stats.Decided))
 	m.commits.Add(float64(s.Commits - m.stats.Commits))
 	m.lost.Add(float64(s.Lost - m.stats.Lost))
 	m.stats = s
 }
 
-// Counted are numbers that others count, read at each scrape.
+// Counted are counters of other packages, read at each scrape.
 type Counted struct {
 	GitRequests, GitReceived, GitSent          func() float64 // requests, bytes, bytes
-	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // requests; Events that were lost
+	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // requests; lost Events
 	Builds                                     func() float64 // kustomize builds
 }
 
-// Watch serves numbers that others count, too. It is called once.
+// Watch registers counters of other packages. Call it once.
 func (m *Metrics) Watch(c Counted) {
 	m.counterFunc("gitrollout_git_requests_total",
 		"Requests to the Git server: of HTTP, or connections of another transport.", "", "", c.GitRequests)
