@@ -22,24 +22,24 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// exporter sends spans by OTLP over HTTP, as JSON, which each collector takes
-// (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding). The SDK's own
-// exporter brings gRPC along, which is 2 MB of a program that does not use it.
+// exporter sends spans by OTLP over HTTP, as JSON, which every collector accepts
+// (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding). The SDK's exporter would add gRPC, 2 MB of unused
+// code.
 type exporter struct {
 	caller  call.Caller
 	ask     call.Request
 	timeout time.Duration
-	failed  string // why the last spans were not taken, "" if they were
+	failed  string // the last error, "" after a success
 }
 
-// variable is OpenTelemetry's variable of the environment: the one for traces, or the one for all signals.
+// variable returns OpenTelemetry's environment variable for traces, or else for all signals.
 func variable(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
 
 // newExporter reads the variables ENDPOINT, HEADERS, TIMEOUT (milliseconds; default 10000), CERTIFICATE,
-// CLIENT_CERTIFICATE and CLIENT_KEY of https://opentelemetry.io/docs/specs/otel/protocol/exporter/. The error
-// names the one that is wrong.
+// CLIENT_CERTIFICATE and CLIENT_KEY of https://opentelemetry.io/docs/specs/otel/protocol/exporter/. The error names the
+// invalid variable.
 func newExporter(now func() time.Time) (*exporter, error) {
 	e := &exporter{timeout: 10 * time.Second}
 	client, err := httpClient()
@@ -51,7 +51,7 @@ func newExporter(now func() time.Time) (*exporter, error) {
 		Name: "the collector",
 	}
 	e.ask = call.Request{Method: http.MethodPost, Base: os.Getenv(Variables()[1]), Header: http.Header{}}
-	if e.ask.Base == "" { // that of all signals
+	if e.ask.Base == "" { // the endpoint for all signals
 		e.ask.Base, e.ask.Path = os.Getenv(Variables()[0]), "/v1/traces"
 	}
 	if at, err := url.Parse(e.ask.Base); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
@@ -78,7 +78,7 @@ func newExporter(now func() time.Time) (*exporter, error) {
 	return e, nil
 }
 
-// httpClient trusts who the environment says.
+// httpClient uses the certificates from the environment.
 func httpClient() (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -103,8 +103,8 @@ func httpClient() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// ExportSpans is trace.SpanExporter's, which calls it from one goroutine at a time. It returns why spans are not taken
-// when that begins: the SDK would have the log say it every 5 s.
+// ExportSpans implements trace.SpanExporter, which calls it from one goroutine at a time. It returns an error only if
+// the error is new: the SDK would log a repeated one every 5 s.
 func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
 	if len(spans) == 0 {
 		return nil
@@ -123,11 +123,11 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) 
 	return fmt.Errorf("traces: %w; they are left out until it is over", err)
 }
 
-// Shutdown is trace.SpanExporter's: nothing is kept.
+// Shutdown implements trace.SpanExporter; there is nothing to send.
 func (*exporter) Shutdown(context.Context) error { return nil }
 
-// request is opentelemetry/proto/collector/trace/v1's ExportTraceServiceRequest, as far as gitrollout's spans have its
-// fields: identifiers are in hexadecimal, and numbers of 64 bits are texts.
+// request is opentelemetry/proto/collector/trace/v1's ExportTraceServiceRequest with the fields of gitrollout's spans.
+// Identifiers are hexadecimal, and 64-bit numbers are texts.
 type request struct {
 	ResourceSpans []resourceSpans `json:"resourceSpans"`
 }
@@ -176,7 +176,7 @@ const (
 	statusError  = 2
 )
 
-// encoded puts spans of one provider, which share their resource, into a request.
+// encoded converts spans of one provider, which share their resource, to a request.
 func encoded(spans []trace.ReadOnlySpan) request {
 	all := scopeSpans{Spans: make([]span, len(spans))}
 	all.Scope.Name = scope
@@ -199,7 +199,7 @@ func encoded(spans []trace.ReadOnlySpan) request {
 	return request{ResourceSpans: []resourceSpans{of}}
 }
 
-// texts are attributes: those of gitrollout's spans, and of resources from the environment, are texts.
+// texts converts attributes; all attributes of gitrollout's spans and of resources from the environment are texts.
 func texts(attributes []attribute.KeyValue) []keyValue {
 	all := make([]keyValue, len(attributes))
 	for i, a := range attributes {

@@ -1,5 +1,5 @@
-// Package tracing sends what a pass does to an OpenTelemetry collector, as spans: the pass, and within it the fetch,
-// each app's render, decision and apply, and the push.
+// Package tracing sends spans to an OpenTelemetry collector: the pass, and within it the fetch, each app's render,
+// decision and apply, and the push.
 package tracing
 
 import (
@@ -16,28 +16,28 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// Variables are those of the environment that turn tracing on, if one is not empty. Others of OpenTelemetry's count as
-// well: headers, timeout, sampler, resource attributes.
+// Variables returns the environment variables that enable tracing if one is not empty. OpenTelemetry's other variables
+// apply as well: headers, timeout, sampler, resource attributes.
 func Variables() []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
 }
 
-// Options say whose spans these are.
+// Options describe the origin of the spans.
 type Options struct {
 	Version string
 	Cluster string
-	Now     func() time.Time // the clock by which a collector says when to ask again
-	Problem func(error)      // a collector that does not take spans; called from any goroutine
+	Now     func() time.Time // the clock for a collector's Retry-After
+	Problem func(error)      // called from any goroutine when a collector refuses spans
 }
 
 // Tracing sends spans until Stop.
 type Tracing struct{ provider *trace.TracerProvider }
 
-// scope is what OpenTelemetry calls who makes the spans.
+// scope is OpenTelemetry's instrumentation scope.
 const scope = "gitrollout.dev/gitrollout"
 
-// Start connects to the collector that the environment names, by OTLP over HTTP.
-// A collector that does not answer costs spans, and no pass.
+// Start prepares the export to the environment's collector, by OTLP over HTTP. A collector that does not respond loses
+// spans and delays no pass.
 func Start(ctx context.Context, o Options) (*Tracing, error) {
 	exporter, err := newExporter(o.Now)
 	if err != nil {
@@ -59,13 +59,13 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 	return &Tracing{provider}, nil
 }
 
-// Stop sends what is left.
+// Stop sends the remaining spans.
 func (t *Tracing) Stop(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 
-// appKey is the attribute of a span that is about one app.
+// appKey is the attribute with the app of a span.
 const appKey = attribute.Key("gitrollout.app")
 
-// Trace is a report.Tracer.
+// Trace implements report.Tracer.
 func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	ctx, span := t.provider.Tracer(scope).Start(ctx, string(part))
 	if app != "" {
@@ -79,14 +79,14 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 	}
 }
 
-// fromMemory is how long an answer from memory takes at most. A build takes several milliseconds.
+// fromMemory bounds the duration of a render from memory. A build takes several milliseconds.
 const fromMemory = time.Millisecond
 
-// withoutMemory leaves out renders that were answered from memory: after each push
-// there is one for every app, and they would push what matters out of the queue.
+// withoutMemory drops renders from memory: after each push there is one for every app, and they would displace other
+// spans from the queue.
 type withoutMemory struct{ trace.SpanProcessor }
 
-// OnEnd is trace.SpanProcessor's.
+// OnEnd implements trace.SpanProcessor.
 func (p withoutMemory) OnEnd(s trace.ReadOnlySpan) {
 	quick := s.EndTime().Sub(s.StartTime()) < fromMemory && s.Status().Code != codes.Error
 	if quick && s.Name() == string(report.PartRender) {
