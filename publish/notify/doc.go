@@ -1,3 +1,3 @@
-// Package notify says what people are told of a release. Which events there are follows from two recorded states of an
-// app, so the state branch alone decides what is told, and the same commit always tells the same. It is pure.
+// Package notify computes the notifications of a release. Events follow from two recorded states of an app, so the
+// state branch alone decides them, and the same commit always gives the same events. It is pure.
 package notify

@@ -9,13 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Links make addresses on the forge; nil functions make none.
+// Links return URLs on the forge; nil functions return none.
 type Links struct {
 	Commit func(id string) string
 	Branch func(name string) string
 }
 
-// Events are what one commit of the state branch tells, in order of the apps. Those that tell nothing are left out.
+// Events returns the events of one commit of the state branch, sorted by app. Apps without an event are left out.
 func Events(cluster string, commit rollout.Recorded, links Links) []rollout.Event {
 	var events []rollout.Event
 	for _, app := range commit.Apps {
@@ -36,7 +36,7 @@ func eventOf(cluster string, commit rollout.Recorded, app rollout.RecordedApp, l
 	if len(kinds) == 0 && len(over) == 0 {
 		return rollout.Event{}, false
 	}
-	if len(kinds) == 0 { // one trouble became another one
+	if len(kinds) == 0 { // one trouble replaced another
 		kinds = []rollout.EventKind{rollout.EventRecovered}
 	}
 	e := rollout.Event{
@@ -52,7 +52,7 @@ func eventOf(cluster string, commit rollout.Recorded, app rollout.RecordedApp, l
 			e.Trouble, e.Reason = prefix+unhealthy, after.Unhealthy
 		}
 	}
-	about := before // what has ended is about the release that was
+	about := before // after its end, the event is about the previous release
 	if after.Release != nil {
 		about = after
 	}
@@ -67,7 +67,7 @@ func eventOf(cluster string, commit rollout.Recorded, app rollout.RecordedApp, l
 	return eventAs(e, kinds[0]), true
 }
 
-// eventAs returns the event told as one of its kinds.
+// eventAs returns the event as a single kind, with outcome, title and text.
 func eventAs(e rollout.Event, kind rollout.EventKind) rollout.Event {
 	e.Kind, e.Outcome = kind, told[kind].outcome
 	e.Title, e.Text = title(e), text(e)
@@ -101,7 +101,7 @@ func describeRelease(e *rollout.Event, about, after rollout.State) {
 	}
 }
 
-// describeWait says what would let an app go on, as far as its state tells.
+// describeWait sets the condition for an app to go on, as far as its state shows.
 func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 	switch {
 	case after.Held != nil:
@@ -120,7 +120,7 @@ func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 	}
 }
 
-// told is what each kind of event is for people: how good it is, and what has happened, at a step where that is said.
+// told describes each kind of event for users: its outcome, its words, and whether they name the step.
 var told = map[rollout.EventKind]struct {
 	outcome rollout.Outcome
 	what    string
@@ -145,7 +145,7 @@ var told = map[rollout.EventKind]struct {
 	rollout.EventRecovered:            {rollout.OutcomeGood, "recovered", false},
 }
 
-// title is one line: shop in prod-eu: paused at step 2/8 (20 %).
+// title returns one line: shop in prod-eu: paused at step 2/8 (20 %).
 func title(e rollout.Event) string {
 	title := e.App + " in " + e.Cluster + ": " + told[e.Kind].what
 	switch atStep := told[e.Kind].atStep && e.Step > 0; {
@@ -163,7 +163,7 @@ func title(e rollout.Event) string {
 	return title
 }
 
-// text says why, and what is expected of whom.
+// text returns the reason, the condition that the app waits for, and bad measurements.
 func text(e rollout.Event) string {
 	var lines []string
 	if e.Reason != "" {

@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Kinds returns what the transition from one recorded state to another is, the
-// most telling first. Equal states are nothing.
+// Kinds returns the kinds of event in a transition between two recorded states, most significant first. Equal states
+// give none.
 func Kinds(before, after rollout.State) []rollout.EventKind {
 	is := map[rollout.EventKind]bool{}
 	releaseKinds(is, before, after)
@@ -46,7 +46,7 @@ func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	is[rollout.EventStalled] = stalls(after) && !(same && stalls(before))
 }
 
-// moved reports whether a workload is at a later step, and whether somebody opened the gate for it.
+// moved reports whether a workload is at a later step, and whether a user opened its gate.
 func moved(before, after rollout.State) (stepped, opened bool) {
 	for _, p := range after.Progress {
 		was, found := before.ProgressOf(p.Workload)
@@ -57,7 +57,7 @@ func moved(before, after rollout.State) (stepped, opened bool) {
 	return stepped, opened
 }
 
-// stalls reports whether a release, or its way back, is later than its deadline.
+// stalls reports whether a release, or its rollback, is past its deadline.
 func stalls(s rollout.State) bool {
 	return s.Phase == rollout.Stalled || (s.Retreat != nil && s.Retreat.Late)
 }
@@ -79,11 +79,11 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	}
 }
 
-// unhealthy names the trouble of an app that is at rest and not well.
+// unhealthy names the trouble of an app at rest that is unhealthy.
 const unhealthy = "unhealthy"
 
-// troubles names what is wrong with an app: each name is the same for as long as the trouble lasts, from a release that
-// stalls to the revert of it. There are three at most, and the release's is first.
+// troubles returns names of an app's troubles. A name is stable while the trouble lasts, from a stalled release to its
+// revert. There are at most three, and the release's is first.
 func troubles(prefix string, s rollout.State) []string {
 	var all []string
 	switch {

@@ -10,28 +10,27 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Message is an event as one receiver is told of it.
+// Message is an event for one receiver.
 type Message struct {
 	rollout.Event
-	Facts []Fact // what most people want to know of the release
-	Ends  bool   // the receiver did not ask for the event; it is told what is over
+	Facts []Fact // key facts of the release
+	Ends  bool   // the receiver did not select the event; the message only ends a trouble
 }
 
-// Profile is how a service is told.
+// Profile describes a service.
 type Profile struct {
-	Defaults []rollout.EventKind // for a receiver that names none
-	Resolves bool                // it keeps what is wrong open until it is told that it is over
+	Defaults []rollout.EventKind // for a receiver that selects none
+	Resolves bool                // it keeps a trouble open until a message ends it
 }
 
 // Fact is a name and a value.
 type Fact struct{ Name, Value string }
 
-// maxText bounds what a template writes and what a reason holds, in characters:
-// Slack's blocks take 3,000, Discord's embeds 4,096.
+// maxText bounds a template's output and a reason, in characters: Slack's blocks take 3,000, Discord's embeds 4,096.
 const maxText = 2500
 
-// MessageFor returns what a receiver is told of an event, if anything. A template that
-// fails on it is reported, and the default stands in for it.
+// MessageFor returns a receiver's message for an event, if there is one. If a template fails, the error is returned and
+// the default text is used.
 func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message, ok bool, err error) {
 	wanted := r.On
 	if len(wanted) == 0 {
@@ -63,10 +62,10 @@ func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message
 	return m, true, err
 }
 
-// bounded takes no more than a message may hold, so that no template fills the memory.
+// bounded limits a template's output, so that no template fills the memory.
 type bounded struct{ b *strings.Builder }
 
-// Write is io.Writer's.
+// Write implements io.Writer.
 func (w *bounded) Write(p []byte) (int, error) {
 	if w.b.Len() > 4*maxText {
 		return 0, fmt.Errorf("it writes more than %d bytes", 4*maxText)
@@ -95,7 +94,7 @@ func factsOf(e rollout.Event) []Fact {
 	return all
 }
 
-// Sample is an event to try a receiver with, of one kind and at a moment.
+// Sample returns an event of one kind for testing a receiver.
 func Sample(cluster string, kind rollout.EventKind, at time.Time) rollout.Event {
 	const app = "sample"
 	e := rollout.Event{

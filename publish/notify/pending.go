@@ -7,29 +7,29 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MaxAge is how old an event may be that is still told: what is older is no news,
-// and a service that was away for days is not to be flooded.
+// MaxAge is the age after which an event is dropped: it is no news, and a service must not get days of events after an
+// outage.
 const MaxAge = 24 * time.Hour
 
-// MaxPending is how many events of a receiver may wait; the oldest are left out.
+// MaxPending bounds the waiting events of a receiver; the oldest are dropped.
 const MaxPending = 200
 
-// Due is one message for a receiver, and how far it has been told with it.
+// Due is one message for a receiver, and the receiver's cursor after the message.
 type Due struct {
 	Message
 	After rollout.Cursor
 }
 
-// Backlog is what waits for a receiver.
+// Backlog holds the messages that wait for a receiver.
 type Backlog struct {
 	Due     []Due
-	End     rollout.Cursor // when all of it has been told
+	End     rollout.Cursor // cursor after all messages
 	Dropped int            // too old, or too many
 	Err     error          // of the receiver's templates
 }
 
-// Pending returns what a receiver is to be told of a line of commits, which begins after what it was told last. What
-// lies up to the commit claimed may have been told by a process that was killed meanwhile; "" if nothing was.
+// Pending returns a receiver's messages from a line of commits that begins after its cursor. Messages up to the commit
+// claimed may already have been sent by a process that was killed; "" if none was claimed.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.Recorded, links Links, now time.Time) Backlog {
 	var b Backlog
