@@ -12,43 +12,42 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLag is how many commits that tell a receiver nothing are left unread between
-// two writes of the record, so that a start has not much to read.
+// maxLag bounds the commits without a message between two writes of a cursor, so that a start has little to read.
 const maxLag = 100
 
-// claimTime bounds what is sent to one receiver on one claim. It is less than the
-// lease, so that nobody takes over from a process that is alive.
+// claimTime bounds the sending to one receiver on one claim. It is less than the lease, so that no process takes over
+// from a live one.
 const claimTime = 20 * time.Second
 
-// forgotten is how old a claim is that is dead whatever its process's clock says.
+// forgotten is the age at which a claim counts as dead, whatever its process's clock.
 const forgotten = 10 * time.Minute
 
-// errBusy is that another process is telling.
+// errBusy reports that another process is sending.
 var errBusy = errors.New("another gitrollout is telling")
 
-// task is what one receiver is told in a round.
+// task holds the messages for one receiver in a round.
 type task struct {
 	receiver rollout.Receiver
 	due      []notify.Due
 	end      rollout.Cursor
 }
 
-// plan is what is to be done about a record.
+// plan holds the work of a round.
 type plan struct {
 	tasks   []task
 	changed bool
-	wait    time.Duration // until there is something to do, at most
+	wait    time.Duration // upper bound until the next work
 }
 
-// round writes down what has been told, claims what is next, and sends it. It
-// returns how long nothing is to be done; 0: look again.
+// round writes cursors, claims the next messages, and sends them. It returns the pause before the next round; 0 means
+// at once.
 func (w *Worker) round(ctx context.Context) time.Duration {
 	now, v := w.Now(), w.view()
 	if now.Before(w.trouble.after) {
 		return w.trouble.after.Sub(now)
 	}
 	var p plan
-	if w.record != nil { // without asking, if nothing is due for what is known
+	if w.record != nil { // without a request if nothing is due by the known record
 		var err error
 		if p, err = w.plan(ctx, v, clone(w.record), now); err == nil && !p.changed {
 			return p.wait
@@ -88,8 +87,8 @@ func clone(n *rollout.Notified) *rollout.Notified {
 	return &c
 }
 
-// plan changes a record to what it should be, which claims what is to be sent. It may be made several times, and
-// changes nothing of the worker but what it has noticed of another process.
+// plan updates a record, which claims the messages to send. It may run several times, and changes no field of the
+// worker except the noticed claim of another process.
 func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time.Time) (plan, error) {
 	p := plan{wait: time.Hour}
 	if left := w.busy(n, now); left > 0 {
@@ -137,12 +136,12 @@ func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time
 		n.Since = rollout.Second(now)
 	}
 	if p.changed = was.By != n.By || !maps.Equal(was.Receivers, n.Receivers); p.changed {
-		maps.Copy(n.Receivers, lagging) // it is written anyway
+		maps.Copy(n.Receivers, lagging) // the record is written anyway
 	}
 	return p, nil
 }
 
-// writeDown puts into a record how far its receivers have been told.
+// writeDown copies the unwritten cursors into a record.
 func (w *Worker) writeDown(n *rollout.Notified) {
 	for name, cursor := range w.unwritten {
 		if _, listed := n.Receivers[name]; listed {
@@ -152,7 +151,7 @@ func (w *Worker) writeDown(n *rollout.Notified) {
 	w.sign(n)
 }
 
-// sign says whose the claims of a record are, if there are any.
+// sign sets the process that owns a record's claims, if there are any.
 func (w *Worker) sign(n *rollout.Notified) {
 	n.By = ""
 	for _, c := range n.Receivers {
@@ -165,15 +164,15 @@ func (w *Worker) sign(n *rollout.Notified) {
 	}
 }
 
-// busy is for how long another process's claim is to be respected. Clocks of two machines are not compared: a claim
-// that has not changed for the lease, seen from here, is a dead process's.
+// busy returns how long to respect another process's claim. A claim that this process has seen unchanged for the lease
+// is a dead process's: the clocks of two machines are compared only for a claim older than forgotten.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if n.By == "" || n.By == w.ID {
 		w.foreign = ""
 		return 0
 	}
 	if !n.Since.IsZero() && now.Sub(n.Since) > forgotten {
-		w.foreign = "" // for those that run for a moment only, as gitrollout once
+		w.foreign = "" // for processes that run only briefly, such as gitrollout once
 		return 0
 	}
 	claim := fmt.Sprint(n.By, n.Receivers)
@@ -187,7 +186,7 @@ func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	return left
 }
 
-// task is what a receiver is to be told, and how many commits behind it is.
+// task returns a receiver's messages, and how many commits its cursor is behind.
 func (w *Worker) task(
 	ctx context.Context, v view, at rollout.Cursor, r rollout.Receiver, now time.Time,
 ) (task, int, error) {
@@ -224,7 +223,7 @@ func (w *Worker) task(
 	return t, len(line), nil
 }
 
-// carryOut sends to all receivers at once, and notes how far each one came.
+// carryOut sends to all receivers concurrently, and notes the results.
 func (w *Worker) carryOut(ctx context.Context, tasks []task) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -241,15 +240,15 @@ func (w *Worker) carryOut(ctx context.Context, tasks []task) {
 	wg.Wait()
 }
 
-// sent is what came of a task.
+// sent is the result of a task.
 type sent struct {
-	n       int     // messages that the receiver has, or will not have
-	refused []error // what it will not have
-	failed  error   // why the next one did not get through, nil if all did
+	n       int     // messages that were delivered or refused for good
+	refused []error // one error for each refused message
+	failed  error   // error of the next message, nil if there is none
 	after   time.Duration
 }
 
-// send sends messages in order, up to the first one that is to be tried again.
+// send sends messages in order, up to the first one that must be retried.
 func (w *Worker) send(ctx context.Context, t task) sent {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
@@ -273,7 +272,7 @@ func (w *Worker) send(ctx context.Context, t task) sent {
 	return s
 }
 
-// note keeps what came of a task for the record.
+// note stores the result of a task for the record.
 func (w *Worker) note(ctx context.Context, t task, s sent) {
 	name := t.receiver.Name
 	switch {
@@ -281,7 +280,7 @@ func (w *Worker) note(ctx context.Context, t task, s sent) {
 		w.unwritten[name] = t.end
 	case s.n > 0:
 		w.unwritten[name] = t.due[s.n-1].After
-	case ctx.Err() != nil: // it may have got through: the claim stays
+	case ctx.Err() != nil: // the message may have arrived: the claim stays
 	default:
 		c := w.record.Receivers[name]
 		w.unwritten[name] = rollout.Cursor{Told: c.Told, App: c.App}

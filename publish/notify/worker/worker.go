@@ -1,8 +1,9 @@
-// Package worker tells receivers what the state branch records, in the background, so that no release waits for it.
+// Package worker sends the notifications of the state branch in the background, so that no release waits for a
+// receiver.
 //
-// Up to where each receiver has been told is a record in Git. What is about to be told is claimed there first, by a
-// compare-and-swap: two processes never tell the same, and a process that is killed loses nothing. What it may have
-// told just then is told again by the next one, and says so where the service cannot know.
+// A record in Git holds a cursor for each receiver. A process claims messages there by a compare-and-swap before it
+// sends them: two processes never send the same message, and a killed process loses none. The next process sends its
+// claimed messages again, and marks them as possible repeats where the service cannot recognize a repeat.
 package worker
 
 import (
@@ -20,36 +21,36 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrGone is what a History returns when the state branch does not lead back to
-// the commit that it is asked about: it was rewritten, or that was long ago.
+// ErrGone is a History's error if the state branch does not lead back to the given commit: the branch was rewritten, or
+// the commit is too old.
 var ErrGone = errors.New("is not among the last commits of the state branch")
 
-// Options says what a Worker works with.
+// Options are the dependencies of a Worker.
 type Options struct {
-	ID      string // of this process, unlike any other's
+	ID      string // of this process, unique
 	Cluster string
-	// Update changes the record as change says, which may be called again when another process was faster. If change
-	// returns an error, or changes nothing, nothing is written.
+	// Update applies change to the record. It may call change again after another process won a race. If change returns
+	// an error or changes nothing, nothing is written.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
-	// History lists the commits of the state branch after one, "" for all, up to another one, the oldest first.
+	// History lists the commits of the state branch after one commit, "" for all, up to another, oldest first.
 	History   func(ctx context.Context, after, upTo string) ([]rollout.Recorded, error)
 	Send      func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error)
 	ProfileOf func(service string) notify.Profile
 	Dedups    func(service string) bool
 	Links     func(*rollout.Forge) notify.Links
 	Now       func() time.Time
-	Lease     time.Duration // how long a claim must not change until its process is taken for dead; default 30s
-	// Spread lengthens the breaks between tries by a little that differs from process to process; nil leaves them.
+	Lease     time.Duration // how long a claim is unchanged before its process counts as dead; default 30s
+	// Spread lengthens the pauses between tries by a small amount that differs between processes; nil changes nothing.
 	Spread func(time.Duration) time.Duration
-	// Log is told what was done, and of each problem once until it is over.
+	// Log receives completed work, and each problem once until it is over.
 	Log func(problem error, done string)
 }
 
-// maxKnown bounds how many states are kept of the commits that this process has
-// made: others are read from Git. A state is a few kilobytes.
+// maxKnown bounds the states kept of this process's commits; other commits are read from Git. A state takes a few
+// kilobytes.
 const maxKnown = 1000
 
-// Worker tells. Notify and Flush are for any goroutine.
+// Worker sends notifications. Notify and Flush may be called from any goroutine.
 type Worker struct {
 	Options
 	wake chan struct{}
@@ -58,28 +59,28 @@ type Worker struct {
 	mu     sync.Mutex
 	config *rollout.Config
 	head   string
-	base   map[string]string // by receiver: the head when it was first heard of
+	base   map[string]string // by receiver: the head when the receiver was first configured
 	known  []rollout.Recorded
 	asked  int // calls of Notify
-	served int // of those, what has been tried
+	served int // calls of Notify that were processed
 
 	// For Run's goroutine only.
-	record    *rollout.Notified         // as it was last; nil: not read yet
-	unwritten map[string]rollout.Cursor // what is to be written to it
+	record    *rollout.Notified         // last known; nil: not read yet
+	unwritten map[string]rollout.Cursor // cursors to write to record
 	retries   map[string]retry
-	trouble   retry             // of the record itself
+	trouble   retry             // of the record
 	foreign   string            // the claim of another process
-	since     time.Time         // that it has not changed
+	since     time.Time         // since when foreign is unchanged
 	reported  map[string]string // by receiver
 }
 
-// retry is when something that failed is tried again.
+// retry is the time of the next try after a failure.
 type retry struct {
 	tries int
 	after time.Time
 }
 
-// New returns a worker that knows nothing yet.
+// New returns a Worker without a configuration.
 func New(o Options) *Worker {
 	o.Lease = cmp.Or(o.Lease, 30*time.Second)
 	if o.Spread == nil {
@@ -93,8 +94,8 @@ func New(o Options) *Worker {
 	return w
 }
 
-// Notify is edge.Notifier's: it takes note of what is asked for, of where the
-// state branch is, and of what this process has just recorded, and returns at once.
+// Notify implements edge.Notifier: it stores the configuration, the head of the state branch and this process's newest
+// commit, and returns at once.
 func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.Recorded) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +107,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.Recor
 		}
 	}
 	if len(config.Receivers) == 0 && (old == nil || len(old.Receivers) == 0) {
-		return // nobody is told of anything, and nobody was
+		return // there are no receivers, and there were none
 	}
 	if made != nil {
 		w.keep(*made)
@@ -118,7 +119,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.Recor
 	}
 }
 
-// keep keeps a commit, and forgets the oldest ones; the caller holds the lock.
+// keep adds a commit and drops the oldest ones; the caller holds the lock.
 func (w *Worker) keep(made rollout.Recorded) {
 	w.known = append(w.known, made)
 	apps := 0
@@ -130,7 +131,7 @@ func (w *Worker) keep(made rollout.Recorded) {
 	}
 }
 
-// Run tells until the context ends, and then writes down what it has told.
+// Run sends messages until the context ends, and then writes the last cursors.
 func (w *Worker) Run(ctx context.Context) {
 	defer w.settle()
 	for ctx.Err() == nil {
@@ -145,7 +146,7 @@ func (w *Worker) Run(ctx context.Context) {
 			continue
 		}
 		w.mu.Lock()
-		if w.foreign == "" { // else it is not over
+		if w.foreign == "" { // otherwise another process is still sending
 			w.served = asked
 			w.idle.Broadcast()
 		}
@@ -158,7 +159,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// settle records the last messages. The next process sends a message again that is not on record.
+// settle writes the last cursors. The next process repeats messages that are not on record.
 func (w *Worker) settle() {
 	if len(w.unwritten) == 0 {
 		return
@@ -176,10 +177,10 @@ func (w *Worker) settle() {
 	}
 }
 
-// lastWrite bounds that.
+// lastWrite bounds settle.
 const lastWrite = 5 * time.Second
 
-// Flush waits until everything has been tried, or the context ends.
+// Flush waits until every message has been tried, or the context ends.
 func (w *Worker) Flush(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()
@@ -194,7 +195,7 @@ func (w *Worker) Flush(ctx context.Context) {
 	}
 }
 
-// view is what one round is about.
+// view is the input of one round.
 type view struct {
 	config *rollout.Config
 	head   string
@@ -212,7 +213,7 @@ func (w *Worker) view() view {
 	return v
 }
 
-// line is the commits after one, from what this process has made or else from Git.
+// line returns the commits after one, from this process's commits or from Git.
 func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Recorded, error) {
 	var line []rollout.Recorded
 	for id := v.head; id != after; {
@@ -229,11 +230,11 @@ func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Reco
 	return line, nil
 }
 
-// errAhead is that another process has told more than this one has heard of.
+// errAhead reports that another process's cursor is newer than the head known here.
 var errAhead = errors.New("is newer than the known head of the state branch")
 
-// read reads the line from Git. That it does not lead to a commit has two reasons:
-// the branch was rewritten, or the commit comes after the head.
+// read reads the commits from Git. If they do not lead back to after, the branch was rewritten, or after is newer than
+// upTo.
 func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.Recorded, error) {
 	line, err := w.History(ctx, after, upTo)
 	if !errors.Is(err, ErrGone) {
@@ -248,7 +249,7 @@ func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.Record
 	return nil, err
 }
 
-// report logs a problem once until it is another one or over.
+// report logs a problem once, until it changes or is over.
 func (w *Worker) report(about string, err error) {
 	if err == nil {
 		delete(w.reported, about)
@@ -260,7 +261,7 @@ func (w *Worker) report(about string, err error) {
 	}
 }
 
-// next is the retry after another failure, or after the break that a service asks for if that is longer.
+// next returns the retry after another failure, at least the pause that a service requested.
 func (w *Worker) next(r retry, now time.Time, asked time.Duration) retry {
 	r.tries++
 	r.after = now.Add(max(asked, w.Spread(call.Backoff(r.tries))))
