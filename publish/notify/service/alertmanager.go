@@ -9,11 +9,11 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// alertLasts is for how long an alert is active that nothing ends. Alertmanager drops one without an end after its
+// alertLasts is the duration of an alert that no message resolves. Alertmanager drops an alert without an end after its
 // resolve_timeout, 5 minutes, unless it is sent again and again.
 const alertLasts = 30 * 24 * time.Hour
 
-// sendAlertmanager posts alerts by the API v2. An alert is known by its labels: the same ones with an end in the past
+// sendAlertmanager posts alerts by the API v2. Labels identify an alert: the same labels with an end in the past
 // resolve it. https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml
 func sendAlertmanager(ctx context.Context, s *session, m notify.Message) error {
 	var alerts []any

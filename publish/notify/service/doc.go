@@ -1,5 +1,5 @@
-// Package service sends messages: one file for each service, with one line in the table. A service is asked once; when
-// to ask again is for notify/worker to say, by what a Failure tells.
+// Package service sends messages: one file for each service, with one line in the table. It tries once; notify/worker
+// decides on retries, from the Failure.
 //
-// No error of this package holds a credential, nor an address that is one.
+// No error of this package holds a credential, nor an address that serves as a credential.
 package service

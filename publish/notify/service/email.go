@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// sendEmail sends one message to all recipients. Its Message-ID follows from the
-// event, so mail servers that know it drop the second copy.
+// sendEmail sends one message to all recipients. Its Message-ID is derived from the event, so mail servers that know it
+// drop a repeat.
 func sendEmail(ctx context.Context, s *session, m notify.Message) error {
 	msg, err := email(s, m)
 	if err != nil {
@@ -50,7 +50,7 @@ func email(s *session, m notify.Message) (*mail.Msg, error) {
 	msg.SetDateWithValue(m.At)
 	msg.Subject(m.Title)
 	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no vacation answers
-	// All that is told of a release is one thread.
+	// All messages of a release are one thread.
 	thread := sha256.Sum256([]byte(m.Cluster + "/" + m.App + "/" + string(m.Release)))
 	msg.SetGenHeader(mail.HeaderReferences, "<"+hex.EncodeToString(thread[:16])+"@"+domain+">")
 	msg.SetBodyString(mail.TypeTextPlain, emailText(m))
@@ -72,8 +72,7 @@ func emailText(m notify.Message) string {
 	return b.String()
 }
 
-// mailClient connects by STARTTLS on port 587 unless told otherwise: by TLS from
-// the start on port 465, or without any on port 25.
+// mailClient connects by STARTTLS on port 587 by default, by TLS on port 465, or without TLS on port 25.
 func mailClient(s *session) (*mail.Client, error) {
 	options := []mail.Option{mail.WithTimeout(Timeout)}
 	port, without := 587, false
@@ -107,8 +106,8 @@ func mailClient(s *session) (*mail.Client, error) {
 	return mail.NewClient(host, options...)
 }
 
-// isFinalMail tells a 5xx answer, which another attempt would not change, from
-// a 4xx one and from a broken connection (RFC 5321, 4.2.1).
+// isFinalMail reports a 5xx response, which a retry would not change. A 4xx response and a broken connection are
+// transient (RFC 5321, 4.2.1).
 func isFinalMail(err error) bool {
 	var sent *mail.SendError
 	if errors.As(err, &sent) && sent.ErrorCode() != 0 {

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendOpsgenie creates and closes alerts, whose alias is what is wrong: creating one that is open counts it, and opens
-// no other. https://docs.opsgenie.com/docs/alert-api
+// sendOpsgenie creates and closes alerts with the trouble as alias: creating an open alert again only counts it.
+// https://docs.opsgenie.com/docs/alert-api
 func sendOpsgenie(ctx context.Context, s *session, m notify.Message) error {
 	address := s.base("https://api.opsgenie.com") + "/v2/alerts"
 	header := http.Header{"Authorization": {"GenieKey " + s.values["apiKey"]}}

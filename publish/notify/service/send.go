@@ -15,27 +15,27 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Deps is what sending needs of its surroundings.
+// Deps are the dependencies of Send.
 type Deps struct {
-	Client   func(insecure bool) *http.Client // call.Clients'
+	Client   func(insecure bool) *http.Client // as call.Clients returns it
 	Secret   func(ctx context.Context, namespace, name string) (map[string]string, error)
 	Getenv   func(string) string
 	ReadFile func(string) ([]byte, error)
-	TLS      *tls.Config // of email; nil: the system's authorities
+	TLS      *tls.Config // for email; nil: the system's authorities
 	Now      func() time.Time
 }
 
 // Timeout bounds one attempt.
 const Timeout = 10 * time.Second
 
-// Failure is a message that did not get through.
+// Failure reports a message that was not delivered.
 type Failure struct {
-	Final bool          // the service will not have it, however often it is sent
-	After time.Duration // it asks for so long a break; 0 if it does not
+	Final bool          // the service refuses the message for good
+	After time.Duration // pause that the service requested; 0: none
 	msg   string
 }
 
-// Error tells what the service says, without credentials.
+// Error returns the service's message, without credentials.
 func (f *Failure) Error() string { return f.msg }
 
 // Send makes one attempt. The error is a *Failure.
@@ -70,7 +70,7 @@ type session struct {
 	call.Secrets
 }
 
-// open looks the credentials up. They are read for each message, because they are renewed.
+// open reads the credentials for each message, because they are rotated.
 func (s *session) open(ctx context.Context) error {
 	for name, c := range s.receiver.Credentials {
 		value, err := s.credential(ctx, c)
@@ -120,7 +120,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 	return value, nil
 }
 
-// base is the address of a service's API, without a slash at the end.
+// base returns the address of a service's API, without a slash at the end.
 func (s *session) base(usual string) string {
 	if address := s.receiver.Settings["address"]; address != "" {
 		return strings.TrimRight(address, "/")
@@ -128,20 +128,20 @@ func (s *session) base(usual string) string {
 	return usual
 }
 
-// object and list are what messages to services are made of: JSON.
+// object and list are JSON values.
 type (
 	object = map[string]any
 	list   = []any
 )
 
-// tell adds a text to a message, unless there is none.
+// tell sets a field of a message, unless the text is empty.
 func tell(message object, field, text string) {
 	if text != "" {
 		message[field] = text
 	}
 }
 
-// post sends a value as JSON and returns the answer, which is a 2xx.
+// post sends a value as JSON and returns the body of a 2xx response.
 func (s *session) post(ctx context.Context, address string, header http.Header, body any) ([]byte, error) {
 	data, err := call.Encode(body)
 	if err != nil {
@@ -150,8 +150,8 @@ func (s *session) post(ctx context.Context, address string, header http.Header, 
 	return s.postBytes(ctx, address, header, data, "application/json")
 }
 
-// postBytes is for what is JSON already, of another media type. A 2xx is a success
-// however the answer ends: what was taken must not be sent again.
+// postBytes sends encoded JSON with another media type. A 2xx is a success even if the body is cut off: a delivered
+// message must not be sent again.
 func (s *session) postBytes(
 	ctx context.Context, address string, header http.Header, body []byte, media string,
 ) ([]byte, error) {
@@ -169,8 +169,8 @@ func (s *session) postBytes(
 	return nil, failed
 }
 
-// isFinal tells the answers that another attempt would not change from those that
-// it may. A redirect to another host is not followed, so it is one of the former.
+// isFinal reports whether a retry cannot change the response. A redirect to another host is not followed, so it is
+// final.
 func isFinal(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -179,8 +179,8 @@ func isFinal(status int) bool {
 	return status < 500
 }
 
-// plain is a text of others for services that read Markdown in it: no words lead elsewhere than they say, and nobody is
-// called. Addresses that are written out stay what they are.
+// plain changes foreign text for services that read Markdown, so that no words link elsewhere and no user is mentioned.
+// Addresses that are written out stay unchanged.
 func plain(text string) string {
 	return strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
 		"@everyone", "@ everyone").Replace(text)

@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// colors are of the outcomes, for services that take one.
+// colors maps outcomes to colors, for services that support colors.
 var colors = map[rollout.Outcome]string{
 	rollout.OutcomeGood: "#2eb67d", rollout.OutcomeBad: "#e01e5a", rollout.OutcomeWarning: "#ecb22e",
 	rollout.OutcomeNews: "#36c5f0",
 }
 
-// slackPasses are the errors of chat.postMessage that are not the message's.
+// slackPasses are the transient errors of chat.postMessage.
 var slackPasses = []string{"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited"}
 
 // sendSlack posts to an incoming webhook or, with a token, by chat.postMessage.
@@ -75,7 +75,7 @@ func slackSection(text string) object {
 	return object{"type": "section", "text": object{"type": "mrkdwn", "text": text}}
 }
 
-// slackText escapes what would be a link or a mention.
+// slackText escapes links and mentions.
 func slackText(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }

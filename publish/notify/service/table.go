@@ -7,24 +7,24 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// row is what sets a service apart.
+// row describes one service.
 type row struct {
 	send     func(ctx context.Context, s *session, m notify.Message) error
-	defaults []rollout.EventKind // what a receiver is told of that does not say
-	resolves bool                // it is told what is over, too
-	dedups   bool                // it knows a message by its key, and shows it once
+	defaults []rollout.EventKind // events of a receiver that selects none
+	resolves bool                // it receives ends of troubles, too
+	dedups   bool                // it recognizes a message by its key, and shows it once
 }
 
-// chat is what a channel is told of.
+// chat lists a channel's default events.
 var chat = []rollout.EventKind{
 	rollout.EventStarted, rollout.EventPaused, rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack,
 	rollout.EventStalled, rollout.EventDegraded, rollout.EventHeld, rollout.EventRecovered,
 }
 
-// rows are services, by the name of their block.
+// rows maps services by the name of their block.
 type rows map[string]row
 
-// table is the services that there are. One is a file and a line of it.
+// table holds all services. A service is one file and one line of the table.
 var table = rows{
 	"slack":        {send: sendSlack, defaults: chat},
 	"msteams":      {send: sendTeams, defaults: chat},
@@ -40,12 +40,12 @@ var table = rows{
 		defaults: []rollout.EventKind{rollout.EventCompleted, rollout.EventAborted, rollout.EventRolledBack}},
 }
 
-// ProfileOf says how a service is told.
+// ProfileOf returns the profile of a service.
 func ProfileOf(service string) notify.Profile { return table.profile(service) }
 
 func (t rows) profile(service string) notify.Profile {
 	return notify.Profile{Defaults: t[service].defaults, Resolves: t[service].resolves}
 }
 
-// Dedups reports whether a service, or who reads it, can tell that it has had a message: sending it again does no harm.
+// Dedups reports whether a service or its reader recognizes a repeated message, so that a repeat does no harm.
 func Dedups(service string) bool { return table[service].dedups }

@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// cloudEvent is a CloudEvent 1.0 in its structured form. Source and id together are unique to what happened, so a
-// receiver knows what it has had. https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
+// cloudEvent is a CloudEvent 1.0 in its structured form. Source and ID identify an event, so a receiver recognizes a
+// repeat. https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
 type cloudEvent struct {
 	SpecVersion     string    `json:"specversion"`
 	ID              string    `json:"id"`
@@ -28,13 +28,13 @@ type cloudEvent struct {
 	Data            eventData `json:"data"`
 }
 
-// eventData is the event's content. Fields may be added to it.
+// eventData is the event's content. Later versions may add fields.
 type eventData struct {
 	rollout.Event
 	Links map[string]string `json:"links,omitempty"`
 }
 
-// signatureHeader holds sha256= and the HMAC of the body, in hex, as the webhooks of forges have it.
+// signatureHeader holds sha256= and the HMAC of the body, in hex, as in forges' webhooks.
 const signatureHeader = "X-Gitrollout-Signature"
 
 func sendWebhook(ctx context.Context, s *session, m notify.Message) error {
