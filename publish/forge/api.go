@@ -13,30 +13,30 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// requestTimeout bounds one request, maxAnswer what is read of its answer.
+// requestTimeout bounds one request, maxAnswer the bytes read of its response.
 const (
 	requestTimeout = 30 * time.Second
 	maxAnswer      = 8 << 20
 )
 
-// errNoToken is what a request ends with when there is no credential.
+// errNoToken reports a request without a credential.
 var errNoToken = errors.New("there is no token for the forge's API: set GITROLLOUT_FORGE_TOKEN, " +
 	"or GITROLLOUT_GIT_TOKEN if it is the same one")
 
-// api makes one forge's requests, and none while the forge asks for a break.
+// api sends one forge's requests, and none during a break that the forge requested.
 type api struct {
 	client  func(insecure bool) *http.Client
-	base    string // its address, without a slash at the end
+	base    string // the address, without a slash at the end
 	token   func(context.Context) (string, error)
 	header  func(token string) http.Header
 	now     func() time.Time
-	until   time.Time     // of the break
-	spacing time.Duration // between two requests that change something
+	until   time.Time     // end of the break
+	spacing time.Duration // between two changing requests
 	wrote   time.Time
 }
 
-// call sends a value as JSON, if it is not nil, and decodes the answer into another one, if that is not nil. The path
-// may have a query. A *call.Error with After asks not to be asked again before.
+// call sends in as JSON, unless it is nil, and decodes the response into out, unless it is nil. path may have a query.
+// A *call.Error with After requests a break.
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	path, query, _ := strings.Cut(path, "?")
 	if wait := a.until.Sub(a.now()); wait > 0 {
@@ -71,7 +71,7 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 	return err
 }
 
-// pages reads a list of so many pages at most, up to the first one that is not full.
+// pages reads a list of at most maxPages pages, up to the first incomplete page.
 func pages[T any](ctx context.Context, a *api, path, query string) ([]T, error) {
 	var all []T
 	for page := 1; page <= maxPages; page++ {
@@ -87,7 +87,7 @@ func pages[T any](ctx context.Context, a *api, path, query string) ([]T, error) 
 	return all, nil
 }
 
-// space waits until a request that changes something may follow the last one.
+// space waits until a changing request may follow the last one.
 func (a *api) space(ctx context.Context, method string) error {
 	if method == http.MethodGet {
 		return nil
@@ -103,21 +103,21 @@ func (a *api) space(ctx context.Context, method string) error {
 	return nil
 }
 
-// heed begins a break when an answer says that it was the last one allowed.
-// GitHub's headers begin with X-, GitLab's do not; both give the time in seconds.
+// heed starts a break when a response reports that no request is left. GitHub's headers begin with X-, GitLab's do not;
+// both give the time in seconds.
 func (a *api) heed(header http.Header) {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 		if header.Get(prefix+"Remaining") != "0" {
 			continue
 		}
 		if at, err := strconv.ParseInt(header.Get(prefix+"Reset"), 10, 64); err == nil {
-			// An hour is the longest that the forges have: a wrong clock does not end all requests.
+			// An hour is the longest break of the forges: a wrong clock does not end all requests.
 			a.until = a.now().Add(min(time.Unix(at, 0).Sub(a.now()), time.Hour))
 		}
 	}
 }
 
-// breakFor is for how long a refused request must not be repeated, 0 if the refusal is not about how often it was made.
+// breakFor returns the break after a refused request; 0 if the refusal is not about the rate of requests.
 func (a *api) breakFor(failed *call.Error) time.Duration {
 	tooMany := failed.Status == http.StatusTooManyRequests
 	switch {
@@ -128,7 +128,7 @@ func (a *api) breakFor(failed *call.Error) time.Duration {
 	case a.until.After(a.now()):
 		return a.until.Sub(a.now()) // heed has read it
 	case tooMany || strings.Contains(strings.ToLower(failed.Message), "rate limit"):
-		return time.Minute // GitHub's advice where no header tells
+		return time.Minute // GitHub's advice without a header
 	}
 	return 0
 }

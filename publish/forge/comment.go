@@ -12,14 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// commentPaths are where a forge has the comments of one pull request.
+// commentPaths are the API paths of one pull request's comments.
 type commentPaths struct {
-	list string // those of the pull request
-	one  string // one of them, with "%d" for its id
-	edit string // the method that changes one
+	list string // all comments
+	one  string // a single comment, with "%d" for its id
+	edit string // the method that changes a comment
 }
 
-// issueComments are GitHub's, and Gitea's, which took them from GitHub.
+// issueComments returns the paths of GitHub, and of Gitea, which copied them.
 func issueComments(repository string, number int) commentPaths {
 	return commentPaths{
 		list: fmt.Sprintf("/repos/%s/issues/%d/comments", repository, number),
@@ -27,15 +27,14 @@ func issueComments(repository string, number int) commentPaths {
 	}
 }
 
-// comment is a comment of a pull request. All forges that are known name these fields alike.
+// comment is a comment of a pull request. All known forges use these field names.
 type comment struct {
 	ID   int64  `json:"id"`
 	Body string `json:"body"`
 }
 
-// Comment makes the body the one comment of a pull request that begins with the mark: the newest of those that
-// there are and that the forge lets be changed, or a new one. Anybody can write a comment that begins so; one that is
-// somebody else's is passed over.
+// Comment writes body to the pull request's comment that begins with mark: the newest such comment that the forge lets
+// us change, or a new one. Any user can write a comment with the mark; comments of other users are skipped.
 func Comment(ctx context.Context, o Options, config rollout.Forge, number int, mark, body string) error {
 	t, a, err := o.reach(config)
 	if err != nil {

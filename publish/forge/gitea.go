@@ -20,7 +20,7 @@ var gitea = kind{
 	comments:   issueComments,
 	commitPage: below("/commit/"),
 	branchPage: below("/src/branch/"),
-	// The comparison links to the pull request that there is.
+	// The comparison links to an open pull request.
 	pullPage: func(base, branch string) string {
 		return "/compare/" + url.PathEscape(base) + "..." + url.PathEscape(branch)
 	},
@@ -49,7 +49,7 @@ type giteaPull struct {
 	State  string `json:"state"`
 	Merged bool   `json:"merged"`
 	Head   struct {
-		Label  string `json:"label"` // the branch; ref is another name once it is gone
+		Label  string `json:"label"` // the branch; ref changes once the branch is removed
 		SHA    string `json:"sha"`
 		RepoID int64  `json:"repo_id"`
 	} `json:"head"`
@@ -66,8 +66,8 @@ func (p giteaPull) pull() pull {
 	}
 }
 
-// find is finder's. Gitea cannot filter by head: the open ones are read, and of
-// the closed ones those that changed last.
+// find implements finder. Gitea cannot filter by head: find reads the open pull requests, and the closed ones that
+// changed last.
 func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, list := range []struct {
 		query string
@@ -90,7 +90,7 @@ func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, 
 	return pull{}, false, nil
 }
 
-// open is finder's.
+// open implements finder.
 func (g *giteaRepository) open(ctx context.Context) ([]pull, error) {
 	return g.list(ctx, "state=open", maxPages)
 }
@@ -117,15 +117,15 @@ func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]
 	return all, nil
 }
 
-// create is editor's.
+// create implements editor.
 func (g *giteaRepository) create(ctx context.Context, branch string, t text) (pull, error) {
 	var made giteaPull
 	err := g.call(ctx, http.MethodPost, g.path+"/pulls", g.newPull(branch, t), &made)
 	return made.pull(), err
 }
 
-// label is announcer's. Gitea ignores names that it does not know, so those are made
-// first. Labels of an organisation are known to it, too.
+// label implements announcer. Gitea ignores unknown names, so those are created first. Labels of an organisation are
+// known, too.
 func (g *giteaRepository) label(ctx context.Context, p pull, labels []string) error {
 	path := fmt.Sprintf("%s/issues/%d/labels", g.path, p.number)
 	var added []struct {
@@ -155,7 +155,7 @@ func (g *giteaRepository) label(ctx context.Context, p pull, labels []string) er
 	return g.call(ctx, http.MethodPost, path, map[string]any{"labels": labels}, nil)
 }
 
-// statuses is marker's.
+// statuses implements marker.
 func (g *giteaRepository) statuses(ctx context.Context, commit string) (map[string]status, error) {
 	return g.combined(ctx, commit, "limit")
 }

@@ -16,7 +16,7 @@ var gitHub = kind{
 	name:    rollout.GitHub,
 	isAt:    func(host string) bool { return host == "github.com" || strings.HasSuffix(host, ".ghe.com") },
 	api:     gitHubAPI,
-	spacing: time.Second, // GitHub asks for it
+	spacing: time.Second, // GitHub's recommendation
 	header: func(token string) http.Header {
 		return http.Header{
 			"Authorization": {"Bearer " + token}, "Accept": {"application/vnd.github+json"},
@@ -43,8 +43,8 @@ func newGitHub(a *api, path, base string) host {
 	return host{g, g, g, g, g}
 }
 
-// gitHubAPI: github.com and GitHub's hosted tenants have a host of its own for
-// the API, an Enterprise Server has a path.
+// gitHubAPI returns the API's address: a separate host for github.com and GitHub's hosted tenants, a path for an
+// Enterprise Server.
 func gitHubAPI(address string) string {
 	u, err := url.Parse(address)
 	if err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
@@ -95,7 +95,7 @@ func (p gitHubPull) pull() pull {
 	return q
 }
 
-// find is finder's. GitHub filters by head and sorts by age.
+// find implements finder. GitHub filters by head and sorts by age.
 func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, state := range []string{"open", "closed"} {
 		query := url.Values{
@@ -112,7 +112,7 @@ func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool,
 	return pull{}, false, nil
 }
 
-// open is finder's.
+// open implements finder.
 func (g *gitHubRepository) open(ctx context.Context) ([]pull, error) {
 	pulls, err := pages[gitHubPull](ctx, g.api, g.path+"/pulls", "state=open")
 	var all []pull
@@ -124,20 +124,20 @@ func (g *gitHubRepository) open(ctx context.Context) ([]pull, error) {
 	return all, err
 }
 
-// create is editor's.
+// create implements editor.
 func (g *gitHubRepository) create(ctx context.Context, branch string, t text) (pull, error) {
 	var made gitHubPull
 	err := g.call(ctx, http.MethodPost, g.path+"/pulls", g.newPull(branch, t), &made)
 	return made.pull(), err
 }
 
-// label is announcer's. GitHub makes labels that do not exist.
+// label implements announcer. GitHub makes labels that do not exist.
 func (g *gitHubRepository) label(ctx context.Context, p pull, labels []string) error {
 	return g.call(ctx, http.MethodPost, fmt.Sprintf("%s/issues/%d/labels", g.path, p.number),
 		map[string]any{"labels": labels}, nil)
 }
 
-// statuses is marker's. The combined status has the newest of each context.
+// statuses implements marker. The combined status has the newest of each context.
 func (g *gitHubRepository) statuses(ctx context.Context, commit string) (map[string]status, error) {
 	return g.combined(ctx, commit, "per_page")
 }

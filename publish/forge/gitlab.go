@@ -69,7 +69,7 @@ func (m gitLabMerge) pull() pull {
 	}
 }
 
-// find is finder's.
+// find implements finder.
 func (g *gitLabProject) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, state := range []string{"opened", "all"} {
 		query := url.Values{
@@ -89,7 +89,7 @@ func (g *gitLabProject) find(ctx context.Context, branch string) (pull, bool, er
 	return pull{}, false, nil
 }
 
-// open is finder's.
+// open implements finder.
 func (g *gitLabProject) open(ctx context.Context) ([]pull, error) {
 	merges, err := pages[gitLabMerge](ctx, g.api, g.path+"/merge_requests", "state=opened")
 	var all []pull
@@ -101,7 +101,7 @@ func (g *gitLabProject) open(ctx context.Context) ([]pull, error) {
 	return all, err
 }
 
-// create is editor's.
+// create implements editor.
 func (g *gitLabProject) create(ctx context.Context, branch string, t text) (pull, error) {
 	var made gitLabMerge
 	err := g.call(ctx, http.MethodPost, g.path+"/merge_requests",
@@ -109,7 +109,7 @@ func (g *gitLabProject) create(ctx context.Context, branch string, t text) (pull
 	return made.pull(), err
 }
 
-// edit is editor's.
+// edit implements editor.
 func (g *gitLabProject) edit(ctx context.Context, p pull, t text, closed bool) error {
 	change := map[string]any{"title": t.title, "description": t.body}
 	if closed {
@@ -118,7 +118,7 @@ func (g *gitLabProject) edit(ctx context.Context, p pull, t text, closed bool) e
 	return g.put(ctx, p, change)
 }
 
-// ask is announcer's. GitLab wants the ids of users, and has no teams.
+// ask implements announcer. GitLab needs the ids of users, and has no teams.
 func (g *gitLabProject) ask(ctx context.Context, p pull, reviewers []string) error {
 	var ids []int64
 	var unknown []string
@@ -148,7 +148,7 @@ func (g *gitLabProject) ask(ctx context.Context, p pull, reviewers []string) err
 	return nil
 }
 
-// label is announcer's. GitLab makes labels that do not exist.
+// label implements announcer. GitLab makes labels that do not exist.
 func (g *gitLabProject) label(ctx context.Context, p pull, labels []string) error {
 	return g.put(ctx, p, map[string]any{"add_labels": strings.Join(labels, ",")})
 }
@@ -157,10 +157,10 @@ func (g *gitLabProject) put(ctx context.Context, p pull, change map[string]any) 
 	return g.call(ctx, http.MethodPut, fmt.Sprintf("%s/merge_requests/%d", g.path, p.number), change, nil)
 }
 
-// gitLabStates are GitLab's words for the states of a status.
+// gitLabStates maps the states to GitLab's names.
 var gitLabStates = map[statusState]string{pending: "running", success: "success", failure: "failed"}
 
-// statuses is marker's. Without all=true GitLab lists the newest of each name.
+// statuses implements marker. Without all=true GitLab lists the newest of each name.
 func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string]status, error) {
 	type named struct {
 		Name        string `json:"name"`
@@ -179,8 +179,8 @@ func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string
 	return found, err
 }
 
-// setStatus is marker's. Older versions refuse a status that is the same but for
-// its description: nothing can be done, and nothing is wrong.
+// setStatus implements marker. Older versions refuse a status that differs only in its description; that error is
+// ignored.
 func (g *gitLabProject) setStatus(ctx context.Context, commit, name string, s status) error {
 	err := g.call(ctx, http.MethodPost, g.path+"/statuses/"+commit,
 		map[string]any{"state": gitLabStates[s.state], "name": name, "description": s.description, "ref": g.base}, nil)
@@ -196,10 +196,10 @@ func (g *gitLabProject) isProtected(ctx context.Context, branch string) (bool, e
 	return g.protected(ctx, g.path+"/repository/branches/"+url.PathEscape(branch))
 }
 
-// maxHookAge bounds the age of GitLab's signatures, which have a time.
+// maxHookAge bounds the age of GitLab's signatures, which contain a time.
 const maxHookAge = 5 * time.Minute
 
-// gitLabSignature is that of a signing token or, from older versions, the secret itself.
+// gitLabSignature verifies a signature with a signing token or, from older versions, the plain secret.
 func gitLabSignature(r hookRequest) (given, right bool) {
 	if text := r.header.Get("Webhook-Signature"); text != "" {
 		return true, standardSignature(r, text)
@@ -209,8 +209,7 @@ func gitLabSignature(r hookRequest) (given, right bool) {
 	return token != "", subtle.ConstantTimeCompare(sum[:], want[:]) == 1
 }
 
-// standardSignature checks the form of standardwebhooks.com: an HMAC of id, time
-// and body, as one of several after "v1,".
+// standardSignature verifies the form of standardwebhooks.com: an HMAC of id, time and body, among several after "v1,".
 func standardSignature(r hookRequest, signatures string) bool {
 	stamp := r.header.Get("Webhook-Timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
@@ -228,7 +227,7 @@ func standardSignature(r hookRequest, signatures string) bool {
 	return false
 }
 
-// signingKey is what whsec_… stands for: base64 of the key.
+// signingKey returns the key of a secret whsec_…, which is base64, or else the secret.
 func signingKey(secret string) []byte {
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		if key, err := base64.StdEncoding.DecodeString(text); err == nil {

@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// Hook answers the webhooks of one repository. A push to the users' branch that
-// carries the secret calls Pushed, and nothing else does. It answers
+// Hook handles the webhooks of one repository. Only a push to the users' branch with the right secret calls Pushed. It
+// responds
 //
 //	202  accepted, whether or not there is something to do
 //	401  the secret is wrong or missing
-//	403  it is about another repository
+//	403  the event is about another repository
 //	404  another path than /webhook
 //	405  another method than POST
 //	413  the body is larger than 8 MiB
 //	503  too many at once
 //
-// and says no more than that to whoever asks.
+// without a body.
 type Hook struct {
 	Secret string // never empty
 	Remote string // the repository's URL, without credentials
@@ -38,18 +38,18 @@ type Hook struct {
 	reading chan struct{}
 }
 
-// HookPath is where a Hook listens.
+// HookPath is the path of a Hook.
 const HookPath = "/webhook"
 
-// What a request may be like. Bodies are read whole, because signatures are
-// over all of it, so their number is bounded, too, and how long one may take.
+// Bounds on requests. Bodies are read whole, because signatures cover all bytes, so their number and the time for one
+// are bounded, too.
 const (
 	maxHook    = 8 << 20
 	maxReading = 8
 	bodyTime   = 5 * time.Second
 )
 
-// NewHook returns a handler for HookPath. An empty secret is an error: without one anybody could make the server fetch.
+// NewHook returns a handler for HookPath. An empty secret is an error: any client could make the server fetch.
 func NewHook(h Hook) (*Hook, error) {
 	if h.Secret == "" {
 		return nil, errors.New("there is no secret")
@@ -61,7 +61,7 @@ func NewHook(h Hook) (*Hook, error) {
 	return &h, nil
 }
 
-// ServeHTTP is http.Handler's.
+// ServeHTTP implements http.Handler.
 func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(h.answer(w, r))
 }
@@ -83,7 +83,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	default:
 		return http.StatusServiceUnavailable
 	}
-	// A recorder of tests has no deadlines.
+	// The recorder of tests has no deadlines.
 	_ = http.NewResponseController(w).SetReadDeadline(h.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
@@ -105,7 +105,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	return http.StatusAccepted
 }
 
-// hookRequest is what forges tell their own requests by.
+// hookRequest is the input for checking a signature.
 type hookRequest struct {
 	header http.Header
 	body   []byte
@@ -113,7 +113,7 @@ type hookRequest struct {
 	now    time.Time
 }
 
-// hub checks a header with an HMAC of the body, keyed with the secret, as hexadecimal digits after a prefix.
+// hub verifies a header with an HMAC of the body, keyed with the secret, as hexadecimal digits after a prefix.
 func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	text := r.header.Get(name)
 	if text == "" {
@@ -124,8 +124,8 @@ func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	return true, ok && err == nil && hmac.Equal(sum, mac([]byte(r.secret), r.body))
 }
 
-// signature tells whether a request has one, and whether it is of somebody who knows the
-// secret. The first signature that is there counts: a wrong one is not made good by another.
+// signature reports whether a request has a signature, and whether it matches the secret. Only the first signature
+// counts: a right one does not replace a wrong one.
 func (h *Hook) signature(r hookRequest) (given, right bool) {
 	for _, k := range h.forges {
 		if given, right = k.signature(r); given {
@@ -145,7 +145,7 @@ func mac(key, message []byte) []byte {
 	return m.Sum(nil)
 }
 
-// event is what all forges' payloads have, of which this is all that counts.
+// event holds the fields of the forges' payloads that Hook reads.
 type event struct {
 	Ref        string `json:"ref"`
 	Repository struct {
@@ -170,7 +170,7 @@ func parseEvent(contentType string, body []byte) (e event, ok bool) {
 	return e, e.Repository.FullName != "" || e.Project.Path != ""
 }
 
-// isOurs compares paths only: a forge is often reached by another name from inside than the one that it calls itself.
+// isOurs compares paths only: from inside a network, a forge often has another name than it reports.
 func (h *Hook) isOurs(e event) bool {
 	_, _, path := remoteOf(h.Remote)
 	path = cmp.Or(path, strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git"))

@@ -11,7 +11,7 @@ import (
 
 var pullRef = regexp.MustCompile(`^refs/pull/([0-9]+)/`)
 
-// PullOf is the pull request of a CI job, by the variables that forges set: which forge, and its number.
+// PullOf returns the forge and the pull request's number of a CI job, from the forges' environment variables.
 func PullOf(env func(string) string) (rollout.Forge, int, error) {
 	if iid := env("CI_MERGE_REQUEST_IID"); iid != "" {
 		number, err := strconv.Atoi(iid)
@@ -28,7 +28,7 @@ func PullOf(env func(string) string) (rollout.Forge, int, error) {
 	return RepositoryOf(env), number, err
 }
 
-// RepositoryOf is the repository of a CI job, whatever it runs for; zero elsewhere.
+// RepositoryOf returns the repository of any CI job; zero elsewhere.
 func RepositoryOf(env func(string) string) rollout.Forge {
 	f := rollout.Forge{
 		Type: rollout.GitHub, URL: strings.TrimSuffix(env("GITHUB_SERVER_URL"), "/"), Repository: env("GITHUB_REPOSITORY"),

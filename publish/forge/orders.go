@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// proposal makes the order to bring one branch's pull request in line.
+// proposal returns the order that updates the pull request of one branch.
 func (w *Worker) proposal(t rollout.Transition, p rollout.Proposal) func(context.Context, host) error {
 	return func(ctx context.Context, h host) error {
 		was, found, err := h.find(ctx, p.Branch)
@@ -24,7 +24,7 @@ func (w *Worker) proposal(t rollout.Transition, p rollout.Proposal) func(context
 			return update(ctx, h, was, describeGone(was, t.Subject), true)
 		}
 		if found && !was.isOpen && was.commit == p.Commit && (was.merged || !w.closedHere(was)) {
-			return nil // it was merged, or somebody closed it: not asked again
+			return nil // merged, or closed by a user: not opened again
 		}
 		if found && was.isOpen {
 			if err := update(ctx, h, was, describe(t, p), false); err != nil {
@@ -50,8 +50,8 @@ func (w *Worker) proposal(t rollout.Transition, p rollout.Proposal) func(context
 	}
 }
 
-// lookAgain orders a second look at a pull request whose branch had been removed and is there again. Gitea works off
-// removals in the background: late, one finds the new pull request of that branch, and closes it.
+// lookAgain queues a second look at the pull request of a branch that was removed and created again. Gitea processes
+// removals in the background: a late removal closes the new pull request of that branch.
 func (w *Worker) lookAgain(t rollout.Transition, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,7 +73,7 @@ func (w *Worker) lookAgain(t rollout.Transition, p rollout.Proposal) {
 	}
 }
 
-// closedHere reports whether a pull request was closed because its branch was removed, and not by a person.
+// closedHere reports whether a pull request was closed because its branch was removed, and not by a user.
 func (w *Worker) closedHere(p pull) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,8 +94,7 @@ func (w *Worker) label(ctx context.Context, h host, p pull) error {
 	return w.tolerate(h.label(ctx, p, labels))
 }
 
-// tolerate reports what a forge refuses for good, and lets the rest go on: a
-// pull request without a label is better than none.
+// tolerate logs a permanent refusal and continues: a pull request without a label is better than none.
 func (w *Worker) tolerate(err error) error {
 	var failed *call.Error
 	if !errors.As(err, &failed) || failed.Status/100 != 4 || failed.After > 0 {
@@ -107,7 +106,7 @@ func (w *Worker) tolerate(err error) error {
 	return nil
 }
 
-// update edits a pull request if that changes anything.
+// update edits a pull request if text or state changes.
 func update(ctx context.Context, h host, p pull, t text, closed bool) error {
 	if same(p.title, t.title) && same(p.body, t.body) && (!closed || !p.isOpen) {
 		return nil
@@ -115,12 +114,12 @@ func update(ctx context.Context, h host, p pull, t text, closed bool) error {
 	return h.edit(ctx, p, t, closed && p.isOpen)
 }
 
-// same compares texts as forges keep them: without white space at the ends, and with either kind of line ends.
+// same compares texts as forges store them: without white space at the ends, and with either kind of line ends.
 func same(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }
 
-// sweep closes the open pull requests of this cluster whose branch is gone.
+// sweep closes the open pull requests of this cluster whose branches are gone.
 func (w *Worker) sweep(ctx context.Context, h host) error {
 	open, err := h.open(ctx)
 	if err != nil {

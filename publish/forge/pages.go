@@ -7,16 +7,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pages makes addresses of one repository's pages, as in a browser. It asks nobody. All of them are "" where the
-// configuration and the remote do not tell which forge it is.
+// Pages returns the URLs of a repository's pages for a browser, without requests. All URLs are "" if configuration and
+// remote do not determine the forge.
 type Pages struct {
 	home   string
 	kind   kind
-	opened bool // pull requests are
+	opened bool // pull requests are opened
 }
 
-// PagesOf takes the configuration, which may be nil: a forge's own host tells without one. No token goes to what is
-// opened in a browser, so the configuration may name any address.
+// PagesOf takes the configuration, which may be nil: a forge's public host needs none. A browser gets no token, so the
+// configuration may name any address.
 func PagesOf(config *rollout.Forge, remote string) Pages { return forges.pages(config, remote) }
 
 func (t table) pages(config *rollout.Forge, remote string) Pages {
@@ -31,7 +31,7 @@ func (t table) pages(config *rollout.Forge, remote string) Pages {
 	return Pages{home: target.address + "/" + target.repository, kind: target.kind, opened: config != nil}
 }
 
-// Commit is a commit's page.
+// Commit returns a commit's page.
 func (p Pages) Commit(id string) string {
 	if p.home == "" {
 		return ""
@@ -39,17 +39,17 @@ func (p Pages) Commit(id string) string {
 	return p.home + p.kind.commitPage(id)
 }
 
-// Branch is the page of a branch's files.
+// Branch returns the page of a branch's files.
 func (p Pages) Branch(name string) string {
 	if p.home == "" {
 		return ""
 	}
-	// Slashes in it stay.
+	// Slashes in the name stay.
 	return p.home + p.kind.branchPage(strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
 }
 
-// Pull is where the open pull request of a proposal's branch is found: the forge's own search for it, or its comparison
-// with the branch that it is for. "" without a configuration, with which no pull request is opened.
+// Pull returns the page for the open pull request of a proposal's branch: the forge's search, or its comparison with
+// the base. It is "" without a configuration, because no pull request is opened then.
 func (p Pages) Pull(base, branch string) string {
 	if p.home == "" || !p.opened {
 		return ""
@@ -57,7 +57,7 @@ func (p Pages) Pull(base, branch string) string {
 	return p.home + p.kind.pullPage(base, branch)
 }
 
-// below makes a page's address of what it begins with.
+// below returns a function that appends a name to a prefix.
 func below(prefix string) func(string) string {
 	return func(name string) string { return prefix + name }
 }

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// IsProtected asks the forge whether it protects a branch, which has to exist: against pushes by everybody, or against
-// those without a review. What the rules are, the forge tells its administrators only.
+// IsProtected reports whether the forge protects an existing branch: against all pushes, or against pushes without a
+// review. Forges show the rules only to administrators.
 func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -21,8 +21,8 @@ func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch st
 	return h.isProtected(ctx, branch)
 }
 
-// AsksOwners asks the forge whether nothing gets onto a branch without a review by those whom CODEOWNERS names for it.
-// The error is that it does not tell, such as to an account that is no administrator.
+// AsksOwners reports whether the forge requires a review by CODEOWNERS for changes of a branch. It returns an error if
+// the forge does not show that, such as to an account without administrator rights.
 func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -31,7 +31,7 @@ func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch str
 	return h.asksOwners(ctx, branch)
 }
 
-// CodeOwners are the files in which a forge looks for code owners.
+// CodeOwners returns the files in which a forge looks for code owners.
 func CodeOwners() []string {
 	return []string{"CODEOWNERS", "docs/CODEOWNERS", ".github/CODEOWNERS", ".gitlab/CODEOWNERS",
 		".gitea/CODEOWNERS", ".forgejo/CODEOWNERS"}
@@ -40,7 +40,7 @@ func CodeOwners() []string {
 var errHidden = errors.New("it is protected, and the forge tells only its administrators whether code owners " +
 	"have to agree: set GITROLLOUT_FORGE_TOKEN to the token of one")
 
-// asksOwners is guard's. Rulesets are told to everybody who may read, branch protection to administrators.
+// asksOwners implements guard. Every reader sees rulesets; only administrators see branch protection.
 func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	type rule struct {
 		Type       string `json:"type"`
@@ -65,7 +65,7 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 	err = g.call(ctx, http.MethodGet, g.path+"/branches/"+branch+"/protection", nil, &classic)
 	if refused := new(call.Error); errors.As(err, &refused) &&
 		(refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden) {
-		if strings.Contains(refused.Message, "Branch not protected") { // by anything but rulesets
+		if strings.Contains(refused.Message, "Branch not protected") { // except by rulesets
 			return false, nil
 		}
 		protected, err := g.isProtected(ctx, branch)
@@ -77,7 +77,7 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 	return classic.Reviews.Owners, err
 }
 
-// asksOwners is guard's. A branch may be protected by several patterns, of which one that asks is enough.
+// asksOwners implements guard. Several patterns may protect a branch; a single pattern can require owners.
 func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, error) {
 	type pattern struct {
 		Name   string `json:"name"`
@@ -93,11 +93,12 @@ func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, er
 	return false, err
 }
 
-// asksOwners is guard's. Gitea asks code owners by itself, and waits for them where it waits for those who were asked.
+// asksOwners implements guard. Gitea requests reviews of code owners itself, and waits for them where it waits for
+// requested reviews.
 func (g *giteaRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	var answer struct {
 		Protected bool   `json:"protected"`
-		Rule      string `json:"effective_branch_protection_name"` // "" for who is no administrator
+		Rule      string `json:"effective_branch_protection_name"` // "" without administrator rights
 	}
 	if err := g.call(ctx, http.MethodGet, g.path+"/branches/"+branch, nil, &answer); err != nil || !answer.Protected {
 		return false, err

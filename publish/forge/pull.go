@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pull makes the pull request of a branch, which is at a commit, what it is to be: the one that is open, or a new one.
-// One that somebody has closed with this commit is left so. It returns its number, and whether it is open.
+// Pull opens or updates the pull request of a branch, which is at commit. A pull request that a user closed at this
+// commit stays closed. It returns the number, and whether the pull request is open.
 func Pull(
 	ctx context.Context, o Options, config rollout.Forge, branch, commit, title, body string,
 ) (number int, isOpen bool, err error) {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// repository is what GitHub's API and Gitea's have in common, which took it from GitHub.
+// repository is the common part of GitHub's API and Gitea's, which copied it.
 type repository struct {
 	*api
 	path string // /repos/owner/name
-	base string // the branch that pull requests go into
+	base string // the base of pull requests
 }
 
 func (r repository) newPull(branch string, t text) map[string]any {
@@ -26,7 +26,7 @@ func (r repository) edit(ctx context.Context, p pull, t text, closed bool) error
 	return r.call(ctx, http.MethodPatch, fmt.Sprintf("%s/pulls/%d", r.path, p.number), change, nil)
 }
 
-// ask is announcer's. It tells users from teams, whose names are org/team.
+// ask implements announcer. Names of teams have the form org/team.
 func (r repository) ask(ctx context.Context, p pull, reviewers []string) error {
 	request := map[string][]string{}
 	for _, name := range reviewers {
@@ -39,8 +39,7 @@ func (r repository) ask(ctx context.Context, p pull, reviewers []string) error {
 	return r.call(ctx, http.MethodPost, fmt.Sprintf("%s/pulls/%d/requested_reviewers", r.path, p.number), request, nil)
 }
 
-// combined reads what both call the combined status of a commit. They differ in
-// the name of the parameter for the size of a page.
+// combined reads the combined status of a commit. size is the forge's name for the parameter of the page size.
 func (r repository) combined(ctx context.Context, commit, size string) (map[string]status, error) {
 	found := map[string]status{}
 	for page := 1; page <= maxPages; page++ {
@@ -75,7 +74,7 @@ func (r repository) isProtected(ctx context.Context, branch string) (bool, error
 	return r.protected(ctx, r.path+"/branches/"+branch)
 }
 
-// protected asks about a branch. All forges that are known answer alike.
+// protected reads whether a branch is protected. All known forges use the same field.
 func (a *api) protected(ctx context.Context, path string) (bool, error) {
 	var answer struct {
 		Protected bool `json:"protected"`

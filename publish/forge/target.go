@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// target is where a repository's pull requests are.
+// target is a repository on a forge.
 type target struct {
 	kind       kind
 	address    string // as in a browser
@@ -28,9 +28,9 @@ func remoteOf(remote string) (scheme, host, path string) {
 	}
 	if scheme != "http" && scheme != "https" {
 		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name // the port is that of ssh
+			host = name // the port is ssh's
 		}
-		// Where the big ones serve ssh on port 443.
+		// Hosts that serve ssh on port 443.
 		switch host {
 		case "ssh.github.com":
 			host = "github.com"
@@ -41,8 +41,8 @@ func remoteOf(remote string) (scheme, host, path string) {
 	return scheme, host, strings.TrimSuffix(strings.Trim(path, "/"), ".git")
 }
 
-// resolve fills in what the configuration leaves out. Credentials go only to the host that Git itself uses, or to the
-// address that trusted names: whoever may edit the configuration must not be able to send them elsewhere.
+// resolve completes the configuration. Credentials go only to the host that Git uses, or to the address trusted, so
+// that an edit of the configuration cannot send them elsewhere.
 func (t table) resolve(config rollout.Forge, remote, trusted string) (target, error) {
 	scheme, host, path := remoteOf(remote)
 	address := config.URL

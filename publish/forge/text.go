@@ -12,8 +12,8 @@ import (
 // maxChanges bounds how many changed objects a pull request lists.
 const maxChanges = 20
 
-// describe writes the pull request of a proposal. The same input is the same text, and what people wrote elsewhere is
-// quoted, so that it mentions nobody and formats nothing.
+// describe returns the pull request of a proposal. Equal input gives equal text. Text of other authors is quoted, so
+// that it mentions no user and formats nothing.
 func describe(t rollout.Transition, p rollout.Proposal) text {
 	if p.Kind == rollout.ProposeRevert {
 		return describeRevert(t, p)
@@ -109,7 +109,7 @@ func writeEvidence(b *strings.Builder, runs []rollout.AnalysisRun) {
 
 const goneText = "This proposal is over, and its branch was removed. There is nothing to merge."
 
-// describeGone writes the text of a pull request after its branch was removed.
+// describeGone returns the text of a pull request after its branch was removed.
 func describeGone(p pull, why string) text {
 	b := goneText + "\n"
 	if why != "" {
@@ -143,12 +143,12 @@ func writeChanges(b *strings.Builder, changes []rollout.Change) {
 	}
 }
 
-// code quotes text as it is. A backtick in it would end the quotation.
+// code quotes a text as code. It replaces backticks, which would end the quotation.
 func code(s string) string {
 	return "`" + strings.ReplaceAll(plainLine(s, 300), "`", "'") + "`"
 }
 
-// plainLine is a text in one line, of so many characters at most, without control characters.
+// plainLine returns a text in one line, of most characters at most, without control characters.
 func plainLine(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -159,14 +159,14 @@ func plainLine(s string, most int) string {
 	return rollout.Cut(rollout.OneLine(s), most)
 }
 
-// marked is a status on a commit.
+// marked is a status for a commit.
 type marked struct {
 	commit string
 	status
 }
 
-// statusesOf are the statuses that a transition gives commits: that of the release, and that of one that was given up.
-// There is none when the state before already had the same.
+// statusesOf returns a transition's statuses for commits: for the release, and for a release that was given up. It
+// omits a status that the state before already had.
 func statusesOf(t rollout.Transition) []marked {
 	var all []marked
 	now, has := statusOf(t.After)

@@ -14,39 +14,39 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options says which repository a Worker is for.
+// Options selects the repository of a Worker.
 type Options struct {
-	Cluster string // its proposals are this cluster's
+	Cluster string // the cluster of the proposals
 	Remote  string // the repository's URL, without credentials
-	Branch  string // the users' branch, which pull requests go into
-	Trusted string // an address to which the token may go besides the remote's host; "" for none
-	// Token returns the credential of the moment. It is asked before each request.
+	Branch  string // the users' branch, the base of pull requests
+	Trusted string // an address that may get the token besides the remote's host; "": none
+	// Token returns the current credential; it is called before each request.
 	Token func(context.Context) (string, error)
 	Now   func() time.Time
-	// Settle is how long a forge may take to notice that a branch is gone: it
-	// then closes the pull request of the branch's successor, too. Default 30 s.
+	// Settle is how long a forge may take to notice a removed branch: it then closes the pull request of a new branch
+	// with the same name, too. Default 30 s.
 	Settle time.Duration
-	// Spread lengthens the breaks between tries by a little that differs from process to process; nil leaves them.
+	// Spread lengthens the pauses between tries by a small amount that differs between processes; nil changes nothing.
 	Spread func(time.Duration) time.Duration
-	// Log is told what was done, and of each problem once.
+	// Log receives completed work, and each problem once.
 	Log func(problem error, done string)
 
 	forges table // default: all
 }
 
-// maxJobs bounds what a forge that does not answer can leave waiting.
+// maxJobs bounds the queue while a forge does not respond.
 const maxJobs = 4096
 
-// Worker carries out what it is told in the background, one request after
-// another. Show, Resume and Flush may be called from any goroutine.
+// Worker carries out orders in the background, one request after another. Show, Resume and Flush may be called from any
+// goroutine.
 type Worker struct {
 	Options
 	mu      sync.Mutex
 	config  *rollout.Forge
 	jobs    map[string]*job
-	order   []string          // keys of jobs, the oldest first
+	order   []string          // keys of jobs, oldest first
 	exists  map[string]bool   // proposal branches
-	newest  map[string]string // where each one was put last
+	newest  map[string]string // last commit of each branch
 	removed map[string]bool   // proposal branches that were removed since the start
 	busy    bool
 	wake    chan struct{}
@@ -54,13 +54,13 @@ type Worker struct {
 
 	// For Run's goroutine only.
 	host     host
-	hostOf   *rollout.Forge // the configuration that host was made for
-	pause    time.Time      // nothing is asked before
-	downs    int            // times in a row that the forge did not answer
+	hostOf   *rollout.Forge // the configuration of host
+	pause    time.Time      // no request before this time
+	downs    int            // failures in a row without a response
 	reported map[string]bool
 }
 
-// job is one thing to bring about. A newer one for the same key replaces it.
+// job is one order. A newer order with the same key replaces it.
 type job struct {
 	do    func(ctx context.Context, h host) error
 	tries int
@@ -81,7 +81,7 @@ func NewWorker(o Options) *Worker {
 	return w
 }
 
-// Show is edge.ForgeReader's: it takes orders for what a push has recorded, and returns at once.
+// Show implements edge.ForgeReader: it queues orders for recorded transitions, and returns at once.
 func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,8 +97,8 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
 	})
 }
 
-// Resume is edge.ForgeReader's: it brings the forge in line with where everything stands. Pull requests of branches
-// that are gone are closed, and statuses that are there already are not set again.
+// Resume implements edge.ForgeReader: it queues orders that bring the forge in line with all apps. Pull requests of
+// removed branches are closed, and existing statuses are not set again.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.Transition, branches []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +124,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.Transition, 
 	})
 }
 
-// take takes orders for the proposals and the statuses of transitions; the caller holds the lock.
+// take queues orders for the proposals and the statuses of transitions; the caller holds the lock.
 func (w *Worker) take(
 	transitions []rollout.Transition, mark func(ctx context.Context, h host, name string, m marked) error,
 ) {
@@ -143,7 +143,7 @@ func (w *Worker) take(
 	}
 }
 
-// put takes an order; the caller holds the lock.
+// put queues an order; the caller holds the lock.
 func (w *Worker) put(key string, do func(context.Context, host) error) {
 	if old := w.jobs[key]; old != nil {
 		w.jobs[key] = &job{do: do, after: old.after}
@@ -175,7 +175,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// next begins the oldest order that is due, or says how long to wait for one.
+// next starts the oldest due order, or returns how long to wait for one.
 func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +186,7 @@ func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	return key, j, wait
 }
 
-// due is the oldest order that is due, or how long none is; the caller holds the lock.
+// due returns the oldest due order, or the time until one is due; the caller holds the lock.
 func (w *Worker) due() (key string, j *job, wait time.Duration) {
 	now := w.Now()
 	if now.Before(w.pause) && len(w.jobs) > 0 {
@@ -217,7 +217,7 @@ func (w *Worker) carryOut(ctx context.Context, j *job) error {
 	return j.do(ctx, w.host)
 }
 
-// connect makes the API for a configuration; it asks nobody yet.
+// connect returns the API for a configuration, without a request.
 func (o Options) connect(config rollout.Forge) (host, error) {
 	t, a, err := o.reach(config)
 	if err != nil {
@@ -226,7 +226,7 @@ func (o Options) connect(config rollout.Forge) (host, error) {
 	return t.kind.client(a, t.repository, o.Branch), nil
 }
 
-// reach finds the forge and its repository.
+// reach resolves the forge and its repository.
 func (o Options) reach(config rollout.Forge) (target, *api, error) {
 	known := o.forges
 	if known == nil {
@@ -242,13 +242,13 @@ func (o Options) reach(config rollout.Forge) (target, *api, error) {
 	}, nil
 }
 
-// unusable is a configuration with which nothing can be done until it changes.
+// unusable reports a configuration that fails until it changes.
 type unusable struct{ error }
 
-// maxTries is how often an order is tried that the forge says is wrong.
+// maxTries bounds the tries of an order that the forge refuses as wrong.
 const maxTries = 5
 
-// done decides what becomes of an order.
+// done removes an order from the queue or sets its next try.
 func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -294,13 +294,13 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	j.after = now.Add(w.Spread(call.Backoff(j.tries)))
 }
 
-// mayHeal tells the refusals that end when somebody grants a right or when the
-// forge has caught up with a push, from those of a request that is wrong.
+// mayHeal reports whether the same order can succeed later: after a right is granted, or when the forge has caught up
+// with a push.
 func mayHeal(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound
 }
 
-// report logs an error once until something succeeds that had failed.
+// report logs an error once, until a failed order succeeds.
 func (w *Worker) report(err error) {
 	if text := err.Error(); !w.reported[text] {
 		w.reported[text] = true
