@@ -141,8 +141,8 @@ func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err 
 	return s.V2(), r.bring(ctx, s, ids, false)
 }
 
-// thoseThere returns the commits that the server has. It returns all of ids if no commit is known that the server has,
-// because the request needs one.
+// thoseThere returns the commits that the server has. The request needs a commit that the server is known to have;
+// without one, thoseThere returns all of ids.
 func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	r.mu.Lock()
 	main := plumbing.NewHash(r.heads.Main)

@@ -11,11 +11,11 @@ var (
 	ErrConflict = rollout.ErrConflict
 	// ErrAuth: the server does not accept our credentials, or we do not accept its host key.
 	ErrAuth = wire.ErrAuth
-	// ErrUnreachable: no connection, no answer in time, or the server is ill. After a push the outcome is
-	// unknown: the next Fetch shows it, and repeating the same push is harmless.
+	// ErrUnreachable: no connection, no response in time, or a server failure. After a push the outcome is unknown: the
+	// next Fetch shows it, and repeating the same push is harmless.
 	ErrUnreachable = wire.ErrUnreachable
 	// ErrNotFound: no such repository, branch or commit.
 	ErrNotFound = wire.ErrNotFound
-	// ErrRejected: the server said no to a push (a hook, a protected branch); its message is in the text.
+	// ErrRejected: the server refused a push (a hook, a protected branch); its message is in the text.
 	ErrRejected = wire.ErrRejected
 )

@@ -64,7 +64,7 @@ func (r *Repo) Log(
 }
 
 // Line lists the commits after one commit up to another along the first parents, oldest first. The first snapshot is
-// the commit `after`; "" gives the empty snapshot and all commits.
+// the commit `after` itself; if after is "", it is empty, and all commits follow.
 //
 // ErrNotFound: `after` is not among the thousand commits before upTo. Also ErrAuth and ErrUnreachable.
 func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error) {

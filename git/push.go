@@ -177,7 +177,7 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 	return nil
 }
 
-// resolve classifies a failed push by looking up the refs, because servers use one message for several causes: git
+// resolve classifies a failed push by looking up the refs, because servers use one message for several causes. git
 // reports "failed to update ref" for a moved ref, a lost race for its lock, and a full disk. A lost race without a
 // moved ref, twice in a row, is ErrRejected: the lock is stale, or another branch's name blocks the ref.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {

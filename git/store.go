@@ -64,7 +64,7 @@ func (s *store) forgive(is bool) {
 	s.lost = s.lost && is
 }
 
-// omits reports whether a file was too large to be kept.
+// omits reports whether a file was too large to keep.
 func (s *store) omits(id plumbing.Hash) bool {
 	s.mu.RLock()
 	omits := s.omitted[id] || s.lost
