@@ -19,8 +19,8 @@ type signed struct {
 	when      time.Time
 }
 
-// split separates the signature from a commit object, as git does: the header gpgsig with its continuation lines is the
-// signature, and no header that begins with gpgsig is signed. It refuses a commit with two signatures, because programs
+// split separates the signature from a commit object, as git does. The header gpgsig with its continuation lines is the
+// signature; no header that begins with gpgsig is signed. It refuses a commit with two signatures, because programs
 // differ in which signature they read.
 func split(commit []byte) (s signed, err error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
