@@ -52,10 +52,10 @@ func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 // conversation.
 func (s *Server) Narrow(times int64) { s.bounds = boundsOver(times) }
 
-// ToFetch begins a conversation in which to look up and fetch.
+// ToFetch begins a conversation for lookups and fetches.
 func (s *Server) ToFetch(ctx context.Context) (*Session, error) { return s.open(ctx, uploadPack) }
 
-// ToPush begins a conversation in which to push.
+// ToPush begins a conversation for a push.
 func (s *Server) ToPush(ctx context.Context) (*Session, error) { return s.open(ctx, receivePack) }
 
 func (s *Server) open(ctx context.Context, service string) (*Session, error) {

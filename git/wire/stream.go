@@ -147,9 +147,9 @@ func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
 	}
 }
 
-// dialLocal serves a local repository with the git program. go-git's in-process server ignores the old value of a ref
-// (no compare-and-swap), runs no hooks, has no shallow clients and moves a branch that is checked out in a worktree.
-// git refuses to move that branch (receive.denyCurrentBranch): ErrRejected.
+// dialLocal serves a local repository with the git program. go-git's in-process server has no compare-and-swap of refs,
+// no hooks and no shallow clients, and moves a branch that is checked out in a worktree. git refuses to move that
+// branch (receive.denyCurrentBranch): ErrRejected.
 func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	return func(ctx context.Context, service string) (*stream, error) {
 		if info, err := os.Stat(remote.path); err != nil || !info.IsDir() {
