@@ -27,9 +27,9 @@ var job = provider{
 
 // Jobs creates and deletes Jobs. Package cluster implements it.
 type Jobs interface {
-	// EnsureJob creates a Job unless a Job with this name exists, and returns its state. It does not create a Job that has
-	// begun. A Job with another value of the annotation belongs to another run: Taken. After an error, a repeated call
-	// finds any change. It looks up an owner without uid, and leaves a missing owner out.
+	// EnsureJob creates a Job unless a Job with this name exists, and returns its state. It does not create a Job that
+	// has begun. A Job with another value of the annotation belongs to another run: Taken. After an error, a repeated
+	// call finds any change. It looks up an owner without uid, and leaves a missing owner out.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	// DeleteJob removes a Job and its pods; a missing Job is no error.
 	DeleteJob(ctx context.Context, namespace, name string) error
