@@ -2,7 +2,7 @@
 // its commit. GitHub, GitLab, and Gitea with Forgejo are one file and one line of a table each.
 //
 // The forge is decoration. A promotion is a merge into the users' branch, and a forge that is down, slow or refuses
-// requests delays nothing: a Worker queues orders and carries them out in the background, within the forge's rate
+// requests delays nothing. A Worker queues orders and carries them out in the background, within the forge's rate
 // limits. It stores no record, and finds an open pull request by its branch.
 //
 // Hook handles the forge's webhooks, so that a push takes effect at once.

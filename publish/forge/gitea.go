@@ -95,7 +95,7 @@ func (g *giteaRepository) open(ctx context.Context) ([]pull, error) {
 	return g.list(ctx, "state=open", maxPages)
 }
 
-// list reads pages until one is empty: a server may have a smaller limit than the one asked for.
+// list reads pages until one is empty: a server's limit may be smaller than the requested one.
 func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]pull, error) {
 	var all []pull
 	for page := 1; page <= pages; page++ {

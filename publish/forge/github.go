@@ -74,14 +74,14 @@ type gitHubPull struct {
 	Labels []labelled `json:"labels"`
 }
 
-// labelled is a label of a pull request, as GitHub and Gitea have it.
+// labelled is a label of a pull request in GitHub's and Gitea's form.
 type labelled struct {
 	Name string `json:"name"`
 }
 
 func (l labelled) name() string { return l.Name }
 
-// foreign tells a fork's pull request. A deleted fork has no repository.
+// foreign reports whether a pull request is from a fork. A deleted fork has no repository.
 func (p gitHubPull) foreign() bool { return p.Head.Repo == nil || p.Head.Repo.ID != p.Base.Repo.ID }
 
 func (p gitHubPull) pull() pull {

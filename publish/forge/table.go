@@ -122,7 +122,7 @@ const (
 	failure statusState = "failure"
 )
 
-// perPage and maxPages bound how far back lists are read.
+// perPage and maxPages bound the reading of lists.
 const (
 	perPage  = 50
 	maxPages = 10

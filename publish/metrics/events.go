@@ -28,7 +28,7 @@ type On string
 // The user actions.
 const (
 	OnPromotion On = "promotion" // to open the gate of a step
-	OnRevert    On = "revert"    // to make Git agree with what serves, after a rejection
+	OnRevert    On = "revert"    // to make Git agree with the serving version, after a rejection
 )
 
 // Wait is an app's wait for a user action, with its start; the zero value means none.

@@ -165,7 +165,7 @@ func (w *Worker) sign(n *rollout.Notified) {
 }
 
 // busy returns how long to respect another process's claim. A claim that this process has seen unchanged for the lease
-// is a dead process's: the clocks of two machines are compared only for a claim older than forgotten.
+// is a dead process's. The clocks of two machines are compared only for claims older than forgotten.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if n.By == "" || n.By == w.ID {
 		w.foreign = ""
