@@ -87,8 +87,8 @@ func clone(n *rollout.Notified) *rollout.Notified {
 	return &c
 }
 
-// plan updates a record, which claims the messages to send. It may run several times, and changes no field of the
-// worker except the noticed claim of another process.
+// plan updates a record, which claims the messages to send. It may run several times, and changes only foreign, since
+// and reported of the worker.
 func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time.Time) (plan, error) {
 	p := plan{wait: time.Hour}
 	if left := w.busy(n, now); left > 0 {
