@@ -1,3 +1,3 @@
-// Package experiment makes what a canary's experiment runs: for each of its
-// templates a Deployment and, where it is asked for, a Service.
+// Package experiment builds the objects of a canary's experiment: a Deployment for each template and, if requested, a
+// Service.
 package experiment

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxName is what a Service's name and a label's value may have.
+// maxName is the maximal length of a Service's name and of a label's value.
 const maxName = 63
 
 // Template is one template of an experiment at one step of a release.
@@ -22,12 +22,12 @@ type Template struct {
 	Spec    rollout.Spec // of the workload
 	Release rollout.Hash
 	Step    int              // index of the experiment's step
-	From    rollout.Object   // the workload's Deployment as of the template's version
-	Others  []rollout.Object // the app's objects as of both versions: what selects pods among them does not select these
+	From    rollout.Object   // the workload's Deployment in the template's version
+	Others  []rollout.Object // the app's objects in both versions: their selectors must not select these pods
 }
 
-// Name returns the name of a template's Deployment: <workload>-<release>-<step>-<template>, the step as people count.
-// One that is too long is cut, and ends in a digest of the whole.
+// Name returns the name of a template's Deployment: <workload>-<release>-<step>-<template>, with steps counted from 1.
+// A name that is too long is cut, and ends in a digest of the whole name.
 func Name(w rollout.Workload, release rollout.Hash, step int, template string) string {
 	digits := strings.TrimPrefix(string(release), rollout.HashVersion+"-")
 	name := fmt.Sprintf("%s-%s-%d-%s", w.Name, digits, step+1, template)
@@ -56,7 +56,7 @@ func (t Template) ServiceName() string {
 	}
 }
 
-// Objects returns the Deployment and, if the template asks for one, the Service. What they are made of is not changed.
+// Objects returns the Deployment and, if the template requests one, the Service. The inputs are not changed.
 func (t Template) Objects() []rollout.Object {
 	objects := []rollout.Object{t.deployment()}
 	if name := t.ServiceName(); name != "" {
@@ -65,8 +65,8 @@ func (t Template) Objects() []rollout.Object {
 	return objects
 }
 
-// deployment runs the version's pods under a label that nothing else has.
-// Nothing scales it, and its pods are replaced as Kubernetes does by default.
+// deployment returns the Deployment with the version's pods under a label of the experiment. No autoscaler applies, and
+// pods are replaced by Kubernetes' default.
 func (t Template) deployment() rollout.Object {
 	from := t.From.Copy()
 	from.Set(withTexts(nil, t.PodLabels()), "spec", "template", "metadata", "labels")
@@ -92,18 +92,18 @@ func (t Template) metadata(name string) map[string]any {
 	}
 }
 
-// selector is the experiment's own label and what the template adds.
+// selector returns the experiment's own label with the template's additional selector.
 func (t Template) selector() map[string]any {
 	selector := rollout.Object(t.Selector).Copy()
 	selector.Set(t.Name(), "matchLabels", rollout.LabelExperiment)
 	return selector
 }
 
-// PodLabels returns the labels of the template's pods: those of the version without
-// those by which something of the app selects pods, then the template's own.
+// PodLabels returns the labels of the template's pods: the version's labels without the ones that an object of the app
+// selects by, then the template's own.
 //
-// A Service of the app would else send users there, a PodDisruptionBudget would count the pods, and so would an
-// autoscaler, which looks for its Deployment's pods by the Deployment's selector.
+// Otherwise a Service of the app would send users there, and a PodDisruptionBudget would count the pods. So would an
+// autoscaler, which finds its Deployment's pods by the Deployment's selector.
 func (t Template) PodLabels() map[string]string {
 	labels := map[string]string{}
 	for key, v := range t.From.Map("spec", "template", "metadata", "labels") {
@@ -124,8 +124,7 @@ func (t Template) PodLabels() map[string]string {
 	return labels
 }
 
-// Caught returns what of the app selects the template's pods all the same,
-// because the template gives them the labels for it.
+// Caught returns the objects of the app that still select the template's pods, because the template adds such labels.
 func (t Template) Caught() []rollout.Ref {
 	var by []rollout.Ref
 	labels := t.PodLabels()
@@ -137,7 +136,7 @@ func (t Template) Caught() []rollout.Ref {
 	return by
 }
 
-// selectors are all by which the app selects pods beside this one's, each with what has it.
+// selectors iterates over the pod selectors of the app besides this template's, with their objects.
 func (t Template) selectors() iter.Seq2[rollout.Ref, map[string]any] {
 	return func(yield func(rollout.Ref, map[string]any) bool) {
 		more := yield(t.From.Ref(), t.From.Map("spec", "selector"))
@@ -166,7 +165,7 @@ func selectorOf(o rollout.Object, namespace string) map[string]any {
 	return nil
 }
 
-// withTexts returns a new map: what was there, and texts over it.
+// withTexts returns a new map with the entries of was, overlaid by texts.
 func withTexts(was any, texts map[string]string) map[string]any {
 	out := map[string]any{}
 	if m, ok := was.(map[string]any); ok {

@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// Matches reports whether a label selector (matchLabels, matchExpressions)
-// selects labels. An empty one selects nothing here: everything is nobody's.
+// Matches reports whether a label selector (matchLabels, matchExpressions) selects labels. An empty selector selects
+// nothing here: it belongs to no version.
 func Matches(selector map[string]any, labels map[string]string) bool {
 	return len(keysOf(selector)) > 0 && Mismatch(selector, withTexts(nil, labels)) == ""
 }
 
-// Mismatch says why a label selector does not select the labels of a pod template, "" if it does.
+// Mismatch returns why a label selector does not select the labels of a pod template, "" if it does.
 func Mismatch(selector, labels map[string]any) string {
 	wanted, _ := selector["matchLabels"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
@@ -32,7 +32,7 @@ func Mismatch(selector, labels map[string]any) string {
 	return ""
 }
 
-// keysOf are the labels that a selector looks at.
+// keysOf returns the label keys of a selector.
 func keysOf(selector map[string]any) []string {
 	var keys []string
 	wanted, _ := selector["matchLabels"].(map[string]any)

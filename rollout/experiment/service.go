@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// service selects the template's pods and nothing else.
+// service returns a Service that selects only the template's pods.
 func (t Template) service(name string) rollout.Object {
 	return rollout.Object{
 		"apiVersion": "v1", "kind": "Service", "metadata": t.metadata(name),
@@ -17,8 +17,8 @@ func (t Template) service(name string) rollout.Object {
 	}
 }
 
-// Ports are those of the template's Service: the ports of the stable Service if the Rollout names one, so that clients
-// can ask either; or else those that the containers declare. Nil if there are none.
+// Ports returns the ports of the template's Service: the stable Service's if the Rollout names one, so that clients can
+// call either, or else the ports of the containers. Nil if there are none.
 func (t Template) Ports() []any {
 	if c := t.Spec.Canary; c != nil && c.StableService != "" {
 		ref := rollout.Ref{Kind: "Service", Namespace: t.Spec.Workload.Namespace, Name: c.StableService}
