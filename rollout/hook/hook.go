@@ -1,8 +1,8 @@
-// Package hook reads the Jobs of an app that run around a release: which of its objects they are, when each of them
-// runs, in which order, and the Job that is made of it. Annotations say so, in gitrollout's words, Argo CD's or Helm's.
+// Package hook reads the Jobs of an app that run around a release: which objects they are, their time and order, and
+// the Job to create. Annotations of gitrollout, Argo CD or Helm define them.
 //
-// It is pure. Its neighbours: render, which refuses what it cannot read; strategies, which decides when one begins and
-// what its end means.
+// It is pure. Package render refuses invalid hooks. Package strategies decides when a hook begins and how its end
+// affects the release.
 package hook
 
 import (
@@ -30,27 +30,27 @@ const (
 	annotationLog       = rollout.AnnotationHookLog
 )
 
-// On the Jobs that are made.
+// On the created Jobs.
 const (
-	LabelApp     = "gitrollout.dev/hook-of" // whose hook it is, for whoever looks for them
-	AnnotationID = "gitrollout.dev/hook-id" // of the run that it is of
+	LabelApp     = "gitrollout.dev/hook-of" // the hook's app, to find its Jobs
+	AnnotationID = "gitrollout.dev/hook-id" // the ID of the Job's run
 )
 
-// moment is when a hook runs, and at which deployments.
+// moment is when a hook runs, and in which deployments.
 type moment struct {
 	when        rollout.HookWhen
-	first       bool // at a first deployment alone
-	later       bool // at all others alone
-	left        bool // it is not applied at all
-	never       bool // nor at any other time that is named beside it
+	first       bool // in a first deployment only
+	later       bool // in all other deployments only
+	left        bool // it is never applied
+	never       bool // it overrides all other times of the hook
 	unsupported string
 }
 
-// dialect is how one tool says when.
+// dialect is one tool's annotations.
 type dialect struct {
 	annotation string
-	weight     string // the annotation that orders hooks
-	policy     string // the annotation of when the Job is deleted
+	weight     string // the annotation with the order of hooks
+	policy     string // the annotation that selects when the Job is deleted
 	words      map[string]moment
 }
 
@@ -77,20 +77,20 @@ var dialects = []dialect{
 type Hook struct {
 	Object    rollout.Object
 	Order     int
-	Continues bool // the release goes on though it fails
+	Continues bool // its failure does not stop the release
 	Interrupt bool // it is deleted when a newer release is to begin
-	Kept      int  // so many of its Jobs are kept
+	Kept      int  // how many of its Jobs are kept
 	onRelease bool
-	onFast    bool // at the way back to a version that served before
+	onFast    bool // in a rollback to a version that served before
 	moments   []moment
 }
 
-// IsLeftOut reports whether the object is not applied at any time.
+// IsLeftOut reports whether the object is never applied.
 func (h Hook) IsLeftOut() bool {
 	return !slices.ContainsFunc(h.moments, func(m moment) bool { return !m.left })
 }
 
-// IsJob reports whether the hook runs, and is not only there for those that do.
+// IsJob reports whether the hook is a Job, and not an object for other hooks.
 func (h Hook) IsJob() bool { return isJob(h.Object) }
 
 func isJob(o rollout.Object) bool {
@@ -98,26 +98,26 @@ func isJob(o rollout.Object) bool {
 	return ref.Group == "batch" && ref.Kind == "Job"
 }
 
-// Name is the hook's in Git, with its namespace.
+// Name returns the hook's name in Git, with its namespace.
 func (h Hook) Name() string { return h.Object.Namespace() + "/" + base(h.Object) }
 
-// base is what the names of its Jobs begin with.
+// base returns the prefix of the names of its Jobs.
 func base(o rollout.Object) string {
 	generated, _ := o.Map("metadata")["generateName"].(string)
 	return cmp.Or(o.Name(), strings.TrimRight(generated, "-."))
 }
 
-// Is reports whether an object is a Job that runs around releases, which is then not applied like the others.
+// Is reports whether an object is a Job around releases, which is not applied like other objects.
 func Is(o rollout.Object) bool {
 	return isJob(o) && slices.ContainsFunc(dialects, func(d dialect) bool { return o.Annotation(d.annotation) != "" })
 }
 
-// Without are the objects that are applied: all but the Jobs that run around releases.
+// Without returns the objects to apply: all but the Jobs around releases.
 func Without(objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), Is)
 }
 
-// Of reads one object; false if it is an object like others. The error names the annotation and the fix.
+// Of reads one object; is is false for an object that is no hook. The error names the annotation and the fix.
 func Of(o rollout.Object) (h Hook, is bool, err error) {
 	for _, d := range dialects {
 		text := o.Annotation(d.annotation)
@@ -151,7 +151,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 	return Hook{}, false, nil
 }
 
-// stray refuses what is meant to be a hook and does not say when it runs: as any other object, a Job would run at once.
+// stray refuses an object with hook annotations but without a time: as an ordinary object, a Job would run at once.
 func stray(o rollout.Object) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Map("metadata", "annotations"))) {
 		switch {
@@ -166,7 +166,7 @@ func stray(o rollout.Object) error {
 	return nil
 }
 
-// known are the words of a dialect that mean something here.
+// known returns the supported words of a dialect.
 func (d dialect) known() (words []string) {
 	for word, m := range d.words {
 		if m.unsupported == "" && !m.left {
@@ -177,7 +177,7 @@ func (d dialect) known() (words []string) {
 	return words
 }
 
-// read takes the other annotations over.
+// read reads the other annotations.
 func (h *Hook) read(d dialect) error {
 	if text := h.Object.Annotation(d.weight); text != "" {
 		n, err := strconv.Atoi(text)
@@ -216,14 +216,14 @@ func (h *Hook) read(d dialect) error {
 	return h.check()
 }
 
-// ours are gitrollout's annotations of hooks: another one with their beginning is a mistake.
+// ours are gitrollout's annotations of hooks: any other one with the same prefix is an error.
 var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt, annotationLog}
 
-// maxName is how long a hook's name may be, so that its Jobs' have room for the release and the attempt. A Job's pods
-// have its name as a label, of at most 63 characters.
+// maxName is the maximal length of a hook's name, so that its Jobs' names have room for the release and the attempt. A
+// Job's name is a label of its pods, with at most 63 characters.
 const maxName = 63 - len("-00000000-000")
 
-// check refuses what cannot be a hook.
+// check refuses an object that cannot be a hook.
 func (h *Hook) check() error {
 	for key := range h.Object.Map("metadata", "annotations") {
 		if strings.HasPrefix(key, Annotation) && !slices.Contains(ours, key) {
@@ -250,14 +250,14 @@ func invalid(annotation, value, format string, args ...any) *rollout.InvalidErro
 		Msg: fmt.Sprintf("%q: ", value) + fmt.Sprintf(format, args...)}
 }
 
-// Release is what decides which hooks run.
+// Release has the properties of a release that select its hooks.
 type Release struct {
-	First bool // nothing is stable yet
-	Fast  bool // it served before, and has no steps
+	First bool // there is no stable version yet
+	Fast  bool // the version served before, and the release has no steps
 }
 
-// At are the hooks among some objects that take part at a time of a release, in their order. Those that cannot be read
-// have been refused.
+// At returns the hooks among some objects that take part at a time of a release, in order. Invalid hooks were refused
+// earlier.
 func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook) {
 	for _, o := range objects {
 		h, is, err := Of(o)
@@ -276,10 +276,10 @@ func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook)
 	return all
 }
 
-// defaultDeadline is how long a Job may take that does not say so.
+// defaultDeadline is the deadline of a Job without one.
 const defaultDeadline = 30 * time.Minute
 
-// Deadline is how long a Job may take.
+// Deadline returns the deadline of the Job.
 func (h Hook) Deadline() time.Duration {
 	if seconds, is := h.Object.Map("spec")["activeDeadlineSeconds"].(int64); is {
 		return time.Duration(seconds) * time.Second
@@ -287,14 +287,14 @@ func (h Hook) Deadline() time.Duration {
 	return defaultDeadline
 }
 
-// JobName is what the Job of an attempt is called: the hook, eight digits of the release, the attempt.
+// JobName returns the name of an attempt's Job: the hook, eight digits of the release, the attempt.
 func (h Hook) JobName(release rollout.Hash, attempt int) string {
 	_, digits, _ := strings.Cut(string(release), "-")
 	return fmt.Sprintf("%s-%s-%d", base(h.Object), digits[:min(8, len(digits))], attempt)
 }
 
-// Job is what is made of a hook for a run of it. Whether it is over is known as long as it is there, so the cluster
-// does not delete it; and it ends at some time.
+// Job returns the Job for a run of a hook. It has no TTL, because its result is read from the cluster, and always has a
+// deadline.
 func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	o := h.Object.Copy()
 	delete(o.Map("metadata"), "generateName")
@@ -308,7 +308,7 @@ func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	return o
 }
 
-// Jobs are those that releases of some objects make, as they are made for a first try.
+// Jobs returns the Jobs of all hooks among some objects, as for a first attempt.
 func Jobs(app string, objects []rollout.Object, release rollout.Hash) (all []rollout.Object) {
 	for _, o := range objects {
 		if h, is, err := Of(o); is && err == nil && h.IsJob() && !h.IsLeftOut() {
@@ -319,21 +319,21 @@ func Jobs(app string, objects []rollout.Object, release rollout.Hash) (all []rol
 	return all
 }
 
-// Content is the identity of a hook as Git has it.
+// Content returns the hash of a hook in Git.
 func Content(o rollout.Object) rollout.Hash {
-	h, _ := rollout.HashTemplate(o) // it was read from a manifest, and can be written as one
+	h, _ := rollout.HashTemplate(o) // the object comes from a manifest, so it always encodes
 	return h
 }
 
-// Mended reports whether the hook for which a release was rejected is another one among some objects, or not there any
-// more: that is other content, and no version is rejected for ever.
+// Mended reports whether the hook that rejected a release has changed or is missing among some objects. The content
+// then differs, and the release may be tried again.
 func Mended(r rollout.Rejection, objects []rollout.Object) bool {
 	return r.Hook != "" && !slices.ContainsFunc(objects, func(o rollout.Object) bool {
 		return Is(o) && (Hook{Object: o}).Name() == r.Hook && Content(o) == r.Content
 	})
 }
 
-// Known is the Job of a run whose hook is not known any more, to look for it.
+// Known returns a reference to the Job of a run whose hook is no longer known.
 func Known(app string, run rollout.HookRun) rollout.Object {
 	namespace, _, _ := strings.Cut(run.Name, "/")
 	return rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{
@@ -341,7 +341,7 @@ func Known(app string, run rollout.HookRun) rollout.Object {
 	}}
 }
 
-// ID is what tells the Job of a run that has not ended from one that has the same name by chance, or had it before.
+// ID identifies the Job of a run. Another Job with the same name, by chance or from a former run, has another ID.
 func ID(app string, run rollout.HookRun) string {
 	app = cmp.Or(run.App, app)
 	return fmt.Sprintf("%s %s %s %d %s", app, run.Release, run.Name, run.Attempt, run.Since.Format(time.RFC3339))

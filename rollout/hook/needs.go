@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Needs are the objects that have to be there before a hook's Job is made, of those that an app has: what its pods
-// name and the app did not have before, and what is a hook at the same time without being a Job.
+// Needs returns the objects of an app that must exist before a hook's Job is created: objects that its pods reference
+// and that the app did not have before, and hooks of the same time that are no Jobs.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {
@@ -24,27 +24,26 @@ func Needs(
 	return needs
 }
 
-// Named are the objects that a Job's pods name, and the namespace that it is in.
+// Named returns the objects that a Job's pods reference, and the Job's namespace.
 func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	named := map[rollout.Ref]bool{{Kind: "Namespace", Name: h.Object.Namespace()}: true}
 	names(h.Object.Map("spec", "template", "spec"), h.Object.Namespace(), named)
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool { return !named[o.Ref()] })
 }
 
-// GoesWith reports whether an object is a hook at a time without being a Job: it is there, and as it is to be, when
-// those are made.
+// GoesWith reports whether an object is a hook of a time without being a Job: it is applied before that time's Jobs.
 func GoesWith(o rollout.Object, when rollout.HookWhen, r Release) bool {
 	return !isJob(o) && len(At([]rollout.Object{o}, when, r)) > 0
 }
 
-// fields are those of a pod's spec that name another object, by the key of the field that has its name.
+// fields are the fields of a pod's spec that reference another object, each with its kind and its name field.
 var fields = map[string][2]string{
 	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
 	"secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},
 	"persistentVolumeClaim": {"PersistentVolumeClaim", "claimName"},
 }
 
-// names adds what a part of a pod's spec names.
+// names adds the references in a part of a pod's spec.
 func names(v any, namespace string, into map[rollout.Ref]bool) {
 	add := func(kind string, name any) {
 		if text, is := name.(string); is && text != "" {
@@ -62,7 +61,7 @@ func names(v any, namespace string, into map[rollout.Ref]bool) {
 			switch f, is := fields[key]; {
 			case is:
 				add(f[0], m[f[1]])
-			case key == "secret": // of a volume, or of a source of one
+			case key == "secret": // of a volume, or a projected source
 				add("Secret", m["secretName"])
 				add("Secret", m["name"])
 			case key == "serviceAccountName":
