@@ -9,18 +9,19 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Schedule is a cron expression in a time zone, by the wall clock. A minute that the clock shows twice, in autumn, is
-// named twice. One that it skips, in spring, is the first one after the gap, so that a daily schedule skips no day.
+// Schedule is a cron expression in a time zone, by the wall clock. A minute that the clock shows twice, in autumn,
+// matches twice. A skipped minute, in spring, becomes the first one after the gap, so that a daily schedule skips no
+// day.
 type Schedule struct {
 	spec cron.Schedule
 	zone *time.Location
 }
 
-// maxExpression bounds an expression; the longest one that says anything names each minute.
+// maxExpression bounds an expression; the longest useful one lists each minute.
 const maxExpression = 500
 
-// Parse reads a cron expression of five fields and the name of a time zone, ""
-// for UTC. The error says what is wrong with one of them.
+// Parse reads a cron expression of five fields and the name of a time zone, "" for UTC. The error names the invalid
+// one.
 func Parse(expression, zone string) (*Schedule, error) {
 	location, err := Zone(zone)
 	if err != nil {
@@ -49,7 +50,7 @@ func Parse(expression, zone string) (*Schedule, error) {
 	return s, nil
 }
 
-// Zone reads the name of a time zone, "" for UTC. That of the machine is refused: it is another one on each.
+// Zone reads the name of a time zone, "" for UTC. The machine's zone is refused, because it differs between machines.
 func Zone(name string) (*time.Location, error) {
 	location, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
@@ -65,10 +66,10 @@ func oneLine(err error) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// Next returns the first named minute after a moment, the zero time if there is none within ten years.
+// Next returns the first matching minute after a moment, the zero time if there is none within ten years.
 func (s *Schedule) Next(after time.Time) time.Time {
-	// A zone's clock is a count of seconds at a fixed distance from UTC, until the distance changes. In each such
-	// stretch the expression is asked as if the wall's clock were UTC's, which never skips or repeats anything.
+	// A zone's clock has a fixed distance from UTC, until the distance changes. In each such stretch the wall clock is
+	// treated as UTC, which never skips or repeats a minute.
 	after = after.Truncate(time.Second)
 	limit := after.AddDate(10, 0, 0)
 	distance, end := s.stretch(after)
@@ -84,21 +85,21 @@ func (s *Schedule) Next(after time.Time) time.Time {
 		if end.After(limit) {
 			return time.Time{}
 		}
-		// None is left in this stretch. What the change to the next one skips begins when it is skipped.
+		// None is left in this stretch. A minute that the change skips becomes the change itself.
 		change := end
 		distance, end = s.stretch(change)
 		if next.Before(shown(change, distance)) {
 			return change.In(s.zone)
 		}
-		// What is named next is the same, unless the clock was set back.
+		// The next match is the same, unless the clock was set back.
 		if now := shown(change, distance).Add(-time.Second); now.Before(wall) {
 			wall, next = now, s.named(now)
 		}
 	}
 }
 
-// stretch is how far ahead of UTC the zone's clock is at a moment, and when that
-// changes next, the zero time if it does not.
+// stretch returns how far ahead of UTC the zone's clock is at a moment, and when that changes next, the zero time if it
+// does not.
 func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) {
 	_, seconds := t.In(s.zone).Zone()
 	for end = t; end.Before(t.AddDate(11, 0, 0)); {
@@ -117,11 +118,11 @@ func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) 
 	return time.Duration(seconds) * time.Second, end
 }
 
-// shown is what the clock on the wall shows, as a time in UTC.
+// shown returns the wall clock's time, as a time in UTC.
 func shown(t time.Time, distance time.Duration) time.Time { return t.UTC().Add(distance) }
 
-// named is the next minute that the expression names for a clock that is never
-// changed. The library looks five years ahead; a leap day may be eight away.
+// named returns the next match for a clock that is never changed. The library searches five years; a leap day may be
+// eight years away.
 func (s *Schedule) named(after time.Time) time.Time {
 	for range 6 {
 		if next := s.spec.Next(after); !next.IsZero() {

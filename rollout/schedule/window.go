@@ -2,27 +2,27 @@ package schedule
 
 import "time"
 
-// Window is a stretch of time that begins whenever a schedule says.
+// Window is a stretch of time that begins at each match of a schedule.
 type Window struct {
-	Deny   bool // nothing moves within it; otherwise nothing moves outside of it
+	Deny   bool // releases may not advance within it; otherwise only within it
 	Begins *Schedule
-	Length time.Duration // elapsed, whatever clocks do meanwhile
+	Length time.Duration // elapsed time, even if clocks change
 }
 
-// Answer is what a list of windows says of a moment.
+// Answer is the result of a list of windows for a moment.
 type Answer struct {
 	Open  bool
-	By    int       // which window shuts it: the first one that denies, or -1 for being outside of all that allow
-	Until time.Time // not open before; zero while it is open, and if it never will be
-	Exact bool      // and open then; otherwise the search ended there
+	By    int       // the window that shuts: the first that denies, or -1 if the moment is outside of all that allow
+	Until time.Time // not open before; zero while it is open, and if it never opens
+	Exact bool      // it opens at Until; otherwise the search ended there
 }
 
-// maxLooks bounds the search for the moment at which a list opens. Windows that begin each minute are searched for most
-// of a day; those that follow each other daily, for nearly three years.
+// maxLooks bounds the search for the opening. It covers most of a day for windows that begin each minute, and nearly
+// three years for daily ones.
 const maxLooks = 1000
 
-// At says whether a list of windows is open at a moment and, if not, when it opens. It is open unless a window that
-// denies covers the moment, or there are windows that allow and none of them does.
+// At returns whether a list of windows is open at a moment and, if not, when it opens. It is closed if a window that
+// denies covers the moment, or if there are windows that allow and none covers it.
 func At(windows []Window, t time.Time) Answer {
 	first, until, shut := shutAt(windows, t)
 	if !shut {
@@ -41,12 +41,12 @@ func At(windows []Window, t time.Time) Answer {
 	return Answer{By: first, Until: until}
 }
 
-// shutAt says whether something shuts it at a moment, what, and until when at least: the zero time if for good.
+// shutAt reports whether a list is closed at a moment, by which window, and until when at least: zero if for good.
 func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) {
 	allows, inside := false, false
 	by = -1
 	for i, w := range windows {
-		// Of the beginnings that still last, the first one ends first. The next look, at its end, finds the one after it.
+		// Of the begun windows, the first one ends first. The next call, at its end, finds the next one.
 		begun := w.Begins.Next(t.Add(-w.Length))
 		covers := !begun.IsZero() && !begun.After(t)
 		switch {
