@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// OwnNamespace is where gitrollout runs unless somebody says otherwise.
+// OwnNamespace is gitrollout's default namespace.
 const OwnNamespace = "gitrollout"
 
-// MayWriteIn reports whether the app may have objects in a namespace: in its own, and in those that its entry of the
-// configuration lists, where * and ? are wildcards. Kube-system has to be listed by its name. Own, which is
-// gitrollout's, is no app's: whoever writes there has its credentials.
+// MayWriteIn reports whether the app may have objects in a namespace: in the app's own, and in the ones in its
+// configuration entry, where * and ? are wildcards. kube-system must be listed by name. own, gitrollout's namespace, is
+// never allowed: an object there has access to gitrollout's credentials.
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)
 	switch namespace {
@@ -25,14 +25,14 @@ func (a App) MayWriteIn(namespace, own string) bool {
 	return matchesAny(listed, namespace)
 }
 
-// MayHave reports whether the app may have objects of a kind that belongs to no namespace: those that its entry of
-// the configuration lists.
+// MayHave reports whether the app may have objects of a cluster-scoped kind: its configuration entry must list the
+// kind.
 func (a App) MayHave(kind string) bool {
 	listed := strings.Fields(a.ClusterResources)
 	return slices.Contains(listed, "*") || matchesAny(listed, kind)
 }
 
-// As is the app with another service account: namespace/name, or the name of one in its namespace. "" is none.
+// As returns the app with another service account: namespace/name, or a name in the app's namespace. "" is none.
 func (a App) As(account string) App {
 	if a.ServiceAccount = account; account != "" && !strings.Contains(account, "/") {
 		a.ServiceAccount = a.Namespace + "/" + account
@@ -40,7 +40,7 @@ func (a App) As(account string) App {
 	return a
 }
 
-// GroupKind is how a configuration names the kind of an object: group/Kind, or Kind for one of the core group.
+// GroupKind returns the kind as in a configuration: group/Kind, or Kind for the core group.
 func (r Ref) GroupKind() string { return strings.TrimPrefix(r.Group+"/"+r.Kind, "/") }
 
 func matchesAny(patterns []string, text string) bool {

@@ -11,63 +11,63 @@ const (
 	AnalysisRunning      AnalysisPhase = "Running"
 	AnalysisSuccessful   AnalysisPhase = "Successful"
 	AnalysisFailed       AnalysisPhase = "Failed"
-	AnalysisErrored      AnalysisPhase = "Error"        // it could not be measured
+	AnalysisErrored      AnalysisPhase = "Error"        // the measurement failed
 	AnalysisInconclusive AnalysisPhase = "Inconclusive" // neither condition holds
 
-	// AnalysisStopped is gitrollout's own: its release went on or back before there was a verdict.
+	// AnalysisStopped is gitrollout's own: the release ended before a verdict.
 	AnalysisStopped AnalysisPhase = "Stopped"
 )
 
-// Done reports whether nothing will change the phase any more.
+// Done reports whether the phase is final.
 func (p AnalysisPhase) Done() bool { return p != "" && p != AnalysisPending && p != AnalysisRunning }
 
-// Metric is one metric of a run with all arguments filled in, but for those out of Secrets, and all defaults set.
+// Metric is one metric of a run with all defaults set and all arguments filled in, except for arguments from Secrets.
 type Metric struct {
 	Name                    string
 	InitialDelay            time.Duration // from the start of the run
 	Interval                time.Duration // between measurements; 0: one measurement
-	Count                   int           // measurements that are no errors; 0: without end
+	Count                   int           // measurements without an error; 0: without end
 	SuccessCondition        string        // expr-lang; both "": any result is successful
 	FailureCondition        string
-	FailureLimit            int  // more failed measurements than that fail the metric; -1: they never do
+	FailureLimit            int  // more failed measurements fail the metric; -1: no limit
 	InconclusiveLimit       int  // likewise
-	ConsecutiveErrorLimit   int  // more errors in a row than that; default 4
-	ConsecutiveSuccessLimit int  // so many successes in a row pass the metric; 0: off
-	Retention               int  // measurements that are kept; default 10
-	DryRun                  bool // is measured and shown, and decides nothing
+	ConsecutiveErrorLimit   int  // more errors in a row end the metric; default 4
+	ConsecutiveSuccessLimit int  // this many successes in a row pass the metric; 0: off
+	Retention               int  // number of kept measurements; default 10
+	DryRun                  bool // it is measured and shown, and decides nothing
 
 	// Not in Argo Rollouts:
-	OnNoData   NoData   // what an empty result means; default NoDataError, as there
-	MinSamples int      // a result about fewer is none; 0: any
-	StartWhen  string   // a condition on the result that begins the measuring; "": at once
+	OnNoData   NoData   // the meaning of an empty result; default NoDataError
+	MinSamples int      // a result about fewer samples is empty; 0: any
+	StartWhen  string   // a condition on the result that starts the metric; "": at once
 	Compare    *Compare // nil: the conditions judge
 
-	Provider string               // the provider's kind: prometheus, web, job …
-	Config   map[string]any       // its block
-	Secrets  map[string]SecretRef // arguments that are looked up when it is measured
+	Provider string               // the kind of provider: prometheus, web, job …
+	Config   map[string]any       // the provider's block
+	Secrets  map[string]SecretRef // arguments that are read at each measurement
 
-	// Pods are arguments about pods, known when it is measured: Latest or Stable for a version's
-	// pod-template-hash, or a text with {{templates.NAME.podTemplateHash}} and the like.
+	// Pods are arguments about pods, known at the measurement: Latest or Stable for a version's pod-template-hash, or a
+	// text with {{templates.NAME.podTemplateHash}} and the like.
 	Pods map[string]string
 }
 
-// NoData is what an empty result means.
+// NoData is the meaning of an empty result.
 type NoData string
 
-// An empty result is an error unless a metric says otherwise.
+// By default an empty result is an error.
 const (
-	NoDataError NoData = ""     // as Argo Rollouts: mostly the condition cannot be evaluated
-	NoDataWait  NoData = "wait" // it does not count, and is measured again
-	NoDataPass  NoData = "pass" // it is successful
-	NoDataFail  NoData = "fail" // it is failed
+	NoDataError NoData = ""     // as in Argo Rollouts: mostly the condition cannot be evaluated
+	NoDataWait  NoData = "wait" // it does not count, and the measurement is repeated
+	NoDataPass  NoData = "pass" // it counts as successful
+	NoDataFail  NoData = "fail" // it counts as failed
 )
 
-// Compare judges the new version by what the stable one does at the same time.
-// The result for each version is [bad, all]: so many of all requests are bad.
+// Compare compares the new version with the stable one at the same time. The result for each version is [bad, all]: the
+// number of bad requests and of all requests.
 type Compare struct {
-	// MaxIncrease is by how much the share of bad ones may be larger, 0.01: one in a hundred.
+	// MaxIncrease is the allowed increase of the share of bad requests; 0.01 is one in a hundred.
 	MaxIncrease float64 `json:"maxIncrease"`
-	// Confidence is how sure a verdict is that it is; default 0.999, over all measurements of the metric together.
+	// Confidence is the required confidence of a verdict, over all measurements of the metric together; default 0.999.
 	Confidence float64 `json:"confidence"`
 }
 
@@ -77,22 +77,22 @@ type SecretRef struct {
 	Key  string `json:"key" needs:"name the Secret and its key"`
 }
 
-// Measurement is one result and what it is worth.
+// Measurement is one result and its phase.
 type Measurement struct {
 	At      time.Time     `json:"at"`
-	Value   string        `json:"value,omitempty"` // in short
+	Value   string        `json:"value,omitempty"` // shortened
 	Phase   AnalysisPhase `json:"phase"`
 	Message string        `json:"message,omitempty"`
 }
 
-// MetricProgress is how far one metric of a run has come. Its counters are what a restart must not forget.
+// MetricProgress is the progress of one metric of a run. Its counters must survive a restart.
 type MetricProgress struct {
 	Metric             string        `json:"metric"`
 	Phase              AnalysisPhase `json:"phase"`
 	Message            string        `json:"message,omitempty"`
 	DryRun             bool          `json:"dryRun,omitempty"`
-	Condition          string        `json:"condition,omitempty"` // what decided
-	Count              int           `json:"count"`               // measurements that are no errors
+	Condition          string        `json:"condition,omitempty"` // the condition that decided
+	Count              int           `json:"count"`               // measurements without an error
 	Successful         int           `json:"successful,omitempty"`
 	Failed             int           `json:"failed,omitempty"`
 	Inconclusive       int           `json:"inconclusive,omitempty"`
@@ -118,23 +118,23 @@ type AnalysisRun struct {
 	Started  time.Time        `json:"started"`
 	Phase    AnalysisPhase    `json:"phase"`
 	Message  string           `json:"message,omitempty"`
-	Accepted string           `json:"accepted,omitempty"` // who let the release go on though the run is Inconclusive
+	Accepted string           `json:"accepted,omitempty"` // the user who let the release pass an Inconclusive run
 	Metrics  []MetricProgress `json:"metrics"`
 }
 
-// Same reports whether two are records of one run. A release that starts in the
-// second in which another one went back has runs of its own.
+// Same reports whether two records are of the same run. A release that starts in the second in which another one was
+// rolled back has separate runs.
 func (r AnalysisRun) Same(o AnalysisRun) bool {
 	return r.Name == o.Name && r.Release == o.Release && r.Started.Equal(o.Started)
 }
 
-// Analysis is what a Rollout document asks to be measured at one place.
+// Analysis is one analysis of a Rollout document.
 type Analysis struct {
 	Metrics      []Metric
-	StartingStep int // of a background analysis: the step from which on
+	StartingStep int // of a background analysis: the first step with it
 }
 
-// Metrics are those of all analyses of a workload, of its experiments too.
+// Metrics returns the metrics of all analyses of a workload, including experiments.
 func (s Spec) Metrics() (metrics []Metric) {
 	var analyses []*Analysis
 	if c := s.Canary; c != nil {

@@ -10,25 +10,25 @@ import (
 	"strings"
 )
 
-// AppGlob names the folders of one or more apps.
+// AppGlob is one entry of apps: the folders of one or more apps.
 type AppGlob struct {
 	Path      string     // slash-separated; * ? [] match within one segment, as in path.Match
 	Name      string     // "" or, only without wildcards, the app's name
-	Namespace string     // for namespaced objects that name none; default "default"
-	Prune     bool       // the objects of an app whose folder is removed are deleted; default false: they are left alone
-	Directory *Directory // folders without a kustomization are apps, too; nil: they are not
-	Helm      *Helm      // folders of charts are apps, too; nil: they are not
-	Variables Variables  // of its apps' objects
-	// Decryption is the Secret that has the keys of its apps' encrypted files; "" if they have none.
+	Namespace string     // for namespaced objects without a namespace; default "default"
+	Prune     bool       // delete the objects of an app whose folder is removed; default false: leave them alone
+	Directory *Directory // folders without a kustomization are apps, too; nil: no
+	Helm      *Helm      // folders of charts are apps, too; nil: no
+	Variables Variables  // for the objects of its apps
+	// Decryption is the Secret with the keys of its apps' encrypted files; "" without encrypted files.
 	Decryption string
 
-	Namespaces       []string // that its objects may be in besides Namespace; * and ? are wildcards
-	ClusterResources []string // group/Kind, or Kind of the core group, that it may have and that belong to no namespace
-	ServiceAccount   string   // namespace/name, or name in Namespace, as which its objects are written; "" for the default
+	Namespaces       []string // allowed for its objects besides Namespace; * and ? are wildcards
+	ClusterResources []string // allowed cluster-scoped kinds: group/Kind, or Kind of the core group
+	ServiceAccount   string   // applies its objects: namespace/name, or name in Namespace; "" for the default
 
 	field  string // apps[i], for messages
 	file   string
-	limits Limits // of its apps; zero for the defaults
+	limits Limits // for its apps; zero for the defaults
 	kube   kubernetesFile
 
 	workloads string // as PartitionedText
@@ -52,7 +52,7 @@ type appGlobFile struct {
 	ServiceAccount   string   `json:"serviceAccount" is:"account"`
 }
 
-// decryptionFile has Flux's names.
+// decryptionFile has Flux's field names.
 type decryptionFile struct {
 	Provider  string        `json:"provider" needs:"write provider: sops" oneOf:"sops"`
 	SecretRef secretRefFile `json:"secretRef" needs:"name the Secret that has the keys: secretRef: {name: sops-age}"`
@@ -73,7 +73,7 @@ type substituteFromFile struct {
 	File string `json:"file" needs:"name a .env file or a ConfigMap's manifest, from the repository's root" like:"folder"`
 }
 
-// helmFile has Argo CD's names.
+// helmFile has Argo CD's field names.
 type helmFile struct {
 	ReleaseName  string     `json:"releaseName" is:"label"`
 	ValueFiles   []string   `json:"valueFiles" max:"100"`
@@ -81,10 +81,10 @@ type helmFile struct {
 	SkipCRDs     bool       `json:"skipCrds"`
 }
 
-// helmValues keeps null, which takes a value of the chart's away.
+// helmValues keeps null, which removes a value of the chart.
 type helmValues map[string]any
 
-// ReadValue reads a mapping of anything.
+// ReadValue reads any mapping.
 func (v *helmValues) ReadValue(raw any) error {
 	given, is := raw.(map[string]any)
 	if !is {
@@ -94,7 +94,7 @@ func (v *helmValues) ReadValue(raw any) error {
 	return nil
 }
 
-// Shape is the JSON Schema of values.
+// Shape returns the JSON Schema of values.
 func (helmValues) Shape() map[string]any { return map[string]any{"type": "object"} }
 
 func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
@@ -152,11 +152,11 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 	return g, nil
 }
 
-// IsGlob reports whether a path, or a segment of one, has wildcards.
+// IsGlob reports whether a path or path segment has wildcards.
 func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
 
-// App returns the app in a folder that the glob's path matches: named by what the wildcards matched, joined by "-", or
-// else by the last folder. A name that is none is an InvalidError.
+// App returns the app in a folder that matches the glob's path. Its name is the text that the wildcards matched, joined
+// by "-", or else the last folder's. An invalid name is an InvalidError.
 func (g AppGlob) App(dir string) (App, error) {
 	name := cmp.Or(g.Name, path.Base(dir))
 	if IsGlob(g.Path) {
@@ -188,7 +188,7 @@ func (g AppGlob) App(dir string) (App, error) {
 	return app.As(g.ServiceAccount), nil
 }
 
-// EntryOf is the entry that names an app's folder, nil if none does.
+// EntryOf returns the entry that matches an app's folder, nil if none does.
 func (c *Config) EntryOf(app App) *AppGlob {
 	for i, glob := range c.Apps {
 		if is, err := path.Match(glob.Path, app.Path); err == nil && is {
@@ -198,8 +198,8 @@ func (c *Config) EntryOf(app App) *AppGlob {
 	return nil
 }
 
-// MatchesAny reports whether a pattern, or one of several as in {a,b}, matches a slash-separated path or its last name.
-// It is an error if one of them is no pattern.
+// MatchesAny reports whether a pattern, or any in a list such as {a,b}, matches a slash-separated path or its last
+// element. An invalid pattern is an error.
 func MatchesAny(pattern, name string) (is bool, err error) {
 	if inner, opened := strings.CutPrefix(pattern, "{"); opened {
 		if pattern, opened = strings.CutSuffix(inner, "}"); !opened {

@@ -8,98 +8,98 @@ import (
 	"time"
 )
 
-// ErrConflict is the answer to a push when a branch was not where the update expected it: nothing was changed, and
-// the decision is to be made again on what is there now.
+// ErrConflict is the error of a push to a branch that is not at the expected commit. Nothing was changed; the decision
+// must be made again on the new head.
 var ErrConflict = errors.New("the branch has moved")
 
-// ErrUnreachable is the answer to a fetch or a push when there was no connection, no answer in time, or the server is
-// ill: the same may do later. Whether a push has arrived is not known.
+// ErrUnreachable is the error of a fetch or push without a connection or a timely response, or with a failing server. A
+// retry may succeed. Whether a push has arrived is unknown.
 var ErrUnreachable = errors.New("unreachable")
 
-// RetryError is the answer of a server that wants no request for a while.
+// RetryError is the error of a server that accepts no requests for a while.
 type RetryError struct {
 	error
-	After time.Duration // 0 if the server does not say
+	After time.Duration // 0 if the server gives no time
 }
 
-// NewRetryError returns err with the pause that the server asks for.
+// NewRetryError returns err with the pause that the server requests.
 func NewRetryError(err error, after time.Duration) error { return &RetryError{err, after} }
 
 // Unwrap returns the error without the pause.
 func (e *RetryError) Unwrap() error { return e.error }
 
-// RetryAfter returns the pause that a server asks for with an error, 0 if it asks for none.
+// RetryAfter returns the pause that a server requests with an error, 0 if it requests none.
 func RetryAfter(err error) time.Duration {
 	wait := &RetryError{}
 	_ = errors.As(err, &wait)
 	return wait.After
 }
 
-// Heads is where the branches that matter are. An absent branch is "".
+// Heads holds the commits of the branches. An absent branch is "".
 type Heads struct {
 	Main      string
 	State     string
-	Policy    string            // of the branch that the policy is on, "" if there is no such branch
+	Policy    string            // of the policy's branch, "" without such a branch
 	Proposals map[string]string // short branch name, such as gitrollout/promote/prod/shop, to commit
 
-	// Refused is set when the users' branch is at a commit that is not to be followed. Main is then the last one that was.
+	// Refused is set when the head of the users' branch is not followed. Main is then the last followed commit.
 	Refused *Refusal
-	// Keys changes when other keys are trusted to sign than before.
+	// Keys changes when the trusted signing keys change.
 	Keys string
 }
 
-// Refusal is a head of the users' branch that is not followed, because nobody who may has signed it.
+// Refusal is a head of the users' branch that is not followed, because it has no trusted signature.
 type Refusal struct {
 	Commit string
 	Reason string
-	// Blind says that no head has been trusted since the process began. Heads.Main is then a commit for
-	// reading the configuration only: what the apps are at says the state.
+	// Blind means that no head has been trusted since the process started. Heads.Main is then a commit for reading the
+	// configuration only: the state has the apps' commits.
 	Blind bool
 }
 
-// Update moves one branch in a push: to a new commit that is built from edits, or away.
+// Update is one branch of a push: a new commit that is built from edits, or the removal of the branch.
 type Update struct {
 	Branch string // short name
-	// Old is where the branch must be now; "" if it must not exist. Only a proposal may get a Parent that is not
-	// Old, and only a proposal may be removed.
+	// Old is the expected commit of the branch; "" if the branch must not exist. Only a proposal may get a Parent other
+	// than Old, and only a proposal may be removed.
 	Old    string
 	Parent string // commit to build on; "" for a branch without history
-	// Edits are files to write, by path; nil content deletes the file or folder. A file that exists keeps its
-	// executable bit. Deletions come first: with "a": nil and "a/b": content the folder a is replaced.
+	// Edits are files to write, by path; nil content deletes the file or folder. An existing file keeps its executable
+	// bit. Deletions come first: with "a": nil and "a/b": content the folder a is replaced.
 	Edits   map[string][]byte
 	Message string
 	When    time.Time // author's and committer's time, to the second
-	Author  Identity  // also the committer; the zero value is who the mirror commits as
+	Author  Identity  // also the committer; the zero value is the mirror's identity
 	Delete  bool      // remove the branch instead
 }
 
-// Merge is what merging one commit into another would do: the files that it writes, by path, with nil content for those
-// that it deletes. It is clean if nothing stands in its way and nothing else comes with it: it is one commit on
-// top of what the other is built on, and the other still has these files as they were there.
+// Merge is the effect of merging one commit into another: the files to write, by path, with nil content for deleted
+// ones. Clean means that the merge has no conflict and no other changes. The commit is the only one on top of an
+// ancestor of the other one, which still has these files as in that ancestor.
 type Merge struct {
 	Edits map[string][]byte
 	Clean bool
 }
 
-// Does reports whether the merge is clean and does exactly what some edits do.
+// Does reports whether the merge is clean and has exactly the effect of some edits.
 func (m Merge) Does(edits map[string][]byte) bool {
 	same := func(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 	return m.Clean && maps.EqualFunc(m.Edits, edits, same)
 }
 
-// Identity is who commits.
+// Identity is the author of a commit.
 type Identity struct{ Name, Email string }
 
-// OwnBranches is what the names of all branches that gitrollout pushes to begin with, but for main.
+// OwnBranches is the common prefix of all branches that gitrollout pushes to, except for the users' branch.
 const OwnBranches = "gitrollout/"
 
-// Trailers of the commits on the state branch, which say for programs what the message says for people.
+// Trailers of the commits on the state branch. They repeat the message for programs.
 const (
 	TrailerCluster = "Gitrollout-Cluster" // name of the cluster
 	TrailerEpoch   = "Gitrollout-Epoch"   // of the process that wrote it
 	TrailerSource  = "Gitrollout-Source"  // commit of the users' branch
-	TrailerApp     = "Gitrollout-App"     // name of the app, and where it is; one for each that the commit is about
-	TrailerArchive = "Gitrollout-Archive" // commit at which the branch was started anew
+	TrailerApp     = "Gitrollout-App"     // an app's name and state; one for each app of the commit
+	TrailerArchive = "Gitrollout-Archive" // commit at which the branch was compacted
 )
 
 // Trailer returns one line of a commit's trailers.
@@ -108,7 +108,7 @@ func Trailer(name, value string) string { return name + ": " + value + "\n" }
 // StateBranch returns the name of a cluster's state branch, unless its configuration names another.
 func StateBranch(cluster string) string { return OwnBranches + "state/" + cluster }
 
-// ArchiveBranch returns the name of the branch that keeps what a state branch was until it was started anew.
+// ArchiveBranch returns the name of the branch that keeps a state branch's history before a compaction.
 func ArchiveBranch(cluster string, at time.Time) string {
 	return OwnBranches + "archive/" + cluster + "/" + at.UTC().Format("2006-01-02T150405Z")
 }
@@ -118,15 +118,15 @@ func ProposalBranch(kind ProposalKind, cluster, app string) string {
 	return OwnBranches + string(kind) + "/" + cluster + "/" + app
 }
 
-// StatusContext returns the name of an app's status, which a forge shows at a commit.
+// StatusContext returns the name of an app's status on a forge's commit.
 func StatusContext(cluster, app string) string { return "gitrollout/" + cluster + "/" + app }
 
-// ProposalBranches returns what the names of a cluster's proposals begin with.
+// ProposalBranches returns the common prefixes of a cluster's proposals.
 func ProposalBranches(cluster string) []string {
 	return []string{ProposalBranch(ProposePromotion, cluster, ""), ProposalBranch(ProposeRevert, cluster, "")}
 }
 
-// IsProposal tells the short-lived branches, which may be forced and removed, from all others.
+// IsProposal reports whether a branch is a proposal, which may be forced and removed.
 func IsProposal(branch string) bool {
 	rest, ours := strings.CutPrefix(branch, OwnBranches)
 	kind, _, below := strings.Cut(rest, "/")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// DidYouMean asks for the names that are like a name that does not exist, "" if none is.
+// DidYouMean returns a question with names that are similar to an unknown name, "" if none is.
 func DidYouMean(name string, names []string) string {
 	if near := closest(name, names); len(near) > 0 {
 		return "did you mean " + strings.Join(near, " or ") + "?"
@@ -13,7 +13,7 @@ func DidYouMean(name string, names []string) string {
 	return ""
 }
 
-// closest returns the names that are like a name, at most three.
+// closest returns at most three names that are similar to a name.
 func closest(name string, names []string) []string {
 	type candidate struct {
 		name     string
@@ -22,7 +22,7 @@ func closest(name string, names []string) []string {
 	var near []candidate
 	far := max(1, len(name)/3)
 	if len(name) > 3 {
-		far = max(2, far) // two letters that changed places are two edits
+		far = max(2, far) // two swapped letters are two edits
 	}
 	name = strings.ToLower(name)
 	for _, other := range names {
@@ -35,7 +35,7 @@ func closest(name string, names []string) []string {
 	return Mapped(near[:min(3, len(near))], func(c candidate) string { return c.name })
 }
 
-// editDistance counts the letters to insert, remove or replace (Levenshtein).
+// editDistance returns the number of letters to insert, remove or replace (Levenshtein).
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxDocument bounds the documents of gitrollout's own formats. A state file of
-// an app with 2,000 objects is about 150 kB.
+// maxDocument bounds the documents of gitrollout's own formats. A state file of an app with 2,000 objects is about 150
+// kB.
 const maxDocument = 4 << 20
 
-// decode reads one YAML document of this API version and the given kind, strictly.
-// Unknown and duplicate fields are errors that name file and field.
+// decode reads one YAML document of this API version and the given kind, strictly. Unknown and duplicate fields are
+// errors that name file and field.
 func decode[T any](file, kind string, data []byte) (*T, error) {
 	if len(data) > maxDocument {
 		return nil, Invalidf(file, "", "is %d bytes, more than the %d that a %s may have", len(data), maxDocument, kind)
@@ -52,8 +52,8 @@ func decode[T any](file, kind string, data []byte) (*T, error) {
 	return into, nil
 }
 
-// manyDocuments reports whether there is content on both sides of a document
-// marker. The YAML parser would read the first document and drop the others.
+// manyDocuments reports whether there is content on both sides of a document marker. The YAML parser would read the
+// first document and drop the others.
 func manyDocuments(data []byte) bool {
 	content, split := false, false
 	for line := range strings.Lines(string(data)) {
@@ -77,7 +77,7 @@ func oneLine(err error) string {
 	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")), " ")
 }
 
-// encode writes sorted keys, so that equal values are equal bytes.
+// encode writes sorted keys, so that equal values have equal bytes.
 func encode(v any) ([]byte, error) {
 	out, err := yaml.Marshal(v)
 	if err != nil {
@@ -86,14 +86,14 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns where an app's state is on the state branch. Apps are spread over 256 folders, because each commit
-// rewrites the folder it touches: with 5,000 files in one folder a commit weighs 210 kB, spread it weighs 6 kB.
+// StatePath returns the path of an app's state on the state branch. Apps are spread over 256 folders, because each
+// commit rewrites the folder it touches: with 5,000 files in one folder a commit weighs 210 kB, spread it weighs 6 kB.
 func StatePath(app string) string {
 	sum := sha256.Sum256([]byte(app))
 	return "apps/" + hex.EncodeToString(sum[:1]) + "/" + app + ".yaml"
 }
 
-// ClusterPath is where the state branch says which cluster it is for.
+// ClusterPath is the file on the state branch with the branch's cluster.
 const ClusterPath = "cluster.yaml"
 
 // Cluster is cluster.yaml on the state branch.
@@ -106,14 +106,14 @@ type Cluster struct {
 	Writer     Writer `json:"writer"`
 }
 
-// Writer says which process commits to the state branch. Each one that takes
-// over, which it does with its first transition, counts the epoch up.
+// Writer is the process that commits to the state branch. A process that takes over increments the epoch with its first
+// transition.
 type Writer struct {
 	ID    string `json:"id"`    // a host's or a pod's name
 	Epoch int    `json:"epoch"` // from 1
 }
 
-// Source says where the users' branch is.
+// Source is the repository and name of the users' branch.
 type Source struct {
 	Repo   string `json:"repo"` // without credentials
 	Branch string `json:"branch"`
@@ -130,8 +130,8 @@ func (c Cluster) Encode() ([]byte, error) {
 	return encode(c)
 }
 
-// ParseState reads a state file that gitrollout wrote: strictly, and with its
-// seal. A file that somebody edited is an InvalidError.
+// ParseState reads a state file that gitrollout wrote, strictly and with its seal. A file that was edited by hand is an
+// InvalidError.
 func ParseState(file string, data []byte) (*State, error) {
 	s, err := ParseEditedState(file, data)
 	if err != nil {
@@ -146,7 +146,7 @@ func ParseState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// ParseEditedState reads a state file that may be edited by hand. It is as strict as ParseState, except for the seal.
+// ParseEditedState reads a state file that may have been edited by hand. Only the check of the seal is left out.
 func ParseEditedState(file string, data []byte) (*State, error) {
 	s, err := decode[State](file, "RolloutState", data)
 	if err != nil {
@@ -180,8 +180,8 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// Encode returns the bytes of the state file. Equal states are equal bytes:
-// keys are sorted, times are UTC: whole seconds, or tenths where a wait begins. The file is sealed.
+// Encode returns the bytes of the state file, with the seal. Equal states have equal bytes: keys are sorted, times are
+// UTC, in whole seconds, or in tenths for the start of a wait.
 func (s State) Encode() ([]byte, error) {
 	seal, err := s.seal()
 	if err != nil {
@@ -191,8 +191,8 @@ func (s State) Encode() ([]byte, error) {
 	return encode(s)
 }
 
-// seal is a digest of the file's content. It keeps nobody out who means to
-// forge it, which signed commits do, but it tells an edit by hand from a record.
+// seal returns a digest of the file's content. It does not prevent forgery, which signed commits do, but it detects
+// edits by hand.
 func (s State) seal() (string, error) {
 	s.APIVersion, s.Kind, s.Seal = APIVersion, "RolloutState", ""
 	data, err := json.Marshal(s)
@@ -203,17 +203,17 @@ func (s State) seal() (string, error) {
 	return "s1-" + hex.EncodeToString(sum[:8]), nil
 }
 
-// Second cuts a time to whole seconds in UTC, as Git and Kubernetes have them.
+// Second returns a time in whole seconds and UTC, as in Git and Kubernetes.
 func Second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// NextTenth is the first tenth of a second that is not before a time: where a wait begins, which is then never shorter
-// than it was asked to be, and no more than that longer. Whole seconds made a release of three pauses 1.5 s longer.
+// NextTenth returns the first tenth of a second that is not before a time. It is the start of a wait, so that the wait
+// is at most 0.1 s too long and never too short. Whole seconds made a release with three pauses 1.5 s longer.
 func NextTenth(t time.Time) time.Time {
 	const tenth = 100 * time.Millisecond
 	return t.UTC().Add(tenth - 1).Truncate(tenth)
 }
 
-// Soonest is the earlier one of two times; the zero value is none.
+// Soonest returns the earlier of two times; the zero value is none.
 func Soonest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
@@ -221,7 +221,7 @@ func Soonest(a, b time.Time) time.Time {
 	return a
 }
 
-// Later is the later one of two times.
+// Later returns the later of two times.
 func Later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

@@ -8,35 +8,34 @@ import (
 	"time"
 )
 
-// Config is the file .gitrollout/<cluster>/config.yaml on the users' branch:
-// which apps a cluster has, and where their state is kept.
+// Config is the file .gitrollout/<cluster>/config.yaml on the users' branch: a cluster's apps and settings.
 type Config struct {
-	File     string        // the path it was read from, for messages
+	File     string        // its path, for messages
 	Interval time.Duration // between polls; default 30s, at least 1s
-	// PushInterval is the least time between two pushes to the state branch that are in no hurry; default 1s. A retreat
-	// does not wait for it.
+	// PushInterval is the least time between two pushes to the state branch; default 1s. A rollback does not wait for
+	// it.
 	PushInterval time.Duration
 	StateBranch  string        // default gitrollout/state/<cluster>; always below gitrollout/
 	Apps         []AppGlob     // at least one
 	Forge        *Forge        // nil: no pull requests are opened
 	Windows      []Window      // when releases may advance
-	AutoRevert   AutoRevert    // what becomes of a rejected release in Git; default AutoRevertPropose
-	Receivers    []Receiver    // who is told of what
-	Limits       Limits        // of rendering an app
-	Workloads    []Partitioned // kinds that can be moved in stages besides those that are built in
+	AutoRevert   AutoRevert    // the handling of a rejected release in Git; default AutoRevertPropose
+	Receivers    []Receiver    // the receivers of notifications
+	Limits       Limits        // for rendering an app
+	Workloads    []Partitioned // kinds that can be moved in stages besides the built-in ones
 }
 
-// AutoRevert is what gitrollout does in Git about a release that was rejected.
+// AutoRevert selects gitrollout's action in Git after a rejected release.
 type AutoRevert string
 
-// The ways to make Git agree with a cluster that went back.
+// The actions that make Git agree with a cluster after a rollback.
 const (
 	AutoRevertPropose AutoRevert = "propose" // a branch to merge, and its pull request
-	AutoRevertPush    AutoRevert = "push"    // a commit on the users' branch, where that concerns one app alone
+	AutoRevertPush    AutoRevert = "push"    // a commit on the users' branch, if only one app is affected
 	AutoRevertOff     AutoRevert = "off"     // nothing
 )
 
-// ReadValue reads a text, or false, which is what YAML makes of off.
+// ReadValue reads a text, or false, because YAML reads off as false.
 func (a *AutoRevert) ReadValue(raw any) error {
 	switch raw {
 	case false:
@@ -49,7 +48,7 @@ func (a *AutoRevert) ReadValue(raw any) error {
 	return nil
 }
 
-// Shape is the JSON Schema of one.
+// Shape returns the JSON Schema of an AutoRevert.
 func (AutoRevert) Shape() map[string]any {
 	return map[string]any{"enum": []any{AutoRevertPropose, AutoRevertPush, AutoRevertOff, false}}
 }
@@ -61,15 +60,15 @@ const (
 
 	defaultPushInterval = time.Second
 
-	// DefaultKubernetes is the version of Kubernetes that charts are told where the configuration does not say. It stays
-	// as it is when libraries are newer: what charts render to depends on it.
+	// DefaultKubernetes is the version of Kubernetes for charts, unless the configuration has another. It stays the
+	// same when libraries are newer, because charts render differently for other versions.
 	DefaultKubernetes = "1.36.0"
 )
 
-// ConfigPath returns where a cluster's configuration is on the users' branch.
+// ConfigPath returns the path of a cluster's configuration on the users' branch.
 func ConfigPath(cluster string) string { return ".gitrollout/" + cluster + "/config.yaml" }
 
-// configFile is the file's form.
+// configFile is the form of the file.
 type configFile struct {
 	APIVersion    string            `json:"apiVersion"`
 	Kind          string            `json:"kind"` // Config
@@ -87,14 +86,14 @@ type configFile struct {
 	_             any               `field:"signing" notYet:"leave it out"`
 }
 
-// kubernetesFile is what charts are told of the cluster.
+// kubernetesFile is the cluster's version and APIs for charts.
 type kubernetesFile struct {
 	Version     string   `json:"version" is:"kubernetes"`
 	APIVersions []string `json:"apiVersions" max:"500" is:"apiVersion"`
 }
 
-// ParseConfig reads a configuration strictly and fills in the defaults. The cluster's name, which the default state
-// branch needs, is that of the file's folder. Errors are InvalidErrors that name file, field and fix.
+// ParseConfig reads a configuration strictly and fills in the defaults. The file's folder is the cluster's name, which
+// the default state branch contains. Errors are InvalidErrors that name file, field and fix.
 func ParseConfig(file string, data []byte) (*Config, error) {
 	raw, err := decode[configFile](file, "Config", data)
 	if err != nil {
@@ -156,11 +155,11 @@ func parseInterval(file, field, text string, otherwise time.Duration) (time.Dura
 	return d, nil
 }
 
-// badRef are the forms that Git refuses in a branch name (git check-ref-format).
+// badRef matches the names that Git refuses for a branch (git check-ref-format).
 var badRef = regexp.MustCompile(`\.\.|//|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock(/|$)|[./]$`)
 
-// checkBranch says what is wrong with a state branch, "" if nothing is. It is
-// below gitrollout/ because that is all that the reconciler may push to.
+// checkBranch returns the problem of a state branch's name, "" if there is none. The name must be below gitrollout/,
+// because the reconciler may push only there.
 func checkBranch(branch string) string {
 	switch {
 	case !strings.HasPrefix(branch, OwnBranches):

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Credential says where a secret is. It is itself never in Git.
+// Credential is the place of a secret. The secret itself is never in Git.
 type Credential struct {
-	Secret    SecretRef // of the cluster
+	Secret    SecretRef // in the cluster
 	Namespace string    // of the Secret; "": the reconciler's own
 	Env       string    // or a variable of the reconciler's environment
-	File      string    // or a file of the folder that GITROLLOUT_NOTIFY_DIR names
+	File      string    // or a file of the folder GITROLLOUT_NOTIFY_DIR
 }
 
-// EnvPrefix is what the variables begin with that notifications may use: others hold the credentials for Git.
+// EnvPrefix is the required prefix of variables for notifications: others hold the credentials for Git.
 const EnvPrefix = "GITROLLOUT_NOTIFY_"
 
-// credentialFile is a credential's form. A plain text is noticed, to say why it is refused.
+// credentialFile is the form of a credential. A plain text is recognized, so that its error has the reason.
 type credentialFile struct {
 	SecretRef *struct {
 		Name      string `json:"name"`
@@ -30,7 +30,7 @@ type credentialFile struct {
 
 const nameSecret = "name a Secret: {secretRef: {name: notifications, key: slack}}"
 
-// ReadValue reads a credential, and says no word of one that is written out.
+// ReadValue reads a credential. The error of a plain text does not contain the text.
 func (c *credentialFile) ReadValue(raw any) error {
 	if _, ok := raw.(map[string]any); !ok {
 		return Invalidf("", "", "is written out, and the configuration is in Git").WithFix(nameSecret)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Equal reports whether two states are written as the same bytes, whatever made
-// them: an empty list is none, and a moment is the same in all time zones.
+// Equal reports whether two states encode to the same bytes: an empty list equals none, and a moment is the same in all
+// time zones.
 func (s *State) Equal(o *State) bool {
 	left, right := *s, *o
 	left.APIVersion, left.Kind, left.Seal = "", "", ""
@@ -14,7 +14,7 @@ func (s *State) Equal(o *State) bool {
 	return sameValue(reflect.ValueOf(left), reflect.ValueOf(right))
 }
 
-// IsTransition reports whether a change to another state is one that Serial counts.
+// IsTransition reports whether Serial counts the change to another state.
 func (s *State) IsTransition(to *State) bool {
 	from, next := reflect.ValueOf(*s), reflect.ValueOf(*to)
 	for i := range from.NumField() {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// evidenceValues is how many of a metric's last values a line of evidence has.
+// evidenceValues is how many last values of a metric a line of evidence has.
 const evidenceValues = 5
 
-// Evidence says of each metric that was measured what came of it, a line each, for people who are to decide:
+// Evidence returns a line for each measured metric, for users' decisions:
 //
 //	web/step-2 error-rate: Failed, 1 ok, 3 failed; successCondition: result < 0.01; 0.002, 0.2, 0.19, 0.21 from …
 func Evidence(runs []AnalysisRun) []string {

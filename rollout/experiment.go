@@ -2,16 +2,16 @@ package rollout
 
 import "time"
 
-// Experiment is a step at which pods of both versions run beside the release, alike but for the version, until a time
-// is over and analyses of them have passed. Users' requests do not reach them.
+// Experiment is a step that runs equal numbers of pods of both versions beside the release, until a duration is over
+// and its analyses have passed. It receives no users' requests.
 type Experiment struct {
 	Templates []ExperimentTemplate
 	Analyses  []ExperimentAnalysis
 
-	// Duration is counted from when all of its pods are available; nil: until what is required has passed.
+	// Duration starts when all pods of the experiment are available; nil: until the required analyses have passed.
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for the analyses with requiredForCompletion: true"`
-	// ProgressDeadlineSeconds is how long no further pod may become available before the release goes back. Default: the
-	// Rollout's. The field is that of Argo Rollouts' own kind Experiment.
+	// ProgressDeadlineSeconds is how long no further pod may become available before the release is rolled back.
+	// Default: the Rollout's. The field comes from Argo Rollouts' kind Experiment.
 	ProgressDeadlineSeconds int `json:"progressDeadlineSeconds" own:"" min:"1" fix:"write seconds, or leave it out"`
 }
 
@@ -22,12 +22,12 @@ type ExperimentTemplate struct {
 	Replicas int     `json:"replicas" default:"1" min:"1" fix:"write 1 or more, or leave the template out"`
 
 	Labels      map[string]string // of the pods, in addition
-	Annotations map[string]string // likewise
-	Selector    map[string]any    // of the Deployment, in addition to its own label; nil for none
+	Annotations map[string]string // of the pods, in addition
+	Selector    map[string]any    // of the Deployment, besides the experiment's label; nil for none
 	Service     *string           // nil: none; "": named after the Deployment
 }
 
-// SpecRef is the version that a template's pods are of.
+// SpecRef is the version of a template's pods.
 type SpecRef string
 
 // The two versions.
@@ -36,10 +36,10 @@ const (
 	SpecCanary SpecRef = "canary"
 )
 
-// ExperimentAnalysis is one analysis of an experiment's pods. Whichever fails takes the release back.
+// ExperimentAnalysis is one analysis of an experiment's pods. A failed one rolls the release back.
 type ExperimentAnalysis struct {
 	Name     string
-	Required bool // the experiment is not over before it has passed
+	Required bool // it must pass before the experiment ends
 	*Analysis
 }
 

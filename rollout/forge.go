@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Forge is the forge part of a Config: where pull requests are opened for
-// proposals. What is empty is inferred from the repository's URL.
+// Forge is the forge section of a Config: where pull requests are opened for proposals. Empty fields are derived from
+// the repository's URL.
 type Forge struct {
-	// Type is "" for the host's own: github.com, gitlab.com, gitea.com, codeberg.org.
+	// Type is "" for the host's type: github.com, gitlab.com, gitea.com, codeberg.org.
 	Type ForgeType `json:"type" oneOf:"github gitlab gitea" fix:"use gitea for Forgejo, which has the same API"`
-	// URL is the forge's address as in a browser, without a slash at the end.
+	// URL is the forge's address in a browser, without a slash at the end.
 	URL string `json:"url" like:"url"`
 	// Repository is owner/name, or group/subgroup/name on GitLab.
 	Repository string `json:"repository"`
-	// Labels are those of each pull request.
+	// Labels are the labels of each pull request.
 	Labels []string `json:"labels" max:"10" fix:"leave some out"`
 	// Reviewers are names of users, or org/team.
 	Reviewers []string `json:"reviewers" max:"10" fix:"leave some out"`
@@ -26,14 +26,14 @@ type Forge struct {
 // ForgeType is a kind of forge.
 type ForgeType string
 
-// The forges that are known. Forgejo speaks Gitea's API.
+// The supported forges. Forgejo has Gitea's API.
 const (
 	GitHub ForgeType = "github"
 	GitLab ForgeType = "gitlab"
 	Gitea  ForgeType = "gitea"
 )
 
-// Equal reports whether two configurations ask for the same.
+// Equal reports whether two configurations are equal.
 func (f *Forge) Equal(o *Forge) bool {
 	return sameValue(reflect.ValueOf(f), reflect.ValueOf(o))
 }
@@ -44,7 +44,7 @@ var (
 	labelText      = regexp.MustCompile(`^[^,\x00-\x1f]{1,50}$`)
 )
 
-// check refuses what could not be a forge's, and takes the slash off the address.
+// check refuses invalid values, and removes the slash at the end of the address.
 func (f *Forge) check(file string) error {
 	if f == nil {
 		return nil
@@ -85,7 +85,7 @@ func (f *Forge) check(file string) error {
 	return nil
 }
 
-// redact replaces the credentials in a URL, which need not be a valid one.
+// redact replaces the credentials in a URL, which may be invalid.
 func redact(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {

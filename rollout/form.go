@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// Field is one field of a document, as the tags of a struct tell it. Reader, schemas and reference read the same tags:
+// Field is one field of a document, described by the tags of a struct. Reader, schemas and reference use the same tags:
 //
-//	json:"name"     the field's name; a struct's field without one is none of the document's
+//	json:"name"     the field's name; a struct field without one is not in the document
 //	json:"*"        a map[string]any that takes all fields of other names
-//	needs:"fix"     it must be given and not be empty, or else do this
+//	needs:"fix"     it must be given and not be empty; otherwise the error has this fix
 //	default:"30"    its value where it is absent or an empty text, as YAML
-//	oneOf:"a b"     the texts that it may be; the empty one is as good as none
-//	is:"label"      how its text, or each text of its list, is written: a key of Formats
-//	like:"url"      likewise, for editors: the code that reads it says better what is wrong
-//	min:"1" max:"9" bounds of a number, or of the length of a list; a number is at least 0 without
-//	fix:"…"         what to do about another value
+//	oneOf:"a b"     the allowed texts; the empty text counts as absent
+//	is:"label"      the format of its text, or of each text of its list: a key of Formats
+//	like:"url"      likewise, for editors: the code that reads it has better errors
+//	min:"1" max:"9" bounds of a number, or of the length of a list; without min a number is at least 0
+//	fix:"…"         the fix for another value
 //	own:"fix"       Argo Rollouts does not have it: refused in its documents
 //	argo:"fix"      only Argo Rollouts has it: refused in our documents
 //	notYet:"fix"    Argo Rollouts has it: refused, so that nothing is silently left out
 //	refused:"fix"   wrong here
 //	ignored:"why"   harmless without effect: accepted with a warning
 //
-// A blank field (_) is known and not read; its name is in field:"name" instead of json.
-// Without a name it has what holds for the whole mapping:
+// A blank field (_) is known and not read; its name is in field:"name" instead of json. Without a name it has rules for
+// the whole mapping:
 //
 //	one:"a b" none:"fix" many:"fix"   exactly one of these fields is given
 //	some:"fix"                        it is not empty
@@ -36,11 +36,11 @@ type Field struct {
 	index []int
 }
 
-// Rest is the name of a field that takes all others.
+// Rest is the name of a field that takes all other fields.
 const Rest = "*"
 
-// Fields are those of a struct, of the structs embedded in it too, in order. The
-// ones without a name have what holds for the whole mapping.
+// Fields returns the fields of a struct in order, including embedded structs. Fields without a name have rules for the
+// whole mapping.
 func Fields(t reflect.Type) []Field {
 	var all []Field
 	for i := range t.NumField() {
@@ -59,13 +59,13 @@ func Fields(t reflect.Type) []Field {
 			all = append(all, Field{Name: name, Type: f.Type, Tag: f.Tag, index: []int{i}})
 		}
 	}
-	return slices.DeleteFunc(all, func(f Field) bool { // as in Go, one further out hides it
+	return slices.DeleteFunc(all, func(f Field) bool { // as in Go, an outer field hides it
 		return f.Name != "" && slices.ContainsFunc(all,
 			func(o Field) bool { return o.Name == f.Name && len(o.index) < len(f.index) })
 	})
 }
 
-// In reports whether documents of Argo Rollouts, or our own, can have the field.
+// In reports whether documents of Argo Rollouts (argo), or else our own, can have the field.
 func (f Field) In(argo bool) bool {
 	if argo {
 		return !f.Has("own")
@@ -79,10 +79,10 @@ func (f Field) Has(tag string) bool {
 	return has
 }
 
-// Default is the value where the field is absent, nil if there is none.
+// Default returns the value of an absent field, nil if there is none.
 func (f Field) Default() any { return f.Literal("default") }
 
-// Literal is a tag's value as YAML, nil if there is no such tag.
+// Literal returns a tag's value as YAML, nil without such a tag.
 func (f Field) Literal(tag string) any {
 	literal, has := f.Tag.Lookup(tag)
 	if !has {
@@ -95,16 +95,16 @@ func (f Field) Literal(tag string) any {
 	return v
 }
 
-// Words are the words of a tag.
+// Words returns the words of a tag.
 func (f Field) Words(tag string) []string { return strings.Fields(f.Tag.Get(tag)) }
 
-// Format is how a text is written.
+// Format is the required format of a text.
 type Format struct {
 	Pattern   *regexp.Regexp
 	What, Fix string // "X is not WHAT"; FIX
 }
 
-// Formats are all that a tag can name.
+// Formats returns all formats that a tag can name.
 func Formats() map[string]Format { return formats }
 
 var formats = map[string]Format{
@@ -153,13 +153,13 @@ var formats = map[string]Format{
 	},
 }
 
-// Shaped is a type that says how it is written, as a JSON Schema.
+// Shaped is a type with its own JSON Schema.
 type Shaped interface{ Shape() map[string]any }
 
 func either(alternatives ...any) map[string]any { return map[string]any{"anyOf": alternatives} }
 func pattern(p string) map[string]any           { return map[string]any{"type": "string", "pattern": p} }
 
-// suggest says what to do about an unknown field: write the one that was meant, or one of those that there are.
+// suggest returns the fix for an unknown field: the most similar name, or the known names.
 func suggest(name string, known []Field, argo bool) string {
 	var names []string
 	for _, f := range known {
@@ -183,5 +183,5 @@ func suggest(name string, known []Field, argo bool) string {
 	return "use one of " + strings.Join(names, ", ")
 }
 
-// maxNamed is how many fields a message lists.
+// maxNamed is the most fields that a message lists.
 const maxNamed = 14

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Freeze is the file .gitrollout/<cluster>/freeze.yaml on the users' branch.
-// While it is there and not over, no release advances.
+// Freeze is the file .gitrollout/<cluster>/freeze.yaml on the users' branch. While it exists and is not over, no
+// release advances.
 type Freeze struct {
 	Reason string
 	Until  time.Time // zero: until the file is removed
 	Apps   []string  // globs over names of apps; none means all apps
 }
 
-// FreezePath returns where a cluster's freeze is on the users' branch.
+// FreezePath returns the path of a cluster's freeze on the users' branch.
 func FreezePath(cluster string) string { return ".gitrollout/" + cluster + "/freeze.yaml" }
 
-// freezeFile is the file's form.
+// freezeFile is the form of the file.
 type freezeFile struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"` // Freeze
@@ -26,8 +26,8 @@ type freezeFile struct {
 	Apps       []string `json:"apps" like:"glob"`
 }
 
-// ParseFreeze reads a freeze strictly. Whoever cannot read one takes it for
-// Unreadable, because it was meant to stop something.
+// ParseFreeze reads a freeze strictly. A caller replaces an unreadable one by Unreadable, because it was meant to stop
+// something.
 func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	raw, err := decode[freezeFile](file, "Freeze", data)
 	if err != nil {
@@ -52,13 +52,13 @@ func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	return f, nil
 }
 
-// Unreadable is the freeze of all apps that a file means which cannot be read.
+// Unreadable returns the freeze of all apps that replaces an unreadable file.
 func Unreadable(err error) *Freeze { return &Freeze{Reason: err.Error()} }
 
-// At reports whether the freeze is not over at a moment. No freeze is over.
+// At reports whether the freeze is in force at a moment; a nil freeze is not.
 func (f *Freeze) At(t time.Time) bool { return f != nil && (f.Until.IsZero() || t.Before(f.Until)) }
 
-// Equal reports whether two freezes, which may be nil, are the same.
+// Equal reports whether two freezes, which may be nil, are equal.
 func (f *Freeze) Equal(o *Freeze) bool {
 	return sameValue(reflect.ValueOf(f), reflect.ValueOf(o))
 }

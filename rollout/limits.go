@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Limits bound what rendering one app may take: the process that renders it has so much memory and time, and an
-// app that needs more is held. The zero value is the defaults.
+// Limits bound the memory and time of the process that renders an app. An app that needs more is held. The zero value
+// means the defaults.
 type Limits struct {
 	Memory     Bytes         `json:"memory" default:"512Mi"`
 	RenderTime time.Duration `json:"renderTime" default:"30s" min:"1" fix:"write 30s, 1m or the like"`
@@ -19,15 +19,15 @@ type Limits struct {
 const (
 	defaultMemory     Bytes = 512 << 20
 	defaultRenderTime       = 30 * time.Second
-	leastMemory       Bytes = 128 << 20 // an app of one object takes less than half of it
+	leastMemory       Bytes = 128 << 20 // an app with one object takes less than half
 )
 
-// OrDefault is the limits with the defaults for what is not set.
+// OrDefault returns the limits, with defaults for unset ones.
 func (l Limits) OrDefault() Limits {
 	return Limits{Memory: cmp.Or(l.Memory, defaultMemory), RenderTime: cmp.Or(l.RenderTime, defaultRenderTime)}
 }
 
-// Bytes is a size as Kubernetes writes it: 512Mi, 1Gi.
+// Bytes is a size in Kubernetes' notation: 512Mi, 1Gi.
 type Bytes int64
 
 // ReadValue reads a number of Mi or Gi.
@@ -47,10 +47,10 @@ func (b *Bytes) ReadValue(raw any) error {
 	return &InvalidError{Msg: Describe(raw) + " is not a size", Fix: "write 512Mi, 1Gi or the like"}
 }
 
-// Shape is the JSON Schema of one.
+// Shape returns the JSON Schema of a size.
 func (Bytes) Shape() map[string]any { return pattern(`^[0-9]+(Mi|Gi)$`) }
 
-// String returns "512Mi".
+// String returns a text such as "512Mi".
 func (b Bytes) String() string {
 	if b%(1<<30) == 0 {
 		return fmt.Sprintf("%dGi", b>>30)

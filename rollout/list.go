@@ -2,7 +2,7 @@ package rollout
 
 import "slices"
 
-// Find returns the first element of a list that is what is looked for, false if there is none.
+// Find returns the first element of a list that satisfies is, false if there is none.
 func Find[T any](all []T, is func(T) bool) (found T, exists bool) {
 	if i := slices.IndexFunc(all, is); i >= 0 {
 		return all[i], true
@@ -10,7 +10,7 @@ func Find[T any](all []T, is func(T) bool) (found T, exists bool) {
 	return found, false
 }
 
-// Mapped is what a function makes of each element of a list.
+// Mapped returns the results of a function for the elements of a list.
 func Mapped[T, R any](all []T, to func(T) R) []R {
 	out := make([]R, len(all))
 	for i, e := range all {

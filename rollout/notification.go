@@ -10,41 +10,41 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	texttemplate "text/template" // a test has a template of its own
+	texttemplate "text/template" // a test declares another template
 	"time"
 )
 
-// Receiver is one entry of a Config's notifications: who is told of what.
+// Receiver is one entry of a Config's notifications.
 type Receiver struct {
 	Name        string
 	Service     string                 // slack, msteams …: a key of Services
-	Settings    map[string]string      // what is not secret: address, channel, host …
+	Settings    map[string]string      // settings without secrets: address, channel, host …
 	Lists       map[string][]string    // to, tags
 	Credentials map[string]Credential  // url, token …
 	Headers     map[string]Credential  // of a webhook
-	On          []EventKind            // none: what the service's default is
+	On          []EventKind            // none: the service's default
 	Apps        []string               // globs over names of apps; none means all apps
 	Title, Text *texttemplate.Template // over an Event; nil: the defaults
 }
 
-// Wants reports whether the receiver is told of an app.
+// Wants reports whether the receiver gets events of an app.
 func (r Receiver) Wants(app string) bool {
 	return concerns(r.Apps, app)
 }
 
-// ServiceFields are the fields of one service's block.
+// ServiceFields lists the fields of one service's block.
 type ServiceFields struct {
-	Needs []string    // each one, or one of those that | separates
-	May   []string    // besides
-	Only  []EventKind // that it may be told of; none: all
+	Needs []string    // each is required; | separates alternatives
+	May   []string    // optional
+	Only  []EventKind // supported events; none: all
 }
 
-// TroubleKinds are the events that begin what an on-call service keeps open until it is over.
+// TroubleKinds returns the events that open an incident of an on-call service.
 func TroubleKinds() []EventKind {
 	return []EventKind{EventAborted, EventStalled, EventDegraded, EventHeld}
 }
 
-// Services is the table of services, by the name of their block.
+// Services returns the table of services, by the name of their block.
 func Services() map[string]ServiceFields {
 	return map[string]ServiceFields{
 		"slack":        {Needs: []string{"url|token"}, May: []string{"channel", "address"}},
@@ -61,10 +61,10 @@ func Services() map[string]ServiceFields {
 	}
 }
 
-// receiverFile is an entry's form in the file.
+// receiverFile is the form of an entry.
 type receiverFile struct {
 	Name     string       `json:"name"`
-	Events   []string     `json:"events"` // not on, which YAML takes for true
+	Events   []string     `json:"events"` // not on, which YAML reads as true
 	Apps     []string     `json:"apps"`
 	Template templateFile `json:"template"`
 
@@ -86,7 +86,7 @@ type templateFile struct {
 	Text  string `json:"text"`
 }
 
-// serviceFile has the fields of all services; Services says which has which.
+// serviceFile has the fields of all services; Services lists the fields of each.
 type serviceFile struct {
 	APIKey     *credentialFile           `json:"apiKey"`
 	Password   *credentialFile           `json:"password"`
@@ -108,11 +108,11 @@ type serviceFile struct {
 	Tags      []string `json:"tags"`
 }
 
-// section reads one service's block, or the like, and collects what it finds.
+// section reads one block, such as a service's, and collects its content.
 type section struct {
 	place
 	into *Receiver
-	set  []string // fields that are there
+	set  []string // the given fields
 }
 
 func parseReceivers(file string, raws []receiverFile) ([]Receiver, error) {
@@ -167,7 +167,7 @@ func (s *section) receiver(raw receiverFile) (*Receiver, error) {
 	return r, block.service(*blocks[r.Service])
 }
 
-// argoTriggers are the names that people bring along.
+// argoTriggers maps the triggers of Argo Rollouts, for a fix in the error.
 var argoTriggers = map[string]EventKind{
 	"on-rollout-updated": EventStarted, "on-rollout-step-completed": EventStepCompleted, "on-rollout-paused": EventPaused,
 	"on-rollout-completed": EventCompleted, "on-rollout-aborted": EventAborted,
@@ -196,8 +196,8 @@ func (s *section) kinds(names []string) error {
 	return nil
 }
 
-// template parses a template and tries it on an event that has nothing but a
-// kind, so that a misspelt field is noticed before a release is.
+// template parses a template and tries it on an event that has only a kind, so that a misspelt field is an error before
+// a release.
 func (s *section) template(name, text string) (*texttemplate.Template, error) {
 	if text == "" {
 		return nil, nil
@@ -245,7 +245,7 @@ func (s *section) service(raw serviceFile) error {
 	return s.checkValues(raw)
 }
 
-// checkFields compares the fields that are there with the service's own.
+// checkFields compares the given fields with the service's fields.
 func (s *section) checkFields() error {
 	row := Services()[s.into.Service]
 	allowed := slices.Clone(row.May)
@@ -274,7 +274,7 @@ func (s *section) checkFields() error {
 	return nil
 }
 
-// headerName is a token as HTTP has it.
+// headerName is a token of HTTP.
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
 func (s *section) checkValues(raw serviceFile) error {

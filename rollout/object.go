@@ -8,7 +8,7 @@ import (
 )
 
 // Object is one Kubernetes object as plain JSON values (map[string]any, []any, string, bool, int64, float64, nil). It
-// is never mutated in place once it is part of a Render: overlays copy what they change.
+// is never mutated in place once it is part of a Render: overlays copy changed parts.
 type Object map[string]any
 
 // Ref names an object inside one cluster. Namespace is empty for cluster-scoped objects. Its text form is
@@ -51,13 +51,13 @@ func (o Object) Label(key string) string { return text(o.Map("metadata", "labels
 // IsSecret reports whether the object is a Secret.
 func (o Object) IsSecret() bool { return o.Kind() == "Secret" && o.APIVersion() == "v1" }
 
-// CreateOnly reports whether the object is made where it is missing, and left alone otherwise.
+// CreateOnly reports whether the object is created if missing, and never updated.
 func (o Object) CreateOnly() bool {
 	return o.IsSecret() && o.Annotation(AnnotationCreateOnly) == "true"
 }
 
-// Keeps is the annotation by which the object stays in the cluster when it leaves Git, with its value; "" if it has
-// none.
+// Keeps returns the annotation, with its value, that keeps the object in the cluster after it leaves Git; "" without
+// one.
 func (o Object) Keeps() string {
 	for _, keeps := range [][2]string{{AnnotationPrune, "disabled"}, {AnnotationCreateOnly, "true"}} {
 		if o.Annotation(keeps[0]) == keeps[1] {
@@ -67,8 +67,8 @@ func (o Object) Keeps() string {
 	return ""
 }
 
-// Told is what of the object is compared and shown: of one that is CreateOnly that it is to be there, for what is in it
-// may be made by chance, and what the cluster has counts.
+// Told returns the part of the object to compare and show. A CreateOnly object is reduced to its reference: its content
+// may be random, and the cluster's content counts.
 func (o Object) Told() Object {
 	if !o.CreateOnly() {
 		return o
@@ -93,7 +93,7 @@ func (o Object) Map(path ...string) map[string]any {
 	return m
 }
 
-// Set sets the value at a path of keys, and makes the maps on the way that there are none of.
+// Set sets the value at a path of keys, and creates missing maps.
 func (o Object) Set(value any, path ...string) {
 	m := map[string]any(o)
 	for _, key := range path[:len(path)-1] {
@@ -134,8 +134,8 @@ func deepCopy(v any) any {
 	}
 }
 
-// HoldsData reports whether deleting the object deletes what people put into it, for good: a Namespace, a claim, a
-// definition. That is theirs to do.
+// HoldsData reports whether deleting the object deletes users' data for good: a Namespace, a volume or its claim, a
+// definition. Only users may delete it.
 func (r Ref) HoldsData() bool {
 	switch r.Group + "/" + r.Kind {
 	case "/Namespace", "/PersistentVolumeClaim", "/PersistentVolume", "apiextensions.k8s.io/CustomResourceDefinition":
@@ -144,18 +144,18 @@ func (r Ref) HoldsData() bool {
 	return false
 }
 
-// Autoscales reports whether the object sets the number of a workload's pods.
+// Autoscales reports whether the object sets a workload's replicas.
 func (r Ref) Autoscales() bool {
 	kind := r.Group + "/" + r.Kind
 	return kind == "autoscaling/HorizontalPodAutoscaler" || kind == "keda.sh/ScaledObject"
 }
 
-// String returns the text form that the state file's inventory uses.
+// String returns the text form, as in the state file's inventory.
 func (r Ref) String() string {
 	return strings.Join([]string{cmp.Or(r.Group, "core"), r.Kind, cmp.Or(r.Namespace, "-"), r.Name}, "/")
 }
 
-// Title names the object as a sentence does: Deployment shop/web, Namespace shop.
+// Title returns the name for a sentence: Deployment shop/web, Namespace shop.
 func (r Ref) Title() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name
@@ -176,7 +176,7 @@ func (r *Ref) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Compare orders references by their text form's parts.
+// Compare orders references by the parts of their text form.
 func (r Ref) Compare(o Ref) int {
 	return cmp.Or(cmp.Compare(r.Group, o.Group), cmp.Compare(r.Kind, o.Kind),
 		cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))

@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// Observed is what the cluster shows of one app at one moment.
+// Observed is the observed state of one app in the cluster.
 type Observed struct {
-	Workloads map[Workload]ObservedWorkload // every Deployment of the app that exists
-	Routes    map[Ref]ObservedRoute         // every object that a router acts on, as far as it exists
-	Troubled  []Trouble                     // by reference; objects of which nobody says how they are, are well
-	Nodes     map[string]map[string]string  // labels by node, for who orders nodes by them; nil: not known
-	Unseen    string                        // why all this may be over: nothing can be watched; "" if it can be
+	Workloads map[Workload]ObservedWorkload // every existing workload of the app
+	Routes    map[Ref]ObservedRoute         // every existing object with a router's status
+	Troubled  []Trouble                     // by reference; objects without a status count as healthy
+	Nodes     map[string]map[string]string  // labels by node, if nodes are ordered by labels; nil: unknown
+	Unseen    string                        // why the observation may be outdated: nothing can be watched; "" if it can
 }
 
-// Trouble is a live object of the app, of any kind, that is not what its controller is to make of it: by kstatus, the
-// rules for that which Flux and others share.
+// Trouble is a live object of the app, of any kind, that its controller has not reconciled, by the rules of kstatus,
+// which Flux and others share.
 type Trouble struct {
 	Ref     Ref
-	Failed  bool   // it does not get there by itself; otherwise it may be on its way
-	Message string // why, on one line, in the words of its controller: it may differ each time
+	Failed  bool   // it does not recover by itself; otherwise it may be in progress
+	Message string // the controller's reason, on one line: it may differ each time
 }
 
-// ObservedRoute is what a router says of one of its objects.
+// ObservedRoute is the status that a router writes on an object.
 type ObservedRoute struct {
-	Generation int64          // of the object, which its spec's changes count up
-	Status     map[string]any // nil if it says nothing
+	Generation int64          // of the object, incremented by changes of its spec
+	Status     map[string]any // nil without a status
 }
 
-// Serial is the newest record that the cluster carries the mark of.
+// Serial returns the highest serial on the app's workloads.
 func (o Observed) Serial() int {
 	newest := 0
 	for _, w := range o.Workloads {
@@ -37,17 +37,17 @@ func (o Observed) Serial() int {
 	return newest
 }
 
-// ObservedWorkload is one live Deployment.
+// ObservedWorkload is one live workload.
 type ObservedWorkload struct {
-	Replicas  int        // spec.replicas; of a DaemonSet: the nodes that are to have a pod
-	Hash      Hash       // AnnotationHash on the Deployment, "" if gitrollout never applied it
-	Serial    int        // LabelSerial on it, 0 if it has none or is another app's
-	Synced    bool       // the Deployment controller has seen the newest spec (observedGeneration)
-	Complete  bool       // every pod is of the newest template and available, no old pod is left
-	Available int        // pods that the Deployment controller counts as available (status.availableReplicas)
+	Replicas  int        // spec.replicas; of a DaemonSet: the number of desired nodes
+	Hash      Hash       // AnnotationHash on the workload, "" if gitrollout never applied it
+	Serial    int        // LabelSerial on it, 0 if it has none or belongs to another app
+	Synced    bool       // the controller has observed the newest spec (observedGeneration)
+	Complete  bool       // every pod has the newest template and is available, no old pod is left
+	Available int        // available pods by the controller's count (status.availableReplicas)
 	First     int        // of a StatefulSet: the lowest ordinal
-	Floor     int        // of a StatefulSet: the ordinal from which on pods are of the newest template; or nodes that stay
-	Room      bool       // of a StatefulSet: its cluster knows how many of its pods may be missing at a time
+	Floor     int        // of a StatefulSet: the first ordinal with the newest template; or nodes that stay
+	Room      bool       // of a StatefulSet: the API server keeps its maxUnavailable
 	Revisions []Revision // one for each ReplicaSet, newest first
 }
 
@@ -55,23 +55,22 @@ type ObservedWorkload struct {
 type Revision struct {
 	Name       string      // the ReplicaSet's name
 	Hash       Hash        // AnnotationHash, "" if unknown
-	Pin        Pin         // the label that its pods have and no other version's; the zero value if unknown
-	Current    bool        // it is the one that the Deployment's template matches now
-	Base       bool        // of a StatefulSet: pods below its partition are made of it; of a DaemonSet: was adopted
+	Pin        Pin         // the label that only its pods have; the zero value if unknown
+	Current    bool        // the Deployment's template matches it now
+	Base       bool        // of a StatefulSet: pods below the partition have it; of a DaemonSet: it was adopted
 	Number     int         // deployment.kubernetes.io/revision
 	Desired    int         // spec.replicas
 	Pods       int         // pods that exist and are not terminating
 	ReadySince []time.Time // since when each Ready, not terminating pod is Ready, oldest first
-	Available  int         // of a ReplicaSet: pods that its controller counts as available (status.availableReplicas)
-	Problem    string      // the most telling reason why a pod is not Ready or not created, "" if none
-	Members    []Pod       // pods, terminating ones included, by name
+	Available  int         // of a ReplicaSet: available pods by the controller's count (status.availableReplicas)
+	Problem    string      // the most important reason why a pod is not Ready or not created, "" if none
+	Members    []Pod       // pods, including terminating ones, by name
 }
 
-// Pin is the label that tells the pods of a version from those of all others: what a
-// Service selects that is for one version.
+// Pin is the label that only the pods of one version have. A Service for one version selects it.
 type Pin struct{ Label, Value string }
 
-// PodHash is the pin of a ReplicaSet whose pods have that value of LabelPodHash.
+// PodHash returns the pin of a ReplicaSet whose pods have a value of LabelPodHash.
 func PodHash(value string) Pin {
 	if value == "" {
 		return Pin{}
@@ -79,7 +78,7 @@ func PodHash(value string) Pin {
 	return Pin{LabelPodHash, value}
 }
 
-// Pod is one pod, for people to look at.
+// Pod is one pod, for display.
 type Pod struct {
 	Name        string
 	Ready       bool
@@ -88,14 +87,14 @@ type Pod struct {
 	Status      string // as kubectl prints it: Running, CrashLoopBackOff, ImagePullBackOff …
 	Created     time.Time
 	UID         string
-	Node        string // of a DaemonSet's pod: the node that it is on, "" before it is on one
+	Node        string // of a DaemonSet's pod: its node, "" before it is scheduled
 }
 
 // Ready returns the number of Ready pods.
 func (r Revision) Ready() int { return len(r.ReadySince) }
 
-// Serving returns how many pods have been Ready for at least minReady at now. It is the user's own minReadySeconds that
-// counts: while a release is held, the Deployment's is huge and its availableReplicas mean nothing.
+// Serving returns how many pods have been Ready for at least minReady at now. minReady is the user's own
+// minReadySeconds: while a release is held, the Deployment's value is huge and its availableReplicas mean nothing.
 func (r Revision) Serving(now time.Time, minReady time.Duration) int {
 	n := 0
 	for _, since := range r.ReadySince {
@@ -106,14 +105,14 @@ func (r Revision) Serving(now time.Time, minReady time.Duration) int {
 	return n
 }
 
-// Current is the revision of the newest template, the zero value if there is none yet.
+// Current returns the revision of the newest template, the zero value if there is none yet.
 func (w ObservedWorkload) Current() Revision {
 	current, _ := Find(w.Revisions, func(r Revision) bool { return r.Current })
 	return current
 }
 
-// Find returns the ReplicaSet of a template hash. Two can carry one hash when somebody edited the live template by
-// hand: then the one that matches the Deployment wins, then the one with most pods, then the oldest revision.
+// Find returns the ReplicaSet of a template hash. Two can have one hash if a user edited the live template: then the
+// one that matches the Deployment wins, then the one with most pods, then the oldest revision.
 func (w ObservedWorkload) Find(h Hash) (Revision, bool) {
 	var best Revision
 	found := false
@@ -142,9 +141,9 @@ func better(a, b Revision) bool {
 type Foreign struct {
 	Ref   Ref    // the app's object
 	By    string // Argo Rollouts, Flagger …, or another app
-	Sign  string // what shows it
-	Fix   string // how that one lets go
-	Warns bool   // it only applies from files, as gitrollout does: the object is taken over, and that is to be known
+	Sign  string // the evidence
+	Fix   string // how the other owner releases the object
+	Warns bool   // the other tool only applies files: the object is adopted, with a warning
 }
 
 // String returns "Deployment a/b is in the hands of X: the sign".

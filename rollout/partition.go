@@ -8,38 +8,38 @@ import (
 	"strings"
 )
 
-// Partitioned is a kind of workload whose controller moves pods in stages by itself: a field of it, the partition, says
-// how many of them keep the version before. Each such kind is one value, built in or of a cluster's configuration, and
-// nothing else knows it. Its pods are its own, made of spec.template, as many as spec.replicas; their label
-// LabelRevision is that of a ControllerRevision that it owns, or its name.
+// Partitioned is a kind of workload whose controller moves pods in stages: its partition field sets how many pods keep
+// the old version. Each such kind is one value, built in or from a cluster's configuration; no other code depends on
+// the kind. It owns its pods, made of spec.template, as many as spec.replicas. Their label LabelRevision has the same
+// value as the ControllerRevision's, or the ControllerRevision's name.
 type Partitioned struct {
 	APIVersion string
 	Kind       string
 	Partition  string // the field
-	CountsNew  bool   // it counts the pods of the new version, not those that stay old
-	Percent    bool   // it may be a percentage, too, which is rounded up
-	Ordered    bool   // its pods go by ordinal, and each waits for the others: a broken one is evicted on the way back
+	CountsNew  bool   // the field counts the pods of the new version, not of the old one
+	Percent    bool   // the field may be a percentage, too, which is rounded up
+	Ordered    bool   // pods move by ordinal, and each waits for the others: a broken one is evicted in a rollback
 	MinReady   string // the field with its minReadySeconds
-	Nodes      string // the field that says how many nodes are to have a pod each; "": spec.replicas says how many
-	Only       string // a field that names the only ones that are ever moved; "" for none
+	Nodes      string // the field with the number of nodes that get a pod each; "": spec.replicas is the number of pods
+	Only       string // a field that selects the only pods that are ever moved; "" for none
 	Status     PartitionStatus
 
-	Unavailable any  `json:"-"` // what maxUnavailable beside the partition is where nothing is said, nil if nobody knows
+	Unavailable any  `json:"-"` // default of the maxUnavailable beside the partition, nil if unknown
 	Surges      bool `json:"-"` // it has a maxSurge there, too
 }
 
-// PartitionStatus are the fields in which the controller of a Partitioned says how far it is.
+// PartitionStatus lists the fields of a Partitioned's status.
 type PartitionStatus struct {
 	ObservedGeneration string `json:"observedGeneration" default:"status.observedGeneration" is:"statusPath"`
 	Replicas           string `json:"replicas" default:"status.replicas" is:"statusPath"`
 	Updated            string `json:"updated" default:"status.updatedReplicas" is:"statusPath"`
-	UpdatedReady       string `json:"updatedReady" is:"statusPath"` // "": that pods are ready they say themselves
+	UpdatedReady       string `json:"updatedReady" is:"statusPath"` // "": readiness is read from the pods
 	Available          string `json:"available" default:"status.availableReplicas" is:"statusPath"`
 	CurrentRevision    string `json:"currentRevision" default:"status.currentRevision" is:"statusPath"`
 	UpdateRevision     string `json:"updateRevision" default:"status.updateRevision" is:"statusPath"`
 }
 
-// partitionStatus are the names that Kubernetes' own kinds have for them, and Kruise's.
+// partitionStatus has the field names of Kubernetes' own kinds and of Kruise's.
 var partitionStatus = PartitionStatus{
 	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
 	UpdatedReady: "status.updatedReadyReplicas", Available: "status.availableReplicas",
@@ -48,7 +48,7 @@ var partitionStatus = PartitionStatus{
 
 const ownMinReady = "spec.minReadySeconds"
 
-// partitionedKinds are the ones that are built in: those of Kruise (apis/apps/v1alpha1 and v1beta1).
+// partitionedKinds are the built-in kinds: Kruise's (apis/apps/v1alpha1 and v1beta1).
 var partitionedKinds = []Partitioned{
 	{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Partition: "spec.updateStrategy.partition",
 		Percent: true, MinReady: ownMinReady, Status: partitionStatus, Unavailable: "20%", Surges: true},
@@ -65,9 +65,8 @@ var partitionedKinds = []Partitioned{
 			Available: "status.numberAvailable", UpdateRevision: "status.daemonSetHash"}},
 }
 
-// FindPartitioned returns the kind that an object's apiVersion and kind name, among those that are built in and more of
-// a configuration, which come first. Without one it returns the apiVersions in which there is a kind of that name in
-// the same group.
+// FindPartitioned returns the kind with an apiVersion and kind, from more, a configuration's kinds, or from the
+// built-in ones. If there is none, it returns the apiVersions in the same group that have a kind of that name.
 func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
 	group := Object{"apiVersion": apiVersion}.Ref().Group
 	for _, p := range slices.Concat(more, partitionedKinds) {
@@ -81,7 +80,7 @@ func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitione
 	return nil, instead
 }
 
-// Ref is the reference of an object of the kind that has no name.
+// Ref returns a reference to the kind, without a name.
 func (p Partitioned) Ref() Ref { return Object{"apiVersion": p.APIVersion, "kind": p.Kind}.Ref() }
 
 // In returns the value of a field of an object, nil if it has none.
@@ -141,34 +140,34 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 	return all, nil
 }
 
-// isTaken reports whether a field is, or is part of, one that all workloads have for something else, or one of more.
+// isTaken reports whether a field is, or is below, a field with another meaning in all workloads, or any of more.
 func isTaken(field string, more ...string) bool {
 	return slices.ContainsFunc(append(more, "spec.template", "spec.replicas", "spec.selector"), func(of string) bool {
 		return field == of || strings.HasPrefix(field, of+".")
 	})
 }
 
-// PartitionedText is a list of kinds as an App has it, "" for none; PartitionedOf reads it.
+// PartitionedText encodes a list of kinds for an App, "" for none; PartitionedOf decodes it.
 func PartitionedText(all []Partitioned) string {
 	if len(all) == 0 {
 		return ""
 	}
-	text, _ := json.Marshal(all) // texts and truths always encode
+	text, _ := json.Marshal(all) // texts and booleans always encode
 	return string(text)
 }
 
-// PartitionedOf are the kinds of an App's configuration.
+// PartitionedOf returns the kinds of an App's configuration.
 func PartitionedOf(a App) (all []Partitioned) {
-	_ = json.Unmarshal([]byte(a.Workloads), &all) // PartitionedText has made it
+	_ = json.Unmarshal([]byte(a.Workloads), &all) // PartitionedText has encoded it
 	return all
 }
 
-// OnNodes reports whether the workload has a pod on each node, so that no number of replicas says how many.
+// OnNodes reports whether the workload has a pod on each node, and so no number of replicas.
 func (s Spec) OnNodes() bool {
 	return s.Workload.Kind == "DaemonSet" || s.Partition != nil && s.Partition.Nodes != ""
 }
 
-// Partitioneds are the kinds of workloads that renders move by a partition, those of the first one that has a kind.
+// Partitioneds returns the kinds of workloads with a partition in renders; for each kind the first render's value.
 func Partitioneds(renders ...*Render) []Partitioned {
 	found := map[Ref]Partitioned{}
 	for _, r := range renders {

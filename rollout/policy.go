@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// Policy is what the team that runs a cluster lets the apps in it do. It is kept where those who may push to the users'
-// branch cannot change it.
+// Policy is the cluster operators' policy for apps. It is kept where users with push access to the users' branch cannot
+// change it.
 type Policy struct {
-	File      string // the path it was read from, for messages
-	Unmatched string // PolicyDeny or PolicyAllow: what becomes of apps of no project; default PolicyDeny
+	File      string // its path, for messages
+	Unmatched string // PolicyDeny or PolicyAllow, for apps without a project; default PolicyDeny
 	Projects  []Project
 }
 
-// What becomes of apps that no project names.
+// The handling of apps without a project.
 const (
 	PolicyDeny  = "deny"
 	PolicyAllow = "allow"
 )
 
-// Project is the rules for some apps. What is not limited is what the configuration allows: both have to.
+// Project is the rules for some apps. The configuration's rules apply as well.
 type Project struct {
 	Name             string       `json:"name" needs:"name the project: messages do" is:"label"`
 	Apps             []string     `json:"apps" needs:"name its apps: [shop, shop-*]" like:"glob"`
@@ -38,11 +38,11 @@ type Project struct {
 
 // KindRules are kinds as group/Kind, or Kind or /Kind of the core group; * and ? are wildcards.
 type KindRules struct {
-	Allow []string `json:"allow" max:"200" is:"kinds"` // nil: all; else these alone
-	Deny  []string `json:"deny" max:"200" is:"kinds"`  // whatever allow says
+	Allow []string `json:"allow" max:"200" is:"kinds"` // nil: all; else only these
+	Deny  []string `json:"deny" max:"200" is:"kinds"`  // takes precedence over allow
 }
 
-// RolloutRules are what releases of a project have to be like.
+// RolloutRules are requirements for the releases of a project.
 type RolloutRules struct {
 	Required        bool          `json:"required"` // each object with a pod template, except a Job, has a Rollout
 	MaxFirstWeight  *int          `json:"maxFirstWeight" min:"1" max:"100" fix:"give a percentage of 1 to 100"`
@@ -51,7 +51,7 @@ type RolloutRules struct {
 	Forbid          []string      `json:"forbid" oneOf:"promoteFull fastRollbackOff"`
 }
 
-// What RolloutRules can forbid.
+// The values of RolloutRules.Forbid.
 const (
 	ForbidPromoteFull     = "promoteFull"     // a promotion that skips a timed pause, an analysis or an experiment
 	ForbidFastRollbackOff = "fastRollbackOff" // rollbackWindow: {revisions: 0}
@@ -63,7 +63,7 @@ type Quota struct {
 	Deployments *int `json:"deployments"`
 }
 
-// policyFile is the file's form.
+// policyFile is the form of the file.
 type policyFile struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"` // Policy
@@ -111,8 +111,8 @@ func isSource(pattern string) bool {
 	return true
 }
 
-// ProjectOf is the project of an app, nil if it is of none and may be: a nil Policy has no projects and refuses nobody.
-// An app of no project, or of two, is an InvalidError whose reason is HeldPolicy.
+// ProjectOf returns the project of an app. It is nil for a nil Policy, and for an app without a project if that is
+// allowed. A missing project that is not allowed, or a second project, is an InvalidError with the reason HeldPolicy.
 func (p *Policy) ProjectOf(app string) (*Project, error) {
 	if p == nil {
 		return nil, nil
@@ -136,30 +136,30 @@ func (p *Policy) ProjectOf(app string) (*Project, error) {
 	return found, nil
 }
 
-// Forbids reports whether the project forbids something; a nil one forbids nothing.
+// Forbids reports whether the project forbids something; a nil project forbids nothing.
 func (p *Project) Forbids(what string) bool {
 	return p != nil && slices.Contains(p.Rollouts.Forbid, what)
 }
 
-// Bounded returns an app whose entry lists what the project does. They are read alike: kube-system has to be listed by
-// its name, and a Namespace by its kind and its name.
+// Bounded returns an app whose entry lists the project's namespaces and kinds. Both are read alike: kube-system must be
+// listed by name, and a Namespace by its kind and its name.
 func (p *Project) Bounded(app App) App {
 	app.Namespace, app.Namespaces = "", strings.Join(p.Namespaces, " ")
 	app.ClusterResources = strings.ReplaceAll(" "+strings.Join(p.ClusterResources, " "), " /", " ")
 	return app
 }
 
-// HasSource reports whether a file of the repository may be part of the project's apps: * and ? match within a name, **
-// any folders.
+// HasSource reports whether the project's apps may use a file of the repository: * and ? match within a name, ** any
+// folders.
 func (p *Project) HasSource(file string) bool {
 	return len(p.Sources) == 0 || slices.ContainsFunc(p.Sources, func(pattern string) bool {
 		return matchesFolders(strings.Split(pattern, "/"), strings.Split(file, "/"))
 	})
 }
 
-// matchesFolders takes len(pattern)*len(names) comparisons, however many ** there are.
+// matchesFolders takes len(pattern)*len(names) comparisons, for any number of **.
 func matchesFolders(pattern, names []string) bool {
-	reach := make([]bool, len(names)+1) // so many of the names are matched by the segments before
+	reach := make([]bool, len(names)+1) // whether the former segments match so many of the names
 	reach[0] = true
 	for _, segment := range pattern {
 		next := make([]bool, len(names)+1)
@@ -176,8 +176,8 @@ func matchesFolders(pattern, names []string) bool {
 	return reach[len(names)]
 }
 
-// IsKind reports whether one of the patterns names the kind of the object: group/Kind, or Kind or /Kind of the core
-// group; * alone is any.
+// IsKind reports whether any of the patterns matches the object's kind: group/Kind, or Kind or /Kind of the core group;
+// * alone matches all.
 func (r Ref) IsKind(patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		group, kind, has := strings.Cut(pattern, "/")

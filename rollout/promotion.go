@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Verb is the decision that a promotion file carries.
+// Verb is the decision of a promotion file.
 type Verb string
 
 // The decisions.
 const (
 	Promote Verb = "promote" // open the gates up to Through
-	Hold    Verb = "hold"    // no advance while this is what the file says
+	Hold    Verb = "hold"    // no advance while the file has this decision
 	Abort   Verb = "abort"   // back to stable; the hash is not tried again
 	Retry   Verb = "retry"   // try a rejected hash again, from the first step
 )
@@ -28,39 +28,38 @@ func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry} }
 // Full is the Through of a promotion that opens all gates and skips the remaining weights.
 const Full = "full"
 
-// StepsVersion is the version of a Promotion whose steps count from 1, as
-// everywhere. Those of APIVersion count from 0, and are read like that for ever.
+// StepsVersion is the version of a Promotion whose steps count from 1, as everywhere. In files of APIVersion steps
+// always count from 0.
 const StepsVersion = "gitrollout.dev/v1alpha2"
 
-// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users' branch. It names the release by its
-// hash, the try of it by when that began, and the workloads, so that a late merge approves nothing that it was not
-// meant for.
+// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users' branch. It names the release's hash, the
+// start of the try, and the workloads, so that a late merge approves no other release or try.
 type Promotion struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"` // Promotion
 	Release    Hash   `json:"release" needs:"name the release's hash, such as h1-7b4e2a91d0" like:"hash"`
 	Through    string `json:"through,omitempty"` // of all workloads: a step's number from 1 or its name, or "full"
-	// instead of Through: such a step for each workload that is meant
+	// instead of Through: such a step for each workload to promote
 	Workloads map[Workload]string `json:"workloads,omitempty"`
-	Since     time.Time           `json:"since,omitzero"` // the try that is meant: its Release.Since; zero: any
+	Since     time.Time           `json:"since,omitzero"` // the promoted try: its Release.Since; zero: any
 	Decision  Verb                `json:"decision,omitempty" oneOf:"promote hold abort retry" default:"promote"`
-	Reason    string              `json:"reason,omitempty"` // for people
-	At        string              `json:"at,omitempty"`     // for people, and to make a second retry differ from the first
-	// AdoptAnyway takes an app over, at this version, whose objects another controller has in hand.
+	Reason    string              `json:"reason,omitempty"` // for users
+	At        string              `json:"at,omitempty"`     // for users, and to make a second retry differ from the first
+	// AdoptAnyway adopts an app, at this version, whose objects another controller owns.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
-	Forbidden string `json:"-"` // the policy's rule by which a promotion that skips waits counts as absent; "" if none
+	Forbidden string `json:"-"` // the policy's rule that ignores a promotion that skips waits; "" if none
 	Digest    string `json:"-"` // of the file's bytes
-	Author    string `json:"-"` // of the head commit that the file was read from
+	Author    string `json:"-"` // of the head commit with the file
 }
 
-// PromotionPath returns where an app's promotion file is.
+// PromotionPath returns the path of an app's promotion file.
 func PromotionPath(cluster, app string) string {
 	return ".gitrollout/" + cluster + "/promote/" + app + ".yaml"
 }
 
-// ParsePromotion reads a promotion file strictly: an unknown field, decision or
-// version is an InvalidError that names the file.
+// ParsePromotion reads a promotion file strictly: an unknown field, decision or version is an InvalidError that names
+// the file.
 func ParsePromotion(file string, data []byte) (*Promotion, error) {
 	wire, err := decode[promotionFile](file, "Promotion", data)
 	if err != nil {
@@ -84,17 +83,17 @@ func ParsePromotion(file string, data []byte) (*Promotion, error) {
 	return &p, nil
 }
 
-// promotionFile is the file's form: through: 2 is a number.
+// promotionFile is the form of the file: through: 2 is a number.
 type promotionFile struct {
 	Promotion
 	Through   stepText              `json:"through"`
 	Workloads map[Workload]stepText `json:"workloads"`
 }
 
-// stepText takes a step as people write it in YAML: through: 2 is a number.
+// stepText is a step in YAML: through: 2 is a number.
 type stepText string
 
-// Shape is the JSON Schema of a step.
+// Shape returns the JSON Schema of a step.
 func (stepText) Shape() map[string]any {
 	return either(map[string]any{"type": "integer", "minimum": 0}, map[string]any{"type": "string", "minLength": 1})
 }
@@ -112,8 +111,8 @@ func (s *stepText) ReadValue(raw any) error {
 	return nil
 }
 
-// Encode returns the bytes of the file, always the same for the same promotion.
-// What an older version of the program can read is written so that it does.
+// Encode returns the bytes of the file, always the same for the same promotion. If possible it writes the version that
+// older programs can read.
 func (p Promotion) Encode() ([]byte, error) {
 	_, err := strconv.Atoi(p.Through)
 	if isNew := err == nil || p.Workloads != nil || !p.Since.IsZero(); p.APIVersion == "" && isNew {
@@ -133,8 +132,8 @@ func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) b
 	return found && index <= last
 }
 
-// Last returns the index of the last step of a workload that the promotion opens:
-// len(names) for all. It is false if that is none.
+// Last returns the index of the last step of a workload that the promotion opens: len(names) for all. found is false if
+// it opens none.
 func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 	if p == nil {
 		return 0, false
@@ -157,12 +156,12 @@ func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 	}
 }
 
-// Says reports whether the promotion carries a decision for the release.
+// Says reports whether the promotion has a decision for the release.
 func (p *Promotion) Says(v Verb, release Hash) bool {
 	return p != nil && p.Decision == v && p.Release == release && release != ""
 }
 
-// SkipsSteps reports whether the promotion skips the rest of the steps of a workload, of whatever release.
+// SkipsSteps reports whether the promotion skips the remaining steps of a workload, for any release.
 func (p *Promotion) SkipsSteps() bool {
 	if p == nil || p.Decision != Promote {
 		return false
@@ -170,7 +169,7 @@ func (p *Promotion) SkipsSteps() bool {
 	return p.Through == Full || slices.Contains(slices.Collect(maps.Values(p.Workloads)), Full)
 }
 
-// OpensAll reports whether the promotion skips all the rest of the release.
+// OpensAll reports whether the promotion skips the whole rest of the release.
 func (p *Promotion) OpensAll(release Hash) bool {
 	return p.Says(Promote, release) && p.Through == Full && p.Workloads == nil
 }

@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// Reader reads one document strictly into structs with the tags that Field tells of. It keeps the first error, so that
-// what reads a document can go on to the end and look for it once.
+// Reader reads one document strictly into structs with the tags of Field. It keeps the first error, so that a caller
+// can read to the end and check once.
 type Reader struct {
-	Argo     bool          // the document is one of Argo Rollouts
-	Hide     bool          // messages show no texts of it: credentials may be among them
-	Err      *InvalidError // the first, nil if nothing is wrong
-	Also     string        // further fields that cannot be there, as InvalidError has them
+	Argo     bool          // the document is from Argo Rollouts
+	Hide     bool          // messages contain no texts of the document, which may be credentials
+	Err      *InvalidError // the first error, nil if there is none
+	Also     string        // errors of further refused fields, as in InvalidError
 	Warnings []string      // each begins with the path of a field
 
 	forms map[reflect.Type][]Field
 }
 
-// Read fills what into points to from plain JSON values, as an Object has them. At is the path that leads to raw, ""
-// for a whole document. See Reader for what has credentials in it.
+// Read fills the value that into points to from plain JSON values, as in an Object. at is the path of raw, "" for a
+// whole document. For documents with credentials use a Reader with Hide.
 func Read(at string, raw, into any) *InvalidError {
 	var r Reader
 	r.Read(at, raw, into)
@@ -40,14 +40,14 @@ func (r *Reader) Read(at string, raw, into any) {
 	v.into(reflect.ValueOf(into).Elem(), Field{})
 }
 
-// Fail notes what is wrong with a field, and what to do about it, unless something was wrong before.
+// Fail notes the error of a field and its fix, unless there was an error before.
 func (r *Reader) Fail(field, fix, format string, args ...any) {
 	if r.Err == nil {
 		r.Err = &InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	}
 }
 
-// Refuse notes a field that cannot be there. No such mistake follows from another one: Also has the further ones.
+// Refuse notes a field that is not allowed. Such errors are independent of each other: Also has the further ones.
 func (r *Reader) Refuse(field, fix, msg string) {
 	if r.Err != nil {
 		r.Also += "; also " + (&InvalidError{Field: field, Msg: msg, Fix: fix}).Error()
@@ -55,16 +55,16 @@ func (r *Reader) Refuse(field, fix, msg string) {
 	r.Fail(field, fix, "%s", msg)
 }
 
-// Warn notes what is accepted but unlikely to be meant.
+// Warn notes a value that is accepted but probably a mistake.
 func (r *Reader) Warn(field, format string, args ...any) {
 	r.Warnings = append(r.Warnings, field+" "+fmt.Sprintf(format, args...))
 }
 
-// Selfread is a type that reads its own value, which is given. The error says what is wrong with it, as in "is
-// missing"; one that is an *InvalidError has a fix, and a field below its own.
+// Selfread is a type that reads its own, given value. The error completes a sentence, as in "is missing"; an
+// *InvalidError adds a fix, and a field below the type's own.
 type Selfread interface{ ReadValue(raw any) error }
 
-// value is one value of a document, with the path that leads to it. An absent one is nil.
+// value is one value of a document, with its path. An absent value is nil.
 type value struct {
 	r    *Reader
 	path string
@@ -73,7 +73,7 @@ type value struct {
 
 func (v value) fail(fix, format string, args ...any) { v.r.Fail(v.path, fix, format, args...) }
 
-// misfit says that another kind of value belongs here.
+// misfit notes that a value has the wrong type.
 func (v value) misfit(f Field, belongs string) {
 	_, isText := v.raw.(string)
 	fix := ""
@@ -151,7 +151,7 @@ func (v value) absent(to reflect.Value, f Field) {
 	}
 }
 
-// reads lets a type read its own value, and reports whether it does.
+// reads calls a type's own reader, and reports whether it has one.
 func (v value) reads(to any, f Field) bool {
 	var err error
 	switch to := to.(type) {
@@ -190,7 +190,7 @@ func (v value) reads(to any, f Field) bool {
 	return true
 }
 
-// join puts the path of a field below another one's together.
+// join appends a field to a path.
 func join(path, field string) string {
 	if path == "" || field == "" || field[0] == '[' {
 		return path + field
@@ -269,7 +269,7 @@ func (v value) field(to reflect.Value, f Field, raw any) {
 	}
 }
 
-// rules checks what holds for a whole mapping.
+// rules checks the rules for a whole mapping.
 func (v value) rules(f Field, given map[string]any) {
 	if f.Has("some") && len(given) == 0 {
 		v.fail(f.Tag.Get("some"), "is empty")
@@ -320,14 +320,14 @@ func (v value) list(to reflect.Value, f Field) {
 	to.Set(reflect.MakeSlice(to.Type(), len(given), len(given)))
 	for i, raw := range given {
 		at := value{r: v.r, path: fmt.Sprintf("%s[%d]", v.path, i), raw: raw}
-		if raw == nil || raw == "" && f.each() != "" { // an empty text has no form
+		if raw == nil || raw == "" && f.each() != "" { // an empty text has no format
 			at.fail("", "is empty")
 		}
 		at.into(to.Index(i), Field{Tag: f.each()})
 	}
 }
 
-// each is the tag of a list's elements.
+// each returns the tag for a list's elements.
 func (f Field) each() reflect.StructTag {
 	var tag string
 	for _, key := range []string{"is", "oneOf"} {
@@ -338,8 +338,8 @@ func (f Field) each() reflect.StructTag {
 	return reflect.StructTag(tag)
 }
 
-// FileTypes are the forms of the files below .gitrollout on the users' branch, of the policy and
-// of vendor.yaml, by kind, for the schemas that editors check them by.
+// FileTypes returns the forms of the files below .gitrollout on the users' branch, of the policy and of vendor.yaml, by
+// kind. The schemas for editors are made from these types.
 func FileTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"Config":    reflect.TypeFor[configFile](),

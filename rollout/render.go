@@ -12,40 +12,39 @@ import (
 
 // App is one kustomization for one cluster: the unit of release.
 type App struct {
-	Name      string // unique in the cluster; a DNS label: what the glob's wildcards matched, joined by "-"
+	Name      string // unique in the cluster; a DNS label: the text that the glob's wildcards matched, joined by "-"
 	Path      string // slash-separated folder of the kustomization, relative to the repository's root
-	Namespace string // for namespaced objects that name none; never empty
-	Formerly  string // names that it had before, the last one first, with spaces between: older commits have it by them
-	Limits    Limits // of rendering it; those of now, also for older commits
+	Namespace string // for namespaced objects without a namespace; never empty
+	Formerly  string // former names, the last one first, separated by spaces: older commits have the app by these
+	Limits    Limits // for rendering; always the present ones, also for older commits
 
-	// What of the cluster it may touch besides its Namespace, with spaces between; see MayWriteIn and MayHave.
+	// Permissions in the cluster besides its Namespace, separated by spaces; see MayWriteIn and MayHave.
 	Namespaces, ClusterResources string
-	ServiceAccount               string // namespace/name, as which its objects are written; "" for the default
+	ServiceAccount               string // the account that applies its objects: namespace/name; "" for the default
 
-	Plain     bool // without a kustomization it is the manifests in its folder, as Directory says
+	Plain     bool // without a kustomization it is the manifests in its folder, as Directory selects
 	Directory Directory
 
-	Helm        Helm   // of the chart in its folder, if that has one and no kustomization
-	Kubernetes  string // the version that charts are told; "" for DefaultKubernetes
-	APIVersions string // that charts are told besides those that Kubernetes has by itself, with spaces between
+	Helm        Helm   // for the chart in its folder, if that has one and no kustomization
+	Kubernetes  string // the version for charts; "" for DefaultKubernetes
+	APIVersions string // for charts, besides Kubernetes' own, separated by spaces
 
-	Workloads string // kinds that can be moved in stages besides those that are built in, as PartitionedText has them
+	Workloads string // kinds that can be moved in stages besides the built-in ones, as PartitionedText encodes
 
-	Variables Variables // of its objects
+	Variables Variables // for its objects
 
-	Decryption string // the Secret in its Namespace with the keys of its files; those of now, also for older commits
-	Sealed     bool   // encrypted files are not opened, and the Secrets that are made of them stay as they are
+	Decryption string // the Secret in its Namespace with the keys of its files; the present one, also for older commits
+	Sealed     bool   // encrypted files are not decrypted, and their Secrets stay as they are
 }
 
-// Variables are what ${name} stands for in the objects that an app was built to. The zero value leaves them as they
-// are.
+// Variables are the values for ${name} in an app's rendered objects. The zero value leaves the objects unchanged.
 type Variables struct {
-	On     bool   // objects are read for variables, be there one or not
-	Values string // those of the app's entry, as JSON; "" for none
-	Files  string // with more of them, from the repository's root, with line ends between; later ones win, Values most
+	On     bool   // objects are searched for variables, even if none is defined
+	Values string // from the app's entry, as JSON; "" for none
+	Files  string // files with more, from the repository's root, separated by line ends; later ones win, Values most
 }
 
-// NewVariables are these values, and those in files.
+// NewVariables returns variables with some values, and the ones in files.
 func NewVariables(values map[string]string, files []string) Variables {
 	v := Variables{On: true, Files: strings.Join(files, "\n")}
 	if len(values) > 0 {
@@ -55,14 +54,14 @@ func NewVariables(values map[string]string, files []string) Variables {
 	return v
 }
 
-// From are the Files.
+// From returns the paths in Files.
 func (v Variables) From() []string { return lines(v.Files) }
 
-// Map are the Values.
+// Map returns the values in Values.
 func (v Variables) Map() map[string]string {
 	values := map[string]string{}
 	if v.Values != "" {
-		_ = json.Unmarshal([]byte(v.Values), &values) // NewVariables has made it
+		_ = json.Unmarshal([]byte(v.Values), &values) // NewVariables has encoded it
 	}
 	return values
 }
@@ -72,32 +71,32 @@ var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // IsVariable reports whether a text is the name of a variable.
 func IsVariable(name string) bool { return variable.MatchString(name) }
 
-// BadVariable is what to do about a name that is none.
+// BadVariable is the fix for an invalid name.
 const BadVariable = "use letters, digits and _, and no digit first"
 
-// Helm says how the chart in an app's folder is rendered.
+// Helm configures the rendering of the chart in an app's folder.
 type Helm struct {
 	ReleaseName string // default: the app's name
-	ValueFiles  string // relative to the folder, the last one wins, with line ends between
-	Values      string // over those, as JSON; "" for none
+	ValueFiles  string // relative to the folder, separated by line ends; the last one wins
+	Values      string // over the files, as JSON; "" for none
 	SkipCRDs    bool   // leave out the objects in crds folders
 }
 
-// Files are the ValueFiles.
+// Files returns the paths in ValueFiles.
 func (h Helm) Files() []string { return lines(h.ValueFiles) }
 
 func lines(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 }
 
-// Directory says which manifests of a folder without a kustomization are an app. The names are Argo CD's.
+// Directory selects the manifests of a folder without a kustomization. The names are Argo CD's.
 type Directory struct {
-	Recurse bool   `json:"recurse"` // those in folders below, too
-	Include string `json:"include"` // only what this matches: a pattern, or several as in {a.yaml,b/*}; default: all
-	Exclude string `json:"exclude"` // nothing that this matches
+	Recurse bool   `json:"recurse"` // also in folders below
+	Include string `json:"include"` // only matches: a pattern, or several as in {a.yaml,b/*}; default: all
+	Exclude string `json:"exclude"` // no matches
 }
 
-// Commit is one commit of the users' branch, as far as releases need it.
+// Commit is one commit of the users' branch, with the fields for releases.
 type Commit struct {
 	ID      string    `json:"commit"`            // full hexadecimal id
 	Author  string    `json:"author,omitempty"`  // "Ann Lee <ann@example.com>"
@@ -111,18 +110,18 @@ func (c Commit) Short() string { return ShortID(c.ID) }
 // ShortID returns the first seven digits of a commit id.
 func ShortID(id string) string { return id[:min(7, len(id))] }
 
-// Render is one app as of one commit, and it is immutable.
+// Render is one app at one commit, and it is immutable.
 type Render struct {
 	App       App
 	Commit    Commit
-	Objects   []Object          // without Rollout documents, in the order in which to apply them
+	Objects   []Object          // without Rollout documents, in the order to apply
 	Specs     []Spec            // one for each staged workload, ordered by workload
 	Templates map[Workload]Hash // the template hash of every workload, staged or not
-	Files     []string          // sorted paths of every file that the build read
-	Digest    string            // of Objects as they are told and Specs: equal digests have nothing to apply
-	Content   Hash              // without Specs, of all objects, with encrypted values as Git has them; otherwise ""
-	Hooked    bool              // Jobs that run around releases are among Objects
-	Warnings  []string          // what is accepted but unlikely to be meant, one sentence each
+	Files     []string          // sorted paths of every file that the render read
+	Digest    string            // of Objects (as Told) and Specs: equal digests have nothing to apply
+	Content   Hash              // without Specs: of all objects, with encrypted values as in Git; otherwise ""
+	Hooked    bool              // Objects contains Jobs around releases
+	Warnings  []string          // accepted values that are probably mistakes, one sentence each
 	Unopened  []string          // sorted paths of the encrypted files that were read without a key
 }
 
@@ -140,8 +139,8 @@ func (r *Render) Staged() map[Workload]Hash {
 	return staged
 }
 
-// Release returns the identity of the release that this render is: of what is staged, or of all that it has if nothing
-// is and Jobs run around releases, and "" otherwise.
+// Release returns the hash of this render's release: of its staged workloads, or of its content if none is staged and
+// Jobs run around releases; otherwise "".
 func (r *Render) Release() Hash {
 	if len(r.Specs) == 0 && r.Hooked {
 		return r.Content
@@ -149,24 +148,24 @@ func (r *Render) Release() Hash {
 	return ReleaseHash(r.Staged())
 }
 
-// InvalidError says what in the users' repository is wrong, where, and what to do about it. It holds one app (or, for
-// the configuration, the cluster) as it is, and its text is part of the app's state, so it contains nothing that
-// changes from pass to pass.
+// InvalidError is an error in the users' repository, with its place and fix. It holds one app (or, for the
+// configuration, the cluster). Its text is part of the app's state, so it contains nothing that changes from pass to
+// pass.
 type InvalidError struct {
-	// About is the object, until somebody has said which file it is in; none: the document that is read.
+	// About is the object, as long as its file is unknown; none: the document that is read.
 	About Ref    `json:"about,omitzero"`
-	File  string `json:"file,omitempty"`  // path in the repository, "" if no single file is to blame
+	File  string `json:"file,omitempty"`  // path in the repository, "" without a single file
 	Field string `json:"field,omitempty"` // such as spec.strategy.canary.steps[1].setWeight, "" if none
-	Msg   string `json:"message"`         // what is wrong, with the value
-	Fix   string `json:"fix,omitempty"`   // what to do, "" if the message says it
+	Msg   string `json:"message"`         // the problem, with the value
+	Fix   string `json:"fix,omitempty"`   // the fix, "" if the message has it
 
 	Reason HeldReason `json:"reason,omitempty"` // why it holds an app; default HeldInvalidInput
 
-	Also string `json:"also,omitempty"` // the same of further fields that cannot be there, "" for none
+	Also string `json:"also,omitempty"` // further refused fields as text, "" for none
 }
 
-// ProblemOf is an error about a user's repository as what plan and validate find: data, to which fields are only ever
-// added, and of which they tell where it is, what is wrong and what to do.
+// ProblemOf returns an error as plan and validate print it: with place, problem and fix. The output is data, to which
+// fields are only ever added.
 func ProblemOf(err error) *InvalidError {
 	var invalid *InvalidError
 	if errors.As(err, &invalid) {
@@ -175,13 +174,13 @@ func ProblemOf(err error) *InvalidError {
 	return &InvalidError{Msg: err.Error()}
 }
 
-// IsInvalid reports whether an error is about what is in a user's repository, of which trying again makes nothing else.
+// IsInvalid reports whether an error is about the content of a user's repository, so that a retry is useless.
 func IsInvalid(err error) bool {
 	var invalid *InvalidError
 	return errors.As(err, &invalid)
 }
 
-// Error returns "file: field: message; fix", and the same of further fields.
+// Error returns "file: field: message; fix", and the further fields.
 func (e *InvalidError) Error() string {
 	var about string
 	if e.About != (Ref{}) {
@@ -195,7 +194,7 @@ func (e *InvalidError) Error() string {
 	return text + e.Also
 }
 
-// ReasonOf is why an error about Git holds an app.
+// ReasonOf returns the reason to hold an app for an error about Git.
 func ReasonOf(err error) HeldReason {
 	var invalid *InvalidError
 	if errors.As(err, &invalid) && invalid.Reason != "" {
@@ -204,25 +203,25 @@ func ReasonOf(err error) HeldReason {
 	return HeldInvalidInput
 }
 
-// WithFix adds what to do about it.
+// WithFix sets the fix.
 func (e *InvalidError) WithFix(format string, args ...any) *InvalidError {
 	e.Fix = fmt.Sprintf(format, args...)
 	return e
 }
 
-// Invalidf makes an InvalidError without a fix.
+// Invalidf returns an InvalidError without a fix.
 func Invalidf(file, field, format string, args ...any) *InvalidError {
 	return &InvalidError{File: file, Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
-// place is a field of a file that has others below it.
+// place is a field of a file, for errors about fields below it.
 type place struct{ file, field string }
 
 func (p place) invalid(field, fix, format string, args ...any) error {
 	return Invalidf(p.file, p.field+"."+field, format, args...).WithFix("%s", fix)
 }
 
-// ByRef are the objects by what they are, as they are told; of a nil Render none.
+// ByRef returns the objects by reference, as Told; nil for a nil Render.
 func (r *Render) ByRef() map[Ref]Object {
 	if r == nil {
 		return nil

@@ -8,60 +8,60 @@ import (
 	"time"
 )
 
-// Spec is what one Rollout document asks for one workload, with all defaults filled in. Field names and defaults are
-// those of Argo Rollouts where it has the field; what differs is listed in docs/coming-from-argo-rollouts.md.
+// Spec is one Rollout document for one workload, with all defaults filled in. Field names and defaults come from Argo
+// Rollouts where it has the field; docs/coming-from-argo-rollouts.md lists the differences.
 type Spec struct {
 	Name      string       // the Rollout document's
-	Workload  Workload     // the Deployment that is moved
-	Partition *Partitioned // what is known of its kind, if that is moved by a partition and not in WorkloadKinds
+	Workload  Workload     // the workload that is moved
+	Partition *Partitioned // its kind, if that is moved by a partition and not in WorkloadKinds
 	Canary    *Canary      // exactly one of Canary and BlueGreen is set
 	BlueGreen *BlueGreen   //
 
-	Replicas                *int   // nil when something else scales the workload (HPA, KEDA)
+	Replicas                *int   // nil if something else scales the workload (HPA, KEDA)
 	MaxSurge                Amount // the user's own; Kubernetes' default 25 %, rounded up
 	MaxUnavailable          Amount // the user's own; default 25 %, rounded down
 	MinReadySeconds         int    // default 0; a pod serves once it has been Ready this long
-	ProgressDeadlineSeconds int    // default 600; seconds without progress, pauses not counted
+	ProgressDeadlineSeconds int    // default 600; seconds without progress, except for pauses
 	// default false: a passed deadline is shown; true: it aborts
 	ProgressDeadlineAbort bool `json:"progressDeadlineAbort"`
-	// nil: every verified hash is rolled back to without steps; n: only the n newest; 0: none
+	// nil: each verified hash is rolled back to without steps; n: only the n newest; 0: none
 	RollbackWindow *int
 	Paused         bool    `json:"paused"` // the document's spec.paused: no advance while true
 	Scaling        Scaling // how pods make room for the canary
 }
 
-// Scaling says how pods make room for the canary.
+// Scaling is how pods make room for the canary.
 type Scaling string
 
-// The two ways. Surge keeps stable whole and adds canary pods, so that an abort starts no pod. InPlace replaces stable
-// pods within the user's own maxSurge and maxUnavailable and needs no spare capacity.
+// The two values. Surge keeps stable whole and adds canary pods, so that an abort starts no pod. InPlace replaces
+// stable pods within the user's own maxSurge and maxUnavailable and needs no spare capacity.
 const (
 	Surge   Scaling = "surge"
 	InPlace Scaling = "inPlace"
 )
 
-// Canary is a canary strategy. No steps means the user's own rolling update.
+// Canary is a canary strategy. Without steps it is the user's own rolling update.
 type Canary struct {
 	Steps                      []Step
 	StableService              string         `json:"stableService"` // "" or the name of a Service of the app
 	CanaryService              string         `json:"canaryService"`
 	PingPong                   *PingPong      `json:"pingPong"` // instead of the two Services
 	Traffic                    *Traffic       // nil: weights are shares of pods
-	Analysis                   *Analysis      // measured while the release moves; nil for none
-	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable shrinks as its share of the traffic does
-	Rebalance                  bool           `json:"rebalance" own:""`   // more new pods than are asked for are taken back
-	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // of a DaemonSet: which nodes are taken first
+	Analysis                   *Analysis      // measured during the release; nil for none
+	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable shrinks with its share of the traffic
+	Rebalance                  bool           `json:"rebalance" own:""`   // surplus new pods are removed
+	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // of a DaemonSet: nodes in order of update
 	MinPodsPerReplicaSet       int            // 0 or 1: no floor
 	AbortScaleDownDelaySeconds int            // seconds between routing to stable and removing canary pods, surge only
 	ScaleDownDelaySeconds      int            // seconds from promotion to removing stable pods, surge with Services only
 }
 
-// NodeSelector is a set of nodes.
+// NodeSelector selects nodes by labels.
 type NodeSelector struct {
 	MatchLabels map[string]string `json:"matchLabels" needs:"give the labels that the nodes have"`
 }
 
-// Matches reports whether labels have all that a selector names.
+// Matches reports whether labels include all of a selector's labels.
 func (s NodeSelector) Matches(labels map[string]string) bool {
 	for key, value := range s.MatchLabels {
 		if has, found := labels[key]; !found || has != value {
@@ -71,7 +71,7 @@ func (s NodeSelector) Matches(labels map[string]string) bool {
 	return true
 }
 
-// BlueGreen is a blue-green strategy: a whole second set of pods, then one switch of the active Service.
+// BlueGreen is a blue-green strategy: a second set of pods, then one switch of the active Service.
 type BlueGreen struct {
 	ActiveService        string `json:"activeService" needs:"name the Service that is switched"`
 	PreviewService       string `json:"previewService"`                      // "" for none
@@ -97,21 +97,21 @@ type Step struct {
 
 	Analysis   *Analysis
 	Experiment *Experiment
-	Route      *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches it ends
+	Route      *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches it removes the route
 }
 
-// Pause waits for a duration, for the next moment of a schedule or, if it has neither, for a promotion.
+// Pause waits for a duration, for the next match of a schedule or, without either, for a promotion.
 type Pause struct {
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for a promotion"`
-	// Timeout is when a pause that waits for a promotion is over; then OnTimeout happens.
+	// Timeout bounds the wait for a promotion; then OnTimeout happens.
 	Timeout   *time.Duration `json:"timeout" own:"" min:"1" fix:"leave timeout out to wait for a promotion"`
 	OnTimeout string         `json:"onTimeout" own:"" oneOf:"abort promote"` // "" without Timeout, default abort
-	// Until is cron: the next moment of it.
+	// Until is a cron schedule: the pause ends at its next match.
 	Until    string `json:"until" own:""`
 	TimeZone string `json:"timeZone" own:""` // of Until; "" is UTC
 }
 
-// What happens when nobody promotes in time.
+// The actions after a timeout.
 const (
 	TimeoutAbort   = "abort"
 	TimeoutPromote = "promote"
@@ -125,13 +125,13 @@ type CanaryScale struct {
 	_                  any  `one:"replicas weight matchTrafficWeight" none:"give one of replicas, weight, matchTrafficWeight: true"`
 }
 
-// Amount is a number of pods or a percentage of them, as in a Deployment's maxSurge: 3 or "25%".
+// Amount is a number of pods or a percentage of pods, as in a Deployment's maxSurge: 3 or "25%".
 type Amount struct {
 	Value   int
 	Percent bool
 }
 
-// ReadValue reads either. A number in quotes is a percentage, as to Argo Rollouts.
+// ReadValue reads either. A number in quotes is a percentage, as in Argo Rollouts.
 func (a *Amount) ReadValue(raw any) error {
 	text, isText := raw.(string)
 	n, isNumber := raw.(int64)
@@ -154,7 +154,7 @@ func (a *Amount) ReadValue(raw any) error {
 	return nil
 }
 
-// Shape is the JSON Schema of an amount.
+// Shape returns the JSON Schema of an amount.
 func (Amount) Shape() map[string]any {
 	return either(map[string]any{"type": "integer", "minimum": 0, "maximum": math.MaxInt32}, pattern(`^[0-9]+%?$`))
 }

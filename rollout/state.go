@@ -10,20 +10,20 @@ import (
 // APIVersion is the version of every document that gitrollout reads or writes.
 const APIVersion = "gitrollout.dev/v1alpha1"
 
-// Phase says where an app's release stands.
+// Phase is the state of an app's release.
 type Phase string
 
-// The phases. A release goes Progressing and Paused in turn through its steps, then Promoting, then Healthy; or
-// Aborting, then Healthy (Git was reverted) or Degraded (Git still asks for what was rejected).
+// The phases. A release alternates between Progressing and Paused through its steps, then it is Promoting, then
+// Healthy. After Aborting it is Healthy (Git was reverted) or Degraded (the head is still the rejected release).
 const (
 	Pending     Phase = "Pending"     // nothing is deployed yet
-	Progressing Phase = "Progressing" // pods are moving to what the step asks for
-	Paused      Phase = "Paused"      // a pause step, or somebody's hold
-	Stalled     Phase = "Stalled"     // no progress for longer than the deadline; heals by itself
+	Progressing Phase = "Progressing" // pods are moving to the step's weight
+	Paused      Phase = "Paused"      // a pause step, or a user's hold
+	Stalled     Phase = "Stalled"     // no progress for longer than the deadline; it may recover
 	Promoting   Phase = "Promoting"   // all steps are done: the user's own rolling update finishes it
-	Aborting    Phase = "Aborting"    // on the way back to stable
-	Degraded    Phase = "Degraded"    // stable serves, and Git asks for a rejected release; shown of what is not well, too
-	Healthy     Phase = "Healthy"     // what Git asks for is what serves
+	Aborting    Phase = "Aborting"    // rolling back to stable
+	Degraded    Phase = "Degraded"    // stable serves, and the head was rejected; Shown also uses it for unhealthy apps
+	Healthy     Phase = "Healthy"     // the head serves
 )
 
 // Phases lists all phases.
@@ -31,47 +31,45 @@ func Phases() []Phase {
 	return []Phase{Pending, Progressing, Paused, Stalled, Promoting, Aborting, Degraded, Healthy}
 }
 
-// State is the record of one app: apps/<group>/<app>.yaml on the state branch. Together with the users' branch it
-// determines what the cluster should hold. A change of a field whose tag says serial:"yes" is a transition of a
-// release, and Serial counts it. What only follows a commit, is held, or lists its objects again costs no write on each
-// Deployment.
+// State is the record of one app: apps/<group>/<app>.yaml on the state branch. With the users' branch it determines the
+// app's objects in the cluster. A change of a field with the tag serial:"yes" is a transition of a release, and Serial
+// counts it. Other changes, such as a followed commit, a hold or a new inventory, cause no write to each Deployment.
 type State struct {
 	APIVersion string        `json:"apiVersion" serial:"no"` // always APIVersion
 	Kind       string        `json:"kind" serial:"no"`       // always RolloutState
 	App        string        `json:"app" serial:"no"`
 	Path       string        `json:"path" serial:"no"`
-	Formerly   []string      `json:"formerly,omitempty" serial:"yes"` // names that the app had before, the last one first
+	Formerly   []string      `json:"formerly,omitempty" serial:"yes"` // former names of the app, the last one first
 	Serial     int           `json:"serial" serial:"no"`              // counts the transitions of releases
 	Written    int           `json:"written,omitempty" serial:"no"`   // see Mark
 	Seal       string        `json:"seal,omitempty" serial:"no"`      // only in the file: an edit by hand does not match it
 	Phase      Phase         `json:"phase" serial:"yes"`
-	Reason     string        `json:"reason,omitempty" serial:"yes"`   // one sentence: why the phase is what it is
-	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // what has not been well at rest, beyond its deadline
-	Kept       string        `json:"kept,omitempty" serial:"no"`      // what left Git and is not deleted, and the way out
+	Reason     string        `json:"reason,omitempty" serial:"yes"`   // one sentence: why it has this phase
+	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // the problem at rest, if beyond its deadline
+	Kept       string        `json:"kept,omitempty" serial:"no"`      // undeleted objects that left Git, with the fix
 	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // why a policy ignores the promotion file
-	Held       *Held         `json:"held,omitempty" serial:"no"`      // what is wrong; the app stays as it is meanwhile
+	Held       *Held         `json:"held,omitempty" serial:"no"`      // the error; the app stays as it is meanwhile
 	Source     string        `json:"source,omitempty" serial:"no"`    // commit whose render is in the cluster
-	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // the last release that all users were on
-	Former     *Former       `json:"former,omitempty" serial:"yes"`   // what served before Stable, while its pods are kept
+	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // the last release that was fully promoted
+	Former     *Former       `json:"former,omitempty" serial:"yes"`   // the version before Stable, while its pods are kept
 	Release    *Release      `json:"release,omitempty" serial:"yes"`
 	Progress   []Progress    `json:"progress,omitempty" serial:"yes"` // one for each staged workload of Release
-	Analyses   []AnalysisRun `json:"analyses,omitempty" serial:"yes"` // of Release, what is stable, or was rejected last
+	Analyses   []AnalysisRun `json:"analyses,omitempty" serial:"yes"` // of Release, of Stable, or of the last rejection
 	Retreat    *Retreat      `json:"retreat,omitempty" serial:"yes"`  // only while Aborting
 	Rejected   []Rejection   `json:"rejected,omitempty" serial:"yes"` // newest first, at most MaxHistory
 	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // newest first, at most MaxHistory
-	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // taken over from another controller, as people said
+	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // adopted from another controller by a user
 	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // their stable version is behind the pong Service
-	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // what Git says since Stable.Commit; Source may not
-	// digest of the promotion file that is no key any more: it was there at an earlier try of its release, or before
-	// the steps changed that it would open
+	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // in Git since Stable.Commit; Source may differ
+	// digest of a used-up promotion file: it existed at an earlier try of its release, or before its steps changed
 	Spent string `json:"spent,omitempty" serial:"no"`
-	// of Inventory, what is made for the release in flight and not in Git
+	// of Inventory, the objects for the release in flight that are not in Git
 	Generated []Ref     `json:"generated,omitempty" serial:"yes"`
 	Inventory []Ref     `json:"inventory,omitempty" serial:"no"`
 	Hooks     []HookRun `json:"hooks,omitempty" serial:"no"` // Jobs around releases, the newest last
 }
 
-// Shown is the phase for people: nobody is told Healthy of what has not been well for longer than its deadline.
+// Shown returns the phase to display: Degraded instead of Healthy for an app that is unhealthy beyond its deadline.
 func (s *State) Shown() Phase {
 	if s.Phase == Healthy && s.Unhealthy != "" {
 		return Degraded
@@ -82,38 +80,38 @@ func (s *State) Shown() Phase {
 // MaxHistory bounds the rejected and verified lists.
 const MaxHistory = 10
 
-// Held says why an app is left as it is.
+// Held is the error that holds an app.
 type Held struct {
 	Reason  HeldReason `json:"reason"`
 	Message string     `json:"message"`          // one sentence with file, field, value and the fix
 	Commit  string     `json:"commit,omitempty"` // the commit that is not followed
 }
 
-// HeldReason is why an app is left as it is, in one word for machines.
+// HeldReason is the reason why an app is held, as one word for programs.
 type HeldReason string
 
 // The reasons.
 const (
-	HeldInvalidInput   HeldReason = "InvalidInput"      // what Git asks for cannot be read, or the API server refuses it
-	HeldForbidden      HeldReason = "Forbidden"         // Git asks for what the configuration does not let the app touch
-	HeldUndecryptable  HeldReason = "Undecryptable"     // a file of Git is encrypted, and no key of the app opens it
-	HeldPolicy         HeldReason = "Policy"            // Git asks for what the policy of the cluster refuses
-	HeldContested      HeldReason = "Contested"         // Git has an object in this app that another app has
+	HeldInvalidInput   HeldReason = "InvalidInput"      // the head cannot be read, or the API server refuses it
+	HeldForbidden      HeldReason = "Forbidden"         // the head has objects that the configuration does not allow
+	HeldUndecryptable  HeldReason = "Undecryptable"     // a file in Git is encrypted, and no key of the app decrypts it
+	HeldPolicy         HeldReason = "Policy"            // the cluster's policy refuses the head
+	HeldContested      HeldReason = "Contested"         // Git has an object in this app that another app owns
 	HeldRolloutRemoved HeldReason = "RolloutRemoved"    // a Rollout document is gone while its release is in flight
-	HeldRenamed        HeldReason = "Renamed"           // another version came under another name
-	HeldAdoption       HeldReason = "Adoption"          // something else runs already, and nothing is on record
-	HeldForeign        HeldReason = "ForeignController" // another controller has objects of an app that is not on record
-	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment must go back
-	HeldRolledBack     HeldReason = "StateRolledBack"   // the record is older than the cluster's
-	HeldClosed         HeldReason = "ReleasesClosed"    // a window or a freeze: nothing is wrong
-	HeldHook           HeldReason = "HookRuns"          // a Job that runs before the release: nothing is wrong
-	HeldHookFailed     HeldReason = "HookFailed"        // such a Job of a first deployment has failed
+	HeldRenamed        HeldReason = "Renamed"           // another version has another name
+	HeldAdoption       HeldReason = "Adoption"          // another version runs already, and there is no record
+	HeldForeign        HeldReason = "ForeignController" // another controller owns objects of an app without a record
+	HeldNoStable       HeldReason = "NothingToReturnTo" // a first deployment would have to be rolled back
+	HeldRolledBack     HeldReason = "StateRolledBack"   // the record is older than the cluster's serial
+	HeldClosed         HeldReason = "ReleasesClosed"    // a window or a freeze: no error
+	HeldHook           HeldReason = "HookRuns"          // a Job runs before the release: no error
+	HeldHookFailed     HeldReason = "HookFailed"        // a Job before a first deployment has failed
 )
 
-// Waits reports whether nothing is wrong, and only the time has not come.
+// Waits reports whether the app only waits for a time or a Job, without an error.
 func (h *Held) Waits() bool { return h.Is(HeldClosed, HeldHook) }
 
-// Is reports whether an app is held for one of some reasons.
+// Is reports whether an app is held for any of some reasons.
 func (h *Held) Is(reasons ...HeldReason) bool { return h != nil && slices.Contains(reasons, h.Reason) }
 
 // Release is one version of an app.
@@ -127,7 +125,7 @@ type Release struct {
 	Templates map[Workload]Hash `json:"templates"`
 }
 
-// Same reports whether two are the same attempt, and not a later one at the same version.
+// Same reports whether two are the same try, and not a later try of the same version.
 func (r *Release) Same(o *Release) bool {
 	if r == nil || o == nil {
 		return r == o
@@ -135,71 +133,71 @@ func (r *Release) Same(o *Release) bool {
 	return r.Hash == o.Hash && r.Since.Equal(o.Since)
 }
 
-// Former is the version from which all users have moved to the stable one, and whose pods are still there.
+// Former is the version before the stable one, whose pods still exist although all users are on the stable version.
 type Former struct {
 	Release  Release    `json:"release"`  // as it was stable
-	Progress []Progress `json:"progress"` // of the release of the version that is stable now
+	Progress []Progress `json:"progress"` // of the release that is stable now
 }
 
-// Progress is how far one staged workload has come.
+// Progress is the progress of one staged workload.
 type Progress struct {
 	Workload Workload  `json:"workload"`
 	Step     int       `json:"step"` // index of the step in progress; equal to Of when all are done
 	Of       int       `json:"of"`
 	Name     string    `json:"name"`             // the step in words: setWeight 20, pause 10m0s …
-	Weight   int       `json:"weight"`           // asked for at this step: percent, or a share of Traffic.MaxWeight
-	Plan     string    `json:"plan"`             // digest of the step list: a changed list is noticed
-	Entered  time.Time `json:"entered"`          // when the step began: the clock of its pause
-	Opened   string    `json:"opened,omitempty"` // who let it pass the last gate
-	Routed   *Routing  `json:"routed,omitempty"` // what the routers were asked for last; nil: all traffic to stable
+	Weight   int       `json:"weight"`           // requested by this step: percent, or a share of Traffic.MaxWeight
+	Plan     string    `json:"plan"`             // digest of the step list, to detect changes
+	Entered  time.Time `json:"entered"`          // when the step began: the start of its pause
+	Opened   string    `json:"opened,omitempty"` // the user who opened the last gate
+	Routed   *Routing  `json:"routed,omitempty"` // the last routing; nil: all traffic to stable
 
-	// Services that had a role when the release began, or since, and have lost it: until it is over they select what
-	// the Service does that users come through.
+	// Services that have lost their role since the release began. Until its end they select the same pods as the
+	// Service that users reach.
 	Left []string `json:"left,omitempty"`
 
-	// It was to have no pods when that was recorded: its step begins when it is to have some.
+	// It had no replicas when that was recorded: its step begins when it has some.
 	Suspended bool `json:"suspended,omitempty"`
 
-	// The most pods of the new version that were ready, once a step lasts: pods that come back are no progress.
+	// The most ready pods of the new version at a step that lasts: pods that recover are no progress.
 	Peak *Peak `json:"peak,omitempty"`
 
-	// When all pods of the step's experiment were available: the clock of the experiment. Nil before that.
+	// When all pods of the step's experiment were available: the start of its duration. Nil before that.
 	Available *time.Time `json:"available,omitempty"`
 }
 
-// Peak is the most pods of a version that were ready at a step.
+// Peak is the largest number of ready pods of a version at a step.
 type Peak struct {
 	Ready int       `json:"ready"`
-	At    time.Time `json:"at"` // when the last of them became so
+	At    time.Time `json:"at"` // when the last pod became ready
 }
 
-// Replicas is how many pods Git asks for of a workload.
+// Replicas is a workload's number of replicas in Git.
 type Replicas struct {
 	Workload Workload `json:"workload"`
-	Count    *int     `json:"count,omitempty"` // nil: an autoscaler says
+	Count    *int     `json:"count,omitempty"` // nil: an autoscaler sets the number
 }
 
-// Retreat says how the way back goes.
+// Retreat is the progress of a rollback.
 type Retreat struct {
-	Reject bool      `json:"reject,omitempty"` // the release's hash is not to be tried again
+	Reject bool      `json:"reject,omitempty"` // the release's hash is rejected
 	Routed time.Time `json:"routed"`           // when traffic went back to stable
-	Drain  time.Time `json:"drain"`            // from when canary pods may go
+	Drain  time.Time `json:"drain"`            // when canary pods may be removed
 	To     string    `json:"to"`               // the commit to go back to
-	Late   bool      `json:"late,omitempty"`   // it has made no progress for its deadline, and somebody was told
+	Late   bool      `json:"late,omitempty"`   // it made no progress within its deadline, and was reported
 }
 
-// Rejection is a hash that is not tried again before a retry, or a change of the content.
+// Rejection is a hash that is not tried again before a retry or a change of the content.
 type Rejection struct {
 	Hash      Hash      `json:"hash"`
 	Commit    string    `json:"commit"`
 	Reason    string    `json:"reason"`
 	At        time.Time `json:"at"`
-	Promotion string    `json:"promotion,omitempty"` // digest of the promotion file then: only a different one can retry
-	Hook      string    `json:"hook,omitempty"`      // namespace/name of the one that failed, if one did
-	Content   Hash      `json:"content,omitempty"`   // of that hook in Git: with another one it is tried again
+	Promotion string    `json:"promotion,omitempty"` // digest of the promotion file then: only another one can retry
+	Hook      string    `json:"hook,omitempty"`      // namespace/name of the failed hook, if any
+	Content   Hash      `json:"content,omitempty"`   // of that hook in Git: another content is tried again
 }
 
-// Named is an app with the names that it had before, as the record knows them.
+// Named returns an app with its recorded former names.
 func (s *State) Named(a App) App {
 	a.Formerly = strings.Join(s.Formerly, " ")
 	return a
@@ -213,7 +211,7 @@ func (s *State) IsRejected(h Hash) (Rejection, bool) {
 // Mark returns the serial of the newest transition that moved pods or routes. The workloads carry it.
 func (s *State) Mark() int { return cmp.Or(s.Written, s.Serial) }
 
-// ProgressOf returns how far a workload has come in the release.
+// ProgressOf returns the progress of a workload in the release.
 func (s *State) ProgressOf(w Workload) (Progress, bool) {
 	return Find(s.Progress, func(p Progress) bool { return p.Workload == w })
 }
@@ -226,7 +224,7 @@ func (s *State) StableHash(w Workload) Hash {
 	return s.Stable.Templates[w]
 }
 
-// Workloads are those that the app has had, as its inventory says, or a release for what is one by its document alone.
+// Workloads returns the workloads in the inventory: of WorkloadKinds, or with a template in Stable or Release.
 func (s *State) Workloads() []Workload {
 	staged := func(release *Release, w Workload) bool { return release != nil && release.Templates[w] != "" }
 	var all []Workload

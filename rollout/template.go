@@ -9,12 +9,12 @@ import (
 	"text/template/parse"
 )
 
-// What a template of a message may cost. It goes over the lists of an event and nothing else, one within another
-// at most, and puts together no longer text than this, in bytes.
+// The most text, in bytes, that a message's template may build. A template may only loop over the lists of an event, at
+// most two loops deep.
 const maxTemplateText = 64 << 10
 
-// boundedFuncs are text/template's own that make texts of texts: with variables, fifty lines of them would double one
-// fifty times.
+// boundedFuncs are text/template's functions that build texts, with a limit: with variables, fifty lines could double a
+// text fifty times.
 func boundedFuncs() texttemplate.FuncMap {
 	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) {
@@ -36,7 +36,7 @@ func boundedFuncs() texttemplate.FuncMap {
 	}
 }
 
-// checkTemplate refuses what may have no end: a loop over a number, and templates that call each other.
+// checkTemplate refuses templates that may not terminate: loops over a number, and templates that call each other.
 func checkTemplate(t *texttemplate.Template) error {
 	if len(t.Templates()) > 1 {
 		return errors.New("defines another template: write what it says where it is used")
@@ -44,7 +44,7 @@ func checkTemplate(t *texttemplate.Template) error {
 	return checkNodes(t.Root, 0)
 }
 
-// checkNodes looks at what is within so many loops.
+// checkNodes checks the nodes inside a number of loops.
 func checkNodes(list *parse.ListNode, loops int) error {
 	if list == nil {
 		return nil

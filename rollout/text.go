@@ -8,18 +8,18 @@ import (
 	"unicode"
 )
 
-// MaxText is the most characters that are recorded, told or shown of a text of others.
+// MaxText is the most characters of a third-party text that are recorded, sent or shown.
 const MaxText = 500
 
-// Printable is a text of others, such as a server's answer or a measured value, as it may stand in the record, in a
-// commit's message or on a terminal: one line without control characters, of at most MaxText.
+// Printable returns a third-party text, such as a server's response or a measured value, in a form for the record, a
+// commit message or a terminal: one line without control characters, of at most MaxText.
 func Printable(text string) string { return Cut(OneLine(text), MaxText) }
 
-// varying is what texts of others have in them that differs each time: numbers, addresses, ids of requests.
+// varying matches the parts of third-party texts that differ each time: numbers, addresses, ids of requests.
 var varying = regexp.MustCompile(`[\w.:+/=-]*[0-9][\w.:+/=-]*`)
 
-// SameText reports whether two texts of others say the same, whatever numbers and ids are in them and in whatever order
-// they list reasons: "used: 3 of 10" and "used: 4 of 10", or an answer with another request's id.
+// SameText reports whether two third-party texts are equal except for numbers, ids and the order of reasons: "used: 3
+// of 10" and "used: 4 of 10", or a response with another request's id.
 func SameText(a, b string) bool { return a == b || slices.Equal(sortedWords(a), sortedWords(b)) }
 
 func sortedWords(text string) []string {
@@ -30,7 +30,7 @@ func sortedWords(text string) []string {
 	return words
 }
 
-// Cut shortens a text to a number of characters, the last of which then is "…".
+// Cut shortens a text to a number of characters; the last one is then "…".
 func Cut(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"
@@ -38,7 +38,7 @@ func Cut(text string, most int) string {
 	return text
 }
 
-// Count is a number of things: 1 app, 2 apps.
+// Count returns a number with a noun: 1 app, 2 apps.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -46,7 +46,7 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Share is a weight as people read it: 20%, or 5/1000 where everything is not 100.
+// Share formats a weight for users: 20%, or 5/1000 if full is not 100.
 func Share(weight, full int) string {
 	if full == 100 {
 		return fmt.Sprintf("%d%%", weight)
@@ -54,13 +54,13 @@ func Share(weight, full int) string {
 	return fmt.Sprintf("%d/%d", weight, full)
 }
 
-// OneLine joins the words of a text by single spaces, and leaves out what is no character: control characters, marks
-// that turn the direction of text, and bytes that are no UTF-8.
+// OneLine joins the words of a text by single spaces. It removes control characters, marks that change the direction of
+// text, and bytes that are not UTF-8.
 func OneLine(text string) string {
 	return strings.Join(strings.Fields(characters(text)), " ")
 }
 
-// characters has spaces where there is any kind of them, and nothing that cannot be seen.
+// characters replaces each kind of space by a space, and removes invisible characters.
 func characters(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -73,8 +73,8 @@ func characters(text string) string {
 	}, text)
 }
 
-// Tail is the end of a text of others, in whole lines of so many bytes together at most, without what OneLine leaves
-// out. A line that is longer by itself is cut.
+// Tail returns the end of a third-party text: whole lines of at most a number of bytes, cleaned like OneLine. A last
+// line that is too long is cut.
 func Tail(text string, most int) string {
 	var lines []string
 	for _, line := range slices.Backward(strings.Split(text, "\n")) {
@@ -95,8 +95,7 @@ func Tail(text string, most int) string {
 	return strings.Join(lines, "\n")
 }
 
-// Printable is the state with the texts of others in it as they may be recorded. The state that was given is not
-// changed.
+// Printable returns the state with its third-party texts made printable. The given state is not changed.
 func (s State) Printable() State {
 	s.Reason = Printable(s.Reason)
 	if s.Held != nil {

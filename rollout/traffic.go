@@ -2,41 +2,41 @@ package rollout
 
 import "time"
 
-// Traffic says how requests, and not only pods, are split between the stable
-// and the new version. Its names are those of Argo Rollouts' trafficRouting.
+// Traffic configures how requests, and not only pods, are split between the stable and the new version. Field names
+// come from Argo Rollouts' trafficRouting.
 type Traffic struct {
-	Routers       []Router // at least one, ordered by kind; each is given the same weight
+	Routers       []Router // at least one, ordered by kind; all get the same weight
 	ManagedRoutes []string // names of header and mirror routes, in the order of their precedence
 
-	// MaxWeight is the weight that is all traffic.
+	// MaxWeight is the weight of all traffic.
 	MaxWeight int `json:"maxTrafficWeight" default:"100" min:"1" max:"1000000"`
-	// Settle is how long after a change of endpoints or routes every proxy has learnt of it. Most watch the API
+	// Settle is how long after a change of endpoints or routes every proxy has received it. Most proxies watch the API
 	// server and take well under a second; Traefik collects changes for 2s (providersThrottleDuration).
 	Settle time.Duration `json:"settle" own:"" default:"3s"`
-	// Sticky is nil if each request is sent by the weight anew.
+	// Sticky is nil if the weight applies to each request separately.
 	Sticky *Sticky `json:"sticky" own:""`
 }
 
-// Router is one router's block of trafficRouting with the names that kustomize made. Only traffic.Parse makes one.
+// Router is one router's block of trafficRouting with the names after kustomize. Only traffic.Parse builds one.
 type Router struct {
-	Kind   string // a name out of traffic's table: gatewayAPI, nginx, istio …
-	Config any    // of a type of that router's own in package traffic, which is never changed
+	Kind   string // a name in traffic's table: gatewayAPI, nginx, istio …
+	Config any    // of the router's type in package traffic; immutable
 }
 
-// Sticky keeps users who were sent to the canary there for the release, by a cookie.
+// Sticky keeps users on the canary for the release after their first request to it, by a cookie.
 type Sticky struct {
 	Cookie string        `json:"cookie" is:"cookie"` // its name; default gitrollout-<Rollout's name>
 	MaxAge time.Duration `json:"maxAge" default:"24h"`
 }
 
-// PingPong names two Services that change their roles with each release, so that no selector is switched under traffic.
+// PingPong names two Services that swap roles with each release, so that no selector is switched under traffic.
 type PingPong struct {
 	PingService string `json:"pingService" needs:"name a Service"` // stable's at first
 	PongService string `json:"pongService" needs:"name a Service"`
 }
 
-// ManagedRoute sends the requests that it matches to the canary, or a copy of them if Mirror is set. It lasts from its
-// step to the end of the release, or until a step gives it no matches.
+// ManagedRoute sends matching requests to the canary, or copies of requests if Mirror is set. It lasts from its step to
+// the end of the release, or until a step gives it no matches.
 type ManagedRoute struct {
 	Name    string  `json:"name"`
 	Matches []Match `json:"matches,omitempty"` // one of them must match
@@ -44,10 +44,10 @@ type ManagedRoute struct {
 	Mirror *int `json:"mirror,omitempty"`
 }
 
-// MatchRoute is the name of the route that a step's match makes.
+// MatchRoute is the name of the route of a step's match.
 const MatchRoute = "match"
 
-// Match is what a request must have to match: all that is set.
+// Match is a condition on requests: all set fields must match.
 type Match struct {
 	_           any          `some:"name headers, cookies, queryParams, path, method or source"`
 	Headers     []NamedMatch `json:"headers,omitempty"`
@@ -72,9 +72,9 @@ type StringMatch struct {
 	Regex  string `json:"regex,omitempty"` // RE2, matching the whole text
 }
 
-// Routing is what the routers have been asked for in a release: which step's weight and routes, and since when.
+// Routing is the last routing of a release: the step with its weight and routes, and its start.
 type Routing struct {
 	Step   int       `json:"step"`   // index of the step whose routes are in force
 	Weight int       `json:"weight"` // of Traffic.MaxWeight, for the new version
-	At     time.Time `json:"at"`     // since when: proxies have learnt of it Traffic.Settle later
+	At     time.Time `json:"at"`     // its start: proxies have received it Traffic.Settle later
 }

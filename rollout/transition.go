@@ -6,58 +6,58 @@ import (
 	"slices"
 )
 
-// Transition is one change of an app's state that Git has recorded, with what a forge shows of it to people.
+// Transition is one recorded change of an app's state, with the data that a forge shows.
 type Transition struct {
 	Cluster   string
-	Subject   string // what happened, in one line; "" when it is told again after a start
-	Before    State  // the zero value when it is told again
+	Subject   string // the change, in one line; "" when it is reported again after a start
+	Before    State  // the zero value when it is reported again
 	After     State
-	Proposals []Proposal // that exist now, and those that have just been removed
+	Proposals []Proposal // the existing ones, and the ones that were just removed
 }
 
-// ProposalKind says what merging a proposal does.
+// ProposalKind is the effect of merging a proposal.
 type ProposalKind string
 
 // The kinds of proposals.
 const (
 	ProposePromotion ProposalKind = "promote" // opens the gate at which a release waits
-	ProposeRevert    ProposalKind = "revert"  // takes a rejected release back in Git
+	ProposeRevert    ProposalKind = "revert"  // reverts a rejected release in Git
 )
 
-// Proposal is a branch that holds one commit to merge.
+// Proposal is a branch with one commit to merge.
 type Proposal struct {
 	Kind     ProposalKind
 	Branch   string     // short name
 	Commit   string     // "" if the branch was removed
 	Gate     int        // index of the step that a promotion opens
 	Standing []Standing // one for each staged workload of the release
-	Changes  []Change   // from what serves to the release or, of a revert, from the head to what serves
-	Sharers  []string   // other apps that merging changes, too
-	Retries  bool       // of a revert: what was rejected can be tried again as it is
+	Changes  []Change   // from stable to the release or, for a revert, from the head to stable
+	Sharers  []string   // other apps that the merge changes, too
+	Retries  bool       // of a revert: the rejected release can be tried again unchanged
 }
 
-// Standing is how far one workload of a release has come, and its pods.
+// Standing is the progress of one workload of a release, and its pods.
 type Standing struct {
 	Progress
 	Ready    int    // Ready pods of the new version
-	Replicas int    // pods that the workload asks for
+	Replicas int    // the workload's replicas
 	Problem  string // why a pod of the new version is not Ready, "" if none
 }
 
-// Change is one object that two renders of an app do not have in common.
+// Change is one object that differs between two renders of an app.
 type Change struct {
 	Ref    Ref
 	Verb   string        // added, removed or changed
 	Images []ImageChange // containers with another image
 }
 
-// ImageChange is one container's image.
+// ImageChange is the change of one container's image.
 type ImageChange struct {
 	Container string
 	From, To  string // "" if the container is new, or gone
 }
 
-// Changes lists what differs between two renders, ordered by object.
+// Changes lists the differences between two renders, ordered by object.
 func Changes(from, to *Render) []Change {
 	olds, news := from.ByRef(), to.ByRef()
 	var changes []Change

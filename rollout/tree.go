@@ -2,7 +2,7 @@ package rollout
 
 import "errors"
 
-// EntryKind says what a path in a commit's tree is.
+// EntryKind is the kind of a path in a commit's tree.
 type EntryKind string
 
 // The kinds of entries that a Git tree can hold.
@@ -13,19 +13,19 @@ const (
 	Submodule EntryKind = "submodule"
 )
 
-// ErrTooLarge is what reading a file gives whose content is not kept: it has more than 16 MiB, or is among many that
-// are large.
+// ErrTooLarge is the error of reading a file whose content is not kept: it is larger than 16 MiB, or one of many large
+// files.
 var ErrTooLarge = errors.New("is too large: its content is not kept")
 
-// Entry is one entry of a commit's tree. ID is the object's hash: equal ids
-// have equal content, for a folder all the way down.
+// Entry is one entry of a commit's tree. ID is the object's hash: equal ids have equal content, for a folder
+// recursively.
 type Entry struct {
 	Name string // last element of the path
 	ID   string
 	Kind EntryKind
 }
 
-// Tree reads one commit's content. Paths are slash-separated and relative; "" is the root, which is always found. An
+// Tree reads one commit's content. Paths are slash-separated and relative; "" is the root, which always exists. An
 // error means that the store could not be read, never that a path is absent.
 type Tree interface {
 	// Lookup returns the entry at a path. It does not follow symlinks.

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// What a Reader makes of single values.
+// The Reader's methods for single values.
 
 // text fills a string.
 func (v value) text(to reflect.Value, f Field) {
@@ -73,7 +73,7 @@ func (v value) number(to reflect.Value, f Field) {
 	}
 }
 
-// bounds compares a number with those of its field.
+// bounds checks a number against the bounds of its field.
 func (v value) bounds(n int64, f Field) {
 	least, _ := strconv.ParseInt(f.Tag.Get("min"), 10, 64)
 	most, err := strconv.ParseInt(f.Tag.Get("max"), 10, 64)
@@ -117,14 +117,14 @@ func (v value) duration(to *time.Duration, f Field) {
 	}
 }
 
-// positive refuses what is over at once, where a field has a least value.
+// positive refuses a duration of 0 or less, where a field has a minimum.
 func (v value) positive(d time.Duration, f Field) {
 	if f.Has("min") && d <= 0 {
 		v.fail(f.Tag.Get("fix"), "%s is not more than 0", Describe(v.raw))
 	}
 }
 
-// Plain returns what JSON makes of a value: mappings, lists, texts, int64, float64.
+// Plain returns a value after encoding and decoding as JSON: mappings, lists, texts, int64, float64.
 func Plain(v any) (any, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -133,7 +133,7 @@ func Plain(v any) (any, error) {
 	return FromJSON[any](data)
 }
 
-// FromJSON reads JSON as mappings, lists, texts, int64 and float64: encoding/json alone makes float64 of 1.
+// FromJSON reads JSON as mappings, lists, texts, int64 and float64: encoding/json alone reads 1 as a float64.
 func FromJSON[T any](data []byte) (v T, err error) {
 	from := json.NewDecoder(bytes.NewReader(data))
 	from.UseNumber()
@@ -143,7 +143,7 @@ func FromJSON[T any](data []byte) (v T, err error) {
 	if _, err := from.Token(); err != io.EOF {
 		return v, errors.New("something follows the value")
 	}
-	v, _ = numbered(v).(T) // the same, but for its numbers
+	v, _ = numbered(v).(T) // the same value with converted numbers
 	return v, nil
 }
 

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// VendorFile and VendorLock are the names of the files that say what of elsewhere belongs into a folder of the
-// repository, and what of it is there.
+// VendorFile and VendorLock are the names of two files in a folder of the repository: the list of its remote sources,
+// and the lock with the vendored content.
 const (
 	VendorFile = "vendor.yaml"
 	VendorLock = "vendor.lock"
@@ -30,10 +30,10 @@ type VendorChart struct {
 	Name    string `json:"name" needs:"name the chart" is:"label"`
 	Version string `json:"version" needs:"write a version, or a range of them, such as ~20.1"`
 
-	// Flat puts the chart into <into>/<name> whatever its version, for those that name its folder.
+	// Flat puts the chart into <into>/<name> for all versions, so that a reference to the folder stays valid.
 	Flat bool `json:"flat,omitempty"`
 
-	// Provenance is the file with the public PGP keys of those who may have signed the chart; "" takes any.
+	// Provenance is the file with the public PGP keys of allowed signers of the chart; "" skips the check.
 	Provenance string `json:"provenance,omitempty"`
 }
 
@@ -44,12 +44,12 @@ type VendorGit struct {
 	Path string `json:"path,omitempty" default:"."` // of the repository
 }
 
-// VendorOCI is an artifact of a registry, such as one that flux push artifact makes.
+// VendorOCI is an artifact of a registry, such as one pushed by flux push artifact.
 type VendorOCI struct {
 	_      any    `one:"tag semver"`
 	URL    string `json:"url" needs:"write oci://host/path"`
 	Tag    string `json:"tag,omitempty"`
-	Semver string `json:"semver,omitempty"` // a range of versions, of which the newest is taken
+	Semver string `json:"semver,omitempty"` // a range of versions; the newest one is used
 }
 
 // vendorFile is the form of a vendor.yaml.
@@ -83,15 +83,15 @@ func ParseVendor(file string, data []byte) ([]VendorSource, error) {
 	return raw.Sources, nil
 }
 
-// IsPlainPath reports whether a slash-separated path is one below its folder on every system.
+// IsPlainPath reports whether a slash-separated path is below its folder on every system.
 func IsPlainPath(name string) bool {
 	bad := func(r rune) bool { return unicode.IsControl(r) || strings.ContainsRune(`\:*?"<>|`, r) }
 	isAbove := name == ".." || strings.HasPrefix(name, "../") || path.IsAbs(name)
 	return name != "" && path.Clean(name) == name && !isAbove && utf8.ValidString(name) && !strings.ContainsFunc(name, bad)
 }
 
-// ReservedPart is the part of a path that Git or gitrollout reads as its own, "" for none. What a file system takes for
-// .git, Git takes for its own: with dots or spaces behind, in any case, or shortened.
+// ReservedPart returns the part of a path that is reserved for Git or gitrollout, "" for none. Git also reserves the
+// names that a file system treats as .git: with dots or spaces at the end, in any case, or shortened.
 func ReservedPart(name string) string {
 	for part := range strings.SplitSeq(name, "/") {
 		switch strings.ToLower(strings.TrimRight(part, ". ")) {
@@ -102,8 +102,8 @@ func ReservedPart(name string) string {
 	return ""
 }
 
-// withPassword is the field with an address that has somebody's credentials in it, "" for none. A user alone is no
-// secret where Git is asked, as in ssh://git@host.
+// withPassword returns the field with an address that contains credentials, "" for none. A user alone is no secret in
+// an address for Git, as in ssh://git@host.
 func (s VendorSource) withPassword() string {
 	field, address := "oci.url", ""
 	switch {
@@ -123,7 +123,7 @@ func (s VendorSource) withPassword() string {
 	return field
 }
 
-// Name is what a source is called.
+// Name returns the name of a source.
 func (s VendorSource) Name() string {
 	if s.Chart != nil {
 		return s.Chart.Name
@@ -131,7 +131,7 @@ func (s VendorSource) Name() string {
 	return path.Base(s.Into)
 }
 
-// Wants is what a source asks for, in one line.
+// Wants returns a source's request, in one line.
 func (s VendorSource) Wants() string {
 	switch {
 	case s.Chart != nil:

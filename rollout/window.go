@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// Window is an entry of a Config's windows: a time in which releases may or must not advance.
+// Window is an entry of a Config's windows: a time in which releases may, or may not, advance.
 type Window struct {
 	Kind     WindowKind
 	Schedule string        // cron: when it begins
-	Duration time.Duration // elapsed, whatever clocks do meanwhile
+	Duration time.Duration // elapsed time, even if clocks change
 	TimeZone string        // IANA name; "" is UTC
 	Apps     []string      // globs over names of apps; none means all apps
 
@@ -22,16 +22,16 @@ type Window struct {
 	window schedule.Window
 }
 
-// WindowKind says what a window does.
+// WindowKind is the effect of a window.
 type WindowKind string
 
-// The kinds. A moment that both cover is denied.
+// The kinds. Deny wins over Allow.
 const (
 	Allow WindowKind = "allow"
 	Deny  WindowKind = "deny"
 )
 
-// The bounds of a window's duration. Schedules have minutes.
+// The bounds of a window's duration. Schedules have a resolution of minutes.
 const (
 	minWindow = time.Minute
 	maxWindow = 366 * 24 * time.Hour
@@ -79,7 +79,7 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	return w, nil
 }
 
-// ReadSchedule reads a schedule of a document, an expression at one field and the name of its time zone at another one.
+// ReadSchedule reads a schedule of a document: an expression in the field at, and the name of its time zone in zoneAt.
 func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *InvalidError) {
 	if _, err := schedule.Zone(zone); err != nil {
 		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(),
@@ -105,18 +105,18 @@ func checkGlobs(file, field string, globs []string) error {
 	return nil
 }
 
-// concerns reports whether one of the patterns matches a name; none match all.
+// concerns reports whether any pattern matches a name; an empty list matches all.
 func concerns(globs []string, app string) bool {
 	return len(globs) == 0 || matchesAny(globs, app)
 }
 
-// Calendar is what keeps the releases of one app from advancing at times.
+// Calendar restricts when the releases of one app may advance.
 type Calendar struct {
 	Windows []Window
 	Freeze  *Freeze // nil if there is none
 }
 
-// CalendarOf returns the windows of a configuration and the freeze, which may be nil, as far as an app is concerned.
+// CalendarOf returns the windows of a configuration and the freeze, which may be nil, that apply to an app.
 func (c *Config) CalendarOf(app string, f *Freeze) Calendar {
 	var calendar Calendar
 	for _, w := range c.Windows {
@@ -130,7 +130,7 @@ func (c *Config) CalendarOf(app string, f *Freeze) Calendar {
 	return calendar
 }
 
-// Equal reports whether two calendars say the same.
+// Equal reports whether two calendars have the same effect.
 func (c Calendar) Equal(o Calendar) bool {
 	same := func(a, b Window) bool {
 		return a.Kind == b.Kind && a.Schedule == b.Schedule && a.Duration == b.Duration && a.TimeZone == b.TimeZone &&
@@ -141,13 +141,13 @@ func (c Calendar) Equal(o Calendar) bool {
 
 // Shut is why releases do not advance, and until when.
 type Shut struct {
-	Freeze *Freeze   // nil if it is a window
-	Window *Window   // that denies; nil if it is a freeze, or outside of all windows that allow
-	Until  time.Time // not before; zero if nobody knows
-	Exact  bool      // and then they do
+	Freeze *Freeze   // nil if a window is the cause
+	Window *Window   // the window that denies; nil for a freeze, or outside of all windows that allow
+	Until  time.Time // not before; zero if unknown
+	Exact  bool      // releases may advance at Until
 }
 
-// ShutAt says whether releases may not advance at a moment.
+// ShutAt reports whether releases may not advance at a moment, with the cause.
 func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
 	windows := Mapped(c.Windows, func(w Window) schedule.Window { return w.window })
 	if c.Freeze.At(t) {
@@ -170,7 +170,7 @@ func (c Calendar) ShutAt(t time.Time) (Shut, bool) {
 	return s, true
 }
 
-// Cause is what a release waits for, in words, such as the end of windows[1] (deny 0 0 24 12 * for 336h).
+// Cause returns the cause in words, such as the end of windows[1] (deny 0 0 24 12 * for 336h).
 func (s Shut) Cause() string {
 	switch {
 	case s.Freeze != nil:
@@ -199,7 +199,7 @@ func ShortSpan(d time.Duration) string {
 	return text
 }
 
-// When is until when, in words, "" if nobody knows.
+// When returns the end in words, "" if unknown.
 func (s Shut) When() string {
 	switch {
 	case s.Until.IsZero():

@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// WorkloadKinds are the kinds of objects that are moved in stages. The first one
-// goes without saying: neither Workload.Kind nor its text form names it.
+// WorkloadKinds are the kinds of objects that are moved in stages. The first one is the default: neither Workload.Kind
+// nor its text form names it.
 var WorkloadKinds = []Ref{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
 }
 
-// KindNames are the names of WorkloadKinds, as a sentence has them.
+// KindNames returns the names of WorkloadKinds, for a sentence.
 func KindNames() string {
 	return strings.Join(Mapped(WorkloadKinds, func(kind Ref) string { return kind.Kind }), ", ")
 }
 
-// Workload names an object that is moved in stages. Its text form is "namespace/name", or "Kind/namespace/name" where
-// it is no Deployment, and "Kind.group/namespace/name" where WorkloadKinds do not have its kind.
+// Workload names an object that is moved in stages. Its text form is "namespace/name", or "Kind/namespace/name" if it
+// is not a Deployment, and "Kind.group/namespace/name" if WorkloadKinds lack its kind.
 type Workload struct {
 	Kind      string // "" for a Deployment
 	Namespace string
 	Name      string
 }
 
-// WorkloadOf returns the workload that a reference is one of, false for an object of another kind than WorkloadKinds:
-// that is one if a Rollout document says so, which Render.Workload knows.
+// WorkloadOf returns the workload of a reference. It is false for a kind that WorkloadKinds lack: such an object is a
+// workload if a Rollout document names it, see Render.Workload.
 func WorkloadOf(ref Ref) (Workload, bool) {
 	for i, kind := range WorkloadKinds {
 		if ref.Group != kind.Group || ref.Kind != kind.Kind {
@@ -41,7 +41,7 @@ func WorkloadOf(ref Ref) (Workload, bool) {
 	return Workload{Kind: ref.Kind + "." + ref.Group, Namespace: ref.Namespace, Name: ref.Name}, false
 }
 
-// Workload returns the workload of a render that a reference is one of.
+// Workload returns the workload of a reference in a render, false if the object is none.
 func (r *Render) Workload(ref Ref) (Workload, bool) {
 	w, is := WorkloadOf(ref)
 	if !is {
@@ -58,7 +58,7 @@ func (w Workload) String() string {
 	return w.Namespace + "/" + w.Name
 }
 
-// Title names the workload as a sentence does: Deployment shop/web.
+// Title returns the name for a sentence: Deployment shop/web.
 func (w Workload) Title() string { return w.Ref().Title() }
 
 // Compare orders workloads by their text form.
@@ -74,7 +74,7 @@ func (w Workload) Ref() Ref {
 	return ref
 }
 
-// kind is its place in WorkloadKinds, -1 if it is none of them.
+// kind returns the index of its kind in WorkloadKinds, -1 for another kind.
 func (w Workload) kind() int {
 	if w.Kind == "" {
 		return 0
@@ -102,29 +102,29 @@ func (w *Workload) UnmarshalText(b []byte) error {
 }
 
 // Annotations and labels that gitrollout writes on the objects it applies. The Deployment controller copies a
-// Deployment's annotations to the ReplicaSet that matches its template (SetNewReplicaSetAnnotations), which makes
-// AnnotationHash on a ReplicaSet a map from ReplicaSet to release that costs nothing.
+// Deployment's annotations to the ReplicaSet that matches its template (SetNewReplicaSetAnnotations). So AnnotationHash
+// maps ReplicaSets to releases at no cost.
 const (
 	LabelAnalysis     = "gitrollout.dev/analysis"      // "true" on a Secret: analyses of its namespace may read it
 	LabelApp          = "gitrollout.dev/app"           // on every applied object: the app's name
 	AnnotationCluster = "gitrollout.dev/cluster"       // on every applied object: the cluster's name in Git
 	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied template
-	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: the commit the template was rendered from
-	// LabelSerial is on workloads: State.Mark, by which an older record is known. It changes at each step and is no
-	// annotation, which the Deployment controller would write to the ReplicaSet each time.
+	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: the commit of the template's render
+	// LabelSerial is on workloads: State.Mark, which identifies an outdated record. It changes at each step, so it is
+	// no annotation: the Deployment controller would write that to the ReplicaSet each time.
 	LabelSerial      = "gitrollout.dev/serial"
 	AnnotationStatus = "gitrollout.dev/status" // on held workloads: the release that holds it
 	// on objects that are not in Git: the Rollout whose release they are for.
 	AnnotationGenerated = "gitrollout.dev/generated-by"
 	// on an experiment's objects and pods: the name of their Deployment.
 	LabelExperiment = "gitrollout.dev/experiment"
-	// AnnotationSealed is on Secrets of a render whose values nobody has decrypted; they are never applied.
+	// AnnotationSealed is on Secrets of a render that are not decrypted; they are never applied.
 	AnnotationSealed = "gitrollout.dev/sealed"
 
 	AnnotationPrune = "gitrollout.dev/prune" // by users, "disabled": never delete this object
-	// AnnotationCreateOnly is by users, "true" on a Secret: make it where it is missing, and leave it alone otherwise.
+	// AnnotationCreateOnly is by users, "true" on a Secret: create it if missing, and never update it.
 	AnnotationCreateOnly = "gitrollout.dev/create-only"
-	// AnnotationDecryption is by users, "none": what SOPS has encrypted in this object is for somebody else to decrypt.
+	// AnnotationDecryption is by users, "none": the object stays encrypted by SOPS, for decryption by another tool.
 	AnnotationDecryption = "gitrollout.dev/decryption"
 
 	// LabelPodHash is the Deployment controller's own label on ReplicaSets and
