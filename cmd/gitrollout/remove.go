@@ -28,7 +28,7 @@ type removal struct {
 	Cluster string        `json:"cluster"`
 	Removed []rollout.Ref `json:"removed"`
 	Kept    []string      `json:"kept,omitempty"`   // objects that stay, and why
-	Commit  string        `json:"commit,omitempty"` // the commit of the state branch that drops the record, "" with --dry-run
+	Commit  string        `json:"commit,omitempty"` // the state branch's commit that drops the record, "" with --dry-run
 }
 
 func newRemove(s streams) *cobra.Command {
