@@ -247,8 +247,8 @@ func (l *lookout) findApps(was, next *view) {
 	}
 }
 
-// unlisted returns the view of an app that is on record and not in Git. If the configuration cannot be read, the
-// recorded path of the app counts.
+// unlisted returns the view of an app that is on record and not in Git. If the configuration cannot be read, the app is
+// as in its recorded commit.
 func (l *lookout) unlisted(was, next *view, name string) *appView {
 	e, _ := l.record.of(name)
 	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}

@@ -282,7 +282,7 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 	}, err
 }
 
-// ask sends one request, and repeats it while the measurement is running.
+// ask sends a request, and repeats it while the measurement is running.
 func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (result provider.Result, err error) {
 	request, err := w.request(ctx, t, latest, suffix)
 	if err != nil {

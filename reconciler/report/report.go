@@ -30,8 +30,8 @@ type App struct {
 	Err       error               // of this app
 }
 
-// Note returns the reason of the Event about a transition, one word for machines: the reason why the app is held, or
-// else its phase. warning tells that a person should look.
+// Note returns the reason of the Event about a transition, one word for programs: the reason why the app is held, or
+// else its phase. warning means that a user should look.
 func (a App) Note() (reason string, warning bool) {
 	s := a.Decision.State
 	if s.Held != nil {
