@@ -9,25 +9,25 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// adopt follows a change that is not a new version: replicas, Services, steps. A changed list of steps goes on where
-// the old and the new one part, or at the release's step if that comes first. Another scaling, and routes to other
-// Services, begin at stable.
+// adopt follows a commit without a new version: replicas, Services, steps. A changed list of steps goes on at the first
+// changed step, or at the release's step if that comes first. A new kind of scaling and routes to other Services are
+// rolled back to stable first.
 func adopt(in Input) Decision {
 	s := in.State
 	s.Source = in.Head.Commit.ID
 	s.Progress = slices.Clone(s.Progress)
 	subject := fmt.Sprintf("%s follows %s during release %s", s.App, in.Head.Commit.Short(), s.Release.Hash)
 	raises := false
-	for _, m := range movers(in) { // without those whose Deployment left the app; the promotion removes it
+	for _, m := range movers(in) { // without workloads that left the app; the promotion removes them
 		c := m.changeOf(in)
 		switch {
-		case c.leavesUsers(in, m): // they arrive by the old list
+		case c.leavesUsers(in, m): // it ends by the old list
 			if in.Head.Render = followed(in); isPromoting(in.State) {
 				return removeFormer(in)
 			}
 			return advance(in)
 		case c.restarts == "" || s.Stable == nil:
-		case isPromoting(s): // Kubernetes replaces its pods: a Service that is switched sends all users to the first
+		case isPromoting(s): // Kubernetes replaces the pods: a Service switch would send all users to the first new pod
 			in.Head.Render = in.Source
 			return decidePromoting(in)
 		default:
@@ -48,7 +48,7 @@ func adopt(in Input) Decision {
 	}
 	if raises && s.Stable != nil && !s.Release.Fast {
 		if d, shut := waitForWindow(in, "the new list of steps"); shut {
-			d.Requeue = rollout.Soonest(d.Requeue, heldUntil(in)) // pods still come and go as the old list has it
+			d.Requeue = rollout.Soonest(d.Requeue, heldUntil(in)) // pods still start and stop by the old list
 			return d
 		}
 	}
@@ -58,22 +58,22 @@ func adopt(in Input) Decision {
 	return Decision{State: s, Subject: subject}
 }
 
-// change is what a commit makes of the plan that a workload is released by.
+// change is the difference between two plans of a workload in a release.
 type change struct {
-	old      *plan  // nil if nobody knows it
-	same     int    // so many stages are what they were
-	changes  bool   // the others are not
-	restarts string // what has changed that pods or requests cannot be moved on with from where they are, "" if nothing
+	old      *plan  // nil if its commit cannot be read
+	same     int    // the number of unchanged first stages
+	changes  bool   // later stages differ
+	restarts string // the change that forces a rollback to stable, "" if none
 }
 
-// changeOf compares the plans of the commit that the cluster follows and of the
-// head. Both are compiled now, so a new version of the program changes nothing.
+// changeOf compares the plans of the commit that the cluster follows and of the head. Both are compiled now, so that a
+// new version of the program changes nothing.
 func (m moving) changeOf(in Input) change {
 	spec, known := rollout.Spec{}, false
 	if in.Source != nil {
 		spec, known = in.Source.Spec(m.Workload)
 	}
-	if !known { // Git has lost the commit: the digest says whether the list has changed, and not from where on
+	if !known { // the commit is gone from Git: the digest shows a change, but not from which stage on
 		if m.digest() != m.Plan {
 			return change{changes: true}
 		}
@@ -100,14 +100,14 @@ func (m moving) changeOf(in Input) change {
 	return c
 }
 
-// leavesUsers reports whether users are all on the new version while proxies have yet to learn of it, and the new list
-// knows of no switch: it would send them to all pods again.
+// leavesUsers reports whether all users are on the new version, proxies have yet to learn it, and the new list has no
+// switch. The new list would send users to all pods again.
 func (c change) leavesUsers(in Input, m moving) bool {
 	return c.old != nil && c.old.hasMoved(m.Progress) && (in.State.Former != nil || !isPromoting(in.State)) &&
 		!m.hasSwitched(len(m.stages)) && !m.swaps()
 }
 
-// spends reports whether the promotion file opens a step that has changed, or by its name another one than before.
+// spends reports whether the promotion file opens a changed step, or opens another step because names changed.
 func (c change) spends(in Input, m moving) bool {
 	if isPromoting(in.State) || m.isOpenFully(in) {
 		return false
@@ -120,15 +120,15 @@ func (c change) spends(in Input, m moving) bool {
 	return last != was || found != knew
 }
 
-// resumed is where a workload goes on. An unchanged stage keeps its clock, and a changed one begins anew. Users who
-// have the new version keep it, and a release that is through its steps, or verified before, gets no new ones.
+// resumed returns where a workload goes on. An unchanged stage keeps its clock, and a changed one begins anew. Users on
+// the new version stay there. A release past its steps, or verified, gets no new ones.
 func (m moving) resumed(in Input, c change) rollout.Progress {
 	step := min(m.Step, c.same)
 	switch {
 	case isPromoting(in.State):
 		step = len(m.stages)
 	case !c.changes:
-	case in.State.Former != nil: // it has been judged
+	case in.State.Former != nil: // its analyses are over
 		at, _ := m.movedAt()
 		step = max(step, at)
 	case in.State.Release.Fast:
@@ -142,18 +142,18 @@ func (m moving) resumed(in Input, c change) rollout.Progress {
 		next.Entered, next.Opened, next.Available = m.Entered, m.Opened, m.Available
 	}
 	if next.Routed = m.Routed; m.Routed != nil && m.Routed.Step >= c.same {
-		// The new list says which users are matched, and its step which weight is next.
+		// The new list sets the matched users, and its step the next weight.
 		next.Routed = &rollout.Routing{Step: next.Step, Weight: m.Routed.Weight, At: m.Routed.At}
 		if c.old == nil || !reflect.DeepEqual(c.old.routesAt(m.Routed.Step), m.routesAt(next.Step)) {
-			next.Routed.At = rollout.Second(in.Now) // proxies learn of it: until then matched users come
+			next.Routed.At = rollout.Second(in.Now) // proxies have to learn it: until then matched users still come
 		}
 	}
 	return next
 }
 
-// left adds to the Services that are known to have lost their role those that have it by an old plan and not by this
-// one. A Service that users came through is kept from the new version even where it is the new one's by now, but
-// where routes say who comes to it.
+// left returns the Services that have lost their role: the known ones, and Services of an old plan that this plan does
+// not use. A former Service of users stays listed even if it is the new version's Service now, unless a router decides
+// who reaches it.
 func (p *plan) left(s rollout.State, known []string, old *plan) []string {
 	if old == nil {
 		return known
@@ -170,10 +170,10 @@ func (p *plan) left(s rollout.State, known []string, old *plan) []string {
 	return all
 }
 
-// keeps reports whether a stage of the old list is the new list's, too.
+// keeps reports whether a stage of the old list is unchanged in the new one.
 func (c change) keeps(step int) bool { return step < c.same || !c.changes }
 
-// drops reports whether a run is of a stage that has changed or has to come again.
+// drops reports whether an analysis run belongs to a stage that has changed or is repeated.
 func (c change) drops(m moving, r rollout.AnalysisRun) bool {
 	if c.old == nil {
 		return m.owns(r)
@@ -187,14 +187,13 @@ func (c change) drops(m moving, r rollout.AnalysisRun) bool {
 	return false
 }
 
-// endsAs reports whether users come to the new version at the end of two plans in the same way: by a Service that is
-// switched, by routes to the other one, or as its pods come.
+// endsAs reports whether two plans move users to the new version in the same way. That is a Service switch, routes to
+// the other Service, or only the pods.
 func (p *plan) endsAs(other *plan) bool {
 	return p.swaps() == other.swaps() && p.hasSwitched(len(p.stages)) == other.hasSwitched(len(other.stages))
 }
 
-// hasMoved reports whether all users have the new version, because a Service was
-// switched or because the routers were asked to.
+// hasMoved reports whether all users have the new version, by a Service switch or by the routed weight.
 func (p *plan) hasMoved(pr rollout.Progress) bool {
 	routed := p.routing != nil && pr.Routed != nil && pr.Routed.Weight == p.full()
 	return p.hasSwitched(pr.Step) || routed && pr.Step >= p.handover()

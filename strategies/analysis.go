@@ -11,22 +11,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// runOf is one analysis that a release asks for at its present step.
+// runOf is one analysis of a release at its present step.
 type runOf struct {
 	moving
 	name       string
 	analysis   *rollout.Analysis
-	experiment *rollout.Experiment // that it is of; nil: the release itself
+	experiment *rollout.Experiment // the experiment that it judges; nil: the release itself
 }
 
-// isTried reports whether a state's release is at its steps and shows there what
-// it is worth. A version that was verified before has shown it.
+// isTried reports whether a state's release is at its steps and is judged there. A verified version is not.
 func isTried(s rollout.State) bool {
 	return s.Release != nil && s.Stable != nil && s.Former == nil && !s.Release.Fast && isHeld(s) &&
 		s.Phase != rollout.Aborting
 }
 
-// wantedRuns are the analyses of a release's workloads at their steps.
+// wantedRuns returns the analyses of a release's workloads at their steps.
 func wantedRuns(s rollout.State, all []moving) []runOf {
 	var runs []runOf
 	if !isTried(s) {
@@ -47,14 +46,14 @@ func wantedRuns(s rollout.State, all []moving) []runOf {
 	return runs
 }
 
-// Names of runs after the workload's: no step's run has one that is another's.
+// Names of runs after the workload's. No step's run has another run's name.
 const (
 	backgroundRun = "/background"
 	stepRun       = "/step-"
 )
 
-// labelOf is what the names of a workload's runs begin with: its name, and its namespace where
-// another workload of the release has that name, too: web@east.
+// labelOf returns the prefix of a workload's run names: its name, with its namespace if another workload of the release
+// has the same name: web@east.
 func labelOf(s rollout.State, w rollout.Workload) string {
 	namesake := func(p rollout.Progress) bool { return p.Workload.Name == w.Name && p.Workload != w }
 	if slices.ContainsFunc(s.Progress, namesake) {
@@ -63,8 +62,8 @@ func labelOf(s rollout.State, w rollout.Workload) string {
 	return w.Name
 }
 
-// runName names the run of a workload's stage: web/soak, web/step-2. The name of a step that looks
-// like that of another run is not used.
+// runName returns the run name of a workload's stage: web/soak, web/step-2. A step's name that looks like another run's
+// name is not used.
 func (m moving) runName() string {
 	name := "/" + m.stage().name
 	if name == "/" || name == backgroundRun || strings.HasPrefix(name, stepRun) {
@@ -73,10 +72,10 @@ func (m moving) runName() string {
 	return m.label + name
 }
 
-// owns reports whether a run is about the workload.
+// owns reports whether a run belongs to the workload.
 func (m moving) owns(r rollout.AnalysisRun) bool { return strings.HasPrefix(r.Name, m.label+"/") }
 
-// Runs are the analyses on an app's record with what was measured since they were recorded.
+// Runs returns an app's recorded analyses with all later measurements.
 func Runs(in Input) []rollout.AnalysisRun {
 	runs := slices.Clone(in.State.Analyses)
 	for i, r := range runs {
@@ -90,10 +89,10 @@ func Runs(in Input) []rollout.AnalysisRun {
 	return runs
 }
 
-// endedRuns are the analyses of a release that becomes stable. One that still measures is stopped.
+// endedRuns returns the analyses of a release that becomes stable. A run in progress is stopped.
 func endedRuns(in Input) []rollout.AnalysisRun { return rollout.Mapped(Runs(in), analysis.Stop) }
 
-// Going are the analyses of a state that are not over.
+// Going returns the analyses of a state that are not over.
 func Going(s rollout.State) []rollout.AnalysisRun {
 	if !isTried(s) {
 		return nil
@@ -101,8 +100,8 @@ func Going(s rollout.State) []rollout.AnalysisRun {
 	return slices.DeleteFunc(slices.Clone(s.Analyses), func(r rollout.AnalysisRun) bool { return r.Phase.Done() })
 }
 
-// withAnalyses starts the runs that a decision's state asks for, records what
-// must not be forgotten, and says what is to be measured.
+// withAnalyses starts the runs of a decision's state, records changes that a restart must not lose, and lists the
+// measurements that are due.
 func withAnalyses(in Input, d Decision) Decision {
 	if d.Stale || d.State.Release == nil {
 		return d
@@ -116,7 +115,7 @@ func withAnalyses(in Input, d Decision) Decision {
 		switch i := slices.IndexFunc(runs, w.isRun); {
 		case i < 0:
 			runs, changed = append(runs, begun), true
-		case runs[i].Phase == rollout.AnalysisStopped: // it is wanted again
+		case runs[i].Phase == rollout.AnalysisStopped: // the run is wanted again
 			runs[i] = begun
 		default: // the document may have other metrics by now
 			runs[i] = analysis.Follow(runs[i], begun.Metrics)
@@ -139,9 +138,9 @@ func withAnalyses(in Input, d Decision) Decision {
 
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
-// worthRecording reports whether a run holds what a restart must not forget: a
-// verdict, a measurement that counts towards one, or that a row of errors has
-// begun or ended. Good ones are measured again, unless no process lives for long enough.
+// worthRecording reports whether a run has changes that a restart must not lose: a verdict, a measurement that counts
+// towards one, or another number of consecutive errors. Successful measurements are repeated after a restart, unless no
+// process runs long enough.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -159,7 +158,7 @@ func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	return false
 }
 
-// inWords says how far a run is: its worst metric.
+// inWords returns the progress of all metrics of a run, or its verdict.
 func inWords(r rollout.AnalysisRun) string {
 	if r.Phase.Done() {
 		return strings.TrimSuffix(strings.ToLower(string(r.Phase))+": "+r.Message, ": ")
@@ -191,8 +190,8 @@ func metricInWords(p rollout.MetricProgress) string {
 	return text
 }
 
-// measuredBad says which analysis of the release has failed, "" if none has. Those of another release, as
-// an older record may have them, judge nobody.
+// measuredBad returns which analysis of the release has failed, "" if none. Runs of another release, as in an older
+// record, do not count.
 func measuredBad(in Input) string {
 	for _, r := range Runs(in) {
 		isBad := r.Phase == rollout.AnalysisFailed || r.Phase == rollout.AnalysisErrored
@@ -203,7 +202,7 @@ func measuredBad(in Input) string {
 	return ""
 }
 
-// evidence is why a run is what it is: the metric, its condition and its last values.
+// evidence returns the reason of a run's phase: the metric, its condition and its last values.
 func evidence(r rollout.AnalysisRun) string {
 	for _, p := range r.Metrics {
 		if p.DryRun || p.Phase != r.Phase {
@@ -227,8 +226,8 @@ func evidence(r rollout.AnalysisRun) string {
 	return r.Message
 }
 
-// inconclusive finds a run of a workload's present step, or one in the background,
-// that does not know and about which nobody has decided.
+// inconclusive returns an inconclusive run of a workload's present step, or one in the background, that no promotion
+// has accepted.
 func inconclusive(in Input, m moving) (rollout.AnalysisRun, bool) {
 	wanted := wantedRuns(in.State, movers(in))
 	for _, r := range Runs(in) {
@@ -240,8 +239,8 @@ func inconclusive(in Input, m moving) (rollout.AnalysisRun, bool) {
 	return rollout.AnalysisRun{}, false
 }
 
-// acceptedBy notes who let a workload go on though runs of it are inconclusive, so
-// that nobody is asked again at the next step.
+// acceptedBy records who promoted a workload with inconclusive runs, so that the next step does not wait for them
+// again.
 func acceptedBy(runs []rollout.AnalysisRun, m moving, by string) []rollout.AnalysisRun {
 	runs = slices.Clone(runs)
 	for i, r := range runs {
@@ -252,7 +251,7 @@ func acceptedBy(runs []rollout.AnalysisRun, m moving, by string) []rollout.Analy
 	return runs
 }
 
-// gateInconclusive holds a release at its step while an analysis of the step is inconclusive: it waits for a promotion.
+// gateInconclusive keeps a release at its step while an analysis of the step is inconclusive and not promoted.
 func gateInconclusive(in Input, m moving) verdict {
 	r, is := inconclusive(in, m)
 	if !is {

@@ -8,24 +8,24 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Ask is what has to be known before a decision is carried out. Exactly one of its fields is set.
+// Ask is a question to the cluster before a decision is carried out. Exactly one field is set.
 type Ask struct {
-	Heal      bool             // does the cluster take the objects that State asks for? Apply them, and observe it again
-	Foreign   []rollout.Object // has somebody else any of them in hand?
-	Adoptable []rollout.Object // would applying each of them restart no pod?
-	Endpoints []Need           // has each of them a ready endpoint?
-	Jobs      []HookJob        // how do they stand, once they are made or removed?
-	Accept    string           // would the API server take the objects that Decision.State asks for as of this commit?
+	Heal      bool             // apply the objects of State and observe the cluster again
+	Foreign   []rollout.Object // does another manager own any of these?
+	Adoptable []rollout.Object // would an apply of each restart no pod?
+	Endpoints []Need           // does each version have a ready endpoint?
+	Jobs      []HookJob        // the states of these Jobs, once they are made or removed
+	Accept    string           // would the API server accept the objects of Decision.State at this commit?
 }
 
-// Need is a version that must be known to the proxies behind a Service.
+// Need is a version that the proxies behind a Service must know.
 type Need struct {
 	Service rollout.Ref
 	PodHash string // pod-template-hash of its pods
 }
 
-// Answers are what earlier decisions of the pass have asked for: one field for each of Ask's. The zero value answers
-// nothing. What is asked is asked as a whole, so an answer is set once and has an entry for all that was asked.
+// Answers holds the answers to the questions of one pass, a field for each field of Ask. The zero value answers
+// nothing. A question is answered as a whole: an answer is set once and has an entry for each item.
 type Answers struct {
 	Healed    *bool
 	Foreign   *[]rollout.Foreign
@@ -35,11 +35,11 @@ type Answers struct {
 	Accepted  map[string]error            // by commit: nil, or why the API server refuses it
 }
 
-// IsHealed reports whether the cluster is known to hold what the state asks for.
+// IsHealed reports whether the cluster holds the state's objects.
 func (a Answers) IsHealed() bool { return a.Healed != nil && *a.Healed }
 
-// HeadErr is why the head cannot be followed: it cannot be read, the API server refuses it, or nothing would be left of
-// the app. It is nil if nothing is known to be wrong.
+// HeadErr returns why the head cannot be followed: it cannot be read, the API server refuses it, or it would delete all
+// objects of the app. It is nil if no problem is known.
 func (in Input) HeadErr() error {
 	if in.Head.Err != nil {
 		return in.Head.Err
@@ -50,8 +50,8 @@ func (in Input) HeadErr() error {
 	return cmp.Or(slices.Collect(maps.Values(in.Answers.Accepted))...)
 }
 
-// Emptied refuses a render without objects of an app that has some: a file that a generator left empty would delete a
-// service. Argo CD's automated sync does so, too, unless it is told allowEmpty.
+// Emptied refuses a render without objects for an app that has some: a generator's empty file would delete a service.
+// Argo CD's automated sync refuses that too unless allowEmpty is set.
 func Emptied(r *rollout.Render, has int) error {
 	if r == nil || len(r.Objects) > 0 || has == 0 {
 		return nil
@@ -60,9 +60,8 @@ func Emptied(r *rollout.Render, has int) error {
 		WithFix("put them back, or remove the whole folder if the app is to go")
 }
 
-// withQuestion puts the question that a decision depends on next. A retreat asks nobody, and neither does what is not
-// carried out. First the cluster is made what the state asks for, so that all else is asked of what it shows then; the
-// commit to follow is last, because the other answers may keep the app from it.
+// withQuestion adds the next question of a decision. A rollback and a stale decision have none. Heal comes first, so
+// that other answers describe the healed cluster. Accept comes last, as other answers may keep the app at its commit.
 func withQuestion(in Input, d Decision) Decision {
 	a := in.Answers
 	switch source := d.State.Source; {
@@ -82,8 +81,7 @@ func hasKey[K comparable, V any](m map[K]V, key K) bool {
 	return has
 }
 
-// askAdoptable asks which workloads that run and that nobody has marked are what
-// Git says already. It is nil when that is known.
+// askAdoptable asks which running workloads without a recorded hash already match Git. It is nil when that is known.
 func askAdoptable(in Input) *Ask {
 	var objects []rollout.Object
 	for _, w := range takenOver(in.Head.Render) {
@@ -101,7 +99,7 @@ func askAdoptable(in Input) *Ask {
 	return &Ask{Adoptable: objects}
 }
 
-// askEndpoints asks about what is to be given requests. It is nil when all of it is known.
+// askEndpoints asks for the endpoints of versions that get requests next. It is nil when all are known.
 func askEndpoints(in Input, needs []Need) *Ask {
 	needs = slices.DeleteFunc(needs, func(n Need) bool { return hasKey(in.Answers.Endpoints, n) })
 	if len(needs) == 0 {

@@ -21,12 +21,12 @@ func (blueGreen) compile(spec rollout.Spec) plan {
 	}
 }
 
-// blueGreenStages are preview pods, the gate, a full set, the switch of the active Service, and the time for which the
-// old set stays, with the analyses before and after the switch.
+// blueGreenStages returns the preview pods, the gate, a full set, the switch of the active Service and the scale-down
+// delay. Analyses come before and after the switch.
 func blueGreenStages(b *rollout.BlueGreen) []stage {
 	preview := stage{counts: fullSets}
 	if b.PreviewReplicaCount != nil {
-		// At least one pod, as Argo Rollouts does for a non-zero workload: a preview of nothing would be promoted unseen.
+		// At least one pod, as in Argo Rollouts for a non-zero workload: a preview without pods would be promoted unseen.
 		preview.counts = func(n int) counts { return counts{canary: min(n, max(1, *b.PreviewReplicaCount)), stable: n} }
 	}
 	stages := []stage{preview.with("preview", "preview", podsWait{})}
@@ -50,8 +50,8 @@ func blueGreenStages(b *rollout.BlueGreen) []stage {
 
 func fullSets(n int) counts { return counts{canary: n, stable: n} }
 
-// handover is the end of each release that moves a whole Service at once: a full set of new pods beside the old set,
-// then the switch, then the time in which going back is one change of a selector.
+// handover returns the last stages of a release that moves a whole Service at once. They are a full set beside the old
+// set, the switch, and a delay in which a rollback is one selector change.
 func handover(delay time.Duration, scaleUp bool, weight int) []stage {
 	var stages []stage
 	s := stage{counts: fullSets, weight: weight, final: true}
@@ -62,7 +62,7 @@ func handover(delay time.Duration, scaleUp bool, weight int) []stage {
 	return s.kept(append(stages, s.with("switch", "switch", noWait{})), delay)
 }
 
-// kept adds to stages the time, if any, for which the old version's pods stay after the last of them.
+// kept adds a last stage that keeps the old version's pods for the delay, if there is one.
 func (s stage) kept(stages []stage, delay time.Duration) []stage {
 	if delay == 0 {
 		return stages

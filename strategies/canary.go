@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// canary moves a share of the pods, or of the requests, to the new version step by
-// step. Without steps it is the user's own rolling update.
+// canary moves a share of the pods or of the requests to the new version step by step. Without steps it is the user's
+// own rolling update.
 type canary struct{}
 
 func (canary) compiles(spec rollout.Spec) bool { return spec.Canary != nil }
@@ -39,21 +39,21 @@ func (canary) compile(spec rollout.Spec) plan {
 	return p
 }
 
-// canaryStages are one stage for each step, so that a step's index is the stage's, and what follows the last step.
-// Before the first setWeight the weight is 0, as in Argo Rollouts.
+// canaryStages returns one stage for each step, at the step's index, and the stages after the last step. Before the
+// first setWeight the weight is 0, as in Argo Rollouts.
 func canaryStages(spec rollout.Spec) []stage {
 	c := spec.Canary
 	var stages []stage
 	weight := 0
 	var scale *rollout.CanaryScale
 	var routes []rollout.ManagedRoute
-	taken := false // setCanaryScale came after the weight that is in force
+	taken := false // setCanaryScale came after the current weight
 	for i, step := range c.Steps {
 		s := stage{name: step.Name, wait: podsWait{}}
 		switch {
 		case step.SetWeight != nil:
 			weight, taken = *step.SetWeight, false
-			if spec.Scaling == rollout.InPlace || c.Traffic == nil { // it is the number of pods, as setCanaryScale is
+			if spec.Scaling == rollout.InPlace || c.Traffic == nil { // the weight is a number of pods, as in setCanaryScale
 				scale = nil
 			}
 			s.text = fmt.Sprintf("setWeight %d", weight)
@@ -77,14 +77,14 @@ func canaryStages(spec rollout.Spec) []stage {
 		s.scaled = scale != nil && (spec.Scaling == rollout.InPlace || c.Traffic == nil)
 		s.counts = canaryCounts(spec, weight, scale, len(routes) > 0)
 		if c.Traffic != nil && taken && s.counts(100).canary == 0 {
-			s.weight, s.routes = 0, nil // the pods that requests would go to are gone; a weight after that never comes
+			s.weight, s.routes = 0, nil // no canary pod gets requests; a later setWeight never completes
 		}
 		stages = append(stages, s)
 	}
 	return append(stages, canaryHandover(spec, weight)...)
 }
 
-// pauseOf is a pause in words, and what ends it.
+// pauseOf returns the text and the wait of a pause.
 func pauseOf(p *rollout.Pause) (string, wait) {
 	switch {
 	case p == nil:
@@ -100,8 +100,8 @@ func pauseOf(p *rollout.Pause) (string, wait) {
 	}
 }
 
-// canaryHandover is what follows the steps when stable pods are to stay for a
-// while after the promotion: a full second set, the switch, the delay.
+// canaryHandover returns the stages after the steps that keep stable pods for a while after the promotion: a full
+// second set, the switch, the delay.
 func canaryHandover(spec rollout.Spec, weight int) []stage {
 	c := spec.Canary
 	if c.Traffic != nil && len(c.Steps) > 0 && spec.Scaling != rollout.InPlace {
@@ -113,9 +113,8 @@ func canaryHandover(spec rollout.Spec, weight int) []stage {
 	return handover(time.Duration(c.ScaleDownDelaySeconds)*time.Second, true, weight)
 }
 
-// routedHandover ends a canary whose requests are routed: all of them go to the new version while stable is still
-// there, then the stable Service is switched, which no request goes to any more. Two Services that change their roles
-// need no switch.
+// routedHandover returns the last stages of a canary with routed requests. All requests go to the new version first;
+// then the stable Service, which gets none by then, is switched. With ping-pong Services no switch is needed.
 func routedHandover(spec rollout.Spec) []stage {
 	c := spec.Canary
 	s := stage{weight: c.Traffic.MaxWeight, final: true, counts: func(n int) counts {
@@ -169,9 +168,9 @@ func scaleText(s rollout.CanaryScale) string {
 	}
 }
 
-// canaryCounts is a canary that takes the place of stable pods, or is next to a whole stable version or, with
-// dynamicStableScale, next to one that is as large as its share of the traffic. There are never fewer than n pods in
-// all. Users who are matched need a pod, whatever the weight is.
+// canaryCounts returns the pods of a canary. In place it replaces stable pods; otherwise stable keeps all its pods or,
+// with dynamicStableScale, its share of the traffic. There are never fewer than n pods in all. Matched users need a
+// canary pod at any weight.
 func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, matched bool) func(n int) counts {
 	c := spec.Canary
 	full := 100
@@ -205,7 +204,7 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 		}
 		floored := atLeast(want, c.MinPodsPerReplicaSet, n)
 		if exact {
-			floored.canary = want.canary // an explicit number is not raised to the floor
+			floored.canary = want.canary // an explicit number is not raised to the minimum
 		}
 		if c.DynamicStableScale {
 			floored.stable = n - wholePercent(n-floored.stable, n)
@@ -214,8 +213,9 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 	}
 }
 
-// batch is so many pods, or such a share of them rounded up, in the place of stable ones, of which one stays unless all
-// pods are asked for: 2 replicas of 2 pods are one, or two and a stable one where a surge is allowed.
+// batch returns the counts of setCanaryScale for pods replaced in place; a share is rounded up. One stable pod stays
+// unless the scale is 100 %. Example: 2 replicas of 2 pods are 1 canary and 1 stable, or 2 and 1 where a surge is
+// allowed.
 func batch(n int, scale rollout.CanaryScale, surge bool) (c counts, all bool) {
 	if scale.Replicas != nil {
 		c.canary = min(*scale.Replicas, n)
@@ -231,7 +231,8 @@ func batch(n int, scale rollout.CanaryScale, surge bool) (c counts, all bool) {
 	return c, all
 }
 
-// wholePercent is the largest number of pods, at most m, that Kubernetes makes of a percentage of n, rounding down.
+// wholePercent returns the largest number of pods, at most m, that a percentage of n yields in Kubernetes, rounded
+// down.
 func wholePercent(m, n int) int {
 	if m <= 0 {
 		return m
@@ -239,7 +240,7 @@ func wholePercent(m, n int) int {
 	return ((m+1)*100 - 1) / n * n / 100
 }
 
-// atLeast raises each version that has pods to the floor, at most to n.
+// atLeast raises each version that has pods to the minimum, at most to n.
 func atLeast(c counts, floor, n int) counts {
 	floor = min(floor, n)
 	if c.canary > 0 {
@@ -253,10 +254,10 @@ func atLeast(c counts, floor, n int) counts {
 
 func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
-// approximate splits n pods as near to weight as whole pods allow, with one more than n where a surge is allowed, as
-// CalculateReplicaCountsForBasicCanary of Argo Rollouts: 5 pods at 20 % are 1/4; 3 pods at 10 % with a surge are 1/3,
-// without one 1/2. One case differs: without a surge, a tie whose upper half is n (2 pods at 75 %, 5 at 90 %) gives
-// n-1 canary pods and 1 stable pod, where Argo Rollouts gives no canary.
+// approximate splits n pods as close to the weight as whole pods allow, or n+1 pods where a surge is allowed, like
+// CalculateReplicaCountsForBasicCanary of Argo Rollouts. 5 pods at 20 % are 1/4; 3 pods at 10 % with a surge are 1/3,
+// without one 1/2. One case differs: a tie without a surge whose upper half is n, as 2 pods at 75 % or 5 at 90 %. It
+// gives n-1 canary pods and 1 stable pod, where Argo Rollouts gives no canary.
 func approximate(n, weight int, surge bool) counts {
 	if n == 0 {
 		return counts{}

@@ -10,12 +10,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app without Rollout documents follows Git, all of it at once. If it has Jobs that run around releases it has
-// releases, too: each content of its folder is one (rollout.Render.Release). It has no template on record and no steps,
-// so it is promoting from its beginning on. It is stable when its workloads are what it says, and what runs after it
-// has ended well: until then, the content before it is what a way back leads to.
+// An app without Rollout documents follows each commit in Git at once. With Jobs that run around releases it has
+// releases: each content of its folder is one (rollout.Render.Release). Such a release has no template on record and no
+// steps, so it is promoting from its start. It is stable when its workloads have its content and the Jobs after it have
+// succeeded. Until then a rollback leads to the content before it.
 
-// isContent reports whether a release is one of an app without Rollout documents.
+// isContent reports whether a release belongs to an app without Rollout documents.
 func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) == 0 }
 
 // isOf reports whether a render is a version, or was one before it had hooks.
@@ -23,8 +23,8 @@ func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
 }
 
-// served is the content that an app without Rollout documents has followed without a release, as one does before it
-// gets its first hook: nil if nobody knows it.
+// served returns the content that an app without Rollout documents has followed without a release, as before its first
+// hook; nil if it is unknown.
 func served(in Input) *rollout.Release {
 	if in.Source.Content == "" {
 		return nil
@@ -34,8 +34,8 @@ func served(in Input) *rollout.Release {
 		Since: rollout.Second(in.Now), Templates: map[rollout.Workload]rollout.Hash{}}
 }
 
-// takenOver are the workloads by which an app is known that runs and is not on record: those that are staged, or all
-// of an app without Rollout documents.
+// takenOver returns the workloads by which a running app without a record is known: the staged ones, or all of an app
+// without Rollout documents.
 func takenOver(r *rollout.Render) []rollout.Workload {
 	if len(r.Specs) == 0 && r.Release() != "" {
 		return slices.DeleteFunc(workloadsOf(r), func(w rollout.Workload) bool { return !isObserved(w) })
@@ -47,14 +47,15 @@ func workloadsOf(r *rollout.Render) []rollout.Workload {
 	return slices.SortedFunc(maps.Keys(r.Templates), rollout.Workload.Compare)
 }
 
-// isObserved reports whether a workload is looked at without a document: of one of another kind only its status tells.
+// isObserved reports whether a workload is observed without a document. A workload of another kind shows only its
+// status.
 func isObserved(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return is
 }
 
-// unready says which workloads of an app without Rollout documents are not what its source says, as its status tells
-// it, and since when nothing has come of that; "" if all are.
+// unready returns which workloads of an app without Rollout documents do not run its source by their status, "" if
+// none. It also returns the time of their last progress.
 func unready(in Input, since time.Time) (why string, last time.Time) {
 	if in.Source == nil {
 		return "the commit that the app is at to be read", since
@@ -79,7 +80,7 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 	return strings.Join(texts, "; "), since
 }
 
-// promotionText is what a release that is through its steps waits for.
+// promotionText returns the wait of a release past its steps, as text.
 func promotionText(in Input) (text string) {
 	if isContent(in.State.Release) {
 		text, _ = unready(in, in.State.Release.Since)
@@ -87,8 +88,8 @@ func promotionText(in Input) (text string) {
 	return cmp.Or(text, "all pods to be of the new version and available")
 }
 
-// unreturned is what keeps such a way back from its end, while Git asks for what is left: what follows waits for
-// workloads no longer than their deadline, and what is pushed does not wait.
+// unreturned returns the workloads that delay the end of such a rollback, while Git still has the abandoned version.
+// The wait ends at their deadline, and a push does not wait for them.
 func unreturned(in Input) (texts []string, late deadline) {
 	why, since := unready(in, in.State.Retreat.Routed)
 	late = deadline{at: since.Add(healthDeadline)}
@@ -101,7 +102,7 @@ func unreturned(in Input) (texts []string, late deadline) {
 // contentSeconds is how long the workloads of such a release may make no progress.
 const contentSeconds = int(healthDeadline / time.Second)
 
-// contentDeadlines is when they have made none for so long; nothing if they wait for nothing.
+// contentDeadlines returns that deadline, or nothing if no workload is awaited.
 func contentDeadlines(in Input) []deadline {
 	why, since := unready(in, in.State.Release.Since)
 	if why == "" {

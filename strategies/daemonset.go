@@ -9,13 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// daemonSet moves a DaemonSet node by node. Between its steps it has the strategy OnDelete, under which the controller
-// replaces no pod by itself, and makes each one that is missing of the newest template (k8s.io/kubernetes
-// pkg/controller/daemon, update.go). So a step evicts old pods of the nodes that are next, as many as the user's
-// maxUnavailable leaves. The promotion and each way back are the user's own rolling update.
+// daemonSet moves a DaemonSet node by node. Between its steps the strategy is OnDelete: the controller replaces no pod
+// by itself, and creates missing pods from the newest template (k8s.io/kubernetes pkg/controller/daemon, update.go). So
+// a step evicts old pods of the next nodes, as many as the user's maxUnavailable allows. The promotion and each
+// rollback are the user's own rolling update.
 type daemonSet struct{ inTurn }
 
-// fence is how many nodes the stage asks for. It is counted anew in each pass: nodes come and go.
+// fence returns the nodes of the stage. It is counted in each pass, as nodes come and go.
 func (daemonSet) fence(m moving, want counts, _ View) (fence, bool) {
 	k := min(want.canary, m.n)
 	return fence{m: k, n: m.n}, k > 0
@@ -30,9 +30,9 @@ func (daemonSet) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	onNodes(o, "spec.updateStrategy.rollingUpdate", int64(1))
 }
 
-// evict are the old pods of the nodes that come next at a stage, the ones that serve as far as maxUnavailable leaves
-// room: nobody misses the others. Which nodes a stage takes does not depend on what has been evicted so far: they are
-// the first of those that still have an old pod, and as many fewer.
+// evict returns the old pods of the next nodes of a stage, serving pods only within maxUnavailable. The nodes of a
+// stage do not depend on earlier evictions: they are the first of those that still have an old pod, fewer by those
+// done.
 func (daemonSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) (all []Eviction) {
 	i := slices.IndexFunc(in.State.Progress, func(p rollout.Progress) bool { return p.Workload == w })
 	spec, staged := specOf(in, w)
@@ -62,7 +62,7 @@ func (daemonSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorklo
 	return all
 }
 
-// roomOnNodes is how many nodes more may be without a pod that serves; below 0, too many are already.
+// roomOnNodes returns how many more nodes may lack a pod that serves; below 0, too many lack one already.
 func roomOnNodes(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time) int {
 	room := max(1, spec.MaxUnavailable.RoundUp(live.Replicas)) - live.Replicas
 	for _, r := range live.Revisions {
@@ -71,9 +71,8 @@ func roomOnNodes(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time
 	return room
 }
 
-// inNodeOrder sorts pods by the order in which a release takes their nodes: those that an earlier selector matches
-// first, the rest last, and the ones of each by a digest of release and node. So each release begins on other nodes,
-// and who asks is told the same ones every time.
+// inNodeOrder sorts pods by the order in which a release takes their nodes: the first matching selector, then a digest
+// of release and node. Unmatched nodes come last. Each release begins on other nodes, and its order never changes.
 func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Input) []rollout.Pod {
 	rank := func(p rollout.Pod) int {
 		is := func(s rollout.NodeSelector) bool { return s.Matches(in.Observed.Nodes[p.Node]) }
@@ -92,7 +91,7 @@ func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Input) []r
 	return pods
 }
 
-// OrdersNodes reports whether a release in stages takes nodes by their labels, which Observed.Nodes are to tell then.
+// OrdersNodes reports whether a release in flight takes nodes by their labels, so that Observed.Nodes is needed.
 func OrdersNodes(in Input) bool {
 	return isHeld(in.State) && in.Source != nil && slices.ContainsFunc(in.Source.Specs, func(spec rollout.Spec) bool {
 		return spec.Canary != nil && len(spec.Canary.NodeOrder) > 0

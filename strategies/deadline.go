@@ -9,19 +9,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// deadline is a workload of the release that makes no progress.
+// deadline is when a workload of the release has made no progress for too long.
 type deadline struct {
-	at     time.Time // when it is, or was, too late
+	at     time.Time // zero: there is no deadline
 	reason string
-	aborts bool // the release goes back then
+	aborts bool // the release is rolled back then
 	m      moving
 	peak   rollout.Peak
-	late   bool // it is to be recorded
+	late   bool // the peak is to be recorded
 }
 
 func (d deadline) isOver(now time.Time) bool { return !d.at.IsZero() && !now.Before(d.at) }
 
-// earlier returns the earlier one of two deadlines; the zero value is none.
+// earlier returns the earlier of two deadlines; the zero value is none.
 func (d deadline) earlier(other deadline) deadline {
 	if d.at.IsZero() || other.at.Before(d.at) {
 		return other
@@ -29,7 +29,7 @@ func (d deadline) earlier(other deadline) deadline {
 	return d
 }
 
-// deadlineOf is when there has been no progress for so many seconds at a step.
+// deadlineOf returns the deadline for so many seconds without progress at a step.
 func deadlineOf(since time.Time, seconds int, step, missing, problem string) deadline {
 	d := deadline{at: since.Add(time.Duration(seconds) * time.Second)}
 	d.reason = fmt.Sprintf("no progress for %ds at %s", seconds, step)
@@ -41,7 +41,7 @@ func deadlineOf(since time.Time, seconds int, step, missing, problem string) dea
 	return d
 }
 
-// lastReady is when the newest ready pod became so, or since, whichever is later.
+// lastReady returns when the newest ready pod became ready, or since, whichever is later.
 func lastReady(since time.Time, r rollout.Revision) time.Time {
 	if n := r.Ready(); n > 0 && r.ReadySince[n-1].After(since) {
 		return r.ReadySince[n-1]
@@ -49,8 +49,8 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 	return since
 }
 
-// peakOf returns the most pods of the new version that were ready since a time, and when the last of them became so. A
-// pod that crashed and is ready again adds nothing to what is on record.
+// peakOf returns the most ready pods of the new version since a time, and when the last one became ready. A pod that
+// crashed and is ready again does not raise the recorded peak.
 func peakOf(m moving, since time.Time) rollout.Peak {
 	now := rollout.Peak{Ready: m.fresh.Ready(), At: lastReady(since, m.fresh)}
 	if was := m.Peak; was != nil && now.Ready <= was.Ready && was.Ready <= m.fresh.Desired && !was.At.Before(since) {
@@ -59,8 +59,8 @@ func peakOf(m moving, since time.Time) rollout.Peak {
 	return now
 }
 
-// withPeaks returns the progress of the release with the most ready pods. They are recorded only where the last one
-// became ready later than half of the deadline after what is on record: most steps are over by then.
+// withPeaks returns the progress of the release with its peaks of ready pods. A peak is recorded only if its last pod
+// became ready later than half of the deadline after the recorded one: most steps are over by then.
 func withPeaks(in Input) []rollout.Progress {
 	all := in.State.Progress
 	if in.State.Release == nil || in.State.Phase == rollout.Aborting {
@@ -75,15 +75,14 @@ func withPeaks(in Input) []rollout.Progress {
 	return all
 }
 
-// comesBack reports whether a workload is to have pods, has none of any version, and nothing is known to be in
-// their way.
+// comesBack reports whether a workload should have pods, has none of any version, and has no known problem.
 func comesBack(m moving) bool {
 	isThere := func(r rollout.Revision) bool { return r.Pods > 0 }
 	return m.problem() == "" && !slices.ContainsFunc(m.live.Revisions, isThere)
 }
 
-// firstMade is when the oldest pod of a version was made, or since, whichever is later: those of a workload that had
-// none for a while are all younger than its step.
+// firstMade returns when the oldest pod of a version was created, or since, whichever is later. After a time without
+// pods all pods of a workload are younger than its step.
 func firstMade(since time.Time, r rollout.Revision) time.Time {
 	var first time.Time
 	for _, p := range r.Members {
@@ -94,8 +93,7 @@ func firstMade(since time.Time, r rollout.Revision) time.Time {
 	return rollout.Later(first, since)
 }
 
-// overdue finds a workload whose pods have made no progress for longer than its
-// deadline. It returns the earliest deadline either way.
+// overdue returns the earliest deadline of the release's workloads, and whether it is over.
 func overdue(in Input) (first deadline, is bool) {
 	for _, d := range deadlines(in) {
 		first = first.earlier(d)
@@ -103,8 +101,8 @@ func overdue(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// lateToAbort is the same of the workloads whose deadline takes the release back. One that only tells may be over
-// for long when it comes.
+// lateToAbort returns the earliest deadline that aborts the release, and whether it is over. A deadline that only
+// stalls the release may be over long before.
 func lateToAbort(in Input) (first deadline, is bool) {
 	for _, d := range deadlines(in) {
 		if d.aborts {
@@ -114,9 +112,8 @@ func lateToAbort(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// deadlines are those of the workloads of a release that wait for pods. Progress is entering a step and each new
-// maximum of ready pods; pauses do not count, and neither does the time in which a workload waits for the others of its
-// release, or somebody keeps it where it is.
+// deadlines returns the deadlines of the release's workloads that wait for pods. Entering a step and each new maximum
+// of ready pods are progress. Pauses, holds and the wait for the release's other workloads do not count.
 func deadlines(in Input) (all []deadline) {
 	s := in.State
 	if s.Former != nil {
@@ -128,13 +125,13 @@ func deadlines(in Input) (all []deadline) {
 	for _, spec := range releaseSpecs(in) {
 		hash := s.Release.Templates[spec.Workload]
 		if hash == s.StableHash(spec.Workload) {
-			continue // there is no progress to make
+			continue // this workload does not change
 		}
 		if !isPromoting(s) && holder(in, s.Release.Hash, spec.Paused) != "" {
-			continue // as for a Deployment with spec.paused: who keeps it there wants to look at it
+			continue // as for a Deployment with spec.paused: the user wants to inspect it
 		}
 		pr, ok := s.ProgressOf(spec.Workload)
-		if !ok { // it is new, or not moved in stages
+		if !ok { // the workload is new, or not moved in stages
 			pr = rollout.Progress{Workload: spec.Workload, Entered: s.Release.Since}
 		}
 		m := movingOf(s, in.plans.of(spec), pr, in.Observed)
@@ -149,7 +146,7 @@ func deadlines(in Input) (all []deadline) {
 			since = firstMade(promotedAt(s), m.fresh)
 		case ok && lacks:
 			since = over
-		case ok && !isPodsStage(m): // its pods were there once, and a route has none: what came since counts
+		case ok && !isPodsStage(m): // its pods were ready before; only newer pods count
 			atGate = true
 			for _, p := range m.fresh.Members {
 				since = rollout.Later(since, p.Created)
@@ -164,14 +161,13 @@ func deadlines(in Input) (all []deadline) {
 		d.m, d.peak = m, peak
 		d.late = peak.At.Sub(begun) > time.Duration(spec.ProgressDeadlineSeconds)*time.Second/2
 		aborts := spec.ProgressDeadlineAbort && s.Stable != nil && !atGate
-		d.aborts = aborts && !isMoving(in) // whom all users are on is not taken back
+		d.aborts = aborts && !isMoving(in) // a release with all users on it is not rolled back
 		all = append(all, d)
 	}
 	return all
 }
 
-// refused is when the cluster has not taken objects of a release for longer than
-// its deadline, while all users are on it.
+// refused returns the deadline for objects that the cluster refuses while all users are on the release.
 func refused(in Input) (first deadline) {
 	const missing = "the cluster refuses objects"
 	if isContent(in.State.Release) {
@@ -183,9 +179,8 @@ func refused(in Input) (first deadline) {
 	return first
 }
 
-// lateExperiment returns the earliest deadline of the experiments, and whether it is over: an experiment makes
-// progress when its step begins, and with each pod that becomes ready. Pods that are lost once all were available do
-// not count: the analyses see their effect.
+// lateExperiment returns the earliest deadline of the experiments, and whether it is over. Entering the step and each
+// ready pod are progress. Pods that are lost once all were available do not count: the analyses see their effect.
 func lateExperiment(in Input) (first deadline, is bool) {
 	for _, m := range movers(in) {
 		e, is := experimentAt(in.State, m)
@@ -207,8 +202,8 @@ func lateExperiment(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// waitsForPods is false for a workload that waits for people or the clock, be it a
-// window or somebody's hold, or for the others of its release.
+// waitsForPods reports whether a workload waits for pods, and not for users, the clock, a window, a hold or the other
+// workloads of its release.
 func waitsForPods(in Input, m moving) bool {
 	_, ok := m.at(m.Step)
 	_, waits := lacksPods(m, in.Now)
@@ -221,13 +216,13 @@ func waitsForPods(in Input, m moving) bool {
 	}
 }
 
-// isPodsStage reports whether a workload is at a step that waits for pods and for nothing else.
+// isPodsStage reports whether a workload is at a step that waits only for pods.
 func isPodsStage(m moving) bool {
 	_, is := m.stage().wait.(podsWait)
 	return is
 }
 
-// promotedAt is when the last workload of a release was through its steps.
+// promotedAt returns when the last workload of a release passed its steps.
 func promotedAt(s rollout.State) time.Time {
 	at := s.Release.Since
 	for _, p := range s.Progress {

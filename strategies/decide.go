@@ -8,52 +8,52 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Input is everything that a decision about one app depends on.
+// Input holds everything that a decision about one app depends on.
 type Input struct {
 	Now       time.Time
 	App       rollout.App
-	Head      Head                  // what the users' branch asks for
-	Source    *rollout.Render       // the render at State.Source; nil if it cannot be had
-	State     rollout.State         // the record; the zero value if there is none
-	Pending   *Decision             // a retreat to State that is applied and not yet in Git; nil if there is none
-	Handed    *rollout.State        // what was decided next and waits to be recorded; nil if nothing does
+	Head      Head                  // the app at the head of the users' branch
+	Source    *rollout.Render       // the render at State.Source; nil if it cannot be read
+	State     rollout.State         // the recorded state; the zero value if there is none
+	Pending   *Decision             // a rollback to State that is applied and not yet in Git; nil if there is none
+	Handed    *rollout.State        // the last decided state while it waits for its push; nil if none does
 	Promotion *rollout.Promotion    // nil if there is no promotion file
 	Observed  rollout.Observed      //
-	Runs      []rollout.AnalysisRun // State.Analyses with what was measured since they were recorded
-	Ends      bool                  // the process does, after this: what was measured is recorded, or forgotten
+	Runs      []rollout.AnalysisRun // State.Analyses with all later measurements
+	Ends      bool                  // the process ends after this decision, so all measurements are recorded now
 	Calendar  rollout.Calendar      // when releases of the app may advance
-	Health    Health                // since when it is well, or is not
-	Applied   time.Time             // since when the cluster holds what Routing says; zero if nobody looked
-	Left      *rollout.Render       // of the release that is left; nil if none is, or it cannot be had
-	Unread    bool                  // it is still being read
-	Answers   Answers               // to what earlier decisions on this input have asked
+	Health    Health                // since when the app and its objects are healthy or unhealthy
+	Applied   time.Time             // since when the cluster holds the routes of Routing; zero if unknown
+	Left      *rollout.Render       // the render of the release that is rolled back; nil if none is, or it cannot be read
+	Unread    bool                  // Left is still being read
+	Answers   Answers               // to the questions of earlier decisions on this input
 	plans     plans
 }
 
-// Head is the users' branch as far as one app is concerned.
+// Head is the users' branch as one app sees it.
 type Head struct {
 	Commit rollout.Commit
 	Render *rollout.Render // nil if Err is set
 	Err    error           // why the app cannot be rendered, or its promotion file not be read
 }
 
-// Decision is what to do next.
+// Decision holds the next state and how to carry it out.
 type Decision struct {
 	State   rollout.State
-	Subject string    // what changed, in words, for the commit subject; "" if nothing did
+	Subject string    // the change in words, for the commit subject; "" if nothing changed
 	Retreat bool      // apply first, record afterwards
 	Requeue time.Time // when a timer makes the next decision due; zero if none does
-	Waiting string    // what the app waits for, for people; "" if nothing
-	Measure []Measure // what is to be measured now
-	Stale   bool      // the cluster carries a newer record: nothing may be applied
+	Waiting string    // the app's wait as text for users; "" if none
+	Measure []Measure // the measurements that are due
+	Stale   bool      // the cluster was written from a newer record: nothing may be applied
 
-	// Ask is what has to be answered first; nil if nothing. Until then the rest is
-	// what would be decided if nothing speaks against it, for people to look at.
+	// Ask is the next question, nil if all are answered. Until then the other fields hold the decision for the case that
+	// no answer prevents it, for display.
 	Ask *Ask
 }
 
-// Decide returns the next state of one app: at most one transition further than
-// the state it was given. Whoever carries it out answers its questions first:
+// Decide returns the next state of one app, at most one transition further than the given state. Its questions are
+// answered before it is carried out:
 //
 //	for d.Ask != nil { in = answer(in, d.Ask); d = Decide(in) }
 //
@@ -67,7 +67,7 @@ func Decide(in Input) Decision {
 	in.State = reopened(was)
 	in.State.Progress = withPeaks(in)
 	d := decide(in)
-	if p := in.Pending; p != nil && !d.Stale { // what follows a retreat waits until that is recorded
+	if p := in.Pending; p != nil && !d.Stale { // no transition follows a rollback before its record
 		if !d.Retreat {
 			return *p
 		}
@@ -78,7 +78,7 @@ func Decide(in Input) Decision {
 	}
 	if h, old := d.State.Held, was.Held; h != nil && old != nil && h.Reason == old.Reason && (h.Message == old.Message ||
 		h.Waits() && untilOnly(h.Message) == untilOnly(old.Message)) {
-		d.State.Held = old // the same trouble in a later commit is not a transition
+		d.State.Held = old // the same problem in a later commit is not a transition
 	}
 	d = withReplicas(in, withAnalyses(in, d))
 	d.State = closed(d.State)
@@ -106,7 +106,7 @@ func decide(in Input) Decision {
 	}
 	in.State.App, in.State.Path = in.App.Name, in.App.Path
 	in.Promotion = whoHeld(in.Promotion, in.State.Held)
-	in.State.Held = nil // whatever it was is over, or is found again
+	in.State.Held = nil // a hold that still applies is found again
 	switch {
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending:
 		return decideFirst(in)
@@ -119,8 +119,8 @@ func decide(in Input) Decision {
 	}
 }
 
-// decideHeld leaves the app as it is because what Git asks for cannot be understood. What runs is still watched: an
-// abort that is readable is obeyed, and a retreat that has begun goes on.
+// decideHeld leaves the app as it is because its head cannot be read or followed. A readable abort still takes effect,
+// deadlines still count, a rollback continues, and a hook that runs is watched.
 func decideHeld(in Input) Decision {
 	s := in.State
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
@@ -144,8 +144,8 @@ func decideHeld(in Input) Decision {
 	return d
 }
 
-// heldUntil is when an app whose head cannot be read is to be looked at again:
-// what runs is still watched. It is zero if only a push changes anything.
+// heldUntil returns when to decide again about an app whose head cannot be read, because of its pods, timeouts and
+// deadlines. It returns zero if only a push changes anything.
 func heldUntil(in Input) time.Time {
 	s := in.State
 	switch {
@@ -168,9 +168,9 @@ func heldUntil(in Input) time.Time {
 	return next
 }
 
-// stale holds an app whose record is older than what the cluster was last written from: the state branch was rolled
-// back, or another reconciler's push has not been seen yet. To apply the older record would undo a transition, or undo
-// a retreat.
+// stale holds an app whose record is older than the one that the cluster was written from. The state branch was rolled
+// back, or another reconciler's push is not fetched yet. Applying the older record would undo a transition or a
+// rollback.
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+
@@ -180,7 +180,7 @@ func stale(s rollout.State, live int) Decision {
 	return d
 }
 
-// hold returns the state with a reason for which nothing moves.
+// hold returns the state with the reason why it does not change.
 func hold(s rollout.State, reason rollout.HeldReason, message, commit string) Decision {
 	s.Held = &rollout.Held{Reason: reason, Message: message, Commit: commit}
 	return Decision{State: s, Waiting: message, Subject: fmt.Sprintf("%s held: %s", s.App, message)}

@@ -4,10 +4,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The hold's fields of a Deployment. With these minReadySeconds no pod is ever available, so the Deployment controller
-// stops at exactly old = N-m and new = s+m for maxSurge s and maxUnavailable m (k8s.io/kubernetes
-// pkg/controller/deployment, rolling.go). The progress deadline must be larger than minReadySeconds; the largest int32
-// switches it off.
+// The fields of a held Deployment. With these minReadySeconds no pod is ever available. The Deployment controller stops
+// at exactly old = N-m and new = s+m for maxSurge s and maxUnavailable m (k8s.io/kubernetes pkg/controller/deployment,
+// rolling.go). The progress deadline must be larger than minReadySeconds; the largest int32 switches it off.
 const (
 	holdMinReadySeconds  = 2147483646
 	holdProgressDeadline = 2147483647
@@ -28,7 +27,7 @@ func (deployment) hold(o rollout.Object, f fence) {
 	}
 }
 
-// own is what nobody else may set, at any time: it keeps it unpaused, so that kubectl rollout pause is undone.
+// own sets spec.paused to false where Git leaves it unset, so that kubectl rollout pause is undone.
 func (deployment) own(o rollout.Object) {
 	if o.Map("spec")["paused"] == nil {
 		o.Set(false, "spec", "paused")
@@ -44,9 +43,9 @@ func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	}
 }
 
-// share keeps so many stable pods that those which are gone are a whole percentage of n. Up to 100 pods they are in any
-// case; of 147, which are 78 new and 69 old at 53 %, 53 % are 77. An integer would stay when an autoscaler halves n,
-// and take pods that serve.
+// share keeps enough stable pods that the removed ones are a whole percentage of n. Up to 100 pods every number is one.
+// Of 147 pods at 53 %, 78 would be new and 69 old, but 53 % are 77. An integer would stay when an autoscaler halves n,
+// and remove pods that serve.
 func (deployment) share(c counts, n int, _ bool) counts {
 	gone := n - c.stable
 	kept := gone - wholePercent(gone, n)
@@ -55,14 +54,13 @@ func (deployment) share(c counts, n int, _ bool) counts {
 
 func (deployment) reached(_ moving, want counts) counts { return want }
 
-// surge is s as a percentage that Kubernetes rounds up to s again: 1 of 3 is 33 %. An integer would keep its size while
-// an autoscaler changes n, and the canary's share with it; so it is one only where no percentage is exactly s, as 10 of
-// 150.
+// surge returns s as a percentage that Kubernetes rounds up to s: 1 of 3 is 33 %. An integer would keep its size while
+// an autoscaler changes n. It is used only where no percentage yields s, as for 10 of 150.
 func (f fence) surge() any {
 	return exactly(f.s, 100*f.s/f.n, func(a rollout.Amount) int { return a.RoundUp(f.n) })
 }
 
-// unavailable is m as a percentage that Kubernetes rounds down to m again: 1 of 3 is 34 %; or else an integer.
+// unavailable returns m as a percentage that Kubernetes rounds down to m: 1 of 3 is 34 %; otherwise an integer.
 func (f fence) unavailable() any {
 	return exactly(f.m, (100*f.m+f.n-1)/f.n, func(a rollout.Amount) int { return a.RoundDown(f.n) })
 }
@@ -74,15 +72,15 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 	return int64(pods)
 }
 
-// fence goes forward while new pods are to start and old ones to go. The Deployment controller never stops pods of its
-// newest ReplicaSet and never starts pods of older ones. A share that is too large, after a change of the replicas or
-// the steps, or by hand, is corrected with the stable template for a while, under the hold (fence.back).
+// fence returns the surge and unavailable pods for the next move. The Deployment controller never stops pods of its
+// newest ReplicaSet and never starts pods of older ones. So a canary that is too large, after a change of replicas or
+// steps or by hand, is reduced under the stable template (fence.back) and still held.
 //
-// Stable pods must not count as available then, or the controller takes all others for surplus. It counts them with the
-// minReadySeconds of their ReplicaSet, which come with the template: so the template changes while the Deployment is
-// paused (fence.still). A ReplicaSet of n available pods has one fewer before that, because the controller takes it for
-// the end of a release. New pods that count as available, after a change of minReadySeconds by hand, stand still until
-// they do not; where they are as many as are asked for, one goes first.
+// Stable pods must not be available then, or the controller removes all others as surplus. It counts availability with
+// the minReadySeconds of their ReplicaSet, which change with the template: so the template changes while the Deployment
+// is paused (fence.still). A ReplicaSet with n available pods is reduced by one before that, because the controller
+// would see a completed release. New pods may be available after a manual change of minReadySeconds. They stand still
+// until they are not; if there are n such pods, one is removed first.
 func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	surge, total := m.spec.MaxSurge.RoundUp(m.n), m.stable.Desired+m.fresh.Desired
 	counted, all := m.fresh.Available > 0, m.fresh.Desired >= m.n
@@ -98,7 +96,7 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	}
 	if isForward {
 		if m.stable.Current && !m.live.Synced {
-			return fence{asIs: true}, true // its controller has yet to bring back the old pods that are missing
+			return fence{asIs: true}, true // the controller has yet to restart missing old pods
 		}
 		if m.isDynamic() {
 			gone := m.drained(v, want)
@@ -114,7 +112,7 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	case !m.live.Synced:
 		return fence{asIs: true}, true
 	case m.fresh.Ready() == 0:
-		return fence{}, false // nobody misses them: the stable template alone
+		return fence{}, false // no new pod is ready: the stable template alone
 	case known:
 		f, ok := m.walk(v, m.fresh, m.stable, counts{canary: want.stable, stable: want.canary}, surge)
 		f.back = true
@@ -127,9 +125,10 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	}
 }
 
-// walk returns the next fence on the way to want.canary pods of the fresh version and want.stable pods of the old one,
-// and never takes ready pods below what the user allows. The Deployment controller removes old pods down to N-m whether
-// new ones are ready or not, so m grows by ready pods beyond N-maxUnavailable, or by old pods that are not ready:
+// walk returns the next surge and unavailable pods on the way to want.canary pods of the fresh version and want.stable
+// pods of the old one. Ready pods never fall below what the user allows. The Deployment controller removes old pods
+// down to N-m whether new ones are ready or not. So m grows by ready pods beyond N-maxUnavailable, or by old pods that
+// are not ready:
 //
 //	N=10, maxSurge 3, maxUnavailable 2, to 5/5:
 //	ready 10        s=3 m=2   8 old, 5 new start
@@ -138,12 +137,12 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 //	N=10, maxSurge 1, maxUnavailable 0, of 9 stable and 5 new pods, one of which is not ready, to 6/4 (back):
 //	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
 //
-// Old pods that are gone are never asked back: the fence would flap. Pods that are terminating, or that a scale-down is
-// about to take, make no room.
+// Removed old pods are never restarted: the limits would flap. Pods that terminate, or that a scale-down is about to
+// remove, make no room.
 func (m moving) walk(v View, old, fresh rollout.Revision, want counts, surge int) (fence, bool) {
 	unavailable := m.spec.MaxUnavailable.RoundDown(m.n)
 	if surge == 0 && unavailable == 0 {
-		unavailable = 1 // as Kubernetes resolves percentages that both come to nothing
+		unavailable = 1 // as Kubernetes resolves two percentages that are both 0 pods
 	}
 	restM := m.n - want.stable
 	restS := want.canary - restM
@@ -151,7 +150,7 @@ func (m moving) walk(v View, old, fresh rollout.Revision, want counts, surge int
 	beyond := servingOf(old, m.spec, v.Now) + servingOf(fresh, m.spec, v.Now) - (m.n - unavailable)
 	spare := beyond - max(0, old.Desired+fresh.Desired-m.n-max(surge, restS))
 	idle := max(0, old.Desired-old.Ready())
-	idle += min(0, beyond) // as many as ready pods are missing stay, as in the controller's cleanupUnhealthyReplicas
+	idle += min(0, beyond) // for each missing ready pod one stays, as in the controller's cleanupUnhealthyReplicas
 	if old.Desired > m.n {
 		idle, spare = 0, 0
 	}

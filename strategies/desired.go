@@ -10,18 +10,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// View is what Desired needs besides the state.
+// View holds the input of Desired besides the state.
 type View struct {
 	Applied  time.Time        // as in Input
 	Now      time.Time        // for minReadySeconds
 	Source   *rollout.Render  // the render at State.Source
 	Stable   *rollout.Render  // the render at State.Stable.Commit; only where NeedsStable says so
-	Observed rollout.Observed // for the numbers of pods and the ReplicaSets' own hashes
+	Observed rollout.Observed // for the replicas and the ReplicaSets' hashes
 	plans    plans
 }
 
 // Desired returns the objects that the cluster should hold: the render with the state laid over it. At rest and while
-// promoting they are the user's own objects. Between steps the Deployments carry the hold, and the Services the hash
+// promoting they are the user's own objects. Between steps the Deployments are held, and the Services select the hash
 // of their version. An error says that a router's objects cannot be made, which render has ruled out.
 func Desired(s rollout.State, v View) ([]rollout.Object, error) {
 	v.plans, s = v.plans.orNew(), reopened(s)
@@ -30,7 +30,7 @@ func Desired(s rollout.State, v View) ([]rollout.Object, error) {
 	for _, o := range v.Source.Objects {
 		ref := o.Ref()
 		if hook.Is(o) {
-			continue // it is a release's, and not among what is there
+			continue // hooks belong to a release and are not applied
 		}
 		if w, is := v.Source.Workload(ref); is {
 			if o = desiredWorkload(s, v, w, o); o == nil {
@@ -46,8 +46,8 @@ func Desired(s rollout.State, v View) ([]rollout.Object, error) {
 	return append(objects, experimentObjects(s, v)...), err
 }
 
-// NeedsStable reports whether Desired would use the render of the stable commit: a workload of the release has no
-// canary pod yet, so its object is still stable's, or it is at an experiment.
+// NeedsStable reports whether Desired would use the render of the stable commit. It does while a workload of the
+// release has no canary pod yet, so its object is still stable's, or is at an experiment.
 func NeedsStable(s rollout.State, v View) bool {
 	s = reopened(s)
 	if !isHeld(s) {
@@ -61,8 +61,8 @@ func NeedsStable(s rollout.State, v View) bool {
 	})
 }
 
-// isHeld reports whether the state keeps the release's Deployments in the hold:
-// between its steps, and in a retreat until the canary's pods may go.
+// isHeld reports whether the state holds the release's workloads: between its steps, and in a rollback until the
+// canary's pods may go.
 func isHeld(s rollout.State) bool {
 	switch s.Phase {
 	case rollout.Progressing, rollout.Paused, rollout.Stalled:
@@ -107,8 +107,8 @@ func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Obje
 	return o
 }
 
-// stableWorkload returns the object of the stable commit, with as many replicas as the newest one asks for: how many is
-// not staged. It is nil when that commit has none: what is not known to be safe is not applied.
+// stableWorkload returns the object of the stable commit with the newest commit's replicas, which are not staged. It is
+// nil when the stable commit has no such object: an unknown object is not applied.
 func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object, status string) rollout.Object {
 	stable, found := workloadOf(v.Stable, w)
 	if !found {
@@ -119,7 +119,7 @@ func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Objec
 	return stable
 }
 
-// withCount is an object with the number of pods that Git asks for now.
+// withCount returns an object with Git's present replicas.
 func withCount(s rollout.State, v View, w rollout.Workload, o rollout.Object) rollout.Object {
 	spec, staged := v.Source.Spec(w)
 	n := asked(s, spec)
@@ -150,7 +150,7 @@ func workloadOf(r *rollout.Render, w rollout.Workload) (rollout.Object, bool) {
 	return rollout.Find(r.Objects, func(o rollout.Object) bool { return o.Ref() == w.Ref() })
 }
 
-// commitOf is the commit that a staged template was released in, "" for what is not staged: naming the newest commit
+// commitOf returns the commit in which a staged template was released, "" for an unstaged one. Naming the newest commit
 // there would write to each Deployment at each push.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
@@ -163,8 +163,8 @@ func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	}
 }
 
-// stamp returns a copy with gitrollout's annotations. They are on the workload
-// alone, not on its pods: a new commit restarts nothing.
+// stamp returns a copy with gitrollout's annotations. They are on the workload and not on its pods: a new commit
+// restarts nothing.
 func stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, status string) rollout.Object {
 	o = o.Copy()
 	w, _ := rollout.WorkloadOf(o.Ref())
@@ -187,21 +187,20 @@ func stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 	return o
 }
 
-// servingOf is how many pods of a ReplicaSet serve and will go on to.
+// servingOf returns how many pods of a ReplicaSet serve and are to stay.
 func servingOf(r rollout.Revision, spec rollout.Spec, now time.Time) int {
 	return min(r.Serving(now, minReady(spec)), r.Desired)
 }
 
-// roomy is a kind whose own controller has as many pods missing, and as many in addition, as its objects say. Of a
-// workload that moves in stages that is Git's to say, also where it leaves it to Kubernetes' default: room writes the
-// default, which changes nothing, and who sets something else by hand does not say how many pods a promotion takes at
-// a time.
+// roomy is a kind whose objects limit the missing and extra pods of its controller. For a staged workload only Git sets
+// these fields. Where Git relies on Kubernetes' default, room writes the default, which changes nothing. So a manual
+// change does not decide how many pods a promotion replaces at a time.
 type roomy interface {
 	room(o rollout.Object, live rollout.ObservedWorkload)
 }
 
-// onNodes sets the surge and the unavailable pods of a kind with a pod on each node. Where a node may have two pods
-// for a moment, as with Kruise's Surging, no pod may be unavailable.
+// onNodes sets the surge and the unavailable pods of a kind with a pod on each node. Where a node may have two pods for
+// a moment, as with Kruise's Surging, no pod may be unavailable.
 func onNodes(o rollout.Object, at string, unavailable any) {
 	if rollout.In(o, at+".maxSurge") == nil && rollout.In(o, at+".rollingUpdateType") != "Surging" {
 		orElse(o, at+".maxSurge", int64(0))
@@ -209,7 +208,7 @@ func onNodes(o rollout.Object, at string, unavailable any) {
 	}
 }
 
-// orElse sets a field that an object has not.
+// orElse sets a field that an object lacks.
 func orElse(o rollout.Object, field string, value any) {
 	if rollout.In(o, field) == nil {
 		o.Set(value, strings.Split(field, ".")...)

@@ -9,22 +9,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
-// An experiment is there while its step lasts, and nowhere else:
+// An experiment exists only during its step:
 //
 //	entered → its objects are applied → all pods available → recorded
 //	        → duration, analyses → next step: its objects are removed
 //
-// A retreat asks for none of its objects, so they go with the first write of it.
+// The objects of a rollback do not include its objects, so its first apply removes them.
 
-// experimentAt returns the experiment of the step that a workload is at, if its
-// pods are to run now: of a workload that is to have none, nothing is staged.
+// experimentAt returns the experiment of a workload's step if its pods should run now. A workload without replicas has
+// none.
 func experimentAt(s rollout.State, m moving) (*rollout.Experiment, bool) {
 	w, is := m.stage().wait.(experimentWait)
 	return w.Experiment, is && isTried(s) && !m.Suspended && !m.isSuspended()
 }
 
-// experimentObjects are the objects of all experiments of a state. A version that
-// the renders do not have runs no pods: what is not known is not applied.
+// experimentObjects returns the objects of all experiments of a state. A version without a render runs no pods: an
+// unknown object is not applied.
 func experimentObjects(s rollout.State, v View) []rollout.Object {
 	var all []rollout.Object
 	for _, m := range v.movers(s) {
@@ -57,8 +57,8 @@ func experimentObjects(s rollout.State, v View) []rollout.Object {
 	return all
 }
 
-// experimentsAhead are the objects of all experiments of a render, with its own
-// template in the place of stable's, which differs in what pods run only.
+// experimentsAhead returns the objects of all experiments of a render. They have the render's own template in place of
+// stable's, which changes only the pods.
 func experimentsAhead(r *rollout.Render, known plans) []rollout.Object {
 	var all []rollout.Object
 	for _, spec := range r.Specs {
@@ -78,7 +78,7 @@ func experimentsAhead(r *rollout.Render, known plans) []rollout.Object {
 	return all
 }
 
-// experimentPods are the pods of one template, as the cluster shows them.
+// experimentPods holds the observed pods of one template.
 type experimentPods struct {
 	rollout.ExperimentTemplate
 	live    rollout.Revision
@@ -86,7 +86,7 @@ type experimentPods struct {
 	serving int
 }
 
-// available reports whether all pods of the template are.
+// available reports whether all pods of the template are available.
 func (p experimentPods) available() bool { return p.there && p.serving >= p.Replicas }
 
 func podsOf(in Input, m moving, e *rollout.Experiment) []experimentPods {
@@ -99,7 +99,7 @@ func podsOf(in Input, m moving, e *rollout.Experiment) []experimentPods {
 	})
 }
 
-// experimentRuns are the analyses of the experiment that a workload is at, once its pods are available.
+// experimentRuns returns the analyses of a workload's experiment, once its pods are available.
 func experimentRuns(m moving) []runOf {
 	w, is := m.stage().wait.(experimentWait)
 	if !is || m.Available == nil {
@@ -113,8 +113,8 @@ func experimentRuns(m moving) []runOf {
 	return runs
 }
 
-// about says what a measurement of an experiment is about: Latest and Stable are the experiment's own pods, where it
-// has such, and texts have the rest. It is false while pods are not known.
+// about fills in a measurement of an experiment. Latest and Stable are the experiment's own pods, if it runs those
+// versions, and Texts has the rest. It is false while a ReplicaSet is unknown.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
 	m.Texts = map[string]string{"experiment.availableAt": w.Available.Format(time.RFC3339)}

@@ -7,24 +7,23 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Explanation is one workload of an app for people to look at: what the state
-// says, what the cluster shows, and what comes next.
+// Explanation describes one workload of an app for display: the state, the observed pods and the next wait.
 type Explanation struct {
 	Workload  rollout.Workload
 	Strategy  Strategy
 	Steps     []ExplainedStep
 	Step      int      // index of the step in progress; len(Steps) when there is none
-	Weight    int      // asked for the new version, of Full
-	Pods      int      // asked for the new version by the step, 0 if it asks for a weight
-	Full      int      // the weight that is everything: 100, or Traffic.MaxWeight
+	Weight    int      // of the new version, out of Full
+	Pods      int      // of the new version in the step, 0 if the step sets a weight
+	Full      int      // the weight of all requests: 100, or Traffic.MaxWeight
 	Routed    bool     // requests are split, and not only pods
-	Routes    []string // of managed routes, the names of those in force
-	Real      int      // percent for the new version: of the requests or, without a router, of the ready pods
+	Routes    []string // the names of the managed routes in force
+	Real      int      // percent of the new version: of the requests or, without a router, of the ready pods
 	Replicas  int
 	Ready     int
 	Revisions []ExplainedRevision
-	Surplus   string    // why more pods are new than the step asks for, "" if they are not
-	Waiting   string    // what the step waits for, "" if nothing
+	Surplus   string    // why more pods are new than the step asks for, "" if not
+	Waiting   string    // the step's wait, "" if none
 	Due       time.Time // when a timed wait ends, zero if it is not timed
 }
 
@@ -38,7 +37,7 @@ type ExplainedStep struct {
 // ExplainedRevision is one ReplicaSet and its role.
 type ExplainedRevision struct {
 	rollout.Revision
-	Role Role // "" for a left-over
+	Role Role // "" for an older version
 }
 
 // Explain describes each staged workload of an app. It takes the same input as Decide and changes nothing.
@@ -84,7 +83,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 		v := View{Now: in.Now, Source: source, Observed: in.Observed, plans: in.plans}
 		route := routeOf(in.State, p, v)
 		e.Routed, e.Real = !p.sharesPods(), route.Weight*100/e.Full
-		if route.CanaryPods != "" && route.StablePods == "" && e.Ready > 0 { // those that nothing matches, too
+		if route.CanaryPods != "" && route.StablePods == "" && e.Ready > 0 { // unmatched requests, too
 			e.Real = fresh * 100 / e.Ready
 		}
 		for _, r := range route.Managed {
@@ -98,7 +97,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	return e
 }
 
-// unseen says what a workload waits for by the record alone, where the cluster was not read.
+// unseen returns a workload's wait by the record alone, for callers that did not read the cluster.
 func unseen(in Input, m moving) verdict {
 	if v := gateHold(in, m); !v.done {
 		return v
@@ -112,7 +111,7 @@ func unseen(in Input, m moving) verdict {
 	return verdict{}
 }
 
-// at says where the workload is on its way, and what it waits for there.
+// at fills in the workload's step and its wait.
 func (e *Explanation) at(in Input, m moving) {
 	e.Step = min(m.Step, len(m.stages))
 	switch {
@@ -132,7 +131,7 @@ func (e *Explanation) at(in Input, m moving) {
 	}
 }
 
-// roleOf is what a ReplicaSet of the workload is to its users.
+// roleOf returns the role of a ReplicaSet for its users.
 func (p *plan) roleOf(s rollout.State, r rollout.Revision) Role {
 	switch w := p.spec.Workload; {
 	case r.Hash != "" && r.Hash == s.StableHash(w):

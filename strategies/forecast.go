@@ -6,19 +6,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Forecast is the release of one workload as it goes when nothing is in its way: pods start at once, everybody promotes
-// at once, and each analysis passes at its first chance. All its times are lower bounds.
+// Forecast is the release of one workload without delays: pods start at once, users promote at once, and each analysis
+// passes at its first chance. All its times are lower bounds.
 type Forecast struct {
 	Workload rollout.Workload
 	Strategy Strategy
 	Replicas int
-	Full     int  // the weight that is everything: 100, or Traffic.MaxWeight
+	Full     int  // the weight of all requests: 100, or Traffic.MaxWeight
 	Routed   bool // weights are shares of requests, and not only of pods
 	Stages   []ForecastStage
-	Begins   time.Time     // not before; zero: nobody knows, because the calendar never opens
+	Begins   time.Time     // lower bound; zero: unknown, because the calendar never opens
 	Ends     time.Time     // likewise
-	AtLeast  time.Duration // of all stages, without the times that the calendar is shut
-	Gates    int           // how often somebody has to promote
+	AtLeast  time.Duration // of all stages, without the times of a shut calendar
+	Gates    int           // the number of promotions needed
 }
 
 // ForecastStage is one entry of a Forecast: a stage of the release, or the promotion that ends it.
@@ -28,15 +28,15 @@ type ForecastStage struct {
 	Weight    int    // of Forecast.Full, for the new version
 	Canary    int    // pods of the new version when the stage is done
 	Stable    int    // pods of the old one
-	Wait      string // what ends it: one of the Wait constants
+	Wait      string // one of the Wait constants
 	AtLeast   time.Duration
-	Enters    time.Time // not before; zero: nobody knows
-	Shut      string    // what of the calendar it waits for before it begins, "" if nothing
+	Enters    time.Time // lower bound; zero: unknown
+	Shut      string    // the window or freeze before it, "" if none
 	Timeout   time.Duration
 	OnTimeout string // of a gate with a Timeout
 }
 
-// What ends a stage.
+// The waits that end a stage.
 const (
 	WaitPods      = "pods"
 	WaitPromotion = "promotion"
@@ -44,18 +44,18 @@ const (
 	WaitAnalysis  = "analysis"
 )
 
-// Planned is what a forecast is made of.
+// Planned is the input of a forecast.
 type Planned struct {
 	Spec     rollout.Spec
 	Replicas int  // pods of the workload
-	Fast     bool // it served before: no pauses, no weights, no windows
-	First    bool // nothing of the workload serves yet, so nothing is staged
-	From     int  // the stage that it goes on at, the first one unless told
+	Fast     bool // verified before: no pauses, no weights, no windows
+	First    bool // no pod of the workload serves yet, so nothing is staged
+	From     int  // the first stage; 0 by default
 	Calendar rollout.Calendar
 	Now      time.Time // when the release is pushed
 }
 
-// Predict returns how a release of one workload goes from a moment on.
+// Predict returns the forecast of a workload's release from Now on.
 func Predict(in Planned) Forecast {
 	p := compile(in.Spec)
 	f := Forecast{
@@ -105,7 +105,7 @@ type forecaster struct {
 	step  int
 	last  counts // of the stage before
 	at    time.Time
-	known bool // at is a lower bound; otherwise nobody knows one
+	known bool // at is a lower bound; otherwise there is none
 }
 
 func (c *forecaster) moment() time.Time {
@@ -117,7 +117,7 @@ func (c *forecaster) moment() time.Time {
 
 func (c *forecaster) pass(d time.Duration) { c.at = c.at.Add(d) }
 
-// open passes the time until the calendar lets a release advance, and says what that waits for.
+// open advances the clock until the calendar lets a release advance, and returns the wait as text.
 func (c *forecaster) open() string {
 	if c.in.Fast || !c.known {
 		return ""
@@ -134,7 +134,7 @@ func (c *forecaster) open() string {
 	return waitText(shut)
 }
 
-// stage passes the time that a stage takes at least.
+// stage advances the clock by the least time of a stage.
 func (c *forecaster) stage() ForecastStage {
 	s := c.plan.stages[c.step]
 	m := moving{plan: c.plan, n: c.in.Replicas, fresh: rollout.Revision{Desired: c.last.canary}}
@@ -149,9 +149,9 @@ func (c *forecaster) stage() ForecastStage {
 	return out
 }
 
-// rollingUpdate is how long the user's own rolling update takes at least for the pods that are missing, extra ones of
-// which may be there in any case. No more than maxSurge + maxUnavailable of them are started before others have served
-// for minReadySeconds: 10 pods with 2 and 1 take four turns.
+// rollingUpdate returns the least time of the user's own rolling update for the missing pods; extra is a surge that is
+// allowed anyway. At most maxSurge + maxUnavailable pods start before others have served for minReadySeconds: 10 pods
+// with 2 and 1 take four turns.
 func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	if missing <= 0 {
 		return 0
@@ -160,16 +160,14 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	return time.Duration((missing+turn-1)/turn) * minReady(spec)
 }
 
-// GoesOn returns where the release in flight is once Git's newest render of it, head, has taken the place of the one
-// that the cluster follows: an entry for each of its workloads. Back says that it goes back to stable first, and begins
-// again.
+// GoesOn returns the progress of each workload in flight once the cluster follows head, Git's newest render of the
+// release. Back reports that the release is rolled back to stable first and begins again.
 func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
 	d := adopt(Input{Now: now, State: s, Source: source, Head: Head{Render: head}}.prepared())
 	return d.State.Progress, d.Retreat
 }
 
-// IsFast reports whether a release of a render would be rolled out without
-// pauses and weights, because it served before.
+// IsFast reports whether a release of a render skips pauses and weights because it is verified.
 func IsFast(s rollout.State, r *rollout.Render) bool {
 	return isFast(Input{State: s, Head: Head{Render: r}}, r.Release())
 }

@@ -14,8 +14,7 @@ type gate struct {
 	verdict func(Input, moving) verdict
 }
 
-// gates are all reasons not to advance, asked in this order: the first that is
-// not done decides. None of them is asked before a retreat.
+// gates lists all reasons not to advance. The first one that is not done decides. No gate delays a rollback.
 var gates = gateList{
 	{"hold", gateHold},
 	{"base", gateBase},
@@ -27,7 +26,7 @@ var gates = gateList{
 	{"window", gateWindow},
 }
 
-// fullGates are those that a promotion of everything does not open.
+// fullGates are the gates that a full promotion does not open.
 var fullGates = gates.except("base", "suspended", "routers", "inconclusive", "wait")
 
 type gateList []gate
@@ -48,7 +47,7 @@ func (all gateList) except(names ...string) gateList {
 	return slices.DeleteFunc(slices.Clone(all), func(g gate) bool { return slices.Contains(names, g.name) })
 }
 
-// gateHold keeps a release where it is while its document or its promotion file says so.
+// gateHold keeps a release at its step while its document has paused: true or its promotion file holds it.
 func gateHold(in Input, m moving) verdict {
 	if by := holder(in, in.State.Release.Hash, m.spec.Paused); by != "" {
 		return verdict{paused: true, text: "the end of " + by + reasonOf(in, by)}
@@ -56,7 +55,7 @@ func gateHold(in Input, m moving) verdict {
 	return verdict{done: true}
 }
 
-// holder is what keeps a release where it is, "" if nothing does.
+// holder returns the source of a hold on a release, "" if none.
 func holder(in Input, release rollout.Hash, paused bool) string {
 	switch {
 	case in.Promotion.Says(rollout.Hold, release):
@@ -68,7 +67,7 @@ func holder(in Input, release rollout.Hash, paused bool) string {
 	}
 }
 
-// keptBack is what keeps the head's release from its first step, "" if nothing does.
+// keptBack returns the source of a hold on the head's release before its first step, "" if none.
 func keptBack(in Input) string {
 	head := in.Head.Render
 	paused := func(s rollout.Spec) bool {
@@ -77,7 +76,7 @@ func keptBack(in Input) string {
 	return holder(in, head.Release(), slices.ContainsFunc(head.Specs, paused))
 }
 
-// gateHealed keeps a release where it is until the cluster has accepted what the present step asks for.
+// gateHealed keeps a release at its step until the cluster has accepted the step's objects.
 func gateHealed(in Input, m moving) verdict {
 	if in.Answers.IsHealed() {
 		return verdict{done: true}
@@ -86,8 +85,8 @@ func gateHealed(in Input, m moving) verdict {
 	return verdict{paused: ok && s.wait.traits().pauses, text: "the cluster to accept the objects of " + m.Name}
 }
 
-// gateSuspended keeps a release where it is while its workload has no pods: nothing
-// is staged, and so nothing is seen, until somebody asks for some.
+// gateSuspended keeps a release at its step while its workload has no replicas, because no pod shows the new version. A
+// full promotion passes it.
 func gateSuspended(in Input, m moving) verdict {
 	if !m.isSuspended() || in.Promotion.OpensAll(in.State.Release.Hash) || m.ridesAlong(in) {
 		return verdict{done: true}
@@ -98,19 +97,19 @@ func gateSuspended(in Input, m moving) verdict {
 	return verdict{paused: true, text: "pods (Suspended: 0 replicas)"}
 }
 
-// isSuspended reports whether the workload is to have no pods before the decision to promote.
+// isSuspended reports whether the workload has no replicas before the decision to promote.
 func (m moving) isSuspended() bool { return m.exists && m.n == 0 && m.Step < m.handover() }
 
-// ridesAlong reports whether a workload without pods goes on with the others of its release, which have pods and whose
-// users have all moved: one that was scaled to nothing for good does not keep them from their end.
+// ridesAlong reports whether a workload without replicas advances with the other workloads of its release, whose users
+// have all moved. A workload that stays at 0 replicas does not keep the release from its end.
 func (m moving) ridesAlong(in Input) bool {
 	others := slices.DeleteFunc(movers(in), func(m moving) bool { return m.n == 0 })
 	return m.isSuspended() && len(others) > 0 && m.isFree(in, m.handover()) &&
 		!slices.ContainsFunc(others, func(m moving) bool { at, _ := m.movedAt(); return m.Step < at })
 }
 
-// isFree reports whether a workload without pods has nothing between its step and a later one that needs a key, which
-// are gates that nobody has opened to it, and verdicts: those of the others of its release are not its own.
+// isFree reports whether a workload without replicas needs no promotion and no verdict between its step and a later
+// one. Analyses of the release's other workloads do not judge it.
 func (m moving) isFree(in Input, until int) bool {
 	if m.background != nil && m.Step < m.handover() && !m.isOpenFully(in) {
 		return false
@@ -128,7 +127,7 @@ func (m moving) isFree(in Input, until int) bool {
 	return true
 }
 
-// gateWait asks the step itself.
+// gateWait returns the verdict of the step's wait.
 func gateWait(in Input, m moving) verdict {
 	s, ok := m.at(m.Step)
 	if !ok {
@@ -136,7 +135,7 @@ func gateWait(in Input, m moving) verdict {
 	}
 	switch s.wait.(type) {
 	case promotionWait, analysisWait, experimentWait:
-		if in.State.Former != nil { // it is stable, by those of its workloads that have pods
+		if in.State.Former != nil { // the release is stable by its workloads that have pods
 			return verdict{done: true}
 		}
 	}
@@ -145,7 +144,7 @@ func gateWait(in Input, m moving) verdict {
 
 const holdBy = "decision: hold by "
 
-// reasonOf is why people hold a release, for who looks at it: the record has only who does.
+// reasonOf returns the reason of a hold, for display. The record has only its author.
 func reasonOf(in Input, by string) string {
 	if !strings.HasPrefix(by, holdBy) || in.Promotion.Reason == "" {
 		return ""
@@ -153,8 +152,8 @@ func reasonOf(in Input, by string) string {
 	return ": " + in.Promotion.Reason
 }
 
-// whoHeld is a promotion by whom its hold is recorded, where nobody knows who wrote it: its file may have moved since,
-// and a new process has not seen that.
+// whoHeld returns a hold without a known author with the recorded one. The file may have moved since, which a new
+// process has not seen.
 func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 	if p == nil || p.Author != "" || held == nil {
 		return p

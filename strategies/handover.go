@@ -8,8 +8,8 @@ import (
 )
 
 // A strategy that moves users at once, by a Service or by routes, may keep the old version's pods for a while after
-// that. The release is stable by then and on record as such, with what served before as State.Former. To what walks
-// stages and lays them over objects it is still on its way, back to which that record is turned here and nowhere else.
+// that. The release is recorded as stable by then, and the old version as State.Former. The code that walks stages and
+// lays them over objects sees it as a release in flight. Only this file converts between the two forms.
 //
 //	              on record                   while it is decided about and laid over objects
 //	Phase         Healthy                     Paused: pods are kept; Promoting: they go
@@ -17,7 +17,7 @@ import (
 //	Release       –                           the new version
 //	Former        the old one, progress       not nil
 
-// reopened is a recorded state as a release on its way.
+// reopened returns a recorded state with Former as a release in flight.
 func reopened(s rollout.State) rollout.State {
 	if s.Former == nil || s.Stable == nil || s.Release != nil {
 		return s
@@ -29,7 +29,7 @@ func reopened(s rollout.State) rollout.State {
 	return s
 }
 
-// closed is the state to record. A release that goes back is on its way again.
+// closed returns the state to record. A release that is rolled back stays in flight.
 func closed(s rollout.State) rollout.State {
 	switch {
 	case s.Former == nil || s.Release == nil:
@@ -43,8 +43,8 @@ func closed(s rollout.State) rollout.State {
 	return s
 }
 
-// movedAt is the first stage at which all users are on the new version, and have been while it was judged: the number
-// of stages if that is after the last one. It is false for a strategy that moves users as it moves pods.
+// movedAt returns the first stage at which all users are on the new version and its analyses are over. After the last
+// stage that is the number of stages. It is false for a strategy that moves users with its pods.
 func (p *plan) movedAt() (int, bool) {
 	n := len(p.stages)
 	if n > 0 && p.stages[n-1].keeps {
@@ -53,9 +53,9 @@ func (p *plan) movedAt() (int, bool) {
 	return n, p.hasSwitched(len(p.stages)) || p.swaps()
 }
 
-// areMoved reports whether all users are on the release in flight although pods of the old version are there. One pod
-// is enough: where nobody can go back to, it is no worse a version to go on from. A workload without pods has no users,
-// and is moved with the others once it is past its gates.
+// areMoved reports whether all users are on the release in flight while pods of the old version remain. One ready pod
+// is enough: no user is on the old version, so the next release may start from the new one. A workload without replicas
+// has no users and counts once it has passed its gates.
 func areMoved(in Input, progress []rollout.Progress) bool {
 	if in.State.Stable == nil || len(progress) == 0 {
 		return false
@@ -83,15 +83,16 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 	return moved
 }
 
-// hasArrived reports whether all users of a workload are on the new version by its pods alone, while others of its
-// release are at their steps.
+// hasArrived reports whether an unrouted workload has only pods of the new version, and so all its users there, while
+// other workloads of the release are at their steps.
 func (m moving) hasArrived(in Input) bool {
 	return m.routing == nil && m.isThrough() && !isPromoting(in.State) &&
 		isAllOn(in, m.spec, in.State.Release.Templates[m.Workload])
 }
 
-// isMoving reports whether all users reach the release in flight already and only proxies have yet to learn of it: it
-// arrives before another one starts. A version that is still to be judged makes room. Workloads without pods go along.
+// isMoving reports whether all users already reach the release in flight and only proxies have yet to learn its routes:
+// it ends before the next one starts. A release that is still analysed gives way. Workloads without replicas are
+// ignored.
 func isMoving(in Input) bool {
 	moving := false
 	for _, m := range movers(in) {
@@ -111,7 +112,7 @@ func isMoving(in Input) bool {
 	return in.Source != nil && moving
 }
 
-// settled makes a release stable whose users have all moved.
+// settled makes a release stable once all its users have moved.
 func settled(in Input, d Decision) Decision {
 	s := &d.State
 	if s.Former != nil || s.Phase == rollout.Aborting || !areMoved(in, s.Progress) {
@@ -121,7 +122,7 @@ func settled(in Input, d Decision) Decision {
 		if d.Subject == "" {
 			return hooks
 		}
-		return d // and the next pass has them begin
+		return d // the next pass starts the hooks
 	}
 	stable := stableOf(in)
 	s.Hooks = pastHooks(s.Hooks)
@@ -132,8 +133,8 @@ func settled(in Input, d Decision) Decision {
 	return d
 }
 
-// keepFormer goes on with the end of a release that is stable while Git asks for another one, or for hooks that have
-// changed. If those may start, the old pods make room at once.
+// keepFormer continues the removal of the old pods after a release became stable, while Git has another version or
+// changed hooks. If the next release may start, the old pods go at once.
 func keepFormer(in Input) Decision {
 	isNext := isAwaited(in)
 	if in.Source == nil {
@@ -157,8 +158,7 @@ func keepFormer(in Input) Decision {
 	return d
 }
 
-// removeFormer waits until the pods of the old version are gone, and no proxy uses
-// the Service of the next one any more.
+// removeFormer waits until the old version's pods are gone and no proxy uses the next release's Service any more.
 func removeFormer(in Input) Decision {
 	s := in.State
 	for _, m := range movers(in) {
@@ -179,7 +179,7 @@ func formerGoes(s rollout.State) string {
 	return fmt.Sprintf("%s removes the pods of %s", s.App, s.Stable.Hash)
 }
 
-// stableOf is the release in flight as it is recorded once it is stable.
+// stableOf returns the release in flight as the record of a stable version.
 func stableOf(in Input) rollout.Release {
 	stable := *in.State.Release
 	stable.Since, stable.Fast = rollout.Second(in.Now), false

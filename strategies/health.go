@@ -10,34 +10,32 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app at rest is well when every pod that it asks for is ready and no object of it says that it is not what it is to
-// be. What is not well may be on its way: it has a deadline. Pods come and go, so that is on record only when it has
-// been so for long, and what has been recorded is taken back when all has been well for a while: a record of each
-// moment would be a commit for each node that drains.
+// An app at rest is healthy when all its desired pods are ready and no object reports a problem. A problem is recorded
+// only after a deadline, and removed only after a minute of health. Otherwise each node drain would be a commit.
 const (
-	healthDeadline = 10 * time.Minute // without progress, where no document says another one
-	failedDeadline = time.Minute      // of what says that it does not get there by itself
+	healthDeadline = 10 * time.Minute // without progress, where no document sets another deadline
+	failedDeadline = time.Minute      // for an object that reports a failure
 	wellFor        = time.Minute
-	takenFor       = 10 * time.Second // by the cluster, after which it is not undone at once by whoever wants otherwise
+	takenFor       = 10 * time.Second // after which another manager has not undone an apply at once
 )
 
-// Health is since when the parts of an app are as they are, as one process has seen
-// it: another one waits longer. The zero value is of an app that nobody has seen.
+// Health holds since when the parts of an app are healthy or not, as one process has seen it: a new process waits
+// again. The zero value is an app that was not observed.
 type Health struct {
-	Well   time.Time // since when all of it has been well; zero if it is not
+	Well   time.Time // since when the whole app is healthy; zero if it is not
 	Unwell map[rollout.Ref]Unwell
-	Why    string    // the cluster does not take what the app is to have, "" if it does
-	Taken  time.Time // since when it does again, for a little while after Why; zero if it does not
+	Why    string    // why the last apply failed, "" if it did not
+	Taken  time.Time // since when applies succeed after Why, for takenFor; zero if they do not
 }
 
-// Unwell is since when an object is not well.
+// Unwell holds since when an object is unhealthy.
 type Unwell struct {
 	Since time.Time
-	Ready int // most pods that were ready since: more of them are progress
+	Ready int // the most ready pods since then: more pods are progress
 }
 
-// Seen is the health of an app after another look at it. It is not judged while a
-// release moves its pods, which has deadlines of its own.
+// Seen returns the health of an app after another observation. It is zero while a release moves pods, which has other
+// deadlines.
 func (h Health) Seen(in Input) Health {
 	if !isResting(in.State) || in.Observed.Workloads == nil {
 		return Health{}
@@ -62,8 +60,8 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied is the health of an app after the cluster was asked to hold what the app is to have, with the error of that.
-// All its pods may be ready while it does not, and be of what somebody else has put there.
+// Applied returns the health of an app after an apply and its error. After a failed apply all pods may be ready, and
+// run a version that another manager has set.
 func (h Health) Applied(err error, now time.Time) Health {
 	switch {
 	case err != nil:
@@ -78,15 +76,15 @@ func isResting(s rollout.State) bool {
 	return s.Release == nil && (s.Phase == rollout.Healthy || s.Phase == rollout.Degraded)
 }
 
-// ailment is one object of an app that is not well now.
+// ailment is one unhealthy object of an app.
 type ailment struct {
 	ref      rollout.Ref
-	why      string // for people: it differs each time
+	why      string // for users; the text changes often
 	ready    int    // pods
 	deadline time.Duration
 }
 
-// Ailing says what of an app at rest is not well now, in words; "" if all is, or if a release moves its pods.
+// Ailing returns the unhealthy objects of an app at rest as text; "" if all are healthy, or while a release moves pods.
 func Ailing(in Input) string {
 	if !isResting(in.State) {
 		return ""
@@ -96,13 +94,13 @@ func Ailing(in Input) string {
 
 func (a ailment) text() string {
 	if a.ref == (rollout.Ref{}) {
-		return a.why // which names the object
+		return a.why // why names the object
 	}
 	return fmt.Sprintf("%s %s/%s: %s", a.ref.Kind, a.ref.Namespace, a.ref.Name, a.why)
 }
 
-// ailments are in the order of their references. Of Deployments, pods count: one
-// that keeps the old version's pods says nothing else.
+// ailments returns the unhealthy objects, sorted by reference. Deployments are judged by their pods: the status of one
+// that keeps the old version's pods shows no problem.
 func ailments(in Input) (all []ailment) {
 	if why := in.Health.Why; why != "" {
 		all = append(all, ailment{why: why, deadline: failedDeadline})
@@ -123,7 +121,7 @@ func ailments(in Input) (all []ailment) {
 		a := ailment{ref: w.Ref(), ready: current.Ready(), deadline: healthDeadline}
 		pods := "pods"
 		if slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool { return !r.Current && r.Ready() > 0 }) {
-			pods = "new pods" // others are ready, too, and are not what is asked for
+			pods = "new pods" // pods of other versions are ready, too
 		}
 		a.why = withProblem(fmt.Sprintf("%d of %d %s are ready", a.ready, live.Replicas, pods), current.Problem)
 		if spec, staged := specOf(in, w); staged && spec.ProgressDeadlineSeconds > 0 {
@@ -136,7 +134,7 @@ func ailments(in Input) (all []ailment) {
 			continue
 		}
 		if all := in.State.Inventory; len(all) > 0 && !slices.Contains(all, t.Ref) {
-			continue // it has the app's label, and is none of what the app asks for
+			continue // the object has the app's label, but is not in the inventory
 		}
 		a := ailment{ref: t.Ref, why: t.Message, deadline: healthDeadline}
 		if t.Failed {
@@ -148,14 +146,14 @@ func ailments(in Input) (all []ailment) {
 	return all
 }
 
-// isCounted reports whether the pods of a workload say how it is. A StatefulSet without a document may keep pods of
-// several versions for good, as its own strategy says.
+// isCounted reports whether a workload is judged by its pods. A StatefulSet without a document may keep pods of several
+// versions for good by its own strategy.
 func isCounted(in Input, w rollout.Workload) bool {
 	_, staged := specOf(in, w)
 	return staged || w.Kind == ""
 }
 
-// wantedHash is the version that a Deployment of an app at rest is to run, "" if that is not known.
+// wantedHash returns the desired version of a Deployment of an app at rest, "" if it is unknown.
 func wantedHash(in Input, w rollout.Workload) rollout.Hash {
 	if in.Source == nil || in.Source.Commit.ID != in.State.Source {
 		return ""
@@ -170,8 +168,8 @@ func specOf(in Input, w rollout.Workload) (rollout.Spec, bool) {
 	return in.Source.Spec(w)
 }
 
-// withHealth records that an app at rest has not been well for longer than it may
-// be, and that it is well again. What is recorded stays as it was first said.
+// withHealth records that an app at rest has been unhealthy for longer than its deadline, and that it is healthy again.
+// The first recorded text stays.
 func withHealth(in Input, d Decision) Decision {
 	s := &d.State
 	switch {
@@ -188,7 +186,7 @@ func withHealth(in Input, d Decision) Decision {
 		due := seen.Since.Add(a.deadline)
 		switch {
 		case s.Unhealthy != "" || !known:
-		case a.ref == (rollout.Ref{}) && !in.Health.Taken.IsZero(): // it may just have ended
+		case a.ref == (rollout.Ref{}) && !in.Health.Taken.IsZero(): // the failure may just have ended
 		case in.Now.Before(due):
 			d.Requeue = rollout.Soonest(d.Requeue, due)
 		default:

@@ -11,12 +11,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// runningHook is the place of the one that runs, -1 if none does.
+// runningHook returns the index of the running hook, -1 if none runs.
 func runningHook(s rollout.State) int {
 	return slices.IndexFunc(s.Hooks, func(r rollout.HookRun) bool { return r.Phase == rollout.HookRunning })
 }
 
-// runHooks makes the next transition of those that run at a time of a release; false if all of them are over.
+// runHooks returns the next transition of a release's hooks at a time; false if all are over.
 func runHooks(
 	in Input, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision, waits bool) {
@@ -29,8 +29,8 @@ func runHooks(
 		})
 		switch {
 		case i < 0, when != rollout.HookAbort && isAnother(in.State.Hooks[i], h):
-			return beginHook(in, r, h, when, release), true // it has not run yet, or has changed since
-		case when == rollout.HookAbort: // there is nothing to go back to from there
+			return beginHook(in, r, h, when, release), true // the hook has not run yet, or has changed since
+		case when == rollout.HookAbort: // no rollback follows an abort's hooks
 		case in.State.Hooks[i].Phase == rollout.HookFailed && !h.Continues && runsAgain(in, in.State.Hooks[i]):
 			return beginHook(in, r, h, when, release), true
 		case in.State.Hooks[i].Phase == rollout.HookFailed && !h.Continues:
@@ -40,8 +40,8 @@ func runHooks(
 	return Decision{}, false
 }
 
-// runsAgain reports whether somebody asked for another try of what a failed hook is of, after it had failed: no version
-// was rejected for it.
+// runsAgain reports whether a retry of a failed hook's release came after the failure. No version was rejected for such
+// a hook.
 func runsAgain(in Input, run rollout.HookRun) bool {
 	if !in.Promotion.Says(rollout.Retry, run.Release) {
 		return false
@@ -50,8 +50,8 @@ func runsAgain(in Input, run rollout.HookRun) bool {
 	return err == nil && at.After(run.Since)
 }
 
-// FailedHook is the hook for which an app is held though no version was rejected, "" if it is not: it can be tried
-// again as it is.
+// FailedHook returns the failed hook for which an app is held without a rejected version, "" if none. It can be retried
+// unchanged.
 func FailedHook(in Input) string {
 	h := in.State.Held
 	if h == nil || h.Reason != rollout.HeldHookFailed && h.Reason != rollout.HeldNoStable || in.Head.Render == nil {
@@ -64,7 +64,8 @@ func FailedHook(in Input) string {
 	return run.Name
 }
 
-// Disregarded are the hooks that have failed, and without which what serves or is on its way went on, as they say.
+// Disregarded returns the failed hooks that did not stop the running version or the release in flight, as they allow
+// that.
 func Disregarded(in Input) (all []rollout.HookRun) {
 	release := cmp.Or(in.State.Release, in.State.Stable, &rollout.Release{})
 	source := cmp.Or(in.renderOf(release.Hash), &rollout.Render{})
@@ -82,13 +83,13 @@ func Disregarded(in Input) (all []rollout.HookRun) {
 	return all
 }
 
-// isAnother reports whether a hook is not any more what ran.
+// isAnother reports whether a hook has changed since it ran.
 func isAnother(run rollout.HookRun, h hook.Hook) bool {
 	return run.Content != "" && run.Content != hook.Content(h.Object)
 }
 
-// beginHook records that a Job is to be made. Those of earlier attempts that are too many by then, or run no more, are
-// deleted first: what is not on record any more would stay for ever.
+// beginHook records that a Job is to be made. Jobs of earlier attempts beyond the kept number, and interrupted Jobs,
+// are deleted first: a Job without a record would stay for ever.
 func beginHook(
 	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
 ) Decision {
@@ -112,10 +113,10 @@ func beginHook(
 			gone = append(gone, job)
 		}
 		if isOld && answer.Stuck == "" {
-			continue // else it may be there, and is deleted another time
+			continue // the Job may still exist, and is deleted another time
 		}
 		if isIts {
-			run.Log = "" // that of the newest is enough
+			run.Log = "" // only the newest log is kept
 		}
 		run.Past = run.Past || run.Release != release.Hash || run.Name == h.Name() && run.When == when
 		s.Hooks = append(s.Hooks, run)
@@ -139,8 +140,8 @@ func beginHook(
 	return d
 }
 
-// unversioned returns the name of a hook without the parts that have a digit: a Job cannot be changed, so that many
-// hooks have a version in their name. ns/migrate-v12 and ns/migrate-1.2.3 are ns/migrate.
+// unversioned returns the name of a hook without the parts that have a digit. A Job cannot be changed, so many hooks
+// have a version in their name: ns/migrate-v12 and ns/migrate-1.2.3 are ns/migrate.
 func unversioned(name string) string {
 	namespace, name, _ := strings.Cut(name, "/")
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' })
@@ -154,9 +155,8 @@ func needsOfHook(
 	return hook.Needs(h, when, tryOf(in, release), r.Objects, in.Source.ByRef())
 }
 
-// awaitHook looks at the one that runs, and records its end. That of another release than the one that is to go on
-// decides nothing, and is waited for all the same: a migration is not run beside another one. But one that cannot
-// start, for its image is missing, makes room.
+// awaitHook observes the running hook and records its end. A hook of another release decides nothing but is still
+// awaited: two migrations must not run beside each other. One that cannot start, as with a missing image, makes room.
 func awaitHook(
 	in Input, i int, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision) {
@@ -215,13 +215,13 @@ func awaitHook(
 	return d
 }
 
-// isLate reports whether a Job has not ended by its deadline, when the cluster would have ended it.
+// isLate reports whether a Job has not ended a minute after its deadline, when the cluster would have ended it.
 func isLate(now time.Time, run rollout.HookRun, h hook.Hook, state rollout.JobState) bool {
-	began := rollout.Later(run.Since, state.Started) // it was made late, or was suspended
+	began := rollout.Later(run.Since, state.Started) // the Job was made late, or was suspended
 	return !state.Suspended && !now.Before(began.Add(h.Deadline()+time.Minute))
 }
 
-// endOf returns a run with the end of its Job, false if that has not ended.
+// endOf returns a run with the end of its Job, false if the Job still runs.
 func endOf(run rollout.HookRun, state rollout.JobState, late bool) (over rollout.HookRun, isOver bool) {
 	run.Phase, run.Log = rollout.HookFailed, state.Log
 	switch {
@@ -241,7 +241,7 @@ func endOf(run rollout.HookRun, state rollout.JobState, late bool) (over rollout
 	return run, true
 }
 
-// ended records the end of a Job, and what follows from it.
+// ended records the end of a Job, and returns the decision that follows.
 func ended(
 	in Input, i int, run rollout.HookRun, d Decision, isIts bool, r *rollout.Render, release rollout.Release,
 ) Decision {

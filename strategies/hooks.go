@@ -11,32 +11,32 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// Jobs that run around a release. Each one is on record as Running before it is made, and its end is on record before
-// anything follows from it, so that a process which is killed in between finds it again:
+// Jobs that run around a release. Each one is recorded as Running before it is made, and its end is recorded before any
+// further step. A process that is killed in between finds it again.
 //
 //	due → recorded as Running → made → ended → recorded as Succeeded or Failed → the next one, or the release goes on
 //
-// Those before a release run while the app is as it was; those after it while all users are on it and it is not
-// stable yet; those of an abort when the way back has ended. One runs at a time, whichever release it is of.
+// Jobs before a release run before any change to the app. Jobs after a release run while all users are on it and it is
+// not stable yet, and Jobs of an abort after the rollback. One Job runs at a time, whichever release it belongs to.
 
-// HookJob is a Job to be looked for, and to be made unless it is there.
+// HookJob is a Job to look up, and to create unless it exists.
 type HookJob struct {
 	Object rollout.Object
 	Make   bool
-	Delete bool             // instead: remove it
-	Needs  []rollout.Object // to be applied before it is made
+	Delete bool             // instead: delete the Job
+	Needs  []rollout.Object // objects to apply before the Job
 }
 
 // Key is the Job's name with its namespace.
 func (j HookJob) Key() string { return j.Object.Namespace() + "/" + j.Object.Name() }
 
-// startsWithin is how long a Job may take to have a pod that runs before it makes room for one of another release.
+// startsWithin is how long a Job may lack a running pod before it makes room for another release's Job.
 const startsWithin = 10 * time.Second
 
-// again is how often a Job that runs is looked at.
+// again is the interval at which a running Job is observed.
 const again = 2 * time.Second
 
-// started is a decision to start a release, once what runs before it has ended.
+// started returns a decision to start a release, once the Jobs before it have ended.
 func started(in Input, start Decision) Decision {
 	head, release, source := in.Head.Render, *start.State.Release, start.State.Source
 	begun := slices.ContainsFunc(in.State.Hooks, func(r rollout.HookRun) bool {
@@ -47,7 +47,7 @@ func started(in Input, start Decision) Decision {
 		case len(hooksAt(in, head, rollout.HookBefore, release)) == 0:
 			return start
 		case source != in.State.Source && !hasKey(in.Answers.Accepted, source):
-			return start // the API server is asked about all of it first
+			return start // the API server checks the whole commit first
 		}
 	}
 	rejection, is := in.State.IsRejected(release.Hash)
@@ -63,8 +63,8 @@ func started(in Input, start Decision) Decision {
 	return start
 }
 
-// Coming is the release that waits for its hooks, a freeze, a window or a hold, and has not begun; nil if none does. A
-// first deployment that waits for the time cannot be aborted: nothing serves in its place.
+// Coming returns the release that waits for its hooks, a freeze, a window or a hold, and has not begun; nil if none
+// does. A first deployment that waits for a window cannot be aborted: no other version serves.
 func Coming(in Input) *rollout.Release {
 	h, s := in.State.Held, in.State
 	waits := h.Is(rollout.HeldHook) || h.Is(rollout.HeldClosed) && s.Stable != nil && s.Release == nil
@@ -74,12 +74,12 @@ func Coming(in Input) *rollout.Release {
 	release := newRelease(in)
 	release.Since = time.Time{}
 	if release.Hash == "" || s.Stable != nil && s.Stable.Hash == release.Hash {
-		return nil // Git has left it since
+		return nil // Git no longer has the release
 	}
 	return &release
 }
 
-// keptByHook is an app that stays as it is while something runs before a release of it.
+// keptByHook returns the decision that keeps an app as it is while a hook before its release runs.
 func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	s := &d.State
 	beforeRelease(s)
@@ -95,13 +95,13 @@ func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	return d
 }
 
-// isOfStable reports whether hooks run that have changed without a new version: what serves stays.
+// isOfStable reports whether hooks run that have changed without a new version: the running version stays.
 func isOfStable(s rollout.State, release rollout.Release) bool {
 	return s.Release == nil && s.Stable != nil && s.Stable.Hash == release.Hash
 }
 
-// changed runs the hooks that have changed in a commit that has no new version: those before a release and those after
-// it, before anything else of the commit is applied. One that is new runs with the next version.
+// changed runs the hooks that have changed in a commit without a new version, before the rest of the commit is applied.
+// It runs hooks before and after a release. A new hook runs with the next version.
 func changed(in Input, next Decision) Decision {
 	s, head := in.State, in.Head.Render
 	if s.Stable == nil || in.Source == nil || next.State.Source == s.Source || head.Release() == "" {
@@ -111,7 +111,7 @@ func changed(in Input, next Decision) Decision {
 	release.Fast = false
 	run := changedHooks(in)
 	unheld := in
-	unheld.Promotion = nil // a hold that was left behind is about the release that is stable since
+	unheld.Promotion = nil // an old hold concerns the version that is stable by now
 	if i := runningHook(s); i >= 0 && !s.Hooks[i].Past && s.Hooks[i].Release == release.Hash {
 		return awaitHook(in, i, run, s.Hooks[i].When, release)
 	}
@@ -120,7 +120,7 @@ func changed(in Input, next Decision) Decision {
 			continue
 		}
 		if !hasKey(in.Answers.Accepted, next.State.Source) {
-			return next // the API server is asked about all of it first
+			return next // the API server checks the whole commit first
 		}
 		if d, shut := waitForWindow(unheld, "a hook that has changed, and commit"); shut {
 			return d
@@ -143,7 +143,7 @@ func changedHooks(in Input) *rollout.Render {
 	return &run
 }
 
-// changesHooks reports whether a commit without a new version has hooks to run, which begin when the old pods are gone.
+// changesHooks reports whether a commit without a new version has hooks to run. They begin when the old pods are gone.
 func changesHooks(in Input) bool {
 	return in.Source != nil && in.Source.Digest != in.Head.Render.Digest && slices.ContainsFunc(
 		[]rollout.HookWhen{rollout.HookBefore, rollout.HookAfter},
@@ -152,7 +152,7 @@ func changesHooks(in Input) bool {
 		})
 }
 
-// afterwards runs what runs after a release and before it is stable; false if nothing is left to.
+// afterwards runs the hooks after a release, before it is stable; false if none is left.
 func afterwards(in Input) (Decision, bool) {
 	s := in.State
 	if s.Former != nil || s.Release == nil || s.Phase == rollout.Aborting {
@@ -161,11 +161,11 @@ func afterwards(in Input) (Decision, bool) {
 	return runHooks(in, in.renderOf(s.Release.Hash), rollout.HookAfter, *s.Release)
 }
 
-// returned runs what runs after a way back; false if nothing is left to.
+// returned runs the hooks after a rollback; false if none is left.
 func returned(in Input) (Decision, bool) {
 	s := in.State
 	switch {
-	case s.Release.Hash == s.Stable.Hash: // it is on its way to what nothing was released over
+	case s.Release.Hash == s.Stable.Hash: // a rollback to a version without a release over it
 		return Decision{}, false
 	case in.Unread:
 		return Decision{State: s, Waiting: "the commit of the release that is left to be read"}, true
@@ -173,7 +173,7 @@ func returned(in Input) (Decision, bool) {
 	return runHooks(in, in.Left, rollout.HookAbort, *s.Release)
 }
 
-// renderOf is the commit that has a version, as far as one is here; nil if none is.
+// renderOf returns the head, the source or the abandoned render, whichever has the version; nil if none has.
 func (in Input) renderOf(h rollout.Hash) *rollout.Render {
 	r, _ := rollout.Find([]*rollout.Render{in.Head.Render, in.Source, in.Left}, func(r *rollout.Render) bool {
 		return r != nil && r.Release() == h
@@ -181,7 +181,7 @@ func (in Input) renderOf(h rollout.Hash) *rollout.Render {
 	return r
 }
 
-// hooksAt are the Jobs that a release has to have run at a time.
+// hooksAt returns the Jobs that a release runs at a time.
 func hooksAt(in Input, r *rollout.Render, when rollout.HookWhen, release rollout.Release) []hook.Hook {
 	if r == nil {
 		return nil
@@ -194,12 +194,12 @@ func tryOf(in Input, release rollout.Release) hook.Release {
 	return hook.Release{First: in.State.Stable == nil, Fast: release.Fast}
 }
 
-// interrupted is what is on record of a Job that makes room for a newer release: it is deleted when that begins, and
-// not before nobody would make it again.
+// interrupted is the recorded message of a Job that makes room for a newer release. The Job is deleted when the newer
+// hook begins; before that it would be made again.
 const interrupted = "deleted for a newer release"
 
-// IsLeftToHook reports whether an object is a hook of the same time as the Job that runs now, without being a Job: it
-// stays as that Job needs it, and not as the commit that the app is at has it.
+// IsLeftToHook reports whether an object is a hook of the running Job's time without being a Job. The Job needs it as
+// it is, so the commit that the app follows does not change it.
 func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 	i := runningHook(s)
 	if i < 0 {
@@ -211,7 +211,7 @@ func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 	return goesWith(false) || goesWith(true)
 }
 
-// withHooks looks at a Job that runs though nothing waits for it, as after a revert: its end is recorded too.
+// withHooks observes a running Job for which nothing waits, as after a revert: its end is recorded too.
 func withHooks(in Input, d Decision, was rollout.State) Decision {
 	i := runningHook(d.State)
 	if i < 0 || d.Retreat || d.Stale || d.Ask != nil || !d.State.Equal(&was) {
@@ -223,7 +223,7 @@ func withHooks(in Input, d Decision, was rollout.State) Decision {
 	return d
 }
 
-// failed is what follows when a hook has failed without which a release does not go on.
+// failed returns the decision after the failure of a hook without which a release does not go on.
 func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 	reason := fmt.Sprintf("hook %s (%s) failed: %s", run.Name, run.When, run.Message)
 	switch {
@@ -245,7 +245,7 @@ func refuse(in Input, release rollout.Release, why cause) Decision {
 	s := rejected(in, in.State, release, why)
 	s.Stable, s.Hooks = newestStable(in), pastHooks(s.Hooks)
 	in.State = s
-	d := Decision{State: s} // while what was before it is still on its way out
+	d := Decision{State: s} // while an earlier rollback is still in progress
 	switch {
 	case s.Stable == nil:
 		d = notBegun(in, s.Rejected[0])
@@ -256,7 +256,7 @@ func refuse(in Input, release rollout.Release, why cause) Decision {
 	return d
 }
 
-// notBegun keeps an app without a stable version as it is.
+// notBegun holds an app without a stable version.
 func notBegun(in Input, why rollout.Rejection) Decision {
 	d := hold(in.State, rollout.HeldHookFailed, fmt.Sprintf("release %s was not begun: %s; change what failed and push, "+
 		"or try it again as it is: gitrollout retry %s", why.Hash, why.Reason, in.App.Name), in.Head.Commit.ID)
@@ -264,7 +264,7 @@ func notBegun(in Input, why rollout.Rejection) Decision {
 	return d
 }
 
-// hookInFlight looks at what runs after the release in flight; false if nothing does.
+// hookInFlight observes the running hook after the release in flight; false if there is none.
 func hookInFlight(in Input) (Decision, bool) {
 	s := in.State
 	i := runningHook(s)
@@ -275,7 +275,7 @@ func hookInFlight(in Input) (Decision, bool) {
 	return awaitHook(in, i, in.renderOf(s.Release.Hash), s.Hooks[i].When, *s.Release), true
 }
 
-// pastHooks are those of a try that is over. What still runs of it is waited for before another one begins.
+// pastHooks marks the hooks as past: their attempt is over. A running one is awaited before another begins.
 func pastHooks(all []rollout.HookRun) []rollout.HookRun {
 	all = slices.Clone(all)
 	for i := range all {

@@ -16,10 +16,10 @@ func decideInFlight(in Input) Decision {
 	target := head.Release()
 	missing, isLost := lostSpec(in)
 	name, isRenamed := renamed(in)
-	isRenamed = isRenamed && target == s.Release.Hash // else it gives way to what Git asks for now
+	isRenamed = isRenamed && target == s.Release.Hash // else it is superseded
 	reason := mustRetreat(in)
 	goesBack := reason != ""
-	if goesBack && s.Stable != nil && target != s.Stable.Hash { // though users be on it, and another one be asked for
+	if goesBack && s.Stable != nil && target != s.Stable.Hash { // even if users are on it and Git has a third version
 		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
 	if d, waits := hookInFlight(in); waits && !goesBack && (s.Stable == nil || target != s.Stable.Hash) {
@@ -56,12 +56,12 @@ func decideInFlight(in Input) Decision {
 	return advance(in)
 }
 
-// leave handles a head that no longer asks for the release in flight.
+// leave handles a head with another version than the release in flight.
 func leave(in Input, target rollout.Hash) Decision {
 	s := in.State
 	head := in.Head.Commit
 	switch {
-	case s.Stable == nil && len(unstaged(in)) > 0: // they serve beside what is deployed for the first time
+	case s.Stable == nil && len(unstaged(in)) > 0: // other workloads serve beside a first deployment
 		in.State.Release, in.State.Progress, in.State.Analyses = nil, nil, nil
 		return decideAtRest(in)
 	case s.Stable == nil:
@@ -98,7 +98,7 @@ func leave(in Input, target rollout.Hash) Decision {
 	}
 }
 
-// mustRetreat says why the release in flight must go back, "" if it need not.
+// mustRetreat returns why the release in flight must be rolled back, "" if it need not.
 func mustRetreat(in Input) string {
 	s := in.State
 	switch {
@@ -107,7 +107,7 @@ func mustRetreat(in Input) string {
 	case in.Promotion.Says(rollout.Abort, s.Release.Hash):
 		return abortedBy(in.Promotion)
 	case s.Former != nil:
-		return "" // it is stable: only people take users back
+		return "" // it is stable: only an abort rolls it back
 	}
 	reason := cmp.Or(measuredBad(in), timedOut(in))
 	if late, is := lateExperiment(in); is {
@@ -119,7 +119,7 @@ func mustRetreat(in Input) string {
 	return reason
 }
 
-// abortedBy says who has aborted a release, and why.
+// abortedBy returns the author and the reason of an abort.
 func abortedBy(p *rollout.Promotion) string {
 	reason := "aborted by " + cmp.Or(p.Author, "a promotion file")
 	if p.Reason != "" {
@@ -128,8 +128,8 @@ func abortedBy(p *rollout.Promotion) string {
 	return reason
 }
 
-// advance moves each workload of the release at most one step on. The app
-// reaches Promoting when all of them are through their steps.
+// advance moves each workload of the release at most one step on. The app reaches Promoting when all workloads have
+// passed their steps.
 func advance(in Input) Decision {
 	if areMoved(in, in.State.Progress) {
 		if d, waits := afterwards(in); waits {
@@ -181,19 +181,19 @@ func advance(in Input) Decision {
 	return settled(in, d)
 }
 
-// index is where a state has the progress of the workload.
+// index returns the index of the workload's progress in a state.
 func (m moving) index(s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
-// nextPod is when the next pod can be counted on. What pods can bear of the requests, they can when proxies know of
-// them. And where pods are replaced in place, or there are more of a version than asked for, each one that serves makes
-// room for the next, at a pause too: an autoscaler may have asked for it.
+// nextPod returns when the next ready pod counts. With a router that is when proxies know the pod. In place, or with
+// more pods than wanted, it is after minReadySeconds: each pod that serves makes room for the next one. That holds at a
+// pause too, as an autoscaler may have changed the replicas.
 func (m moving) nextPod(in Input) (due time.Time) {
 	if m.routing != nil {
 		due = servesNext(in.Now, learnt(m.routing), m.live.Revisions...)
 	}
-	if m.routing != nil && m.Routed != nil { // pods that it sent requests to may go
+	if m.routing != nil && m.Routed != nil { // surplus pods may go once no proxy sends requests to them
 		due = rollout.Soonest(due, laterOnly(settledAt(m.Routed.At, in.Applied, m.routing.Settle), in.Now))
 	}
 	want := m.want()
@@ -203,8 +203,8 @@ func (m moving) nextPod(in Input) (due time.Time) {
 	return due
 }
 
-// verdict asks all gates or, where somebody has promoted the release fully, those
-// that this does not open. None of them keeps requests that the step does not ask for.
+// verdict returns the verdict of all gates, or of fullGates after a full promotion. No gate delays a decrease of the
+// routed weight.
 func (m moving) verdict(in Input) verdict {
 	if m.Step < m.passed && m.isOpenFully(in) && fullGates.verdict(in, m).done {
 		return verdict{done: true, by: promoter(in), full: true}
@@ -220,8 +220,7 @@ func (m moving) verdict(in Input) verdict {
 	return gates.verdict(in, m)
 }
 
-// suspend records that a workload is to have no pods, or that it is to have some
-// again: the clocks of its step begin then.
+// suspend records that a workload has no replicas, or has some again. The clocks of its step start then.
 func (m moving) suspend(in Input) (rollout.Progress, string) {
 	next := m.Progress
 	next.Suspended, next.Entered, next.Available, next.Peak = !m.Suspended, rollout.NextTenth(in.Now), nil, nil
@@ -235,7 +234,7 @@ func (m moving) suspend(in Input) (rollout.Progress, string) {
 	return next, fmt.Sprintf("%d %s: step %d/%d %s begins", m.n, unit, m.Step+1, m.Of, m.Name)
 }
 
-// move is how far a workload has come after a verdict, and that in words; "" if it stays where it is.
+// move returns the progress after a verdict and a text about it, "" if nothing changes.
 func (m moving) move(in Input, v verdict) (rollout.Progress, string) {
 	next := m.Progress
 	switch {
@@ -275,8 +274,8 @@ func stepText(from, to rollout.Progress, by string) string {
 	return text
 }
 
-// rest is a pass in which nothing moved: the phase says whether the release waits for people or for pods, and whether
-// it has waited too long. Where waiting does not help, that is so at once.
+// rest returns the decision of a pass in which no workload moved. The phase is Paused while all workloads wait for
+// users or the clock, and Stalled after a deadline or where waiting does not help.
 func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
 	for _, w := range waits {
@@ -372,8 +371,8 @@ func decidePromoting(in Input) Decision {
 	return d
 }
 
-// toldReason is why a release is stalled: what was said first, for as long as it
-// is. Texts about pods change with each restart, and that is no transition.
+// toldReason returns the first reason for as long as a release is stalled. Messages about pods change with each
+// restart, which is no transition.
 func toldReason(s rollout.State, reason string) string {
 	if s.Phase == rollout.Stalled {
 		return s.Reason
@@ -381,7 +380,7 @@ func toldReason(s rollout.State, reason string) string {
 	return reason
 }
 
-// becomeStable ends a release: from now on it is what serves.
+// becomeStable ends a release: its version is stable from now on.
 func becomeStable(in Input) Decision {
 	s, stable := in.State, stableOf(in)
 	s.Pong, s.Spent, s.Hooks = swapped(in), spend(in, s), pastHooks(s.Hooks)
@@ -390,8 +389,8 @@ func becomeStable(in Input) Decision {
 	return Decision{State: s, Subject: healthyText(s.App, stable)}
 }
 
-// isPromoting reports whether a release is through its steps, so that its objects
-// are the user's own: Kubernetes replaces what is left.
+// isPromoting reports whether a release has passed its steps, so that its objects are the user's own and Kubernetes
+// replaces the remaining pods.
 func isPromoting(s rollout.State) bool {
 	isStill := func(p rollout.Progress) bool { return p.Step < p.Of }
 	isReleasing := s.Stable != nil && s.Release != nil

@@ -6,14 +6,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Inventory returns the references of objects, for the state's inventory: what the state already lists and what is
-// desired now. Prunable has what is listed but no longer desired.
+// Inventory returns the references for the state's inventory: the listed ones and the desired objects'. Prunable
+// returns the listed ones that are no longer desired.
 func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Inventory, rollout.Mapped(desired, rollout.Object.Ref)))
 }
 
-// Generated returns the references of what is made for the release in flight and
-// is not in Git: what the state already lists, and what is desired now.
+// Generated returns the references of objects made for the release in flight that are not in Git: those already listed,
+// and those desired now.
 func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	if reopened(s).Release == nil {
 		return nil
@@ -23,14 +23,14 @@ func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Generated, rollout.Mapped(made, rollout.Object.Ref)))
 }
 
-// Leftover returns what was made for the release and is not desired any more. To
-// delete it moves requests, so it does not wait for the end of the release.
+// Leftover returns the generated objects that are not desired any more. Their deletion moves requests, so it does not
+// wait for the end of the release.
 func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return without(s.Generated, desired)
 }
 
-// Prunable returns what the inventory lists and the objects lack. While a release is in flight, both versions' objects
-// are in use: only an autoscaler goes, which would scale against the replicas that Git names in its place.
+// Prunable returns the listed objects that are not desired. While a release is in flight, both versions' objects are in
+// use: only an autoscaler is pruned, which would scale against the replicas that Git sets now.
 func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	left := without(s.Inventory, desired)
 	switch {
@@ -50,7 +50,7 @@ func without(refs []rollout.Ref, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.DeleteFunc(slices.Clone(refs), func(r rollout.Ref) bool { return keep[r] }))
 }
 
-// sorted orders references that are the caller's own, each once; nil for none.
+// sorted sorts the caller's slice in place and removes duplicates; nil for an empty one.
 func sorted(refs []rollout.Ref) []rollout.Ref {
 	if len(refs) == 0 {
 		return nil

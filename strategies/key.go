@@ -11,13 +11,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// A promotion file is the key of gates: of a release, by its hash; of the try of it that is in flight; of workloads,
-// and of their steps up to one. One that was there at an earlier try is no key to this one, and one that was there
-// before the steps changed opens none that changed, nor one that got its name since: the record names it (State.Spent).
-// So does it an abort and a hold of a version that served already.
+// A promotion file opens gates: of one release, by its hash; of the attempt in flight; of workloads, and of their steps
+// up to one. State.Spent is the digest of a file that no longer counts. Such a file was there at an earlier attempt or
+// before its steps or their names changed, or it aborts or holds a version that serves.
 
-// prepared returns the input as decisions see it: a head that cannot be followed is none, a promotion that is no key is
-// none, and specs are compiled once.
+// prepared returns the input of a decision: without a head that cannot be followed and without a promotion that does
+// not count. It compiles each spec once.
 func (in Input) prepared() Input {
 	if err := in.HeadErr(); err != nil {
 		in.Head.Render, in.Head.Err = nil, err
@@ -30,8 +29,8 @@ func (in Input) prepared() Input {
 	return in
 }
 
-// refusal returns the policy's rule by which a promotion counts as absent, "" if it counts. Its effect decides, not its
-// words: "through" the last step skips as much as "full".
+// refusal returns the policy rule that forbids the promotion, "" if it counts. Its effect decides, not its words:
+// "through" the last step skips as much as "full".
 func refusal(in Input) string {
 	p := in.Promotion
 	if p.Forbidden == "" || p.Decision != rollout.Promote {
@@ -51,7 +50,7 @@ func refusal(in Input) string {
 	return ""
 }
 
-// begun returns the input with a release at its first steps.
+// begun returns the input with a render's release at its first steps.
 func (in Input) begun(r *rollout.Render) Input {
 	in.State = rollout.State{Release: &rollout.Release{Hash: r.Release(), Templates: r.Templates}}
 	for _, spec := range r.Specs {
@@ -62,14 +61,14 @@ func (in Input) begun(r *rollout.Render) Input {
 	return in
 }
 
-// isSpent reports whether the promotion file counts no more. A retry has a record of its own: the rejection.
+// isSpent reports whether the promotion file no longer counts. For a retry the rejection records that.
 func isSpent(in Input) bool {
 	p := in.Promotion
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry
 }
 
-// withoutLate returns the input without a decision about the version that serves. It is spent: it must not count when
-// the version gets another name, or is released again.
+// withoutLate returns the input without a decision about the version that serves, and records it as spent. It must not
+// count when the version is renamed or released again.
 func withoutLate(in Input) Input {
 	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash && p.Decision != rollout.Retry {
 		in.State.Spent, in.Promotion = p.Digest, nil
@@ -82,7 +81,7 @@ func isOfAnotherTry(in Input) bool {
 	return !since.IsZero() && (release == nil || !release.Since.Equal(since))
 }
 
-// spend notes that the promotion of the release in flight is no key any more.
+// spend returns State.Spent with the promotion of the release in flight.
 func spend(in Input, s rollout.State) string {
 	if in.Promotion.Says(rollout.Promote, in.State.Release.Hash) && in.Promotion.Digest != "" {
 		return in.Promotion.Digest
@@ -90,7 +89,7 @@ func spend(in Input, s rollout.State) string {
 	return s.Spent
 }
 
-// Ignored says why a promotion file has no effect, "" if it has or if it is what an earlier release has left behind.
+// Ignored returns why a promotion file has no effect, "" if it has one or belongs to an earlier release.
 func Ignored(in Input) string {
 	p, s := in.Promotion, in.State
 	if p == nil || s.Phase == "" {
@@ -120,7 +119,7 @@ func Ignored(in Input) string {
 	}
 }
 
-// withIgnored records that a policy does not let a promotion file count, for those who read Git and know of no policy.
+// withIgnored records that a policy forbids a promotion file, for readers of Git, where the policy is not visible.
 func withIgnored(in Input, d Decision, p *rollout.Promotion) Decision {
 	if d.Stale {
 		return d
@@ -143,9 +142,8 @@ func withIgnored(in Input, d Decision, p *rollout.Promotion) Decision {
 	return d
 }
 
-// NamesNoStep says which step a promotion names that the documents of its release do not have, "" if none. About a
-// promotion of another release it says nothing, and neither about a workload that has no steps: the file was of use
-// while it had some, and may stay.
+// NamesNoStep returns which step of a promotion its release's documents lack, "" if none. Promotions of other releases
+// and workloads without steps are not checked: the file may stay after the steps are removed.
 func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	if p.Decision != rollout.Promote || p.AdoptAnyway || p.Release != r.Release() {
 		return ""
@@ -161,7 +159,7 @@ func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	return namesNoStep(in)
 }
 
-// namesNoStep says which of a promotion's steps there are not.
+// namesNoStep returns which step or workload of a promotion does not exist.
 func namesNoStep(in Input) string {
 	p, all := in.Promotion, movers(in)
 	has := func(m moving) bool { _, found := p.Last(m.Workload, m.names()); return found }
@@ -181,12 +179,12 @@ func namesNoStep(in Input) string {
 	return ""
 }
 
-// Gate returns the step whose gate is shut: the furthest one if several workloads
-// wait. It is false while no workload waits for a promotion.
+// Gate returns the step whose gate is shut, the furthest one if several workloads wait. It is false while no workload
+// waits for a promotion.
 func Gate(in Input) (step int, shut bool) { return furthest(shutGates(in.prepared())) }
 
-// TimedPause returns the step whose pause the clock ends, for the promotion that
-// ends it before: the furthest one if several workloads wait.
+// TimedPause returns the step of a timed pause, which a promotion can end early: the furthest one if several workloads
+// wait.
 func TimedPause(in Input) (step int, found bool) {
 	return furthest(early(in.prepared(), func(w wait) bool { _, is := w.(timerWait); return is }))
 }
@@ -198,14 +196,13 @@ func furthest(all []moving) (step int, found bool) {
 	return step, len(all) > 0
 }
 
-// Key is the promotion that opens the gates that are shut and no other; nil if none is.
+// Key returns the promotion that opens exactly the gates that are shut; nil if none is.
 func Key(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, shutGates(in))
 }
 
-// Early is the promotion that ends what the release waits at before it is over:
-// timed pauses, analyses, experiments. It is nil if it waits at none.
+// Early returns the promotion that ends timed pauses, analyses and experiments in progress; nil if there is none.
 func Early(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, early(in, endsEarly))
@@ -223,8 +220,8 @@ func keyTo(in Input, all []moving) *rollout.Promotion {
 	return KeyThrough(in.State, through, entered)
 }
 
-// KeyThrough is the promotion of the release in flight through a step of each workload, which counts from 1; of no
-// workload it is the full one. A time makes it another file than the one that is no key any more.
+// KeyThrough returns the promotion of the release in flight through a step of each workload, counted from 1. Without
+// workloads it is a full promotion. After a spent file it has a time, so that its digest differs.
 func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Time) *rollout.Promotion {
 	p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote, Since: s.Release.Since}
 	if s.Spent != "" {
@@ -246,14 +243,14 @@ func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Tim
 	return p
 }
 
-// IsOpen reports whether the promotion file opens a step in progress already.
+// IsOpen reports whether the promotion file already opens a step in progress.
 func IsOpen(in Input) bool {
 	in = in.prepared()
 	return slices.ContainsFunc(movers(in), func(m moving) bool { return !m.isThrough() && m.isOpen(in) })
 }
 
-// Skipped says which steps a promotion passes without waiting for what they wait for, from the present one on: the
-// clock, analyses, experiments, or all that a full one leaves out.
+// Skipped returns the steps from the present one on whose wait a promotion cuts short: timed pauses, analyses,
+// experiments, and all steps that a full promotion skips.
 func Skipped(in Input, p *rollout.Promotion) []string {
 	in.Promotion = p
 	return skipped(in.prepared())
@@ -273,7 +270,7 @@ func skipped(in Input) []string {
 	return all
 }
 
-// shutGates are the workloads that wait for somebody to promote them, and have pods to be judged by.
+// shutGates returns the workloads that wait for a promotion and have pods to judge.
 func shutGates(in Input) []moving {
 	s := in.State
 	if s.Release == nil || s.Stable == nil || s.Held != nil || s.Phase == rollout.Aborting {
@@ -286,7 +283,7 @@ func shutGates(in Input) []moving {
 	})
 }
 
-// early are the workloads that wait at a step of a kind that a promotion ends.
+// early returns the workloads whose step has a wait of the given kind that is not over and does not wait for users.
 func early(in Input, kind func(wait) bool) []moving {
 	return slices.DeleteFunc(movers(in), func(m moving) bool {
 		if m.isThrough() || in.State.Phase == rollout.Aborting || !kind(m.stage().wait) {
@@ -300,12 +297,12 @@ func early(in Input, kind func(wait) bool) []moving {
 // endsEarly reports whether a promotion ends a wait before it is over.
 func endsEarly(w wait) bool { return w.traits().early }
 
-// isOpen reports whether somebody lets a workload pass its step.
+// isOpen reports whether the promotion lets a workload pass its step.
 func (m moving) isOpen(in Input) bool {
 	return in.Promotion.Opens(in.State.Release.Hash, m.Workload, m.names(), m.Step)
 }
 
-// isOpenFully reports whether somebody lets it pass all that is left.
+// isOpenFully reports whether the promotion lets a workload pass all remaining steps.
 func (m moving) isOpenFully(in Input) bool {
 	return in.Promotion.Opens(in.State.Release.Hash, m.Workload, m.names(), len(m.stages))
 }

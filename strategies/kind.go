@@ -8,47 +8,45 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind is how pods of one kind of workload are moved. A kind is one file here, one line of this table and of
-// rollout.Kinds, and one file where the cluster is observed; or, where its own controller moves pods by a partition, a
-// rollout.Partitioned and nothing else.
+// kind moves the pods of one kind of workload. A kind is one file here, one line of this table and of rollout.Kinds,
+// and one file where the cluster is observed. A kind whose controller moves pods by a partition is only a
+// rollout.Partitioned.
 type kind interface {
-	// fence is how far the pods of a workload may go now, on their way to what its
-	// stage comes to rest at. It is false while none may.
+	// fence returns the next move towards the pods at the end of the stage. It is false while no pod may move.
 	fence(m moving, want counts, v View) (fence, bool)
 
 	// hold writes a fence into an object of the new version.
 	hold(o rollout.Object, f fence)
 
-	// share is what a kind can hold of counts that take the place of n stable pods. All says that every pod is asked for.
+	// share returns the counts that a kind can hold for pods replaced in place. All means that every pod is asked for.
 	share(c counts, n int, all bool) counts
 
-	// reached is what a stage is done with that wants so many pods, given what the controller does not take back.
+	// reached returns the counts at which a stage is done, given the pods that the controller does not take back.
 	reached(m moving, want counts) counts
 }
 
-// evictor is a kind whose pods somebody has to delete at times.
+// evictor is a kind with pods that gitrollout has to delete at times.
 type evictor interface {
-	// evict returns the pods of a workload of the release that are to be deleted now, whose controller has
-	// seen all that was written.
+	// evict returns the pods of a workload to delete now. The workload's controller has seen the newest object.
 	evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) []Eviction
 }
 
 var kinds = map[string]kind{"Deployment": deployment{}, "StatefulSet": statefulSet{}, "DaemonSet": daemonSet{}}
 
-// Eviction is a pod that is to be deleted, if it is still the same one.
+// Eviction is a pod to delete, if it is still the same one.
 type Eviction struct {
 	Namespace string
 	Pod       rollout.Pod
 }
 
-// Evictions are the pods that are to be deleted now.
+// Evictions returns the pods to delete now.
 func Evictions(in Input) (all []Eviction) {
 	s := in.State
 	if s.Release == nil {
 		return nil
 	}
 	workloads := slices.Collect(maps.Keys(s.Release.Templates))
-	if s.Phase == rollout.Aborting && in.Source != nil { // a way back has to do with all that are staged now
+	if s.Phase == rollout.Aborting && in.Source != nil { // a rollback concerns all workloads that are staged now
 		for _, spec := range in.Source.Specs {
 			workloads = append(workloads, spec.Workload)
 		}
@@ -64,7 +62,7 @@ func Evictions(in Input) (all []Eviction) {
 	return all
 }
 
-// kindFor is how the pods of a workload are moved, nil if no spec says it and its kind is not in the table.
+// kindFor returns the kind of a workload, nil without a Partition in its spec or an entry in the table.
 func kindFor(w rollout.Workload, spec rollout.Spec) kind {
 	if spec.Partition != nil {
 		return partitioned{Partitioned: *spec.Partition}
@@ -72,13 +70,13 @@ func kindFor(w rollout.Workload, spec rollout.Spec) kind {
 	return kinds[cmp.Or(w.Kind, rollout.WorkloadKinds[0].Kind)]
 }
 
-// kind is how the pods of the workload are moved.
+// kind returns the workload's kind.
 func (m moving) kind() kind { return kindFor(m.Workload, m.spec) }
 
-// inTurn is what kinds have in common whose pods are replaced in place.
+// inTurn has the common methods of kinds whose pods are replaced in place.
 type inTurn struct{}
 
-// share is counts with one stable pod for as long as not all pods are asked for: the only one moves with the promotion.
+// share keeps one stable pod as long as not all pods are asked for: a single pod moves with the promotion.
 func (inTurn) share(c counts, n int, all bool) counts {
 	if all || c.canary < n {
 		return c
@@ -86,8 +84,8 @@ func (inTurn) share(c counts, n int, all bool) counts {
 	return counts{canary: max(0, n-1), stable: min(n, 1)}
 }
 
-// reached accepts more new pods than were asked for, by a scale-up, a node that has joined or an earlier step: the
-// controller takes none back.
+// reached accepts more new pods than asked for, after a scale-up, on a new node or from an earlier step: the controller
+// takes none back.
 func (inTurn) reached(m moving, want counts) counts {
 	if want.canary == 0 || m.fresh.Desired <= want.canary || m.isTakenForAll() {
 		return want
@@ -95,40 +93,39 @@ func (inTurn) reached(m moving, want counts) counts {
 	return counts{canary: m.fresh.Desired, stable: m.n - m.fresh.Desired}
 }
 
-// fence is s pods more and m old pods less than the n that a workload has at rest.
+// fence is a limit of s surge pods and m unavailable pods for n replicas.
 type fence struct {
 	s, m, n int
-	back    bool // old pods are those of the new version, and pods of the stable one are started
-	still   bool // nothing moves
-	asIs    bool // nothing is written until the controller has seen what was written last
+	back    bool // the roles are swapped: pods of the new version go and stable pods start
+	still   bool // no pod moves
+	asIs    bool // nothing is written until the controller has seen the last write
 }
 
-// fenceOf returns the fence for the stage that a workload is at. It is false while there is nothing to hold: no canary
-// pod is asked for, or none may start yet because the stable pods are too few.
+// fenceOf returns the fence for the stage of a workload. It is false while nothing is held: no canary pod is asked for,
+// or none may start because stable pods are too few.
 func fenceOf(m moving, v View) (fence, bool) {
 	want := m.resting(v)
 	known := m.stable.Hash != ""
 	switch {
 	case want.canary == 0 || !known && m.fresh.Pods == 0:
-		// Until stable's ReplicaSet carries its hash, nothing says how many old pods there are, nor what to pin Services to.
+		// Until stable's ReplicaSet has its hash, the number of old pods and the Services' selector are unknown.
 		return fence{}, false
 	case want.stable > 0 && m.stable.Desired == 0 && m.fresh.Ready() == 0:
-		// The workload comes back from no pods at all: under the hold all new ones would be the canary's.
+		// The workload scales up from 0: while held, all its pods would be of the canary.
 		return fence{}, false
 	case m.hasStrangers(want) && !m.hasMoved(m.Progress):
-		// Under the hold the pods of a third ReplicaSet, of an image that was set by
-		// hand, would stay for ever, and older ones go in their place.
+		// While held, pods of a third ReplicaSet, of an image set by hand, would stay for ever, and stable ones would go in
+		// their place.
 		return fence{}, false
 	default:
 		return m.kind().fence(m, want, v)
 	}
 }
 
-// hasStrangers reports whether a workload has pods of neither the stable nor the new version. Who edits a template by
-// hand makes a ReplicaSet that says it is of one of them: with two of the new version, and neither the Deployment's,
-// nobody knows whose pods they are. Of a StatefulSet only pods below the partition matter: its controller replaces the
-// others, and a revision that was made by hand keeps the hash that it was made with. Of a DaemonSet no pod was replaced
-// for it: at a step only gitrollout does that.
+// hasStrangers reports whether a workload has pods of neither version. A template edited by hand makes a ReplicaSet
+// with the hash of a known version. Of two ReplicaSets with the new hash, neither the Deployment's, neither is trusted.
+// Of a StatefulSet only pods below the partition matter: the controller replaces the others, and a revision made by
+// hand keeps its first hash. Of a DaemonSet no pod was replaced for it: at a step only gitrollout replaces pods.
 func (m moving) hasStrangers(want counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.live.First+m.n-want.canary }
 	return slices.ContainsFunc(m.live.Revisions, func(r rollout.Revision) bool {
@@ -148,8 +145,8 @@ func (m moving) hasStrangers(want counts) bool {
 	})
 }
 
-// resting is what the stage comes to rest at, and the pods beside it that proxies may still send requests to. Old pods
-// that went to make room for those do not come back either.
+// resting returns the pods at the end of the stage, and those to which proxies may still send requests. Old pods that
+// went to make room for them do not come back either.
 func (m moving) resting(v View) counts {
 	want := m.want()
 	if m.n == 0 || !m.stillRouted(v) {
@@ -160,7 +157,7 @@ func (m moving) resting(v View) counts {
 		kept = min(kept, m.planned().canary)
 	}
 	if m.sharesPods() {
-		kept = min(kept, 1) // for those that match: all others find any pod
+		kept = min(kept, 1) // for matched requests: all others reach any pod
 	}
 	if kept <= want.canary {
 		return want

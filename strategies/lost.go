@@ -8,9 +8,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withoutDocument goes on with a release of which a Rollout document is gone, or a Deployment under its name. What
-// brings it to an end works as ever, by the documents of the commit that the cluster
-// follows; apart from that it is held.
+// withoutDocument continues a release that lacks a Rollout document or a Deployment of its name. An abort, a revert, a
+// full promotion and the promotion in progress work by the documents of the commit that the cluster follows. Otherwise
+// the release is held.
 func withoutDocument(in Input, held Decision) Decision {
 	s, head, asked := in.State, in.Head.Commit, askedFor(in)
 	switch reason := mustRetreat(in); {
@@ -25,15 +25,15 @@ func withoutDocument(in Input, held Decision) Decision {
 		in.Head.Render = followed(in)
 		return advance(in)
 	}
-	if in.Source != nil { // whose pods are still watched
+	if in.Source != nil { // its pods are still watched
 		in.Head.Render = followed(in)
 	}
 	held.Requeue = heldUntil(in)
 	return held
 }
 
-// followed is what the cluster follows, paused where Git's documents say so now: in one that is gone, or that is of
-// another version by now, nobody could take it back.
+// followed returns the render that the cluster follows, with paused from Git's present documents. In a missing
+// document, or a document of another version, users could not undo the pause.
 func followed(in Input) *rollout.Render {
 	r := *in.Source
 	r.Specs = slices.Clone(r.Specs)
@@ -51,9 +51,9 @@ func renamed(in Input) (what string, is bool) {
 	return Renamed(in.State.Stable.Templates, in.Head.Render)
 }
 
-// Renamed reports whether a staged workload has left Git and one has come whose version did not serve under the old
-// name: it would be a new Deployment, all pods of which start at once, whatever steps and gates the old one was at. The
-// text says which.
+// Renamed reports whether a staged workload has left Git and a new one has come with a version that did not serve under
+// the old name. As a new Deployment it would start all pods at once, whatever steps and gates the old one was at. The
+// text names both.
 func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (what string, is bool) {
 	served := map[rollout.Hash]bool{}
 	var left []rollout.Workload
@@ -74,8 +74,8 @@ func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (wh
 	return "", false
 }
 
-// askedFor is the release that the head would be with the Rollout documents that
-// it lacks of the workloads that were staged so far.
+// askedFor returns the release that the head would be with the Rollout documents that it lacks for workloads staged so
+// far.
 func askedFor(in Input) rollout.Hash {
 	templates := in.Head.Render.Staged()
 	for _, r := range []*rollout.Release{in.State.Stable, in.State.Release} {
@@ -92,8 +92,7 @@ func askedFor(in Input) rollout.Hash {
 }
 
 // LacksDocument reports whether a head lacks the Rollout document of a workload whose release is in flight, which holds
-// the app, unless the head has the templates that are stable: then the release goes back. One that is being promoted
-// goes on.
+// the app. If the head has the stable templates, the release is rolled back instead. A release being promoted goes on.
 func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, isHeld, isReverted bool) {
 	in := Input{State: s, Head: Head{Render: head}}
 	w, isHeld = lostSpec(in)
@@ -101,8 +100,8 @@ func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, i
 	return w, isHeld && !isReverted && !isPromoting(s), isReverted
 }
 
-// lostSpec finds a workload of the release whose Rollout document is no longer in Git although its Deployment is.
-// Without the document nothing says how to move it, and a plain apply would be a full release.
+// lostSpec returns a workload of the release whose Rollout document is no longer in Git although its Deployment is.
+// Without the document its steps are unknown, and a plain apply would be a full release.
 func lostSpec(in Input) (rollout.Workload, bool) {
 	for _, p := range in.State.Progress {
 		if _, has := in.Head.Render.Spec(p.Workload); has {

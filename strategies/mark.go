@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withMark keeps the mark on the workloads in a transition that moves neither pods nor routes, as into a pause. An
-// annotation or label that changes alone costs the Deployment controller three more writes.
+// withMark keeps the mark on the workloads in a transition that moves neither pods nor routes, as into a pause. A
+// change of only an annotation or label costs the Deployment controller three more writes.
 func withMark(in Input, d Decision, was rollout.State) Decision {
 	switch {
 	case d.State.Equal(&was):
@@ -20,7 +20,7 @@ func withMark(in Input, d Decision, was rollout.State) Decision {
 	return d
 }
 
-// isStill reports whether two states between the steps of one release ask for the same objects.
+// isStill reports whether two states between the steps of one release have the same objects.
 func isStill(in Input, a, b rollout.State) bool {
 	if in.Source == nil || !isHeld(a) || !isHeld(b) {
 		return false
@@ -54,7 +54,7 @@ func unmoved(s rollout.State) rollout.State {
 	return s
 }
 
-// asksAs reports whether two stages ask for the same routes, and for pods by the same rule.
+// asksAs reports whether two stages have the same routes, and count pods by the same rule.
 func (s stage) asksAs(o stage) bool {
 	return s.weight == o.weight && s.scaled == o.scaled && s.switched == o.switched && s.keeps == o.keeps &&
 		reflect.DeepEqual(s.routes, o.routes)

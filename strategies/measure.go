@@ -19,23 +19,23 @@ type Measure struct {
 	Workload rollout.Workload
 	Latest   string // pod-template-hash of the new version
 	Stable   string
-	Number   int // of the metric's measurements so far that are no errors: names this one
+	Number   int // the metric's measurements so far without errors; identifies this one
 
-	// Of an experiment's: what templates.NAME.podTemplateHash and the like are.
+	// For an experiment: templates.NAME.podTemplateHash and the like.
 	Texts map[string]string
 }
 
-// Result is what a provider has said.
+// Result is a provider's response.
 type Result struct {
 	At      time.Time
 	Value   any                   // nil: no data
 	Stable  any                   // the same of the stable version, where the metric compares
-	Samples int                   // what Value is about; less than 0 if that is not known
-	Phase   rollout.AnalysisPhase // of a provider that judges itself, or Error
+	Samples int                   // the samples behind Value; less than 0 if unknown
+	Phase   rollout.AnalysisPhase // the verdict of a provider that judges itself, or Error
 	Message string
 }
 
-// Measured is what became of a measurement.
+// Measured is the result of a measurement.
 type Measured struct {
 	Run     string
 	Release rollout.Hash
@@ -44,8 +44,8 @@ type Measured struct {
 	rollout.Measurement
 }
 
-// Judge says what a result is worth. It may take a while: conditions are what users write, and results what
-// others answer. So it is done where it was measured, and not where releases are decided on.
+// Judge evaluates a result against its metric. Users' conditions and others' responses may take a while to evaluate, so
+// this runs with the measurement and not with the decision.
 func (m Measure) Judge(r Result) Measured {
 	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name}
 	before := rollout.MetricProgress{Count: m.Number}
@@ -62,11 +62,11 @@ func (m Measure) Judge(r Result) Measured {
 	return out
 }
 
-// measureDue lists what is due, and when the next is.
+// measureDue lists the due measurements, and requeues for the next one.
 func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun) Decision {
 	for _, w := range wanted {
 		if w.exists && w.n == 0 && w.experiment == nil {
-			continue // nothing of it serves: what is measured says nothing of either version
+			continue // no pod serves: a measurement would show neither version
 		}
 		r := runs[slices.IndexFunc(runs, w.isRun)]
 		for _, metric := range w.analysis.Metrics {
@@ -84,7 +84,7 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 				Workload: w.Workload, Latest: w.fresh.Pin.Value, Stable: w.stable.Pin.Value,
 			}
 			if w.experiment != nil && !due.about(in, w) || due.lacksPods() {
-				continue // its ReplicaSets are not there yet, or not any more
+				continue // its ReplicaSets do not exist yet, or any more
 			}
 			d.Measure = append(d.Measure, due)
 		}
@@ -92,27 +92,27 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 	return d
 }
 
-// Due is what is to be measured of the analyses on record, whatever is decided.
+// Due returns the due measurements of the recorded analyses, whatever is decided.
 func Due(in Input) []Measure {
 	in = in.prepared()
 	in.State = reopened(in.State)
 	return withAnalyses(in, Decision{State: in.State}).Measure
 }
 
-// lacksPods reports whether a measurement asks about pods of a version that has none.
+// lacksPods reports whether a measurement needs pods of a version that has none.
 func (m Measure) lacksPods() bool {
 	return asksAbout(m.Metric, "Latest") && m.Latest == "" ||
 		asksAbout(m.Metric, "Stable") && m.Stable == ""
 }
 
-// asksAbout reports whether a metric has the pod-template-hash of a version, Latest or Stable, among
-// its arguments, or compares the two.
+// asksAbout reports whether a metric's arguments have the pod-template-hash of a version, Latest or Stable, or whether
+// it compares the two.
 func asksAbout(m rollout.Metric, version string) bool {
 	return m.Compare != nil || slices.Contains(slices.Collect(maps.Values(m.Pods)), version)
 }
 
-// Record adds a measurement to the live runs of an app. One of a run that is
-// over, or of another release's, changes nothing.
+// Record adds a measurement to the live runs of an app. It ignores a measurement of a finished run or of another
+// release.
 func Record(in Input, got Measured) []rollout.AnalysisRun {
 	in = in.prepared()
 	runs := Runs(in)

@@ -6,17 +6,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// moving is one workload on its way through a release: its plan, how far it has come, and what the cluster shows of it.
+// moving is one workload of a release: its plan, its progress and its observed pods.
 type moving struct {
 	*plan
 	rollout.Progress
-	label  string // of its analyses
+	label  string // the prefix of its analyses' names
 	live   rollout.ObservedWorkload
-	exists bool // in the cluster
-	n      int  // pods that it should have
-	leaves bool // its release goes back: no pod of the new version starts
+	exists bool // the workload exists in the cluster
+	n      int  // its desired replicas
+	leaves bool // the release is rolled back: no pod of the new version starts
 	stable rollout.Revision
-	fresh  rollout.Revision // the new version's; the zero value if it has no ReplicaSet yet
+	fresh  rollout.Revision // the new version; the zero value if it has no ReplicaSet yet
 }
 
 func movingOf(s rollout.State, p *plan, pr rollout.Progress, o rollout.Observed) moving {
@@ -37,7 +37,7 @@ func movingOf(s rollout.State, p *plan, pr rollout.Progress, o rollout.Observed)
 	return m
 }
 
-// moversOf are the workloads of a state's release that have one of the specs, in the order of its progress.
+// moversOf returns the workloads of a state's release with a spec in the list, in the order of its progress.
 func moversOf(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plans) []moving {
 	if s.Release == nil {
 		return nil
@@ -51,7 +51,7 @@ func moversOf(s rollout.State, specs []rollout.Spec, o rollout.Observed, known p
 	return all
 }
 
-// movers are the workloads of the release in flight.
+// movers returns the workloads of the release in flight.
 func movers(in Input) []moving {
 	if in.State.Release == nil {
 		return nil
@@ -59,13 +59,12 @@ func movers(in Input) []moving {
 	return moversOf(in.State, releaseSpecs(in), in.Observed, in.plans)
 }
 
-// movers are the workloads of a state's release as its source has them.
+// movers returns the workloads of a state's release by the specs of its source.
 func (v View) movers(s rollout.State) []moving {
 	return moversOf(s, v.Source.Specs, v.Observed, v.plans)
 }
 
-// releaseSpecs are the specs that the release in flight follows: Git's newest,
-// or those of the last commit that could be read.
+// releaseSpecs returns the specs that the release in flight follows: the head's, or else the source's.
 func releaseSpecs(in Input) []rollout.Spec {
 	switch {
 	case in.Head.Render != nil && in.Head.Render.Release() == in.State.Release.Hash:
@@ -77,8 +76,8 @@ func releaseSpecs(in Input) []rollout.Spec {
 	}
 }
 
-// problem is what keeps pods of the new version from serving, as the cluster says: something of them, or, where they
-// take the place of stable pods, something of one of those, for which the next has to wait.
+// problem returns why new pods are not ready. For pods replaced in place it also reports a stable pod that is not
+// ready.
 func (m moving) problem() string {
 	if m.fresh.Problem != "" || m.stable.Problem == "" || m.spec.Scaling != rollout.InPlace {
 		return m.fresh.Problem
@@ -86,14 +85,14 @@ func (m moving) problem() string {
 	return "stable " + m.stable.Problem
 }
 
-// stage is the one in progress, the zero value after the last one.
+// stage returns the stage in progress, the zero value after the last one.
 func (m moving) stage() stage {
 	s, _ := m.at(m.Step)
 	return s
 }
 
-// want is what its step comes to rest at. On the way back no pod of the new version is added, though there be a larger
-// number of pods by now.
+// want returns the pods at the end of the present step. A rollback adds no pod of the new version, even with more
+// replicas.
 func (m moving) want() counts {
 	c := m.countsAt(m.Step, m.n)
 	if m.leaves && m.fresh.Desired > 0 {

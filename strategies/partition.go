@@ -6,17 +6,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// partitioned moves a workload of a kind that is described by its fields: by its partition, which is counted anew in
-// each pass, because an autoscaler changes n. Its own controller does the rest within what its updateStrategy allows:
-// it counts all pods that do not serve before it replaces another one.
+// partitioned moves a workload of a configured kind by its partition, counted in each pass because an autoscaler
+// changes n. The workload's controller does the rest by its updateStrategy: it counts all pods that do not serve before
+// it replaces another one.
 type partitioned struct {
 	inTurn
 	rollout.Partitioned
 }
 
-// fence is as many pods as the stage asks for. But where there is a pod on each node, the controller counts those on
-// nodes that the partition lets go, and no other: so that lets go no more at a time than may be without a pod that
-// serves. What it has let go is not taken back: a pod may be on its way of which nobody has said what it is.
+// fence returns the new pods of the stage. With one pod on each node, the controller counts only pods on nodes that the
+// partition releases. So no more nodes are released at a time than may lack a serving pod. Released nodes are not taken
+// back: a new pod may be starting there unobserved.
 func (p partitioned) fence(m moving, want counts, v View) (fence, bool) {
 	if m.isTakenForAll() {
 		return fence{}, false
@@ -35,8 +35,8 @@ func (p partitioned) fence(m moving, want counts, v View) (fence, bool) {
 	return fence{m: k, n: m.n}, k > 0
 }
 
-// hold writes a percentage where an autoscaler sets the number of pods and one says the same, so that the share stays
-// when it does: of 3 pods 2 stay old at 66 %, which the controller rounds up.
+// hold writes a percentage where an autoscaler sets the replicas and a percentage yields the same pods. The share then
+// survives scaling: of 3 pods 2 stay old at 66 %, which the controller rounds up.
 func (p partitioned) hold(o rollout.Object, f fence) {
 	old := f.n - f.m
 	var value any = int64(old)
@@ -49,15 +49,15 @@ func (p partitioned) hold(o rollout.Object, f fence) {
 	o.Set(value, strings.Split(p.Partition, ".")...)
 }
 
-// own is what nobody else may set, at any time: all pods are asked for where no step asks for fewer, so that what
-// somebody has set is undone. Kruise's StatefulSets cannot do without a partition.
+// own sets the partition to 0 where no step asks for fewer pods, so that a manual change is undone. Kruise's
+// StatefulSets require a partition.
 func (p partitioned) own(o rollout.Object) {
 	if !p.CountsNew {
 		o.Set(int64(0), strings.Split(p.Partition, ".")...)
 	}
 }
 
-// room is beside the partition. What a kind of a configuration has there, and as what, nobody says.
+// room sets the fields beside the partition. A configured kind has none that gitrollout knows.
 func (p partitioned) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	at := p.Partition[:max(0, strings.LastIndex(p.Partition, "."))]
 	switch {
@@ -72,7 +72,7 @@ func (p partitioned) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	}
 }
 
-// evict is what a StatefulSet's is in a retreat, where pods are replaced in order: each waits for those before it.
+// evict returns the blocking pod in a rollback where pods are replaced in order, as for a StatefulSet.
 func (p partitioned) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	if p.Ordered && isHeld(s) != (s.Phase == rollout.Aborting) && live.Hash == s.StableHash(w) {

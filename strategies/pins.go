@@ -7,29 +7,29 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// pin says what a Service selects.
+// pin names the pods that a Service selects.
 type pin int
 
 const (
-	allPods   pin = iota // as the user wrote it
+	allPods   pin = iota // all pods, as the user wrote the selector
 	stablePin            // the stable version
 	freshPin             // the new one
-	newestPin            // the new one or, while it has no ReplicaSet, the stable one
+	newestPin            // the new one, or the stable one while it has no ReplicaSet
 )
 
-// place is where a release is, as far as Services are concerned.
+// place is the phase of a release for its Services.
 type place int
 
 const (
 	atSteps   place = iota
-	shared          // at a step where the requests that nothing matches go to all pods
-	switched        // at a step, or after the last one, that has moved users to the new version
-	promoting       // after the last one, and they have not been moved
-	leaving         // on the way back, while the new version's pods are kept
-	left            // on the way back, and they go
+	shared          // at a step where unmatched requests go to all pods
+	switched        // at a step, or after the last one, after all users were moved
+	promoting       // after the last step, without a move of users before
+	leaving         // in a rollback, while the new version's pods are kept
+	left            // in a rollback, while the new version's pods go
 )
 
-// supply is how many pods of a version can be counted on.
+// supply is how many usable pods a version has.
 type supply int
 
 const (
@@ -38,15 +38,15 @@ const (
 	enough
 )
 
-// pinRow is what two Services select at a place: main is the one that users
-// reach, side the one of the new version. The first row that fits decides.
+// pinRow sets the pins of two Services at a place: main is the Service of users, side the new version's. The first row
+// that fits decides.
 type pinRow struct {
 	at            []place
 	fresh, stable []supply // nil: any
 	main, side    pin
 }
 
-// firstFit is the row that decides, -1 if none does.
+// firstFit returns the index of the first row that fits, -1 if none does.
 func firstFit(rows []pinRow, at place, fresh, stable supply) int {
 	of := func(list []supply, s supply) bool { return list == nil || slices.Contains(list, s) }
 	return slices.IndexFunc(rows, func(r pinRow) bool {
@@ -72,8 +72,8 @@ var blueGreenPins = slices.Concat([]pinRow{
 	{at: []place{leaving}, main: allPods, side: freshPin},
 }, canaryPins)
 
-// Routers may send requests to both Services at any time, and some drop a route altogether that names a Service without
-// endpoints: the new version's Service has stable's until the new version is given requests.
+// Routers may send requests to both Services at any time, and some drop a route that names a Service without endpoints.
+// So the new version's Service selects stable until the new version gets requests.
 var routedPins = slices.Concat([]pinRow{
 	{at: []place{atSteps}, fresh: []supply{none, some}, stable: []supply{none}, main: allPods, side: allPods},
 	{at: []place{atSteps}, fresh: []supply{none, some}, main: stablePin, side: stablePin},
@@ -81,17 +81,16 @@ var routedPins = slices.Concat([]pinRow{
 	{at: []place{leaving, left}, stable: []supply{none}, main: allPods, side: allPods},
 }, canaryPins)
 
-// Where pods are replaced in place, the weight of a step is a share of them: users
-// reach all, and the router sends those that match to the new version's Service.
+// Where pods are replaced in place, the weight of a step is a share of the pods. Users reach all pods, and the router
+// sends matched requests to the new version's Service.
 var sharedPins = slices.Concat([]pinRow{
 	{at: []place{shared}, fresh: []supply{none, some}, stable: []supply{none, some}, main: allPods, side: allPods},
 	{at: []place{shared}, fresh: []supply{none, some}, main: allPods, side: stablePin},
 	{at: []place{shared}, main: allPods, side: freshPin},
 }, routedPins)
 
-// pinsOf returns the label that each Service of the staged workloads selects; a Service that is not in it selects all
-// pods, as the user wrote it, and so does one whose pin is the zero value. It is read from the ReplicaSet, so a version
-// without one cannot be pinned yet.
+// pinsOf returns the label that each Service of the staged workloads selects. A Service without a pin selects all pods,
+// as the user wrote it. The label is read from the ReplicaSet, so a version without one cannot be selected yet.
 func pinsOf(s rollout.State, v View) map[rollout.Ref]rollout.Pin {
 	pins := map[rollout.Ref]rollout.Pin{}
 	if s.Stable == nil {
@@ -107,14 +106,14 @@ func pinsOf(s rollout.State, v View) map[rollout.Ref]rollout.Pin {
 		for _, name := range m.Left {
 			if mainName != "" && reaches(v.Source, service(name), m.Workload) {
 				pins[service(name)] = main
-			} // else weights are shares of pods, so that it selects all of them
+			} // else weights are shares of pods, and the Service selects all of them
 		}
 		pins[service(mainName)] = main
 	}
 	return pins
 }
 
-// reaches reports whether a Service selects the pods of a workload. One that has lost its role may be another
+// reaches reports whether a Service selects the pods of a workload. A Service that lost its role may be another
 // workload's now.
 func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == service })
@@ -131,27 +130,27 @@ func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	return len(selector) > 0
 }
 
-// pinning says what the two Services of a workload select at a place of its release.
+// pinning determines the pins of a workload's two Services at a place of its release.
 type pinning struct {
 	moving
 	state rollout.State
 	view  View
 }
 
-// pinned is the label that both Services of a workload select, the zero value for all pods.
+// pinned returns the labels that both Services of a workload select, the zero value for all pods.
 func pinned(of moving, s rollout.State, v View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
-	// An image that was set by hand makes a ReplicaSet that is the release's by its hash: users wait for no pod of it.
+	// An image set by hand makes a ReplicaSet with the release's hash: its ready pods count if no other is ready.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.fresh.Hash && r.Ready() > 0 }
 	if i := slices.IndexFunc(m.live.Revisions, isOwn); i >= 0 && m.fresh.Hash != "" && m.fresh.Ready() == 0 {
 		m.fresh = m.live.Revisions[i]
 	}
 	at := m.place()
 	if (at == atSteps || at == shared) && m.hasStrangers(m.want()) && m.fresh.Ready() == 0 {
-		return main, m.stable.Pin // they serve until stable does
+		return main, m.stable.Pin // strangers serve until stable does
 	}
 	i := firstFit(m.pins, at, m.freshSupply(at), m.stableSupply(at))
-	if i < 0 { // which TestPinRows rules out
+	if i < 0 { // TestPinRows rules that out
 		return main, side
 	}
 	stable, fresh := m.stable.Pin, m.fresh.Pin
@@ -165,7 +164,7 @@ func (m pinning) place() place {
 		return leaving
 	case s.Phase == rollout.Aborting:
 		return left
-	case m.hasSwitched(m.Step), s.Former != nil && !m.swaps(): // though an edit may know of no switch
+	case m.hasSwitched(m.Step), s.Former != nil && !m.swaps(): // an edit may have no switch
 		return switched
 	case isPromoting(s):
 		return promoting
@@ -179,10 +178,10 @@ func (m pinning) place() place {
 // isShared reports whether users reach the pods of both versions at the present step.
 func (m pinning) isShared() bool { return m.sharesPods() && m.stage().weight > 0 }
 
-// freshSupply: between steps the new version has enough pods once one of them is
-// ready, is to stay and may be given requests.
+// freshSupply returns the supply of the new version. Between steps it has enough once a pod is ready, is to stay and
+// may get requests.
 func (m pinning) freshSupply(at place) supply {
-	going := m.live.Hash == m.stable.Hash && !m.live.Synced // the controller has yet to see that stable alone is asked for
+	going := m.live.Hash == m.stable.Hash && !m.live.Synced // the controller has yet to see the stable template
 	idle := m.fresh.Desired == 0 || m.isTakenForAll() || (m.want().canary == 0 || going) && !m.stillRouted(m.view)
 	switch {
 	case m.fresh.Ready() == 0, at == promoting && m.live.Hash == m.stable.Hash: // its pods go, or wait for their template
@@ -194,11 +193,11 @@ func (m pinning) freshSupply(at place) supply {
 	}
 }
 
-// stableSupply: between steps there are enough while one is to stay; on the way back, when so many are ready that they
-// can have all requests. A pod that is being removed does not count then.
+// stableSupply returns the supply of stable. Between steps it has enough while a ready pod is to stay; in a rollback,
+// when enough pods are ready for all requests. A pod that is being removed does not count then.
 func (m pinning) stableSupply(at place) supply {
 	ready, stays := min(m.stable.Ready(), m.stable.Desired), m.want().stable
-	if m.isDynamic() { // until its share of the requests is 0 everywhere
+	if m.isDynamic() { // until all proxies send it no requests
 		stays = max(stays, m.n-m.drained(m.view, m.want()))
 	}
 	back := at == leaving || at == left
@@ -218,15 +217,15 @@ func (m pinning) stableSupply(at place) supply {
 	}
 }
 
-// mayGo reports whether the controller may still be taking stable pods for a larger step than the list has now: there
-// are fewer than are to stay, and more new ones, and it has yet to see what was asked for last.
+// mayGo reports whether the controller may still remove stable pods for a larger step than the list has now. Stable has
+// too few pods then, the canary too many, and the controller has not seen the last write.
 func (m pinning) mayGo() bool {
 	want := m.want()
 	return !m.live.Synced && m.stable.Desired < want.stable && m.fresh.Desired > want.canary
 }
 
-// draining reports whether the controller may still be removing the last stable pods: the release was at a step that
-// keeps none or was being promoted when its retreat began, and the stable template is not yet back.
+// draining reports whether the controller may still remove the last stable pods. The rollback began at a step without
+// stable pods or during the promotion, and the stable template is not applied yet.
 func (m pinning) draining() bool {
 	if m.isUntouched() {
 		return false
@@ -235,21 +234,21 @@ func (m pinning) draining() bool {
 	return (promoted || m.want().stable == 0) && (m.live.Hash != m.state.StableHash(m.Workload) || !m.live.Synced)
 }
 
-// isUntouched reports whether stable had all requests, and so pods, where the release was by another list of steps: on
-// its way back the app is as of the stable commit, of whose list the step that is on record says nothing.
+// isUntouched reports whether stable had all requests, and so its pods, in a release by another list of steps. In a
+// rollback the app follows the stable commit, to whose list the recorded step does not apply.
 func (m pinning) isUntouched() bool {
 	return m.Plan != m.digest() && m.Step < m.Of && m.Weight == 0 && (m.live.Synced || m.live.Hash == m.stable.Hash)
 }
 
-// neededStable is how many stable pods must be ready before a retreat sends all traffic to them: all of them, where the
-// new version had taken it over, and any, where stable had it all the time.
+// neededStable returns how many stable pods must be ready before a rollback sends all traffic to them. It is all if the
+// new version had all traffic, and one if stable kept its pods.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():
 		return 1
-	case m.isShared(): // users reach the pods of both until one is missing at most
+	case m.isShared(): // users reach both versions until at most one stable pod is missing
 		return max(1, m.n-1)
-	case m.isDynamic(): // its pods are as few as its share was
+	case m.isDynamic(): // stable was scaled down to its share
 		return max(1, m.n-m.spec.MaxUnavailable.RoundDown(m.n))
 	case m.Step >= len(m.stages) || m.hasSwitched(m.Step) || m.want().stable == 0:
 		return max(1, m.n)

@@ -2,8 +2,8 @@ package strategies
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Rejection returns the rejection of what Git asks for, with its Rollout documents or without those of workloads that
-// were staged so far; false if that was not rejected, or serves.
+// Rejection returns the rejection of Git's version, with its Rollout documents or without the documents of workloads
+// staged so far. It is false if that version was not rejected, or serves.
 func Rejection(in Input) (rollout.Rejection, bool) {
 	if in.Head.Render == nil {
 		return rollout.Rejection{}, false
@@ -16,8 +16,8 @@ func Rejection(in Input) (rollout.Rejection, bool) {
 	return rollout.Rejection{}, false
 }
 
-// CanRetry reports whether what Git asks for can be tried again: it was rejected, and nothing keeps it from being read
-// or, as a Rollout document that is gone does, from being staged.
+// CanRetry reports whether Git's version can be retried: it was rejected, and it can be read and, with all its Rollout
+// documents, staged.
 func CanRetry(in Input) bool {
 	r, is := Rejection(in)
 	return is && r.Hash == in.Head.Render.Release()

@@ -8,11 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// How many pods there are is not staged. A release changes it at once, and the way back from one changes the version
-// and not the number: what Git has asked for since then is recorded beside the commit that the app goes back to.
+// Replicas are not staged. A release changes them at once, and a rollback changes the version and not the replicas.
+// Git's later replicas are recorded beside the commit that the app is rolled back to.
 
-// replicas returns the number of pods that the workload should have: what Git
-// says, or what the cluster's autoscaler has set.
+// replicas returns the replicas of a workload: Git's, or those that the cluster's autoscaler has set.
 func replicas(s rollout.State, spec rollout.Spec, live rollout.ObservedWorkload) int {
 	if n := asked(s, spec); n != nil {
 		return *n
@@ -20,7 +19,7 @@ func replicas(s rollout.State, spec rollout.Spec, live rollout.ObservedWorkload)
 	return live.Replicas
 }
 
-// asked is what Git says of a workload whose spec is State.Source's, nil if it leaves the number to an autoscaler.
+// asked returns Git's replicas of a workload whose spec is State.Source's, nil if an autoscaler sets them.
 func asked(s rollout.State, spec rollout.Spec) *int {
 	if r, is := rollout.Find(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == spec.Workload }); is {
 		return r.Count
@@ -28,7 +27,7 @@ func asked(s rollout.State, spec rollout.Spec) *int {
 	return spec.Replicas
 }
 
-// withReplicas records the numbers of pods that the head asks for and State.Source may not say.
+// withReplicas records the head's replicas where State.Source may have others.
 func withReplicas(in Input, d Decision) Decision {
 	s, head := &d.State, in.Head
 	switch {
@@ -55,9 +54,9 @@ func withReplicas(in Input, d Decision) Decision {
 	return d
 }
 
-// growth is the largest number of pods that adds none of the new version. A Deployment controller gives each ReplicaSet
-// its share of what is added, rounded, the largest one first (as in countInTurn). With c new pods of n+c, none is added
-// below a factor of 1+1/2c:
+// growth returns the largest number of replicas that adds no pod of the new version. A Deployment controller gives each
+// ReplicaSet its rounded share of added pods, the largest one first (as in countInTurn). With c new pods of n+c, none
+// is added below a factor of 1+1/2c:
 //
 //	n=4, c=2:  5, 6, 7, 9, 11, 14 …
 //	n=4, c=4:  4, until the new pods are gone
@@ -69,14 +68,14 @@ func growth(m moving) int {
 	return n + (n+c-1)/(2*c)
 }
 
-// countInTurn is an object with the number of pods that its Deployment has had, for as long as the pods of two
-// versions are more than the user's own strategy allows at the number that is asked for. A Deployment controller that
-// sees both change in one write takes the surplus from all versions in proportion (k8s.io/kubernetes
-// pkg/controller/deployment, sync.go): 5 pods of v1, which serve, and 5 of v2 would become 4 and 4 on the way back
-// from v2 with 6 replicas and a maxSurge of 1. After that the surplus is v2's alone, and the number is written next.
+// countInTurn returns an object with the Deployment's previous replicas while the pods of two versions exceed what the
+// user's strategy allows at the new replicas. A Deployment controller that sees both change in one write removes the
+// surplus from all versions in proportion (k8s.io/kubernetes pkg/controller/deployment, sync.go). Example: a rollback
+// from v2 with 6 replicas and a maxSurge of 1 would reduce 5 pods of v1, which serve, and 5 of v2 to 4 and 4. After a
+// write of the template alone the surplus is v2's, and the replicas are written next.
 func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) rollout.Object {
 	n, live := asked(s, spec), v.Observed.Workloads[spec.Workload]
-	if n == nil || *n == live.Replicas || s.Stable == nil || isPromoting(s) { // no version is protected from the other one
+	if n == nil || *n == live.Replicas || s.Stable == nil || isPromoting(s) { // there is no version to protect
 		return o
 	}
 	pods, versions := 0, 0
@@ -84,7 +83,7 @@ func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) r
 		pods += r.Desired
 		versions += min(r.Desired, 1)
 	}
-	grows := s.Phase == rollout.Aborting && *n > live.Replicas // then the version that is left would grow, too
+	grows := s.Phase == rollout.Aborting && *n > live.Replicas // then the abandoned version would grow, too
 	if versions < 2 || !grows && pods <= *n+spec.MaxSurge.RoundUp(*n) {
 		return o
 	}

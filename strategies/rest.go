@@ -29,7 +29,7 @@ func decideAtRest(in Input) Decision {
 	if s.Stable != nil {
 		stable = s.Stable.Hash
 	}
-	// A workload of another name is a new one, though its hash be the same.
+	// A renamed workload is a new one, even with the same hash.
 	if target == "" || (target == stable && !noneRuns(in)) {
 		return changed(in, follow(in))
 	}
@@ -40,7 +40,7 @@ func decideAtRest(in Input) Decision {
 	if why, is := unsettled(in); is && !in.Promotion.OpensAll(target) {
 		return leftAtRest(in, rollout.HeldAdoption, why)
 	}
-	if in.Promotion.Says(rollout.Abort, target) && !isFast(in, target) { // before a freeze, which an abort never waits for
+	if in.Promotion.Says(rollout.Abort, target) && !isFast(in, target) { // before a freeze, for which no abort waits
 		if _, is := s.IsRejected(target); !is {
 			return refuse(in, newRelease(in), cause{reason: abortedBy(in.Promotion)})
 		}
@@ -54,7 +54,7 @@ func decideAtRest(in Input) Decision {
 	if rejection, ok := s.IsRejected(target); ok && !isTriedAgain(in, rejection) {
 		return degraded(in, rejection)
 	}
-	i := runningHook(s) // one that has begun is waited for
+	i := runningHook(s) // hooks that have begun are waited for
 	if d, shut := waitForWindow(in, "release "+string(target)); shut && !isFast(in, target) &&
 		(i < 0 || s.Hooks[i].Release != target) {
 		return d
@@ -62,7 +62,7 @@ func decideAtRest(in Input) Decision {
 	return started(in, startRelease(in))
 }
 
-// leftAtRest keeps what serves as it is while what Git asks for would have no steps.
+// leftAtRest keeps the running version while Git's version would have no steps.
 func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	s := in.State
 	rejection, is := s.IsRejected(in.Head.Render.Release())
@@ -73,8 +73,9 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	return hold(s, reason, why, in.Head.Commit.ID)
 }
 
-// standing is what serves of an app that has had no Rollout documents: what the cluster was given of workloads that
-// have one now, and runs alone, or all of it if none has and there are hooks. It is nil if that is nothing.
+// standing returns the running version of an app that had no Rollout documents. It has the applied templates of
+// workloads that have a document now and run one version, or all content if the app has hooks and no document. It is
+// nil without both.
 func standing(in Input) *rollout.Release {
 	switch head := in.Head.Render; {
 	case in.Source == nil:
@@ -93,8 +94,8 @@ func standing(in Input) *rollout.Release {
 	}
 }
 
-// unstaged are the templates of workloads that the cluster was given without a Rollout document, which run alone and
-// have one now.
+// unstaged returns the applied templates of workloads that had no Rollout document, have one now, and run no other
+// version.
 func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	templates := map[rollout.Workload]rollout.Hash{}
 	if in.Source == nil {
@@ -110,9 +111,9 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled reports whether a workload gets its Rollout document and another version at once, though what there is of
-// it is nothing that the version could go back to: pods of two versions, say, or an object of a kind that is a workload
-// by its document alone. All its pods would be replaced without steps. The older one of two versions may come back.
+// unsettled reports whether a workload gets its Rollout document and a new version at once without a version to roll
+// back to. It runs two versions, or its kind is a workload by its document alone. All pods would be replaced without
+// steps. Going back to the older of two running versions is allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false
@@ -141,8 +142,8 @@ func unsettled(in Input) (why string, is bool) {
 	return "", false
 }
 
-// joined is a state whose stable version has what serves of workloads that get their Rollout document now, beside
-// others that had theirs: their next version takes its steps, too.
+// joined returns the state with the running templates of workloads that just got a Rollout document added to its stable
+// version. Their next version is then released in steps.
 func joined(in Input) rollout.State {
 	s := in.State
 	if s.Stable == nil {
@@ -154,7 +155,7 @@ func joined(in Input) rollout.State {
 	}
 	for w, hash := range s.Stable.Templates {
 		if in.Source.Templates[w] != hash {
-			return s // another version is there than the stable one
+			return s // the app does not run the stable version
 		}
 	}
 	stable := *newestStable(in)
@@ -164,16 +165,14 @@ func joined(in Input) rollout.State {
 	return s
 }
 
-// noneRuns reports that no staged workload of the head has a stable template:
-// all are new to the app, so there is nothing to move in stages.
+// noneRuns reports whether no staged workload of the head has a stable template: all are new, so nothing is staged.
 func noneRuns(in Input) bool {
 	return len(in.Head.Render.Specs) > 0 && !slices.ContainsFunc(in.Head.Render.Specs, func(spec rollout.Spec) bool {
 		return in.State.StableHash(spec.Workload) != ""
 	})
 }
 
-// follow keeps an app that is at its stable version up with everything else
-// that its render says: replicas, Services, configuration.
+// follow applies the rest of the render to an app at its stable version: replicas, Services, configuration.
 func follow(in Input) Decision {
 	s := in.State
 	was := s.Phase
@@ -193,7 +192,7 @@ func follow(in Input) Decision {
 	return Decision{State: s, Subject: fmt.Sprintf("%s follows %s", s.App, rollout.ShortID(s.Source))}
 }
 
-// degraded says that Git asks for what was rejected. Stable serves meanwhile.
+// degraded returns the decision for a rejected version in Git. Stable serves meanwhile.
 func degraded(in Input, rejection rollout.Rejection) Decision {
 	s := in.State
 	was := s.Phase
@@ -202,8 +201,8 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 		s.Source = s.Stable.Commit
 	}
 	s.Reason = rejectedText(rejection)
-	// No commit is named: since which one Git asks for it now is not on record, and to revert the one that was
-	// rejected may lead back to what served long before.
+	// No commit is named: the record does not say since which commit Git has this version, and reverting the rejected
+	// commit may restore a much older version.
 	retry := "decision: retry"
 	if !CanRetry(in) {
 		retry = "its Rollout document"
@@ -224,8 +223,7 @@ func rejectedText(r rollout.Rejection) string {
 	return fmt.Sprintf("Git asks for %s, which was rejected: %s", r.Hash, r.Reason)
 }
 
-// isTriedAgain reports whether what was rejected has another try: somebody asked for it after that, or the hook that
-// failed is another one now.
+// isTriedAgain reports whether a rejected version gets another attempt: a later retry, or a change of the failed hook.
 func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	p := in.Promotion
 	isRetried := p.Says(rollout.Retry, rejection.Hash) && p.Digest != rejection.Promotion

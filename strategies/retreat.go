@@ -9,17 +9,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// cause says why a release goes back, and to which commit.
+// cause holds why a release is rolled back, and to which commit.
 type cause struct {
 	reason string
 	to     string
-	hook   rollout.HookRun // that failed, if one did
-	reject bool            // the hash is not to be tried again: neither reverted nor superseded
+	hook   rollout.HookRun // the failed hook, if any
+	reject bool            // the hash is rejected, as it was neither reverted nor superseded
 }
 
-// retreat begins the way back to stable. Traffic goes at once; the canary's pods may go after the abort delay, which
-// only an abort of a surge release has. The app is then as of the commit why.to: the revert's, or stable's. A release
-// that was neither reverted nor superseded is rejected: it is not tried again before its content changes or a retry.
+// retreat begins the rollback to stable. Traffic moves at once; the canary's pods may stay for the abort delay, which
+// only a surge release has. The app then follows commit why.to, the revert or stable's. A release that was neither
+// reverted nor superseded is rejected until its content changes or a retry.
 func retreat(in Input, why cause) Decision {
 	s := in.State
 	r := &rollout.Retreat{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
@@ -47,7 +47,7 @@ func retreat(in Input, why cause) Decision {
 	}
 }
 
-// rejected notes that a release is not to be tried again.
+// rejected returns the state with the release's rejection, and without its hash among the verified ones.
 func rejected(in Input, s rollout.State, release rollout.Release, why cause) rollout.State {
 	rejection := rollout.Rejection{Hash: release.Hash, Commit: release.Commit, Reason: why.reason,
 		At: rollout.Second(in.Now), Hook: why.hook.Name, Content: why.hook.Content}
@@ -61,9 +61,8 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 	return s
 }
 
-// abortDelay is the longest abortScaleDownDelaySeconds of the release's workloads, if the retreat's change of Services
-// takes all traffic off the new pods. Without a Service for stable they would go on serving, and in place stable needs
-// their room: then they go at once.
+// abortDelay returns the longest abortScaleDownDelaySeconds of the release's workloads. It is 0 without a stable
+// Service or router, where the new pods would go on serving, and for pods replaced in place, whose room stable needs.
 func abortDelay(in Input) (longest time.Duration) {
 	for _, spec := range releaseSpecs(in) {
 		p := in.plans.of(spec)
@@ -75,7 +74,7 @@ func abortDelay(in Input) (longest time.Duration) {
 	return longest
 }
 
-// decideAborting waits for the retreat to end and then looks at Git afresh.
+// decideAborting waits for the end of the rollback and then follows Git again.
 func decideAborting(in Input) Decision {
 	if d, ok := finishRetreat(in); ok {
 		return d
@@ -96,7 +95,7 @@ func decideAborting(in Input) Decision {
 	d.Requeue = rollout.Soonest(d.Requeue, laterOnly(late.at, in.Now))
 	if target == s.Stable.Hash && s.Source == s.Retreat.To && s.Source != in.Head.Commit.ID &&
 		(in.Source == nil || in.Source.Digest != in.Head.Render.Digest) {
-		// Git came back to stable while the retreat was under way: its configuration is the one to retreat to.
+		// Git came back to stable during the rollback: its newest configuration is the target.
 		to := *d.State.Retreat
 		to.To = in.Head.Commit.ID
 		d.State.Source, d.State.Retreat = to.To, &to
@@ -105,12 +104,12 @@ func decideAborting(in Input) Decision {
 	return d
 }
 
-// CanOvertake reports whether a full promotion of what Git asks for would end the way back that an app is on.
+// CanOvertake reports whether a full promotion of Git's version would end the rollback in progress.
 func CanOvertake(in Input) bool { return in.State.Phase == rollout.Aborting && isAwaited(in) }
 
-// overtake ends a retreat that has not arrived: stable itself may be what is broken, and then it never does. A version
-// that somebody promotes fully by its hash replaces all others by the user's own rolling update: nothing is staged, so
-// there is no progress, and Services select all pods.
+// overtake ends a rollback before stable is reached, because stable itself may be broken. A full promotion by hash
+// replaces all pods by the user's own rolling update: nothing is staged, no progress is recorded, and Services select
+// all pods.
 func overtake(in Input) Decision {
 	was := in
 	in.State.Release, in.State.Retreat = nil, nil
@@ -124,8 +123,7 @@ func overtake(in Input) Decision {
 	return d
 }
 
-// finishRetreat makes the next transition of a retreat, if one is due: the
-// canary's pods may go, or all of them are gone.
+// finishRetreat returns the next transition of a rollback, if one is due: the canary's pods may go, or all are gone.
 func finishRetreat(in Input) (Decision, bool) {
 	s := in.State
 	if s.Source != s.Retreat.To {
@@ -142,7 +140,7 @@ func finishRetreat(in Input) (Decision, bool) {
 		return d, true
 	}
 	s.Hooks = pastHooks(s.Hooks)
-	if in.Head.Render == nil { // Git cannot be read: come to rest at stable, as if it still asked for the same
+	if in.Head.Render == nil { // Git cannot be read: end at stable, as if Git still had the rejected version
 		if rejection, is := s.IsRejected(s.Release.Hash); is {
 			s.Reason = rejectedText(rejection)
 		}
@@ -157,11 +155,11 @@ func finishRetreat(in Input) (Decision, bool) {
 	return decideAtRest(after), true
 }
 
-// drainAt is when the new version's pods may go: when the record says so, or as soon as another version is to be
-// released or stable needs more pods, and not before every proxy has learnt of the routes.
+// drainAt returns when the new version's pods may go: at the recorded time, or sooner if the next release may start or
+// stable needs more pods. It is never before every proxy knows the routes.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Retreat.Drain, settling(in)
-	isFull := func(m moving) bool { // so many new pods that stable cannot grow beside them
+	isFull := func(m moving) bool { // too many new pods for stable to grow beside them
 		n := asked(in.State, m.spec)
 		return n != nil && *n > m.live.Replicas && m.fresh.Desired >= m.live.Replicas
 	}
@@ -174,7 +172,7 @@ func drainAt(in Input) time.Time {
 	return at
 }
 
-// isAwaited reports whether Git asks for a version that may start as soon as the way back has ended.
+// isAwaited reports whether Git has a version that may start as soon as the rollback ends.
 func isAwaited(in Input) bool {
 	if _, isShut := in.Calendar.ShutAt(in.Now); in.Head.Render == nil || isShut {
 		return false

@@ -12,14 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// The order in which requests follow pods is the same everywhere:
+// Requests follow pods in the same order everywhere:
 //
-//	advance  pods ready → known to the proxies → recorded → routed → known → old pods go
-//	retreat  routed → known to the proxies → new pods go
+//	advance   pods ready → known to the proxies → recorded → routed → known → old pods go
+//	rollback  routed → known to the proxies → new pods go
 //
-// What was routed last is recorded in Progress.Routed, so that a restart neither moves a request nor starts a wait
-// again. What the routers are asked for is less than that while the new version has fewer ready pods than its step asks
-// for: requests follow what is ready at once, in both directions.
+// Progress.Routed records the last routed weight, so that a restart neither moves a request nor repeats a wait. Routers
+// get less than that while the new version has fewer ready pods than its step asks for: requests follow ready pods at
+// once, in both directions.
 
 // overlaid lays each workload's route over the objects.
 func overlaid(s rollout.State, v View, objects []rollout.Object) ([]rollout.Object, error) {
@@ -42,7 +42,7 @@ func overlaid(s rollout.State, v View, objects []rollout.Object) ([]rollout.Obje
 	return set.List(), nil
 }
 
-// Watched are the objects of a render whose status says whether routers have taken them.
+// Watched returns the objects of a render whose status shows whether routers have accepted them.
 func Watched(r *rollout.Render) []rollout.Ref {
 	var refs []rollout.Ref
 	for _, spec := range r.Specs {
@@ -53,9 +53,9 @@ func Watched(r *rollout.Render) []rollout.Ref {
 	return refs
 }
 
-// Ahead are what releases of a render will apply beside the objects that are applied now, so that the API server can be
-// asked about it before one begins: the staged workloads, where those still have stable's templates, the routers'
-// objects in all forms that they will have, each once, without what the render has already, and those of experiments.
+// Ahead returns the objects that releases of a render will apply besides those applied now. The API server can check
+// them before a release begins. They are workloads that still have stable's templates, the routers' objects in each
+// later form, and the objects of experiments.
 func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plans{}
 	all := experimentsAhead(r, known)
@@ -89,14 +89,13 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	return all, nil
 }
 
-// routeOf is what a state asks the routers of one workload for.
+// routeOf returns the route of one workload in a state.
 //
 //	                weight                       matched users
 //	at rest         0                            none
-//	between steps   what was routed last, at     those of that step, while the
-//	                most what the step asks      new version has a ready pod
-//	                for; less while pods are
-//	                missing
+//	between steps   the last routed weight, at   as in that step, while the
+//	                most the step's; less while  new version has a ready pod
+//	                pods are missing
 //	Promoting       0: the stable Service is     none
 //	                switched; all with pingPong
 //	Aborting        0                            none
@@ -132,12 +131,11 @@ func routeOf(s rollout.State, p *plan, v View) traffic.Route {
 	return r
 }
 
-// swaps reports whether a release ends with both Services in each other's role.
+// swaps reports whether a release ends with the roles of both Services swapped.
 func (p *plan) swaps() bool { return p.pingPong && len(p.stages) > 0 }
 
-// Routing identifies what a state asks of routers and of the Services that they
-// name. The wait for proxies to learn of it begins when it is recorded and when
-// the cluster holds it, whichever is later: a push may take longer than proxies do.
+// Routing identifies the routes and Service switches of a state. Proxies have learnt them some time after the record
+// and after the cluster holds them, whichever is later: a push may take longer than proxies do.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = reopened(s)
@@ -156,19 +154,18 @@ func Routing(s rollout.State, source *rollout.Render) string {
 	return text
 }
 
-// settledAt is when every proxy has learnt of what was recorded at a time.
+// settledAt returns when every proxy has learnt a recorded and applied route.
 func settledAt(recorded, applied time.Time, settle time.Duration) time.Time {
 	return rollout.Later(recorded, applied).Add(settle)
 }
 
-// knownOf is how many pods of a ReplicaSet are ready, have been for long enough
-// that every proxy knows of them, and are to stay.
+// knownOf returns how many pods of a ReplicaSet are ready, known to every proxy, and to stay.
 func knownOf(r rollout.Revision, t *routing, now time.Time) int {
 	return min(r.Serving(now, learnt(t)), r.Desired)
 }
 
-// learnt is how long after a pod says that it became ready every proxy knows of it. Kubernetes cuts that moment to a
-// whole second: ready since 12:00:00 may be ready since 12:00:00.9.
+// learnt returns how long after a pod's ready time every proxy knows the pod. Kubernetes cuts that time to a whole
+// second: ready since 12:00:00 may be ready since 12:00:00.9.
 func learnt(t *routing) time.Duration {
 	if t.Settle == 0 {
 		return 0
@@ -176,10 +173,10 @@ func learnt(t *routing) time.Duration {
 	return t.Settle + time.Second
 }
 
-// within is the weight that the ready pods can bear: no pod of the new version gets more than its step plans for it,
-// relative to what a stable pod gets then. Example: 50 with 5 pods beside 10; one of the 5 is lost: each side has 0.8
-// and 1.0 of what the step asks for, so the weight is 40/(40+50) = 44 of 100. When an autoscaler has just asked for
-// twice as many on both sides, neither is behind the other, and the weight stays.
+// within returns the weight that the ready pods can bear. No pod of the new version gets more than its step plans,
+// relative to a stable pod. Example: 50 with 5 pods beside 10, and 4 of the 5 are left. Each side has 0.8 and 1.0 of
+// its planned pods, so the weight is 40/(40+50) = 44 of 100. When an autoscaler has just doubled both sides, neither is
+// behind the other, and the weight stays.
 func within(weight, full int, want counts, canary, stable int) int {
 	if canary == 0 {
 		return 0
@@ -194,8 +191,8 @@ func within(weight, full int, want counts, canary, stable int) int {
 	return c * weight * full / (c*weight + s*(full-weight))
 }
 
-// planned is what the weight that was routed last is to be borne by: the pods of the step that it was routed at, or
-// fewer, where a later one with the same weight asked for fewer.
+// planned returns the pods for the weight that was routed last: its step's, or fewer where a later step with the same
+// weight asks for fewer.
 func (m moving) planned() counts {
 	c := m.countsAt(m.Routed.Step, m.n)
 	for step := m.Routed.Step + 1; step <= m.Step && !m.needsRouting(); step++ {
@@ -204,17 +201,15 @@ func (m moving) planned() counts {
 	return c
 }
 
-// isRoutedAsPlanned reports whether the weight that was routed last is the one of its step. It is not after an edit of
-// the list, until the routers have been asked for the new one's: how many pods the old weight needs is not known then.
-// Nor where no step is left that would ask them.
+// isRoutedAsPlanned reports whether the weight that was routed last is its step's. After an edit of the list it is not,
+// until the new step's weight is routed, which may never happen. The pods for the old weight are unknown then.
 func (m moving) isRoutedAsPlanned() bool {
 	s, _ := m.at(m.Routed.Step)
 	return m.routedWeight(s) == m.Routed.Weight
 }
 
-// lessRouted says that the new version gets fewer requests than were routed to it, because pods of it are missing, and
-// when that may be over. It is over once its pods have been there for a while: a pod that crashes again and again is
-// one transition.
+// lessRouted returns why the new version gets fewer requests than its routed weight, because pods are missing, and when
+// that may end. It ends only after its pods have been ready for a while, so that a crash loop is one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range movers(in) {
 		t := m.routing
@@ -238,14 +233,14 @@ func lessRouted(in Input) (reason string, due time.Time) {
 	return reason, due
 }
 
-// needsRouting reports whether the step asks the routers for something else than was asked for last.
+// needsRouting reports whether the step's route differs from the one that was routed last.
 func (m moving) needsRouting() bool {
 	s, ok := m.at(m.Step)
 	switch {
 	case !ok || m.routing == nil:
 		return false
 	case m.sharesPods() && m.want().canary == 0 && m.fresh.Desired == 0:
-		return false // the only pod moves with the promotion: there is none to send requests to
+		return false // the only pod moves with the promotion: no new pod can receive requests
 	case m.Routed == nil:
 		return m.routedWeight(s) > 0 || len(s.routes) > 0
 	default:
@@ -253,8 +248,7 @@ func (m moving) needsRouting() bool {
 	}
 }
 
-// stillRouted reports whether proxies may send requests to the new version, so
-// that no pod of it may go, whatever the step asks for.
+// stillRouted reports whether proxies may send requests to the new version, so that none of its pods may go.
 func (m moving) stillRouted(v View) bool {
 	if m.Routed == nil || m.routing == nil {
 		return false
@@ -262,13 +256,13 @@ func (m moving) stillRouted(v View) bool {
 	return m.Routed.Weight > 0 || len(m.routesAt(m.Routed.Step)) > 0 || !m.isSettled(v)
 }
 
-// isSettled reports whether every proxy has learnt of what was routed last.
+// isSettled reports whether every proxy has learnt the last route.
 func (m moving) isSettled(v View) bool {
 	return !v.Now.Before(settledAt(m.Routed.At, v.Applied, m.routing.Settle))
 }
 
-// needsOf returns what must have a ready endpoint before the new version is given
-// requests. Istio's subsets have no Service of their own.
+// needsOf returns the versions that need a ready endpoint before the new version gets requests. Istio's subsets have no
+// separate Service.
 func needsOf(in Input, m moving) []Need {
 	_, canary := m.services(in.State)
 	if canary == "" {
@@ -304,7 +298,7 @@ func (m moving) routedText() string {
 	return fmt.Sprintf("routes %s at step %d/%d %s", what, m.Step+1, m.Of, m.Name)
 }
 
-// gateRouters keeps a release where it is until every proxy has learnt of its routes, and while a router does not take
+// gateRouters keeps a release at its step until every proxy has learnt its routes, and while a router does not accept
 // them. A changed list may go on at a step that waits for no pods, with another weight than before.
 func gateRouters(in Input, m moving) verdict {
 	if !isPodsStage(m) && m.needsRouting() {
@@ -320,7 +314,7 @@ func gateRouters(in Input, m moving) verdict {
 		return verdict{text: "the router to take its objects: " + v.Text, broken: v.Text}
 	case in.Now.Before(due):
 		return verdict{
-			paused: in.State.Phase == rollout.Paused, // a new process waits anew, which is no transition
+			paused: in.State.Phase == rollout.Paused, // a new process waits again, which is no transition
 			text:   fmt.Sprintf("proxies to learn of the new routes (%s)", t.Settle), due: due,
 		}
 	case !v.Taken:
@@ -330,8 +324,8 @@ func gateRouters(in Input, m moving) verdict {
 	}
 }
 
-// drained is how many stable pods may be gone by now: as many as were so far until the step's weight is in force
-// everywhere, then as many as the step says, as far as ready pods of the new version are in their place.
+// drained returns how many stable pods may be gone by now: as many as already went until the step's weight is in force
+// at all proxies. Then it is the step's number, within the new version's serving pods and maxUnavailable.
 func (m moving) drained(v View, want counts) int {
 	rest := m.n - want.stable
 	gone := min(max(0, m.n-m.stable.Desired), rest)
@@ -342,13 +336,13 @@ func (m moving) drained(v View, want counts) int {
 	return max(gone, min(rest, servingOf(m.fresh, m.spec, v.Now)+m.spec.MaxUnavailable.RoundDown(m.n)))
 }
 
-// settling is how long a retreat keeps the new version's pods for the proxies to
-// learn that they get no requests, zero if they got none.
+// settling returns how long a rollback keeps the new version's pods for the proxies to learn the routes, zero if the
+// pods got no requests.
 func settling(in Input) time.Duration {
 	var longest time.Duration
 	for _, m := range movers(in) {
-		// A dynamic stable needs the room, and its Service selects all pods until it has come back. So does one that is
-		// replaced in place, and no request that is still matched goes to the new version: its Service selects stable's pods.
+		// A dynamic stable needs the room, and its Service selects all pods until it has scaled up. So does one that is
+		// replaced in place: matched requests reach stable then, because the new version's Service selects stable's pods.
 		if m.Routed != nil && m.routing != nil && !m.isDynamic() && !m.sharesPods() {
 			longest = max(longest, m.routing.Settle)
 		}
@@ -356,8 +350,7 @@ func settling(in Input) time.Duration {
 	return longest
 }
 
-// swapped lists the workloads whose stable version is behind the pong Service
-// once the release in flight is the stable one.
+// swapped lists the workloads whose stable version is behind the pong Service once the release in flight is stable.
 func swapped(in Input) []rollout.Workload {
 	pong := slices.Clone(in.State.Pong)
 	for _, m := range movers(in) {

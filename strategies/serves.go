@@ -8,17 +8,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Users are on a version when no pod of another one is left and some of its own serve. That is what makes a release
-// stable and ends a way back: not that the last pod is available, which on a hundred nodes may be never.
+// Users are on a version when it has serving pods and no other version has pods left. That makes a release stable and
+// ends a rollback. The last pod need not be available: on a hundred nodes it may never be.
 
-// servesAll reports whether all users are on the release in flight, by what serves or isAllOn says of a workload.
+// servesAll reports whether all users are on the release in flight, by serves or isAllOn for each workload.
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
 	release, specs := in.State.Release, releaseSpecs(in)
 	if isContent(release) {
 		why, _ := unready(in, release.Since)
 		return why == ""
 	}
-	if specs == nil { // its commit cannot be had: the pods tell without it
+	if specs == nil { // its commit cannot be read: the pods tell without it
 		for w := range release.Templates {
 			specs = append(specs, rollout.Spec{Workload: w})
 		}
@@ -29,47 +29,45 @@ func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bo
 	})
 }
 
-// serves reports whether a workload runs a version alone, with as many pods as are available at any time.
+// serves reports whether a workload runs only one version, with as many serving pods as must always be available.
 func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
 	return runsOnly(live, hash) && fresh.Serving(in.Now, minReady(spec)) >= available(spec, replicas(in.State, spec, live))
 }
 
-// isAllOn reports whether all users of a workload are on a version: there is no other one to go on from. A pod is
-// enough, however long it has been ready, and the controller need not have seen yet that the version was promoted.
+// isAllOn reports whether all users of a workload are on a version. One ready pod is enough, however long it has been
+// ready, and the controller need not have seen the promotion yet.
 func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
 	return isAlone(live, hash) && fresh.Ready() >= min(replicas(in.State, spec, live), 1)
 }
 
-// available is how many pods of n must serve at any time, as the user's maxUnavailable has it, and at least one.
+// available returns how many of n pods must always serve by the user's maxUnavailable, at least one.
 func available(spec rollout.Spec, n int) int {
 	return min(n, max(1, n-spec.MaxUnavailable.RoundDown(n)))
 }
 
-// runsOnly reports whether a workload runs no other version than the one of a hash. The Deployment's status says so
-// too, but later: it adds up what ReplicaSets have reported, and one that is scaled down at once may not have reported
-// the pods it had.
+// runsOnly reports whether a workload runs only the version of a hash. The Deployment's status shows that later: it
+// sums up the ReplicaSets' reports, and one that is scaled down at once may not have reported its pods.
 func runsOnly(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	return live.Synced && isAlone(live, hash)
 }
 
-// isAlone reports whether a workload asks for a version and has no pod of another one now.
+// isAlone reports whether a workload has the template of a version and no pod of another one.
 func isAlone(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	return live.Hash == hash && !slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool {
 		return isOther(r, hash)
 	})
 }
 
-// isOther reports whether a ReplicaSet has pods of another version, or pods of that may be made anew.
+// isOther reports whether a ReplicaSet has pods of another version, or may get new ones.
 func isOther(r rollout.Revision, hash rollout.Hash) bool {
 	return !r.Current && r.Hash != hash && (r.Pods > 0 || r.Base)
 }
 
-// returning is what keeps a way back from its end: the workloads that do not run
-// stable alone. It says so in words, and when that will have taken too long.
+// returning returns texts about the workloads that do not yet run stable alone in a rollback, and their deadline.
 func returning(in Input) (texts []string, late deadline) {
 	if in.Source == nil || in.State.Source != in.State.Retreat.To {
 		return []string{"all pods to be of the stable version"}, late

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// decideFirst starts an app that has no record: a first deployment, or the adoption of what runs already.
+// decideFirst starts an app without a record: a first deployment, or the adoption of running workloads.
 func decideFirst(in Input) Decision {
 	release := newRelease(in)
 	if p := in.Promotion; p.Says(rollout.Promote, release.Hash) && p.AdoptAnyway {
@@ -37,8 +37,8 @@ func decideFirst(in Input) Decision {
 	return d
 }
 
-// inOtherHands is the first sign that somebody else has objects of the app in hand: of those that must keep it from
-// being taken over, if there is one.
+// inOtherHands returns the first sign that another manager owns objects of the app. A sign that prevents the adoption
+// comes before a warning.
 func inOtherHands(in Input) (sign rollout.Foreign, is bool) {
 	if in.Answers.Foreign == nil {
 		return sign, false
@@ -49,8 +49,8 @@ func inOtherHands(in Input) (sign rollout.Foreign, is bool) {
 	return rollout.Find(*in.Answers.Foreign, func(rollout.Foreign) bool { return true })
 }
 
-// adoption decides about an app of which something runs already. What is not what
-// Git says is left alone, unless somebody promotes Git's version fully.
+// adoption decides about an app with running workloads. Workloads that differ from Git are left alone unless a full
+// promotion replaces them.
 func adoption(in Input, release rollout.Release) (Decision, bool) {
 	s, head := in.State, in.Head.Render
 	running := 0
@@ -71,7 +71,7 @@ func adoption(in Input, release rollout.Release) (Decision, bool) {
 	}
 	isOther := len(strange)+len(halfDone) > 0
 	if running == 0 || isOther && in.Promotion.OpensAll(release.Hash) ||
-		isContent(&release) && (isOther || running < len(all)) { // which follows Git at once
+		isContent(&release) && (isOther || running < len(all)) { // content follows Git at once
 		return Decision{}, false
 	}
 	problem := ""
@@ -93,7 +93,7 @@ func adoption(in Input, release rollout.Release) (Decision, bool) {
 	return hold(s, rollout.HeldAdoption, problem, in.Head.Commit.ID), true
 }
 
-// firstDeployment follows the head at once: nothing is protected yet.
+// firstDeployment follows the head at once: there is no stable version to protect.
 func firstDeployment(in Input, release rollout.Release) Decision {
 	s := in.State
 	if release.Hash == "" {
@@ -106,7 +106,7 @@ func firstDeployment(in Input, release rollout.Release) Decision {
 	return started(in, startFirst(in))
 }
 
-// startFirst deploys a first release of an app that has no stable version of what is staged now.
+// startFirst deploys a first release, for which no staged workload has a stable version.
 func startFirst(in Input) Decision {
 	s := in.State
 	release := newRelease(in)
@@ -116,14 +116,14 @@ func startFirst(in Input) Decision {
 	return Decision{State: s, Subject: fmt.Sprintf("%s first deployment of %s", s.App, release.Hash)}
 }
 
-// halfway reports whether pods of another release than the template's run.
+// halfway reports whether another release than the template's has pods.
 func halfway(live rollout.ObservedWorkload, template rollout.Hash) bool {
 	return slices.ContainsFunc(live.Revisions, func(r rollout.Revision) bool {
 		return r.Hash != "" && r.Hash != template && r.Desired > 0
 	})
 }
 
-// newRelease describes the head as a release that starts now.
+// newRelease returns the head as a release that starts now.
 func newRelease(in Input) rollout.Release {
 	head := in.Head.Render
 	return rollout.Release{
@@ -132,8 +132,7 @@ func newRelease(in Input) rollout.Release {
 	}
 }
 
-// startRelease puts the head at its first step. A hash that served well before
-// is rolled out without pauses and weights; so is one with no steps.
+// startRelease puts the head at its first step. A verified version skips pauses and weights.
 func startRelease(in Input) Decision {
 	s := in.State
 	release := newRelease(in)
@@ -154,7 +153,7 @@ func startRelease(in Input) Decision {
 	return Decision{State: s, Subject: subject}
 }
 
-// newestStable is the stable version with the newest commit that serves with it: what a way back goes to.
+// newestStable returns the stable version at the newest commit that it served at, the target of a rollback.
 func newestStable(in Input) *rollout.Release {
 	if in.State.Stable == nil || !isOf(in.Source, in.State.Stable.Hash) {
 		return in.State.Stable
@@ -164,13 +163,13 @@ func newestStable(in Input) *rollout.Release {
 	return &stable
 }
 
-// notRejected is a list without a version that is tried again.
+// notRejected returns the rejections without a version that is tried again.
 func notRejected(all []rollout.Rejection, h rollout.Hash) []rollout.Rejection {
 	return slices.DeleteFunc(slices.Clone(all), func(r rollout.Rejection) bool { return r.Hash == h })
 }
 
-// firstProgress is the first step of each workload whose template changes. The
-// others, and those that are new to the app, have nothing to stage.
+// firstProgress returns the first step of each workload whose template changes. Other workloads, and those new to the
+// app, have no steps.
 func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	var all []rollout.Progress
 	for _, spec := range in.Head.Render.Specs {
@@ -197,8 +196,8 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	return all
 }
 
-// phaseOf is the phase in which workloads that have just moved are: Promoting when all are through, Paused when those
-// that are not wait for people or the clock.
+// phaseOf returns the phase of workloads that have just moved: Promoting when all have passed their steps, Paused when
+// the others wait for users or the clock.
 func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	phase := rollout.Promoting
 	for _, pr := range all {
@@ -214,9 +213,8 @@ func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	return phase
 }
 
-// isFast reports whether the hash is among the versions that served before stable did, which alone are verified, and
-// each workload's rollbackWindow still covers it. Stable itself is the first verified one and does not count, and
-// neither does one that was rejected since.
+// isFast reports whether a hash is verified, not rejected since, and within each workload's rollbackWindow. The first
+// verified hash is stable itself and does not count.
 func isFast(in Input, h rollout.Hash) bool {
 	i := slices.Index(in.State.Verified, h)
 	if _, rejected := in.State.IsRejected(h); i < 1 || rejected {
@@ -227,8 +225,8 @@ func isFast(in Input, h rollout.Hash) bool {
 	})
 }
 
-// remember puts a version at the head of a bounded list of those before it. One that comes back is followed by what was
-// before it then: what came later was left, and is not gone back to.
+// remember returns the bounded list of verified hashes with a version first. For a version already in the list it drops
+// the newer ones.
 func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	if i := slices.Index(list, h); i >= 0 {
 		return slices.Clone(list[i:])

@@ -6,16 +6,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// StartOver is the record of an app on another cluster, where nothing of it runs yet: on the way to stable, after which
-// what Git asks for is released from its first step. It is false for an app that has never been stable, which has
-// nothing to go back to and is deployed for the first time.
+// StartOver returns the record of an app on a new cluster, where no workload runs yet. It is in a rollback to stable,
+// after which Git's version is released from its first step. It is false for an app that has never been stable, which
+// has nothing to roll back to and gets a first deployment.
 func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	if s.Stable == nil {
 		return rollout.State{}, false
 	}
 	to := s.Stable.Commit
 	if s.Release == nil && s.Source != "" && s.Phase == rollout.Healthy {
-		to = s.Source // a commit since then that changed no version
+		to = s.Source // a later commit that changed no version
 	}
 	stable := *s.Stable
 	s.Phase, s.Reason = rollout.Aborting, "this cluster is new: stable first"

@@ -9,14 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// statefulSet moves a StatefulSet by its partition: the pods of the highest ordinals are made of the new template, and
-// those below the partition of the stable one. The controller replaces one at a time, the highest first, and waits
-// until it is available.
+// statefulSet moves a StatefulSet by its partition: pods from that ordinal on get the new template, and lower ones the
+// stable template. The controller replaces one pod at a time, the highest ordinal first, and waits until it is
+// available.
 type statefulSet struct{ inTurn }
 
-// fence is how many pods the stage asks for. It is counted anew in each pass: an autoscaler changes n. No stable pod
-// goes while another one of them does not serve: with Parallel the controller waits for none below the one that it
-// replaces. What it has been told to take already is not taken back, as those are on their way.
+// fence returns the new pods of the stage, counted in each pass because an autoscaler changes n. No stable pod is
+// replaced while another one does not serve: with Parallel the controller does not wait for lower ordinals. Pods
+// already released to the new version are not taken back, as they may be starting.
 func (statefulSet) fence(m moving, want counts, v View) (fence, bool) {
 	if m.isTakenForAll() {
 		return fence{}, false
@@ -33,7 +33,7 @@ func (statefulSet) fence(m moving, want counts, v View) (fence, bool) {
 	return fence{m: k, n: m.n}, k > 0
 }
 
-// onTop is how many pods of the highest ordinals are new. On the way back it is those of the lowest that still are.
+// onTop returns how many pods are new from the highest ordinal down without a gap.
 func onTop(m moving) (n int) {
 	isNew := func(at int) bool {
 		return slices.ContainsFunc(m.fresh.Members, func(p rollout.Pod) bool { return ordinal(p) == at })
@@ -44,15 +44,15 @@ func onTop(m moving) (n int) {
 	return n
 }
 
-// isTakenForAll reports whether Kubernetes makes all pods of the new version, and no step has let all of them go: one
-// without pods has no partition, so that its controller takes the template for what all pods are made of. Stable alone
-// is asked for until that is the base again, as pods below any partition would be made of the new version.
+// isTakenForAll reports whether Kubernetes uses the new version for all pods although no step asks for all. Without
+// pods a partition has no effect, so the controller makes the template the base. Only stable is applied until it is the
+// base again: pods below any partition would get the new version.
 func (m moving) isTakenForAll() bool {
 	isByPartition := m.kind() == (statefulSet{}) || m.spec.Partition != nil
 	return isByPartition && m.n > 0 && m.fresh.Base && m.fresh.Hash != m.stable.Hash && !m.hasAsked(m.n)
 }
 
-// hasAsked reports whether a step up to the present one asks for so many new pods.
+// hasAsked reports whether a step up to the present one asks for at least so many new pods.
 func (m moving) hasAsked(pods int) bool {
 	for i := range m.Step + 1 {
 		if m.countsAt(i, m.n).canary >= pods {
@@ -62,7 +62,7 @@ func (m moving) hasAsked(pods int) bool {
 	return false
 }
 
-// gateBase keeps a release where it is while Kubernetes takes its version for the one of all pods.
+// gateBase keeps a release at its step while Kubernetes uses its version for all pods.
 func gateBase(_ Input, m moving) verdict {
 	if !m.isTakenForAll() {
 		return verdict{done: true}
@@ -72,7 +72,7 @@ func gateBase(_ Input, m moving) verdict {
 	return verdict{text: text, broken: why + ": all go back to the stable one first"}
 }
 
-// isNextDown reports whether the stable pod that is replaced next is not ready: nobody misses it.
+// isNextDown reports whether the stable pod that is replaced next is not ready, so that its removal costs no capacity.
 func (m moving) isNextDown() bool {
 	if len(m.stable.Members) == 0 {
 		return false
@@ -86,8 +86,8 @@ func (statefulSet) hold(o rollout.Object, f fence) {
 	o.Set(int64(f.n-f.m), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
-// room is for clusters that know the field. Most clusters do not: the API server drops the field, and an apply would
-// never be seen to hold.
+// room sets maxUnavailable in clusters that know the field. Other API servers drop the field, so that an apply would
+// always seem incomplete.
 func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	if live.Room {
 		orElse(o, "spec.updateStrategy.type", "RollingUpdate")
@@ -95,8 +95,8 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// reached waits with rebalance until what is too many is evicted; but for once all pods were new: then they would be
-// made of the new version again.
+// reached waits, with rebalance, until surplus new pods are evicted. It does not once all pods were new: the controller
+// would recreate them at the new version.
 func (k statefulSet) reached(m moving, want counts) counts {
 	if m.spec.Canary.Rebalance && !m.fresh.Base {
 		return want
@@ -104,7 +104,7 @@ func (k statefulSet) reached(m moving, want counts) counts {
 	return k.inTurn.reached(m, want)
 }
 
-// surplus says why more pods are of the new version than a step asks for, "" if there are not.
+// surplus returns why more pods are of the new version than the step asks for, "" if not.
 func (m moving) surplus() string {
 	asked, n := m.want().canary, m.fresh.Desired
 	if m.kind() == (deployment{}) || asked == 0 || n <= asked {
@@ -135,15 +135,15 @@ func (m moving) surplus() string {
 	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.n, asked, why)
 }
 
-// evict is one pod at most.
+// evict returns at most one pod.
 //
-// In a retreat, and at a step that asks for no new pod, it is one that may keep it from its end: with OrderedReady the
-// StatefulSet controller waits for ever for a pod of the version that is left to become ready before it replaces any
-// (kubernetes#67250). The highest ordinal goes first, once the controller has seen that stable alone is asked for:
-// before that it would make it of the same version again.
+// In a rollback, and at a step without new pods, it is a pod that may block progress. With OrderedReady the StatefulSet
+// controller waits for ever for a pod of the abandoned version to become ready before it replaces any
+// (kubernetes#67250). The highest ordinal goes first, once the controller has seen the stable template; before that it
+// would recreate the pod at the same version.
 //
-// At a step of a document with rebalance it is a new pod below the partition, the lowest ordinal first, those that are
-// not ready before all others, and none that is while another pod does not serve.
+// At a step with rebalance it is a new pod below the partition: pods that are not ready first, then the lowest ordinal.
+// A ready one goes only while all pods serve.
 func (statefulSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	switch spec, _ := specOf(in, w); {
@@ -156,7 +156,7 @@ func (statefulSet) evict(in Input, w rollout.Workload, live rollout.ObservedWork
 	}
 }
 
-// stuck is the highest pod that is neither ready nor of the template, unless one goes already.
+// stuck returns the highest pod that is neither ready nor of the template, unless a pod is terminating.
 func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	for _, r := range live.Revisions {
 		for _, p := range r.Members {
@@ -171,8 +171,7 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above is the lowest pod of the template below the partition: one that is not ready, as it serves nobody, or any if
-// all pods serve.
+// above returns the lowest pod of the template below the partition: one that is not ready, or any if all pods serve.
 func above(in Input, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {
@@ -194,13 +193,13 @@ func above(in Input, spec rollout.Spec, live rollout.ObservedWorkload) (one []Ev
 	return one
 }
 
-// isOrdered reports whether pods of a workload go by ordinal, and may wait for each other.
+// isOrdered reports whether pods are replaced by ordinal and may wait for each other.
 func isOrdered(spec rollout.Spec) bool {
 	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
 }
 
-// standsStill says what keeps a workload from having all pods of the newest template where waiting may not help, "" for
-// nothing: its controller does not look at it, or waits for a pod of an older version, which nobody else may delete.
+// standsStill returns why a workload may never get all pods of the newest template, "" if nothing is known. Its
+// controller does not observe it, or waits for a pod of an older version that only a user may delete.
 func standsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload
 	if exists && !live.Synced {
@@ -215,7 +214,7 @@ func standsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) 
 	return ""
 }
 
-// ordinal is the number at the end of a pod's name, 0 if there is none.
+// ordinal returns the number at the end of a pod's name, 0 if there is none.
 func ordinal(p rollout.Pod) int {
 	n, _ := strconv.Atoi(p.Name[strings.LastIndex(p.Name, "-")+1:])
 	return n

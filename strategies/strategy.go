@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// strategy compiles the specs that ask for it. A strategy is one file and one line of the table: the machine that walks
-// a plan's stages and the overlay that turns a stage into objects know none of them.
+// strategy compiles specs to plans. A strategy is one file and one line of the table. The code that walks stages and
+// the overlay that turns a stage into objects do not depend on it.
 type strategy interface {
 	compiles(spec rollout.Spec) bool
 	compile(spec rollout.Spec) plan
@@ -22,7 +22,7 @@ type strategy interface {
 // table lists the strategies.
 var table = []strategy{canary{}, blueGreen{}}
 
-// Strategy names a strategy, for people and for machines.
+// Strategy names a strategy in texts and output.
 type Strategy string
 
 // The strategies. A canary without steps is the user's own rolling update.
@@ -32,10 +32,10 @@ const (
 	StrategyRollingUpdate Strategy = "rollingUpdate"
 )
 
-// Role is what a version of a workload is to its users.
+// Role is the role of a version of a workload for its users.
 type Role string
 
-// The roles. A left-over of an older release has none.
+// The roles. A ReplicaSet of an older release has none.
 const (
 	RoleStable  Role = "stable"
 	RoleCanary  Role = "canary"
@@ -43,55 +43,54 @@ const (
 	RolePreview Role = "preview"
 )
 
-// plan is one workload's release as its strategy makes it of the spec.
+// plan is one workload's release, as its strategy compiles the spec.
 type plan struct {
 	spec       rollout.Spec
 	strategy   Strategy
 	stages     []stage
-	passed     int           // so many stages a version passes at once that is promoted fully or was verified before
-	main, side string        // the Service that users reach, and the new version's; "" for none
-	pingPong   bool          // they change their roles with each release
+	passed     int           // the number of stages that a full promotion or a verified version skips
+	main, side string        // the Service of users and the Service of the new version; "" for none
+	pingPong   bool          // main and side swap with each release
 	routing    *routing      // nil: weights are shares of pods
-	abortDelay time.Duration // how long pods may stay whose requests an abort has taken away
-	atOnce     bool          // an abort takes none away: pods serve until they are gone
+	abortDelay time.Duration // how long the new pods stay after an abort has removed their requests
+	atOnce     bool          // an abort cannot remove requests: pods serve until they are gone
 	background *rollout.Analysis
 	oldRole    Role // of the stable version
 	freshRole  Role
 	pins       []pinRow
-	key        string // what digest returns, once it has
+	key        string // the cached digest
 }
 
-// routing is how the requests of a release are split, and not only its pods.
+// routing splits the requests of a release, not only its pods.
 type routing struct {
 	*rollout.Traffic
-	dynamic bool // stable shrinks as its share of the traffic does
+	dynamic bool // stable shrinks with its share of the traffic
 }
 
-// stage is one entry of a plan. What it asks for holds until the next stage asks for something else.
+// stage is one entry of a plan. Its weight, routes and counts hold until the next stage.
 type stage struct {
 	name     string // the user's name for it, "" if none
-	text     string // "setWeight 20", for people and for commit subjects
-	weight   int    // asked for the new version: percent, or a share of Traffic.MaxWeight
+	text     string // "setWeight 20", for output and commit subjects
+	weight   int    // of the new version: percent, or a share of Traffic.MaxWeight
 	routes   []rollout.ManagedRoute
 	counts   func(n int) counts
-	scaled   bool // they are what it asks for, and not its weight
+	scaled   bool // the counts come from setCanaryScale, not from the weight
 	wait     wait
 	switched bool // the stable or active Service selects the new version
-	keeps    bool // users are all on the new version, and only the old one's pods stay
-	final    bool // it follows the decision to promote: it is finished, whatever the time is
+	keeps    bool // all users are on the new version, and pods of the old version are kept
+	final    bool // it follows the decision to promote: windows and freezes do not stop it
 }
 
-// with returns a stage that asks for the same under another name.
+// with returns the stage with another name, text and wait.
 func (s stage) with(name, text string, w wait) stage {
 	s.name, s.text, s.wait = name, text, w
 	return s
 }
 
-// counts is how many pods of each version a stage comes to rest at, for a given number of replicas.
+// counts holds the pods of each version at the end of a stage, for a given number of replicas.
 type counts struct{ canary, stable int }
 
-// plans are the specs that have been compiled already, so that one decision
-// compiles each once. The zero value compiles each time.
+// plans caches compiled specs, so that one decision compiles each spec once. The zero value compiles each time.
 type plans map[rollout.Spec]*plan
 
 func (known plans) orNew() plans {
@@ -114,17 +113,17 @@ func (known plans) of(spec rollout.Spec) *plan {
 
 func compile(spec rollout.Spec) *plan {
 	i := slices.IndexFunc(table, func(s strategy) bool { return s.compiles(spec) })
-	p := table[i].compile(spec) // a spec has a strategy
+	p := table[i].compile(spec) // every spec has a strategy
 	p.spec = spec
 	return &p
 }
 
-// names returns the stages' names, for promotions that say through: NAME.
+// names returns the stages' names, for promotions with through: NAME.
 func (p *plan) names() []string {
 	return rollout.Mapped(p.stages, func(s stage) string { return s.name })
 }
 
-// digest identifies the list of stages, as this version of the program compiles it.
+// digest returns a hash of the stages as this version of the program compiles them.
 func (p *plan) digest() string {
 	if p.key != "" {
 		return p.key
@@ -138,7 +137,7 @@ func (p *plan) digest() string {
 	return p.key
 }
 
-// meaning is what a stage asks for and what ends it, whatever the user calls it.
+// meaning returns the stage's effect and wait as text, without the user's name for it.
 func (s stage) meaning() string {
 	c, w := s.counts(100), s.wait.traits()
 	text := fmt.Sprintf("%s|%d|%d|%d|%d|%s|%t\n%s",
@@ -149,9 +148,9 @@ func (s stage) meaning() string {
 	return text
 }
 
-// encoded is the JSON of what is made of texts, numbers and JSON.
+// encoded returns a value of strings, numbers and JSON as JSON.
 func encoded(v any) string {
-	raw, _ := json.Marshal(v) // which always encode
+	raw, _ := json.Marshal(v) // such values always encode
 	return string(raw)
 }
 
@@ -163,9 +162,9 @@ func (p *plan) at(step int) (stage, bool) {
 	return p.stages[step], true
 }
 
-// progress is what is recorded of a workload that enters a stage.
+// progress returns the record of a workload that enters a stage.
 func (p *plan) progress(step int, now time.Time) rollout.Progress {
-	step = min(step, len(p.stages)) // another version of this program may have compiled more of them
+	step = min(step, len(p.stages)) // another version of this program may have compiled more stages
 	pr := rollout.Progress{
 		Workload: p.spec.Workload, Step: step, Of: len(p.stages), Plan: p.digest(), Entered: rollout.NextTenth(now),
 		Name: "promote", Weight: 100,
@@ -176,7 +175,7 @@ func (p *plan) progress(step int, now time.Time) rollout.Progress {
 	return pr
 }
 
-// handover is the first stage after the decision to promote, or the number of stages if there is none.
+// handover returns the first stage after the decision to promote, or the number of stages if there is none.
 func (p *plan) handover() int {
 	if i := slices.IndexFunc(p.stages, func(s stage) bool { return s.final }); i >= 0 {
 		return i
@@ -184,7 +183,7 @@ func (p *plan) handover() int {
 	return len(p.stages)
 }
 
-// moved is the first stage at which all users have the new version.
+// moved returns the first stage at which all users have the new version.
 func (p *plan) moved() int {
 	if i := slices.IndexFunc(p.stages, func(s stage) bool { return s.switched }); i >= 0 {
 		return i
@@ -203,8 +202,8 @@ func (p *plan) routesAt(step int) []rollout.ManagedRoute {
 	return s.routes
 }
 
-// countsAt is what a step comes to rest at; after the last one, what the last
-// one did. Without any, the pods are stable's until the others of its release are through.
+// countsAt returns the pods at the end of a step. After the last step the last stage's counts stay. A plan without
+// stages keeps all pods stable until the release is promoted.
 func (p *plan) countsAt(step, n int) counts {
 	if len(p.stages) == 0 {
 		return counts{stable: n}
@@ -212,7 +211,7 @@ func (p *plan) countsAt(step, n int) counts {
 	return p.stages[min(step, len(p.stages)-1)].counts(n)
 }
 
-// full is the weight that is everything.
+// full returns the weight of all requests.
 func (p *plan) full() int {
 	if p.routing != nil {
 		return p.routing.MaxWeight
@@ -220,14 +219,14 @@ func (p *plan) full() int {
 	return 100
 }
 
-// isDynamic reports whether stable shrinks as its share of the traffic does.
+// isDynamic reports whether stable shrinks with its share of the traffic.
 func (p *plan) isDynamic() bool { return p.routing != nil && p.routing.dynamic }
 
-// sharesPods reports whether routers send matched requests alone to the new version, and all others follow the pods:
-// where these are replaced in place, those that are left could not bear what a weight leaves them.
+// sharesPods reports whether routers send only matched requests to the new version, while all others follow the pods.
+// That is so for pods replaced in place: the remaining stable pods could not serve the rest of a weight.
 func (p *plan) sharesPods() bool { return p.routing != nil && p.spec.Scaling == rollout.InPlace }
 
-// routedWeight is what routers are asked for at a stage.
+// routedWeight returns the weight that routers get at a stage.
 func (p *plan) routedWeight(s stage) int {
 	if p.sharesPods() {
 		return 0
@@ -235,7 +234,7 @@ func (p *plan) routedWeight(s stage) int {
 	return s.weight
 }
 
-// services returns the Service that users reach and the one for the new version.
+// services returns the Service of users and the Service of the new version.
 func (p *plan) services(s rollout.State) (main, side string) {
 	if p.pingPong && slices.Contains(s.Pong, p.spec.Workload) {
 		return p.side, p.main

@@ -2,40 +2,40 @@ package strategies
 
 import "time"
 
-// wait is what keeps a workload at a stage. Each kind is one file.
+// wait keeps a workload at a stage. Each kind is one file.
 type wait interface {
-	// verdict says whether the workload may leave its stage.
+	// verdict returns whether the workload may leave its stage.
 	verdict(in Input, m moving) verdict
 
-	// traits are what is known of it without looking.
+	// traits returns the properties that do not depend on the cluster.
 	traits() traits
 
-	// forecast says what ends a stage and how long that takes at least.
+	// forecast sets the kind of a stage's wait and its least time.
 	forecast(c *forecaster, s *ForecastStage)
 }
 
-// traits are what the digest of a plan has of a wait, whether it pauses, for people or the clock and not for pods, and
-// whether a promotion ends it before it is over.
+// traits holds a wait's part of a plan's digest, whether it waits for users or the clock, and whether a promotion ends
+// it early.
 type traits struct {
-	number   int // of the kind of wait
+	number   int // identifies the kind of wait
 	duration time.Duration
-	more     string // lines
+	more     string // more lines of the digest
 	pauses   bool
 	early    bool
 }
 
-// verdict says whether a step is done and, if not, what it waits for.
+// verdict is the result of a gate: whether a step is done and, if not, the reason.
 type verdict struct {
 	done   bool
-	by     string    // who opened the gate, "" if nobody had to
-	text   string    // what it waits for
-	paused bool      // it waits for people or the clock, not for pods
-	due    time.Time // when the clock is through, zero if it is not the clock
-	broken string    // why it will not be done by waiting, "" if it may
-	route  bool      // the step's pods serve: its weight and routes are due
-	full   bool      // somebody has promoted all steps at once
-	rides  bool      // it has no pods, and the others of its release are through
-	begins bool      // the experiment's pods are available: its clock and its analyses are due
+	by     string    // who opened the gate, "" if it needed no promotion
+	text   string    // the wait, for users
+	paused bool      // it waits for users or the clock, not for pods
+	due    time.Time // when a timed wait ends, zero if it is not timed
+	broken string    // why waiting does not help, "" if it may
+	route  bool      // the step's pods serve: its weight and routes may be applied
+	full   bool      // a full promotion passes all remaining steps
+	rides  bool      // it has no pods, and the release's other workloads have passed their steps
+	begins bool      // the experiment's pods are available: its duration and its analyses begin
 }
 
 // noWait passes in the next pass, once its stage is applied.

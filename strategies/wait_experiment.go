@@ -9,12 +9,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// experimentWait waits for the experiment's pods, then for its duration and for the analyses that it is not over
-// without, or until somebody lets the release pass it. One that does not know has been asked about before: somebody has
-// said that the release goes on.
+// experimentWait waits for the experiment's pods, then for its duration and its required analyses, or for a promotion.
+// An inconclusive analysis has been accepted by a promotion before.
 type experimentWait struct{ *rollout.Experiment }
 
-// An experiment in a digest has the names that its fields had in the first digest, whatever a document calls them now.
+// The digest of an experiment keeps the field names of its first version, whatever names a document uses now.
 type (
 	experimentMark struct {
 		Templates               []templateMark
@@ -76,7 +75,7 @@ func (w experimentWait) verdict(in Input, m moving) verdict {
 	return verdict{text: strings.Join(waits, "; "), due: laterOnly(due, in.Now)}
 }
 
-// available waits until every pod of the experiment is available.
+// available waits until all pods of the experiment are available.
 func (w experimentWait) available(in Input, m moving) verdict {
 	var waits []string
 	var due time.Time

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// podsWait waits until the new version's pods have served for the user's minReadySeconds, requests are routed to them,
-// and the old ones are as few as the stage asks for.
+// podsWait waits until the new version's pods have served for the user's minReadySeconds and get their requests. The
+// old pods must be as few as the stage asks for.
 type podsWait struct{}
 
 func (podsWait) traits() traits { return traits{} }
@@ -44,7 +44,7 @@ func (podsWait) verdict(in Input, m moving) verdict {
 	}
 }
 
-// withProblem is a text with what keeps pods from serving, "" for nothing.
+// withProblem returns a text with the reason why pods are not ready, if there is one.
 func withProblem(text, problem string) string {
 	if problem == "" {
 		return text
@@ -56,7 +56,7 @@ func toGo(version string, more int, r rollout.Revision) verdict {
 	return verdict{text: fmt.Sprintf("pods of the %s version: %d of %d have yet to go", version, more, r.Desired)}
 }
 
-// waitForEndpoints lets the routers be asked once the Service of the new version has endpoints.
+// waitForEndpoints waits for ready endpoints of the new version's Service before its routes are applied.
 func waitForEndpoints(in Input, m moving) verdict {
 	for _, need := range needsOf(in, m) {
 		if serves, known := in.Answers.Endpoints[need]; known && !serves {
@@ -66,7 +66,7 @@ func waitForEndpoints(in Input, m moving) verdict {
 	return verdict{route: true}
 }
 
-// servesNext is when the next ready pod will have been so for minReady, zero if all have.
+// servesNext returns when the next ready pod will have been ready for minReady, zero if all have.
 func servesNext(now time.Time, minReady time.Duration, versions ...rollout.Revision) (due time.Time) {
 	for _, v := range versions {
 		for _, since := range v.ReadySince {

@@ -8,9 +8,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// promotionWait waits until somebody promotes, or for a timeout.
+// promotionWait waits for a promotion, or for a timeout.
 type promotionWait struct {
-	timeout   time.Duration // how long somebody may take; 0: for ever
+	timeout   time.Duration // the longest wait; 0: no limit
 	onTimeout string        // rollout.TimeoutAbort or TimeoutPromote
 }
 
@@ -41,14 +41,14 @@ func (w promotionWait) forecast(c *forecaster, s *ForecastStage) {
 	}
 }
 
-// isLate reports whether the timeout ended without a promotion, and the document has onTimeout: abort.
+// isLate reports whether a timeout with onTimeout: abort ended without a promotion.
 func (w promotionWait) isLate(in Input, m moving) bool {
 	late := w.timeout > 0 && w.onTimeout == rollout.TimeoutAbort && !in.Now.Before(m.Entered.Add(w.timeout))
 	kept := m.Suspended || m.isSuspended() || holder(in, in.State.Release.Hash, m.spec.Paused) != ""
 	return late && !kept && !waitForPromotion(in, m).done
 }
 
-// waitForPromotion waits until somebody lets the release pass its step.
+// waitForPromotion waits until a promotion opens the step.
 func waitForPromotion(in Input, m moving) verdict {
 	release := in.State.Release
 	switch {
@@ -69,7 +69,7 @@ func waitForPeople(in Input, m moving) verdict {
 	return waitForPromotion(in, m)
 }
 
-// promoter is who wrote the promotion file, which there may be none of.
+// promoter returns the author of the promotion file, or a word for none without a file.
 func promoter(in Input) string {
 	if in.Promotion == nil {
 		return "nobody"
@@ -77,7 +77,7 @@ func promoter(in Input) string {
 	return cmp.Or(in.Promotion.Author, "a promotion file")
 }
 
-// timedOut returns the pause whose timeout ended without a promotion and that has onTimeout: abort; "" for none.
+// timedOut returns why a pause with onTimeout: abort has failed, "" if none has.
 func timedOut(in Input) string {
 	for _, m := range movers(in) {
 		if w, is := m.stage().wait.(promotionWait); is && in.State.Stable != nil && w.isLate(in, m) {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// timerWait waits for a duration, or for the next moment of a schedule, or for a promotion.
+// timerWait waits for a duration or for the next time of a schedule, unless a promotion comes first.
 type timerWait struct {
 	duration time.Duration
 	until    string // cron, in the time zone; "": the duration
@@ -25,21 +25,21 @@ func (w timerWait) verdict(in Input, m moving) verdict {
 		return v
 	}
 	due := w.end(m)
-	if due.IsZero() { // which render refuses
+	if due.IsZero() { // render refuses such a schedule
 		return verdict{paused: true, text: "a promotion: " + m.stage().text + " never comes"}
 	}
 	if _, lacks := lacksPods(m, in.Now); lacks {
 		return verdict{text: withProblem("a pod of the new version to serve", m.problem())}
 	}
 	if m.fresh.Ready() > 0 && m.want().canary > 0 {
-		if anew := m.fresh.ReadySince[0].Add(w.duration); anew.After(due) { // none is left that was there
-			due = rollout.Soonest(anew, due.Add(w.duration)) // where nodes come and go, no pod may be there for so long
+		if anew := m.fresh.ReadySince[0].Add(w.duration); anew.After(due) { // all pods of the pause's start are gone
+			due = rollout.Soonest(anew, due.Add(w.duration)) // with frequent node changes no pod may last for the whole pause
 		}
 	}
 	return waitUntil(in, m, due)
 }
 
-// end is when the clock ends a pause, zero if it never does.
+// end returns when a pause ends, zero if never.
 func (w timerWait) end(m moving) time.Time {
 	if w.until == "" {
 		return m.Entered.Add(w.duration)
@@ -48,12 +48,12 @@ func (w timerWait) end(m moving) time.Time {
 	return due
 }
 
-// recordedSoon is how much earlier than its record a pause may have begun: transitions wait for one push together.
-// While the Git server is away it begins anew: people see the pause only when it is on record.
+// recordedSoon is how long before its record a pause may begin, because transitions share a push. If the push takes
+// longer, the pause begins anew: users see it only when it is recorded.
 const recordedSoon = 5 * time.Second
 
-// sinceHanded is when a stage is entered: a pause of a duration, whose pods are there by then, when it was decided on
-// for the first time, however often it has been decided on again before its record. Any other stage is entered now.
+// sinceHanded returns when a stage is entered. For a pause with a duration, whose pods are ready by then, that is its
+// first decision, even if it was decided again before its record. Any other stage is entered now.
 func (in Input) sinceHanded(p *plan, next rollout.Progress) time.Time {
 	s, _ := p.at(next.Step)
 	w, timed := s.wait.(timerWait)
@@ -71,7 +71,7 @@ func (in Input) sinceHanded(p *plan, next rollout.Progress) time.Time {
 	return next.Entered
 }
 
-// lacksPods is since when a pause is over that does not end, because none of the pods serves that it is to show.
+// lacksPods returns since when a pause is over but cannot end, because no new pod serves.
 func lacksPods(m moving, now time.Time) (since time.Time, lacks bool) {
 	w, is := m.stage().wait.(timerWait)
 	if !is || m.n == 0 || m.want().canary == 0 || m.fresh.Ready() > 0 {
@@ -89,7 +89,7 @@ func (w timerWait) forecast(c *forecaster, s *ForecastStage) {
 		s.AtLeast = w.duration
 	case c.known:
 		switch next, err := nextOf(w.until, w.zone, c.at); {
-		case err != nil: // render refuses what is no schedule
+		case err != nil: // render refuses an invalid schedule
 		case next.IsZero():
 			c.known = false
 		default:
@@ -106,7 +106,7 @@ func nextOf(expression, zone string, after time.Time) (time.Time, error) {
 	return moments.Next(after), nil
 }
 
-// delayWait waits for a duration, whatever anybody says.
+// delayWait waits for a duration that no promotion ends early.
 type delayWait struct{ duration time.Duration }
 
 func (w delayWait) traits() traits { return traits{number: 3, duration: w.duration, pauses: true} }
@@ -119,8 +119,8 @@ func (w delayWait) forecast(_ *forecaster, s *ForecastStage) {
 	s.Wait, s.AtLeast = WaitTime, w.duration
 }
 
-// waitUntil waits for a moment that follows from what the state records, so that neither a restart nor another machine
-// starts the clock again. A clock that was set back makes the wait longer by as much, never shorter than asked.
+// waitUntil waits for a time that the record determines, so that neither a restart nor another machine restarts the
+// clock. A clock that was set back makes the wait longer, never shorter.
 func waitUntil(in Input, m moving, due time.Time) verdict {
 	if !in.Now.Before(due) {
 		return verdict{done: true}

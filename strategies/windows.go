@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gateWindow keeps a release at its step while its calendar is shut. What is under way is finished: the step itself,
-// and a promotion that has begun. So is a version that served before, because going back to one must not wait.
+// gateWindow keeps a release at its step while its calendar is shut. The step itself and a promotion in progress are
+// finished. A version that served before is not delayed, because a rollback must not wait.
 func gateWindow(in Input, m moving) verdict {
 	if in.State.Release.Fast || m.Step >= m.handover() {
 		return verdict{done: true}
@@ -23,9 +23,8 @@ func gateWindow(in Input, m moving) verdict {
 
 func waitText(s rollout.Shut) string { return s.Cause() + s.When() }
 
-// waitForWindow leaves an app as it is while its calendar is shut, or somebody keeps it where it is, and its head asks
-// for an advance. What it records stays the same while windows follow each other: the moment at which the last of them
-// is over, if that is known.
+// waitForWindow leaves an app as it is while its calendar is shut or its release is held, and its head has an advance.
+// The record stays the same while windows follow each other: it names the end of the last one, if that is known.
 func waitForWindow(in Input, what string) (Decision, bool) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	by := keptBack(in)
@@ -51,24 +50,23 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 	return d, true
 }
 
-// beforeRelease has an app that waits for what is before a release be in a phase in which it can.
+// beforeRelease sets the phase of an app that waits before a release.
 func beforeRelease(s *rollout.State) {
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
-	if s.Phase == rollout.Aborting && s.Retreat == nil { // the way back has ended
+	if s.Phase == rollout.Aborting && s.Retreat == nil { // the rollback has ended
 		s.Phase, s.Reason, s.Analyses = rollout.Healthy, "", nil
 	}
 }
 
-// untilOnly is what waits for what, without the commit: a new process knows the newest
-// one, and not which has brought the release.
+// untilOnly returns a hold's message without the commit: a new process knows the newest commit, and not which commit
+// brought the release.
 func untilOnly(message string) string {
 	what, rest, _ := strings.Cut(message, " of ")
 	_, until, _ := strings.Cut(rest, " waits ")
 	return what + " waits " + until
 }
 
-// finishFirst goes on with a first deployment while its successor waits: there
-// is nothing stable to go back to meanwhile.
+// finishFirst continues a first deployment while its successor waits: there is no stable version to roll back to.
 func finishFirst(in Input, wait Decision) Decision {
 	if in.Source == nil {
 		return wait
