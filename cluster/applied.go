@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Applied is one workload that gitrollout has applied, and what is written on it.
+// Applied is one applied workload and the labels and annotations on it.
 type Applied struct {
 	App      string // rollout.LabelApp
 	Cluster  string // rollout.AnnotationCluster
@@ -17,8 +17,8 @@ type Applied struct {
 	Live     rollout.ObservedWorkload
 }
 
-// Applied lists the workloads that gitrollout has applied, by app and name. It reads what the watches brought, and
-// sends no request. It is for those who cannot read Git.
+// Applied lists the applied workloads by app and name, for callers that cannot read Git. It reads the watches' state
+// and sends no request.
 func (c *Client) Applied() []Applied {
 	var all []Applied
 	for _, k := range c.workloads.all() {

@@ -11,18 +11,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Result says what an Apply did with each object, in the order given.
+// Result lists the objects of an Apply by its effect on them, in the order given.
 type Result struct {
 	Written, Unchanged []rollout.Ref
 }
 
-// Apply applies the objects in their order, each with one server-side apply that takes over the fields which others
-// set. An object that is unchanged in Git and in the watches costs no request. Every object gets rollout.LabelApp,
+// Apply applies the objects in their order, each with one server-side apply that takes over fields which others set. An
+// object that is unchanged in Git and in the watches costs no request. Every object gets rollout.LabelApp,
 // rollout.AnnotationCluster and LabelApplied.
 //
 // Apply stops at the first object that the API server refuses and returns an *Error: later objects may depend on it. An
-// object that another writer changes again and again is put back with growing pauses, and its error stops nothing. An
-// object with rollout.AnnotationGenerated takes over no object of another owner; of an existing object that is
+// object that another writer changes repeatedly is put back with growing pauses, and its error stops nothing. An object
+// with rollout.AnnotationGenerated takes over no object of another owner. Of an existing object that is
 // rollout.Object.CreateOnly only the owner is written. The result is valid with an error, too. Apply may be repeated.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (Result, error) {
 	var result Result
@@ -47,8 +47,7 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 	return result, fights
 }
 
-// fight is why an object is left as it is for now, nil if it is not: somebody else writes the same fields again and
-// again.
+// fight returns why an object is not put back now, nil if it is: another writer changes its fields repeatedly.
 func (m *memory) fight(d *desired) error {
 	k, _ := m.of(d.ref)
 	if d.kind == nil || k.digest != d.digest || !k.fighting(time.Now()) {
@@ -69,7 +68,7 @@ func (c *Client) toApply(
 	all := make([]*desired, 0, len(objects))
 	for _, o := range objects {
 		if o.Annotation(rollout.AnnotationSealed) != "" {
-			continue // its values are not known here: it stays as it is
+			continue // its values are unknown here: it stays as it is
 		}
 		d, err := c.prepare(app, o)
 		if err != nil {
@@ -107,9 +106,9 @@ func (c *Client) toApply(
 	return todo, nil
 }
 
-// contested refuses an object that another app has, by the label that it carries, and that the newest commit still
-// asks for there: whoever comes second must not take it, today or after a restart. What is never deleted, such as a
-// Namespace, may be in several apps, which share it if all of them say the same.
+// contested refuses an object that has another app's label and is in that app's newest commit. The second app must not
+// take it, now or after a restart. An object that is never deleted, such as a Namespace, may be in several apps if its
+// content is the same in all.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	if !exists || l.app == "" || l.app == app {
@@ -132,8 +131,7 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 		Msg: fmt.Sprintf("is in app %s and in app %s", app, l.app)}
 }
 
-// isApplied reports whether the live object is what was applied last, and that
-// is what is desired now. It sends nothing.
+// isApplied reports whether the live object is the last applied one, and that is the desired one. It sends nothing.
 func (m *memory) isApplied(d *desired) bool {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	k, remembered := m.of(d.ref)
@@ -151,7 +149,7 @@ func (m *memory) isApplied(d *desired) bool {
 	default:
 		return false
 	}
-	if l.pending != "" { // which only the first comparison needs
+	if l.pending != "" { // only the first comparison needs pending
 		compared := *l
 		compared.pending = ""
 		d.kind.live.swap(l, &compared)
@@ -159,7 +157,7 @@ func (m *memory) isApplied(d *desired) bool {
 	return true
 }
 
-// applyOne writes one object and remembers what became of it.
+// applyOne writes one object and remembers the result.
 func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	if d.kind == nil {
 		if d.kind, err = c.kinds.of(ctx, d.gvk); err != nil {
@@ -186,7 +184,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	return nil
 }
 
-// write sends one object, and returns what it then is.
+// write sends one object, and returns the written object.
 func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	if d.once {
 		return s.makeOnce(ctx, d)

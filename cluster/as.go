@@ -10,9 +10,8 @@ import (
 
 type accountKey struct{}
 
-// As returns a context in which a Client's writes, dry runs and reads of single objects are those of a service
-// account, namespace/name: the API server judges them by its rights. "" is the client's own user. Watches are always
-// the client's own, and so is what Foreign and Serves look at.
+// As returns a context in which a Client's writes, dry runs and reads of single objects use the rights of a service
+// account, namespace/name. "" is the client's own user. Watches, Foreign and Serves always use the client's own user.
 func As(ctx context.Context, account string) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }
@@ -20,7 +19,7 @@ func As(ctx context.Context, account string) context.Context {
 // impersonating sends each request as the account of its context.
 type impersonating struct{ next http.RoundTripper }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (t impersonating) RoundTrip(r *http.Request) (*http.Response, error) {
 	account, _ := r.Context().Value(accountKey{}).(string)
 	if account == "" {

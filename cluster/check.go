@@ -13,8 +13,8 @@ import (
 )
 
 // Check asks the API server whether Apply would be accepted, by a dry run of each object that Apply would write. It
-// changes nothing but the owners of fields that leave Git. An object may be there in several forms. The error is the
-// first object's *Error. An object whose kind or namespace the set itself brings is not asked about.
+// changes only the owners of fields that leave Git. An object may occur in several forms. The error is the first
+// object's *Error. An object whose kind or namespace is among the objects is not checked.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {
@@ -32,8 +32,8 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
-// tries is how often a dry run is sent whose answer is that the server cannot just now: a question about 300 objects to
-// a server that fails one request in a hundred would not be answered once in twenty times (0.99^300 = 5%).
+// tries bounds the retries of a dry run that a server could not answer. A check of 300 objects by a server that fails
+// one request in a hundred would succeed once in twenty times (0.99^300 = 5%).
 var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
 
 // rehearse sends each object as a dry run.
@@ -44,7 +44,7 @@ func (c *Client) rehearse(ctx context.Context, todo []*desired) error {
 			namespaces[d.ref.Name] = true
 		}
 	}
-	// One that did not answer within requestTimeout is not asked again.
+	// A request without an answer within requestTimeout is not repeated.
 	isPassing := func(err error) bool {
 		var e *Error
 		return errors.As(err, &e) && e.Reason == Unavailable && !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
@@ -69,7 +69,7 @@ func (c *Client) rehearseOne(ctx context.Context, d *desired) error {
 			return explain(err, d.ref, "get") // it stays as it is
 		}
 	}
-	err := c.server.takeOver(ctx, d, false) // or the dry run may refuse a new entry beside the old one
+	err := c.server.takeOver(ctx, d, false) // otherwise the dry run may refuse a new entry beside the old one
 	if err == nil {
 		_, err = c.server.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true, dryRun: true})
 	}

@@ -18,45 +18,44 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// requestTimeout bounds every request but watches. The API server itself gives
-// up after 60 seconds; an apply takes milliseconds.
+// requestTimeout bounds every request but watches. The API server itself gives up after 60 seconds; an apply takes
+// milliseconds.
 const requestTimeout = 30 * time.Second
 
-// syncWithin bounds how long Start waits for the first lists. A server that is
-// just coming up refuses a few before it answers.
+// syncWithin bounds how long Start waits for the first lists. A server that starts up refuses a few before it answers.
 const syncWithin = time.Minute
 
-// manager is who owns the fields that are set, and the user agent.
+// manager is the name of the field manager and the user agent.
 const manager = "gitrollout"
 
 // Options configure a Client.
 type Options struct {
 	Cluster string // the cluster's name in Git, for rollout.AnnotationCluster
 
-	// OnChange is called when a live object of an app changed in a way that Observe or the next Apply can notice. It is
-	// called from the watches, often several times for one change, and must return at once. It may be nil.
+	// OnChange is called when a live object of an app changed in a way that Observe or the next Apply can notice. The
+	// watches call it, often several times for one change, and it must return at once. It may be nil.
 	OnChange func(app string)
 
-	// Wants returns what an app's newest commit asks for of an object that carries its label, nil if it does not
-	// ask for it any more: then another app may have it. An error means that this is not known yet. Without it any
-	// app may take any object.
+	// Wants returns the object in the newest commit of the app whose label an object carries. It is nil if that app no
+	// longer has the object: then another app may take it. An error means that this is unknown yet. Without Wants any app
+	// may take any object.
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
 
-	// Namespaces are the only ones that are watched and written to. Without any, the client has the whole cluster.
+	// Namespaces are the only ones that are watched and written to. Without them the client uses the whole cluster.
 	Namespaces []string
 
 	// UID is an earlier result of Client.UID, "" for none: the next result is about the same namespace.
 	UID string
 
-	// MayHave returns why an app may not have objects of a kind that belongs to no namespace, nil if it may. Without it
-	// any app may.
+	// MayHave returns why an app may not have objects of a cluster-scoped kind, nil if it may. Without it any app may.
 	MayHave func(app, kind string) *rollout.InvalidError
 
-	// Taken is told which fields of an object, of which managers, have left Git and leave the cluster. It may be nil.
+	// Taken receives the fields of an object, with their managers, that left Git and are removed from the cluster. It may
+	// be nil.
 	Taken func(ref rollout.Ref, fields string)
 }
 
-// Client speaks to one cluster. It is safe for concurrent use by several goroutines; calls for the same app must not
+// Client talks to one cluster. It is safe for concurrent use by several goroutines. Calls for the same app must not
 // overlap, because two appliers of one object would undo each other.
 type Client struct {
 	opts   Options
@@ -71,13 +70,12 @@ type Client struct {
 	seesNodes sync.Once
 
 	mu       sync.Mutex
-	routes   map[rollout.Ref]string // whose status somebody observes: the app that did last
+	routes   map[rollout.Ref]string // routes with an observed status: the app that observed it last
 	troubles troubles
 }
 
-// New returns a client for the cluster of a kubeconfig. It sends no request. The copy of config that it uses has no
-// client-side rate limit, because the API server's own priority and fairness is the better judge, and reports no
-// warnings to the log.
+// New returns a client for the cluster of a kubeconfig. It sends no request. The client's copy of config has no
+// client-side rate limit, because the API server's priority and fairness decides better, and logs no warnings.
 func New(config *rest.Config, opts Options) (*Client, error) {
 	if opts.OnChange == nil {
 		opts.OnChange = func(string) {}
@@ -127,7 +125,7 @@ func (c *Client) connect(config *rest.Config) error {
 	}
 	c.server = &server{dynamic: anyKind, taken: c.opts.Taken}
 	finder, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{
-		Transport: shared.Transport, Timeout: requestTimeout, // it takes no context
+		Transport: shared.Transport, Timeout: requestTimeout, // this client takes no context
 	})
 	c.kinds = &kinds{
 		background: &background{}, resources: &resources{server: finder}, dynamic: anyKind, namespaces: c.opts.Namespaces,
@@ -138,21 +136,21 @@ func (c *Client) connect(config *rest.Config) error {
 	return err
 }
 
-// Start watches Deployments, ReplicaSets and Pods, and returns when it has seen all of them. Everything that the client
-// runs in the background ends with ctx; Wait tells when. The error is one sentence: the server that does not answer, or
-// the verb and resource that the client's user may not use.
+// Start watches Deployments, ReplicaSets and Pods, and returns after their first lists. All background work ends with
+// ctx; Wait waits for that. The error is one sentence: the server that does not answer, or the verb and resource that
+// the client's user may not use.
 func (c *Client) Start(ctx context.Context) error {
 	if err := c.kinds.start(ctx); err != nil {
 		return err
 	}
-	// The first request tells an unreachable server from a slow one at once, where a watch would try again and again.
+	// The first request fails at once for an unreachable server, where a watch would retry again and again.
 	if _, err := c.UID(ctx); err != nil && !IsForbidden(err) {
 		return err
 	}
 	return c.workloads.start(ctx, c.kinds, c.kube)
 }
 
-// Readable returns those of some namespaces in which the user of a kubeconfig may list pods.
+// Readable returns the namespaces in which the user of a kubeconfig may list pods.
 func Readable(ctx context.Context, config *rest.Config, namespaces []string) []string {
 	c, err := New(config, Options{})
 	if err != nil {
@@ -164,11 +162,11 @@ func Readable(ctx context.Context, config *rest.Config, namespaces []string) []s
 	})
 }
 
-// Wait returns when everything in the background has ended, which it does after the context of Start.
+// Wait returns when all background work has ended, after the context of Start.
 func (c *Client) Wait() { c.kinds.running.Wait() }
 
 // UID returns the identity of the cluster: the uid of the kube-system namespace, which no two clusters share. A client
-// that has some namespaces only returns NAMESPACE/UID, about the first of them.
+// with Namespaces returns NAMESPACE/UID of the first one.
 func (c *Client) UID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

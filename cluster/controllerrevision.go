@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// readControllerRevision keeps what a pod of it refers to. The controller copies the
-// workload's annotations to each revision once, when it makes it.
+// readControllerRevision keeps the references of a revision's pods. The controller copies the workload's annotations to
+// a revision once, when it makes the revision.
 func readControllerRevision(r *appsv1.ControllerRevision) (*revision, error) {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }
 	}
-	_ = json.Unmarshal(r.Data.Raw, &data) // of other controllers' it may be anything, and nothing is asked of those
+	_ = json.Unmarshal(r.Data.Raw, &data) // the data of other controllers may be anything, and is not used
 	out, err := newRevision("ControllerRevision", &r.ObjectMeta, &data.Spec.Template)
 	if err != nil {
 		return nil, err
@@ -27,13 +27,13 @@ func readControllerRevision(r *appsv1.ControllerRevision) (*revision, error) {
 	return out, nil
 }
 
-// isBaseOrUpdate reports whether a workload makes pods of a revision: those that its partition keeps, and the others.
+// isBaseOrUpdate reports whether a workload makes pods of a revision: the base or the update revision.
 func isBaseOrUpdate(objects *kind, r *revision) bool {
 	l, known := objects.live.withUID(r.owner)
 	return known && l.workload != nil && (r.name == l.workload.base || r.name == l.workload.update)
 }
 
-// podsOfRevision are those of the pods that a workload owns itself.
+// podsOfRevision returns a revision's pods where the workload owns its pods itself.
 func podsOfRevision(all *table[*pod], l *live, r *revision) []*pod {
 	return slices.DeleteFunc(all.ownedBy(l.uid), func(p *pod) bool { return p.pin != r.pin.Value })
 }

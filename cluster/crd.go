@@ -25,12 +25,12 @@ func (d *desired) defines(gvk schema.GroupVersionKind) bool {
 	return o.Map("spec")["group"] == gvk.Group && o.Map("spec", "names")["kind"] == gvk.Kind
 }
 
-// defined reports whether the set itself brings the CRD of an object.
+// defined reports whether the applied objects include the CRD of an object.
 func defined(all []*desired, d *desired) bool {
 	return slices.ContainsFunc(all, func(other *desired) bool { return other.defines(d.gvk) })
 }
 
-// awaitedOf says why a CRD is not served yet, "" if it is, and for other kinds.
+// awaitedOf returns why a CRD is not served yet, "" if it is, and for other kinds.
 func awaitedOf(ref rollout.Ref, o rollout.Object) string {
 	if !isCRD(ref) {
 		return ""
@@ -44,7 +44,7 @@ func awaitedOf(ref rollout.Ref, o rollout.Object) string {
 	return "is not looked at yet"
 }
 
-// condition is what an object that has a condition with that status says about it, on one line; false if it has none.
+// condition returns the message of an object's condition with that status, on one line; false if it has none.
 func condition(o rollout.Object, kind, status string) (message string, is bool) {
 	conditions, _ := o.Map("status")["conditions"].([]any)
 	for _, c := range conditions {
@@ -56,7 +56,7 @@ func condition(o rollout.Object, kind, status string) (message string, is bool) 
 	return "", false
 }
 
-// A CRD is served some 100 ms after it was accepted, when its names are found free and its schema is published.
+// A CRD is served about 100 ms after it was accepted, when its names are found free and its schema is published.
 const (
 	establishedWithin = 10 * time.Second
 	establishedEvery  = 100 * time.Millisecond

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// daemonSets are apps/v1 DaemonSets: a ControllerRevision for each template, and pods that the DaemonSet owns itself,
-// one for each node that is to have one.
+// daemonSets are apps/v1 DaemonSets, with a ControllerRevision for each template. The DaemonSet owns its pods, one for
+// each eligible node.
 var daemonSets = workloadKind{
 	gvk:     appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 	read:    readDaemonSet,
@@ -20,7 +20,7 @@ var daemonSets = workloadKind{
 	onNodes: true,
 }
 
-// isOfTemplate reports whether a workload makes pods of a revision: of the newest template alone.
+// isOfTemplate reports whether a workload makes pods of a revision, which is only the newest template's.
 func isOfTemplate(objects *kind, r *revision) bool {
 	l, known := objects.live.withUID(r.owner)
 	return known && l.workload != nil && l.workload.hash == r.hash
@@ -34,10 +34,10 @@ func readDaemonSet(o rollout.Object) (out *workload, err error) {
 	return out, err
 }
 
-// equalRevision is the newest one that is the template, as the controller has it (k8s.io/kubernetes
-// pkg/controller/daemon, update.go: Match), or where none is, as with a controller of another Kubernetes than the API
-// server, one that was made for what was applied. Its number alone does not tell: the watches of DaemonSets and of
-// ControllerRevisions are not in step.
+// equalRevision returns the newest revision whose template is the workload's, as the controller compares it
+// (k8s.io/kubernetes pkg/controller/daemon, update.go: Match). If none is, as with a controller of another Kubernetes
+// version than the API server, it returns one with the applied hash. The revision number does not suffice: the watches
+// of DaemonSets and of ControllerRevisions are not in step.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },
@@ -50,9 +50,9 @@ func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	return nil
 }
 
-// byNodes says how many nodes are, or will be, of each revision: those without a pod are of the newest one. Its hash is
-// the DaemonSet's, whatever it was made as. A revision with pods and without a hash was there when the DaemonSet was
-// adopted.
+// byNodes counts the nodes of each revision, where nodes without a pod belong to the newest. The newest revision gets
+// the DaemonSet's hash, whatever hash it was made with. A revision with pods and without a hash is older than the
+// adoption.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
 	left := w.replicas
 	out.Floor = w.partition

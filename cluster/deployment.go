@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// deployments are apps/v1 Deployments: a ReplicaSet for each template, which owns its pods.
+// deployments are apps/v1 Deployments, with a ReplicaSet for each template, which owns its pods.
 var deployments = workloadKind{
 	gvk:          appsv1.SchemeGroupVersion.WithKind("Deployment"),
 	read:         readDeployment,
@@ -27,8 +27,7 @@ var deployments = workloadKind{
 	inUse:   func(_ *kind, r *revision) bool { return r.desired > 0 || r.pods > 0 },
 }
 
-// revisionAnnotation is the Deployment controller's own numbering of templates,
-// on the Deployment and on each ReplicaSet.
+// revisionAnnotation has the Deployment controller's number of a template, on the Deployment and on each ReplicaSet.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 func readDeployment(o rollout.Object) (out *workload, err error) {
@@ -39,7 +38,7 @@ func readDeployment(o rollout.Object) (out *workload, err error) {
 	return out, err
 }
 
-// templateOf is the digest of a workload's template.
+// templateOf returns the digest of a workload's template.
 func templateOf(o rollout.Object) (string, error) {
 	var t corev1.PodTemplateSpec
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Map("spec", "template"), &t)
@@ -67,9 +66,10 @@ func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 	return out, nil
 }
 
-// currentOf returns the ReplicaSet that the template matches now, nil if the Deployment controller has not made it
-// yet. While the controller is in step the revision number tells. It lags behind a new template, and so may the watch
-// of ReplicaSets: then the template tells, and of several equal ones the oldest, as in FindNewReplicaSet.
+// currentOf returns the ReplicaSet of the present template, nil if the Deployment controller has not made it yet. The
+// revision number identifies it while the controller is in step. The number, and the watch of ReplicaSets, may lag
+// behind a new template. Then the template decides, and of several equal ones the oldest counts, as in
+// FindNewReplicaSet.
 func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	var equal, numbered *revision
 	for _, r := range sets {
@@ -86,15 +86,15 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	case equal != nil:
 		return equal
 	case synced:
-		// An upgraded API server may default an old ReplicaSet's template otherwise.
+		// An upgraded API server may set other defaults in an old ReplicaSet's template.
 		return numbered
 	default:
 		return nil
 	}
 }
 
-// templateDigest returns the same for a Deployment's template and its ReplicaSet's template, which has one more label.
-// Digests are compared within one process only: both templates have the defaults of the same API server.
+// templateDigest returns the same digest for the template of a Deployment and of its ReplicaSet, which has one more
+// label. Digests are compared within one process only: both templates have the defaults of the same API server.
 func templateDigest(t *corev1.PodTemplateSpec) (string, error) {
 	plain := *t
 	if _, ok := plain.Labels[rollout.LabelPodHash]; ok {

@@ -1,19 +1,19 @@
-// Package cluster is the one place that speaks to a Kubernetes API server: it applies objects, watches what becomes of
-// them, and deletes what Git no longer holds. It decides nothing about releases.
+// Package cluster is the only package that talks to a Kubernetes API server. It applies objects, watches them, and
+// deletes objects that left Git. It decides nothing about releases.
 //
-// # What it relies on
+// # Server-side apply
 //
 // Server-side apply (stable since Kubernetes 1.22) records in metadata.managedFields which manager set which field.
-// That record is what tells drift from other actors' work: a field that we own and that somebody else changes is lost
-// to us and drift, whereas an autoscaler's replicas, a controller's status or a foreign annotation were never ours. So:
+// That record separates drift from other managers' work. A field that gitrollout owned and another manager changed is
+// drift. An autoscaler's replicas, a controller's status or a foreign annotation never were gitrollout's fields. So:
 //
-//   - an object that is known is written with one PATCH, without reading it first;
-//   - it is written again only when its content in Git or the fields that we own
-//     in the live object changed, which a watch tells;
-//   - a field that Git stops naming is removed or set back to its default by the
-//     API server, provided that nobody else owns it too: what other tools applied
-//     before becomes ours first.
+//   - a known object is written with one PATCH, without a read before;
+//   - it is written again only when its content in Git or gitrollout's fields
+//     of the live object changed, which a watch shows;
+//   - a field that leaves Git is removed or set back to its default by the API
+//     server, unless another manager owns it too: gitrollout first takes over
+//     fields that other tools applied.
 //
-// What was applied is also written on the object (LabelApplied), so that a
-// restarted process finds that there is nothing to write.
+// The digest of the applied object is also written on it (LabelApplied), so that a restarted process finds that nothing
+// has to be written.
 package cluster

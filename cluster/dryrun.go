@@ -16,10 +16,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// DryRunner asks the API server what an apply would make of an object.
+// DryRunner asks the API server for the result of an apply.
 type DryRunner struct{ anyKind }
 
-// NewDryRunner returns one for the cluster of a kubeconfig.
+// NewDryRunner returns a DryRunner for the cluster of a kubeconfig.
 func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.UserAgent, config.WarningHandler = -1, manager, rest.NoWarnings{}
@@ -34,8 +34,8 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	return &DryRunner{anyKind{&resources{server: finder}, client}}, nil
 }
 
-// Compare returns the object as it is, nil if it does not exist, and as it
-// would be after an apply. One that is made once is what it is.
+// Compare returns the live object, nil if it does not exist, and the object after an apply. An object that is only
+// created does not change.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 	made, err := objects.Apply(ctx, o.Name(), &unstructured.Unstructured{Object: o.Copy()},
 		metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: []string{metav1.DryRunAll}})
 	if err != nil && o.Kind() == "Secret" {
-		err = explain(err, o.Ref(), "patch") // the server quotes what it refuses
+		err = explain(err, o.Ref(), "patch") // the server's error quotes the refused content
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("what applying it would change: %w", err)
@@ -73,8 +73,8 @@ type anyKind struct {
 	dynamic dynamic.Interface
 }
 
-// resource returns the objects of a kind, those of one namespace if it has any, in the version that the API server
-// prefers if none is named.
+// resource returns the client for a kind, in one namespace if it is namespaced. Without a version it uses the one that
+// the API server prefers.
 func (a anyKind) resource(
 	ctx context.Context, kind schema.GroupKind, namespace, version string,
 ) (dynamic.ResourceInterface, error) {
@@ -88,7 +88,7 @@ func (a anyKind) resource(
 	return a.dynamic.Resource(mapping.Resource), nil
 }
 
-// get returns the objects of a kind as resource does, and one of them, nil if there is none.
+// get returns the client for a kind as resource does, and one object, nil if there is none.
 func (a anyKind) get(
 	ctx context.Context, ref rollout.Ref, version string,
 ) (all dynamic.ResourceInterface, found *unstructured.Unstructured, err error) {

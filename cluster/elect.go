@@ -13,20 +13,19 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Election is for a Lease that one of several processes holds. It is for liveness alone: what keeps two from both
-// advancing is Git's compare-and-swap.
+// Election is for a Lease that one of several processes holds. It serves liveness alone: Git's compare-and-swap keeps
+// two processes from both advancing.
 type Election struct {
 	Namespace, Name string // of the Lease
 	ID              string // of this process
 	Duration        time.Duration
 	Renew, Retry    time.Duration
-	Leading         func()              // told that this process holds it
-	Waiting         func(leader string) // told that another one does
+	Leading         func()              // called when this process holds the Lease
+	Waiting         func(leader string) // called when another process holds it
 }
 
-// Lead calls work while this process holds the Lease, and returns when work has. The Lease is given back only then.
-// When it is lost, work's context ends, and Lead returns an error: the process should end, too, and wait for its turn
-// anew.
+// Lead calls work while this process holds the Lease, and returns when work has. The Lease is released only then. When
+// the Lease is lost, work's context ends and Lead returns an error: the process should end, too, and then wait again.
 func (e Election) Lead(ctx context.Context, config *rest.Config, work func(context.Context) error) error {
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
@@ -61,7 +60,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	}
 	waiting := context.AfterFunc(ctx, func() {
 		select {
-		case <-turn.begun: // it ends by itself
+		case <-turn.begun: // work ends by itself
 		default:
 			stop()
 		}
@@ -73,17 +72,17 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 		<-turn.ended
 		return turn.err
 	default:
-		return nil // told to stop before its turn
+		return nil // stopped before it held the Lease
 	}
 }
 
-// turn is the time in which a process leads.
+// turn is the time in which a process holds the Lease.
 type turn struct {
 	begun, ended chan struct{}
 	err          error
 }
 
-// take works until told to stop or until the Lease is lost.
+// take calls work until ctx ends or the Lease is lost.
 func (t *turn) take(ctx, leading context.Context, work func(context.Context) error) {
 	close(t.begun)
 	defer close(t.ended)

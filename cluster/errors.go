@@ -14,32 +14,32 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Reason says in one word why the API server did not take an object.
+// Reason is why the API server refused an object, in one word.
 type Reason string
 
 // The reasons.
 const (
-	Forbidden     Reason = "Forbidden"     // the client's user may not do this
+	Forbidden     Reason = "Forbidden"     // the client's user lacks a right
 	Quota         Reason = "Quota"         // a ResourceQuota is used up
-	Denied        Reason = "Denied"        // an admission webhook or policy said no
+	Denied        Reason = "Denied"        // an admission webhook or policy refused it
 	Immutable     Reason = "Immutable"     // a field that cannot change on a live object
 	Invalid       Reason = "Invalid"       // the object itself is wrong
 	UnknownKind   Reason = "UnknownKind"   // no such kind: its CRD is not installed
 	NamespaceGone Reason = "NamespaceGone" // its namespace is being deleted
 	Missing       Reason = "Missing"       // its namespace does not exist
 	Contested     Reason = "Contested"     // it is in two apps
-	Overwritten   Reason = "Overwritten"   // somebody else writes the same fields again and again
-	Unavailable   Reason = "Unavailable"   // the API server does not answer or is overloaded: try again
+	Overwritten   Reason = "Overwritten"   // another writer changes the same fields repeatedly
+	Unavailable   Reason = "Unavailable"   // the API server does not answer or is overloaded: retry
 	Unexpected    Reason = "Unexpected"    // none of these
 )
 
-// Error says which object the API server did not take, why, and what to do. Its
-// text is one line and the same each time, so that it can be part of a state.
+// Error is a refusal of the API server: which object, why, and the fix. Its text is one line and the same each time, so
+// that it can be part of a state.
 type Error struct {
 	Ref    rollout.Ref
 	Reason Reason
 	Msg    string // the API server's message on one line
-	Fix    string // what to do, "" if the message says it
+	Fix    string // the fix, "" if the message has it
 	Err    error  // the library's error
 }
 
@@ -55,20 +55,20 @@ func (e *Error) Error() string {
 // Unwrap returns the library's error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Temporary reports whether trying again can succeed without anybody changing anything.
+// Temporary reports whether a retry can succeed without a change by a user.
 func (e *Error) Temporary() bool { return e.Reason == Unavailable || e.Reason == NamespaceGone }
 
-// IsForbidden reports whether the API server does not let the client's user do something.
+// IsForbidden reports whether the API server refused a request for lack of rights.
 func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }
 
-// isRefused reports whether the API server has said that it did not take an object.
+// isRefused reports whether the API server has answered that it refuses an object.
 func isRefused(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Reason != Unavailable && e.Reason != Unexpected
 }
 
-// explain maps an error of the libraries once, at the edge: it returns the *Error for what the API server answered
-// about an object, and nil for nil. verb is the request's verb, as in RBAC. The error has no content of a Secret.
+// explain converts a library's error to an *Error about an object, and nil to nil. verb is the request's verb, as in
+// RBAC. The error has no content of a Secret.
 func explain(err error, ref rollout.Ref, verb string) error {
 	if err == nil {
 		return nil
@@ -97,19 +97,19 @@ func explain(err error, ref rollout.Ref, verb string) error {
 	return e
 }
 
-// bracketed is the key of a field such as data[password], plainField a Secret's field once the key is gone.
+// bracketed matches the key of a field such as data[password], plainField a Secret's field without its key.
 var (
 	bracketed  = regexp.MustCompile(`\[.*\]`)
 	plainField = regexp.MustCompile(`^(data|stringData|type|immutable|metadata\.[a-zA-Z]+)(\[…\])?$`)
 )
 
-// hideContent returns the fields of a Secret that the server refuses, without their keys. The server's own message may
+// hideContent reduces the error of a refused Secret to its fields, without their keys. The server's own message may
 // quote the Secret, and would bring its content into the state branch.
 func (e *Error) hideContent(err error) {
 	const left = "the server's answer is left out, because it may quote the content"
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return // of the network, not of the server
+		return // an error of the network, not of the server
 	}
 	switch e.Reason {
 	case Denied:
@@ -122,7 +122,7 @@ func (e *Error) hideContent(err error) {
 	}
 }
 
-// fieldsOf lists the fields that a server complains about, without keys.
+// fieldsOf lists the refused fields, without keys.
 func fieldsOf(status apierrors.APIStatus) string {
 	details := status.Status().Details
 	if details == nil {
@@ -148,7 +148,7 @@ func kindAndGroup(ref rollout.Ref) string {
 	return ref.Kind + "." + ref.Group
 }
 
-// serverMessage is the message of the API server without the object's name, which it repeats in several ways.
+// serverMessage returns the API server's message without the object's name, which it repeats in several ways.
 func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -161,8 +161,8 @@ func serverMessage(err error) string {
 	return rollout.OneLine(s.Message)
 }
 
-// firstCause is the first of the fields that are wrong and how many more there are. One wrong label is reported five
-// times, in the object and in what its template makes, with 250 characters of regular expression each.
+// firstCause returns the first wrong field and the number of others. One wrong label is reported five times, in the
+// object and in the objects made from its template, with 250 characters of regular expression each.
 func firstCause(causes []metav1.StatusCause) string {
 	text := causes[0].Message
 	if field := causes[0].Field; field != "" && field != "<nil>" {
@@ -174,8 +174,8 @@ func firstCause(causes []metav1.StatusCause) string {
 	return rollout.OneLine(text)
 }
 
-// reasonOf sorts errors by their code, and by text only where the API server gives several causes one code: 403 is
-// RBAC, quota, admission or a namespace that goes away; 422 is a bad object or a field that cannot change.
+// reasonOf classifies errors by their code, and by text only where the API server gives several causes one code. 403 is
+// RBAC, quota, admission or a namespace that is being deleted; 422 is a bad object or an immutable field.
 func reasonOf(err error, msg, verb string) (Reason, string) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -207,12 +207,12 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 	}
 }
 
-// isMistyped reports a field that the kind's schema does not have, or has with
-// another type. Server-side apply answers those with code 500.
+// isMistyped reports a field that the kind's schema lacks, or has with another type. Server-side apply returns code 500
+// for these.
 func isMistyped(msg string) bool { return strings.Contains(msg, "failed to create typed patch object") }
 
-// isImmutable knows the API server's phrases: most kinds say "field is immutable", Services "may not change once set",
-// some list the fields that may change, claims and roles have their own.
+// isImmutable matches the API server's phrases. Most kinds return "field is immutable", Services "may not change once
+// set"; some list the fields that may change, and claims and roles have other phrases.
 func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false
@@ -222,8 +222,8 @@ func isImmutable(err error, msg string) bool {
 	}, func(phrase string) bool { return strings.Contains(msg, phrase) })
 }
 
-// transient reports errors that pass by themselves. An error without a status
-// came from the network or the client's own deadline.
+// transient reports errors that pass by themselves. An error without a status came from the network or the client's own
+// deadline.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -26,8 +26,8 @@ const (
 const maxNote = 1024
 
 // Record writes a Kubernetes event about an object, for kubectl describe and kubectl events. Reason and action are
-// CamelCase words; the message is one sentence. An event that the API server does not take is only counted
-// (Stats.LostEvents): events tell people what happened, nothing depends on them.
+// CamelCase words; the message is one sentence. An event that the API server refuses is only counted
+// (Stats.LostEvents): events inform users, and nothing depends on them.
 func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, reason, action, message string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -38,7 +38,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 			regarding.UID, regarding.APIVersion, regarding.ResourceVersion = l.uid, l.apiVersion, l.version
 		}
 	}
-	namespace := cmp.Or(about.Namespace, metav1.NamespaceDefault) // where those of cluster-scoped objects are kept
+	namespace := cmp.Or(about.Namespace, metav1.NamespaceDefault) // where events of cluster-scoped objects are kept
 	_, err := c.kube.events.Events(namespace).Create(ctx, &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, GenerateName: eventName(about.Name)},
 		EventTime:           metav1.NewMicroTime(time.Now()),
@@ -55,10 +55,10 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 	}
 }
 
-// eventName leaves room for what the API server appends to make it unique.
+// eventName leaves room for the API server's unique suffix.
 func eventName(object string) string { return object[:min(len(object), 200)] + "-" }
 
-// cut returns as much of a text as has no more bytes than limit, and splits no character.
+// cut returns the longest prefix of a text with at most limit bytes that splits no character.
 func cut(s string, limit int) string {
 	for limit < len(s) && limit > 0 && !utf8.RuneStart(s[limit]) {
 		limit--

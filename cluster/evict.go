@@ -10,9 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Evict deletes a pod, unless it is gone or another one has its name by now, and shows it as terminating from then on.
-// It is done with the rights of the client itself: nobody needs the right to delete pods in order to have their own
-// release taken back.
+// Evict deletes a pod, unless it is gone or another pod has its name by now, and shows it as terminating from then on.
+// It uses the client's own rights: a service account needs no right to delete pods for the rollback of its release.
 func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

@@ -18,18 +18,18 @@ type feed[R row] struct {
 	*table[R]
 	namespace string // "" for all, and for a kind without namespaces
 
-	seen   string        // the newest version that the watch has brought
-	newest string        // and the newest one that anybody has
-	asked  string        // what was newest when the list was asked for that comes next
-	synced chan struct{} // closed when the first list is in
-	err    error         // newest error of the watch
+	seen   string        // the newest version from the watch
+	newest string        // the newest version from the watch and all writes
+	asked  string        // newest at the request of the next list
+	synced chan struct{} // closed after the first list
+	err    error         // the newest error of the watch
 	begun  time.Time     // of the list or watch that is not answered yet
-	lost   error         // the first error since it worked last, nil while it works
+	lost   error         // the first error since the watch worked, nil while it works
 	since  time.Time     // of lost
 	failed chan struct{} // closed, and replaced, when err changes
 }
 
-// see notes how far the watch has come.
+// see records the newest version from the watch.
 func (f *feed[R]) see(version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,7 +45,7 @@ func (f *feed[R]) advance(version string) {
 	}
 }
 
-// ask notes that a list is asked for, of how things are now.
+// ask records that a list of the present state is requested.
 func (f *feed[R]) ask() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,7 +54,7 @@ func (f *feed[R]) ask() {
 
 // Add, Update, Delete, Replace and Resync are cache.ReflectorStore.
 
-// Add takes an object that came into view.
+// Add stores an object that was created or now matches.
 func (f *feed[R]) Add(obj any) error {
 	r, err := f.read(obj)
 	if err != nil {
@@ -65,10 +65,10 @@ func (f *feed[R]) Add(obj any) error {
 	return nil
 }
 
-// Update takes a newer state of an object.
+// Update stores a newer state of an object.
 func (f *feed[R]) Update(obj any) error { return f.Add(obj) }
 
-// Delete takes the last state of an object that is gone or out of view.
+// Delete removes an object that was deleted or no longer matches, given its last state.
 func (f *feed[R]) Delete(obj any) error {
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -79,9 +79,9 @@ func (f *feed[R]) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes a complete list, at the start or after a watch was lost. It changes the rows that are not newer than
-// the list. A list that is older than the newest version known at its request comes from a cluster that was restored
-// from a backup: such a list changes all rows.
+// Replace stores a complete list, at the start or after a lost watch. It changes the rows that are not newer than the
+// list. A list older than the newest version at its request comes from a cluster that was restored from a backup: it
+// changes all rows.
 func (f *feed[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {
@@ -124,8 +124,8 @@ func (f *feed[R]) Replace(list []any, version string) error {
 // Resync has nothing to do: there is no queue behind the table.
 func (f *feed[R]) Resync() error { return nil }
 
-// Transformer makes rows of objects while the reflector still collects its
-// first list, so that 10,000 pods never are in memory whole.
+// Transformer makes rows of objects while the reflector still collects its first list, so that 10,000 pods are never in
+// memory in full.
 func (f *feed[R]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		r, err := f.read(obj)
@@ -149,14 +149,14 @@ func (f *feed[R]) rowOf(obj any) (R, error) {
 	return f.read(obj)
 }
 
-// begin notes that a list or a watch is asked for.
+// begin records that a list or a watch is requested.
 func (f *feed[R]) begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.begun = time.Now()
 }
 
-// report notes what became of it: nil, or why it does not work.
+// report records the result of a list or watch: nil, or why it failed.
 func (f *feed[R]) report(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,11 +173,11 @@ func (f *feed[R]) report(err error) {
 	f.failed = make(chan struct{})
 }
 
-// unanswered is how long the server may take to say that it lets the client watch. client-go tries ten times, a second
-// each, where connections break, before it says that it does not.
+// unanswered is how long the server may take to accept a watch. Where connections break, client-go tries ten times, a
+// second each, before it reports an error.
 const unanswered = 2 * time.Second
 
-// blind returns since when the feed is not brought what changes, and why; nil while it is.
+// blind returns since when the feed gets no changes, and why; nil while it does.
 func (f *feed[R]) blind() (since time.Time, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -187,7 +187,7 @@ func (f *feed[R]) blind() (since time.Time, why error) {
 	return f.since, f.lost
 }
 
-// inSync reports whether the first list is in.
+// inSync reports whether the first list is complete.
 func (f *feed[R]) inSync() bool {
 	select {
 	case <-f.synced:
@@ -197,8 +197,8 @@ func (f *feed[R]) inSync() bool {
 	}
 }
 
-// await returns when the feed has brought all objects, or with the newest error of
-// its watch: at once if waiting does not heal it, or else at the end.
+// await returns when the feed has all objects, or the newest error of its watch: at once if the error is permanent, or
+// else at the end.
 func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	for !f.inSync() {
 		f.mu.RLock()
@@ -222,7 +222,7 @@ func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	return nil
 }
 
-// permanent reports errors of a list or watch that only a person can heal.
+// permanent reports errors of a list or watch that only a user can fix.
 func permanent(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) ||
 		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)

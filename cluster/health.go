@@ -11,19 +11,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// healthOf says how an object is, "" if it is well, and why it is not.
+// healthOf returns an object's health, "" if it is healthy, and the reason.
 func healthOf(u *unstructured.Unstructured) (health status.Status, why string) {
 	if u.GetDeletionTimestamp() != nil {
 		return status.TerminatingStatus, deleting(strings.Join(u.GetFinalizers(), ", "))
 	}
 	result, err := status.Compute(u)
 	if err != nil || result.Status == status.CurrentStatus {
-		return "", "" // its status is not as its kind says: nobody can tell
+		return "", "" // its status does not follow its kind: health is unknown
 	}
 	return result.Status, cut(rollout.OneLine(result.Message), maxWhy)
 }
 
-// deleting says why an object is still there that is being deleted.
+// deleting returns why an object that is being deleted still exists.
 func deleting(finalizers string) string {
 	if finalizers == "" {
 		return "is being deleted"
@@ -31,14 +31,14 @@ func deleting(finalizers string) string {
 	return "is being deleted, and waits for its finalizers: " + finalizers
 }
 
-// maxWhy bounds what is kept of a controller's message, in bytes.
+// maxWhy bounds the kept part of a controller's message, in bytes.
 const maxWhy = 500
 
-// troubles are the objects of each app that are not well.
+// troubles holds the unhealthy objects of each app.
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 
-// note takes over what has become of an object. One that was applied for another
-// cluster's branch is another app's, though that may have the same name.
+// note updates the health of an object. An object applied for another cluster's branch belongs to another app, even
+// with the same name.
 func (t troubles) note(was, is *live, cluster string) {
 	if was != nil && was.health != "" {
 		if delete(t[was.app], was.ref); len(t[was.app]) == 0 {
@@ -54,7 +54,7 @@ func (t troubles) note(was, is *live, cluster string) {
 	t[is.app][is.ref] = rollout.Trouble{Ref: is.ref, Failed: is.health == status.FailedStatus, Message: is.why}
 }
 
-// of returns those of an app, in order; nil for none.
+// of returns an app's unhealthy objects, sorted; nil for none.
 func (t troubles) of(app string) []rollout.Trouble {
 	return slices.SortedFunc(maps.Values(t[app]), func(a, b rollout.Trouble) int { return a.Ref.Compare(b.Ref) })
 }

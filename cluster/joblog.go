@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// jobLog is the end of what the last pod of a Job has said, "" if the Job does not ask for it. What cannot be had is
-// said in its place: a verdict waits for no log.
+// jobLog returns the end of the log of a Job's last pod, "" if the Job does not record it. If the log cannot be read,
+// it returns why: a verdict waits for no log.
 func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	if job.Annotations[rollout.AnnotationHookLog] != "record" {
 		return ""
@@ -31,7 +31,7 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 			last = pod
 		}
 	}
-	// The API server cuts to so many bytes from the first of the last lines on.
+	// The API server limits the bytes from the first of the last lines on.
 	lines, bytes := int64(50), int64(64<<10)
 	text, err := t.core.Pods(job.Namespace).GetLogs(last.Name, &corev1.PodLogOptions{
 		Container: spoke(last), TailLines: &lines, LimitBytes: &bytes,
@@ -42,7 +42,7 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	return rollout.Tail(string(text), rollout.MaxHookLog)
 }
 
-// spoke is the container to listen to: the first that has failed, and else the first.
+// spoke returns the container whose log is read: the first that has failed, and else the first.
 func spoke(pod corev1.Pod) string {
 	for _, all := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, c := range all {

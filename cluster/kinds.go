@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind is one kind of applied object: its resource in URLs, and the watch over its objects with rollout.LabelApp. Other
+// kind is one kind of applied object: its resource in URLs, and the watch of its objects with rollout.LabelApp. Other
 // objects are not kept, so that a cluster with 50,000 Secrets costs nothing. Workloads are watched without selector.
 type kind struct {
 	gvk        schema.GroupVersionKind
@@ -28,11 +28,10 @@ type kind struct {
 	namespaced bool
 	live       *table[*live]
 	stop       context.CancelFunc
-	late       atomic.Bool // somebody has waited for the first list in vain
+	late       atomic.Bool // a call has waited for the first list in vain
 }
 
-// key returns the table's key of an object, which has no namespace for kinds
-// that know none, whatever the manifest says.
+// key returns the table's key of an object. It has no namespace for a cluster-scoped kind, whatever the manifest has.
 func (k *kind) key(ref rollout.Ref) key {
 	if !k.namespaced {
 		return key{name: ref.Name}
@@ -40,7 +39,7 @@ func (k *kind) key(ref rollout.Ref) key {
 	return key{ref.Namespace, ref.Name}
 }
 
-// kinds are all kinds of which an object was applied or asked for, each with its watch.
+// kinds holds all kinds with an applied or requested object, each with its watch.
 type kinds struct {
 	*background
 	*resources
@@ -60,7 +59,7 @@ type kinds struct {
 // for it a second time.
 const firstList = 5 * time.Second
 
-// of returns a kind whose watch is in sync, and starts the watch when it is the first to ask.
+// of returns a kind whose watch is in sync. The first call for a kind starts its watch.
 func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
 	k, err := w.watching(ctx, gvk)
 	if err != nil {
@@ -80,18 +79,18 @@ func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, err
 	if permanent(err) {
 		w.forget(k)
 	}
-	if apierrors.IsNotFound(err) { // what was seen of the kind is out of date
+	if apierrors.IsNotFound(err) { // the discovered resource is out of date
 		_, _, _ = w.look(ctx)
 	}
 	return nil, fmt.Errorf("watch %s: %w", k.resource.GroupResource(), err)
 }
 
-// outside is an error about an object that Options.Namespaces leave out.
+// outside is an error about an object outside Options.Namespaces.
 type outside string
 
 func (e outside) Error() string { return string(e) }
 
-// reach returns an error for an object of a kind if Options.Namespaces leave it out.
+// reach returns an error for an object outside Options.Namespaces.
 func (w *kinds) reach(k *kind, ref rollout.Ref) error {
 	if k.namespaced && len(w.namespaces) > 0 && !slices.Contains(w.namespaces, ref.Namespace) {
 		return outside(fmt.Sprintf("is in namespace %q, which --namespaces leaves out", ref.Namespace))
@@ -120,7 +119,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if k := w.all[gvk]; k != nil {
-		return k, nil // somebody else was faster
+		return k, nil // another goroutine was faster
 	}
 	k = &kind{
 		gvk: gvk, resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace,
@@ -132,7 +131,7 @@ func (w *kinds) watching(ctx context.Context, gvk schema.GroupVersionKind) (*kin
 	return k, nil
 }
 
-// forget makes the next user of the kind start over.
+// forget makes the next call for the kind start over.
 func (w *kinds) forget(k *kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,7 +141,7 @@ func (w *kinds) forget(k *kind) {
 	k.stop()
 }
 
-// again makes the next user of a kind start over, if there was one.
+// again makes the next call for a kind start over, if its watch had started.
 func (w *kinds) again(gvk schema.GroupVersionKind) {
 	w.mu.Lock()
 	k := w.all[gvk]
@@ -158,7 +157,7 @@ func (w *kinds) run(k *kind) {
 	k.stop = stop
 	selector := rollout.LabelApp
 	if w.runsPods(k.gvk) {
-		selector = "" // those not yet adopted have no label
+		selector = "" // workloads not yet adopted have no label
 	}
 	example := &unstructured.Unstructured{}
 	example.SetGroupVersionKind(k.gvk)
@@ -187,7 +186,7 @@ func (w *kinds) noteGone(k *kind, err error) {
 		return
 	}
 	if !k.live.inSync() {
-		return // the first look: whoever waits for it reports it
+		return // the first list: its caller reports the error
 	}
 	w.forget(k)
 	w.begin()
@@ -196,8 +195,8 @@ func (w *kinds) noteGone(k *kind, err error) {
 	}
 }
 
-// ofRef returns the kind of a reference, which names no version: the one
-// that is watched already, or else the one that the API server prefers.
+// ofRef returns the kind of a reference, which has no version: the watched version, or else the one that the API server
+// prefers.
 func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
 	if k, ok := w.watched(ref); ok {
 		return k, w.reach(k, ref)

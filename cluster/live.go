@@ -11,12 +11,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// LabelApplied is on every object that Apply wrote: the digest of what it wrote. Nothing is to be written when the
-// digest is the same and gitrollout still owns the fields (see holds). It is no annotation: the Deployment controller
-// would write that to the ReplicaSet at each step.
+// LabelApplied is on every applied object: the digest of its content. Nothing has to be written when the digest is the
+// same and gitrollout still owns the fields (see holds). It is no annotation: the Deployment controller would copy that
+// to the ReplicaSet at each step.
 const LabelApplied = "gitrollout.dev/applied"
 
-// live is what is kept of one applied object, or of one workload.
+// live is the record of one applied object or of one workload.
 type live struct {
 	stamp
 	ref          rollout.Ref
@@ -24,21 +24,21 @@ type live struct {
 	app          string // rollout.LabelApp
 	cluster      string // rollout.AnnotationCluster
 	once         bool   // rollout.Object.CreateOnly
-	keep         string // the annotation by which it is never deleted, with its value
+	keep         string // the annotation that forbids its deletion, with its value
 	terminating  bool
 	finalizers   string
 	applied      string        // LabelApplied
 	print        string        // fingerprint of the fields that our manager owns, "" for none
-	shared       bool          // another tool owns fields of it, too, or all that it has
-	writer       string        // the field manager, other than ours, that changed it last
+	shared       bool          // another tool owns some of the same fields, or has applied the object
+	writer       string        // the other field manager that changed the object last
 	ownsReplicas bool          // our manager owns spec.replicas
 	replicas     int64         // spec.replicas, -1 if that is not a number
-	health       status.Status // "" if it is well
-	why          string        // it is not
+	health       status.Status // "" if healthy
+	why          string        // the reason of health
 	awaited      string        // why a CRD is not served yet, "" if it is
 	generation   int64
 	status       string    // as JSON, only where a router may write it
-	pending      string    // the fields that our manager owns as JSON, until the first Apply has compared them
+	pending      string    // our manager's fields as JSON, until the first Apply has compared them
 	workload     *workload // nil if it runs no pods
 }
 
@@ -81,7 +81,7 @@ func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) 
 	return l, err
 }
 
-// without is a copy of a mapping without some of its fields.
+// without returns a copy of a mapping without some of its fields.
 func without(m map[string]any, fields ...string) map[string]any {
 	out := make(map[string]any, len(m)+1)
 	for name, value := range m {
@@ -92,8 +92,8 @@ func without(m map[string]any, fields ...string) map[string]any {
 	return out
 }
 
-// provenBy reports whether the live object is what an apply of the desired one
-// would make of it, as far as its own record can tell.
+// provenBy reports whether the live object is the result of an apply of the desired one, by its label and managed
+// fields.
 func (l *live) provenBy(d *desired) bool {
 	if l.applied != d.digest || l.pending == "" {
 		return false
@@ -102,7 +102,7 @@ func (l *live) provenBy(d *desired) bool {
 	return json.Unmarshal([]byte(l.pending), &owned) == nil && holds(owned, d.object)
 }
 
-// isVersion reports whether the object is a workload that has this version already.
+// isVersion reports whether the object is a workload that already has this version.
 func (l *live) isVersion(hash string) bool {
 	return hash != "" && l.workload != nil && string(l.workload.hash) == hash
 }
@@ -123,7 +123,7 @@ func (l *live) same(o *live) bool {
 	return *l.workload == *o.workload
 }
 
-// liveChanged tells the app of an object, and the one it belonged to before.
+// liveChanged notifies the app of an object, and its previous app.
 func (c *Client) liveChanged(was, is *live) {
 	c.mu.Lock()
 	c.troubles.note(was, is, c.opts.Cluster)

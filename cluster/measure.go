@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SecretData reads a Secret. Nothing of it is kept. One without the label, if any is named, is Forbidden.
+// SecretData reads a Secret and keeps none of its content. If a label is given, a Secret without it is Forbidden.
 func (c *Client) SecretData(ctx context.Context, namespace, name, label string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -35,8 +35,8 @@ func (c *Client) SecretData(ctx context.Context, namespace, name, label string) 
 	return data, nil
 }
 
-// CheckJob asks the API server whether it would take a Job, by a dry run. One whose namespace comes with it cannot be
-// asked about, and neither can one where a webhook knows no dry runs. A field that no Job has is a mistake, too.
+// CheckJob asks the API server by a dry run whether it would accept a Job. It returns nil if the Job's namespace does
+// not exist yet or a webhook supports no dry run. A field unknown to Jobs is an error, too.
 func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	var job batchv1.Job
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &job, true); err != nil {
@@ -56,8 +56,8 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
-// EnsureJob makes a Job unless there is one of its name or it has begun, and says how it stands. One that has another
-// value of the given annotation is another run's: Taken. An owner without uid is looked up, and left out if missing.
+// EnsureJob makes a Job unless its name exists or it has begun, and returns its state. A Job with another value of the
+// given annotation belongs to another run: Taken. An owner without uid is looked up, and left out if missing.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {
@@ -76,7 +76,7 @@ func (c *Client) EnsureJob(
 	case apierrors.IsNotFound(err):
 		c.kube.nameOwners(ctx, &job)
 		live, err = jobs.Create(ctx, &job, metav1.CreateOptions{FieldManager: manager})
-		if apierrors.IsAlreadyExists(err) { // somebody else who was told to make it was faster
+		if apierrors.IsAlreadyExists(err) { // another process was faster
 			live, err = jobs.Get(ctx, job.Name, metav1.GetOptions{})
 		}
 	}
@@ -88,14 +88,14 @@ func (c *Client) EnsureJob(
 	}
 	state, err = c.kube.jobState(ctx, live)
 	state.UID, state.Started = string(live.UID), live.CreationTimestamp.UTC()
-	if live.Status.StartTime != nil { // it is set anew when a suspended Job goes on
+	if live.Status.StartTime != nil { // it is set again when a suspended Job resumes
 		state.Started = live.Status.StartTime.UTC()
 	}
 	state.Suspended = live.Spec.Suspend != nil && *live.Spec.Suspend
 	return state, err
 }
 
-// nameOwners completes the owners of a Job that is made, with which it goes. One that cannot be had is left out.
+// nameOwners completes the owners of a new Job, with which it is deleted. An owner that cannot be read is left out.
 func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil
@@ -119,7 +119,7 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// stuck are the reasons for which a container waits and will go on waiting.
+// stuck lists the waiting reasons of a container that do not pass by themselves.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
 
 func (t typed) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState, error) {

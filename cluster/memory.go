@@ -8,23 +8,23 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// known is what this process knows of an object that it applied, or found applied by its predecessor.
+// known is the record of an object that this process applied, or found applied by a previous one.
 type known struct {
-	app    string // that it was applied for
-	digest string // of what was applied
-	print  string // fingerprint of the owned fields after it
+	app    string // the app that applied it
+	digest string // the applied digest
+	print  string // fingerprint of the owned fields after the apply
 
 	repairs  int       // how often in a row it was put back, with no change in Git and little time between
-	repaired time.Time // when last
+	repaired time.Time // the last time
 }
 
-// The first few times an object that somebody changes is put back at once. Whoever goes on writes it by a program,
-// and two programs that answer each other would do so at the speed of the watch: then there is a wait of 1 s, 2 s,
-// 4 s … 1 min.
+// An object that another writer changes is put back at once the first few times. A writer that goes on is a program,
+// and two such programs would repeat their writes at the speed of the watch. So the next waits are 1 s, 2 s, 4 s … 1
+// min.
 const (
 	promptRepairs = 5
 	longestRepair = time.Minute
-	peaceful      = 5 * time.Minute // without a repair, after which a new one is a first one
+	peaceful      = 5 * time.Minute // without a repair, after which counting restarts
 )
 
 // fighting reports whether an object was put back so often that the next time has to wait.
@@ -33,13 +33,13 @@ func (k known) fighting(now time.Time) bool {
 	return k.repairs >= promptRepairs && now.Before(k.repaired.Add(wait))
 }
 
-// memory is what this process knows of all objects that it applied.
+// memory holds the records of all objects that this process applied.
 type memory struct {
 	mu    sync.Mutex
 	known map[rollout.Ref]known
 }
 
-// of returns what is known of an object.
+// of returns the record of an object.
 func (m *memory) of(ref rollout.Ref) (known, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,7 +47,7 @@ func (m *memory) of(ref rollout.Ref) (known, bool) {
 	return k, ok
 }
 
-// note keeps what is now applied.
+// note records an applied object.
 func (m *memory) note(d *desired, l *live, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,15 +60,15 @@ func (m *memory) note(d *desired, l *live, now time.Time) {
 	m.known[d.ref] = k
 }
 
-// doubt has an object written anew: whether its last write was made is not known, and the watches may not show it yet.
-// What was asked for before is not what is there then.
+// doubt makes the next Apply write an object again: it is unknown whether its last write was made, and the watches may
+// not show it yet. The digest before that write is out of date.
 func (m *memory) doubt(d *desired) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known[d.ref] = known{app: d.app()}
 }
 
-// Forget drops what is remembered of an app that is no more. Its objects stay as they are.
+// Forget drops the records of a removed app. Its objects stay as they are.
 func (c *Client) Forget(app string) {
 	c.mu.Lock()
 	maps.DeleteFunc(c.routes, func(_ rollout.Ref, of string) bool { return of == app })
@@ -81,7 +81,7 @@ func (c *Client) Forget(app string) {
 	c.memory.mu.Unlock()
 }
 
-// forget makes an object new if it comes back.
+// forget drops the record of an object, which is new if it comes back.
 func (m *memory) forget(ref rollout.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// node is what is kept of a node.
+// node is the record of a node.
 type node struct {
 	stamp
 	labels map[string]string
@@ -19,8 +19,8 @@ func readNode(n *corev1.Node) (*node, error) {
 	return &node{stamp: stampOf(&n.ObjectMeta), labels: n.Labels}, nil
 }
 
-// Nodes are the labels of all nodes by their names. The first call starts a watch: only who orders nodes needs the
-// right to see them.
+// Nodes returns the labels of all nodes by name. The first call starts a watch, so only users of nodeOrder need the
+// right to list nodes.
 func (c *Client) Nodes(ctx context.Context) (map[string]map[string]string, error) {
 	if c.kinds.context() == nil {
 		return nil, errNotStarted

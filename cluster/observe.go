@@ -2,10 +2,10 @@ package cluster
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Observe returns the state of an app's workloads from the watches, without a request; after an Apply it has at least
-// that Apply's writes. Workloads that do not exist, and routes that are not known or not applied yet, are left out.
-// While the server refuses a watch that the app needs, or does not answer, the state is the last one, and Unseen says
-// why. A kind that only other apps have does not matter.
+// Observe returns the state of an app's workloads from the watches, without a request. After an Apply it includes at
+// least that Apply's writes. It leaves out missing workloads, and routes that are unknown or not applied yet. If a
+// watch that the app needs fails or is not answered, the state is the last one and Unseen has the reason. Kinds of
+// other apps do not count.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),
@@ -23,7 +23,7 @@ func (c *Client) Observe(app string, workloads []rollout.Workload, routes []roll
 		}
 		live := c.workloads.observe(k, l)
 		if l.app != app {
-			live.Serial = 0 // it comes from another app, whose records are none of this one's
+			live.Serial = 0 // the object has another app's label, so its serial does not count
 		}
 		observed.Workloads[w] = live
 	}

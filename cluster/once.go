@@ -11,10 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// makeOnce makes an object that is not there. To one that is there it writes whose it is, and nothing else: what it
-// holds may have been drawn by chance, and be in a database since. It is made without force, so that who makes one of
-// the same name at the same time is not written over, either; and it is marked without an apply, which would take away
-// what the one before has set.
+// makeOnce creates an object that does not exist. On an existing one it writes only the owner: its content may have
+// been generated at random, and a database may use it since. It creates without force, so that an object made at the
+// same time is not overwritten. It marks without an apply, which would remove fields set by an earlier apply.
 func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):
@@ -28,7 +27,7 @@ func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstru
 		}})
 }
 
-// nowAlways takes the mark off an object that was made once, and is to be what Git says from now on.
+// nowAlways removes the mark of an object that was only created and now follows Git.
 func (s *server) nowAlways(ctx context.Context, d *desired) error {
 	if l, exists := d.kind.live.get(d.kind.key(d.ref)); !exists || !l.once {
 		return nil
@@ -40,7 +39,7 @@ func (s *server) nowAlways(ctx context.Context, d *desired) error {
 	return err
 }
 
-// annotate writes metadata of an object that is there.
+// annotate writes metadata of an existing object.
 func (s *server) annotate(
 	ctx context.Context, d *desired, metadata map[string]any,
 ) (*unstructured.Unstructured, error) {

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Know watches workloads of kinds that not every cluster serves. What cannot be watched is not seen, as Observe says;
-// of a kind that the cluster does not know there are no objects. It waits for the first list of a kind, once.
+// Know watches workloads of kinds that not every cluster serves. A kind that cannot be watched is reported by
+// Observed.Unseen; a kind that the cluster does not know has no objects. Know waits once for the first list of a kind.
 func (c *Client) Know(kinds []rollout.Partitioned) {
 	root := c.kinds.context()
 	if root == nil {
@@ -19,7 +19,7 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 	}
 	for _, p := range kinds {
 		t, isNew := c.workloads.know(p)
-		if isNew { // those that are not adopted yet have not been watched
+		if isNew { // workloads that are not adopted yet have not been watched
 			c.kinds.again(t.gvk)
 		}
 		ctx, cancel := context.WithTimeout(root, firstList)
@@ -32,8 +32,8 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 	}
 }
 
-// know returns the table of a kind in one version: each version has its own watch, and shows all objects of the kind. A
-// table of the same version that was described otherwise gives way.
+// know returns the table of a kind in one version. Each version has a separate watch, and shows all objects of the
+// kind. A new description replaces the table of the same version.
 func (w *workloads) know(p rollout.Partitioned) (t *workloadTable, isNew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,7 +48,7 @@ func (w *workloads) know(p rollout.Partitioned) (t *workloadTable, isNew bool) {
 	return t, true
 }
 
-// looked notes what became of a look at the objects of a kind.
+// looked records the objects of a kind, or why they cannot be watched.
 func (w *workloads) looked(t *workloadTable, objects *kind, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,15 +57,14 @@ func (w *workloads) looked(t *workloadTable, objects *kind, err error) {
 	}
 }
 
-// all are the tables of all kinds.
+// all returns the tables of all kinds.
 func (w *workloads) all() []*workloadTable {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Concat(w.kinds, w.more)
 }
 
-// partitionedKind reads workloads by the fields that describe their kind. Their revisions are among all
-// ControllerRevisions.
+// partitionedKind reads workloads by the fields that describe their kind. Their revisions are ControllerRevisions.
 func partitionedKind(p rollout.Partitioned) *workloadKind {
 	k := &workloadKind{
 		gvk:       schema.FromAPIVersionAndKind(p.APIVersion, p.Kind),
@@ -88,7 +87,7 @@ func readPartitioned(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// readFields reads a workload of any kind by the fields in which it is said.
+// readFields reads a workload of any kind by its described fields.
 func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	number := func(field string, absent int) int {
 		if n, is := rollout.In(o, field).(int64); is {
@@ -121,8 +120,8 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// unsaid is the first field of a status that its description names and that is not there, "" if all are that must be
-// there once a pod is ready: a controller may leave a count out that is 0, as of available pods before minReadySeconds.
+// unsaid returns the first described status field that is missing, "" if none is. Only fields that must exist once a
+// pod is ready are checked: a controller may omit a count of 0, as of available pods before minReadySeconds.
 func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	s := p.Status
 	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
@@ -133,10 +132,10 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	return field
 }
 
-// byCounts says of which revision the pods are, or will be: as many of those that are missing are made of the base as
-// the partition keeps, and the others of the template. The template's revision has the workload's hash, whatever it was
-// made as. A pod that is replaced in place has the label of its new revision before it has its containers, and is ready
-// until somebody notices: as many as the controller has seen ready count.
+// byCounts counts the pods of each revision, present or missing: missing pods get the base up to the number that the
+// partition keeps, and the template otherwise. The template's revision gets the workload's hash, whatever hash it was
+// made with. A pod that is replaced in place has its new label before its new containers, and still counts as ready. So
+// at most as many are ready as the controller reports.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	for i := range out.Revisions {

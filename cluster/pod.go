@@ -10,15 +10,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// pod is what is kept of a pod.
+// pod is the record of a pod.
 type pod struct {
 	stamp
 	created     time.Time
-	node        string    // where there is a pod for each node
-	pin         string    // the value of the label that tells of which version it is
+	node        string    // only for kinds with a pod on each node
+	pin         string    // the value of the label that identifies its version
 	readySince  time.Time // zero while it is not Ready
 	terminating bool
-	finished    bool // Succeeded or Failed: it does not come back and its controller does not count it
+	finished    bool // Succeeded or Failed: it does not restart and its controller does not count it
 	restarts    int
 	status      string
 	trouble     trouble
@@ -47,8 +47,8 @@ func readPod(p *corev1.Pod) (*pod, error) {
 	if by := metav1.GetControllerOfNoCopy(p); by != nil && isOnNodes(by.Kind) {
 		out.node = p.Spec.NodeName
 	}
-	// A gate is shut before its kubelet says that the pod is not Ready: until then, one that is updated in place has the
-	// label of its new version and the containers of the one before.
+	// A pod that is updated in place has its new label and its old containers until its kubelet reports it as not Ready. A
+	// readiness gate is unmet before that.
 	if hasCondition(p, corev1.PodReady) && gates(p) == "" {
 		if out.readySince = conditionOf(p, corev1.PodReady).LastTransitionTime.Time; out.readySince.IsZero() {
 			out.readySince = out.created

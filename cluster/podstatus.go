@@ -8,11 +8,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nodeLost is what the node controller writes on pods of a node that is silent.
+// nodeLost is the reason that the node controller sets on pods of an unreachable node.
 const nodeLost = "NodeLost"
 
-// podStatus is the STATUS column of kubectl get pods: the words that people
-// know (printPod in k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
+// podStatus returns the STATUS column of kubectl get pods, which users know (printPod in
+// k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
 func podStatus(p *corev1.Pod) string {
 	status := string(p.Status.Phase)
 	if p.Status.Reason != "" {
@@ -39,7 +39,7 @@ func podStatus(p *corev1.Pod) string {
 	}
 }
 
-// initStatus is the status of the first init container that is not done.
+// initStatus returns the status of the first init container that is not done.
 func initStatus(p *corev1.Pod) (string, bool) {
 	for i, s := range p.Status.InitContainerStatuses {
 		switch {
@@ -79,7 +79,7 @@ func ended(t *corev1.ContainerStateTerminated) string {
 	}
 }
 
-// containerStatus is the status of the first container that has something to say, or else what is given.
+// containerStatus returns the status of the first container with a reason, or else the given one.
 func containerStatus(p *corev1.Pod, status string) string {
 	running, failure := false, ""
 	for i := len(p.Status.ContainerStatuses) - 1; i >= 0; i-- {
@@ -114,7 +114,7 @@ func hasCondition(p *corev1.Pod, kind corev1.PodConditionType) bool {
 	return conditionOf(p, kind).Status == corev1.ConditionTrue
 }
 
-// conditionOf is a condition of a pod, the zero value if it has none of that type.
+// conditionOf returns a condition of a pod, the zero value if it has none of that type.
 func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
 	found, _ := rollout.Find(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
 	return found

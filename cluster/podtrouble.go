@@ -10,14 +10,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// trouble is why a pod is not Ready.
+// trouble is the reason why a pod is not Ready.
 type trouble struct {
 	rank rank
 	text string
 }
 
-// rank orders troubles by how much they tell. A pod that cannot start for good
-// explains a release that does not advance better than one that is starting.
+// rank orders reasons by how much they explain. A pod that can never start explains a stalled release better than one
+// that is starting.
 type rank int
 
 const (
@@ -34,8 +34,7 @@ const (
 
 func (t trouble) worseThan(o trouble) bool { return t.rank > o.rank }
 
-// podTrouble says in one line why a pod is not Ready. It holds no number that
-// counts up by itself but restarts, and no age.
+// podTrouble returns in one line why a pod is not Ready. The line has no age and no counter but restarts.
 func podTrouble(p *corev1.Pod) trouble {
 	if p.Status.Phase == corev1.PodFailed {
 		return trouble{evicted, joined("failed", p.Status.Reason, p.Status.Message)}
@@ -59,8 +58,8 @@ func podTrouble(p *corev1.Pod) trouble {
 	return worst
 }
 
-// gates names readiness gates that are not met: those are met from outside, by
-// a load balancer's controller for instance.
+// gates names a readiness gate that is not met. Gates are met from outside, for instance by a load balancer's
+// controller.
 func gates(p *corev1.Pod) string {
 	for _, gate := range p.Spec.ReadinessGates {
 		if !hasCondition(p, gate.ConditionType) {
@@ -99,7 +98,7 @@ func containerTrouble(s *corev1.ContainerStatus) trouble {
 	return trouble{}
 }
 
-// lastExit tells how the previous run of a container ended.
+// lastExit returns how the previous run of a container ended.
 func lastExit(s *corev1.ContainerStatus) string {
 	if t := s.LastTerminationState.Terminated; t != nil {
 		return ", " + exit(t, s.RestartCount)
@@ -125,8 +124,8 @@ func times(restarts int32) string {
 	return fmt.Sprintf("%d restarts", restarts)
 }
 
-// lastLine is the end of a termination message: with terminationMessagePolicy
-// FallbackToLogsOnError it is the container's last words.
+// lastLine returns the end of a termination message. With terminationMessagePolicy FallbackToLogsOnError that is the
+// end of the container's log.
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return shortened(rollout.OneLine(lines[len(lines)-1]))
@@ -137,7 +136,7 @@ func joined(parts ...string) string {
 	return shortened(rollout.OneLine(strings.Join(kept, ": ")))
 }
 
-// maxTrouble keeps a page of scheduler or registry output out of the state file.
+// maxTrouble keeps long scheduler or registry output out of the state file.
 const maxTrouble = 300
 
 func shortened(s string) string {

@@ -13,24 +13,24 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// desired is one object as it is sent.
+// desired is one object to apply.
 type desired struct {
 	ref    rollout.Ref
 	gvk    schema.GroupVersionKind
 	object map[string]any
-	digest string // of everything but LabelApplied
+	digest string // of the object without LabelApplied
 	once   bool   // rollout.Object.CreateOnly
-	kind   *kind  // nil until its CRD, which is in the same set, is there
+	kind   *kind  // nil until its CRD, which is applied with it, exists
 }
 
-// prepare adds what marks an object as ours. It goes to the object's own metadata only: in a pod template it would
-// start a release, and in a selector it would be wrong for ever.
+// prepare adds gitrollout's labels and annotations. They are only in the object's own metadata: in a pod template they
+// would start a release, and in a selector they would be wrong for ever.
 func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o)), once: o.CreateOnly()}
 	if d.gvk.Version == "" || d.gvk.Kind == "" || d.ref.Name == "" {
 		return nil, &Error{Ref: d.ref, Reason: Invalid, Msg: "has no apiVersion, no kind or no name"}
 	}
-	delete(d.object, "status") // the object's controller says what its status is
+	delete(d.object, "status") // the object's controller writes the status
 
 	metadata := maps.Clone(o.Map("metadata"))
 	for _, field := range []string{
@@ -57,9 +57,9 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	return d, nil
 }
 
-// body is what an apply sends. It is made when it is needed: most passes write nothing.
+// body returns the content of an apply. It is made on demand: most passes write nothing.
 func (d *desired) body() []byte {
-	raw, _ := json.Marshal(d.object) // it was encoded before, without one string
+	raw, _ := json.Marshal(d.object) // it was encoded before, without the label: cannot fail
 	return raw
 }
 
@@ -70,8 +70,8 @@ func with(m map[string]any, name, value string) map[string]any {
 	return out
 }
 
-// encodeStringData writes stringData as data. The API server does the same, but records no owner for what it makes of
-// stringData, so that a key which leaves Git would stay in the Secret.
+// encodeStringData moves stringData to data. The API server does the same, but records no owner for the result, so that
+// a key which leaves Git would stay in the Secret.
 func encodeStringData(object map[string]any) {
 	plain, ok := object["stringData"].(map[string]any)
 	if !ok {

@@ -10,10 +10,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Prune deletes objects that an app no longer has, workloads before ConfigMaps. It returns the candidates that are
-// gone or no longer the app's, and for each other one why it is kept or still there. A refusal of the server keeps no
-// other object; another error ends Prune, which may be repeated. Deletion is in the background, as with kubectl.
-// Candidates that the watches show to be kept cost no request.
+// Prune deletes objects that an app no longer has, workloads before ConfigMaps. It returns the candidates that are gone
+// or no longer the app's, and for each other one why it is kept or still there. An object that the server refuses to
+// delete does not stop the others; another error ends Prune, which may be repeated. Deletion is in the background, as
+// with kubectl. Candidates that the watches show to be kept cost no request.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -42,7 +42,7 @@ func (c *Client) Prune(
 			}
 			c.memory.forget(ref)
 		}
-		if l.terminating || l.finalizers != "" { // it is gone when the watch says so
+		if l.terminating || l.finalizers != "" { // the watch shows when it is gone
 			kept = append(kept, ref.Title()+" "+deleting(l.finalizers))
 		} else {
 			gone = append(gone, ref)
@@ -51,8 +51,8 @@ func (c *Client) Prune(
 	return gone, kept, err
 }
 
-// Removable returns which of an app's objects are there and may be deleted with the app, and of each other one that
-// is there why it stays. It changes nothing.
+// Removable returns which of an app's objects exist and may be deleted with the app, and for each other existing one
+// why it stays. It changes nothing.
 func (c *Client) Removable(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (there []rollout.Ref, kept []string, err error) {
@@ -76,7 +76,7 @@ func (c *Client) Removable(
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, ErrUnknownKind) {
-		return nil, nil, nil // with its CRD all its objects went
+		return nil, nil, nil // all objects of the kind were deleted with its CRD
 	}
 	if err != nil {
 		return nil, nil, err
@@ -91,7 +91,7 @@ func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*k
 	return k, l, nil
 }
 
-// whyKept says why an object must stay, "" if it may go.
+// whyKept returns why an object must stay, "" if it may be deleted.
 func (w *workloads) whyKept(l *live) string {
 	switch why := staysForGood(l); {
 	case l.terminating:
@@ -106,8 +106,8 @@ func (w *workloads) whyKept(l *live) string {
 	return ""
 }
 
-// staysForGood says why an object stays whatever becomes of its app, "" if it does not. Deleting a Namespace, a CRD
-// or a claim deletes what people put into it, for good: that is theirs to do.
+// staysForGood returns why an object is never deleted, "" if it may be. Deleting a Namespace, a CRD or a claim deletes
+// users' content for good: only users may do that.
 func staysForGood(l *live) string {
 	switch {
 	case l.keep != "":
@@ -119,7 +119,8 @@ func staysForGood(l *live) string {
 	return ""
 }
 
-// pruneRank orders deletions: what sends traffic or pods first, what those read later, what holds everything last.
+// pruneRank orders deletions: first objects that send traffic or pods, later those that pods read, and last CRDs and
+// Namespaces.
 func pruneRank(ref rollout.Ref) int {
 	if _, runsPods := rollout.WorkloadOf(ref); runsPods {
 		return 1

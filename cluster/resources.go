@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// ErrUnknownKind is about an object of a kind that the API server does not serve.
+// ErrUnknownKind is returned for an object of a kind that the API server does not serve.
 var ErrUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
 
-// unserved is ErrUnknownKind about a kind that the API server serves in another version.
+// unserved is ErrUnknownKind for a kind that the API server serves in another version.
 type unserved struct{ asked, served string }
 
 func (e unserved) Error() string {
@@ -25,26 +25,26 @@ func (e unserved) Error() string {
 
 func (e unserved) Is(target error) bool { return target == ErrUnknownKind }
 
-// resources knows under which resource the API server serves each kind. A kind that the last look found is answered at
-// once; only who asks for another one waits for a new look, because its CRD may be new. client-go's deferred mapper
-// lets everybody wait for whoever looks.
+// resources maps each kind to the API server's resource. A kind of the last discovery is returned at once. Only a call
+// for another kind waits for a new discovery, because its CRD may be new. With client-go's deferred mapper all callers
+// wait for a discovery in progress.
 type resources struct {
 	server discovery.DiscoveryInterface
 
 	mu   sync.Mutex
-	last *look // the newest one that has succeeded, nil before
-	next *look // the one under way, nil if there is none
+	last *look // the newest successful discovery, nil before
+	next *look // the discovery in progress, nil if there is none
 }
 
-// look is one look at all that the API server serves.
+// look is one discovery of all resources that the API server serves.
 type look struct {
 	done   chan struct{} // closed when the other fields are set
 	mapper meta.RESTMapper
-	unseen map[schema.GroupVersion]error // what is served by somebody who did not answer
+	unseen map[schema.GroupVersion]error // groups whose API did not answer, with the error
 	err    error
 }
 
-// find is an error for a kind that may be among what did not answer.
+// find returns an error for a kind that may be in a group that did not answer.
 func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := l.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if !meta.IsNoMatchError(err) {
@@ -61,7 +61,7 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return nil, ErrUnknownKind
 }
 
-// candid is a server whose last answer says what it left out, which restmapper keeps to itself.
+// candid is a discovery client that keeps which groups its last response lacks; restmapper discards that.
 type candid struct {
 	discovery.DiscoveryInterface
 	unseen map[schema.GroupVersion]error
@@ -83,8 +83,8 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 			return mapping, nil
 		}
 	}
-	// A look that was under way when we asked may have passed a CRD that is there
-	// now: the second one has begun after that.
+	// A discovery that was in progress before this call may have missed a new CRD: the second one has begun after the
+	// call.
 	for again := true; ; again = false {
 		seen, joined, err := r.look(ctx)
 		if err != nil {
@@ -96,7 +96,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 	}
 }
 
-// look waits for a look, and reports whether it had begun before.
+// look waits for a discovery, and reports whether it had begun before.
 func (r *resources) look(ctx context.Context) (l *look, joined bool, err error) {
 	l, joined = r.begin()
 	select {
@@ -107,8 +107,7 @@ func (r *resources) look(ctx context.Context) (l *look, joined bool, err error) 
 	}
 }
 
-// begin starts a look unless one is under way. It ends by itself, at the latest
-// after requestTimeout for each of its requests.
+// begin starts a discovery unless one is in progress. It ends at the latest after requestTimeout for each request.
 func (r *resources) begin() (l *look, joined bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// revision is what is kept of what a controller makes of one template of a workload, such as a ReplicaSet.
+// revision is the record of a template of a workload, such as a ReplicaSet.
 type revision struct {
 	stamp
 	kind      string // such as ReplicaSet
@@ -28,7 +28,7 @@ type revision struct {
 	configs   []configRef
 }
 
-// newRevision keeps what is the same of revisions of all kinds.
+// newRevision returns the common part of revisions of all kinds.
 func newRevision(kind string, m *metav1.ObjectMeta, template *corev1.PodTemplateSpec) (*revision, error) {
 	digest, err := templateDigest(template)
 	return &revision{
@@ -45,7 +45,7 @@ func (r *revision) same(o *revision) bool {
 		a.failure == b.failure
 }
 
-// observe shows a revision with its pods.
+// observe returns a revision with its pods.
 func (r *revision) observe(pods []*pod) rollout.Revision {
 	out := rollout.Revision{
 		Name: r.name, Hash: r.hash, Pin: r.pin, Number: r.number, Desired: r.desired,
@@ -80,7 +80,7 @@ func (r *revision) observe(pods []*pod) rollout.Revision {
 	return out
 }
 
-// byRevision orders revisions as people expect: newest first.
+// byRevision sorts revisions newest first.
 func byRevision(sets []*revision) {
 	slices.SortFunc(sets, func(a, b *revision) int {
 		return cmp.Or(cmp.Compare(b.number, a.number), b.created.Compare(a.created), cmp.Compare(a.name, b.name))

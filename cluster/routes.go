@@ -22,8 +22,7 @@ func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	return nil
 }
 
-// observeRoutes shows what routers say of their objects. It starts no watch:
-// Apply has, for objects that exist because of it.
+// observeRoutes returns the status of routers' objects. It starts no watch: Apply does for the objects that it writes.
 func (c *Client) observeRoutes(app string, routes []rollout.Ref) map[rollout.Ref]rollout.ObservedRoute {
 	if len(routes) == 0 {
 		return nil
@@ -45,7 +44,7 @@ func (c *Client) observeRoutes(app string, routes []rollout.Ref) map[rollout.Ref
 		}
 		route := rollout.ObservedRoute{Generation: l.generation}
 		if l.status != "" && json.Unmarshal([]byte(l.status), &route.Status) != nil {
-			route.Status = nil // it was JSON when it was kept
+			route.Status = nil // it was stored as JSON
 		}
 		seen[ref] = route
 	}
@@ -58,11 +57,11 @@ func (c *Client) isRoute(ref rollout.Ref) bool {
 	return c.routes[ref] != ""
 }
 
-// maxStatus bounds what is kept of an object's status. An HTTPRoute with 32
-// parents, the most that the Gateway API allows, has about 30 kB.
+// maxStatus bounds the kept status of an object. An HTTPRoute with 32 parents, the most that the Gateway API allows,
+// has about 30 kB.
 const maxStatus = 64 << 10
 
-// statusOf keeps the status of the kinds that routers bring along, as JSON.
+// statusOf returns the status of the kinds that routers install, as JSON.
 func statusOf(ref rollout.Ref, o rollout.Object) string {
 	own := strings.HasSuffix(ref.Group, ".k8s.io") && ref.Group != "gateway.networking.k8s.io"
 	if own || !strings.Contains(ref.Group, ".") || o["status"] == nil {
@@ -75,8 +74,8 @@ func statusOf(ref rollout.Ref, o rollout.Object) string {
 	return string(raw)
 }
 
-// Serves asks the API server whether a Service has a ready endpoint among the pods of a version, which its
-// pod-template-hash names. Endpoints, not pods, are what proxies are told of.
+// Serves asks the API server whether a Service has a ready endpoint among the pods of a version, given by its
+// pod-template-hash. Proxies learn of endpoints and not of pods.
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

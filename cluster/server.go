@@ -19,8 +19,8 @@ type server struct {
 	taken   func(ref rollout.Ref, fields string) // Options.Taken
 }
 
-// of returns the objects of a kind where an object is. They send nothing if a name is no path segment: "../" in it
-// would name an object of another kind or namespace.
+// of returns the client for an object's kind and namespace. It sends nothing if a name is no path segment: "../" in a
+// name would address an object of another kind or namespace.
 func (s *server) of(k *kind, ref rollout.Ref) dynamic.ResourceInterface {
 	if !k.namespaced {
 		return s.dynamic.Resource(k.resource)
@@ -34,12 +34,12 @@ type patch struct {
 	ref     rollout.Ref
 	form    types.PatchType // default apply
 	body    []byte
-	manager string // default ours
+	manager string // default: manager
 	force   bool
 	dryRun  bool
 }
 
-// patch sends one PATCH and returns the object as it then is.
+// patch sends one PATCH and returns the resulting object.
 func (s *server) patch(ctx context.Context, p patch) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func (s *server) get(ctx context.Context, k *kind, ref rollout.Ref) (*unstructur
 	return s.of(k, ref).Get(ctx, ref.Name, metav1.GetOptions{})
 }
 
-// delete deletes exactly the object that was looked at: a new one of the same name has another uid.
+// delete deletes exactly the observed object: a new object with the same name has another uid.
 func (s *server) delete(ctx context.Context, k *kind, l *live) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

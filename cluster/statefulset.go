@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// statefulSets are apps/v1 StatefulSets: a ControllerRevision for each template,
-// and pods that the StatefulSet owns itself, one for each ordinal.
+// statefulSets are apps/v1 StatefulSets, with a ControllerRevision for each template. The StatefulSet owns its pods,
+// one for each ordinal.
 var statefulSets = workloadKind{
 	gvk:          appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
 	read:         readStatefulSet,
@@ -25,7 +25,7 @@ var statefulSets = workloadKind{
 	inUse:   isBaseOrUpdate,
 }
 
-// appsStatus are the fields in which the controllers of Deployments and StatefulSets say how far they are.
+// appsStatus names the status fields of Deployments and StatefulSets.
 var appsStatus = rollout.PartitionStatus{
 	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
 	Available: "status.availableReplicas", CurrentRevision: "status.currentRevision",
@@ -41,8 +41,8 @@ func readStatefulSet(o rollout.Object) (*workload, error) {
 	return out, nil
 }
 
-// updateRevisionOf is the revision that the controller says the template is, by its name or by what its pods have as a
-// label, nil while it has not seen the newest template.
+// updateRevisionOf returns the revision that the controller reports for the template, by its name or its pods' label.
+// It is nil while the controller has not seen the newest template.
 func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision {
 	found, _ := rollout.Find(revisions, func(r *revision) bool {
 		return synced && (r.name == w.update || r.pin.Value == w.update)
@@ -50,12 +50,12 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 	return found
 }
 
-// byOrdinals says of which revision the pod of each ordinal is, or will be: one that is not there is made of the base
-// below the partition, and of the template from it on. The template's revision has the StatefulSet's hash, whatever it
-// was made as: a StatefulSet that was adopted has one without, and a template that differs only in what the API server
-// defaults has another one's.
+// byOrdinals counts the pods of each revision, present or missing: a missing pod gets the base below the partition and
+// the template from there on. The template's revision gets the StatefulSet's hash, whatever hash it was made with. An
+// adopted StatefulSet's revision has none, and a template that differs only in the API server's defaults has another
+// one's.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
-	of := map[int]int{} // ordinal -> place among the revisions
+	of := map[int]int{} // ordinal -> index of the revision
 	index := func(name string) int {
 		return slices.IndexFunc(out.Revisions, func(r rollout.Revision) bool { return r.Name == name })
 	}
@@ -85,7 +85,8 @@ func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 			out.Revisions[i].Desired++
 		}
 	}
-	// The watch of revisions may lag behind the watch of StatefulSets: without the newest revision it is not synced.
+	// The watch of revisions may lag behind the watch of StatefulSets: without the newest revision the state is not
+	// synced.
 	out.Synced = out.Synced && (w.update == "" || index(w.update) >= 0)
 	out.Complete = out.Complete && w.base == w.update && out.Synced
 }

@@ -5,13 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// Stats counts the requests that the client sent to the API server since New, and what it remembers now.
+// Stats counts the client's requests to the API server since New, and its present records.
 type Stats struct {
-	Writes     int // POST, PUT, PATCH and DELETE that change something, events included
+	Writes     int // POST, PUT, PATCH and DELETE that change something, with events
 	DryRuns    int // the same verbs with dryRun, which change nothing
 	Reads      int // GET: objects, lists, watches, discovery
-	LostEvents int // events of Record that the API server did not take
-	Known      int // objects that it has applied or found applied, of apps that are still there
+	LostEvents int // events that the API server refused
+	Known      int // objects of present apps that were applied or found applied
 }
 
 // Stats returns the numbers up to now.
@@ -29,7 +29,7 @@ func (c *Client) Stats() Stats {
 
 type counters struct{ writes, dryRuns, reads, lostEvents atomic.Int64 }
 
-// wrap counts where nothing can slip by: at the transport, so that retries and watches that reconnect count too.
+// wrap counts at the transport, so that retries and watches that reconnect count too.
 func (c *counters) wrap(next http.RoundTripper) http.RoundTripper {
 	return countingTransport{counts: c, next: next}
 }

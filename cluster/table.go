@@ -14,21 +14,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// key names an object among those of its kind.
+// key identifies an object of a kind.
 type key struct{ namespace, name string }
 
-// stamp is what a table needs to know of each record.
+// stamp is the part of a record that a table needs.
 type stamp struct {
 	key
 	uid     types.UID
 	version string    // resourceVersion
-	owner   types.UID // of the controller, "" for none
+	owner   types.UID // the controller's uid, "" for none
 }
 
 func (s *stamp) at() *stamp { return s }
 
-// stampOf takes the owner from the controller reference, by uid: names can be
-// used again, and labels say nothing about who owns an object.
+// stampOf takes the owner from the controller reference, by uid: names can be reused, and labels do not show ownership.
 func stampOf(m *metav1.ObjectMeta) stamp {
 	owner := types.UID("")
 	if ref := metav1.GetControllerOfNoCopy(m); ref != nil {
@@ -37,27 +36,26 @@ func stampOf(m *metav1.ObjectMeta) stamp {
 	return stamp{key: key{m.Namespace, m.Name}, uid: m.UID, version: m.ResourceVersion, owner: owner}
 }
 
-// row is a record of one object: what is kept of it, usually a few hundred
-// bytes of the 5 to 20 kB that it has. Rows are not changed once they are in.
+// row is a record of one object, usually a few hundred bytes of the object's 5 to 20 kB. Rows in a table do not change.
 type row interface {
 	comparable
 	at() *stamp
 }
 
-// table holds the newest known state of every object of one kind. Its feeds fill it, and so does the answer to each
-// write of gitrollout: after a write no reader sees the older state.
+// table holds the newest known state of every object of one kind. Its feeds and the responses to gitrollout's writes
+// fill it, so after a write no reader sees the older state.
 type table[R row] struct {
 	read    func(obj any) (R, error)
 	changed func(was, is R) // either may be the zero value
 	feeds   []*feed[R]
 
-	mu    sync.RWMutex // of the feeds, too
+	mu    sync.RWMutex // guards the feeds, too
 	rows  map[key]R
 	byUID map[types.UID]R
 	owned map[types.UID]map[key]R
 }
 
-// newTable returns a table with a feed for each namespace, or with one for all if none is named.
+// newTable returns a table with a feed for each namespace, or with one for all namespaces if none is given.
 func newTable[R row](read func(any) (R, error), changed func(was, is R), namespaces ...string) *table[R] {
 	t := &table[R]{
 		read: read, changed: changed,
@@ -74,7 +72,7 @@ func newTable[R row](read func(any) (R, error), changed func(was, is R), namespa
 	return t
 }
 
-// feedOf returns the feed that brings the objects of a namespace, nil if there is none.
+// feedOf returns the feed of a namespace, nil if there is none.
 func (t *table[R]) feedOf(namespace string) *feed[R] {
 	f, _ := rollout.Find(t.feeds, func(f *feed[R]) bool { return f.namespace == "" || f.namespace == namespace })
 	return f
@@ -112,11 +110,11 @@ func (t *table[R]) each(f func(R) bool) {
 	}
 }
 
-// put takes a row unless a newer one is there, or the watch has shown already that it is gone again: it may be faster
-// than the answer to the request that made the object.
+// put stores a row unless a newer one is there, or the watch has already shown its deletion. The watch may be faster
+// than the response to the request that made the object.
 func (t *table[R]) put(r R) { t.take(r, r.at().version) }
 
-// take takes a row as it is in a version of the cluster, unless what is there is newer than that.
+// take stores a row as of a version of the cluster, unless the table has a newer state.
 func (t *table[R]) take(r R, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[r.at().key]
@@ -131,7 +129,7 @@ func (t *table[R]) take(r R, asOf string) {
 	t.changed(was, r)
 }
 
-// drop removes a row that is not in a version of the cluster, unless what is there is newer than that.
+// drop removes a row that is missing in a version of the cluster, unless the table has a newer state.
 func (t *table[R]) drop(k key, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[k]
@@ -145,7 +143,7 @@ func (t *table[R]) drop(k key, asOf string) {
 	t.changed(was, none)
 }
 
-// swap replaces a row by one of the same version, without telling anybody.
+// swap replaces a row by another row of the same version, without a notification.
 func (t *table[R]) swap(was, is R) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -180,14 +178,14 @@ func (t *table[R]) unset(r R) {
 	}
 }
 
-// newer reports whether resource version a is newer than b. Kubernetes defines this order for one resource since 1.35;
-// a server whose versions are not numbers gets the order in which events arrive.
+// newer reports whether resource version a is newer than b. Kubernetes defines this order for one resource since 1.35.
+// A server whose versions are not numbers gets the order in which events arrive.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }
 
-// blind returns since when a feed has failed, and why; nil while all of them work.
+// blind returns since when a feed has failed, and why; nil while all feeds work.
 func (t *table[R]) blind() (since time.Time, why error) {
 	for _, f := range t.feeds {
 		if at, err := f.blind(); err != nil && (why == nil || at.Before(since)) {
@@ -197,7 +195,7 @@ func (t *table[R]) blind() (since time.Time, why error) {
 	return since, why
 }
 
-// inSync reports whether the first lists of all feeds are in.
+// inSync reports whether all feeds have their first lists.
 func (t *table[R]) inSync() bool {
 	return !slices.ContainsFunc(t.feeds, func(f *feed[R]) bool { return !f.inSync() })
 }

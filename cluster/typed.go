@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// typed are the clients of the groups whose kinds are read as Go's types. The set of all groups, kubernetes.Clientset,
-// would make the program a tenth larger.
+// typed has clients of the groups that are read as Go types. kubernetes.Clientset, with all groups, would make the
+// program a tenth larger.
 type typed struct {
 	apps      *appsclient.AppsV1Client
 	batch     *batchclient.BatchV1Client
@@ -22,8 +22,8 @@ type typed struct {
 	events    *eventsclient.EventsV1Client
 }
 
-// newTyped makes them of one transport. They speak Protobuf, which halves the CPU of decoding pods; only built-in types
-// do.
+// newTyped returns the clients of one transport. They use Protobuf, which halves the CPU of decoding pods; only
+// built-in types support it.
 func newTyped(config *rest.Config, shared *http.Client) (t typed, err error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = "application/vnd.kubernetes.protobuf"

@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// background is what a client runs until the context of its start ends.
+// background holds the goroutines that a client runs until the context of its start ends.
 type background struct {
 	mu      sync.Mutex
 	root    context.Context // nil before start
@@ -36,7 +36,7 @@ func (b *background) start(ctx context.Context) error {
 	return nil
 }
 
-// context is that of all watches, nil before start.
+// context returns the context of all watches, nil before start.
 func (b *background) context() context.Context {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,7 +49,7 @@ type source struct {
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// typedSource is what a typed client's resource offers.
+// typedSource has the methods of a typed client's resource.
 type typedSource[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
@@ -68,7 +68,7 @@ func watchTyped[R row, L runtime.Object, C typedSource[L]](
 	}
 }
 
-// reading makes rows of what a watch brings, which is of one type.
+// reading returns a function that makes rows of a watch's objects, which have one type.
 func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	return func(obj any) (r R, err error) {
 		o, is := obj.(O)
@@ -79,11 +79,11 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	}
 }
 
-// runWatch fills a table through one of its feeds until ctx ends. The reflector starts over by itself when the
-// connection breaks or its version is too old for the server. It lists the newest objects: a list older than the
-// known objects tells that the cluster was restored from a backup. After a refused watch it lists again, too: client-go
-// would ask for changes after its version. A restored cluster that has not reached that version, or has passed it with
-// other objects, sends none.
+// runWatch fills a table through a feed until ctx ends. The reflector restarts by itself when the connection breaks or
+// its version is too old for the server. It lists the newest objects: a list older than the known objects shows that
+// the cluster was restored from a backup. After a refused watch it lists again, too. client-go would ask for changes
+// after its version. A restored cluster that has not reached that version, or has passed it with other objects, sends
+// none.
 func runWatch[R row](
 	ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source,
 ) {
@@ -111,7 +111,7 @@ func runWatch[R row](
 			w, err := s.watch(ctx, o)
 			note(err)
 			if err != nil && o.SendInitialEvents == nil && !overloaded(err) {
-				err = errors.New(err.Error()) // of no class, so that the reflector does not ask for this version again
+				err = errors.New(err.Error()) // without a class, so that the reflector does not retry this version
 			}
 			return w, err
 		},
@@ -122,12 +122,12 @@ func runWatch[R row](
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	})
 	// The reflector logs what the table reports; this package does not log.
-	ctx = klog.NewContext(ctx, klog.Logger{}) // one without a sink discards
+	ctx = klog.NewContext(ctx, klog.Logger{}) // a logger without a sink discards
 	b.running.Go(func() { reflector.RunWithContext(ctx) })
 }
 
-// overloaded reports whether a server that goes on asks for patience, which a list would try more. One whose etcd is
-// away, maybe to be restored, says 429 as well, that its storage is initializing (k8s.io/apiserver/pkg/storage/cacher).
+// overloaded reports whether a running server is overloaded: a list would load it more. A server whose etcd is away,
+// maybe for a restore, also returns 429, as its storage is initializing (k8s.io/apiserver/pkg/storage/cacher).
 func overloaded(err error) bool {
 	return apierrors.IsTooManyRequests(err) && !strings.Contains(err.Error(), "initializing")
 }

@@ -15,29 +15,29 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// workloadKind is all that the client knows of one kind of object that runs pods. A new kind is one such value, in a
-// file of its own, and a place in workloadKinds.
+// workloadKind describes one kind of object that runs pods. A new kind is one such value, in a separate file, and an
+// entry in workloadKinds.
 type workloadKind struct {
 	gvk          schema.GroupVersionKind
-	described    rollout.Partitioned                     // if not every cluster serves it: by its fields alone
-	read         func(rollout.Object) (*workload, error) // but the annotations
+	described    rollout.Partitioned                     // the fields of a kind that not every cluster serves
+	read         func(rollout.Object) (*workload, error) // without the annotations
 	readRevision func(obj any) (*revision, error)
-	// watchRevisions is nil for a kind whose revisions are among those of the one before it in workloadKinds.
+	// watchRevisions is nil for a kind that shares the revisions of the kind before it in workloadKinds.
 	watchRevisions func(*background, typed, *table[*revision])
 
-	// current returns the revision that the workload's template is, nil if its controller has not made it yet. synced
-	// says that the controller has seen the newest spec; the revisions are the workload's, newest first.
+	// current returns the revision of the workload's template, nil if its controller has not made it yet. synced reports
+	// that the controller has seen the newest spec; the revisions are the workload's, newest first.
 	current func(w *workload, synced bool, revisions []*revision) *revision
 
 	// pods returns the pods of one revision of a workload, in no order.
 	pods func(all *table[*pod], l *live, r *revision) []*pod
 
-	// finish adds to what is shown of a workload what no revision says of itself; nil for nothing.
+	// finish adds values to an observed workload that no revision has; nil for none.
 	finish func(w *workload, out *rollout.ObservedWorkload)
 
-	// inUse reports whether pods of a revision are there or may be made.
+	// inUse reports whether a revision has pods or may get some.
 	inUse func(objects *kind, r *revision) bool
-	// onNodes is true where there is a pod for each node, also for a kind of that name that is described.
+	// onNodes is true where there is a pod for each node, also for a described kind of the same name.
 	onNodes bool
 }
 
@@ -48,7 +48,7 @@ func isOnNodes(kind string) bool {
 	return slices.ContainsFunc(workloadKinds, func(k *workloadKind) bool { return k.onNodes && k.gvk.Kind == kind })
 }
 
-// kindOf is nil for objects that run no pods.
+// kindOf returns nil for objects that run no pods.
 func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {
 	if k, is := rollout.Find(w.all(), func(k *workloadTable) bool { return k.gvk == gvk }); is {
 		return k.workloadKind
@@ -56,14 +56,14 @@ func (w *workloads) kindOf(gvk schema.GroupVersionKind) *workloadKind {
 	return nil
 }
 
-// workload is what is kept of an object that runs pods, beside what is kept of every object. It is comparable.
+// workload is the record of an object that runs pods, besides live. It is comparable.
 type workload struct {
 	hash   rollout.Hash
 	serial int
 	commit string // rollout.AnnotationCommit
 	status string // rollout.AnnotationStatus
 
-	number     int    // of the newest revision
+	number     int    // the number of the newest revision
 	template   string // digest of the pod template
 	generation int64
 	observed   int64 // the generation that the controller has seen
@@ -73,15 +73,15 @@ type workload struct {
 	available  int   // status
 	failure    string
 
-	// of a StatefulSet, and of kinds that are moved by a partition like it
+	// for StatefulSets, and kinds that are moved by a partition like StatefulSets
 	base, update     string // status.currentRevision and .updateRevision
-	partition, first int    // the pods that keep the base, and spec.ordinals.start
-	room             bool   // it has a maxUnavailable, which API servers leave out without their feature gate for it
-	updatedReady     int    // status: pods of the newest template that are ready; -1 if it does not say
-	unsaid           string // a field that a description names and that the controller does not write
+	partition, first int    // the pods that keep the base revision, and spec.ordinals.start
+	room             bool   // maxUnavailable is set, which API servers drop without their feature gate
+	updatedReady     int    // status: ready pods of the newest template; -1 if the status lacks it
+	unsaid           string // a described field that the controller does not write
 }
 
-// readWorkload keeps what is needed of an object, nil if it runs no pods.
+// readWorkload returns the record of an object, nil if it runs no pods.
 func readWorkload(kind *workloadKind, o rollout.Object) (*workload, error) {
 	if kind == nil {
 		return nil, nil
@@ -95,21 +95,21 @@ func readWorkload(kind *workloadKind, o rollout.Object) (*workload, error) {
 	return w, nil
 }
 
-// workloads shows all live objects that run pods.
+// workloads observes all live objects that run pods.
 type workloads struct {
 	pods  *table[*pod]
 	kinds []*workloadTable
 	tell  func(app string)
 
 	mu     sync.Mutex
-	owners map[rollout.Workload]string // the app that observes a workload, for those without label
+	owners map[rollout.Workload]string // the app that observes a workload without a label
 	more   []*workloadTable
 }
 
 // workloadTable holds the objects of one kind, and their revisions.
 type workloadTable struct {
 	*workloadKind
-	objects   atomic.Pointer[kind] // nil until all have been seen
+	objects   atomic.Pointer[kind] // nil before the first list
 	revisions *table[*revision]
 	unseen    error // why the objects cannot be watched
 }
@@ -129,7 +129,7 @@ func newWorkloads(tell func(app string), namespaces ...string) *workloads {
 	return w
 }
 
-// start watches all workloads, revisions and pods, and returns when it has seen them.
+// start watches all workloads, revisions and pods, and returns after their first lists.
 func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	watchTyped(all.background, w.pods, "pods", &corev1.Pod{}, kube.core.Pods)
 	for _, k := range w.kinds {
@@ -160,8 +160,8 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	return nil
 }
 
-// unseen returns why the observation of some workloads may be out of date: the first failure among the watches that
-// they need, "" if all of them work. Kubernetes' own kinds are needed by all.
+// unseen returns why the observation of some workloads may be out of date, "" if it is not. It is the first failure
+// among the watches that they need. All apps need Kubernetes' built-in kinds.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""
@@ -187,7 +187,7 @@ func (w *workloads) unseen(of []rollout.Workload) string {
 	return text
 }
 
-// own notes whom changes of workloads are told that have no label yet.
+// own records the app of workloads that have no label yet, so that it is notified of changes.
 func (w *workloads) own(app string, of []rollout.Workload) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,8 +196,7 @@ func (w *workloads) own(app string, of []rollout.Workload) {
 	}
 }
 
-// appOf returns the app of an object: its label's, or for a workload that is
-// not adopted yet that of whoever observes it.
+// appOf returns the app of an object: its label's, or for a workload that is not adopted yet the app that observes it.
 func (w *workloads) appOf(l *live) string {
 	if l.app != "" || l.workload == nil {
 		return l.app
@@ -208,7 +207,7 @@ func (w *workloads) appOf(l *live) string {
 	return w.owners[name]
 }
 
-// changedOf tells the app of a workload about its revisions, or its pods.
+// changedOf returns a function that notifies the app of a changed revision or pod.
 func changedOf[R interface {
 	row
 	same(R) bool
@@ -224,7 +223,7 @@ func changedOf[R interface {
 	}
 }
 
-// tellOwner tells the app of a workload, which is given by its uid or by that of one of its revisions.
+// tellOwner notifies the app of a workload, given by the workload's uid or a revision's.
 func (w *workloads) tellOwner(uid types.UID) {
 	for _, k := range w.all() {
 		objects := k.objects.Load()
@@ -263,7 +262,7 @@ func (w *workloads) get(name rollout.Workload) (*workloadTable, *live) {
 	return nil, nil
 }
 
-// observe shows a workload with its revisions and pods.
+// observe returns a workload with its revisions and pods.
 func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload {
 	d := l.workload
 	out := rollout.ObservedWorkload{
@@ -273,8 +272,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 		Synced:    d.observed >= d.generation,
 		Available: d.available,
 	}
-	// As kubectl rollout status: all pods are of the newest template, all of them
-	// are available, and none of an older one is left.
+	// As in kubectl rollout status: all pods have the newest template and are available, and no older pod is left.
 	out.Complete = out.Synced && d.updated == d.replicas && d.total == d.updated && d.available == d.updated
 
 	revisions := k.revisions.ownedBy(l.uid)
@@ -294,8 +292,8 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	return out
 }
 
-// userOf returns what refers to a ConfigMap or Secret: a pod, or a revision that has pods or is to have some. Both
-// versions of a release in flight need theirs, and so does a pod that is still stopping.
+// userOf returns an object that refers to a ConfigMap or Secret: a pod, or a revision that has or wants pods. Both
+// versions of a release in flight need their configuration, and so does a pod that is still stopping.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	user := ""
