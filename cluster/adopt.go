@@ -18,25 +18,23 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lastAppliedAnnotation is where tools that apply on the client's side, such as kubectl apply and Argo CD, keep what
-// they applied.
+// lastAppliedAnnotation has the object that a client-side apply sent, such as kubectl apply or Argo CD.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// tools are the field managers of those who bring objects from files to a cluster, as we do, besides all that begin
-// with "kubectl-". What any other manager sets, a controller or an autoscaler, is left alone.
+// tools lists the field managers of programs that apply files to a cluster, besides all that begin with "kubectl-".
+// Fields of any other manager, a controller or an autoscaler, are left alone.
 var tools = []string{
-	"kubectl", "before-first-apply", // the latter is what the API server calls who came before managers had names
+	"kubectl", "before-first-apply", // the latter is the API server's name for writers before managed fields
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",
 }
 
-// races bounds how often a write is repeated that another writer overtook. The pauses add up to 2.5 s: a Deployment
-// whose pods start has its status written several times a second.
+// races bounds how often a write is repeated that another writer overtook. The pauses add up to 2.5 s: the status of a
+// Deployment whose pods start is written several times a second.
 var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
-// SameTemplate reports whether applying a Deployment would leave the live pod template as it is, so that adopting it
-// restarts no pod. It asks with a dry run, which alone knows defaults and admission. Fields of other tools that the
-// object lacks will be removed (takeOver), so they count as a change. A Deployment that does not exist has no same
-// template.
+// SameTemplate reports whether applying a Deployment would leave the live pod template as it is, so that its adoption
+// restarts no pod. It sends a dry run, which alone knows defaults and admission. Fields of other tools that the object
+// lacks count as a change, because takeOver removes them. It is false for a Deployment that does not exist.
 func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool, error) {
 	ref := object.Ref()
 	d, err := c.prepare("", object)
@@ -80,9 +78,9 @@ func podTemplate(u *unstructured.Unstructured) map[string]any {
 	return rollout.Object(u.Object).Map("spec", "template")
 }
 
-// handOverReplicas lets go of spec.replicas when Git stops naming it for an autoscaler. Server-side apply removes a
-// field that its only owner stops naming, and a Deployment without replicas has one pod. So a second manager first
-// states the live number, without force, and owns the field until the autoscaler's first scaling.
+// handOverReplicas releases spec.replicas when Git leaves it to an autoscaler. Server-side apply removes a field that
+// its only owner stops naming, and a Deployment without replicas has one pod. So a second manager first applies the
+// live number, without force, and owns the field until the autoscaler's first scaling.
 func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.live.get(d.kind.key(d.ref))
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
@@ -96,10 +94,10 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	return err
 }
 
-// takeOver takes from all other managers the fields that gitrollout owns and the object lacks: the apply removes them
-// then. With adopts, gitrollout first becomes the owner of the fields that other tools applied; fields that they edited
-// stay. spec.replicas is never removed. An object without fields of other managers costs no request. client-go's
-// csaupgrade would remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
+// takeOver takes from all other managers the fields that gitrollout owns and the object lacks, so that the apply
+// removes them. With adopts, gitrollout first becomes the owner of the fields that other tools applied; fields that
+// they edited stay. spec.replicas is never removed. An object without fields of other managers costs no request.
+// client-go's csaupgrade would remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.live.get(d.kind.key(d.ref))
 	if seen && !l.shared || !seen && !adopts { // an object with fields of gitrollout has its label, and is seen
@@ -132,8 +130,8 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	})
 }
 
-// repeated calls do, and again after each passing error, with pauses. retry.OnError would take a deadline of do for one
-// of its own, and report success.
+// repeated calls do, and again after each passing error, with pauses. retry.OnError would treat a deadline of do as its
+// deadline, and report success.
 func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) bool, do func() error) error {
 	err := do()
 	for again.Steps > 1 && isPassing(err) && pause(ctx, again.Step()) == nil {
@@ -210,10 +208,10 @@ func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []js
 	return patch, taken
 }
 
-// meantFields returns the fields that other tools meant to set and still own.
+// meantFields returns the fields that other tools applied and still own.
 func meantFields(object map[string]any) map[string]any {
 	var last, meant map[string]any
-	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) // nil if it is none
+	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) // nil without a valid annotation
 	for _, e := range managedEntries(object) {
 		if !isTools(e) || e["apiVersion"] != object["apiVersion"] {
 			continue // of another version: its paths may mean other fields
@@ -234,8 +232,8 @@ func isShared(object map[string]any, ours map[string]any) bool {
 	})
 }
 
-// isTools reports whether an entry of the managed fields is of one of tools. What
-// writes subresources is a controller or an autoscaler, whatever it is called.
+// isTools reports whether an entry of the managed fields belongs to a tool. Writers of subresources are controllers or
+// autoscalers under any name.
 func isTools(entry map[string]any) bool {
 	name, _ := entry["manager"].(string)
 	sub, _ := entry["subresource"].(string)

@@ -11,19 +11,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ownedFields returns the fieldsV1 of our applies, nil when there are none.
+// ownedFields returns the fieldsV1 of gitrollout's applies, nil when there are none.
 func ownedFields(object map[string]any) map[string]any {
 	own, _ := rollout.Find(managedEntries(object), isOwn)
 	return child1(own, "fieldsV1")
 }
 
-// isOwn reports whether an entry of the managed fields is that of our applies.
+// isOwn reports whether an entry of the managed fields belongs to gitrollout's applies.
 func isOwn(entry map[string]any) bool {
 	return entry["manager"] == manager && entry["operation"] == "Apply" &&
 		(entry["subresource"] == nil || entry["subresource"] == "")
 }
 
-// writerOf returns the manager that changed an object last, status apart, of all but ours.
+// writerOf returns the manager, other than gitrollout, that changed an object last, without changes of status.
 func writerOf(object map[string]any) string {
 	writer, last := "", ""
 	for _, e := range managedEntries(object) {
@@ -80,8 +80,8 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 	h.Write([]byte{'}'})
 }
 
-// holds reports whether every field of desired is owned, and no other one. Of an object whose LabelApplied is that
-// of desired, an apply would change nothing then, so a new process leaves it alone. No value is compared: a field that
+// holds reports whether gitrollout owns every field of desired, and no other one. If LabelApplied is desired's digest
+// as well, an apply would change nothing, so a new process leaves the object alone. No value is compared: a field that
 // another manager has changed or removed is not owned any more.
 func holds(owned map[string]any, desired map[string]any) bool {
 	want := without(desired, "apiVersion", "kind", "status")
