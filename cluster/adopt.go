@@ -211,7 +211,7 @@ func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []js
 // meantFields returns the fields that other tools applied and still own.
 func meantFields(object map[string]any) map[string]any {
 	var last, meant map[string]any
-	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) // nil without a valid annotation
+	_ = json.Unmarshal([]byte(rollout.Object(object).Annotation(lastAppliedAnnotation)), &last) // nil if invalid
 	for _, e := range managedEntries(object) {
 		if !isTools(e) || e["apiVersion"] != object["apiVersion"] {
 			continue // of another version: its paths may mean other fields
