@@ -10,34 +10,34 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Effect is one thing that a process is about to do to the world.
+// Effect is one action of a process on Git or the cluster, before it happens.
 type Effect struct {
 	Verb   string // fetch, read, push, check, compare, apply, prune
-	Object string // what it is done to
+	Object string // the target
 }
 
 // String returns the effect in words.
 func (e Effect) String() string { return strings.TrimSuffix(e.Verb+" "+e.Object, " ") }
 
-// Outcome is what becomes of an effect. The zero Outcome is that it happens.
+// Outcome is the result of an effect. The zero Outcome means that the effect happens.
 type Outcome struct {
-	Err   error // what the process is told
-	After bool  // it happens all the same: only the answer is lost
+	Err   error // the error that the process receives
+	After bool  // the effect happens, and only its response is lost
 }
 
-// Gate is asked before each effect of a process, and may make the process wait.
+// Gate is called before each effect of a process, and may make the process wait.
 type Gate func(Effect) Outcome
 
-// Clone is one process's way to the Git server, with the commits that it has fetched.
+// Clone is one process's mirror of the Git server, with the commits that it has fetched.
 type Clone struct {
 	server  *Git
-	name    string // of the process
+	name    string // the process
 	branch  string
 	cluster string
 	gate    Gate
 	local   map[string]bool
 	state   string // the state branch, as the newest configuration names it
-	main    string // where main was at the last look
+	main    string // main at the last fetch
 }
 
 var _ reconciler.Repository = (*Clone)(nil)
@@ -50,7 +50,7 @@ func (g *Git) Clone(name, branch, cluster string, gate Gate) *Clone {
 	}
 }
 
-// Fetch is reconciler.Repository's.
+// Fetch implements reconciler.Repository.
 func (c *Clone) Fetch(context.Context) (rollout.Heads, error) {
 	outcome := c.gate(Effect{Verb: "fetch"})
 	if outcome.Err != nil {
@@ -74,7 +74,7 @@ func (c *Clone) Fetch(context.Context) (rollout.Heads, error) {
 	return heads, nil
 }
 
-// followStateBranch reads which branch the configuration names. One that cannot be read changes nothing.
+// followStateBranch reads the state branch's name from the configuration. An unreadable configuration changes nothing.
 func (c *Clone) followStateBranch(main string) {
 	path := rollout.ConfigPath(c.cluster)
 	config, err := rollout.ParseConfig(path, []byte(c.server.commits[main].files[path].content))
@@ -83,7 +83,7 @@ func (c *Clone) followStateBranch(main string) {
 	}
 }
 
-// Held is reconciler.Repository's.
+// Held implements reconciler.Repository.
 func (c *Clone) Held(id string) (reconciler.Snapshot, bool) {
 	found := c.server.commits[id]
 	if found == nil || !c.local[id] {
@@ -92,7 +92,7 @@ func (c *Clone) Held(id string) (reconciler.Snapshot, bool) {
 	return snapshot{found}, true
 }
 
-// Bring is reconciler.Repository's.
+// Bring implements reconciler.Repository.
 func (c *Clone) Bring(_ context.Context, ids []string) (gone []string, err error) {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.local[id] })
 	if len(ids) == 0 {
@@ -111,7 +111,7 @@ func (c *Clone) Bring(_ context.Context, ids []string) (gone []string, err error
 	return gone, nil
 }
 
-// Push is reconciler.Repository's. The server moves all branches or none.
+// Push implements reconciler.Repository. The server moves all branches or none.
 func (c *Clone) Push(_ context.Context, updates []rollout.Update) (map[string]string, error) {
 	made := make(map[string]string, len(updates))
 	var moves []move
@@ -151,7 +151,7 @@ func (c *Clone) Push(_ context.Context, updates []rollout.Update) (map[string]st
 	return made, nil
 }
 
-// Between is reconciler.Past's.
+// Between implements reconciler.Past.
 func (c *Clone) Between(_ context.Context, from, to string) (line []reconciler.Snapshot, err error) {
 	for at := to; ; at = c.server.Parent(at) {
 		if at == "" {
@@ -164,7 +164,7 @@ func (c *Clone) Between(_ context.Context, from, to string) (line []reconciler.S
 	}
 }
 
-// Outside is reconciler.Past's.
+// Outside implements reconciler.Past.
 func (c *Clone) Outside(_ context.Context, id string, of []string) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(of), func(sought string) bool {
 		at := id
@@ -175,7 +175,7 @@ func (c *Clone) Outside(_ context.Context, id string, of []string) ([]string, er
 	}), nil
 }
 
-// Merge is reconciler.Past's.
+// Merge implements reconciler.Past.
 func (c *Clone) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	if _, err := c.Bring(ctx, []string{commit}); err != nil {
 		return rollout.Merge{}, err
@@ -183,7 +183,7 @@ func (c *Clone) Merge(ctx context.Context, commit, onto string) (rollout.Merge, 
 	return c.server.Merge(commit, onto), nil
 }
 
-// Merge tells what merging a commit into another one would do.
+// Merge returns the result of merging a commit into another one.
 func (g *Git) Merge(id, onto string) rollout.Merge {
 	is, was, now := g.commits[id].files, g.commits[g.Parent(id)], g.commits[onto].files
 	m := rollout.Merge{Edits: map[string][]byte{}}
@@ -215,7 +215,7 @@ type move struct {
 	to           *commit // nil deletes
 }
 
-// id is where the branch is then, "" if it is deleted.
+// id returns the commit of the branch after the push, "" if it is deleted.
 func (m move) id() string {
 	if m.to == nil {
 		return ""
@@ -246,7 +246,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	return m, nil
 }
 
-// receive moves the branches of a push, unless one of them is elsewhere. A push that has arrived before is no conflict.
+// receive moves the branches of a push, unless a branch has moved meanwhile. A repeated push is no conflict.
 func (g *Git) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true

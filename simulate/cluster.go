@@ -14,31 +14,31 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// Cluster is an API server in memory: objects that are applied with force by one
-// field manager, over the model of the controllers in Kube.
+// Cluster is an API server in memory: objects that one field manager applies with force, over the model of the
+// controllers in Kube.
 type Cluster struct {
 	Kube *kube.Cluster
-	Ends func(job string) rollout.JobState // how a Job stands that has not ended
+	Ends func(job string) rollout.JobState // the state of a Job that has not ended
 
 	jobs    map[string]*job // by namespace/name
-	made    map[string]int  // how often a Job was made, by whose it is
+	made    map[string]int  // how often a Job was made, by annotation
 	objects map[rollout.Ref]*object
-	foreign map[rollout.Ref]string                            // objects that another controller has in hand, and its name
-	version int                                               // grows with everything that watches would report
+	foreign map[rollout.Ref]string                            // objects owned by another controller, with its name
+	version int                                               // grows with each change that watches report
 	writes  int                                               // objects written and deleted by reconcilers
-	writing func(by *View, app string, object rollout.Object) // sees each write before it happens
-	wrote   func(by *View, o rollout.Object, digest string)   // and after it did
-	changed func(what string)                                 // is told of everything that happens, after it did
+	writing func(by *View, app string, object rollout.Object) // called before each write
+	wrote   func(by *View, o rollout.Object, digest string)   // called after each write
+	changed func(what string)                                 // called after each change
 }
 
-// object is what the API server holds of an applied object.
+// object is an applied object in the API server.
 type object struct {
 	app    string
 	digest string
 	body   rollout.Object
 }
 
-// NewCluster returns an empty cluster. Chance takes what it needs from rng.
+// NewCluster returns an empty cluster, which draws its random numbers from rng.
 func NewCluster(rng *rand.Rand, now time.Time) *Cluster {
 	c := &Cluster{Kube: kube.New(rng, now), objects: map[rollout.Ref]*object{},
 		jobs: map[string]*job{}, made: map[string]int{}, Ends: ends{}.of}
@@ -63,7 +63,7 @@ func (c *Cluster) apply(app string, o rollout.Object, digest string) error {
 	return nil
 }
 
-// Delete removes an object and what it owns, as anybody may.
+// Delete removes an object and its dependents, as any user may.
 func (c *Cluster) Delete(ref rollout.Ref) {
 	delete(c.objects, ref)
 	delete(c.Kube.Pins, ref)
@@ -75,7 +75,7 @@ func (c *Cluster) Delete(ref rollout.Ref) {
 	c.changed(ref.Kind + " " + ref.Name + " deleted")
 }
 
-// digestOf identifies what is applied, and for which app.
+// digestOf identifies an applied object with its app.
 func digestOf(app string, o rollout.Object) (string, error) {
 	raw, err := json.Marshal(o)
 	if err != nil {
@@ -85,7 +85,7 @@ func digestOf(app string, o rollout.Object) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// drifted reports whether somebody changed a field that the object names.
+// drifted reports whether another writer changed a field of the applied object.
 func (c *Cluster) drifted(o rollout.Object) bool {
 	w, is := c.Kube.WorkloadOf(o.Ref())
 	d := c.Kube.Deployments[w]
@@ -96,7 +96,7 @@ func (c *Cluster) drifted(o rollout.Object) bool {
 	return named && int(n) != d.Replicas
 }
 
-// Objects lists what is in the cluster, sorted.
+// Objects lists the cluster's objects, sorted.
 func (c *Cluster) Objects() []rollout.Ref {
 	return slices.SortedFunc(maps.Keys(c.objects), rollout.Ref.Compare)
 }

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// command does what one line of a script says.
+// command executes one line of a script.
 func (s *Story) command(verb string, args []string) error {
 	if after, ok := strings.CutPrefix(verb, "+"); ok {
 		d, err := time.ParseDuration(after)
@@ -65,7 +65,7 @@ func (s *Story) command(verb string, args []string) error {
 	}
 }
 
-// pods does what a line says of the cluster.
+// pods executes a line about the cluster.
 func (s *Story) pods(verb string, args []string) error {
 	arg := func(i int) string { return append(args, "", "")[i] }
 	switch verb {
@@ -110,7 +110,7 @@ func (s *Story) pods(verb string, args []string) error {
 	return nil
 }
 
-// deployments are those of the cluster, by their names.
+// deployments returns the cluster's Deployments, sorted by name.
 func (s *Story) deployments() []*kube.Deployment {
 	return slices.SortedFunc(maps.Values(s.cluster.Kube.Deployments), func(a, b *kube.Deployment) int {
 		return cmp.Or(strings.Compare(a.Workload.Name, b.Workload.Name), a.Workload.Compare(b.Workload))
@@ -132,7 +132,7 @@ func (s *Story) each(version string, do func(*kube.Pod) bool) {
 	}
 }
 
-// appOf finds the app that a line is about: the one it names, or the only one. It returns the other words.
+// appOf returns the app that a line names, or else the only app, and the other words.
 func (s *Story) appOf(args []string) (rollout.App, []string, error) {
 	apps := s.branch().Apps
 	var names []string
@@ -191,11 +191,11 @@ func (s *Story) push(args []string) error {
 	return nil
 }
 
-// setVersion edits the files of an app: the tags that its kustomizations set or, if they set none, those of a chart's
-// values or of the images themselves. The error says why no commit can be rendered.
+// setVersion edits the files of an app: the tags in its kustomizations or, without such tags, the tags in a chart's
+// values or in the images themselves. The error says why no commit can be rendered.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
-	for _, id := range slices.Backward(s.pushes) { // the newest that says which files the app has
+	for _, id := range slices.Backward(s.pushes) { // the newest commit that shows the app's files
 		var err error
 		if made, err = s.reader.Render(snapshot{s.git.commits[id]}, a); err == nil {
 			break
@@ -227,7 +227,7 @@ func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byt
 	return nil
 }
 
-// pushFiles commits what the script holds below a name.
+// pushFiles commits the script's files below a name.
 func (s *Story) pushFiles(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("push files: name one folder of the script")
@@ -245,7 +245,7 @@ func (s *Story) pushFiles(args []string) error {
 	return nil
 }
 
-// revert brings back the newest commit in which the app was another release.
+// revert restores the newest commit in which the app was another release.
 func (s *Story) revert(args []string) error {
 	app, _, err := s.appOf(args)
 	if err != nil {
@@ -270,7 +270,7 @@ func (s *Story) revert(args []string) error {
 	return fmt.Errorf("revert: %s has been nothing else yet", app.Name)
 }
 
-// merge takes over the files of an open proposal.
+// merge commits the files of an open proposal.
 func (s *Story) merge(args []string) error {
 	app, rest, err := s.appOf(args)
 	if err != nil {
@@ -292,7 +292,7 @@ func (s *Story) merge(args []string) error {
 	return fmt.Errorf("merge: there is no proposal for %s", app.Name)
 }
 
-// decide does what the command of that name does: it pushes a promotion file.
+// decide pushes a promotion file, like the command of the same name.
 func (s *Story) decide(verb rollout.Verb, args []string) error {
 	app, rest, err := s.appOf(args)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package simulate runs the real reconciler, with the real decisions and the real renderer, in a world of memory: a Git
-// server, a cluster whose controllers are those of package kube, and a clock that is a variable. Nothing sleeps and
-// nothing is left to the operating system, so what happens follows from a seed or from a script, and happens again.
+// Package simulate runs the real reconciler, decisions and renderer with a Git server, a cluster (package kube) and a
+// clock in memory. Nothing sleeps, and the operating system decides nothing: a run follows from a seed or from a
+// script, and can be repeated.
 //
-// The property tests of this package let a random scheduler interleave passes of several reconcilers with faults,
-// people and time, and check what the design promises after every effect. "gitrollout simulate" plays a script of a
-// release against a user's own files. docs/simulator.md says what is modelled.
+// The property tests of this package let a random scheduler interleave passes of several reconcilers with faults, users
+// and time. They check the design's promises after every effect. "gitrollout simulate" plays a script of a release
+// against a user's own files. docs/simulator.md lists the modelled parts.
 package simulate

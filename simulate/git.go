@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Git is a server that keeps commits for ever and branches where they were
-// pushed last. A commit's id follows from its content.
+// Git is a server that keeps all commits, and branches at their last push. A commit's id follows from its content.
 type Git struct {
 	commits map[string]*commit
 	refs    map[string]string
@@ -33,10 +32,10 @@ type file struct {
 	kind    rollout.EntryKind
 }
 
-// Self is the author of what reconcilers commit, as Snapshots show it.
+// Self is the author of reconcilers' commits in Snapshots.
 const Self = "a merged proposal"
 
-// NewGit returns a server without branches. Moved is told of each branch that moved, after it did.
+// NewGit returns a server without branches. It calls moved after each move of a branch.
 func NewGit(moved func(by string, branch, from, to string)) *Git {
 	if moved == nil {
 		moved = func(string, string, string, string) {}
@@ -44,7 +43,7 @@ func NewGit(moved func(by string, branch, from, to string)) *Git {
 	return &Git{commits: map[string]*commit{}, refs: map[string]string{}, moved: moved}
 }
 
-// Head is where a branch is, "" if it does not exist.
+// Head returns the commit of a branch, "" if it does not exist.
 func (g *Git) Head(branch string) string { return g.refs[branch] }
 
 // Branches lists the branches that begin with a prefix.
@@ -59,7 +58,7 @@ func (g *Git) Branches(prefix string) []string {
 	return names
 }
 
-// Files returns what a commit holds, by path; links are left out.
+// Files returns the files of a commit by path; links are left out.
 func (g *Git) Files(id string) map[string]string {
 	files := map[string]string{}
 	for name, f := range g.at(id).files {
@@ -70,7 +69,7 @@ func (g *Git) Files(id string) map[string]string {
 	return files
 }
 
-// at is a commit, an empty one if there is none of that id.
+// at returns a commit, an empty one if there is none with that id.
 func (g *Git) at(id string) *commit {
 	if c := g.commits[id]; c != nil {
 		return c
@@ -78,13 +77,13 @@ func (g *Git) at(id string) *commit {
 	return &commit{}
 }
 
-// Parent is the commit that a commit was made on, "" for the first.
+// Parent returns the parent of a commit, "" for the first.
 func (g *Git) Parent(id string) string { return g.at(id).parent }
 
-// Subject is the first line of a commit's message.
+// Subject returns the first line of a commit's message.
 func (g *Git) Subject(id string) string { return g.at(id).Subject }
 
-// Change is a commit that a person makes on top of a branch.
+// Change is a user's commit on top of a branch.
 type Change struct {
 	Branch, Author, Message string
 	When                    time.Time
@@ -92,7 +91,7 @@ type Change struct {
 	Links                   map[string]string // path to target
 }
 
-// Commit makes a person's commit and pushes it.
+// Commit makes a user's commit and pushes it.
 func (g *Git) Commit(c Change) string {
 	made := g.make(g.refs[c.Branch], c.Edits, c.Author, c.Message, c.When)
 	for name, target := range c.Links {
@@ -103,7 +102,7 @@ func (g *Git) Commit(c Change) string {
 	return made.ID
 }
 
-// Set moves a branch to a commit, whatever it is at; "" deletes it.
+// Set moves a branch to a commit, whatever its present commit; "" deletes it.
 func (g *Git) Set(by, branch, id string) {
 	was := g.refs[branch]
 	if g.refs[branch] = id; id == "" {

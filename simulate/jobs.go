@@ -12,17 +12,17 @@ import (
 
 // job is a Job of the cluster.
 type job struct {
-	annotation string // whose it is
+	annotation string // identifies the run that made it
 	state      rollout.JobState
 	made       time.Time
 }
 
 var _ reconciler.Jobs = (*View)(nil)
 
-// CheckJob is reconciler.Jobs'. Any Job is taken.
+// CheckJob implements reconciler.Jobs. It accepts any Job.
 func (v *View) CheckJob(context.Context, map[string]any) error { return nil }
 
-// EnsureJob is reconciler.Jobs'. A Job ends when somebody looks at it and the cluster's Ends says how.
+// EnsureJob implements reconciler.Jobs. A Job ends when it is observed and the cluster's Ends returns an end.
 func (v *View) EnsureJob(
 	_ context.Context, object map[string]any, annotation string, begun bool,
 ) (rollout.JobState, error) {
@@ -48,7 +48,7 @@ func (v *View) EnsureJob(
 	return j.state, nil
 }
 
-// makeJob makes one. That somebody was faster is no error, as it is none of the real cluster's.
+// makeJob makes a Job. An existing one is no error, as in the real cluster.
 func (c *Cluster) makeJob(key, annotation string) {
 	if c.jobs[key] == nil {
 		c.jobs[key] = &job{annotation: annotation, made: c.Kube.Now}
@@ -57,12 +57,12 @@ func (c *Cluster) makeJob(key, annotation string) {
 	}
 }
 
-// DeleteJob is reconciler.Jobs'.
+// DeleteJob implements reconciler.Jobs.
 func (v *View) DeleteJob(_ context.Context, namespace, name string) error {
 	return v.act(Effect{Verb: "delete", Object: "Job/" + name}, func() { delete(v.cluster.jobs, namespace+"/"+name) })
 }
 
-// ends are how the Jobs of hooks end, by what their names begin with: well where a script says nothing.
+// ends holds the states of hooks' Jobs by the prefix of their names. Jobs without an entry succeed.
 type ends map[string]rollout.JobState
 
 func (e ends) of(job string) rollout.JobState {
@@ -74,7 +74,7 @@ func (e ends) of(job string) rollout.JobState {
 	return rollout.JobState{Complete: true}
 }
 
-// set is a line of a script: job migrate fails.
+// set executes a line of a script: job migrate fails.
 func (e ends) set(name, how string) error {
 	state, known := map[string]rollout.JobState{
 		"completes": {Complete: true}, "runs": {}, "fails": {Failed: true, Message: "BackoffLimitExceeded"},

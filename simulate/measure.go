@@ -13,8 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// meter is the metrics of a story: what a script says that they measure, from
-// then on. One that it says nothing of is successful.
+// meter returns the results that a script has set for a story's metrics. Metrics without a result are successful.
 type meter struct {
 	now   func() time.Time
 	touch func(app string)
@@ -35,7 +34,7 @@ var phases = []rollout.AnalysisPhase{
 	rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisInconclusive, rollout.AnalysisErrored,
 }
 
-// set is the command measure METRIC RESULT: a phase, or JSON.
+// set executes measure METRIC RESULT: a phase, or JSON.
 func (m *meter) set(args []string) error {
 	if len(args) < 2 {
 		return errors.New("measure what? write measure METRIC Failed, or a result for its conditions: measure METRIC [0.2]")
@@ -56,7 +55,7 @@ func (m *meter) set(args []string) error {
 	return nil
 }
 
-// Measure is the reconciler's Analyzer: it has the results at once.
+// Measure implements the reconciler's Analyzer. It has the results at once.
 func (m *meter) Measure(app rollout.App, _ []rollout.AnalysisRun, due []strategies.Measure) {
 	if len(due) == 0 {
 		return
@@ -79,7 +78,7 @@ func (m *meter) Measure(app rollout.App, _ []rollout.AnalysisRun, due []strategi
 	m.touch(app.Name)
 }
 
-// Measured is the reconciler's Analyzer.
+// Measured implements the reconciler's Analyzer.
 func (m *meter) Measured(app string) []strategies.Measured {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,28 +9,28 @@ import (
 	"gitrollout.dev/gitrollout/reconciler"
 )
 
-// errDead ends what a process does that is no more.
+// errDead ends the work of a dead process.
 var errDead = errors.New("the process is dead")
 
-// Process is one reconciler, whose work stops before each effect on the world until somebody says how it ends.
-// Between two effects nothing else runs, so a scheduler that is not random decides about all there is: also how the
-// pumps of a process that works on several things at once interleave.
+// Process is one reconciler, whose work stops before each effect until the scheduler sets the outcome. Between two
+// effects nothing else runs, so a deterministic scheduler decides the whole order, also how the pumps of a process
+// interleave.
 type Process struct {
 	*reconciler.Reconciler
 	Name  string
 	View  *View
 	Clone *Clone
 
-	now     func() time.Time // its own clock, since it began something last
-	running bool             // something is stopped at an effect
-	next    Effect           // what the thread of the last step is about to do
-	err     error            // of what ended last
+	now     func() time.Time // the process's clock, since it last began something
+	running bool             // a thread is stopped at an effect
+	next    Effect           // the next effect of the thread of the last step
+	err     error            // the error of the last ended thread
 	dead    bool
-	threads []*thread // that are stopped, in the order in which they began
-	current *thread   // the only one that runs
+	threads []*thread // the stopped threads, in the order of their start
+	current *thread   // the only running thread
 }
 
-// thread is one thing that a process does: a whole pass, or a turn of one pump.
+// thread is one unit of a process's work: a whole pass, or a turn of one pump.
 type thread struct {
 	name   string
 	next   Effect
@@ -38,23 +38,23 @@ type thread struct {
 	resume chan Outcome
 }
 
-// step is what a thread reports: the next effect, or its end.
+// step is a thread's report: the next effect, or its end.
 type step struct {
 	effect Effect
 	ended  bool
 	err    error
 }
 
-// Parts are what a process is made of, before the reconciler is.
+// Parts holds the parts of a process, before the reconciler exists.
 type Parts struct {
 	Git     *Git
 	Cluster *Cluster
 	Options reconciler.Options                  // Cluster, UID, Source, Renderer and Log
-	Branch  string                              // that people push to
-	Wrap    func(*Process, *reconciler.Options) // may put something between the reconciler and the world
+	Branch  string                              // the users' branch
+	Wrap    func(*Process, *reconciler.Options) // may wrap the reconciler's parts
 }
 
-// Start returns a process that knows nothing yet.
+// Start returns a process without any knowledge of Git or the cluster.
 func Start(name string, parts Parts) *Process {
 	p := &Process{Name: name}
 	p.View = parts.Cluster.View(name, p.gate)
@@ -72,7 +72,7 @@ func Start(name string, parts Parts) *Process {
 	return p
 }
 
-// gate is called by the thread that runs.
+// gate is called by the running thread.
 func (p *Process) gate(e Effect) Outcome {
 	if p.dead {
 		return Outcome{Err: errDead}
@@ -82,13 +82,13 @@ func (p *Process) gate(e Effect) Outcome {
 	return <-t.resume
 }
 
-// Begin starts a pass, which goes on to its first effect. It reports whether the pass is over already.
+// Begin starts a pass, which runs to its first effect. It reports whether the pass is over already.
 func (p *Process) Begin(now time.Time, fetch bool) (ended bool) {
 	p.now = p.clock(now)
 	return p.start("pass", func() error { return p.RunOnce(context.Background(), p.now, fetch) })
 }
 
-// clock goes on from a time as the cluster's does.
+// clock returns a clock that starts at a time and advances with the cluster's.
 func (p *Process) clock(now time.Time) func() time.Time {
 	k, ahead := p.View.cluster.Kube, now.Sub(p.View.cluster.Kube.Now)
 	return func() time.Time { return k.Now.Add(ahead) }
@@ -101,14 +101,14 @@ func (p *Process) start(name string, work func() error) (ended bool) {
 	return p.await()
 }
 
-// Choose says which of the stopped threads Resume is about.
+// Choose selects the stopped thread for Resume.
 func (p *Process) Choose(i int) {
 	p.current = p.threads[i]
 	p.next = p.current.next
 }
 
-// Resume lets the effect that the chosen thread is at end in some way, and the thread go on to the next one. It
-// reports whether that is over. Without a choice it is about the thread of the last step.
+// Resume ends the chosen thread's effect with an outcome and runs the thread to its next effect. It reports whether the
+// thread is over. Without a choice it resumes the thread of the last step.
 func (p *Process) Resume(o Outcome) (ended bool) {
 	p.current.resume <- o
 	return p.await()

@@ -12,16 +12,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Script is what a story is told by: its timeline, and the files that it brings.
+// Script holds a story's timeline and files.
 type Script struct {
 	Timeline string
 	Files    map[string]string
-	archive  *txtar.Archive // nil if it is a timeline alone
+	archive  *txtar.Archive // nil for a timeline without files
 }
 
 const timelineFile = "timeline"
 
-// ParseScript reads a timeline, or a txtar archive of which one file is called timeline.
+// ParseScript reads a timeline, or a txtar archive with a file called timeline.
 func ParseScript(data []byte) (Script, error) {
 	archive := txtar.Parse(data)
 	if len(archive.Files) == 0 {
@@ -41,7 +41,7 @@ func ParseScript(data []byte) (Script, error) {
 	return s, nil
 }
 
-// With is the script with another timeline.
+// With returns the script with another timeline.
 func (s Script) With(timeline string) []byte {
 	if s.archive == nil {
 		return []byte(timeline)
@@ -54,8 +54,8 @@ func (s Script) With(timeline string) []byte {
 	return txtar.Format(s.archive)
 }
 
-// Options are those of the script's story in a cluster, "" for the only one: in the repository of a tree, or without
-// one in what the script holds.
+// Options returns the options of the script's story in a cluster, "" for the only one. The repository is the tree or,
+// without a tree, the script's files.
 func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error) {
 	o := StoryOptions{Cluster: cluster, Files: s.Files, Extra: s.Files}
 	if tree != nil {
@@ -87,11 +87,10 @@ func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error)
 	}
 }
 
-// maxLoaded bounds what a story holds in memory: manifests are small, and a repository that is not is mostly something
-// else.
+// maxLoaded bounds a story's files in memory. Manifests are small; a larger repository is mostly other content.
 const maxLoaded = 256 << 20
 
-// load reads a folder of a tree and all below it, and counts their bytes.
+// load reads a folder of a tree with its subfolders, and counts the bytes.
 func (o *StoryOptions) load(tree rollout.Tree, dir string, size *int) error {
 	entries, err := tree.ReadDir(dir)
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Branch is the branch that people push to in a story.
+// Branch is the users' branch in a story.
 const Branch = "main"
 
-// began is when every story begins: a Friday at noon.
+// began is the start of every story: a Friday at noon.
 var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // Story is a repository, a cluster and one reconciler, driven by the lines of a
@@ -30,29 +30,29 @@ type Story struct {
 	cluster *Cluster
 	parts   Parts
 	process *Process
-	name    string            // of the cluster
-	reader  *gitsource.Reader // of commits, as the commands have one
-	config  *rollout.Config   // the last one that could be read
-	files   map[string]string // of the script
+	name    string            // the cluster
+	reader  *gitsource.Reader // reads commits, as in the commands
+	config  *rollout.Config   // the last readable configuration
+	files   map[string]string // the script's files
 	life    map[string]kube.Lifetime
 	ends    ends
 	meter   *meter
 	pushes  []string // commits on main, oldest first
 	gitDown bool
 	apiDown bool
-	event   *Event // what the present line has brought
+	event   *Event // the results of the present line
 }
 
-// StoryOptions say what a story is told about.
+// StoryOptions configure a story.
 type StoryOptions struct {
 	Cluster string             // the folder under .gitrollout/
 	Files   map[string]string  // the repository
-	Links   map[string]string  // and its symbolic links, path to target
-	Extra   map[string]string  // files of the script that later pushes bring: NAME/path
+	Links   map[string]string  // the repository's symbolic links, path to target
+	Extra   map[string]string  // the script's files for later pushes: NAME/path
 	Options reconciler.Options // Renderer and Log
 }
 
-// NewStory pushes the files and starts nothing yet. A repository without a readable configuration is an InvalidError.
+// NewStory pushes the files and starts no process. A repository without a readable configuration is an InvalidError.
 func NewStory(o StoryOptions) (*Story, error) {
 	config := rollout.ConfigPath(o.Cluster)
 	text, found := o.Files[config]
@@ -94,7 +94,7 @@ func NewStory(o StoryOptions) (*Story, error) {
 	return s, nil
 }
 
-// branch is the head of main, as the loop and the commands read it.
+// branch returns the head of main, as the loop and the commands read it.
 func (s *Story) branch() *gitsource.Branch {
 	b, err := s.reader.Open(snapshot{s.git.commits[s.head()]}, s.config)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Story) branch() *gitsource.Branch {
 	return b
 }
 
-// input is what a decision about an app depends on.
+// input returns the input of a decision about an app.
 func (s *Story) input(app rollout.App) strategies.Input {
 	b := s.branch()
 	promotion := b.Promotion(app)
@@ -117,7 +117,7 @@ func (s *Story) input(app rollout.App) strategies.Input {
 			seen := s.cluster.Kube.Observe()
 			maps.DeleteFunc(seen.Workloads, func(w rollout.Workload, _ rollout.ObservedWorkload) bool {
 				o := s.cluster.objects[w.Ref()]
-				return o == nil || o.app != app // other apps' have serials of their own
+				return o == nil || o.app != app // other apps have other serials
 			})
 			return seen
 		},
@@ -142,7 +142,7 @@ func (s *Story) at(app rollout.App, commit string) *rollout.Render {
 	return made
 }
 
-// state is an app's record in Git, the zero value if there is none.
+// state returns an app's record in Git, the zero value if there is none.
 func (s *Story) state(app string) rollout.State {
 	for _, branch := range s.git.Branches(rollout.OwnBranches) {
 		file := rollout.StatePath(app)
@@ -163,13 +163,13 @@ func (s *Story) touch() {
 	}
 }
 
-// start begins with a process that knows nothing.
+// start starts a process without any knowledge.
 func (s *Story) start() {
 	s.process = Start("gitrollout", s.parts)
 	s.touch()
 }
 
-// outcome is what becomes of an effect.
+// outcome returns the outcome of an effect.
 func (s *Story) outcome(e Effect) Outcome {
 	switch e.Verb {
 	case "fetch", "read", "push":
@@ -184,7 +184,7 @@ func (s *Story) outcome(e Effect) Outcome {
 	return Outcome{}
 }
 
-// rest lets everything happen that happens by itself at this moment.
+// rest runs all controllers and passes until nothing changes at this time.
 func (s *Story) rest() error {
 	const most = 300
 	for range most {
@@ -210,7 +210,7 @@ func (s *Story) rest() error {
 	return fmt.Errorf("the release does not come to rest: %d passes at one moment", most)
 }
 
-// nextDue is when something happens by itself, zero if nothing does.
+// nextDue returns the next time at which a timer or a pod is due, zero if none is.
 func (s *Story) nextDue() time.Time {
 	due := s.cluster.Kube.NextDue()
 	if s.process == nil {
@@ -222,7 +222,7 @@ func (s *Story) nextDue() time.Time {
 	return due
 }
 
-// wait lets time pass, stopping wherever something is due.
+// wait advances the clock and stops at each due time.
 func (s *Story) wait(d time.Duration) error {
 	end := s.cluster.Kube.Now.Add(d)
 	for {
@@ -239,13 +239,13 @@ func (s *Story) wait(d time.Duration) error {
 	return nil
 }
 
-// commit pushes a person's change of main.
+// commit pushes a user's change of main.
 func (s *Story) commit(message string, edits map[string][]byte) {
 	id := s.git.Commit(Change{Branch: Branch, Author: "Ann", Message: message, When: s.cluster.Kube.Now, Edits: edits})
 	s.pushes = append(s.pushes, id)
 }
 
-// without lists the files of a commit that another map lacks, as deletions.
+// without returns deletions of the files that another map lacks.
 func without(files, keep map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name := range files {

@@ -12,20 +12,20 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Timeline is a script with what happened.
+// Timeline is a script with its results.
 type Timeline struct {
 	Events []*Event `json:"events"`
 	Failed int      `json:"failed"` // expectations that were not met
 }
 
-// Event is one line at the margin of a script, and what it brought.
+// Event is one command of a script and its results.
 type Event struct {
 	Line    int       `json:"line"`
 	At      time.Time `json:"at"` // when it ended, by the story's clock
 	Text    string    `json:"text,omitempty"`
 	Commits []string  `json:"commits,omitempty"` // subjects on the state branch
 	Errors  []string  `json:"errors,omitempty"`  // of passes
-	Status  []string  `json:"status,omitempty"`  // where each app came to rest
+	Status  []string  `json:"status,omitempty"`  // the status of each app at rest
 	Failed  []string  `json:"failed,omitempty"`  // expectations that were not met
 
 	wanted []wanted
@@ -37,15 +37,14 @@ type wanted struct {
 	text string
 }
 
-// Play carries out a script. A line at the margin is a command; below it,
-// indented, may stand what it is expected to bring:
+// Play executes a script. A line at the margin is a command. The indented lines below it are expectations:
 //
 //	push v2
 //	  commit release v2
 //	  expect Paused | web: 4 v1, 1 v2
 //
-// A commit line wants a commit whose subject has that text, in the order given; an expect line wants each of its parts,
-// which | separates, in the status of some app. An error is about the script itself, and names the line.
+// A commit line expects a commit whose subject has that text, in the order given. An expect line expects each of its
+// parts, separated by |, in the status of some app. An error is about the script itself, and names the line.
 func (s *Story) Play(script string) (*Timeline, error) {
 	t := &Timeline{}
 	for i, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {
@@ -72,7 +71,7 @@ func (s *Story) Play(script string) (*Timeline, error) {
 	return t, nil
 }
 
-// want notes an expectation.
+// want adds an expectation.
 func (e *Event) want(line int, text string) error {
 	verb, _, _ := strings.Cut(text, " ")
 	if verb != "commit" && verb != "expect" && verb != "error" {
@@ -110,7 +109,7 @@ func (s *Story) play(e *Event) error {
 	return nil
 }
 
-// check compares what happened with what was expected.
+// check compares the results with the expectations.
 func (e *Event) check() {
 	from := 0
 	for _, w := range e.wanted {
@@ -142,8 +141,8 @@ func (e *Event) check() {
 	}
 }
 
-// String returns the script with everything that happened below each command,
-// in the form of a script. What was expected in vain is marked.
+// String returns the script with the results below each command, in the form of a script. Failed expectations are
+// marked.
 func (t *Timeline) String() string {
 	var b strings.Builder
 	for _, e := range t.Events {
@@ -164,7 +163,7 @@ func (t *Timeline) String() string {
 	return b.String()
 }
 
-// status is where each app is, in one line, and what is no app.
+// status returns the status of each app and each invalid app, in one line each.
 func (s *Story) status() []string {
 	var all []string
 	b := s.branch()
@@ -194,7 +193,7 @@ func (s *Story) statusOf(a rollout.App) string {
 	}
 	switch {
 	case state.Unhealthy != "":
-		phase = string(rollout.Degraded) // as get has it
+		phase = string(rollout.Degraded) // as in gitrollout get
 	case phase == "":
 		phase = "Unknown"
 	}
@@ -241,7 +240,7 @@ func podsOf(d *kube.Deployment) []string {
 	return sets
 }
 
-// pinsOf are the app's Services that select one version of a Deployment.
+// pinsOf returns the app's Services that select one version of a Deployment.
 func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) []string {
 	var pins []string
 	for _, ref := range state.Inventory {
@@ -254,7 +253,7 @@ func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) []string {
 	return pins
 }
 
-// waiting is what an app waits for.
+// waiting returns the wait of an app, as text.
 func (s *Story) waiting(a rollout.App) string {
 	if d := strategies.Decide(s.input(a)); d.Waiting != "" {
 		return "waits for " + d.Waiting
@@ -262,7 +261,7 @@ func (s *Story) waiting(a rollout.App) string {
 	return ""
 }
 
-// readable names versions where the program names hashes, and pushes where it names commits: #0 is the first one.
+// readable replaces hashes by versions, and commits by the numbers of their pushes: #0 is the first one.
 func (s *Story) readable(text string) string {
 	var pairs []string
 	apps := s.branch().Apps
@@ -298,7 +297,7 @@ func versions(r *rollout.Render) []string {
 			staged = append(staged, version)
 		}
 	}
-	if release := string(r.Release()); release != "" && len(staged) > 0 { // else it is of all that there is
+	if release := string(r.Release()); release != "" && len(staged) > 0 { // else the release is the whole content
 		pairs = append(pairs, release, strings.Join(staged, "+"))
 	}
 	return pairs

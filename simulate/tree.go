@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// tree is a commit's content in the shape that Git gives it: ids are of content, for folders all the way down.
+// tree is a commit's content in Git's form: ids are digests of content, for folders recursively.
 type tree struct {
 	id      string
 	entries map[string]rollout.Entry
@@ -69,16 +69,16 @@ type snapshot struct{ c *commit }
 
 var _ reconciler.Snapshot = snapshot{}
 
-// Commit is reconciler.Snapshot's.
+// Commit implements reconciler.Snapshot.
 func (s snapshot) Commit() rollout.Commit { return s.c.Commit }
 
-// Lookup is rollout.Tree's.
+// Lookup implements rollout.Tree.
 func (s snapshot) Lookup(name string) (rollout.Entry, bool, error) {
 	e, found := s.c.root().entries[name]
 	return e, found, nil
 }
 
-// ReadDir is rollout.Tree's.
+// ReadDir implements rollout.Tree.
 func (s snapshot) ReadDir(name string) ([]rollout.Entry, error) {
 	list, found := s.c.root().folders[name]
 	if !found {
@@ -87,7 +87,7 @@ func (s snapshot) ReadDir(name string) ([]rollout.Entry, error) {
 	return slices.Clone(list), nil
 }
 
-// ReadBlob is rollout.Tree's.
+// ReadBlob implements rollout.Tree.
 func (s snapshot) ReadBlob(id string) ([]byte, error) {
 	content, found := s.c.root().blobs[id]
 	if !found {

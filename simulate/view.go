@@ -11,21 +11,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// View is the cluster as one process sees and writes it. While Stale is set its
-// watches bring nothing: it shows what it saw last, and what Cluster.wrote shows it
-// of what it has written itself since then. Unseen is why, if the process is told.
+// View is the cluster as one process observes and writes it. While Stale is set its watches bring nothing: it shows the
+// last state and the process's own later writes that Cluster.wrote adds. Unseen is the reason, if the process knows it.
 type View struct {
 	Stale  bool
 	Unseen string
-	Wants  func(app string, ref rollout.Ref) (rollout.Object, error) // as cluster.Options has it
+	Wants  func(app string, ref rollout.Ref) (rollout.Object, error) // as in cluster.Options
 
 	cluster  *Cluster
-	name     string // of the process
+	name     string // the process
 	gate     Gate
 	version  int
 	observed rollout.Observed
-	digests  map[rollout.Ref]string // of what the watches show; "" for what somebody changed
-	toldAt   int                    // how many writes there had been when Observe answered last
+	digests  map[rollout.Ref]string // of the objects in the watches; "" for objects that another writer changed
+	toldAt   int                    // the writes at the last call of Observe
 }
 
 var (
@@ -33,12 +32,12 @@ var (
 	_ reconciler.Applier  = (*View)(nil)
 )
 
-// View returns the cluster as a new process sees it.
+// View returns the cluster for a new process.
 func (c *Cluster) View(name string, gate Gate) *View {
 	return &View{cluster: c, name: name, gate: gate, version: -1}
 }
 
-// refresh reads what the watches have brought.
+// refresh reads the newest state of the watches.
 func (v *View) refresh() {
 	if v.version == v.cluster.version || (v.Stale && v.version >= 0) {
 		return
@@ -52,7 +51,7 @@ func (v *View) refresh() {
 	}
 }
 
-// Observe is reconciler.Observer's.
+// Observe implements reconciler.Observer.
 func (v *View) Observe(app string, workloads []rollout.Workload, _ []rollout.Ref) rollout.Observed {
 	v.refresh()
 	out := rollout.Observed{
@@ -61,7 +60,7 @@ func (v *View) Observe(app string, workloads []rollout.Workload, _ []rollout.Ref
 	for _, w := range workloads {
 		if live, ok := v.observed.Workloads[w]; ok {
 			if o := v.cluster.objects[w.Ref()]; o != nil && o.app != app {
-				live.Serial = 0 // it comes from another app, whose records are none of this one's
+				live.Serial = 0 // the object has another app's label, so its serial does not count
 			}
 			out.Workloads[w] = live
 		}
@@ -70,7 +69,7 @@ func (v *View) Observe(app string, workloads []rollout.Workload, _ []rollout.Ref
 	return out
 }
 
-// Serves is reconciler.Observer's.
+// Serves implements reconciler.Observer.
 func (v *View) Serves(_ context.Context, service rollout.Ref, podHash string) (bool, error) {
 	if outcome := v.gate(Effect{Verb: "ask", Object: service.Kind + "/" + service.Name}); outcome.Err != nil {
 		return false, outcome.Err
@@ -78,7 +77,7 @@ func (v *View) Serves(_ context.Context, service rollout.Ref, podHash string) (b
 	return v.cluster.Kube.Serves(service, podHash), nil
 }
 
-// SameTemplate is reconciler.Observer's. The model adds no defaults, so equal templates are those with the same JSON.
+// SameTemplate implements reconciler.Observer. The model adds no defaults, so equal templates have the same JSON.
 func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
 	if outcome := v.gate(Effect{Verb: "compare", Object: name(o)}); outcome.Err != nil {
 		return false, outcome.Err
@@ -95,7 +94,7 @@ func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
 	return string(template) == d.Template, nil
 }
 
-// Nodes are what reconciler.Options.Nodes asks for.
+// Nodes implements reconciler.Options.Nodes.
 func (v *View) Nodes(context.Context) (map[string]map[string]string, error) {
 	if outcome := v.gate(Effect{Verb: "ask", Object: "which nodes there are"}); outcome.Err != nil {
 		return nil, outcome.Err
@@ -103,8 +102,7 @@ func (v *View) Nodes(context.Context) (map[string]map[string]string, error) {
 	return v.cluster.Kube.NodeLabels(), nil
 }
 
-// Know is what reconciler.Options.Know asks for. A controller of a kind that nobody has described until now begins with
-// what is there of it.
+// Know implements reconciler.Options.Know. A newly described kind's controller starts with the existing objects.
 func (v *View) Know(kinds []rollout.Partitioned) {
 	c := v.cluster
 	for _, p := range kinds {
@@ -113,13 +111,13 @@ func (v *View) Know(kinds []rollout.Partitioned) {
 		}
 		for _, ref := range c.Objects() {
 			if o := c.objects[ref].body; o.APIVersion() == p.APIVersion && o.Kind() == p.Kind {
-				_ = c.Kube.Apply(o) // it was taken before
+				_ = c.Kube.Apply(o) // it was accepted before
 			}
 		}
 	}
 }
 
-// Foreign is reconciler.Observer's. It is other apps that have something in hand, or what a test says.
+// Foreign implements reconciler.Observer. Owners are other apps, or a test's.
 func (v *View) Foreign(
 	_ context.Context, app string, objects []rollout.Object, _ time.Time,
 ) ([]rollout.Foreign, error) {
@@ -146,7 +144,7 @@ func (v *View) Foreign(
 
 func name(o rollout.Object) string { return o.Kind() + "/" + o.Name() }
 
-// Check is reconciler.Applier's.
+// Check implements reconciler.Applier.
 func (v *View) Check(_ context.Context, app string, objects []rollout.Object) error {
 	if outcome := v.gate(Effect{Verb: "check", Object: app}); outcome.Err != nil {
 		return outcome.Err
@@ -163,7 +161,7 @@ func (v *View) Check(_ context.Context, app string, objects []rollout.Object) er
 	return nil
 }
 
-// refuseForeign keeps what is made for a release from taking over an object that is not the app's.
+// refuseForeign keeps an object made for a release from taking over another app's object.
 func (v *View) refuseForeign(app string, o rollout.Object) error {
 	live := v.cluster.objects[o.Ref()]
 	if live != nil && live.app != app && o.Annotation(rollout.AnnotationGenerated) != "" {
@@ -172,7 +170,7 @@ func (v *View) refuseForeign(app string, o rollout.Object) error {
 	return nil
 }
 
-// Apply is reconciler.Applier's. What the watches show to be as asked for costs nothing.
+// Apply implements reconciler.Applier. An object that the watches show as desired costs nothing.
 func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) error {
 	for _, o := range objects {
 		digest, err := digestOf(app, o)
@@ -197,7 +195,7 @@ func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) er
 			}
 		}
 		if outcome.Err != nil {
-			v.digests[o.Ref()] = "" // as cluster.Client doubts it
+			v.digests[o.Ref()] = "" // as in cluster.Client, the write is in doubt
 			return fmt.Errorf("%s %s: %w", o.Kind(), o.Name(), outcome.Err)
 		}
 		v.cluster.wrote(v, o, digest)
@@ -205,12 +203,12 @@ func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) er
 	return nil
 }
 
-// Evict is reconciler.Applier's.
+// Evict implements reconciler.Applier.
 func (v *View) Evict(_ context.Context, namespace string, pod rollout.Pod) error {
 	return v.act(Effect{Verb: "evict", Object: "Pod/" + pod.Name}, func() { v.cluster.Kube.Evict(namespace, pod) })
 }
 
-// act does something to the cluster, as the gate lets it.
+// act changes the cluster by the gate's outcome.
 func (v *View) act(e Effect, do func()) error {
 	outcome := v.gate(e)
 	if outcome.Err == nil || outcome.After {
@@ -219,7 +217,7 @@ func (v *View) act(e Effect, do func()) error {
 	return outcome.Err
 }
 
-// Prune is reconciler.Applier's. What is no longer the app's is gone as far as the app is concerned.
+// Prune implements reconciler.Applier. An object that is no longer the app's counts as gone.
 func (v *View) Prune(_ context.Context, app string, candidates []rollout.Ref) ([]rollout.Ref, error) {
 	var gone []rollout.Ref
 	for _, ref := range candidates {

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// VersionOf names the version that a pod template is: the field version of the templates that only this model
-// understands, or else the tag of the first container's image.
+// VersionOf returns the version of a pod template: the field version of templates that only this model understands, or
+// else the tag of the first container's image.
 func VersionOf(template string) string {
 	var t struct {
 		Version string `json:"version"`
@@ -64,13 +64,13 @@ func (k *Cluster) Apply(o rollout.Object) error {
 	}
 }
 
-// Backend is a Service to which a rule sends requests, by a weight among its others.
+// Backend is a Service of a rule, with its weight.
 type Backend struct {
 	Service string
 	Weight  int64
 }
 
-// Backends are those of each rule of an HTTPRoute.
+// Backends returns the backends of each rule of an HTTPRoute.
 func Backends(route rollout.Object) [][]Backend {
 	var all [][]Backend
 	rules, _ := route.Map("spec")["rules"].([]any)
@@ -92,7 +92,7 @@ func Backends(route rollout.Object) [][]Backend {
 	return all
 }
 
-// Split says how an HTTPRoute shares requests out: "web 80 web-canary 20", rule by rule.
+// Split returns an HTTPRoute's weights as text, rule by rule: "web 80 web-canary 20".
 func Split(route rollout.Object) string {
 	share := func(b Backend) string { return fmt.Sprintf("%s %d", b.Service, b.Weight) }
 	shares := func(rule []Backend) string { return strings.Join(rollout.Mapped(rule, share), " ") }
@@ -153,7 +153,7 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	return nil
 }
 
-// minReadyOf is how long a pod of an object is to be ready.
+// minReadyOf returns the minReadySeconds of an object.
 func minReadyOf(o rollout.Object, by *rollout.Partitioned) int {
 	field := "spec.minReadySeconds"
 	if by != nil {
@@ -163,7 +163,7 @@ func minReadyOf(o rollout.Object, by *rollout.Partitioned) int {
 	return int(n)
 }
 
-// amountOf is a number of pods or a percentage, the default of 25% if none is given, and -1 if it is neither.
+// amountOf returns a number of pods or a percentage, the default of 25% if none is given, and -1 if it is neither.
 func amountOf(v any) rollout.Amount {
 	a := rollout.Amount{Value: 25, Percent: true}
 	text, isText := v.(string)
@@ -173,7 +173,7 @@ func amountOf(v any) rollout.Amount {
 	return a
 }
 
-// validate is pkg/apis/apps/validation ValidateDeploymentSpec, as far as it concerns these fields.
+// validate follows pkg/apis/apps/validation ValidateDeploymentSpec for these fields.
 func validate(o rollout.Object, d Deployment) error {
 	deadline := 600
 	if n, ok := o.Map("spec")["progressDeadlineSeconds"].(int64); ok {
@@ -192,7 +192,7 @@ func validate(o rollout.Object, d Deployment) error {
 	return nil
 }
 
-// fenceposts is util.ResolveFenceposts, with MaxUnavailable's limit.
+// fenceposts follows util.ResolveFenceposts, with MaxUnavailable's limit.
 func (d *Deployment) fenceposts() (surge, unavailable int) {
 	if d.recreate {
 		return 0, 0
@@ -207,7 +207,7 @@ func (d *Deployment) fenceposts() (surge, unavailable int) {
 	return surge, min(unavailable, d.Replicas)
 }
 
-// Check reports what an Apply of the object would be refused for.
+// Check returns the error that an Apply of the object would return.
 func (k *Cluster) Check(o rollout.Object) error {
 	empty := New(nil, k.Now)
 	empty.kinds = k.kinds

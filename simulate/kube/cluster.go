@@ -9,26 +9,26 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Cluster is a model of Kubernetes: an API server with Deployments and Services, the Deployment controller with the
-// arithmetic of k8s.io/kubernetes v1.36.3 pkg/controller/deployment, the controllers of ReplicaSets and StatefulSets,
-// and a kubelet. It moves in steps of one write, one pod or one status, which are drawn at random: controllers see
-// each other's work late and in any order.
+// Cluster is a model of Kubernetes. It has an API server with Deployments and Services, and the Deployment controller
+// with the arithmetic of k8s.io/kubernetes v1.36.3 pkg/controller/deployment. It also has the controllers of
+// ReplicaSets and StatefulSets, and a kubelet. Each step is one write, one pod or one status, drawn at random, so
+// controllers see each other's work late and in any order.
 type Cluster struct {
 	Now         time.Time
 	rng         *rand.Rand
 	Deployments map[rollout.Workload]*Deployment
-	Pins        map[rollout.Ref]string         // what each Service selects: a pod-template-hash, or "" for all pods
-	Routes      map[rollout.Ref]rollout.Object // HTTPRoutes as they were applied last
-	Fate        func(version string) Lifetime  // what becomes of a pod
+	Pins        map[rollout.Ref]string         // each Service's selector: a pod-template-hash, or "" for all pods
+	Routes      map[rollout.Ref]rollout.Object // HTTPRoutes as last applied
+	Fate        func(version string) Lifetime  // the lifetime of a new pod
 	OnChange    func(what string)              // called after each micro-step that changed something
-	Restarts    bool                           // pods that never become ready are restarted, and say how often
-	Nodes       int                            // on which DaemonSets are to have pods
+	Restarts    bool                           // pods that never become ready are restarted, and report how often
+	Nodes       int                            // the number of nodes for DaemonSets
 	Lag         bool                           // the Deployment controller may sync before ReplicaSets have reported
 	serial      int
-	kinds       []rollout.Partitioned // that somebody has described
+	kinds       []rollout.Partitioned // the described kinds
 }
 
-// Lifetime is what becomes of a pod after its creation.
+// Lifetime sets whether and when a new pod becomes ready.
 type Lifetime struct {
 	Ready time.Duration // until it is ready
 	Never bool          // it never becomes ready
@@ -42,22 +42,22 @@ type Deployment struct {
 	serial               int // rollout.LabelSerial
 	settings
 	Sets    []*ReplicaSet // oldest first
-	writes  []write       // what the controller's present sync has yet to write
+	writes  []write       // the writes left of the controller's present sync
 	status  struct{ Replicas, updated, available int }
 	Started map[string]int // pods ever created, by version
 	sets    *ordinals      // nil for a Deployment
 }
 
-// settings are what an update of the object may change.
+// settings are the parts of an object that an update may change.
 type settings struct {
 	Template           string // JSON
 	Replicas           int
 	minReady           int
 	recreate, paused   bool
 	surge, unavailable rollout.Amount
-	partition          rollout.Amount // of the pods that keep the version before, or
-	countsNew          bool           // of those that do not
-	onDelete           bool           // of a DaemonSet: the controller replaces no pod by itself
+	partition          rollout.Amount // the pods that keep the base
+	countsNew          bool           // partition counts the new pods instead
+	onDelete           bool           // for a DaemonSet: the controller replaces no pod by itself
 }
 
 // ReplicaSet is one version of a Deployment, with its pods.
@@ -77,13 +77,13 @@ type ReplicaSet struct {
 type Pod struct {
 	Name        string
 	created     time.Time
-	Due         time.Time // from when it may be ready
+	Due         time.Time // the earliest ready time
 	Never       bool
 	Ready       bool
 	Since       time.Time
 	Terminating bool
-	ordinal     int    // of a StatefulSet's
-	uid         string // of a StatefulSet's, whose pods come again by the same name
+	ordinal     int    // for a StatefulSet's pod
+	uid         string // for a StatefulSet's pod, whose name is used again
 }
 
 // write is one update of a ReplicaSet, made against the version that the controller has seen.
@@ -93,8 +93,7 @@ type write struct {
 	Replicas int
 }
 
-// New returns a cluster without objects. What is left to chance it takes from
-// rng, so that the same seed lives the same life.
+// New returns a cluster without objects. It draws its random numbers from rng, so that a seed repeats a run.
 func New(rng *rand.Rand, now time.Time) *Cluster {
 	return &Cluster{
 		Now: now, rng: rng, Deployments: map[rollout.Workload]*Deployment{},

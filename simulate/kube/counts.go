@@ -6,22 +6,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WorkloadOf is rollout.WorkloadOf, with the kinds that are moved by a partition: those that are built in, and those
-// that somebody has described.
+// WorkloadOf extends rollout.WorkloadOf by the kinds that are moved by a partition, built in or described.
 func (k *Cluster) WorkloadOf(ref rollout.Ref) (rollout.Workload, bool) {
 	w, is := rollout.WorkloadOf(ref)
 	_, builtIn := rollout.FindPartitioned(nil, ref.Group+"/", ref.Kind)
 	return w, is || len(builtIn) > 0 || k.described(ref) >= 0
 }
 
-// described is the place of a kind among those that somebody has described, -1 if it is none of them.
+// described returns the index of a described kind, -1 if it is none.
 func (k *Cluster) described(ref rollout.Ref) int {
 	return slices.IndexFunc(k.kinds, func(p rollout.Partitioned) bool {
 		return p.Ref() == rollout.Ref{Group: ref.Group, Kind: ref.Kind}
 	})
 }
 
-// Describe has the cluster run a controller of a kind that has its fields where p says. It reports whether that is new.
+// Describe adds a controller of a kind with the fields of p. It reports whether that is new.
 func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	switch i := k.described(p.Ref()); {
 	case i < 0:
@@ -34,15 +33,15 @@ func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	return true
 }
 
-// partitioned is where an object has its partition, nil if Kubernetes' own controller moves it.
+// partitioned returns the fields of an object's kind, nil if a controller of Kubernetes moves it.
 func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
 	p, _ := rollout.FindPartitioned(k.kinds, o.APIVersion(), o.Kind())
 	return p
 }
 
-// microCounts is the controller of workloads whose pods have no order, as that of CloneSets (Kruise v1.8,
-// pkg/controller/cloneset/sync): one pod. It makes as many of those that
-// are missing of the version before as are to stay, and replaces others while all serve, or those that do not serve.
+// microCounts is one step of a controller of unordered pods, as for CloneSets (Kruise v1.8,
+// pkg/controller/cloneset/sync): one pod. It creates missing pods of the base up to the partition. It replaces others
+// while all pods serve, or others that do not serve.
 func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	var old, fresh []member
 	free, down := -1, 0
@@ -88,7 +87,7 @@ func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	return ""
 }
 
-// askCounts counts the pods that each revision has or is to have.
+// askCounts counts the pods that each revision has or should have.
 func (d *Deployment) askCounts() {
 	old, missing := 0, d.Replicas
 	for _, rs := range d.Sets {

@@ -38,7 +38,7 @@ func (k *Cluster) microDeployment() string {
 		for len(d.writes) > 0 {
 			w := d.writes[0]
 			d.writes = d.writes[1:]
-			if w.Version != w.set.Version { // a conflict: the controller tries again from the start
+			if w.Version != w.set.Version { // a conflict: the controller retries from the start
 				d.writes = nil
 				return "ReplicaSet " + w.set.Name + " conflict"
 			}
@@ -66,8 +66,8 @@ func (d *Deployment) scale(rs *ReplicaSet, replicas int) string {
 	return fmt.Sprintf("ReplicaSet %s %d -> %d", rs.Name, was, replicas)
 }
 
-// syncDeployment is DeploymentController.syncDeployment. It queues what it would write to ReplicaSets and writes the
-// rest at once, but its status after those.
+// syncDeployment follows DeploymentController.syncDeployment. It queues the writes to ReplicaSets and makes the others
+// at once, except the status, which comes after the queue.
 func (k *Cluster) syncDeployment(d *Deployment) string {
 	fresh, olds := d.split()
 	did := ""
@@ -91,7 +91,7 @@ func (k *Cluster) syncDeployment(d *Deployment) string {
 	return cmp.Or(did, d.writeStatus())
 }
 
-// split is FindNewReplicaSet (the oldest of equals) and FindOldReplicaSets.
+// split follows FindNewReplicaSet (the oldest of equals) and FindOldReplicaSets.
 func (d *Deployment) split() (fresh *ReplicaSet, olds []*ReplicaSet) {
 	for _, rs := range d.Sets {
 		if fresh == nil && rs.Template == d.Template {
@@ -103,8 +103,8 @@ func (d *Deployment) split() (fresh *ReplicaSet, olds []*ReplicaSet) {
 	return fresh, olds
 }
 
-// copyToReplicaSet is SetNewReplicaSetAnnotations and the minReadySeconds that
-// only the new ReplicaSet is given (sync.go, getNewReplicaSet).
+// copyToReplicaSet follows SetNewReplicaSetAnnotations, and sets the minReadySeconds of the new ReplicaSet only
+// (sync.go, getNewReplicaSet).
 func (d *Deployment) copyToReplicaSet(fresh *ReplicaSet, olds []*ReplicaSet) string {
 	number := 0
 	for _, rs := range olds {
@@ -141,7 +141,7 @@ func (k *Cluster) createReplicaSet(d *Deployment, olds []*ReplicaSet) *ReplicaSe
 	return rs
 }
 
-// podHash is the hash of the template in names.
+// podHash returns the hash of the template for names.
 func (d *Deployment) podHash() string {
 	sum := fnv.New32a()
 	sum.Write([]byte(d.Template))
@@ -160,7 +160,7 @@ func active(sets []*ReplicaSet) []*ReplicaSet {
 	return slices.DeleteFunc(slices.Clone(sets), func(rs *ReplicaSet) bool { return rs == nil || rs.Replicas == 0 })
 }
 
-// newReplicas is util.NewRSNewReplicas. It resolves maxSurge without fenceposts.
+// newReplicas follows util.NewRSNewReplicas. It resolves maxSurge without fenceposts.
 func (d *Deployment) newReplicas(fresh *ReplicaSet, olds []*ReplicaSet) int {
 	if d.recreate {
 		return d.Replicas
@@ -180,7 +180,7 @@ func (d *Deployment) queue(rs *ReplicaSet, replicas int, force bool) bool {
 	return rs.Replicas != replicas
 }
 
-// rolloutRolling is rolling.go: scale up if we can, else scale down if we can.
+// rolloutRolling follows rolling.go: scale up if possible, else scale down if possible.
 func (d *Deployment) rolloutRolling(fresh *ReplicaSet, olds []*ReplicaSet) {
 	switch {
 	case fresh.Replicas > d.Replicas:
@@ -243,7 +243,7 @@ func (d *Deployment) isScalingEvent() bool {
 	return slices.ContainsFunc(active(d.Sets), func(rs *ReplicaSet) bool { return rs.desiredNote != d.Replicas })
 }
 
-// scaleProportionally is sync.go's scale.
+// scaleProportionally follows sync.go's scale.
 func (d *Deployment) scaleProportionally(fresh *ReplicaSet, olds []*ReplicaSet) {
 	all := active(append(slices.Clone(olds), fresh))
 	switch {
@@ -302,7 +302,7 @@ func (d *Deployment) scaleProportionally(fresh *ReplicaSet, olds []*ReplicaSet) 
 	}
 }
 
-// activeOrLatest is util.FindActiveOrLatest, where no more than one set is active.
+// activeOrLatest follows util.FindActiveOrLatest, where no more than one set is active.
 func activeOrLatest(active []*ReplicaSet, fresh *ReplicaSet, olds []*ReplicaSet) *ReplicaSet {
 	switch {
 	case len(active) == 1:
@@ -314,7 +314,7 @@ func activeOrLatest(active []*ReplicaSet, fresh *ReplicaSet, olds []*ReplicaSet)
 	}
 }
 
-// fraction is util.getReplicaSetFraction.
+// fraction follows util.getReplicaSetFraction.
 func (d *Deployment) fraction(rs *ReplicaSet) int {
 	if d.Replicas == 0 {
 		return -rs.Replicas
@@ -330,8 +330,8 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 	return int(scaled+0.5) - rs.Replicas // integer.RoundToInt32: half away from zero
 }
 
-// Moved is how many pods of each ReplicaSet a scaling that is due takes from it or gives to it beyond its share. The
-// controller goes by the size that all of them had together when that one was scaled last, which may be long ago.
+// Moved returns how many pods a due scaling moves beyond each ReplicaSet's share. The controller uses the total size at
+// the ReplicaSet's last scaling, which may be long ago.
 func (d *Deployment) Moved() int {
 	surge, _ := d.fenceposts()
 	total, moved := sizeOf(d.Sets), 0

@@ -2,5 +2,5 @@
 // micro-steps, and by a given clock. It has the arithmetic of the real controllers and none of their machinery, so that
 // a release of an hour takes a millisecond and a seed repeats it.
 //
-// The property tests of package strategies and the simulator live on it. No part of what runs in a cluster does.
+// The property tests of package strategies and the simulator use it. The reconciler does not.
 package kube

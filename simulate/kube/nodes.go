@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// replicasOf is how many pods an object has that does not say it.
+// replicasOf returns the replicas of an object without spec.replicas.
 func (k *Cluster) replicasOf(o rollout.Object) int {
 	if o.Kind() == "DaemonSet" { // Kubernetes' own, or Kruise's
 		return k.Nodes
@@ -16,7 +16,7 @@ func (k *Cluster) replicasOf(o rollout.Object) int {
 	return 1
 }
 
-// defaultUnavailable is the maxUnavailable of a Deployment that does not say it, and that of a DaemonSet.
+// defaultUnavailable returns the default maxUnavailable of a Deployment, and a DaemonSet's maxUnavailable.
 func defaultUnavailable(o rollout.Object) rollout.Amount {
 	said := o.Map("spec", "updateStrategy", "rollingUpdate")["maxUnavailable"]
 	switch {
@@ -32,7 +32,7 @@ func defaultUnavailable(o rollout.Object) rollout.Amount {
 // IsByNode reports whether it is a DaemonSet.
 func (d *Deployment) IsByNode() bool { return d.sets != nil && d.sets.byNode }
 
-// nodeOf is the node of a DaemonSet's pod, "" of all others.
+// nodeOf returns the node of a DaemonSet's pod, "" for other pods.
 func nodeOf(d *Deployment, p *Pod) string {
 	if !d.IsByNode() {
 		return ""
@@ -40,7 +40,7 @@ func nodeOf(d *Deployment, p *Pod) string {
 	return fmt.Sprintf("node-%d", p.ordinal+1)
 }
 
-// NodeLabels are the nodes, of three zones.
+// NodeLabels returns the labels of the nodes, which are in three zones.
 func (k *Cluster) NodeLabels() map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for n := range k.Nodes {
@@ -49,8 +49,8 @@ func (k *Cluster) NodeLabels() map[string]map[string]string {
 	return all
 }
 
-// mayGo are the members that may be replaced: of Kruise's DaemonSets those on nodes that the partition lets go. These
-// are those that have a new pod or none, and then the last ones by their names (v1.8, pkg/controller/daemonset,
+// mayGo returns the members that may be replaced. For Kruise's DaemonSets they are on the nodes that the partition
+// releases. These are nodes with a new pod or none, and then the last ones by name (v1.8, pkg/controller/daemonset,
 // daemonset_update.go: filterDaemonPodsNodeToUpdate).
 func (d *Deployment) mayGo(all []member) []member {
 	all = all[:min(len(all), d.Replicas)]
@@ -70,9 +70,9 @@ func (d *Deployment) mayGo(all []member) []member {
 	return slices.Concat(on, rest)[:max(0, min(len(on)+len(rest), d.Replicas-d.Partition()))]
 }
 
-// microNodes is the DaemonSet controller (pkg/controller/daemon), and Kruise's: one pod. It makes each pod that is
-// missing of the newest template, and replaces by itself, unless it is told not to, what does not serve and as many
-// others as may be missing. maxSurge is not there.
+// microNodes is one step of the DaemonSet controller (pkg/controller/daemon), or of Kruise's: one pod. It creates
+// missing pods from the newest template. Unless OnDelete is set, it replaces pods that do not serve and others within
+// maxUnavailable. maxSurge is not modelled.
 func (k *Cluster) microNodes(d *Deployment, all []member) string {
 	for n, m := range all {
 		switch {

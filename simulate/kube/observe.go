@@ -8,10 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forever is a minReadySeconds that no pod of a simulation lives to see: the hold's, or anybody's who means the same.
+// forever is a minReadySeconds that exceeds every simulation, as the hold's.
 const forever = 1 << 30
 
-// NextDue is the earliest time at which something happens by itself.
+// NextDue returns the earliest time at which a pod becomes ready or available.
 func (k *Cluster) NextDue() time.Time {
 	var due time.Time
 	for _, d := range k.Deployments {
@@ -30,7 +30,7 @@ func (k *Cluster) NextDue() time.Time {
 	return due
 }
 
-// Observe is what the cluster package would report now.
+// Observe returns the present state as the cluster package would.
 func (k *Cluster) Observe() rollout.Observed {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{}}
 	for w, d := range k.Deployments {
@@ -78,7 +78,7 @@ func (k *Cluster) Observe() rollout.Observed {
 	return o
 }
 
-// Serves reports whether a ReplicaSet that a pin selects has a ready pod; "" is all of them.
+// Serves reports whether a ReplicaSet with a pod hash has a ready pod; "" means any ReplicaSet.
 func (d *Deployment) Serves(pin string) bool {
 	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool {
 		return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0

@@ -9,17 +9,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals is what a StatefulSet has beside what a Deployment has. Its ReplicaSets are
-// ControllerRevisions: their pods have ordinals, and the StatefulSet owns them itself.
+// ordinals has the fields of a StatefulSet that a Deployment lacks. Its ReplicaSets are ControllerRevisions: their pods
+// have ordinals, and the StatefulSet owns the pods itself.
 type ordinals struct {
 	parallel     bool
-	byNode       bool        // it is a DaemonSet's: an ordinal is a node
-	byCount      bool        // its pods have no order, as a CloneSet's: an ordinal is a name that nobody has
+	byNode       bool        // for a DaemonSet: an ordinal is a node
+	byCount      bool        // for unordered pods, as of a CloneSet: an ordinal is a free name
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-// ordinalsOf is what an object has that is no Deployment, and sets what of its settings is in its updateStrategy. By is
-// where a kind that is no Kubernetes' own has its fields, nil for all others.
+// ordinalsOf returns the ordinals of an object that is no Deployment, and sets the settings of its updateStrategy. By
+// has the fields of a described or built-in partitioned kind, nil for Kubernetes' kinds.
 func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
 	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
 	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"
@@ -31,14 +31,14 @@ func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinal
 	switch {
 	case set != nil:
 		s.partition = amountOf(set)
-	case s.countsNew: // all pods are
+	case s.countsNew: // all pods are new
 		s.partition = rollout.Amount{Value: 100, Percent: true}
 	}
 	return out
 }
 
-// Partition is how many pods keep the version before, 0 for a Deployment: of those with ordinals the ones below it.
-// A percentage is rounded up, and where pods have no order one is new below 100 % (pkg/util/tools.go of Kruise v1.8,
+// Partition returns how many pods keep the base, 0 for a Deployment; with ordinals these are the lowest. A percentage
+// is rounded up, and of unordered pods one is new below 100 % (pkg/util/tools.go of Kruise v1.8,
 // CalculatePartitionReplicas).
 func (d *Deployment) Partition() int {
 	if d.sets == nil {
@@ -64,7 +64,7 @@ type member struct {
 	of *ReplicaSet
 }
 
-// members are the pods of a StatefulSet by their ordinals, from 0 to the highest that is there or asked for.
+// members returns the pods of a StatefulSet by ordinal, from 0 to the highest existing or desired one.
 func (d *Deployment) members() []member {
 	all := make([]member, d.Replicas)
 	for _, rs := range d.Sets {
@@ -78,13 +78,13 @@ func (d *Deployment) members() []member {
 	return all
 }
 
-// IsUnordered reports whether it is a StatefulSet without a partition whose controller waits for no pod below
-// the one that it replaces.
+// IsUnordered reports whether it is a StatefulSet without a partition whose controller waits for no lower pod before it
+// replaces one.
 func (d *Deployment) IsUnordered() bool {
 	return d.sets != nil && (d.sets.parallel && d.Partition() == 0 || d.sets.byCount)
 }
 
-// Base is the version of which the pods of a StatefulSet below its partition are made, "" for a Deployment.
+// Base returns the version of a StatefulSet's pods below its partition, "" for a Deployment.
 func (d *Deployment) Base() string {
 	if d.sets == nil || d.sets.base == nil {
 		return ""
@@ -92,12 +92,12 @@ func (d *Deployment) Base() string {
 	return VersionOf(d.sets.base.Template)
 }
 
-// isAvailable reports whether a pod counts for the StatefulSet controller.
+// isAvailable reports whether a pod counts as available for the StatefulSet controller.
 func (d *Deployment) isAvailable(m member, now time.Time) bool {
 	return m.Pod != nil && m.Ready && !m.Terminating && now.Sub(m.Since) >= time.Duration(d.minReady)*time.Second
 }
 
-// microOrdinals is the controller of a StatefulSet, or of what is like one: one pod, or the status.
+// microOrdinals is one step of the controller of a StatefulSet or a similar kind: one pod, or the status.
 func (k *Cluster) microOrdinals(d *Deployment) (did string) {
 	if d.Observed != d.Generation || d.sets.update == nil {
 		return k.readOrdinals(d)
@@ -116,8 +116,8 @@ func (k *Cluster) microOrdinals(d *Deployment) (did string) {
 	return d.reportOrdinals(k.Now)
 }
 
-// microOrdered is the StatefulSet controller (pkg/controller/statefulset, stateful_set_control.go): one pod.
-// MaxUnavailableStatefulSet is off, as it is by default.
+// microOrdered is one step of the StatefulSet controller (pkg/controller/statefulset, stateful_set_control.go): one
+// pod. MaxUnavailableStatefulSet is off, as it is by default.
 func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	if did, stop := k.fill(d, all); stop {
 		return did
@@ -138,7 +138,7 @@ func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	return ""
 }
 
-// readOrdinals finds or makes the revision of the template. An older one that is the template again becomes the newest.
+// readOrdinals finds or makes the revision of the template. An older revision of the same template becomes the newest.
 func (k *Cluster) readOrdinals(d *Deployment) string {
 	newest := 0
 	for _, rs := range d.Sets {
@@ -163,7 +163,7 @@ func (k *Cluster) readOrdinals(d *Deployment) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " is at " + d.sets.update.Name
 }
 
-// fill makes the pods that are missing, from the lowest ordinal on. With OrderedReady each waits for the one before it.
+// fill creates missing pods, the lowest ordinal first. With OrderedReady each waits for the one before it.
 func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	for n := range d.Replicas {
 		switch m := all[n]; {
@@ -180,8 +180,8 @@ func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	return "", false
 }
 
-// shrink deletes the pods above the number that is asked for, from the highest ordinal on. With OrderedReady it
-// waits for each to be gone.
+// shrink deletes the pods above the desired number, the highest ordinal first. With OrderedReady it waits until each is
+// gone.
 func (k *Cluster) shrink(d *Deployment, all []member) (did string, stop bool) {
 	for n := len(all) - 1; n >= d.Replicas; n-- {
 		switch m := all[n]; {
@@ -203,7 +203,7 @@ func (k *Cluster) createMember(d *Deployment, rs *ReplicaSet, n int) string {
 	return did + " as " + p.Name
 }
 
-// reportOrdinals writes the status; the update revision becomes the base when all pods are of it and ready.
+// reportOrdinals writes the status. The update revision becomes the base when all pods have it and are ready.
 func (d *Deployment) reportOrdinals(now time.Time) string {
 	was, base := d.status, d.sets.base
 	d.status.Replicas, d.status.updated, d.status.available = 0, 0, 0
@@ -234,7 +234,7 @@ func (d *Deployment) reportOrdinals(now time.Time) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " status"
 }
 
-// ask counts for each revision the pods that it has or is to have, as spec.replicas of a ReplicaSet.
+// ask counts the pods that each revision has or should have, as spec.replicas of a ReplicaSet.
 func (d *Deployment) ask() {
 	if d.sets.byCount {
 		d.askCounts()
@@ -256,7 +256,7 @@ func (d *Deployment) ask() {
 	}
 }
 
-// observeOrdinals adds to what is shown of a workload what is so of a StatefulSet alone.
+// observeOrdinals adds the fields of a StatefulSet to an observed workload.
 func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	live.Floor = d.Partition()
 	live.Complete = live.Complete && d.sets.base == d.sets.update
@@ -274,7 +274,7 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	}
 }
 
-// UID tells a StatefulSet's pod from others of its name, and a DaemonSet's from all others.
+// UID distinguishes a StatefulSet's pod from others with its name, and a DaemonSet's pod from all others.
 func (p *Pod) UID() string { return p.uid }
 
 // Evict deletes a pod, if it is still the same one.

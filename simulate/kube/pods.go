@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// microReplicaSet is the ReplicaSet controller: one pod, or one status.
+// microReplicaSet is one step of the ReplicaSet controller: one pod, or one status.
 func (k *Cluster) microReplicaSet() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
@@ -41,22 +41,22 @@ func (k *Cluster) report(rs *ReplicaSet) bool {
 	return true
 }
 
-// Live are the pods that the ReplicaSet controller counts.
+// Live returns the pods that the ReplicaSet controller counts.
 func (rs *ReplicaSet) Live() []*Pod {
 	return slices.DeleteFunc(slices.Clone(rs.Pods), func(p *Pod) bool { return p.Terminating })
 }
 
-// Ready is how many of its pods are ready and stay.
+// Ready returns how many of its pods are ready and not terminating.
 func (rs *ReplicaSet) Ready() int {
 	return rs.count(func(p *Pod) bool { return p.Ready })
 }
 
-// Serving is how many pods have been ready for that long.
+// Serving returns how many pods have been ready for that long.
 func (rs *ReplicaSet) Serving(now time.Time, minReady time.Duration) int {
 	return rs.count(func(p *Pod) bool { return p.Ready && now.Sub(p.Since) >= minReady })
 }
 
-// count is how many pods that stay are like that.
+// count returns how many pods match and are not terminating.
 func (rs *ReplicaSet) count(is func(*Pod) bool) (n int) {
 	for _, p := range rs.Pods {
 		if !p.Terminating && is(p) {
@@ -76,10 +76,10 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 	return "pod " + p.Name + " (" + version + ") created"
 }
 
-// deletePod deletes the pod that the ReplicaSet controller deletes first where nodes are evenly used: one that is not
-// ready, then the one that became ready last. (On uneven nodes it takes a pod with a neighbour first, and so may take
-// one that serves before one that does not yet. A plain Deployment loses the same pod, so this model does not hold it
-// against a release.)
+// deletePod deletes the pod that the ReplicaSet controller deletes first on evenly used nodes: one that is not ready,
+// then the one that became ready last. On uneven nodes the controller takes a pod with a neighbour first, and so may
+// take a serving pod before an unready one. A plain Deployment loses the same pod, so the model does not count that
+// against a release.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]
@@ -93,7 +93,7 @@ func (k *Cluster) deletePod(live []*Pod) string {
 	return fmt.Sprintf("pod %s deleted (ready %t)", victim.Name, victim.Ready)
 }
 
-// microKubelet lets one pod become ready or end.
+// microKubelet makes one pod ready, or ends one.
 func (k *Cluster) microKubelet() string {
 	for _, d := range k.shuffled() {
 		for _, i := range k.rng.Perm(len(d.Sets)) {
