@@ -30,9 +30,8 @@ func (daemonSet) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	onNodes(o, "spec.updateStrategy.rollingUpdate", int64(1))
 }
 
-// evict returns the old pods of the next nodes of a stage, serving pods only within maxUnavailable. The nodes of a
-// stage do not depend on earlier evictions: they are the first of those that still have an old pod, fewer by those
-// done.
+// evict returns the old pods of the next nodes of a stage, serving pods only within maxUnavailable. Earlier evictions
+// do not change a stage's nodes: they are the first nodes that still have an old pod, minus the evicted ones.
 func (daemonSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) (all []Eviction) {
 	i := slices.IndexFunc(in.State.Progress, func(p rollout.Progress) bool { return p.Workload == w })
 	spec, staged := specOf(in, w)

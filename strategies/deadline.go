@@ -146,7 +146,7 @@ func deadlines(in Input) (all []deadline) {
 			since = firstMade(promotedAt(s), m.fresh)
 		case ok && lacks:
 			since = over
-		case ok && !isPodsStage(m): // its pods were ready before; only newer pods count
+		case ok && !isPodsStage(m): // its pods were ready before, and a route has none: only newer pods count
 			atGate = true
 			for _, p := range m.fresh.Members {
 				since = rollout.Later(since, p.Created)

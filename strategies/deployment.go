@@ -43,7 +43,7 @@ func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	}
 }
 
-// share keeps enough stable pods that the removed ones are a whole percentage of n. Up to 100 pods every number is one.
+// share keeps enough stable pods that the removed ones are a whole percentage of n, as up to 100 pods every number is.
 // Of 147 pods at 53 %, 78 would be new and 69 old, but 53 % are 77. An integer would stay when an autoscaler halves n,
 // and remove pods that serve.
 func (deployment) share(c counts, n int, _ bool) counts {

@@ -14,7 +14,7 @@ type gate struct {
 	verdict func(Input, moving) verdict
 }
 
-// gates lists all reasons not to advance. The first one that is not done decides. No gate delays a rollback.
+// gates lists all reasons not to advance, in order. The first one that is not done decides. No gate delays a rollback.
 var gates = gateList{
 	{"hold", gateHold},
 	{"base", gateBase},

@@ -64,8 +64,7 @@ func FailedHook(in Input) string {
 	return run.Name
 }
 
-// Disregarded returns the failed hooks that did not stop the running version or the release in flight, as they allow
-// that.
+// Disregarded returns the failed hooks that let the running version or the release in flight continue.
 func Disregarded(in Input) (all []rollout.HookRun) {
 	release := cmp.Or(in.State.Release, in.State.Stable, &rollout.Release{})
 	source := cmp.Or(in.renderOf(release.Hash), &rollout.Render{})

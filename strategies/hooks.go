@@ -165,7 +165,7 @@ func afterwards(in Input) (Decision, bool) {
 func returned(in Input) (Decision, bool) {
 	s := in.State
 	switch {
-	case s.Release.Hash == s.Stable.Hash: // a rollback to a version without a release over it
+	case s.Release.Hash == s.Stable.Hash: // a start on a new cluster (StartOver): no release was rolled back
 		return Decision{}, false
 	case in.Unread:
 		return Decision{State: s, Waiting: "the commit of the release that is left to be read"}, true
