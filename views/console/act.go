@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Act carries out what somebody asks for one app, unless check refuses it, if there is one, and says what has become of
-// it.
+// Act performs an action on one app and returns the result as text. A non-nil check can refuse the action.
 func (w *World) Act(ctx context.Context, who rollout.Identity, name string, a propose.Action,
 	check func(strategies.Input) error) (said string, err error) {
 	app, err := w.App(name)
@@ -34,8 +33,8 @@ func (w *World) Act(ctx context.Context, who rollout.Identity, name string, a pr
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	// The file goes on top of whatever the branch holds by now: it names the release by its hash, and cannot
-	// approve a newer one.
+	// The edit goes on top of the branch's newest commit. The file names the release by its hash, so it cannot approve
+	// a newer one.
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		return rollout.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, w.mayBuildOn(ctx, now)
 	})
@@ -51,14 +50,14 @@ func (w *World) Act(ctx context.Context, who rollout.Identity, name string, a pr
 	return w.warned(said), nil
 }
 
-// mostUnsigned is how many commits are looked at for one that is signed, and mostListed how many of them are shown.
+// mostUnsigned bounds the search for a signed commit; mostListed bounds the unsigned commits in the error.
 const (
 	mostUnsigned = 1000
 	mostListed   = 20
 )
 
-// mayBuildOn refuses to put a commit on top of one for which nobody who may has signed, and shows what it would vouch
-// for.
+// mayBuildOn refuses to commit on top of commits without an allowed signature and lists the commits that would be
+// vouched for.
 func (w *World) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
 	if w.Signers == nil || head.Commit().ID == "" {
 		return nil

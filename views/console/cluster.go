@@ -9,17 +9,17 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// ClusterView shows what the cluster tells by itself.
+// ClusterView shows the cluster's apps without Git.
 type ClusterView struct {
 	Client *cluster.Client
 	Name   string // of the cluster in Git; "" for any
-	Why    string // Git is not shown
+	Why    string // why Git is not shown
 }
 
-// Refresh does nothing: the watches bring what is new.
+// Refresh does nothing: watches keep the caches current.
 func (v *ClusterView) Refresh(context.Context) (bool, error) { return false, nil }
 
-// Listing is what there is to show of the app that args name, of all without.
+// Listing returns the app named by args, or all apps without args.
 func (v *ClusterView) Listing(_ context.Context, args []string, _ time.Time) (status.Listing, error) {
 	type name struct{ cluster, app string }
 	l := status.Listing{Cluster: v.Name}

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Desired is what should be in the cluster now, with the marks that gitrollout puts on each object that it applies.
+// Desired returns the objects that the cluster should hold now, with gitrollout's label and annotation on each.
 func (w *World) Desired(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	objects, err := w.gatherer(ctx, in.Head.Render, true).Desired(ctx, in, time.Time{})
 	if err != nil {
@@ -18,7 +18,7 @@ func (w *World) Desired(ctx context.Context, app rollout.App, in strategies.Inpu
 	return w.marked(app, objects), nil
 }
 
-// Wanted is what the state asks for, or without one what the newest commit says.
+// Wanted returns the objects of the state, or of the newest commit if there is no state.
 func (w *World) Wanted(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	switch {
 	case in.State.Source != "":

@@ -1,4 +1,4 @@
-// Package console is what a person has of a cluster's releases: it sees what the loop sees, and pushes what people ask
-// for, under their names. The commands and the page of the dashboard work through it. Gathering is reconciler/source's,
-// what a push says reconciler/propose's, and what is shown views/status'.
+// Package console is a user's session with a cluster's releases. It reads the same data as the loop and pushes
+// requested changes with the user as author. The commands and the dashboard use it. reconciler/source gathers,
+// reconciler/propose builds commits, and views/status describes apps.
 package console

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// History reads the record of an app in the commits of the state branch, until so many releases are known in full.
+// History reads an app's record in the commits of the state branch until limit releases are complete.
 func (w *World) History(ctx context.Context, app string, limit, depth int) (status.History, error) {
 	r := status.NewRecord(app)
 	whole, err := w.Repo.Log(ctx, w.Heads.State, depth, func(s *git.Snapshot) (bool, error) {
@@ -34,8 +34,8 @@ func (w *World) History(ctx context.Context, app string, limit, depth int) (stat
 	return h, nil
 }
 
-// nameAuthors adds who made the commits of releases whose records do not say it: those of apps without stages, and
-// those that were rejected before their first stage. A commit that is not to be had any more stays without.
+// nameAuthors adds the commit authors that records lack: for apps without stages, and for releases rejected before
+// their first stage. An unavailable commit stays without an author.
 func (w *World) nameAuthors(ctx context.Context, releases []status.Past) {
 	var commits []string
 	for _, p := range releases {
@@ -43,7 +43,7 @@ func (w *World) nameAuthors(ctx context.Context, releases []status.Past) {
 			commits = append(commits, p.Commit)
 		}
 	}
-	_, _ = w.Repo.Bring(ctx, commits) // what cannot be read is shown without
+	_, _ = w.Repo.Bring(ctx, commits) // an unreadable commit stays without an author
 	for i, p := range releases {
 		if s, held := w.Repo.Held(p.Commit); held && p.Author == "" {
 			releases[i].Author, releases[i].Subject = s.Commit().Author, s.Commit().Subject

@@ -17,10 +17,10 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// lookers is how many apps are looked at at once; each is rendered.
+// lookers is the number of apps inspected in parallel; each is rendered.
 const lookers = 4
 
-// Listing looks at the selected apps.
+// Listing returns the status of the selected apps.
 func (w *World) Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error) {
 	apps, err := w.Selected(args)
 	if err != nil {
@@ -42,7 +42,7 @@ func (w *World) Listing(ctx context.Context, args []string, now time.Time) (stat
 	return l, errors.Join(errs...)
 }
 
-// look is status, but for apps at rest in which nothing has happened since.
+// look returns status, cached for apps at rest until Touch.
 func (w *World) look(ctx context.Context, app rollout.App, now time.Time) (status.App, error) {
 	w.mu.Lock()
 	a, known := w.seen[app.Name]
@@ -60,7 +60,7 @@ func (w *World) look(ctx context.Context, app rollout.App, now time.Time) (statu
 	return a, err
 }
 
-// Touch says that something of an app has changed.
+// Touch drops the cached status of an app after a change.
 func (w *World) Touch(app string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,8 +68,8 @@ func (w *World) Touch(app string) {
 	w.touched[app]++
 }
 
-// status looks at one app. A state file that cannot be read is a thing to show, and so is an app at which the program
-// panics: the others are shown all the same.
+// status returns the status of one app. An unreadable state file or a panic becomes part of the status, so that the
+// other apps are still shown.
 func (w *World) status(ctx context.Context, app rollout.App, now time.Time) (a status.App, err error) {
 	unknown := func(reason rollout.HeldReason, why string) status.App {
 		return status.App{App: app.Name, Cluster: w.Cluster, Path: app.Path, Phase: status.Unknown, Note: w.Note,
@@ -102,8 +102,8 @@ func (w *World) status(ctx context.Context, app rollout.App, now time.Time) (a s
 	return a, nil
 }
 
-// proposals are the branches that exist, but for those of an app of which everything is to be seen that somebody has
-// written to, or that cannot be merged: nobody is told to merge them.
+// proposals returns the existing proposal branches. With Detail it omits a branch whose merge would do anything else
+// than gitrollout proposes, so that no user is told to merge it.
 func (w *World) proposals(ctx context.Context, in strategies.Input) map[string]string {
 	all := maps.Clone(w.Heads.Proposals)
 	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{
@@ -121,8 +121,8 @@ func (w *World) proposals(ctx context.Context, in strategies.Input) map[string]s
 	return all
 }
 
-// restores tells about a merge that takes back what was rejected. What an undo goes back to is what a person has
-// asked for, and only has to be about the app's files.
+// restores reports whether a merge reverts the rejected version. For an undo, whose target the user chose, a clean
+// merge is enough.
 func (w *World) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
 	if !propose.WantsRevert(in.State) || in.State.Stable == nil || in.Head.Render == nil {
 		return m.Clean

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record commits edits to the state branch. change makes them from what is there now, again if somebody else pushes at
-// the same time.
+// Record commits edits to the state branch. change computes the edits from the current snapshot, again after a
+// conflict.
 func (w *World) Record(
 	ctx context.Context, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {
@@ -25,8 +25,8 @@ func (w *World) Record(
 	})
 }
 
-// Repaired is an app's record as it is on the state branch, or as of an older commit of it: checked, sealed, and
-// numbered past what the cluster carries. It is nil if the record counts as it is, and a signature is not wanted.
+// Repaired returns an app's record from the state branch or from an older commit: checked, sealed, with a serial above
+// the cluster's. It returns nil if the record is already valid and sign is false.
 func (w *World) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State
@@ -62,10 +62,10 @@ func (w *World) Repaired(ctx context.Context, app, from string, sign bool) (*rol
 	return state, data, err
 }
 
-// removeWithin bounds how long remove waits for the pods that still use an app's configuration.
+// removeWithin bounds Remove's wait for pods that still use an app's configuration.
 const removeWithin = 3 * time.Minute
 
-// Remove deletes objects of an app: first what runs, then what that used.
+// Remove deletes objects of an app: first the workloads, then the objects that these used.
 func (w *World) Remove(ctx context.Context, app string, refs []rollout.Ref) error {
 	ctx, stop := context.WithTimeout(ctx, removeWithin)
 	defer stop()

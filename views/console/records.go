@@ -15,23 +15,23 @@ import (
 	"gitrollout.dev/gitrollout/views/plan"
 )
 
-// Records looks into Git for the pages of the dashboard, and pushes what people ask for there. It works beside the
-// loop, so that whoever reads history delays no pass of a reconciler.
+// Records reads Git for the dashboard and pushes its users' actions. It uses the mirror through Repo.Beside, so that a
+// history request delays no pass of the reconciler.
 type Records struct {
-	Options // their Repo is the loop's, and not worked with
+	Options // Repo is the loop's; open uses Repo.Beside
 
 	mu    sync.Mutex
 	world *World // nil until it is needed
 }
 
-// historyReleases is how many releases of an app are shown, and historyDepth how
-// many commits of the state branch are searched for them.
+// historyReleases is the number of shown releases of an app. historyDepth is the number of commits of the state branch
+// to search.
 const (
 	historyReleases = 20
 	historyDepth    = 2000
 )
 
-// open reads what is new in Git; the caller holds the lock.
+// open fetches from Git; the caller holds the lock.
 func (r *Records) open(ctx context.Context) (*World, error) {
 	w := r.world
 	if w == nil {
@@ -46,7 +46,7 @@ func (r *Records) open(ctx context.Context) (*World, error) {
 	return w, err
 }
 
-// Diff is dashboard.Records': from what serves to the release in flight, or to what was rejected.
+// Diff implements dashboard.Records: from stable to the release in flight or to the rejected version.
 func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +94,7 @@ func diffOf(from, to *rollout.Render) (dashboard.Diff, error) {
 	return d, nil
 }
 
-// History is dashboard.Records': the newest releases of the app.
+// History implements dashboard.Records: it returns the app's newest releases.
 func (r *Records) History(ctx context.Context, name string) (dashboard.History, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +105,7 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	pages := forge.PagesOf(w.Config().Forge, w.Repo.Remote().String())
 	h := dashboard.History{Links: dashboard.Links{
 		Commit: pages.Commit("{}"),
-		// The address is that of a branch named {}, as an address has these two letters.
+		// The address is for a branch named {}, and the URL escapes both characters.
 		Branch: strings.ReplaceAll(pages.Pull(w.Branch, "{}"), url.QueryEscape("{}"), "{}"),
 	}}
 	if w.Heads.State == "" {
@@ -120,8 +120,8 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	return h, nil
 }
 
-// Act is dashboard.Actor's: what promote, hold, abort, retry and undo do, under the name of whoever is signed in. It
-// refuses to do to one release what was meant for another.
+// Act implements dashboard.Actor: promote, hold, abort, retry and undo, with the signed-in user as author. It refuses
+// an action that was meant for another release.
 func (r *Records) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +132,7 @@ func (r *Records) Act(ctx context.Context, who dashboard.Person, app string, a p
 	return w.actFor(ctx, rollout.Identity{Name: who.Name, Email: who.Email}, app, a)
 }
 
-// actFor is any verb, about the release that the person sees.
+// actFor performs any verb on the release that the user sees.
 func (w *World) actFor(ctx context.Context, who rollout.Identity, app string, a propose.Action) (string, error) {
 	if a.Verb != propose.Undo {
 		return w.Act(ctx, who, app, a, a.StillAbout)

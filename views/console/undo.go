@@ -14,14 +14,14 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Undo is what somebody wants undone.
+// Undo is a request to undo a release.
 type Undo struct {
-	To     string // a template hash or a commit's whole id, "" for the version before
+	To     string // a template hash or a full commit id, "" for the version before
 	Reason string
-	Depth  int // how many commits of the state branch to look through at most
+	Depth  int // maximum number of commits of the state branch to search
 }
 
-// UndoOrder makes the proposal that takes an app back, and says to which version.
+// UndoOrder returns the proposal that takes an app back, and the target version.
 func (w *World) UndoOrder(ctx context.Context, name string, u Undo) (o propose.Order, to propose.Version, err error) {
 	app, err := w.App(name)
 	if err != nil {
@@ -44,14 +44,14 @@ func (w *World) UndoOrder(ctx context.Context, name string, u Undo) (o propose.O
 	return o, to, nil
 }
 
-// undoing is an app that is to be taken back.
+// undoing is an app with its state, to be taken back.
 type undoing struct {
 	*World
 	app   rollout.App
 	state rollout.State
 }
 
-// to is the version to go back to.
+// to returns the target version.
 func (b undoing) to(ctx context.Context, u Undo) (to propose.Version, err error) {
 	if u.To == "" || rollout.IsHash(u.To) {
 		known := func() ([]propose.Version, error) { return b.versions(ctx, u.Depth) }
@@ -69,7 +69,7 @@ func (b undoing) to(ctx context.Context, u Undo) (to propose.Version, err error)
 	return to, nil
 }
 
-// at is what the app was in a commit.
+// at returns the app's version in a commit.
 func (b undoing) at(ctx context.Context, commit string) (propose.Version, error) {
 	built, err := b.RenderAt(ctx, b.app, commit)
 	if err != nil {
@@ -78,7 +78,7 @@ func (b undoing) at(ctx context.Context, commit string) (propose.Version, error)
 	return propose.Version{Hash: built.Release(), Commit: commit}, nil
 }
 
-// versions are those of the app on record, newest first.
+// versions returns the app's recorded versions, newest first.
 func (b undoing) versions(ctx context.Context, depth int) ([]propose.Version, error) {
 	const many = 50
 	h, err := b.World.History(ctx, b.app.Name, many, depth)
@@ -93,7 +93,7 @@ func (b undoing) versions(ctx context.Context, depth int) ([]propose.Version, er
 	return all, nil
 }
 
-// order is the commit that makes the app what it was in a version.
+// order returns the commit that restores the app to a version.
 func (b undoing) order(ctx context.Context, to propose.Version, reason string) (propose.Order, error) {
 	old, err := b.Repo.Snapshot(ctx, to.Commit)
 	if err != nil {
@@ -102,7 +102,7 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	}
 	from := b.Head(b.app)
 	if from.Render == nil {
-		// What cannot be built tells no files: those of the older version are put back.
+		// Without a render there is no list of files, so all files of the older version are restored.
 		from.Render = &rollout.Render{App: b.app}
 	}
 	before, err := b.reader.Render(old, b.app)
@@ -119,7 +119,7 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	return o, nil
 }
 
-// renders are what the branch asks for of each app, as far as it can be built.
+// renders returns the render of each app on the branch that can be built.
 func (b undoing) renders() []*rollout.Render {
 	var all []*rollout.Render
 	for _, name := range b.Names() {
@@ -130,7 +130,7 @@ func (b undoing) renders() []*rollout.Render {
 	return all
 }
 
-// PushUndo pushes a proposal over the one that there is, and says how to merge it.
+// PushUndo pushes a proposal, replacing an existing one, and returns how to merge it.
 func (w *World) PushUndo(
 	ctx context.Context, who rollout.Identity, name string, o propose.Order, to propose.Version,
 ) (said string, err error) {

@@ -19,52 +19,52 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Options say of which cluster a World is, and what it is read and shown with.
+// Options select the cluster of a World and hold its dependencies.
 type Options struct {
 	Cluster  string           // its folder below .gitrollout/
-	Branch   string           // that people push to
+	Branch   string           // the users' branch
 	Repo     *git.Repo        // a mirror of the repository
 	Renderer *render.Renderer // of the apps
-	Own      string           // gitrollout's own namespace, which apps may not touch; "" if it has none
+	Own      string           // gitrollout's own namespace, forbidden to apps; "" if it has none
 	Now      func() time.Time
-	Command  func(line string) string // makes a command line work for whoever copies it
+	Command  func(line string) string // completes a command line so that it can be copied
 
-	// Detail asks for the commit that each app is at even where nothing depends on it: with many apps that is many
-	// commits to fetch.
+	// Detail requests each app's current commit even where no decision depends on it; with many apps, that fetches many
+	// commits.
 	Detail bool
 
-	Signers  git.Verifier // of the commit that another one may be put on top of; nil for anybody
-	Unsigned string       // what to do where they are not
+	Signers  git.Verifier // checks the commit below a new one; nil for no check
+	Unsigned string       // the fix for unsigned commits
 }
 
-// World is what a person sees: the users' branch, the state branch, and the cluster if it can be reached.
+// World is a user's view: the users' branch, the state branch, and the cluster if it is reachable.
 type World struct {
 	Options
 	Heads  rollout.Heads
 	Tip    *source.Branch  // the newest commit of the users' branch
 	State  source.Snapshot // nil while there is no state branch
 	States *source.States
-	UID    string                 // of the cluster that the state branch is for, "" if unknown
+	UID    string                 // of the state branch's cluster, "" if unknown
 	Apps   map[string]rollout.App // in Git, or left on the state branch
 
-	Client *cluster.Client // nil while the cluster is not looked at
-	Within []string        // the namespaces that are looked at; nil for all
-	Note   string          // why the cluster is not looked at, or not all of it, for people
+	Client *cluster.Client // nil if the cluster is not read
+	Within []string        // the namespaces that are read; nil for all
+	Note   string          // why the cluster is not read, or only in part, for users
 
 	reader  *source.Reader
 	mu      sync.Mutex
-	seen    map[string]status.App // apps at rest, until something happens
-	touched map[string]int        // how often something has
+	seen    map[string]status.App // status of apps at rest, until a change
+	touched map[string]int        // number of changes by app
 }
 
-// New returns a World into which nothing has been read yet.
+// New returns a World before its first Refresh.
 func New(o Options) *World {
 	w := &World{Options: o, reader: source.NewReader(o.Cluster, o.Renderer)}
 	w.reader.Own = o.Own
 	return w
 }
 
-// Refresh reads what is new in Git, and reports whether anything is.
+// Refresh fetches from Git and reports whether any head has changed.
 func (w *World) Refresh(ctx context.Context) (changed bool, err error) {
 	heads, err := w.Repo.Fetch(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func (w *World) Refresh(ctx context.Context) (changed bool, err error) {
 	return true, w.At(ctx, heads.Main)
 }
 
-// At finds the apps of both branches, as of a commit of the users' branch.
+// At sets the apps of both branches as of a commit of the users' branch.
 func (w *World) At(ctx context.Context, commit string) error {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -122,8 +122,8 @@ func (w *World) At(ctx context.Context, commit string) error {
 	return nil
 }
 
-// configBefore is the configuration as of the last commit before one where it could be read, nil if there is none among
-// the last thousand. The loop remembers; a command has to look.
+// configBefore returns the configuration of the newest readable commit at or before commit, nil if none of the last
+// 1000 is readable. The loop keeps it in memory; a command has to search.
 func (w *World) configBefore(ctx context.Context, commit string) (last *rollout.Config, err error) {
 	_, err = w.Repo.Log(ctx, commit, 1000, func(s *git.Snapshot) (more bool, err error) {
 		if last, err = w.reader.ConfigAt(s); rollout.IsInvalid(err) {
@@ -134,7 +134,7 @@ func (w *World) configBefore(ctx context.Context, commit string) (last *rollout.
 	return last, err
 }
 
-// Warning says that the configuration in force is not the newest one, and what to mend; "" if it is.
+// Warning returns why the configuration in force is not the newest, with the fix; "" if it is.
 func (w *World) Warning() string {
 	if w.Tip.Behind == nil {
 		return ""
@@ -142,18 +142,18 @@ func (w *World) Warning() string {
 	return w.Tip.Behind.Error() + "; until then no release advances, and the apps are those from before"
 }
 
-// warned is a text for people about one app, with the warning below.
+// warned returns a text about one app with the warning appended.
 func (w *World) warned(text string) string {
 	return strings.TrimSuffix(text+"\nwarning: "+w.Warning(), "\nwarning: ")
 }
 
-// Config is the cluster's configuration, or the last one that could be read.
+// Config returns the cluster's configuration, or the last readable one.
 func (w *World) Config() *rollout.Config { return w.Tip.Config }
 
 // Names lists the apps.
 func (w *World) Names() []string { return slices.Sorted(maps.Keys(w.Apps)) }
 
-// Selected is the named app, of which everything is then to be seen, or all of them.
+// Selected returns the named app, and turns on Detail, or all apps.
 func (w *World) Selected(args []string) ([]rollout.App, error) {
 	if len(args) == 0 {
 		return rollout.Mapped(w.Names(), func(name string) rollout.App { return w.Apps[name] }), nil
@@ -163,10 +163,10 @@ func (w *World) Selected(args []string) ([]rollout.App, error) {
 	return []rollout.App{app}, err
 }
 
-// Namespaces returns those that the entries and the records of apps name, in order.
+// Namespaces returns the sorted namespaces in the entries and records of apps.
 func Namespaces(apps map[string]rollout.App, states *source.States) (all []string) {
 	for name, app := range apps {
-		state, _ := states.Of(name) // one that cannot be read is shown later
+		state, _ := states.Of(name) // an unreadable one is shown later
 		all = append(append(all, app.Namespace), strings.Fields(app.Namespaces)...)
 		all = append(all, rollout.Mapped(state.Inventory, func(ref rollout.Ref) string { return ref.Namespace })...)
 	}
@@ -176,13 +176,13 @@ func Namespaces(apps map[string]rollout.App, states *source.States) (all []strin
 	})
 }
 
-// NoAppError says that there is no such app, and which may have been meant.
+// NoAppError is the error for an unknown app; it suggests a similar name.
 type NoAppError string
 
-// Error says so.
+// Error returns the message.
 func (e NoAppError) Error() string { return string(e) }
 
-// App finds an app by name; if there is none it suggests those that are close.
+// App finds an app by name; otherwise the error suggests a similar name.
 func (w *World) App(name string) (rollout.App, error) {
 	if app, ok := w.Apps[name]; ok {
 		if s, err := w.States.Of(name); err == nil {
@@ -202,7 +202,7 @@ func (w *World) App(name string) (rollout.App, error) {
 	return rollout.App{}, NoAppError(text)
 }
 
-// Input gathers what a decision about an app would depend on, as the loop does. Without a cluster it observes nothing.
+// Input gathers the input of an app's decision, as the loop does. Without a cluster it observes nothing.
 func (w *World) Input(ctx context.Context, app rollout.App, now time.Time) (in strategies.Input, err error) {
 	a := source.App{App: app, Calendar: w.Tip.Calendar(app.Name)}
 	if a.State, err = w.States.Of(app.Name); err != nil {
@@ -221,23 +221,23 @@ func (w *World) Input(ctx context.Context, app rollout.App, now time.Time) (in s
 	head := w.Head(a.App)
 	a.Promotion, a.Head = promotion.File, source.HeadOf(head.Commit, head.Render, head.Err, promotion)
 	if h := a.State.Held; w.Detail && h != nil && head.Render != nil && a.Head.Err == nil {
-		at, err := w.RenderAt(ctx, a.App, h.Commit) // the record names the commit that changed the app
+		at, err := w.RenderAt(ctx, a.App, h.Commit) // the record has the commit that changed the app
 		if err == nil && at.Digest == head.Render.Digest {
 			a.Head.Commit, a.Head.Render = at.Commit, at
 		}
 	}
-	s := a.State // of a release that is held or rejected, Git may name workloads that nobody is to have
+	s := a.State // of a held or rejected release, Git may name workloads that must not exist
 	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
 	in, err = w.gatherer(ctx, a.Head.Render, needed).Gather(ctx, a, now)
 	in.Answers = strategies.Answers{Healed: new(true)}
 	return in, err
 }
 
-// errNotNeeded is why a commit is not read on which nothing depends.
+// errNotNeeded is the error for a commit that is not read because no decision depends on it.
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer gathers for one app. Head is what it is at the newest commit, and needed whether another one is to be
-// read. What is wrong with Git or the cluster is an error; a commit that is gone or cannot be rendered is not.
+// gatherer gathers for one app. head is the app's render at the newest commit; needed allows reading another commit. An
+// error of Git or the cluster is returned; a commit that is gone or cannot be rendered is no error.
 func (w *World) gatherer(ctx context.Context, head *rollout.Render, needed bool) *worldGatherer {
 	g := &worldGatherer{}
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
@@ -269,19 +269,19 @@ func (w *World) gatherer(ctx context.Context, head *rollout.Render, needed bool)
 	return g
 }
 
-// worldGatherer is a Gatherer that keeps the trouble which a loop would wait out.
+// worldGatherer is a Gatherer that records errors for which a loop would wait.
 type worldGatherer struct {
 	source.Gatherer
 	err error
 }
 
-// Gather is source.Gatherer's.
+// Gather calls source.Gatherer's Gather and adds the recorded error.
 func (g *worldGatherer) Gather(ctx context.Context, a source.App, now time.Time) (strategies.Input, error) {
 	in, err := g.Gatherer.Gather(ctx, a, now)
 	return in, errors.Join(err, g.err)
 }
 
-// Head is what the users' branch asks for.
+// Head returns the app's head on the users' branch.
 func (w *World) Head(app rollout.App) strategies.Head {
 	commit := w.Tip.Tree.Commit()
 	if _, listed := w.Tip.Find(app.Name); !listed {
@@ -291,7 +291,7 @@ func (w *World) Head(app rollout.App) strategies.Head {
 	return strategies.Head{Commit: commit, Render: built, Err: err}
 }
 
-// RenderAt is an app as of a commit, in the folder that it had there.
+// RenderAt returns an app's render at a commit, from the folder that it had there.
 func (w *World) RenderAt(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -300,7 +300,7 @@ func (w *World) RenderAt(ctx context.Context, app rollout.App, commit string) (*
 	return w.reader.Render(tree, app)
 }
 
-// Unlisted are the apps that are on record and not in Git.
+// Unlisted returns the apps that have a record and are not in Git.
 func (w *World) Unlisted() []string {
 	return slices.DeleteFunc(w.Names(), func(name string) bool {
 		_, listed := w.Tip.Find(name)
