@@ -17,11 +17,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Access is the file that says who may do what. It is read again for each
-// request that depends on it, so that taking a right away takes effect at once.
+// Access is the file with the users' rights. It is read for each request that depends on it, so that a revoked right
+// takes effect at once.
 type Access struct{ File string }
 
-// rules are what the file says.
+// rules are the contents of the file.
 //
 //	apiVersion: gitrollout.dev/v1alpha1
 //	kind: DashboardAccess
@@ -63,13 +63,13 @@ type groupRule struct {
 
 const tokenPrefix = "sha256:"
 
-// Check reads the file once, so that a mistake in it is found at the start.
+// Check reads the file once, so that a mistake is found at the start.
 func (a *Access) Check() error {
 	_, err := a.read()
 	return err
 }
 
-// read parses the file strictly. Errors are InvalidErrors or of the file system.
+// read parses the file strictly. It returns InvalidErrors or errors of the file system.
 func (a *Access) read() (*rules, error) {
 	data, err := os.ReadFile(a.File)
 	if err != nil {
@@ -111,7 +111,7 @@ func (a *Access) read() (*rules, error) {
 	return &r, nil
 }
 
-// isAuthor reports whether a commit can be by somebody of that name and address.
+// isAuthor reports whether a commit's author can have the name and address.
 func isAuthor(name, email string) bool {
 	return name != "" && email != "" && !strings.ContainsAny(name+email, "<>\n\r\x00")
 }
@@ -148,27 +148,27 @@ func (r right) on(app string) []rollout.Verb {
 	return nil
 }
 
-// NewToken makes a token of 160 random bits, and its digest for the file.
+// NewToken returns a token of 160 random bits and its digest for the file.
 func NewToken() (token, digest string) {
 	token = "gitrollout_" + rand.Text() + rand.Text()[:6]
 	return token, digestOf(token)
 }
 
-// digestOf is a fast one: tokens are random and long, and cannot be guessed from it.
+// digestOf returns a fast hash, which is enough because tokens are long and random.
 func digestOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return tokenPrefix + hex.EncodeToString(sum[:])
 }
 
-// Person is who is signed in. Commits are made under the name.
+// Person is a signed-in user. Commits have this user as author.
 type Person struct {
 	Name   string   `json:"name"`
 	Email  string   `json:"email"`
-	Token  string   `json:"token,omitempty"`  // digest of the token that was used, "" by OIDC
-	Claims []string `json:"claims,omitempty"` // claim=value, those that the rules know
+	Token  string   `json:"token,omitempty"`  // digest of the sign-in token, "" for OIDC
+	Claims []string `json:"claims,omitempty"` // claim=value, only claims in the rules
 }
 
-// byToken finds who a token is of.
+// byToken returns the user of a token.
 func (r *rules) byToken(token string) (Person, bool) {
 	digest := digestOf(token)
 	found := -1
@@ -184,7 +184,7 @@ func (r *rules) byToken(token string) (Person, bool) {
 	return Person{Name: p.Name, Email: p.Email, Token: digest}, true
 }
 
-// may lists what a person may do with an app. A token that is no longer in the file gives no right.
+// may returns a user's verbs for an app. A token that is no longer in the file gives no right.
 func (r *rules) may(p Person, app string) []rollout.Verb {
 	granted := map[rollout.Verb]bool{}
 	for _, rule := range r.People {
@@ -204,7 +204,7 @@ func (r *rules) may(p Person, app string) []rollout.Verb {
 	return slices.DeleteFunc(propose.Verbs(), func(verb rollout.Verb) bool { return !granted[verb] })
 }
 
-// known are the claims that the rules ask about, out of those that somebody has.
+// known returns the claims that the rules contain.
 func (r *rules) known(claims map[string]any) []string {
 	var found []string
 	for _, rule := range r.Groups {

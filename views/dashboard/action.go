@@ -8,13 +8,13 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/propose"
 )
 
-// Actor carries out what a person asks for. What it returns is for the person to read, an error likewise.
+// Actor performs a user's actions. Its result and errors are shown to the user.
 type Actor interface {
 	Act(ctx context.Context, who Person, app string, a propose.Action) (said string, err error)
 }
 
-// act is POST /api/v1/apps/{app}/actions. A browser shows that the page asks, and not another site: by where the
-// request comes from (ServeHTTP), by its type, and by the session's token in X-CSRF-Token.
+// act is POST /api/v1/apps/{app}/actions. A browser must show that the request is from this page and not from another
+// site: by its origin (ServeHTTP), its content type, and the session's token in X-CSRF-Token.
 func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	var a propose.Action
 	if !receive(w, r, &a) {

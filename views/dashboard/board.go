@@ -14,19 +14,19 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Board holds where each app stands, and wakes those who watch it. Every change has a number, so that a watcher who
-// knows one is told only what came after it: nothing is queued for anybody, however slow.
+// Board holds the status of each app and wakes watchers. Every change has a number; a watcher that sends a number gets
+// only the later changes. There is no queue for a slow watcher.
 type Board struct {
 	cluster string
-	epoch   string // of this process: numbers of another one mean nothing
+	epoch   string // of this process: another process's numbers are invalid
 
 	mu      sync.Mutex
 	number  int64
 	note    string
 	noted   int64 // when note changed
 	apps    map[string]*shown
-	gone    map[string]int64 // apps that are no more, and since which change
-	forgot  int64            // changes up to this one may lack apps that are gone
+	gone    map[string]int64 // removed apps, with the number of the removal
+	forgot  int64            // the removed apps up to this number are forgotten
 	changed chan struct{}    // closed at the next change
 }
 
@@ -36,15 +36,15 @@ type shown struct {
 	row         Row
 	json        []byte // of app
 	number      int64  // of the last change
-	rowNumber   int64  // of the last change that the fleet view shows
-	moves       *moves // nil while there is nothing to draw
+	rowNumber   int64  // of the last change in the fleet view
+	moves       *moves // nil without samples
 	rowAsBefore []byte
 }
 
-// maxGone bounds how many removed apps are remembered. A watcher who was away for longer is told everything anew.
+// maxGone bounds the remembered removals. A watcher that was away for longer gets everything.
 const maxGone = 1000
 
-// NewBoard returns an empty board of a cluster. The note says why it is empty.
+// NewBoard returns an empty board of a cluster. The note gives the reason why it is empty.
 func NewBoard(cluster, note string) *Board {
 	return &Board{
 		cluster: cluster, epoch: rand.Text()[:8], note: note, number: 1, noted: 1,
@@ -52,10 +52,10 @@ func NewBoard(cluster, note string) *Board {
 	}
 }
 
-// Cluster is its name.
+// Cluster returns the cluster's name.
 func (b *Board) Cluster() string { return b.cluster }
 
-// Show puts apps on the board, takes others off it, and replaces the note. Now is when they were looked at.
+// Show adds or updates apps, removes others, and replaces the note. now is the time of the observation.
 func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
 	type update struct {
 		app       status.App
@@ -114,7 +114,7 @@ func (b *Board) Show(now time.Time, note string, apps []status.App, gone []strin
 	return nil
 }
 
-// tidy keeps what is remembered within bounds.
+// tidy keeps removals and samples within bounds.
 func (b *Board) tidy() {
 	if len(b.gone) > maxGone {
 		clear(b.gone)
@@ -142,7 +142,7 @@ func (b *Board) Names() []string {
 	return slices.Sorted(maps.Keys(b.apps))
 }
 
-// Listing is all apps.
+// Listing returns all apps.
 func (b *Board) Listing() status.Listing {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,21 +151,21 @@ func (b *Board) Listing() status.Listing {
 		Apps: rollout.Mapped(names, func(name string) status.App { return b.apps[name].app })}
 }
 
-// Rows are all apps in short.
+// Rows returns the fleet view's row of all apps.
 func (b *Board) Rows() []Row {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return rollout.Mapped(slices.Sorted(maps.Keys(b.apps)), func(name string) Row { return b.apps[name].row })
 }
 
-// Detail is everything that the page of an app shows.
+// Detail is the data of an app's page.
 type Detail struct {
 	status.App
 	Samples map[string][]Sample `json:"samples,omitempty"`   // by workload
-	Board   string              `json:"boardNote,omitempty"` // what is to be said of the cluster as a whole
+	Board   string              `json:"boardNote,omitempty"` // the note about the whole cluster
 }
 
-// app is one app in full, and the number of its last change.
+// app returns one app in full and the number of its last change.
 func (b *Board) app(name string) (d Detail, number int64, found bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -176,7 +176,7 @@ func (b *Board) app(name string) (d Detail, number int64, found bool) {
 	return Detail{App: s.app, Samples: s.moves.copy(), Board: b.note}, max(s.number, b.noted), true
 }
 
-// fleet is what the fleet view is told in one event.
+// fleet is the data of one event of the fleet view.
 type fleet struct {
 	Cluster string   `json:"cluster"`
 	Note    string   `json:"note,omitempty"`
@@ -184,8 +184,8 @@ type fleet struct {
 	Gone    []string `json:"gone,omitempty"`
 }
 
-// since is what changed after a number, and the newest number. Whole is true if
-// everything is told, because the number is too old or another process's.
+// since returns the changes after a number, and the newest number. whole is true if it returns everything, because the
+// number is too old or of another process.
 func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -205,14 +205,14 @@ func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	return f, b.number, whole, whole || len(f.Apps)+len(f.Gone) > 0 || b.noted > number
 }
 
-// wake is closed at the next change.
+// wake returns a channel that is closed at the next change.
 func (b *Board) wake() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.changed
 }
 
-// clip keeps the start of a text.
+// clip returns the start of the first line of a text.
 func clip(text string, runes int) string {
 	text, _, _ = strings.Cut(text, "\n")
 	return rollout.Cut(text, runes)

@@ -14,12 +14,11 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Client shows what a reconciler shows on its own page: as Git and the
-// cluster say, and with what was measured since the last record.
+// Client reads a reconciler's page: the state of Git and the cluster, and measurements since the last record.
 type Client struct {
 	base   *url.URL
 	client *http.Client
-	args   []string // the one app that is looked at; all without
+	args   []string // one app, or empty for all
 	seen   status.Listing
 }
 
@@ -28,13 +27,13 @@ const (
 	maxAnswer     = 256 << 20 // bytes
 )
 
-// ErrAddress is what NewClient returns for what is no address of a page.
+// ErrAddress is NewClient's error for an invalid address.
 var ErrAddress = errors.New("is not an address")
 
-// ErrNoSuchApp is what Refresh returns when the reconciler has no app of that name.
+// ErrNoSuchApp is Refresh's error for an app that the reconciler does not have.
 var ErrNoSuchApp = errors.New("there is no such app")
 
-// NewClient reads the page of a reconciler, of the one app in args or of all.
+// NewClient reads a reconciler's page, for the app in args or for all.
 func NewClient(ctx context.Context, address string, args []string) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
@@ -45,7 +44,7 @@ func NewClient(ctx context.Context, address string, args []string) (*Client, err
 	return v, err
 }
 
-// Refresh reads what is new, for the next Listing.
+// Refresh reads the data for the next Listing.
 func (v *Client) Refresh(ctx context.Context) (bool, error) {
 	var l status.Listing
 	if len(v.args) == 0 {
@@ -68,17 +67,17 @@ func (v *Client) Refresh(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// Names are those of all apps.
+// Names returns the names of all apps.
 func (v *Client) Names(ctx context.Context) ([]string, error) {
 	var l status.Listing
 	err := v.get(ctx, &l, "api", "v1", "apps")
 	return rollout.Mapped(l.Apps, func(a status.App) string { return a.App }), err
 }
 
-// Listing is what the page shows: the app that was asked for, or all.
+// Listing returns the data of the last Refresh: the selected app or all.
 func (v *Client) Listing() status.Listing { return v.seen }
 
-// get asks for one thing. Fields that are not known here are of a newer server.
+// get requests one resource. It ignores unknown fields, which a newer server may send.
 func (v *Client) get(ctx context.Context, into any, path ...string) error {
 	address := v.base.JoinPath(path...)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)

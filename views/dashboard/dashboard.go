@@ -1,5 +1,5 @@
 // Package dashboard is the web page of a cluster's releases: a fleet view and a view of each app, live by server-sent
-// events, and the JSON that they are made of. It shows what it is handed and decides nothing.
+// events, and the JSON that both use. It shows its input and decides nothing.
 package dashboard
 
 import (
@@ -20,51 +20,51 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// Records are what a page asks for and the Board does not hold. Errors are for people to read.
+// Records reads data for the pages that the Board does not hold. Errors are shown to users.
 type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
 	History(ctx context.Context, app string) (History, error)
 }
 
-// Diff is what a release changes, object by object. Values of Secrets are masked.
+// Diff holds the changes of a release by object. Values of Secrets are masked.
 type Diff struct {
-	From    string   `json:"from,omitempty"` // the commit that serves
+	From    string   `json:"from,omitempty"` // the stable commit
 	To      string   `json:"to,omitempty"`   // the release's commit; "" if there is none to compare
 	Objects []Object `json:"objects"`
 }
 
-// Object is what becomes of one object.
+// Object is the change of one object.
 type Object struct {
 	Name string `json:"name"` // kind and name
 	Verb string `json:"verb"` // added, removed or changed
 	Text string `json:"text"` // as diff -u prints it
 }
 
-// History is what the state branch tells of an app.
+// History is an app's history on the state branch.
 type History struct {
 	status.History
 	Links Links `json:"links"`
 }
 
-// Links are addresses of the forge's pages, with {} where the id or the name goes; "" where no forge is known.
+// Links are addresses of the forge's pages, with {} in place of the id or the name; "" if no forge is known.
 type Links struct {
 	Commit string `json:"commit,omitempty"`
 	Branch string `json:"branch,omitempty"` // its pull requests
 }
 
-// Options are what a Server needs besides its Board.
+// Options are the dependencies and settings of a Server.
 type Options struct {
 	Board   *Board
 	Records Records
 	Now     func() time.Time
-	// Secure says that browsers come by https, so that cookies are for https only.
+	// Secure restricts cookies to https, for browsers that connect by https.
 	Secure bool
 	Access *Access // nil: read-only
 	Actor  Actor   // nil: read-only
 	OIDC   *OIDC   // nil: people sign in with tokens only
 }
 
-// Server answers the browsers.
+// Server serves the pages and the API.
 type Server struct {
 	Options
 	pages    *template.Template
@@ -73,7 +73,7 @@ type Server struct {
 	origin   *http.CrossOriginProtection
 }
 
-// New returns a server. It reads nothing and starts nothing.
+// New returns a server. It reads and starts nothing.
 func New(o Options) (*Server, error) {
 	pages, err := template.New("").Funcs(template.FuncMap{"symbol": symbol}).ParseFS(embedded, "assets/*.html")
 	if err != nil {
@@ -111,14 +111,14 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// acts tells whether people can do more than look.
+// acts reports whether users can perform actions.
 func (s *Server) acts() bool { return s.Actor != nil && s.Access != nil }
 
-// policy is the page's right to load things: its own files, and nothing else.
+// policy allows the page to load its own files only.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// ServeHTTP answers a request.
+// ServeHTTP serves a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -135,7 +135,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// assets lets browsers keep a file if they ask whether it is still the same.
+// assets serves files and refuses listings of folders.
 func assets(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "" || r.URL.Path[len(r.URL.Path)-1] == '/' {
@@ -149,7 +149,7 @@ func assets(next http.Handler) http.Handler {
 func (s *Server) page(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		app, known := r.PathValue("app"), s.Board.Names()
-		if app != "" && len(known) > 0 && !slices.Contains(known, app) { // without any, they are still being read
+		if app != "" && len(known) > 0 && !slices.Contains(known, app) { // an empty board is still being filled
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			w.WriteHeader(http.StatusNotFound)
 		}
@@ -157,7 +157,7 @@ func (s *Server) page(name string) http.HandlerFunc {
 	}
 }
 
-// plain is the fleet for browsers without scripts.
+// plain serves the fleet for browsers without scripts.
 func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	q, phase := r.FormValue("q"), r.FormValue("phase")
 	var rows []Row
@@ -178,19 +178,19 @@ func (s *Server) render(w http.ResponseWriter, name string, data any) {
 	_ = s.pages.ExecuteTemplate(w, name, data) // the browser is gone
 }
 
-// send answers with JSON.
+// send responds with JSON.
 func send(w http.ResponseWriter, code int, data any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(data) // the browser is gone
 }
 
-// fail answers with what went wrong.
+// fail responds with an error message.
 func fail(w http.ResponseWriter, code int, message string) {
 	send(w, code, map[string]string{"error": message})
 }
 
-// failed answers a look into Git that did not work.
+// failed responds with an error of Git.
 func failed(w http.ResponseWriter, err error) {
 	if errors.Is(err, context.Canceled) {
 		return

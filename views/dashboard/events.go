@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// heartbeat keeps proxies from closing a stream in which nothing happens.
+	// heartbeat is the interval of comments that keep proxies from closing an idle stream.
 	heartbeat = 15 * time.Second
-	// together is how long changes are gathered before they are sent.
+	// together is the time for which changes are collected before they are sent.
 	together = 100 * time.Millisecond
-	// patience is how long a browser may take to accept what is sent.
+	// patience is the write timeout for a browser.
 	patience = 20 * time.Second
 )
 
@@ -24,9 +24,9 @@ type message struct {
 	data      any
 }
 
-// events streams what changes: of the fleet, or of one app (?app=NAME). A browser
-// that comes back says what it knows (Last-Event-ID, or ?since=) and is told what
-// has changed since; whoever says nothing, or something too old, is told everything.
+// events streams changes of the fleet, or of one app (?app=NAME). A browser that reconnects sends its last number
+// (Last-Event-ID, or ?since=) and gets the changes since then. Without a number, or with one that is too old, it gets
+// everything.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	name := r.FormValue("app")
 	known := s.Board.parse(r.Header.Get("Last-Event-ID"), r.FormValue("since"))
@@ -65,7 +65,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next is what a watcher who knows a number is to be told.
+// next returns the next message for a watcher with the number known.
 func (s *Server) next(name string, known int64) (m message, number int64, news bool) {
 	if name == "" {
 		f, newest, whole, news := s.Board.since(known)
@@ -83,7 +83,7 @@ func (s *Server) next(name string, known int64) (m message, number int64, news b
 	return m, number, number > known
 }
 
-// write sends an event with the server's time, or without one a sign of life.
+// write sends an event with the server's time, or a heartbeat if m has no event.
 func write(w http.ResponseWriter, control *http.ResponseController, now time.Time, m message) error {
 	text := ": alive\n\n"
 	if m.event != "" {
@@ -105,10 +105,10 @@ func write(w http.ResponseWriter, control *http.ResponseController, now time.Tim
 	return control.Flush()
 }
 
-// id names a change to browsers.
+// id returns the event id of a change.
 func (b *Board) id(number int64) string { return fmt.Sprintf("%s-%d", b.epoch, number) }
 
-// parse reads the first id that is one; 0 is nothing.
+// parse returns the number of the first valid id, 0 without one.
 func (b *Board) parse(ids ...string) int64 {
 	for _, id := range ids {
 		epoch, number, _ := strings.Cut(id, "-")

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Feed takes what the passes of a reconciler have looked at to a board, without making a pass wait: of what comes in
-// meanwhile, the newest look at an app is kept.
+// Feed passes the results of the reconciler's passes to a board without delaying a pass. Until the board takes them, it
+// keeps the newest result of each app.
 type Feed struct {
 	board *Board
 	warn  func(what string, facts ...any)
@@ -26,13 +26,13 @@ type Feed struct {
 	news  chan struct{}
 }
 
-// NewFeed tells of trouble by warn, and by fail where it is ours.
+// NewFeed reports errors by warn, and programming errors by fail.
 func NewFeed(board *Board, warn, fail func(what string, facts ...any)) *Feed {
 	return &Feed{board: board, warn: warn, fail: fail, looks: map[string]report.App{}, gone: map[string]bool{},
 		news: make(chan struct{}, 1)}
 }
 
-// Tell is told what the loop reports.
+// Tell receives a report of the loop.
 func (f *Feed) Tell(r report.Report) {
 	if len(r.Apps)+len(r.Gone) == 0 {
 		return
@@ -72,8 +72,8 @@ func (f *Feed) Run(ctx context.Context, now func() time.Time) {
 	}
 }
 
-// statusOf is what a look comes to. An app that cannot be explained, which would be
-// a mistake of ours, is shown as that: it must not end the process that releases.
+// statusOf returns the status of a report. A panic is a programming error; it becomes a note, because it must not end
+// the process that releases.
 func (f *Feed) statusOf(l report.App) (a status.App) {
 	defer func() {
 		if trouble := recover(); trouble != nil {

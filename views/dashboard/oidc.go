@@ -15,22 +15,22 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// OIDC is how people sign in at an identity provider: the authorization code flow with PKCE.
+// OIDC signs users in at an identity provider, by the authorization code flow with PKCE.
 type OIDC struct {
 	Issuer   string
 	ClientID string
 	Secret   string   // "" for a public client
 	URL      string   // of the dashboard, as browsers see it
 	Scopes   []string // besides openid, profile and email
-	// Unverified takes the email address of a provider that says nothing of whether it is verified: where people
-	// choose their own, anybody can sign in as anybody.
+	// Unverified accepts an email address without an email_verified claim. If users can choose their address, any user
+	// can then sign in as any other.
 	Unverified bool
 
 	mu       sync.Mutex
-	provider *oidc.Provider // nil until it has answered once
+	provider *oidc.Provider // nil until its first response
 }
 
-// flow is what a browser keeps between the start and the end of a sign-in.
+// flow is a browser's data between the start and the end of a sign-in.
 type flow struct {
 	State, Nonce, Verifier string
 	Expires                time.Time
@@ -42,7 +42,7 @@ const (
 	oidcWait   = 20 * time.Second // for all answers of the provider together
 )
 
-// setup asks the provider about itself at the first sign-in that it answers, so that the dashboard starts without it.
+// setup reads the provider's metadata at the first sign-in, so that the dashboard starts without the provider.
 func (o *OIDC) setup(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *Server) oidcStart(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	// The provider sends the browser back, which is another site's request: Strict would keep this one from coming along.
+	// The provider's redirect is a cross-site request, with which a Strict cookie would not be sent.
 	http.SetCookie(w, s.sessions.cookie(flowCookie, sealed, flowTime, http.SameSiteLaxMode))
 	http.Redirect(w, r, config.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)),
 		http.StatusFound)
@@ -107,12 +107,11 @@ func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, err.Error())
 		return
 	}
-	// A redirect would still be the other site's request, without the Strict
-	// cookie that was just set. This page goes on by itself.
+	// A redirect would still be a cross-site request, without the new Strict cookie. This page continues on its own.
 	s.render(w, "signedin.html", struct{ Cluster, App string }{Cluster: s.Board.Cluster()})
 }
 
-// person exchanges a code for who signed in.
+// person exchanges a code for the signed-in user.
 func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Person, error) {
 	config, provider, err := o.setup(ctx)
 	if err != nil {
@@ -138,7 +137,7 @@ func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Pers
 	switch verified, said := claims["email_verified"]; {
 	case email == "":
 		return Person{}, errors.New("the identity provider names no email address, and commits need one")
-	case said && fmt.Sprint(verified) != "true": // some providers say it as a text
+	case said && fmt.Sprint(verified) != "true": // some providers send it as text
 		return Person{}, errors.New("the identity provider says that the email address is not verified")
 	case !said && !o.Unverified:
 		return Person{}, errors.New("the identity provider does not say that the email address is verified; " +

@@ -9,21 +9,21 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Row is an app in short, as the fleet view shows it.
+// Row is an app's summary in the fleet view.
 type Row struct {
 	App      string        `json:"app"`
 	Phase    rollout.Phase `json:"phase"`
 	Held     string        `json:"held,omitempty"` // held or waiting
-	Text     string        `json:"text,omitempty"` // why, or what it waits for
+	Text     string        `json:"text,omitempty"` // the reason, or the condition that it waits for
 	Due      *time.Time    `json:"due,omitempty"`
-	Step     int           `json:"step,omitempty"` // from 1, of the workload that is behind; 0: none moves
+	Step     int           `json:"step,omitempty"` // from 1, of the slowest workload; 0: none moves
 	Of       int           `json:"of,omitempty"`
 	Name     string        `json:"name,omitempty"`   // the step in words
-	Weight   int           `json:"weight,omitempty"` // percent that is asked for
-	Real     int           `json:"real,omitempty"`   // percent that is reached
+	Weight   int           `json:"weight,omitempty"` // desired percent
+	Real     int           `json:"real,omitempty"`   // actual percent
 	Ready    int           `json:"ready,omitempty"`
-	Replicas int           `json:"replicas,omitempty"` // that both versions are to have; 0 where the cluster was not read
-	Commit   string        `json:"commit,omitempty"`   // of the release, or of what is stable
+	Replicas int           `json:"replicas,omitempty"` // desired pods of both versions; 0 if the cluster was not read
+	Commit   string        `json:"commit,omitempty"`   // of the release, or of stable
 	Subject  string        `json:"subject,omitempty"`
 	Author   string        `json:"author,omitempty"`
 	Since    time.Time     `json:"since,omitzero"`
@@ -64,7 +64,7 @@ func rowOf(a status.App) Row {
 	return r
 }
 
-// matches tells whether a row has all words of a search.
+// matches reports whether a row contains all words of a search.
 func (r Row) matches(search string) bool {
 	text := strings.ToLower(strings.Join([]string{r.App, string(r.Phase), r.Held, r.Text, r.Commit, r.Subject, r.Author},
 		" "))
@@ -76,7 +76,7 @@ func (r Row) matches(search string) bool {
 	return true
 }
 
-// symbols are the phases' signs, as the terminal shows them.
+// symbols are the phases' symbols, as in the terminal.
 var symbols = map[rollout.Phase]string{
 	rollout.Healthy: "✔", rollout.Progressing: "◐", rollout.Paused: "‖", rollout.Promoting: "▲",
 	rollout.Stalled: "!", rollout.Aborting: "▼", rollout.Degraded: "✖", rollout.Pending: "○",

@@ -9,32 +9,31 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Sample is where a workload stood at one moment of its release.
+// Sample is a workload's progress at one moment of its release.
 type Sample struct {
 	At     time.Time `json:"at"`
-	Weight int       `json:"weight"` // percent that is asked for
-	Real   int       `json:"real"`   // percent that is reached
+	Weight int       `json:"weight"` // desired percent
+	Real   int       `json:"real"`   // actual percent
 	New    int       `json:"new"`    // Ready pods of the new version
 	Old    int       `json:"old"`    // Ready pods of the stable version
-	Want   int       `json:"want"`   // pods that the workload asks for
+	Want   int       `json:"want"`   // desired pods
 }
 
-// The bounds of what is kept in memory: of so many workloads' samples each, and
-// of so many apps, those that moved last. It is about 3 MB.
+// The bounds of samples in memory: maxSamples for each workload, in the maxDrawn apps that moved last. This is about 3
+// MB.
 const (
 	maxSamples = 240
 	maxDrawn   = 200
 )
 
-// moves are the samples of one release, from its first moment on. They stay until the next release begins.
+// moves holds the samples of one release until the next release begins.
 type moves struct {
 	release rollout.Hash
 	last    time.Time
 	of      map[string][]Sample
 }
 
-// add takes a look at an app into account. Only while it moves, and once when it
-// has come to rest, there is something to add. A nil m is none so far.
+// add records a sample of an app while it moves, and once when it has come to rest. A nil m has no samples yet.
 func (m *moves) add(now time.Time, a status.App) *moves {
 	moving := a.Release != nil && a.Stable != nil
 	if moving && (m == nil || m.release != a.Release.Hash) {
@@ -70,8 +69,8 @@ func sampleOf(now time.Time, w status.Workload, moving bool) Sample {
 	return s
 }
 
-// appended adds a sample unless it shows nothing new. A full list loses every
-// second one of its samples: the whole release stays visible, in less detail.
+// appended adds a sample unless it equals the last one. A full list loses every second sample, so that it still covers
+// the whole release.
 func appended(list []Sample, s Sample) []Sample {
 	if n := len(list); n > 0 {
 		if same := list[n-1]; same.Weight == s.Weight && same.Real == s.Real && same.New == s.New && same.Old == s.Old &&
@@ -89,7 +88,7 @@ func appended(list []Sample, s Sample) []Sample {
 	return append(list, s)
 }
 
-// copy is what can be read while more is added.
+// copy returns a copy that can be read during add.
 func (m *moves) copy() map[string][]Sample {
 	if m == nil {
 		return nil

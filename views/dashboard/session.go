@@ -17,22 +17,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sessions seals what browsers keep. The key is this process's: a restart signs everybody out.
+// sessions seals the browsers' cookies. The key is of this process: a restart signs all users out.
 type sessions struct {
 	key    []byte
 	now    func() time.Time
 	secure bool
 
 	mu    sync.Mutex
-	ended map[string]time.Time // those that were signed out, by CSRF, until they would have ended by themselves
+	ended map[string]time.Time // signed-out sessions by CSRF token, until they expire
 }
 
-// sessionTime is how long a sign-in lasts.
+// sessionTime is the lifetime of a sign-in.
 const sessionTime = 8 * time.Hour
 
 const sessionCookie = "gitrollout_session"
 
-// session is what the cookie says.
+// session is the content of the cookie.
 type session struct {
 	Person
 	CSRF    string    `json:"csrf"`
@@ -45,7 +45,7 @@ func newSessions(now func() time.Time, secure bool) (*sessions, error) {
 	return &sessions{key: key, now: now, secure: secure, ended: map[string]time.Time{}}, err
 }
 
-// seal makes a text that only this process can have made, for one purpose.
+// seal encodes data with this process's MAC, for one purpose.
 func (s *sessions) seal(purpose string, data any) (string, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *sessions) open(purpose, sealed string, data any) error {
 	return json.Unmarshal(raw, data)
 }
 
-// of reads the session of a request, nil if there is none that counts.
+// of returns the valid session of a request, or nil.
 func (s *sessions) of(r *http.Request) *session {
 	cookie, err := r.Cookie(sessionCookie)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *sessions) of(r *http.Request) *session {
 	return &found
 }
 
-// end signs somebody out: whoever has kept the cookie has nothing.
+// end signs a user out and invalidates copies of the cookie.
 func (s *sessions) end(of *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *sessions) end(of *session) {
 	s.ended[of.CSRF] = of.Expires
 }
 
-// begin signs somebody in.
+// begin signs a user in.
 func (s *sessions) begin(w http.ResponseWriter, p Person) (*session, error) {
 	begun := &session{Person: p, CSRF: rand.Text(), Expires: s.now().Add(sessionTime).UTC()}
 	sealed, err := s.seal("session", begun)
@@ -118,8 +118,8 @@ func (s *sessions) cookie(name, value string, age time.Duration, site http.SameS
 		Secure: s.secure, SameSite: site}
 }
 
-// signedIn finds out who asks: by the session, or a program by its token. Session
-// is nil for a program, which no other site can make send anything.
+// signedIn returns the user of a request, by the session or by a program's bearer token. The session is nil for a
+// program, which no other site can make send requests.
 func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session, ok bool) {
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
 		p, ok = rules.byToken(token)
@@ -131,17 +131,17 @@ func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session,
 	return of.Person, of, true
 }
 
-// self is what the page is told about who looks at it.
+// self is the data about the current user.
 type self struct {
-	Actions bool           `json:"actions"` // people can act at all
+	Actions bool           `json:"actions"` // actions are possible at all
 	OIDC    bool           `json:"oidc"`
-	Name    string         `json:"name,omitempty"` // "" if nobody is signed in
+	Name    string         `json:"name,omitempty"` // "" if no user is signed in
 	Email   string         `json:"email,omitempty"`
 	CSRF    string         `json:"csrf,omitempty"`
 	May     []rollout.Verb `json:"may"` // with ?app=
 }
 
-// rules says who may do what. If that cannot be read it answers with why, and returns nil.
+// rules returns the access rules. If the file is unreadable it responds with the error and returns nil.
 func (s *Server) rules(w http.ResponseWriter) *rules {
 	found, err := s.Access.read()
 	if err != nil {
@@ -170,10 +170,10 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, who)
 }
 
-// maxBody bounds what a request may send.
+// maxBody bounds a request's body.
 const maxBody = 16 << 10
 
-// receive reads the JSON of a request. Forms of other sites cannot send that type.
+// receive decodes the JSON of a request. Forms of other sites cannot send this content type.
 func receive(w http.ResponseWriter, r *http.Request, data any) bool {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, "send application/json")
@@ -188,7 +188,7 @@ func receive(w http.ResponseWriter, r *http.Request, data any) bool {
 	return true
 }
 
-// signIn is POST /api/v1/session: with a token.
+// signIn is POST /api/v1/session, with a token.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	var sent struct {
 		Token string `json:"token"`
@@ -223,7 +223,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, map[string]string{})
 }
 
-// same compares a secret without telling by the time where it differs.
+// same compares a secret in constant time.
 func same(a, b string) bool {
 	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
