@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// The differences of clocks that are told: pauses and windows are by this
-// machine's clock, ages of pods by the cluster's.
+// The reported clock differences. Pauses and windows use this machine's clock, ages of pods the cluster's.
 const (
 	noticeableSkew = 5 * time.Second
 	harmfulSkew    = time.Minute
 )
 
-// Clock compares this machine's clock with a server's, by the Date of an answer, which has whole seconds.
+// Clock compares this machine's clock with a server's, by the Date of a response, which has whole seconds.
 func Clock(
 	ctx context.Context, e *Examination, check, whose string, client *http.Client, address string, now func() time.Time,
 ) {

@@ -27,37 +27,36 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// oldestKubernetes is the minor version of 1.x from which on all that is used is
-// there and stable: server-side apply that keeps other managers' fields.
+// oldestKubernetes is the oldest minor version of 1.x with stable server-side apply that keeps other managers' fields.
 const oldestKubernetes = 25
 
-// App is an app as Git has it.
+// App is an app in Git, with its record.
 type App struct {
 	Name   string
-	Known  bool            // it is on record: it was taken over already
+	Known  bool            // it has a record: it was adopted already
 	Render *rollout.Render // nil if it cannot be rendered
-	Has    []rollout.Ref   // what it has in the cluster, on record
+	Has    []rollout.Ref   // its recorded objects in the cluster
 
 	Encrypted map[string][]byte // the files of Render.Unopened
 }
 
-// Cluster is the cluster to examine, and what Git has for it.
+// Cluster is the cluster to examine, with the apps in Git.
 type Cluster struct {
 	Config *rest.Config
-	As     string // whose rights are asked for, "" for the account of Config
+	As     string // the account whose rights are checked, "" for the account of Config
 	Name   string // in Git
-	UID    string // that the state branch is for, "" if it is for none yet
+	UID    string // of the state branch's cluster, "" if it has none yet
 	Apps   []App  // nil if Git cannot be read
 	Wait   time.Duration
 
-	Namespaces   []string // the only ones that gitrollout is to have; none: the whole cluster
-	IdentifiedBy string   // the namespace whose uid the state branch has
+	Namespaces   []string // the namespaces of gitrollout; none: the whole cluster
+	IdentifiedBy string   // the namespace whose uid is on the state branch
 
-	// Foreign returns the signs that another controller has objects in hand; nil if nobody can look.
+	// Foreign returns the signs that another controller owns objects; nil if this cannot be checked.
 	Foreign func(ctx context.Context, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
-// clients are those that an examination asks with.
+// clients are the API clients of an examination.
 type clients struct {
 	authorization *authorization.AuthorizationV1Client
 	core          *core.CoreV1Client
@@ -79,11 +78,11 @@ func newClients(config *rest.Config) (c clients, err error) {
 	return c, err
 }
 
-// Examine looks at the cluster. Now is this machine's clock.
+// Examine checks the cluster. now is this machine's clock.
 func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	config := rest.CopyConfig(c.Config)
 	config.QPS, config.Timeout = -1, c.Wait
-	if c.As != "" { // else it is whom the kubeconfig impersonates, if anybody
+	if c.As != "" { // otherwise the kubeconfig's impersonation applies
 		config.Impersonate = rest.ImpersonationConfig{UserName: c.As}
 	}
 	client, err := newClients(config)
@@ -134,7 +133,7 @@ func examineAPIClock(ctx context.Context, e *Examination, config *rest.Config, n
 	Clock(ctx, e, "clock.cluster", "the API server", client, host.JoinPath("version").String(), now)
 }
 
-// examineHands looks for other controllers that have what the apps name. They would fight over it.
+// examineHands looks for other controllers that own objects of the apps. Both controllers would fight over these.
 func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time) {
 	if c.Foreign == nil {
 		e.Add("cluster.controllers", Unknown, "", "who has the objects of the apps in hand cannot be seen")
@@ -165,7 +164,7 @@ func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time
 	}
 }
 
-// rightsExam collects the rights that the apps need, and asks for them.
+// rightsExam collects the rights that the apps need and checks them.
 type rightsExam struct {
 	e      *Examination
 	client clients
@@ -175,8 +174,8 @@ type rightsExam struct {
 	namespaces []string // Cluster.Namespaces
 }
 
-// needs fills in the rights: those that every cluster needs, and those of each kind in
-// each namespace. One watch of a kind does for all apps: in all namespaces, or in each of Cluster.Namespaces.
+// needs collects the rights for every cluster and for each kind in each namespace. One watch of a kind serves all apps:
+// in all namespaces, or in each of Cluster.Namespaces.
 func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}
 	var as wants = func(account, namespace, group, resource string, verbs ...string) {
@@ -213,7 +212,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
-// needsOfApp are the rights that an app needs, and the kinds among its objects that the cluster does not know.
+// needsOfApp adds the rights that an app needs, and to missing the kinds that the cluster does not know.
 func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
 	account := ""
 	writes := func(ref rollout.Ref, version ...string) error {
@@ -258,7 +257,7 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 	}
 }
 
-// needsOfRelease are the rights that releases of a workload need besides those for the app's objects.
+// needsOfRelease adds the rights for releases of a workload, besides the rights for the app's objects.
 func needsOfRelease(spec rollout.Spec, account string, as wants) {
 	namespace := spec.Workload.Namespace
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
@@ -268,7 +267,7 @@ func needsOfRelease(spec rollout.Spec, account string, as wants) {
 		as("", "", "", "nodes", "list", "watch")
 	}
 	p := spec.Partition
-	if spec.Workload.Kind != "" && (p == nil || p.Ordered) { // whose controller does not replace what never becomes ready
+	if spec.Workload.Kind != "" && (p == nil || p.Ordered) { // its controller keeps pods that never get ready
 		as("", namespace, "", "pods", "delete")
 	}
 	for _, m := range spec.Metrics() {
@@ -281,7 +280,7 @@ func needsOfRelease(spec rollout.Spec, account string, as wants) {
 	}
 }
 
-// ask asks the API server for each right, and says which are missing, resource by resource.
+// ask checks each right with the API server and reports the missing ones by resource.
 func (x *rightsExam) ask(ctx context.Context) {
 	wanted := map[right]bool{}
 	for r := range x.wanted {
@@ -332,7 +331,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 	}
 }
 
-// examineSecrets looks for the keys that analyses name. Nothing of them is kept.
+// examineSecrets checks the Secret keys that analyses name. It keeps no values.
 func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client clients) {
 	type key struct{ namespace, secret, key string }
 	seen := map[key]bool{}
@@ -370,7 +369,7 @@ func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client clie
 	}
 }
 
-// examineUID compares the cluster with the one that the state branch is for.
+// examineUID compares the cluster's uid with the state branch's.
 func (c Cluster) examineUID(ctx context.Context, e *Examination, client clients) {
 	of, role := c.IdentifiedBy, "its Role there"
 	if of == metav1.NamespaceSystem {

@@ -1,5 +1,5 @@
-// Package doctor finds out what is missing for gitrollout to work, and says what to do about it: of the configuration
-// and the apps in a tree (gitrollout validate), and of Git, the cluster and the clocks as they are (gitrollout doctor).
+// Package doctor finds problems and their fixes: in the configuration and the apps of a tree (gitrollout validate), and
+// in Git, the cluster and the clocks (gitrollout doctor).
 package doctor
 
 import (
@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Examination is what is found of Git and the cluster. It is the form of its JSON.
+// Examination holds the findings about Git and the cluster. Its fields are the form of the JSON.
 type Examination struct {
 	Cluster  string    `json:"cluster"`
 	Problems int       `json:"problems"`
@@ -24,20 +24,20 @@ type Finding struct {
 	Fix     string `json:"fix,omitempty"`
 }
 
-// Health is how a check has ended.
+// Health is the outcome of a check.
 type Health string
 
-// The ways in which a check can end.
+// The outcomes of a check.
 const (
 	Healthy Health = "ok"
-	Warning Health = "warning" // it works, and may not be meant
+	Warning Health = "warning" // it works, but may be a mistake
 	Problem Health = "problem" // a release would be held, or not begin
-	Unknown Health = "unknown" // it could not be looked at from here
+	Unknown Health = "unknown" // it could not be checked from here
 )
 
-// Add notes the result of a check. Fix is what to do about it, "" for nothing.
+// Add records the result of a check. fix is "" if there is nothing to do.
 func (e *Examination) Add(check string, status Health, fix, format string, args ...any) {
-	message := rollout.OneLine(fmt.Sprintf(format, args...)) // what servers say may have lines
+	message := rollout.OneLine(fmt.Sprintf(format, args...)) // servers' messages may have several lines
 	e.Findings = append(e.Findings, Finding{Check: check, Status: status, Message: message, Fix: fix})
 	switch status {
 	case Problem:

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// GitFix is what to do about an error of Git.
+// GitFix returns the fix for an error of Git, "" if none is known.
 func GitFix(err error) string {
 	switch {
 	case errors.Is(err, git.ErrAuth):
@@ -30,7 +30,7 @@ func GitFix(err error) string {
 	}
 }
 
-// Git is what there is to examine of Git, which could be read, and of the forge.
+// Git holds the inputs of the checks of Git, which was readable, and of the forge.
 type Git struct {
 	Repo    *git.Repo
 	Heads   rollout.Heads
@@ -39,11 +39,11 @@ type Git struct {
 	Own     string // gitrollout's namespace, where no app may write
 	Head    func(app rollout.App) strategies.Head
 	Build   *render.Renderer
-	NoPush  bool          // nothing is tried out
+	NoPush  bool          // skip the test push
 	Forge   forge.Options // if the configuration names one
 }
 
-// Examine adds what it finds. now is asked before and after each request to a clock.
+// Examine adds its findings. It calls now before and after each request to a clock.
 func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	repo, config := g.Repo, g.Branch.Config
 	e.Add("git.read", Healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(),
@@ -75,12 +75,12 @@ func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) 
 		e.Add("clock.git", Unknown, "", "%s is not spoken to by HTTP, so its clock cannot be seen", remote)
 		return
 	}
-	// What the answer is does not matter, and no credential is sent for it.
+	// The content of the response is irrelevant, and the request has no credentials.
 	const asked = "/info/refs?service=git-upload-pack"
 	Clock(ctx, e, "clock.git", "the Git server", http.DefaultClient, remote+asked, now)
 }
 
-// examineApps counts what cannot be rendered.
+// examineApps reports apps that cannot be rendered or are forbidden.
 func (g Git) examineApps(e *Examination) {
 	broken, forbidden := len(g.Branch.Unnamed), 0
 	var first error
@@ -115,8 +115,8 @@ func (g Git) examineApps(e *Examination) {
 	}
 }
 
-// examinePush makes a branch and removes it again. That is the only way to know: hooks, protected branches and
-// read-only credentials say no when something is pushed, and not before.
+// examinePush pushes a branch and deletes it. There is no other way to know: hooks, protected branches and read-only
+// credentials reject only a real push.
 func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, g.Cluster, fmt.Sprintf("doctor-%d", at.UnixNano()))
 	repo := g.Repo
@@ -150,7 +150,7 @@ func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 		branch)
 }
 
-// examineForge looks at branch protection, as far as the forge shows it to somebody who is no administrator.
+// examineForge checks branch protection, as far as the forge shows it without administrator rights.
 func (g Git) examineForge(ctx context.Context, e *Examination) {
 	if g.Branch.Config.Forge == nil {
 		e.Add("forge", Unknown, "", "%s names no forge, so branch protection cannot be seen", g.Branch.Config.File)
@@ -177,7 +177,7 @@ func (g Git) examineForge(ctx context.Context, e *Examination) {
 	g.examineOwners(ctx, e)
 }
 
-// examineOwners looks whether those whom the repository names have to agree to what is released and promoted.
+// examineOwners checks whether the forge requires a review from the code owners for releases and promotions.
 func (g Git) examineOwners(ctx context.Context, e *Examination) {
 	const check = "forge.owners"
 	var file string

@@ -14,9 +14,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// RBAC is the least that gitrollout's account has to be allowed for what the apps have, and the accounts that they are
-// written as, as YAML of roles and their bindings. Account is gitrollout's: namespace/name. The cluster is asked which
-// kinds it knows, and nothing else; one that it does not know is a comment.
+// RBAC returns the minimal roles and bindings of gitrollout's account, namespace/name, and of the apps' service
+// accounts, as YAML. It requests only discovery from the cluster; unknown kinds become comments.
 func (c Cluster) RBAC(account string) (string, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(rest.CopyConfig(c.Config))
 	if err != nil {
@@ -37,12 +36,12 @@ func (c Cluster) RBAC(account string) (string, error) {
 	return b.String(), nil
 }
 
-// role is one role: a ClusterRole if it has no namespace.
+// role identifies one role: a ClusterRole if it has no namespace.
 type role struct{ account, namespace string }
 
-// writeRoles writes the rights that somebody needs, role by role.
+// writeRoles writes the rights of each account, role by role.
 func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy string) {
-	roles := map[role]map[string][]string{} // of "group resource" the verbs
+	roles := map[role]map[string][]string{} // "group resource" to verbs
 	add := func(to role, what, verb string) {
 		if roles[to] == nil {
 			roles[to] = map[string][]string{}
@@ -59,7 +58,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 	if identifiedBy == metav1.NamespaceSystem {
 		identity.namespace = ""
 	}
-	add(identity, " namespaces "+identifiedBy, "get") // which cluster this is
+	add(identity, " namespaces "+identifiedBy, "get") // identifies the cluster
 	for _, at := range slices.SortedFunc(maps.Keys(roles), func(a, b role) int {
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.namespace, b.namespace))
 	}) {
@@ -69,7 +68,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 		}
 		namespace, account, _ := strings.Cut(at.account, "/")
 		name := "gitrollout"
-		if at.account != own { // two may be written in one namespace
+		if at.account != own { // two can be in one namespace
 			name += "-" + namespace + "-" + account
 		}
 		fmt.Fprintf(b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: %s%s}\nrules:\n",
@@ -81,9 +80,9 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 	}
 }
 
-// writeRules writes one rule for the resources of a group that may be used alike.
+// writeRules writes one rule for all resources of a group with the same verbs.
 func writeRules(b *strings.Builder, rights map[string][]string) {
-	rules := map[string][]string{} // of "group verbs name" the resources
+	rules := map[string][]string{} // "group verbs name" to resources
 	for what, verbs := range rights {
 		words := strings.SplitN(what+" ", " ", 3)
 		slices.Sort(verbs)

@@ -8,11 +8,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// right is one thing that somebody may do or not: the account that an app is written as, or "" for gitrollout itself.
-// A subresource is named as a role names it: pods/log.
+// right is one permission of an account: an app's service account, or "" for gitrollout. A subresource is written as in
+// a role: pods/log.
 type right struct{ account, namespace, group, resource, verb string }
 
-// asked is how the API server is asked about it.
+// asked returns the right as attributes of an access review.
 func (r right) asked() *authorizationv1.ResourceAttributes {
 	resource, part, _ := strings.Cut(r.resource, "/")
 	return &authorizationv1.ResourceAttributes{
@@ -20,18 +20,18 @@ func (r right) asked() *authorizationv1.ResourceAttributes {
 	}
 }
 
-// wants notes rights that an account needs.
+// wants records rights that an account needs.
 type wants func(account, namespace, group, resource string, verbs ...string)
 
-// jobs are the rights to those that an account makes and looks for; nobody watches them.
+// jobs records the rights to create and read Jobs. Jobs are not watched.
 func (as wants) jobs(account, namespace string) {
 	as(account, namespace, "batch", "jobs", "get", "create", "delete")
-	if account != "" { // gitrollout itself lists all pods
+	if account != "" { // gitrollout already lists all pods
 		as(account, namespace, "", "pods", "list")
 	}
 }
 
-// hook are the rights to a Job that runs around releases.
+// hook records the rights to run a hook's Job.
 func (as wants) hook(account string, job rollout.Object) {
 	as.jobs(account, job.Namespace())
 	if job.Annotation(rollout.AnnotationHookLog) != "" {

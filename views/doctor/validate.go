@@ -13,34 +13,34 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Report is what is wrong with a tree. It is the form of its JSON.
+// Report holds the problems of a tree. Its fields are the form of the JSON.
 type Report struct {
 	Clusters []ClusterReport `json:"clusters"`
 	Errors   int             `json:"errors"`
 	Warnings int             `json:"warnings"`
 }
 
-// ClusterReport is what is wrong with one cluster's part of a tree.
+// ClusterReport holds the problems of one cluster's part of a tree.
 type ClusterReport struct {
 	Cluster  string                  `json:"cluster"`
 	Errors   []*rollout.InvalidError `json:"errors,omitempty"` // of the configuration and of promotion files
 	Warnings []string                `json:"warnings,omitempty"`
 	Apps     []AppReport             `json:"apps,omitempty"`
-	Allow    []string                `json:"allow,omitempty"` // the entries that would allow what is forbidden, as lines of YAML
+	Allow    []string                `json:"allow,omitempty"` // entries that would allow the forbidden objects, as YAML
 }
 
-// AppReport is one app: what it comes to, or why it cannot be built.
+// AppReport is one app: a summary of its render, or why it cannot be built.
 type AppReport struct {
 	App      string                `json:"app"`
 	Path     string                `json:"path"`
-	Release  rollout.Hash          `json:"release,omitempty"` // what a release of it would be called
+	Release  rollout.Hash          `json:"release,omitempty"` // the release hash
 	Objects  int                   `json:"objects"`
 	Staged   int                   `json:"staged"` // workloads that a Rollout document moves
 	Error    *rollout.InvalidError `json:"error,omitempty"`
 	Warnings []string              `json:"warnings,omitempty"`
 }
 
-// Add takes a cluster into the report.
+// Add adds a cluster to the report.
 func (r *Report) Add(c ClusterReport) {
 	r.Clusters = append(r.Clusters, c)
 	r.Errors += len(c.Errors)
@@ -53,8 +53,8 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check looks at one cluster's part of a tree. Own is gitrollout's namespace there, rules are what holds apps besides
-// the configuration, or nil. An error means that the tree cannot be read.
+// Check checks one cluster's part of a tree. own is gitrollout's namespace; rules are the policy besides the
+// configuration, or nil. An error means that the tree cannot be read.
 func Check(
 	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
 ) (ClusterReport, error) {
@@ -126,8 +126,8 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim notes whose the objects of an app are. The error is that one is another app's, too: what is never deleted is
-// shared by apps that say the same of it.
+// claim records the owner of an app's objects. It refuses an object of another app, except an equal object that is
+// never deleted, which apps may share.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()
@@ -148,14 +148,14 @@ func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error 
 	return nil
 }
 
-// refuse notes why the app would be held, if it would be.
+// refuse records why the app would be held.
 func (a *AppReport) refuse(err error) {
 	if err != nil {
 		a.Error = rollout.ProblemOf(err)
 	}
 }
 
-// allowing are the entries of a configuration with the lines that allow what goes beyond them.
+// allowing returns a configuration's entries with the lines that would allow their forbidden objects.
 func allowing(config *rollout.Config, beyond map[*rollout.AppGlob]render.Beyond) (lines []string) {
 	for i := range config.Apps {
 		entry := &config.Apps[i]
