@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// fixed are fields that the API server lets nobody change (apps/v1 and batch/v1
-// validation: "field is immutable"), by kind.
+// fixed lists the immutable fields of the API server's validation (apps/v1 and batch/v1: "field is immutable"), by
+// kind.
 var fixed = map[string][][]string{
 	"apps/Deployment": {{"spec", "selector"}},
 	"apps/StatefulSet": {{"spec", "selector"}, {"spec", "serviceName"},
@@ -28,11 +28,11 @@ var fixed = map[string][][]string{
 	"rbac.authorization.k8s.io/ClusterRoleBinding": {{"roleRef"}},
 }
 
-// immutable finds changes that the API server refuses.
+// immutable finds changes that the API server rejects.
 func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	var all []Note
 	if hook.Is(was) && hook.Is(now) {
-		return nil // each run of it is another Job
+		return nil // each run is another Job
 	}
 	for _, path := range fixed[ref.Group+"/"+ref.Kind] {
 		field := strings.Join(path, ".")
@@ -58,8 +58,8 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	return all
 }
 
-// renumbered says that other ordinals are other pods: those outside of them are deleted and those in them are made,
-// one after another, whatever the step.
+// renumbered notes a change of a StatefulSet's ordinals: pods outside the new ordinals are deleted and missing ones are
+// created, one after another, whatever the step.
 func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	const field = "start"
 	from, to := was.Map("spec", "ordinals")[field], now.Map("spec", "ordinals")[field]
@@ -75,14 +75,14 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	}}
 }
 
-// unset are fixed fields that are not the server's choice where a manifest leaves them out, with what they are then
-// (the defaults of apps/v1, batch/v1, core/v1 and storage.k8s.io/v1).
+// unset holds the default of fixed fields for which the server chooses no value, for manifests without the field
+// (apps/v1, batch/v1, core/v1 and storage.k8s.io/v1).
 var unset = map[string]any{
 	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",
 }
 
-// at returns what a field of an object is, and false where only the API server knows it.
+// at returns the value of a field, and false if only the API server knows it.
 func at(o rollout.Object, path []string, field string) (any, bool) {
 	v, ok := o.Map(path[:len(path)-1]...)[path[len(path)-1]]
 	if list, is := v.([]any); is && len(list) == 0 || v == nil {

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// hooks says which Jobs run around the release that a change begins, and which of them see what is older than they
-// are: before a release nothing of it is applied but what was not there.
+// hooks notes the Jobs around the release that a change begins, and the Jobs that read old objects: before a release,
+// only new objects are applied.
 func (c comparison) hooks(a App) (all []Note) {
 	if a.Change == Apply {
 		return c.changedHooks()
@@ -45,7 +45,7 @@ func (c comparison) hooks(a App) (all []Note) {
 	return all
 }
 
-// changedHooks says which Jobs run because they have changed, though the version has not.
+// changedHooks notes the Jobs that run because they have changed, although the version has not.
 func (c comparison) changedHooks() (all []Note) {
 	if s := c.in.State; s != nil && s.Release != nil || c.in.Head.Render.Release() == "" {
 		return nil
@@ -64,7 +64,7 @@ func (c comparison) changedHooks() (all []Note) {
 	return all
 }
 
-// seesOld finds what a Job that runs before the release reads as it was.
+// seesOld notes the changed objects whose old content a Job before the release reads.
 func (c comparison) seesOld(h hook.Hook, which hook.Release) (all []Note) {
 	for _, o := range hook.Named(h, c.in.Head.Render.Objects) {
 		was, had := c.before[o.Ref()]

@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MarkdownLimit is how long a comment may be: GitHub takes 65,536 characters,
-// GitLab and Gitea more. What is beyond is left out, differences first.
+// MarkdownLimit bounds a comment's length: GitHub takes 65,536 characters, GitLab and Gitea more. The rest is omitted,
+// differences first.
 const MarkdownLimit = 60_000
 
-// Mark is how a plan's comment begins, by which a CI job finds its last one.
+// Mark is the start of a plan's comment, by which a CI job finds its previous comment.
 const Mark = "<!-- gitrollout plan -->\n"
 
-// Markdown is the plan as a comment for a pull request. It begins with Mark.
+// Markdown returns the plans as a comment for a pull request. It begins with Mark.
 func Markdown(all []Plan) string {
 	text := markdown(all, true)
 	if len(text) > MarkdownLimit {
@@ -55,14 +55,14 @@ func markdown(all []Plan, diffs bool) string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// headline counts what happens.
+// headline counts the apps by change.
 func headline(p Plan) string {
 	by := map[Change]int{}
 	for _, a := range p.Apps {
 		change := a.Change
 		isStaged := func(w Workload) bool { return w.Staged }
 		if change == Release && !slices.ContainsFunc(a.Workloads, isStaged) {
-			change = Fast // it is of all that an app without Rollout documents has
+			change = Fast // without Rollout documents, the whole app is released at once
 		}
 		by[change]++
 	}
@@ -156,8 +156,7 @@ func objectsCount(all []Object) string {
 	return rollout.Count(len(all), "object") + ": " + strings.Join(parts, ", ")
 }
 
-// inline makes text of others harmless in a line of Markdown: no HTML, no
-// mentions of people, no images or links, no new line.
+// inline escapes a user's text for a line of Markdown: no HTML, mentions, images, links or line breaks.
 func inline(text string) string {
 	return markdownEscapes.Replace(strings.Join(strings.Fields(text), " "))
 }

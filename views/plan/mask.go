@@ -13,9 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Compare is the difference of two versions of an object as a unified diff, either of which may be nil; "" if there
-// is none. What the API server writes into an object is left out. Of the values of Secrets it tells only whether they
-// differ.
+// Compare returns the unified diff of two versions of an object, either of which may be nil; "" if they are equal. It
+// omits fields that the API server writes. For values of Secrets it shows only whether they differ.
 func Compare(wasName string, was rollout.Object, nowName string, now rollout.Object) (string, error) {
 	was, now = withoutServer(was), withoutServer(now)
 	if was.IsSecret() || now.IsSecret() {
@@ -48,7 +47,7 @@ func document(o rollout.Object) ([]byte, error) {
 	return data, nil
 }
 
-// withoutServer is an object without what the API server and those who apply write into it.
+// withoutServer returns an object without the fields that the API server and appliers write.
 func withoutServer(o rollout.Object) rollout.Object {
 	if o == nil {
 		return nil
@@ -73,7 +72,7 @@ func withoutServer(o rollout.Object) rollout.Object {
 	return o
 }
 
-// plainSecret is a Secret as the API server keeps it: what people write below stringData is data.
+// plainSecret moves stringData into data, as the API server does.
 func plainSecret(o rollout.Object) rollout.Object {
 	values := o.Map("stringData")
 	if values == nil {
@@ -91,11 +90,10 @@ func plainSecret(o rollout.Object) rollout.Object {
 	return o
 }
 
-// openFields are the fields of a Secret that hold no values. Any other one may, under a name that was typed wrongly.
+// openFields are the fields of a Secret without values. Any other field may hold one, for example by a typo.
 var openFields = []string{"apiVersion", "kind", "metadata", "type", "immutable"}
 
-// hide replaces the values of a Secret by stars. An annotation may hold the whole object, so those that could
-// are replaced, too.
+// hide masks the values of a Secret, and annotations that may contain the whole object.
 func hide(o, other rollout.Object, changed string) rollout.Object {
 	if o == nil {
 		return nil
@@ -119,10 +117,10 @@ func hide(o, other rollout.Object, changed string) rollout.Object {
 	return o
 }
 
-// longAnnotation is how many bytes an annotation of a Secret may have to be shown.
+// longAnnotation is the maximum length in bytes of a shown annotation of a Secret.
 const longAnnotation = 200
 
-// star replaces a value by stars that tell only whether it differs from another object's.
+// star masks a value and shows only whether it differs from another object's.
 func star(values, others map[string]any, key, changed string) {
 	value := values[key]
 	values[key] = "***"

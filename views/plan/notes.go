@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Note is something about a change that its author should know before the push.
+// Note is information about a change for its author, before the push.
 type Note struct {
 	Level   Level  `json:"level"`
 	Code    string `json:"code"`             // CamelCase, for machines
@@ -20,17 +20,17 @@ type Note struct {
 	Fix     string `json:"fix,omitempty"`
 }
 
-// Level is how much a note matters.
+// Level is the severity of a note.
 type Level string
 
 // The levels.
 const (
-	Refused Level = "refused" // it does not go through: the API server refuses it, or a step never ends
+	Refused Level = "refused" // it fails: the API server rejects it, or a step never ends
 	AtOnce  Level = "atOnce"  // it cannot be staged: it reaches all users at once
 	Hint    Level = "hint"    // worth knowing
 )
 
-// notes lists what is to be said about an app that changes, what matters most first.
+// notes lists the notes about a changed app, by severity.
 func notes(in Input, a App) []Note {
 	c := comparison{in: in, before: in.Base.Render.ByRef(), after: in.Head.Render.ByRef()}
 	var all []Note
@@ -55,13 +55,13 @@ func notes(in Input, a App) []Note {
 
 var levels = []Level{Refused, AtOnce, Hint}
 
-// comparison is the two sides of an app.
+// comparison holds the two sides of an app.
 type comparison struct {
 	in            Input
 	before, after map[rollout.Ref]rollout.Object
 }
 
-// endless finds steps that ask for requests to no pods.
+// endless finds steps that send requests to no pods.
 func endless(a App) []Note {
 	var all []Note
 	for _, w := range a.Workloads {
@@ -82,8 +82,8 @@ func endless(a App) []Note {
 	return all
 }
 
-// changedSteps says where the release in flight goes on by the steps of head. That nothing stops it any more is no
-// mistake of the file, and easily one of its author: the gate that it waits at goes with the step.
+// changedSteps notes the step at which the release in flight continues with head's steps. Without a gate it is AtOnce:
+// the author may have removed the gate by mistake.
 func (c comparison) changedSteps(a App) []Note {
 	s, source, head := c.in.State, c.in.Base.Render, c.in.Head.Render
 	if s == nil || s.Release == nil || s.Stable == nil || s.Release.Hash != a.To || source == nil {
@@ -94,7 +94,7 @@ func (c comparison) changedSteps(a App) []Note {
 	for i, was := range s.Progress {
 		spec, staged := head.Spec(was.Workload)
 		if !staged {
-			continue // it is said that its document is gone
+			continue // another note reports the missing document
 		}
 		n := Note{Level: Hint, Code: "StepsChange", Object: was.Workload.Ref().String()}
 		where := fmt.Sprintf("release %s is at step %d of %d, %s", s.Release.Hash, was.Step+1, was.Of, was.Name)
@@ -121,12 +121,12 @@ func (c comparison) changedSteps(a App) []Note {
 	return all
 }
 
-// gates is how often somebody has to promote from a step on.
+// gates returns the number of promotions that are needed from a step on.
 func gates(spec rollout.Spec, from int) int {
 	return strategies.Predict(strategies.Planned{Spec: spec, From: from}).Gates
 }
 
-// atOnce says what of a change no stage protects.
+// atOnce notes the parts of a change that no stage protects.
 func (c comparison) atOnce(o Object) []Note {
 	ref := o.Object
 	was, now := c.before[ref], c.after[ref]
@@ -142,13 +142,13 @@ func (c comparison) atOnce(o Object) []Note {
 	return nil
 }
 
-// isPartitioned reports whether an object is of a kind that can be moved by its partition.
+// isPartitioned reports whether an object's kind can be moved by its partition.
 func (c comparison) isPartitioned(o rollout.Object) bool {
 	p, _ := rollout.FindPartitioned(rollout.PartitionedOf(c.in.Head.Render.App), o.APIVersion(), o.Kind())
 	return p != nil
 }
 
-// inPlace says what of a change of a workload's pods no stage protects, where they are replaced in place.
+// inPlace notes unprotected changes of a workload whose controller replaces pods in place.
 func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	w, _ := rollout.WorkloadOf(ref)
 	spec, staged := c.in.Head.Render.Spec(w)
@@ -178,17 +178,17 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	return []Note{note}
 }
 
-// hasSurge reports whether a node may have a pod of both versions in a workload's own rolling update.
+// hasSurge reports whether a workload's rolling update allows an additional pod of the new version on a node.
 func hasSurge(o rollout.Object) bool {
 	surge := o.Map("spec", "updateStrategy", "rollingUpdate")["maxSurge"]
 	return surge != nil && surge != int64(0) && surge != "0%"
 }
 
-// sharedData is a ConfigMap or Secret whose content changes under a name that pods of both versions have.
+// sharedData notes a ConfigMap or Secret whose content changes while pods of both versions use its name.
 func (c comparison) sharedData(ref rollout.Ref) []Note {
 	var mounts, reads []string
 	for _, o := range c.in.Head.Render.Objects {
-		if o.Namespace() != ref.Namespace || hook.Is(o) { // what a hook reads is looked at with it
+		if o.Namespace() != ref.Namespace || hook.Is(o) { // hooks.go handles a hook's objects
 			continue
 		}
 		mounted, read := uses(o.Map("spec", "template"), ref)
@@ -223,8 +223,8 @@ func (c comparison) sharedData(ref rollout.Ref) []Note {
 	return all
 }
 
-// uses reports whether a pod template mounts a ConfigMap or Secret, and whether
-// it reads it as environment, which only a start does.
+// uses reports whether a pod template mounts a ConfigMap or Secret, and whether it reads it as environment, which
+// happens only at the start.
 func uses(v any, ref rollout.Ref) (mounted, read bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -253,7 +253,7 @@ func templateChanged(was, now rollout.Object) bool {
 	return !reflect.DeepEqual(was.Map("spec", "template"), now.Map("spec", "template"))
 }
 
-// unstagedDeployment says why the pods of a Deployment are not moved in stages.
+// unstagedDeployment notes why the pods of a Deployment are not moved in stages.
 func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []Note {
 	spec, staged := c.in.Head.Render.Spec(rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
 	recreate := now.Map("spec", "strategy")["type"] == "Recreate"
@@ -280,7 +280,7 @@ func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []No
 	return []Note{n}
 }
 
-// unstaged are the workloads whose pods change by Kubernetes' own means.
+// unstaged returns the workloads whose pods Kubernetes' own update replaces.
 func unstaged(in Input) []Workload {
 	var all []Workload
 	before := in.Base.Render.ByRef()
@@ -310,7 +310,7 @@ func unstaged(in Input) []Workload {
 	return all
 }
 
-// hints are what is accepted and may not be meant.
+// hints notes accepted changes that may be mistakes.
 func (c comparison) hints(a App) []Note {
 	var all []Note
 	for _, w := range c.in.Head.Render.Warnings {
@@ -349,10 +349,10 @@ func (c comparison) hints(a App) []Note {
 	return all
 }
 
-// neverDeleted are the kinds that stay in the cluster when they leave Git.
+// neverDeleted are the kinds that stay in the cluster after they leave Git.
 var neverDeleted = []string{"Namespace", "PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition"}
 
-// lostRollouts are workloads that stay and are no longer staged.
+// lostRollouts notes remaining workloads that are no longer staged.
 func (c comparison) lostRollouts(isHeld bool) []Note {
 	var all []Note
 	if c.in.Base.Render == nil {

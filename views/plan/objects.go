@@ -7,16 +7,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Object is one object that differs.
+// Object is one changed object.
 type Object struct {
 	Object rollout.Ref `json:"object"`
-	// Was is the object's name before, of a generated ConfigMap or Secret whose name carries a hash of what is in it.
+	// Was is the previous name of a generated ConfigMap or Secret, whose name carries a hash of its content.
 	Was    string `json:"was,omitempty"`
 	Change string `json:"change"` // added, changed, removed
-	Diff   string `json:"diff"`   // unified; the values of Secrets are stars
+	Diff   string `json:"diff"`   // unified; values of Secrets are masked
 }
 
-// generatedSuffix is what kustomize appends to the names of generated ConfigMaps and Secrets.
+// generatedSuffix is kustomize's suffix of generated ConfigMaps and Secrets.
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
 // differences compares the objects of two renders, either of which may be nil.
@@ -42,7 +42,7 @@ func differences(base, head *rollout.Render) []Object {
 		was := before[ref]
 		if was == nil {
 			was = generatedBefore(ref, before, after)
-			renamed[was.Ref()] = true // of no object, where it is new
+			renamed[was.Ref()] = true // an empty Ref if the object is new
 		}
 		add(ref, was, now)
 	}
@@ -55,8 +55,8 @@ func differences(base, head *rollout.Render) []Object {
 	return all
 }
 
-// generatedBefore finds what a generated ConfigMap or Secret was called before:
-// the only one that has gone and has the same name without its hash.
+// generatedBefore finds the previous object of a generated ConfigMap or Secret: the only removed one with the same name
+// apart from the hash.
 func generatedBefore(ref rollout.Ref, before, after map[rollout.Ref]rollout.Object) rollout.Object {
 	if !isData(ref) || !generatedSuffix.MatchString(ref.Name) {
 		return nil
@@ -80,14 +80,14 @@ func isData(ref rollout.Ref) bool {
 	return ref.Group == "" && (ref.Kind == "ConfigMap" || ref.Kind == "Secret")
 }
 
-// textOf is the difference of one object as a unified diff, "" if there is none.
+// textOf returns the unified diff of one object, "" if there is none.
 func textOf(ref rollout.Ref, was, now rollout.Object) string {
 	old := ref
 	if was != nil {
 		old = was.Ref()
 	}
 	text, err := Compare("base/"+old.String(), was, "head/"+ref.String(), now)
-	if err != nil { // what came out of YAML goes back into it
+	if err != nil { // cannot happen: the objects were read from YAML
 		return err.Error() + "\n"
 	}
 	return text

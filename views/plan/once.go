@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// madeOnce are the Secrets that are made once and have other keys now. Nothing else tells of them: the version does not
-// know what they hold, and the cluster keeps what it has.
+// madeOnce notes create-only Secrets with new keys. There is no other sign of these keys: the version does not include
+// the content, and the cluster keeps the existing Secret.
 func madeOnce(base, head *rollout.Render) (all []Note) {
 	before := map[rollout.Ref]rollout.Object{}
 	for _, o := range base.Objects {
@@ -34,7 +34,7 @@ func madeOnce(base, head *rollout.Render) (all []Note) {
 	return all
 }
 
-// keysOf are the names of what a Secret holds, sorted.
+// keysOf returns the sorted keys of a Secret.
 func keysOf(o rollout.Object) []string {
 	keys := map[string]any{}
 	maps.Copy(keys, o.Map("data"))

@@ -13,18 +13,17 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Plan is what a change does to one cluster.
+// Plan is the effect of a change on one cluster.
 type Plan struct {
 	Cluster string    `json:"cluster"`
-	Base    string    `json:"base"` // the commit that it is compared with
+	Base    string    `json:"base"` // the commit to compare with
 	Head    string    `json:"head"` // the commit, or "the working tree"
-	At      time.Time `json:"at"`   // when it was made: windows and times count from here
-	// State says where stable and rejected versions were looked up: the state
-	// branch, or why base is taken for what serves.
+	At      time.Time `json:"at"`   // time of the plan: windows and times count from here
+	// State is the source of stable and rejected versions: the state branch, or why base stands for the stable version.
 	State     string                `json:"state,omitempty"`
-	Error     *rollout.InvalidError `json:"error,omitempty"` // of the configuration: no app is looked at
-	Apps      []App                 `json:"apps"`            // those that change, sorted by name
-	Unchanged int                   `json:"unchanged"`       // how many others there are
+	Error     *rollout.InvalidError `json:"error,omitempty"` // of the configuration: no app is planned
+	Apps      []App                 `json:"apps"`            // changed apps, sorted by name
+	Unchanged int                   `json:"unchanged"`       // number of other apps
 	Shared    []Shared              `json:"shared,omitempty"`
 	Errors    int                   `json:"errors"` // apps that could not be rendered, and the configuration
 }
@@ -35,7 +34,7 @@ type Shared struct {
 	Apps []string `json:"apps"`
 }
 
-// App is what a change does to one app.
+// App is the effect of a change on one app.
 type App struct {
 	App     string                `json:"app"`
 	Path    string                `json:"path"`
@@ -44,18 +43,18 @@ type App struct {
 	From    rollout.Hash          `json:"from,omitempty"`
 	To      rollout.Hash          `json:"to,omitempty"`
 	Error   *rollout.InvalidError `json:"error,omitempty"`
-	// Workloads are those whose pods change; Objects everything that differs.
+	// Workloads are the workloads whose pods change; Objects all changed objects.
 	Workloads []Workload `json:"workloads,omitempty"`
 	Objects   []Object   `json:"objects,omitempty"`
 	Notes     []Note     `json:"notes,omitempty"`
-	Files     []string   `json:"files,omitempty"`   // that the app is rendered from and that differ
+	Files     []string   `json:"files,omitempty"`   // changed files among the app's sources
 	Begins    *time.Time `json:"begins,omitempty"`  // not before; none if windows never open
 	Ends      *time.Time `json:"ends,omitempty"`    // likewise
-	AtLeast   Span       `json:"atLeast,omitempty"` // of the slowest workload, windows and people not counted
-	Gates     int        `json:"gates,omitempty"`   // how often somebody has to promote
+	AtLeast   Span       `json:"atLeast,omitempty"` // of the slowest workload, without windows and promotions
+	Gates     int        `json:"gates,omitempty"`   // number of promotions needed
 }
 
-// Change is what becomes of an app.
+// Change is the kind of change of an app.
 type Change string
 
 // The changes.
@@ -63,39 +62,39 @@ const (
 	First    Change = "first"    // it is deployed for the first time: no steps
 	Release  Change = "release"  // a new version goes through its steps
 	Fast     Change = "fast"     // a version that served before: no pauses and no weights
-	Rollback Change = "rollback" // the release in flight is left for the stable version
-	Apply    Change = "apply"    // objects change, no staged version does: applied at once
-	Rejected Change = "rejected" // the version was rejected: nothing happens until somebody says retry
+	Rollback Change = "rollback" // the release in flight is rolled back to stable
+	Apply    Change = "apply"    // objects change but no staged version: applied at once
+	Rejected Change = "rejected" // the version was rejected: nothing happens until a retry
 	Gone     Change = "gone"     // it leaves Git: its objects stay as they are
 	Invalid  Change = "invalid"  // it cannot be rendered or followed: the app would be held
 )
 
-// Span is a length of time, as text in JSON: 1h30m0s.
+// Span is a duration, encoded in JSON as text: 1h30m0s.
 type Span time.Duration
 
-// MarshalText writes the text form.
+// MarshalText returns the text form.
 func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// String returns 1h30m0s.
+// String returns the duration as in 1h30m0s.
 func (s Span) String() string { return time.Duration(s).String() }
 
-// Side is one app as of one commit.
+// Side is one app at one commit.
 type Side struct {
-	Render *rollout.Render // nil if the app is not there, or Err is set
+	Render *rollout.Render // nil if the app does not exist, or Err is set
 	Err    error
 }
 
-// Input is everything that the plan of one app depends on.
+// Input holds all inputs of one app's plan.
 type Input struct {
 	Now        time.Time
 	App        rollout.App
 	Base, Head Side
-	State      *rollout.State // nil: base is taken for what serves
+	State      *rollout.State // nil: base stands for the stable version
 	Calendar   rollout.Calendar
-	Files      []string // sorted: what both sides were rendered from and that differs
+	Files      []string // sorted: the changed files among both sides' sources
 }
 
-// Of plans one app. It is false if nothing of the app changes.
+// Of plans one app. It returns false if nothing of the app changes.
 func Of(in Input) (App, bool) {
 	a := App{App: in.App.Name, Path: in.App.Path, Files: in.Files}
 	switch {
@@ -140,7 +139,7 @@ func Of(in Input) (App, bool) {
 	return a, true
 }
 
-// has is how many objects the app is known to have.
+// has returns the known number of the app's objects.
 func has(in Input) int {
 	switch {
 	case in.State != nil:
@@ -152,7 +151,7 @@ func has(in Input) int {
 	}
 }
 
-// serving is the hash that the cluster is taken to serve, "" if none is.
+// serving returns the stable hash, "" if there is none.
 func serving(in Input) rollout.Hash {
 	s, base, head := in.State, in.Base.Render, in.Head.Render
 	isPlain := len(head.Specs) == 0
@@ -163,7 +162,7 @@ func serving(in Input) rollout.Hash {
 	case s != nil && s.Stable != nil && (isPlain || len(s.Stable.Templates) > 0):
 		return s.Stable.Hash
 	case isPlain && head.Release() != "" && base != nil && (s == nil || s.Source != ""):
-		return cmp.Or(base.Content, base.Release()) // it may have had no hooks
+		return cmp.Or(base.Content, base.Release()) // base may have no hooks
 	case s != nil && s.Phase != "", base == nil:
 		return ""
 	default:
@@ -171,8 +170,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing is what an app runs of the workloads that get their Rollout document, beside what is stable of others: the
-// next version of those goes through its steps. It is nil if none gets one.
+// standing returns the hashes of workloads that get their Rollout document, together with the stable hashes of others.
+// The next version of these workloads goes through its steps. It returns nil if no workload gets a document.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""
@@ -198,13 +197,13 @@ func standing(in Input) map[rollout.Workload]rollout.Hash {
 	return all
 }
 
-// byDocument reports whether an object is a workload by its Rollout document alone: nothing is on record of it before.
+// byDocument reports whether only a Rollout document makes the object a workload, so that there is no earlier record.
 func byDocument(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return !is
 }
 
-// unrecorded is about such a workload whose document comes with another version.
+// unrecorded returns such a workload whose document comes together with another version.
 func unrecorded(in Input) (what string, is bool) {
 	for _, spec := range in.Head.Render.Specs {
 		w, isSame := spec.Workload, func(o rollout.Object) bool { return o.Ref() == spec.Workload.Ref() }
@@ -223,7 +222,7 @@ func unrecorded(in Input) (what string, is bool) {
 	return "", false
 }
 
-// renamed is about a Deployment that gets another name together with another version.
+// renamed returns a Deployment whose name changes together with its version.
 func renamed(in Input) (what string, is bool) {
 	switch {
 	case in.State != nil && in.State.Stable != nil:
@@ -235,7 +234,7 @@ func renamed(in Input) (what string, is bool) {
 	}
 }
 
-// judge says what becomes of an app whose objects differ.
+// judge returns the change of an app whose objects differ, with a summary.
 func judge(in Input, from, to rollout.Hash) (Change, string) {
 	if name, is := renamed(in); is {
 		return Invalid, name + ", and all pods of it would start at once: the app would be held as it is; " +
@@ -279,7 +278,7 @@ func judge(in Input, from, to rollout.Hash) (Change, string) {
 	}
 }
 
-// add puts an app's plan, or the lack of one, into the whole.
+// add adds an app's plan, or counts an unchanged app.
 func (p *Plan) add(a App, changes bool) {
 	if !changes {
 		p.Unchanged++
@@ -291,7 +290,7 @@ func (p *Plan) add(a App, changes bool) {
 	p.Apps = append(p.Apps, a)
 }
 
-// finish sorts the apps and finds the files that more than one of them share.
+// finish sorts the apps and finds files shared by several apps.
 func (p *Plan) finish() {
 	slices.SortFunc(p.Apps, func(a, b App) int { return cmp.Compare(a.App, b.App) })
 	by := map[string][]string{}

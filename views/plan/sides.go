@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Sides are a change, and what it is made to, of one cluster.
+// Sides holds both sides of a change, for one cluster.
 type Sides struct {
 	Cluster       string
 	Own           string // gitrollout's namespace, where no app may write
@@ -23,13 +23,13 @@ type Sides struct {
 	Renderer      *render.Renderer
 }
 
-// uncommitted is a tree that may be no commit.
+// uncommitted is a tree that may not be a commit.
 type uncommitted struct{ rollout.Tree }
 
 func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
 
-// Read reads what both trees say of the cluster. A base without it lists nothing: the cluster is new. The configuration
-// of head is in force where that of the base cannot be read.
+// Read reads the cluster's configuration from both trees. If base has none, the cluster is new. If base's configuration
+// is unreadable, head's applies.
 func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	reader := source.NewReader(s.Cluster, nil)
 	if s.After, err = reader.Open(uncommitted{head}, nil); err != nil || s.After.Behind != nil {
@@ -43,10 +43,10 @@ func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	return err
 }
 
-// planners is how many apps are planned at once; each is rendered twice.
+// planners is the number of apps planned in parallel; each is rendered twice.
 const planners = 4
 
-// Add plans each app of either side, until ended says why not to go on.
+// Add plans each app of either side, until ended returns an error.
 func (p *Plan) Add(s *Sides, ended func() error) error {
 	if s.After.Behind != nil {
 		p.Error, p.Errors = rollout.ProblemOf(s.After.Behind), 1
@@ -76,7 +76,7 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 	return nil
 }
 
-// WithoutDiffs leaves the differences of the objects out.
+// WithoutDiffs removes the objects' diffs.
 func (p *Plan) WithoutDiffs() {
 	for _, a := range p.Apps {
 		for k := range a.Objects {
@@ -85,15 +85,15 @@ func (p *Plan) WithoutDiffs() {
 	}
 }
 
-// Names are the apps of either side.
+// Names returns the apps of either side.
 func (s *Sides) Names() []string {
 	names := rollout.Mapped(slices.Concat(s.Before.Apps, s.After.Apps), func(a rollout.App) string { return a.Name })
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// Plan plans one app; false if nothing of it changes. What nothing has changed of is rendered once: the renderer
-// knows what a build looked at.
+// Plan plans one app; it returns false if nothing of the app changes. The renderer knows a build's files and renders an
+// unchanged app once.
 func (s *Sides) Plan(name string) (App, bool, error) {
 	in := Input{Now: s.Now, Calendar: s.After.Calendar(name)}
 	if in.App, _ = s.After.Find(name); in.App.Name == "" {
@@ -134,7 +134,7 @@ func (s *Sides) side(b *source.Branch, name string) (Side, error) {
 	return Side{Render: built}, err
 }
 
-// differing are the files that an app is rendered from and that differ.
+// differing returns the changed files among the app's sources.
 func (s *Sides) differing(in Input) ([]string, error) {
 	var all []string
 	for _, side := range []Side{in.Base, in.Head} {
@@ -160,7 +160,7 @@ func (s *Sides) differing(in Input) ([]string, error) {
 	return differ, nil
 }
 
-// state is the record of an app, nil if nothing is known of the whole branch.
+// state returns an app's record, nil without a state branch or file.
 func (s *Sides) state(app string) (*rollout.State, error) {
 	if s.Record == nil {
 		return nil, nil

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Takes says how long a stage takes at least, or what it waits for: 10m, a
-// promotion, a promotion (2h: abort) if that is what happens when nobody does, or "-" for no time that is known.
+// Takes returns a stage's minimum duration or its condition: 10m, a promotion, a promotion (2h: abort) with the action
+// on timeout, or "-" if the duration is unknown.
 func (s Stage) Takes() string {
 	switch {
 	case s.Wait == "promotion" && s.Timeout > 0:
@@ -24,12 +24,12 @@ func (s Stage) Takes() string {
 	}
 }
 
-// Share is a weight as people read it: 20%, or 3/1000.
+// Share formats a weight: 20%, or 3/1000.
 func (w Workload) Share(weight int) string {
 	return rollout.Share(weight, cmp.Or(w.Full, 100))
 }
 
-// Sizing is how many pods a workload has, and who says so.
+// Sizing returns the number of a workload's pods, with its source.
 func (w Workload) Sizing() string {
 	text := rollout.Count(w.Replicas, "pod")
 	if w.Sized != "" {
@@ -38,7 +38,7 @@ func (w Workload) Sizing() string {
 	return text
 }
 
-// Cost is what a release takes in all, "" if it has no stages: at least 25m, 2 promotions.
+// Cost summarizes a release, "" if it has no stages: at least 25m, 2 promotions.
 func (a App) Cost() string {
 	var parts []string
 	if a.AtLeast > 0 {
@@ -53,7 +53,7 @@ func (a App) Cost() string {
 // Short writes 1h0m0s as 1h, and 10m0s as 10m.
 func Short(s Span) string { return rollout.ShortSpan(time.Duration(s)) }
 
-// Moment is when something happens at the earliest, from now on.
+// Moment formats the earliest time of an event, relative to now.
 func Moment(at *time.Time, now time.Time) string {
 	switch {
 	case at == nil:

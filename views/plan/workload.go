@@ -15,14 +15,14 @@ type Workload struct {
 	Strategy string `json:"strategy"`
 	Staged   bool   `json:"staged"`
 	Replicas int    `json:"replicas"`
-	// Sized says where Replicas come from if not from the manifest.
+	// Sized is the source of Replicas if it is not the manifest.
 	Sized  string  `json:"sized,omitempty"`
 	Routed bool    `json:"routed,omitempty"` // weights are shares of requests
-	Full   int     `json:"full,omitempty"`   // the weight that is everything
+	Full   int     `json:"full,omitempty"`   // the weight of all requests
 	Stages []Stage `json:"stages,omitempty"`
 }
 
-// Name is the workload's beside its kind: NAMESPACE/NAME.
+// Name returns NAMESPACE/NAME.
 func (w Workload) Name() string { return w.Workload.Namespace + "/" + w.Workload.Name }
 
 // Stage is one stage of a release.
@@ -34,13 +34,13 @@ type Stage struct {
 	Stable    int        `json:"stable"`
 	Wait      string     `json:"wait,omitempty"` // pods, promotion, time, analysis
 	AtLeast   Span       `json:"atLeast,omitempty"`
-	Enters    *time.Time `json:"enters,omitempty"` // not before; none if nobody knows
-	Shut      string     `json:"shut,omitempty"`   // what of the windows and freezes it waits for
+	Enters    *time.Time `json:"enters,omitempty"` // earliest time; none if unknown
+	Shut      string     `json:"shut,omitempty"`   // the window or freeze that it waits for
 	Timeout   Span       `json:"timeout,omitempty"`
 	OnTimeout string     `json:"onTimeout,omitempty"`
 }
 
-// workloads fills in what happens to the pods.
+// workloads fills in the changes of pods.
 func (a *App) workloads(in Input) {
 	begins, ends, known := in.Now, in.Now, true
 	for _, spec := range in.Head.Render.Specs {
@@ -65,7 +65,7 @@ func (a *App) workloads(in Input) {
 	a.Workloads = append(a.Workloads, unstaged(in)...)
 }
 
-// stableTemplate is the template hash that serves of a workload, "" if none does.
+// stableTemplate returns a workload's stable template hash, "" if there is none.
 func stableTemplate(in Input, w rollout.Workload) rollout.Hash {
 	if templates := standing(in); len(templates) > 0 {
 		return templates[w]
@@ -97,8 +97,8 @@ func stagesOf(f strategies.Forecast, sized string) Workload {
 	return w
 }
 
-// size is how many pods a workload has as far as Git says: its replicas, or the
-// least that its autoscaler allows, or Kubernetes' default.
+// size returns the number of a workload's pods in Git, with its source: replicas, the minimum of its autoscaler, or
+// Kubernetes' default.
 func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
 	if spec.Replicas != nil {
 		return *spec.Replicas, ""
