@@ -6,19 +6,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Live is one Deployment as the cluster alone shows it: what runs, and what gitrollout wrote on it.
+// Live is one Deployment as the cluster alone shows it, with gitrollout's annotations.
 type Live struct {
 	Workload rollout.Workload
 	Observed rollout.ObservedWorkload
-	Commit   string // whose version its template is
-	Held     string // at which step of which release it is held, "" if it is not
+	Commit   string // the commit of its template
+	Held     string // the step and release at which it is held, "" if it is not
 }
 
-// Unknown is the phase of an app that is at rest and of which Git is not known.
+// Unknown is the phase of an app at rest if Git is not known.
 const Unknown rollout.Phase = "Unknown"
 
-// OfCluster says of an app what the cluster alone tells, when Git cannot be read: which versions run, and where a
-// release is held. What Git asks for, the steps to come, what was measured and who released it is in Git.
+// OfCluster describes an app from the cluster alone, when Git cannot be read: the running versions and the step of a
+// release. The target version, later steps, measurements and the author are in Git only.
 func OfCluster(app, cluster string, live []Live) App {
 	a := App{App: app, Cluster: cluster, Phase: Unknown,
 		Reason: "all pods are of one version; whether Git asks for another one is not known"}

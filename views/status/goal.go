@@ -7,35 +7,35 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Goal is what somebody waits for. An empty hash is an app without stages; an empty
-// digest is any content with the hash.
+// Goal is a condition to wait for. An empty hash stands for an app without stages; an empty digest matches any content
+// with the hash.
 type Goal struct {
 	Until  string // one of GoalNames
 	Hash   rollout.Hash
 	Digest string // of the render
 }
 
-// GoalNames lists what can be waited for.
+// GoalNames lists the possible values of Until.
 func GoalNames() []string { return []string{"healthy", "paused", "started", "degraded"} }
 
-// Ending is how waiting for a Goal ends.
+// Ending is the outcome of waiting for a Goal.
 type Ending int
 
 // The endings.
 const (
 	NotYet  Ending = iota
-	Reached        // it is what was waited for
-	Missed         // it will not be: rejected, reverted, or overtaken by a newer push
-	Stuck          // it is held, and a person has to do something
+	Reached        // the goal is reached
+	Missed         // it cannot be reached: rejected, reverted, or overtaken by a newer push
+	Stuck          // it is held until a user acts
 )
 
-// Verdict is what a look has told, in words too.
+// Verdict is the result of Judge, with a text.
 type Verdict struct {
 	Ending Ending
 	Text   string
 }
 
-// Judge compares a goal with where the app stands.
+// Judge compares a goal with the app's state.
 func (g Goal) Judge(in strategies.Input) Verdict {
 	s := in.State
 	ours := s.Release != nil && (g.Hash == "" || s.Release.Hash == g.Hash)
@@ -67,7 +67,7 @@ func (g Goal) Judge(in strategies.Input) Verdict {
 	return Verdict{}
 }
 
-// serves reports whether what is waited for is what the cluster was given, and is healthy.
+// serves reports whether the goal's version is in the cluster and healthy.
 func (g Goal) serves(in strategies.Input) bool {
 	s := in.State
 	if s.Phase != rollout.Healthy || (s.Held != nil && !s.Held.Waits()) {
@@ -79,7 +79,7 @@ func (g Goal) serves(in strategies.Input) bool {
 	return s.Stable != nil && s.Stable.Hash == g.Hash
 }
 
-// overtaken reports whether the branch asks for something else, and that is what the app follows.
+// overtaken reports whether the branch has another version and the app follows it.
 func (g Goal) overtaken(in strategies.Input) bool {
 	head, s := in.Head.Render, in.State
 	if head == nil || s.Source == "" || (g.Digest != "" && head.Digest == g.Digest) ||
@@ -92,7 +92,7 @@ func (g Goal) overtaken(in strategies.Input) bool {
 	return s.Release != nil && s.Release.Hash == head.Release() && s.Release.Hash != g.Hash
 }
 
-// held reports whether the app waits for a person. A record of an older commit's trouble may be outdated.
+// held reports whether the app waits for a user. A Held of an older commit may be outdated and does not count.
 func (g Goal) held(in strategies.Input) bool {
 	h := in.State.Held
 	if in.Head.Err != nil {

@@ -9,33 +9,33 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Event is one commit of the state branch that changed the record of an app.
+// Event is one commit of the state branch that changed an app's record.
 type Event struct {
 	Commit string
 	At     time.Time
 	State  rollout.State // as of the commit
 }
 
-// Outcome is what became of a release.
+// Outcome is the result of a release.
 type Outcome string
 
 // The outcomes.
 const (
 	InFlight   Outcome = "inFlight"
 	Succeeded  Outcome = "healthy"    // it became stable
-	Refused    Outcome = "rejected"   // it was aborted, or failed, and is not tried again by itself
-	Reverted   Outcome = "reverted"   // Git was, and stable serves
+	Refused    Outcome = "rejected"   // it was aborted or failed, and is not retried automatically
+	Reverted   Outcome = "reverted"   // Git was reverted, and stable serves
 	Superseded Outcome = "superseded" // a newer release took its place
 	Applied    Outcome = "applied"    // an app without stages follows a commit
-	Recorded   Outcome = "recorded"   // it serves as far back as the record goes
+	Recorded   Outcome = "recorded"   // it is stable since before the first record
 )
 
-// History is what history prints as JSON or YAML.
+// History is the JSON or YAML output of history.
 type History struct {
 	App      string `json:"app"`
 	Cluster  string `json:"cluster"`
 	Releases []Past `json:"releases"`       // newest first
-	Note     string `json:"note,omitempty"` // why older ones are not shown
+	Note     string `json:"note,omitempty"` // why older releases are missing
 }
 
 // Past is one release of an app, from its first record to its last.
@@ -49,14 +49,14 @@ type Past struct {
 	Outcome     Outcome               `json:"outcome"`
 	Reason      string                `json:"reason,omitempty"`
 	Fast        bool                  `json:"fast,omitempty"`
-	Step        int                   `json:"step"`                 // steps done, of the workload that came least far
+	Step        int                   `json:"step"`                 // completed steps of the slowest workload
 	Of          int                   `json:"of,omitempty"`         // steps
-	Skipped     int                   `json:"skipped,omitempty"`    // of Step, those that a full promotion has left out
-	PromotedBy  []string              `json:"promotedBy,omitempty"` // who opened its gates, in turn
+	Skipped     int                   `json:"skipped,omitempty"`    // steps in Step that a full promotion skipped
+	PromotedBy  []string              `json:"promotedBy,omitempty"` // the users who promoted it, in order
 	Hooks       []rollout.HookRun     `json:"hooks,omitempty"`      // oldest first
 	Analyses    []rollout.AnalysisRun `json:"analyses,omitempty"`
 	Transitions []Transition          `json:"transitions,omitempty"` // oldest first
-	progress    []rollout.Progress    // as the newest record has it
+	progress    []rollout.Progress    // from the newest record
 }
 
 // Transition is one record of a release.
@@ -65,11 +65,11 @@ type Transition struct {
 	Phase  rollout.Phase `json:"phase"`
 	Text   string        `json:"text"`
 	Commit string        `json:"commit"` // on the state branch
-	back   Outcome       // that a release on its way back will have, if nothing else happens; "" for another one
+	back   Outcome       // the release's outcome if the rollback completes; "" if it is not rolling back
 }
 
-// Releases makes the releases of an app out of what was recorded of it, oldest
-// event first. Whole: there is no older record. The newest release is first.
+// Releases returns an app's releases, newest first, from its events, oldest first. whole means that there is no older
+// record.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {
@@ -79,11 +79,11 @@ func Releases(events []Event, whole bool) []Past {
 	return h.past
 }
 
-// chronicle is a history in the making.
+// chronicle is a history under construction.
 type chronicle struct {
 	past    []Past
-	last    rollout.State // as of the event before
-	waiting *Past         // of which nothing has begun but what runs before it
+	last    rollout.State // from the previous event
+	waiting *Past         // the release whose hooks run before it begins
 }
 
 // take adds one event.
@@ -121,7 +121,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 	if r, is := refusedAtRest(was, s); is && !flying && len(h.past) == before {
 		p := Past{Hash: r.Hash, Commit: r.Commit, Started: r.At, Outcome: Refused, Reason: r.Reason}
-		for _, run := range was.Hooks { // the end of one is its time from then on
+		for _, run := range was.Hooks { // once a Job ends, Since is its end
 			if run.Release == r.Hash && run.Since.Before(p.Started) {
 				p.Started = run.Since
 			}
@@ -130,16 +130,15 @@ func (h *chronicle) take(e Event, first, whole bool) {
 		p.ended(r.At)
 		h.past = append(h.past, p)
 	}
-	if n := len(h.past); flying || n > before { // else it is about the app at rest
+	if n := len(h.past); flying || n > before { // otherwise it is about the app at rest
 		if flying && n > before {
-			h.past[before-1].note(e) // what ended it, too
+			h.past[before-1].note(e) // the event that ended it, too
 		}
 		h.past[n-1].note(e)
 	}
 }
 
-// refusedAtRest is what was rejected before anything of it had begun: what runs before it has failed, or somebody has
-// aborted it then.
+// refusedAtRest returns the new rejection of a release that had not begun: its hook failed, or a user aborted it.
 func refusedAtRest(was, s rollout.State) (rollout.Rejection, bool) {
 	if was.App == "" || s.Release != nil || len(s.Rejected) == 0 ||
 		len(was.Rejected) > 0 && was.Rejected[0] == s.Rejected[0] {
@@ -148,7 +147,7 @@ func refusedAtRest(was, s rollout.State) (rollout.Rejection, bool) {
 	return s.Rejected[0], true
 }
 
-// open is the release in flight, nil if there is none.
+// open returns the release in flight, nil if there is none.
 func (h *chronicle) open() *Past {
 	if n := len(h.past); n > 0 && h.past[n-1].Outcome == InFlight {
 		return &h.past[n-1]
@@ -156,13 +155,13 @@ func (h *chronicle) open() *Past {
 	return nil
 }
 
-// knows tells that the newest release is of this hash: it has just become stable.
+// knows reports whether the newest release has this hash: it has just become stable.
 func (h *chronicle) knows(hash rollout.Hash) bool {
 	n := len(h.past)
 	return n > 0 && h.past[n-1].Hash == hash
 }
 
-// is tells that a record is about this release, and not about the same content tried again.
+// is reports whether a record is about this release, and not about a retry of the same content.
 func (p *Past) is(r *rollout.Release) bool { return p.Hash == r.Hash && p.Started.Equal(r.Since) }
 
 func (p *Past) ended(at time.Time) {
@@ -170,7 +169,7 @@ func (p *Past) ended(at time.Time) {
 	p.Ended = &at
 }
 
-// end closes a release that a record no longer has in flight.
+// end closes a release that is no longer in flight.
 func (p *Past) end(e Event) {
 	s := e.State
 	p.ended(e.At)
@@ -189,7 +188,7 @@ func (p *Past) end(e Event) {
 	}
 }
 
-// back is why a release went back, as the last record of that says, or the outcome of one that did not.
+// back returns the outcome in the last record of a rollback, or without if there was no rollback.
 func (p *Past) back(without Outcome) Outcome {
 	for _, t := range p.Transitions {
 		without = cmp.Or(t.back, without)
@@ -197,8 +196,8 @@ func (p *Past) back(without Outcome) Outcome {
 	return without
 }
 
-// backOf is what becomes of a release that goes back: another version takes its
-// place if stable is to be as of its own commit, and not of the head's.
+// backOf returns the outcome of a release that rolls back: superseded if Retreat goes to stable's commit and not to the
+// head's.
 func backOf(s rollout.State) Outcome {
 	switch {
 	case s.Phase != rollout.Aborting:
@@ -210,14 +209,14 @@ func backOf(s rollout.State) Outcome {
 	}
 }
 
-// note keeps what a record says of the newest release.
+// note adds a record to the release.
 func (p *Past) note(e Event) {
 	s := e.State
 	p.Transitions = append(p.Transitions, Transition{At: e.At.UTC(), Phase: s.Phase, Text: recorded(s), Commit: e.Commit,
 		back: backOf(s)})
 	p.noteHooks(s)
 	if s.Release != nil && !p.is(s.Release) {
-		return // the record of a newer release has ended this one
+		return // the record of a newer release ended this one
 	}
 	if len(s.Analyses) > 0 {
 		p.Analyses = s.Analyses
@@ -227,7 +226,7 @@ func (p *Past) note(e Event) {
 	}
 	for i, pr := range s.Progress {
 		was, known := rollout.Find(p.progress, func(was rollout.Progress) bool { return was.Workload == pr.Workload })
-		if known && pr.Opened != "" && pr.Of == was.Of { // each other way is one step at a time
+		if known && pr.Opened != "" && pr.Of == was.Of { // every other way advances by one step
 			p.Skipped = max(p.Skipped, pr.Step-was.Step-1)
 		}
 		if i == 0 || pr.Step*p.Of < p.Step*pr.Of {
@@ -243,7 +242,7 @@ func (p *Past) note(e Event) {
 	}
 }
 
-// Took is how long a release has taken, up to now while it is in flight.
+// Took returns a release's duration, up to now while it is in flight.
 func (p Past) Took(now time.Time) time.Duration {
 	if p.Ended != nil {
 		return p.Ended.Sub(p.Started)
@@ -251,7 +250,7 @@ func (p Past) Took(now time.Time) time.Duration {
 	return now.Sub(p.Started)
 }
 
-// Standing is a record in a line.
+// Standing describes a record in one line.
 func Standing(s rollout.State) string {
 	text := string(s.Phase)
 	for _, p := range s.Progress {
@@ -266,7 +265,7 @@ func Standing(s rollout.State) string {
 	return text
 }
 
-// recorded is a record with why it is so.
+// recorded describes a record with its reason.
 func recorded(s rollout.State) string {
 	text := Standing(s)
 	switch {

@@ -5,15 +5,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Next is a way on: a command, and what it is for.
+// Next is a suggested command with its purpose.
 type Next struct {
 	To      string `json:"to"`
 	Command string `json:"command"`
 	Branch  string `json:"branch,omitempty"` // the proposal that the command merges
-	URL     string `json:"url,omitempty"`    // of its pull request, where a forge is known
+	URL     string `json:"url,omitempty"`    // of its pull request, if a forge is configured
 }
 
-// nextSteps are the commands that move the app from where it is.
+// nextSteps returns the commands that move the app on.
 func nextSteps(in strategies.Input, cluster string, proposals map[string]string) (out []Next) {
 	app, s := in.App.Name, in.State
 	merge := func(to string, kind rollout.ProposalKind) {
@@ -58,7 +58,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 	return out
 }
 
-// nextInFlight are those of a release that has begun, and has something to go back to.
+// nextInFlight adds the commands for a release that has begun and has a stable version.
 func nextInFlight(in strategies.Input, merge func(to string, kind rollout.ProposalKind),
 	add func(to string, commands ...string)) {
 	app, s, head := in.App.Name, in.State, in.Head.Render
@@ -79,7 +79,7 @@ func nextInFlight(in strategies.Input, merge func(to string, kind rollout.Propos
 	}
 	merge("go back", rollout.ProposeRevert)
 	stands := s.Phase == rollout.Paused || s.Phase == rollout.Stalled
-	// What cannot be read, or is not listed, is not so for a revert of the release, and that would revert what waits, too.
+	// An undo cannot fix an unreadable or unlisted head, and it would also revert a waiting newer commit.
 	if head != nil && (stands || head.Release() == s.Release.Hash) {
 		add("go back", "gitrollout undo "+app) // several commits may have brought it, with other apps
 	}

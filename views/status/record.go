@@ -7,22 +7,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record reads one app's file in a line of commits, newest first. What changed it is an event: that is all it goes
-// by, and no commit's message.
+// Record reads one app's file in a series of commits, newest first. A change of the file is an event; commit messages
+// are ignored.
 type Record struct {
 	path     string
-	newer    propose.Snapshot // the commit that was visited last
-	id       string           // of the file in it, "" if it has none
+	newer    propose.Snapshot // the commit of the last Visit
+	id       string           // of its file, "" without one
 	events   []Event
 	releases map[string]bool
 }
 
-// NewRecord has visited nothing yet.
+// NewRecord returns a Record without commits.
 func NewRecord(app string) *Record {
 	return &Record{path: rollout.StatePath(app), releases: map[string]bool{}}
 }
 
-// Visit reads the next commit, and returns how many releases are known of by now, the oldest maybe in part.
+// Visit reads the next commit and returns the number of known releases. The oldest one may be incomplete.
 func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	entry, _, err := s.Lookup(r.path)
 	if err != nil {
@@ -33,7 +33,7 @@ func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	return len(r.releases), err
 }
 
-// Releases are what the visited commits tell, newest first. Whole says that nothing came before them.
+// Releases returns the releases in the visited commits, newest first. whole means that there are no earlier commits.
 func (r *Record) Releases(whole bool) ([]Past, error) {
 	if whole {
 		if err := r.changed(""); err != nil {
@@ -44,7 +44,7 @@ func (r *Record) Releases(whole bool) ([]Past, error) {
 	return Releases(r.events, whole), nil
 }
 
-// changed notes an event if the file was another one, or was not there, before the commit that was visited last.
+// changed adds an event if the file has another id in the commit before the last visited one, or is missing there.
 func (r *Record) changed(before string) error {
 	if r.id == "" || r.id == before {
 		return nil
@@ -55,7 +55,7 @@ func (r *Record) changed(before string) error {
 	}
 	state, err := rollout.ParseEditedState(r.path, data)
 	if rollout.IsInvalid(err) {
-		return nil // a record that nobody could read had no effect
+		return nil // an unreadable record had no effect
 	}
 	if err != nil {
 		return err

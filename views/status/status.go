@@ -1,8 +1,8 @@
-// Package status says where an app stands, for everybody who shows it: the commands get and list, and the dashboard.
-// Its types are the form of their JSON, to which fields are only ever added.
+// Package status describes an app's state for the commands get and list and for the dashboard. Its types are the form
+// of their JSON; fields are only ever added.
 //
-// It is pure. Its neighbours: strategies, which it asks to explain an app as it
-// would decide it; cmd/gitrollout and dashboard, which show what it returns.
+// It is pure. Its neighbours: strategies, which explains an app, and cmd/gitrollout and dashboard, which show the
+// result.
 package status
 
 import (
@@ -18,15 +18,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Listing is what list, and get without a name, print as JSON or YAML.
+// Listing is the JSON or YAML output of list, and of get without a name.
 type Listing struct {
 	Cluster string `json:"cluster"`
 	Note    string `json:"note,omitempty"` // why the cluster is not shown
 	Apps    []App  `json:"apps"`
 }
 
-// App is everything that get shows of one app, and what it prints as JSON or YAML. Fields are only ever added. Nothing
-// in it changes while nothing happens: ages and countdowns are for the view to compute.
+// App is the state of one app, and the JSON or YAML output of get. Fields are only ever added. It is constant while
+// nothing happens: the views compute ages and countdowns.
 type App struct {
 	App       string          `json:"app"`
 	Cluster   string          `json:"cluster"`
@@ -36,22 +36,22 @@ type App struct {
 	Held      *rollout.Held   `json:"held,omitempty"`
 	Release   *Release        `json:"release,omitempty"`
 	Stable    *Release        `json:"stable,omitempty"`
-	Coming    *Release        `json:"coming,omitempty"`   // waits for its hooks: nothing of it has begun
-	Rejected  *Rejected       `json:"rejected,omitempty"` // the release that Git asks for and that was rejected
+	Coming    *Release        `json:"coming,omitempty"`   // waits for its hooks and has not begun
+	Rejected  *Rejected       `json:"rejected,omitempty"` // the rejected release of Git's newest version
 	Source    *rollout.Commit `json:"source,omitempty"`   // the commit whose objects are in the cluster
 	Workloads []Workload      `json:"workloads,omitempty"`
-	// Analyses are of the release, or of what was rejected last: as recorded and,
-	// where the reconciler itself is asked, with what it has measured since.
+	// Analyses are of the release, or of the last rejected one: as recorded, and in the reconciler with later
+	// measurements.
 	Analyses []rollout.AnalysisRun `json:"analyses,omitempty"`
-	Hooks    []rollout.HookRun     `json:"hooks,omitempty"`   // Jobs around the newest release that has any
-	Waiting  string                `json:"waiting,omitempty"` // what it waits for
+	Hooks    []rollout.HookRun     `json:"hooks,omitempty"`   // Jobs of the newest release with Jobs
+	Waiting  string                `json:"waiting,omitempty"` // the condition that it waits for
 	Due      *time.Time            `json:"due,omitempty"`     // when a timed wait ends
-	Next     []Next                `json:"next,omitempty"`    // what can be done about it
+	Next     []Next                `json:"next,omitempty"`    // suggested commands
 	Warnings []string              `json:"warnings,omitempty"`
 	Note     string                `json:"note,omitempty"` // why the cluster is not shown
 }
 
-// Release is a version and who has brought it.
+// Release is a version with its author.
 type Release struct {
 	Hash    rollout.Hash `json:"hash"`
 	Commit  string       `json:"commit"`
@@ -61,7 +61,7 @@ type Release struct {
 	Fast    bool         `json:"fast,omitempty"`
 }
 
-// Rejected is a version that is not tried again.
+// Rejected is a version that is not retried.
 type Rejected struct {
 	Hash   rollout.Hash `json:"hash"`
 	Commit string       `json:"commit"`
@@ -70,52 +70,52 @@ type Rejected struct {
 }
 
 // Workload is one Deployment. Strategy is canary, blueGreen, rollingUpdate (a release without steps), plain (no Rollout
-// document) or experiment (it is there for a step of another one).
+// document) or experiment (it exists for a step of another workload).
 type Workload struct {
 	Workload   string     `json:"workload"`
 	Strategy   string     `json:"strategy"`
 	Replicas   int        `json:"replicas"`
 	Ready      int        `json:"ready"`
 	Step       int        `json:"step,omitempty"`   // in progress, from 1; the last one when all are done; 0: nothing moves
-	Unread     bool       `json:"unread,omitempty"` // the cluster was not: ready and realWeight are left out
+	Unread     bool       `json:"unread,omitempty"` // the cluster was not read: ready and realWeight are omitted
 	Moving     bool       `json:"moving"`
-	Entered    *time.Time `json:"entered,omitempty"` // when that step began
-	Opened     string     `json:"opened,omitempty"`  // who let it pass the last gate
-	Weight     int        `json:"weight"`            // asked for the new version, of fullWeight
-	Pods       int        `json:"pods,omitempty"`    // asked for the new version, where that is no weight: setCanaryScale
-	FullWeight int        `json:"fullWeight"`        // that is everything, 100 unless trafficRouting says otherwise
+	Entered    *time.Time `json:"entered,omitempty"` // begin of the step
+	Opened     string     `json:"opened,omitempty"`  // the user who opened the last gate
+	Weight     int        `json:"weight"`            // desired for the new version, of fullWeight
+	Pods       int        `json:"pods,omitempty"`    // desired for the new version, if set by setCanaryScale
+	FullWeight int        `json:"fullWeight"`        // all requests, 100 unless trafficRouting sets it
 	RealWeight int        `json:"realWeight"`        // percent of requests, or without a router of ready pods
-	Routed     bool       `json:"routed,omitempty"`  // requests are split, and not only pods
-	Surplus    string     `json:"surplus,omitempty"` // why more pods are of the new version than are asked for
-	Routes     []string   `json:"routes,omitempty"`  // managed routes in force; match: those of the step match
+	Routed     bool       `json:"routed,omitempty"`  // requests are split, not only pods
+	Surplus    string     `json:"surplus,omitempty"` // why the new version has more pods than desired
+	Routes     []string   `json:"routes,omitempty"`  // managed routes in force; match: the routes of the step match
 	Steps      []Step     `json:"steps,omitempty"`
 	Waiting    string     `json:"waiting,omitempty"`
 	Due        *time.Time `json:"due,omitempty"`
 	Revisions  []Revision `json:"revisions,omitempty"`
 }
 
-// Step is one of a release's, with what has become of it.
+// Step is a release's step with its status.
 type Step struct {
 	Name   string `json:"name,omitempty"`
 	Text   string `json:"text"`
 	Weight int    `json:"weight"`
-	Status string `json:"status,omitempty"` // done, current or pending; "" while none is taken
+	Status string `json:"status,omitempty"` // done, current or pending; "" at rest and in a rollback
 }
 
-// Revision is one ReplicaSet. Role is stable, canary, active, preview or "" for another one that still has pods.
+// Revision is one ReplicaSet. Role is stable, canary, active, preview, or "" for another one that still has pods.
 type Revision struct {
 	Name    string       `json:"name"`
 	Role    string       `json:"role,omitempty"`
 	Hash    rollout.Hash `json:"hash,omitempty"`
 	PodHash string       `json:"podHash"`
-	Current bool         `json:"current,omitempty"` // it is of the template that the workload has now
+	Current bool         `json:"current,omitempty"` // it has the workload's current template
 	Desired int          `json:"desired"`
 	Ready   int          `json:"ready"`
 	Problem string       `json:"problem,omitempty"`
 	Pods    []Pod        `json:"pods,omitempty"`
 }
 
-// Pod is one of a revision's.
+// Pod is a pod of a revision.
 type Pod struct {
 	Name     string    `json:"name"`
 	Status   string    `json:"status"`
@@ -124,7 +124,7 @@ type Pod struct {
 	Created  time.Time `json:"created"`
 }
 
-// Of says where an app stands. Proposals are the branches that exist.
+// Of describes an app. proposals are the existing branches.
 func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	s := in.State
 	a := App{App: in.App.Name, Cluster: cluster, Path: in.App.Path, Phase: s.Phase, Reason: s.Reason}
@@ -139,7 +139,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	if r, ok := strategies.Rejection(in); ok && strategies.CanRetry(in) {
 		a.Rejected = &Rejected{Hash: r.Hash, Commit: r.Commit, Reason: r.Reason, At: r.At}
 	} else if a.Coming != nil && s.Phase == rollout.Degraded {
-		a.Reason = "" // Git does not ask any more for what was rejected
+		a.Reason = "" // Git no longer has the rejected version
 	}
 	if in.Head.Render != nil {
 		a.Warnings = in.Head.Render.Warnings
@@ -172,8 +172,8 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	return a
 }
 
-// showHealth shows an app at rest as what it is: on record if it has not been well
-// for long, and live if it may be on its way.
+// showHealth sets the phase of an app at rest: Degraded if the record has it as unhealthy, Progressing if it is only
+// ailing now.
 func (a *App) showHealth(in strategies.Input) {
 	ailing := strategies.Ailing(in)
 	switch unhealthy := in.State.Unhealthy; {
@@ -185,16 +185,16 @@ func (a *App) showHealth(in strategies.Input) {
 }
 
 func heldOf(in strategies.Input) *rollout.Held {
-	if err := in.HeadErr(); in.State.Held == nil && err != nil { // not recorded yet, and perhaps of an older commit
+	if err := in.HeadErr(); in.State.Held == nil && err != nil { // not recorded yet, perhaps of an older commit
 		return &rollout.Held{Reason: rollout.ReasonOf(err), Message: err.Error()}
 	}
 	return in.State.Held
 }
 
-// Waits reports whether only the time for a release has not come.
+// Waits reports whether the app waits only for a time or a Job.
 func (a App) Waits() bool { return a.Held.Waits() }
 
-// WhyHeld is why the app is left as it is, in a line: with the Job, or the reason for a hold, that is not on record.
+// WhyHeld returns why the app is held, in one line, with the live Job or hold reason that the record lacks.
 func (a App) WhyHeld() string {
 	what, until, waits := strings.Cut(a.Held.Message, " waits ")
 	isLive := a.Held.Is(rollout.HeldHook) || strings.HasPrefix(until, "for the end of decision: ")
@@ -204,7 +204,7 @@ func (a App) WhyHeld() string {
 	return a.Held.Message
 }
 
-// HeldText is a word for why the app is left as it is.
+// HeldText returns a short label for a held app.
 func (a App) HeldText() string {
 	switch {
 	case a.Held != nil && a.Held.Reason == rollout.HeldHook:
@@ -264,7 +264,7 @@ func revisionOf(r rollout.Revision, role string) Revision {
 	return out
 }
 
-// plainWorkloads are the live Deployments of the app without a Rollout document.
+// plainWorkloads returns the app's live Deployments without a Rollout document.
 func plainWorkloads(in strategies.Input) []Workload {
 	source := cmp.Or(in.Source, in.Head.Render)
 	var out []Workload
@@ -293,7 +293,7 @@ func plainWorkloads(in strategies.Input) []Workload {
 	return out
 }
 
-// waitingOf says what the app waits for. What is due already waits for nothing but the reconciler's next pass.
+// waitingOf returns the condition that the app waits for. It is "" if only the reconciler's next pass is due.
 func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	isBusy := slices.ContainsFunc(in.State.Hooks, IsRunning)
 	var due *time.Time
@@ -305,32 +305,32 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	switch {
 	case in.State.Held.Waits():
 		if d := strategies.Decide(in); d.State.Held.Waits() {
-			if d.State.Held.Reason == rollout.HeldHook { // it is looked at again and again
+			if d.State.Held.Reason == rollout.HeldHook { // it is polled
 				return d.Waiting, nil
 			}
 			return d.Waiting, timeOrNil(d.Requeue)
 		}
 		return "", nil
 	case a.Held != nil && in.State.Phase != rollout.Aborting:
-		return "", nil // the held message says it: no key and no time ends that
+		return "", nil // the held message has it; neither a promotion nor time ends it
 	case stepsWait(a.Workloads) != "" && !isBusy:
 		return stepsWait(a.Workloads), due
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||
-		(in.State.Release != nil && in.Observed.Workloads == nil && !isBusy): // that of a Job is on record
+		(in.State.Release != nil && in.Observed.Workloads == nil && !isBusy): // a Job's wait is on record
 		return "", nil
 	}
 	d := strategies.Decide(in)
 	switch {
 	case d.Subject != "":
 		return "", nil
-	case a.Rejected == nil || len(in.State.Stable.Templates) == 0: // of content, all that is pushed is tried
+	case a.Rejected == nil || len(in.State.Stable.Templates) == 0: // without stages, every new commit is tried
 	case in.State.Phase == rollout.Degraded && in.Head.Commit.ID != a.Rejected.Commit:
 		return d.Waiting + "; of what is pushed until then, replicas alone have an effect", nil
 	}
 	return d.Waiting, nil
 }
 
-// stepsWait is what the steps of workloads wait for. It says which they are unless all wait for the same.
+// stepsWait returns the conditions of the workloads' steps, with workload names unless all are equal.
 func stepsWait(all []Workload) string {
 	all = slices.DeleteFunc(slices.Clone(all), func(w Workload) bool { return w.Waiting == "" })
 	if same := slices.Compact(rollout.Mapped(all, func(w Workload) string { return w.Waiting })); len(same) < 2 {
@@ -346,10 +346,10 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// Full is the weight that is everything.
+// Full returns the weight of all requests.
 func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
 
-// MarshalJSON leaves out what was not read.
+// MarshalJSON omits unread fields.
 func (w Workload) MarshalJSON() ([]byte, error) {
 	type all Workload
 	shown := struct {
@@ -371,7 +371,7 @@ func (w Workload) Current() *Step {
 	return nil
 }
 
-// Desired returns how many pods both versions are to have: in a blue-green release twice the replicas.
+// Desired returns the desired pods of both versions: in a blue-green release twice the replicas.
 func (w Workload) Desired() int {
 	total := 0
 	for _, r := range w.Revisions {
@@ -380,10 +380,10 @@ func (w Workload) Desired() int {
 	return cmp.Or(total, w.Replicas)
 }
 
-// Share writes a weight.
+// Share formats a weight.
 func (w Workload) Share(weight int) string { return rollout.Share(weight, w.Full()) }
 
-// Asked writes what is asked for the new version.
+// Asked formats the new version's desired pods or weight.
 func (w Workload) Asked() string {
 	if w.Pods > 0 {
 		return rollout.Count(w.Pods, "pod")
@@ -391,7 +391,7 @@ func (w Workload) Asked() string {
 	return w.Share(w.Weight)
 }
 
-// SetNote says of all apps why the cluster is not shown.
+// SetNote sets why the cluster is not shown, for the listing and all apps.
 func (l *Listing) SetNote(note string) {
 	l.Note = note
 	for i := range l.Apps {
