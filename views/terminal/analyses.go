@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// verdicts are the signs and the colours of measurements, metrics and runs.
+// verdicts are the symbols and colours of measurements, metrics and runs.
 var verdicts = map[rollout.AnalysisPhase]span{
 	rollout.AnalysisSuccessful: {"✔", green}, rollout.AnalysisFailed: {"✖", red}, rollout.AnalysisErrored: {"✖", red},
 	rollout.AnalysisInconclusive: {"?", yellow}, rollout.AnalysisRunning: {"●", cyan},
@@ -20,8 +20,8 @@ var verdicts = map[rollout.AnalysisPhase]span{
 
 func verdictMark(p rollout.AnalysisPhase) span { return cmp.Or(verdicts[p], span{"○", dim}) }
 
-// drawAnalyses draws each run with a line for each of its metrics: what was
-// measured as bars, the last value, and how often it was good or bad.
+// drawAnalyses draws each run with a line for each metric: its measurements as bars, the last value, and the counts of
+// verdicts.
 func drawAnalyses(a status.App, k Look) string {
 	var b strings.Builder
 	for _, r := range a.Analyses {
@@ -74,7 +74,7 @@ func lastValue(m rollout.MetricProgress) string {
 	return value
 }
 
-// metricCounts says how often a metric was good and bad: 12 ok, 1 failed.
+// metricCounts returns the counts of a metric's verdicts: 12 ok, 1 failed.
 func metricCounts(m rollout.MetricProgress) []string {
 	var counts []string
 	for _, c := range []struct {
@@ -95,13 +95,13 @@ func metricCounts(m rollout.MetricProgress) []string {
 	return counts
 }
 
-// sparkBars is how many of the last measurements are drawn.
+// sparkBars is the number of the last measurements to draw.
 const sparkBars = 12
 
 var firstNumber = regexp.MustCompile(`[-+]?\d+(\.\d+)?([eE][-+]?\d+)?`)
 
-// sparkline draws the last measurements as bars between the lowest and the highest of them, each in the colour of its
-// verdict: × for one that could not be measured, · for one that is no number.
+// sparkline draws the last measurements as bars, scaled between their minimum and maximum, in the colours of their
+// verdicts: × for a failed measurement, · for a value that is no number.
 func sparkline(all []rollout.Measurement) []span {
 	all = all[max(0, len(all)-sparkBars):]
 	values := make([]float64, len(all))

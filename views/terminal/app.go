@@ -9,17 +9,17 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// labelWidth is how many columns the labels on the left take.
+// labelWidth is the width of the labels in columns.
 const labelWidth = 13
 
-// phases are the signs and the colours of the phases. All signs take one column.
+// phases are the symbols and colours of the phases. All symbols take one column.
 var phases = map[rollout.Phase]span{
 	rollout.Healthy: {"✔", green}, rollout.Progressing: {"◐", cyan}, rollout.Promoting: {"▲", cyan},
 	rollout.Paused: {"‖", yellow}, rollout.Stalled: {"!", red}, rollout.Aborting: {"▼", red},
 	rollout.Degraded: {"✖", red}, rollout.Pending: {"○", dim},
 }
 
-// mark is the sign and the colour of where an app stands.
+// mark returns the symbol and the colour of an app.
 func mark(a status.App) span {
 	switch {
 	case a.Waits():
@@ -30,7 +30,7 @@ func mark(a status.App) span {
 	return cmp.Or(phases[a.Phase], span{"?", plain})
 }
 
-// Apps draws several apps: those that something is to be known about as a tree, the others in one line each.
+// Apps draws several apps: with news as a tree, healthy ones in one line each.
 func Apps(l status.Listing, k Look) string {
 	var b strings.Builder
 	if l.Note != "" {
@@ -61,7 +61,7 @@ func Apps(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// drawCalm is an app that is as it should be.
+// drawCalm draws a healthy app.
 func drawCalm(a status.App, names int, k Look) string {
 	mark := mark(a)
 	spans := []span{{mark.text + " ", mark.color}, {Pad(a.App, names), bold}, {"  " + string(a.Phase), mark.color}}
@@ -74,7 +74,7 @@ func drawCalm(a status.App, names int, k Look) string {
 	return k.line(spans...)
 }
 
-// App draws one app: where it stands, what moves, how far it is, what runs, and what to do next.
+// App draws one app: its state, its workloads with progress and pods, and suggested commands.
 func App(a status.App, k Look) string {
 	var b strings.Builder
 	b.WriteString(drawHead(a, k))
@@ -97,7 +97,7 @@ func App(a status.App, k Look) string {
 		}
 		for _, way := range []string{n.URL, n.Command} {
 			if way != "" {
-				b.WriteString("    " + k.paint(cyan, way) + "\n") // never cut: it is to be copied
+				b.WriteString("    " + k.paint(cyan, way) + "\n") // never cut, so that it can be copied
 			}
 		}
 	}
@@ -221,7 +221,7 @@ func readyColor(ready, desired int) paint {
 	return green
 }
 
-// drawWeight is a bar of 30: what is real, what is asked for beyond it, and the rest.
+// drawWeight draws a bar of 30 cells: the actual share, the desired share beyond it, and the rest.
 func drawWeight(w status.Workload, k Look) string {
 	const cells = 30
 	filled := func(percent int) int { return (min(percent, 100)*cells + 50) / 100 }
@@ -241,7 +241,7 @@ func drawWeight(w status.Workload, k Look) string {
 		span{strings.Repeat("░", cells-asked), dim}, span{text, plain})
 }
 
-// drawSteps is the list of steps while a release moves, one line otherwise.
+// drawSteps draws a list of steps during a release, and one line otherwise.
 func drawSteps(w status.Workload, k Look) string {
 	if len(w.Steps) == 0 {
 		return ""
@@ -269,7 +269,7 @@ func drawSteps(w status.Workload, k Look) string {
 		}
 		weight := span{padLeft(w.Share(s.Weight), 2+len(w.Share(w.Full()))), dim}
 		if w.Strategy == "blueGreen" {
-			weight = span{} // all or nothing: the switch is a step of its own
+			weight = span{} // all or nothing: the switch is a separate step
 		}
 		b.WriteString(k.line(span{"    " + mark.text + " ", mark.color},
 			span{padLeft(fmt.Sprint(i+1), len(fmt.Sprint(len(w.Steps)))) + "  ", dim}, title, weight, span{note, plain}))
@@ -277,8 +277,7 @@ func drawSteps(w status.Workload, k Look) string {
 	return b.String()
 }
 
-// stepTitle is a step in words, with the user's name for it. The names of a
-// blue-green release's steps are not the user's and say nothing new.
+// stepTitle describes a step, with the user's name for it. A blue-green release's generated step names are omitted.
 func stepTitle(w status.Workload, s status.Step) string {
 	if w.Strategy == "blueGreen" || s.Name == "" || s.Name == s.Text || strings.ReplaceAll(s.Name, "-", " ") == s.Text {
 		return Clean(s.Text)

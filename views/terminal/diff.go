@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// Diff colours a difference of two texts, line by line.
+// Diff colours a unified diff by line.
 func Diff(text string, k Look) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -1,3 +1,3 @@
-// Package terminal draws what there is to see as text: an app and its release, lists, history, plans, what validate and
-// doctor find. It is given values, a width and a time, and returns text; Screen draws over what it has drawn before.
+// Package terminal draws views as text: apps and releases, lists, history, plans, and the findings of validate and
+// doctor. Its inputs are values, a width and a time. Screen redraws over earlier output.
 package terminal

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
-// Examination shows a line for each check, and the fix below it. Without a terminal no line is broken.
+// Examination draws a line for each check with its fix below. Without a terminal no line is wrapped.
 func Examination(e doctor.Examination, k Look) string {
 	colors := map[doctor.Health]paint{doctor.Healthy: green, doctor.Warning: yellow, doctor.Problem: red,
 		doctor.Unknown: dim}
@@ -46,7 +46,7 @@ func Examination(e doctor.Examination, k Look) string {
 	return b.String()
 }
 
-// Report shows what was found: a line for each app, and below it what is wrong with it.
+// Report draws a line for each app with its warnings below.
 func Report(r doctor.Report, k Look) string {
 	var b strings.Builder
 	warn := func(warnings []string) {

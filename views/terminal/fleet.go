@@ -11,17 +11,17 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Filter says which apps a list shows, and in which order.
+// Filter selects and sorts the apps of a list.
 type Filter struct {
-	Names   []string // patterns; an app matches one of them
+	Names   []string // patterns; an app has to match one
 	Phases  []string
-	Held    bool   // only what is left as it is because something is wrong
-	Waiting bool   // only what waits for a person
-	Text    string // is in a name, commit, author, subject or reason
+	Held    bool   // only apps held by a problem
+	Waiting bool   // only apps that wait for a user
+	Text    string // in a name, commit, author, subject or reason
 	Sort    string // "", name or urgency
 }
 
-// Apply leaves out what does not match.
+// Apply removes apps that do not match, and sorts the rest.
 func (f *Filter) Apply(l status.Listing) status.Listing {
 	apps := make([]status.App, 0, len(l.Apps))
 	for _, a := range l.Apps {
@@ -48,7 +48,7 @@ func (f *Filter) matches(a status.App) bool {
 		(f.Text == "" || strings.Contains(strings.ToLower(searchText(a)), strings.ToLower(f.Text)))
 }
 
-// waitsForPeople reports whether nothing goes on before somebody does something.
+// waitsForPeople reports whether the app stays as it is until a user acts.
 func waitsForPeople(a status.App) bool {
 	if a.Held != nil {
 		return !a.Waits()
@@ -72,11 +72,11 @@ func searchText(a status.App) string {
 	return strings.Join(parts, "\n")
 }
 
-// byUrgency are the phases by how soon an app needs a look.
+// byUrgency are the phases by urgency.
 var byUrgency = []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, "held", rollout.Paused,
 	rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy}
 
-// urgency is how soon an app needs a look, 0 first: what is broken, what waits for people, what moves, what is well.
+// urgency returns an app's rank, 0 first: failing apps, apps that wait for a user, moving apps, healthy apps.
 func urgency(a status.App) int {
 	phase := a.Phase
 	if a.Held != nil && !a.Waits() {
@@ -112,12 +112,12 @@ func fleetLine(l status.Listing, k Look) string {
 	return k.line(spans...)
 }
 
-// PhaseNames lists the phases that a Filter knows.
+// PhaseNames lists the phases that a Filter accepts.
 func PhaseNames() []string {
 	return rollout.Mapped(append(rollout.Phases(), status.Unknown), func(p rollout.Phase) string { return string(p) })
 }
 
-// Check refuses what selects nothing by mistake.
+// Check refuses a filter that matches nothing because of a typo.
 func (f *Filter) Check() error {
 	for i, p := range f.Phases {
 		known := slices.IndexFunc(PhaseNames(), func(name string) bool { return strings.EqualFold(name, p) })

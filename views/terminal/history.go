@@ -23,7 +23,7 @@ func History(h status.History, k Look) string {
 	return b.String()
 }
 
-// outcomes are the signs and the colours of what became of a release.
+// outcomes are the symbols and colours of releases' outcomes.
 var outcomes = map[status.Outcome]span{
 	status.Succeeded: {"✔", green}, status.Applied: {"✔", green}, status.Recorded: {"✔", green},
 	status.Refused: {"✖", red}, status.Reverted: {"▼", yellow}, status.Superseded: {"»", dim},
@@ -67,7 +67,7 @@ func drawPast(p status.Past, k Look) string {
 	return b.String()
 }
 
-// notesOf is what else there is to say of a release.
+// notesOf returns further facts about a release.
 func notesOf(p status.Past) []string {
 	var notes []string
 	if p.Of > 0 {

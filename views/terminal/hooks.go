@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// drawHooks is a line for each Job around a release, and what the cluster says of one that has failed.
+// drawHooks draws a line for each Job around a release, with the message and log of a failed one.
 func drawHooks(a status.App, k Look) string {
 	var b strings.Builder
 	names := widest(a.Hooks, func(h rollout.HookRun) string { return h.Name })

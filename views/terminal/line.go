@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Line is where an app stands, without anything that only time changes.
+// Line describes an app in one line, without ages and countdowns.
 func Line(a status.App) string {
 	text := a.App + " " + string(a.Phase)
 	if release := cmp.Or(a.Release, a.Stable); release != nil {
@@ -35,7 +35,7 @@ func Line(a status.App) string {
 	return text
 }
 
-// watchLine is where an app stands, with its pods and what was measured.
+// watchLine is Line with pods and analyses.
 func watchLine(a status.App) string {
 	line := Line(a)
 	_, _, _, ready := summary(a)
@@ -50,14 +50,13 @@ func watchLine(a status.App) string {
 	return line
 }
 
-// News tells of a listing again and again where nothing can be drawn over: everything at first, and then a line
-// for each app of which there is news.
+// News prints a changing listing where redrawing is impossible: first everything, then a line for each changed app.
 type News struct {
-	lines map[string]string // the last of each app
+	lines map[string]string // the last line of each app
 	note  string
 }
 
-// Of is what is new: everything (whole) at first, and with Wide whenever something is. It is "" without news.
+// Of returns the news: whole at first, and with Wide at every change. It returns "" without changes.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// List draws one line for each app, in aligned columns. Where there is only so
-// much room, a line above counts the apps, and those that do not fit are left out.
+// List draws one line for each app, in aligned columns. With limited rows, a line above counts the apps, and apps that
+// do not fit are omitted.
 func List(l status.Listing, k Look) string {
 	if k.Wide {
 		k.Width = 0
@@ -63,8 +63,7 @@ func drawTable(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// narrow leaves out the columns that tell least, until there is room for the
-// last one, which says what to do. A width of 0 is as wide as it takes.
+// narrow drops the least important columns until the last one, the suggested action, fits. A width of 0 is unlimited.
 func narrow(widths []int, columns int) {
 	const stable, strategy, author, release, room = 6, 2, 8, 7, 24
 	for _, drop := range []int{stable, strategy, author, release} {
@@ -89,7 +88,7 @@ func listRow(a status.App) []span {
 	strategy, step, weight, ready := summary(a)
 	observed := func(w status.Workload) bool { return len(w.Revisions) > 0 }
 	if a.Note != "" && !slices.ContainsFunc(a.Workloads, observed) {
-		ready = "-" // not known
+		ready = "-" // unknown
 	}
 	return []span{
 		{a.App, bold}, {phase, mark(a).color}, {strategy, plain}, {step, plain}, {weight, plain}, {ready, plain},
@@ -97,7 +96,7 @@ func listRow(a status.App) []span {
 	}
 }
 
-// summary adds an app's workloads up. Step and weight are those of the one that is the least far.
+// summary totals an app's workloads. Step and weight are of the workload with the lowest weight.
 func summary(a status.App) (strategy, step, weight, ready string) {
 	strategy, step, weight = "-", "-", "-"
 	have, want := 0, 0

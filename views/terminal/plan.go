@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/views/plan"
 )
 
-// Plans shows plans on a terminal.
+// Plans draws plans.
 func Plans(all []plan.Plan, k Look) string {
 	var b strings.Builder
 	for i, p := range all {
@@ -41,7 +41,7 @@ func changing(n int) string {
 	return fmt.Sprintf("%d apps change", n)
 }
 
-// changeColors says how alarming a change is.
+// changeColors are the colours of changes by severity.
 var changeColors = map[plan.Change]paint{
 	plan.Invalid: red, plan.Rejected: red, plan.Release: cyan, plan.Fast: cyan, plan.Rollback: yellow, plan.First: green,
 	plan.Gone: yellow,
@@ -83,7 +83,7 @@ func drawPlanned(p plan.Plan, a plan.App, k Look) string {
 	return b.String()
 }
 
-// drawStages is a table of a workload's stages.
+// drawStages draws a table of a workload's stages.
 func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 	if len(w.Stages) == 0 {
 		return ""

@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxPods is how many pods of a revision are drawn one by one. Those with
-// trouble come first, so none of them hides behind "and 40 more".
+// maxPods is the number of a revision's pods to draw. Failing pods come first, so that "and 40 more" hides none.
 const maxPods = 6
 
 func drawRevision(r status.Revision, k Look) string {
@@ -56,7 +55,7 @@ func drawRevision(r status.Revision, k Look) string {
 	return b.String()
 }
 
-// trouble orders pods: 2 for one that is not as it should be, 1 for one that was not, 0 for the rest.
+// trouble ranks pods: 2 for a failing pod, 1 for one with restarts, 0 otherwise.
 func trouble(p status.Pod) int {
 	switch {
 	case !p.Ready && p.Status != "Terminating":
@@ -68,7 +67,7 @@ func trouble(p status.Pod) int {
 	}
 }
 
-// podText is a pod's status; Running alone would hide that it does not serve.
+// podText returns a pod's status; Running alone would hide that the pod is not ready.
 func podText(p status.Pod) string {
 	if !p.Ready && p.Status == "Running" {
 		return "not ready"
@@ -94,7 +93,7 @@ func drawPod(p status.Pod, branch string, names, states int, k Look) string {
 		span{Pad(podText(p), states), color}, span{padLeft(age(k.Now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
 }
 
-// truncateMiddle keeps the end of a pod's name, which is what tells it apart.
+// truncateMiddle keeps the end of a pod's name, which is unique.
 func truncateMiddle(s string, n int) string {
 	if width(s) <= n || n < 8 {
 		return Truncate(s, n)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Screen draws texts over each other. It moves the cursor up and rewrites the lines that differ, so that nothing
-// flickers and what was on the terminal before stays in its scroll-back.
+// Screen draws texts over each other. It moves the cursor up and rewrites changed lines, so that nothing flickers and
+// earlier terminal output stays in the scroll-back.
 type Screen struct {
 	Out io.Writer
 
@@ -18,8 +18,8 @@ type Screen struct {
 	last    []string
 }
 
-// Draw draws what text returns on a terminal of a size. What does not fit loses pods first, as what a release waits
-// for and what to do stand below them.
+// Draw draws the result of text on a terminal of a size. If it does not fit, pods are omitted first, because conditions
+// and suggested commands stand below them.
 func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	k.Rows = rows - 1
 	var drawn string
@@ -32,12 +32,11 @@ func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	return s.show(drawn, columns, rows)
 }
 
-// show draws a text on a terminal of a size. What is too tall for it is cut
-// off, because a cursor cannot go back above the top.
+// show draws a text on a terminal of a size. It cuts off extra rows, because a cursor cannot move above the top.
 func (s *Screen) show(text string, columns, rows int) error {
 	lines := fit(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), columns, rows-1)
 	var b strings.Builder
-	if (columns != s.columns || rows != s.rows) && s.last != nil { // the terminal has moved the old lines about
+	if (columns != s.columns || rows != s.rows) && s.last != nil { // the terminal has moved the old lines
 		b.WriteString("\x1b[H\x1b[2J")
 		s.last = nil
 	}
@@ -66,7 +65,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 	return err
 }
 
-// fit cuts lines off at the bottom and says how many.
+// fit cuts lines off at the bottom and adds their number.
 func fit(lines []string, columns, rows int) []string {
 	if rows < 2 || height(lines, columns) <= rows {
 		return lines
@@ -81,7 +80,7 @@ func fit(lines []string, columns, rows int) []string {
 
 var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// height is how many rows the lines take, as long ones go on in the next row.
+// height returns the rows that the lines take, where long lines continue in the next row.
 func height(lines []string, columns int) int {
 	n := 0
 	for _, line := range lines {

@@ -9,18 +9,18 @@ import (
 	eastasian "golang.org/x/text/width"
 )
 
-// Look says how to draw: how wide, with colour or not, and at what time.
+// Look holds the drawing options.
 type Look struct {
-	Width int // columns; 0 for as many as it takes
+	Width int // columns; 0 for unlimited
 	Color bool
 	Now   time.Time
 	Wide  bool // show everything
-	Rows  int  // lines that there is room for; 0 for as many as it takes
+	Rows  int  // available lines; 0 for unlimited
 
-	fewer int // pods of each revision to leave out of the usual number, for want of room
+	fewer int // pods to omit of each revision's maximum, for lack of rows
 }
 
-// paint is one of the few colours, as an SGR code.
+// paint is a colour as an SGR code.
 type paint string
 
 const (
@@ -40,13 +40,13 @@ func (l Look) paint(p paint, text string) string {
 	return "\x1b[" + string(p) + "m" + text + "\x1b[0m"
 }
 
-// span is a stretch of text in one colour.
+// span is a piece of text in one colour.
 type span struct {
 	text  string
 	color paint
 }
 
-// line paints spans, cut off at the right edge.
+// line paints spans and cuts them off at the right edge.
 func (l Look) line(spans ...span) string {
 	var b strings.Builder
 	left := l.Width
@@ -79,7 +79,7 @@ func (l Look) apart(right span, spans ...span) string {
 	return l.line(append(spans, span{text: strings.Repeat(" ", gap)}, right)...)
 }
 
-// columns is how wide aligned things are drawn.
+// columns returns the width of aligned output.
 func (l Look) columns() int {
 	if l.Width <= 0 {
 		return 80
@@ -87,7 +87,7 @@ func (l Look) columns() int {
 	return min(l.Width, 100)
 }
 
-// field is a label and a text that goes on below itself where it is too long.
+// field draws a label and a text, wrapped beside the label.
 func (l Look) field(label, text string, labelColor, color paint) string {
 	var b strings.Builder
 	for i, part := range wrap(text, l.columns()-labelWidth) {
@@ -100,7 +100,7 @@ func (l Look) field(label, text string, labelColor, color paint) string {
 	return b.String()
 }
 
-// below is a text that is indented, in as many lines as it takes.
+// below draws an indented, wrapped text.
 func (l Look) below(indent int, text string, color paint) string {
 	var b strings.Builder
 	for _, part := range wrap(text, l.columns()-indent) {
@@ -109,8 +109,7 @@ func (l Look) below(indent int, text string, color paint) string {
 	return b.String()
 }
 
-// width is how many columns a text takes on a terminal: East Asian wide
-// characters and emoji take two, combining marks none.
+// width returns a text's columns on a terminal: East Asian wide characters and emoji take two, combining marks none.
 func width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -130,8 +129,8 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Clean makes text of others fit for a terminal: one line, no control characters and none that change the direction, so
-// that a commit's subject cannot move the cursor or disguise itself.
+// Clean makes foreign text safe for a terminal: one line, no control characters and no direction marks, so that a
+// commit's subject cannot move the cursor or disguise itself.
 func Clean(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -144,7 +143,7 @@ func Clean(s string) string {
 	}, s))
 }
 
-// CleanLines is Clean for a text of several lines, which stay as they are indented. The last one ends, too.
+// CleanLines cleans a text of several lines and keeps their indentation. The last line ends with a newline, too.
 func CleanLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -159,7 +158,7 @@ func Pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-width
 
 func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-width(s))) + s }
 
-// Truncate cuts a text to n columns; the last one says that there was more.
+// Truncate cuts a text to n columns and ends a cut text with an ellipsis.
 func Truncate(s string, n int) string {
 	if width(s) <= n {
 		return s
@@ -176,7 +175,7 @@ func Truncate(s string, n int) string {
 	return s
 }
 
-// wrap breaks a text into lines of at most n columns, between words where it can.
+// wrap breaks a text into lines of at most n columns, between words if possible.
 func wrap(s string, n int) []string {
 	n = max(n, 20)
 	var lines []string
@@ -206,7 +205,7 @@ func wrap(s string, n int) []string {
 	return append(lines, line)
 }
 
-// cut is the longest start of a text that takes at most n columns.
+// cut returns the longest start of a text that takes at most n columns.
 func cut(s string, n int) string {
 	used := 0
 	for i, r := range s {
@@ -217,7 +216,7 @@ func cut(s string, n int) string {
 	return s
 }
 
-// age is a duration as kubectl prints it: 45s, 12m, 3h, 5d.
+// age formats a duration as kubectl does: 45s, 12m, 3h, 5d.
 func age(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -233,7 +232,7 @@ func age(d time.Duration) string {
 	}
 }
 
-// countdown is a duration to the second: 6m12s.
+// countdown formats a duration to the second: 6m12s.
 func countdown(d time.Duration) string {
 	if d <= 0 {
 		return "0s"
@@ -241,7 +240,7 @@ func countdown(d time.Duration) string {
 	return (d + time.Second - 1).Truncate(time.Second).String()
 }
 
-// person is the name of "Ann Lee <ann@example.com>", or the address if there is no name.
+// person returns the name of "Ann Lee <ann@example.com>", or the address if there is no name.
 func person(author string) string {
 	name, address, _ := strings.Cut(author, "<")
 	if name = strings.TrimSpace(name); name != "" {
@@ -250,7 +249,7 @@ func person(author string) string {
 	return Clean(strings.TrimSuffix(address, ">"))
 }
 
-// widest is how many columns the widest of some things takes, as it is drawn.
+// widest returns the width of the widest drawn item.
 func widest[T any](all []T, drawn func(T) string) (columns int) {
 	for _, t := range all {
 		columns = max(columns, width(drawn(t)))
