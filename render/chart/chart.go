@@ -1,10 +1,10 @@
-// Package chart renders Helm charts as `helm template` does, with Helm's own engine: from the bytes of the chart's
-// files and its values alone. There is no cluster, clock, chance, environment, network or file system: lookup finds
-// nothing, and what a template would make anew each time is told by name, for the caller to refuse.
+// Package chart renders Helm charts as `helm template` does, with Helm's own engine, from the chart's files and values
+// alone. There is no cluster, clock, randomness, environment, network or file system: lookup finds nothing, and objects
+// with random or time-dependent content are returned by name, for the caller to refuse.
 //
-// In the process that calls it nothing bounds what memory and time a template takes.
+// A template's memory and time are not bounded within the calling process.
 //
-// Its neighbour is package render, which reads the files from a commit and builds on what they render to.
+// Its neighbour is package render, which reads the files from a commit and builds on the rendered objects.
 package chart
 
 import (
@@ -25,49 +25,48 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Release is what a chart is rendered for.
+// Release is the input of a chart besides its files.
 type Release struct {
 	Name, Namespace string
-	Values          map[string]any // over the chart's own
-	KubeVersion     string         // as .Capabilities tells it: 1.36.3 or v1.36.3; "" for rollout.DefaultKubernetes
-	APIVersions     []string       // besides those that Kubernetes has by itself: group/version, group/version/Kind
-	CRDs            bool           // with the objects in crds folders
+	Values          map[string]any // merged over the chart's own
+	KubeVersion     string         // for .Capabilities: 1.36.3 or v1.36.3; "" for rollout.DefaultKubernetes
+	APIVersions     []string       // in addition to Kubernetes' own: group/version, group/version/Kind
+	CRDs            bool           // include the objects in crds folders
 	Draw            Draw
 }
 
-// Draw is what templates get of the functions whose results differ from one call to the next.
+// Draw selects the results of template functions that differ from call to call.
 type Draw int
 
-// Fixed and Other are always the same, and what they give never reaches a cluster.
+// Fixed and Other have constant results, which never reach a cluster.
 const (
-	Fixed Draw = iota // what shows of it is in Rendered.ByChance
-	Other             // something else than Fixed
-	Drawn             // results as they are for Helm
+	Fixed Draw = iota // dependent objects are in Rendered.ByChance
+	Other             // other constants than Fixed
+	Drawn             // random results as in Helm
 )
 
-// Document is one object that a chart renders to.
+// Document is one rendered object.
 type Document struct {
 	Source string // of the template: chart/templates/web.yaml, chart/charts/sub/templates/web.yaml
 	Text   string // YAML, without a separator
-	Hook   string // at what events Helm would create it, with commas between; "" for one that is not a hook
+	Hook   string // Helm's hook events, with commas between; "" for no hook
 }
 
-// Rendered is what a chart renders to.
+// Rendered is the result of rendering a chart.
 type Rendered struct {
-	Documents []Document // the CRDs first, then in the order in which Helm installs them, then the hooks
+	Documents []Document // CRDs first, then in Helm's install order, then hooks
 	Warnings  []string
 	ByChance  []Chance
 }
 
-// Chance is an object that would be another at each render.
+// Chance is an object that differs at each render.
 type Chance struct {
 	Kind, Name string                // "" for a text that is no object
 	Hook       string                // as in Document
-	Why        *rollout.InvalidError // its place, what makes it, and what to do
+	Why        *rollout.InvalidError // its place, the functions, and the fix
 }
 
-// Render renders a chart. Errors are InvalidErrors whose File is a path in the chart's folder, "." for the chart as a
-// whole.
+// Render renders a chart. Errors are InvalidErrors whose File is a path in the chart's folder, "." for the whole chart.
 func Render(files []File, r Release) (*Rendered, error) {
 	if chartutil.ValidateReleaseName(r.Name) != nil {
 		return nil, &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("the release name %q is none", r.Name),
@@ -91,7 +90,7 @@ func Render(files []File, r Release) (*Rendered, error) {
 	}
 	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
 	run := func(f *functions) ([]Document, error) {
-		// The values are made for each run: templates may change them.
+		// The values are computed for each run: templates may change them.
 		values, err := util.ToRenderValues(c, r.Values, options, caps)
 		if err != nil {
 			return nil, &rollout.InvalidError{File: ".", Msg: rollout.OneLine(err.Error()), Fix: "change the values"}
@@ -165,7 +164,7 @@ func crds(c *helm.Chart) []Document {
 	})
 }
 
-// invalid is an error of Helm's in one line.
+// invalid returns Helm's error as an InvalidError in one line.
 func invalid(file string, err error) error {
 	var known *rollout.InvalidError
 	if errors.As(err, &known) {
@@ -174,8 +173,8 @@ func invalid(file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "Helm: " + rollout.OneLine(err.Error())}
 }
 
-// ReleaseName makes the name of a release from a template of one, as helm's --name-template. One that would be another
-// each time is an error.
+// ReleaseName renders a release name from a template, as helm's --name-template. A name that differs at each render is
+// an error.
 func ReleaseName(text string) (string, error) {
 	const file = "templates/name"
 	c := &helm.Chart{Metadata: &helm.Metadata{Name: "release"},

@@ -18,14 +18,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// functions are those of templates whose results would differ from one render to the next. In their place are some that
-// always give the same, and something else when a chart is rendered again: where that shows, it is told.
+// functions replaces template functions whose results differ from render to render. The replacements are constant, with
+// other constants in a second run; objects that differ between both runs are reported.
 type functions struct {
 	draw   Draw
 	called map[string]bool // by name
 }
 
-// pick notes a call, and returns one of two values.
+// pick records a call and returns first, or second for Other.
 func pick[T any](f *functions, name string, first, second T) T {
 	f.called[name] = true
 	if f.draw == Other {
@@ -36,10 +36,10 @@ func pick[T any](f *functions, name string, first, second T) T {
 
 var errNoClock = errors.New("durationRound is not rendered: there is no clock")
 
-// certificate is what functions that make one return.
+// certificate is the result of functions that generate certificates.
 type certificate struct{ Cert, Key string }
 
-// table is for Helm's engine: over its own functions of these names.
+// table returns the functions for Helm's engine, which override its own of the same names.
 func (f *functions) table() template.FuncMap {
 	t := template.FuncMap{
 		"now": f.now, "ago": f.ago, "date": f.date, "dateInZone": f.dateInZone, "date_in_zone": f.dateInZone,
@@ -96,15 +96,15 @@ func (f *functions) table() template.FuncMap {
 	return t
 }
 
-// withoutChance are those that stay what they are where Helm's own take the place of the others.
+// withoutChance are the functions that stay replaced when Helm's own random ones are used.
 var withoutChance = []string{"toDate", "mustToDate", "durationRound", "keys", "values"}
 
-// now is one of two times that differ in all that is told of a time.
+// now returns a constant time; both constants differ in every part.
 func (f *functions) now() time.Time {
 	return pick(f, "now", time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC), time.Date(2012, 11, 10, 21, 32, 43, 54, time.UTC))
 }
 
-// at is the time that a function is given, now if it is none. There is one zone, whatever the machine has.
+// at returns a function's time argument, or now if it is no time. The zone is UTC on every machine.
 func (f *functions) at(date any) time.Time {
 	switch date := date.(type) {
 	case time.Time:
@@ -133,7 +133,7 @@ func (f *functions) dateInZone(layout string, date any, zone string) string {
 	return f.at(date).In(in).Format(layout)
 }
 
-// differences are the objects in which two renders of a chart differ. Renders of other objects are an InvalidError.
+// differences returns the objects that differ between two renders. Other sets of objects are an InvalidError.
 func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chance, error) {
 	names := strings.Join(slices.Sorted(maps.Keys(f.called)), ", ")
 	var all []Chance
@@ -173,7 +173,7 @@ func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chan
 	return all, nil
 }
 
-// difference is the path of the first value that two have not in common, "" if they are the same.
+// difference returns the path of the first different value, "" if the values are equal.
 func difference(x, y any) string {
 	a, isMap := x.(map[string]any)
 	b, alike := y.(map[string]any)
@@ -205,8 +205,8 @@ func difference(x, y any) string {
 
 var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
 
-// fix names the values that stand beside the functions that were called, where a chart has such: they take precedence
-// as a rule. Those in the template that made a difference are named before others.
+// fix returns a fix that names values beside the called functions in the templates: usually these values take
+// precedence. It prefers values in the template that differed.
 func (f *functions) fix(c *helm.Chart, source string) string {
 	near, far := map[string]bool{}, map[string]bool{}
 	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)

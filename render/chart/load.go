@@ -22,7 +22,7 @@ type File struct {
 	Data []byte
 }
 
-// The bounds of a chart, with the charts in it, unpacked.
+// The bounds of an unpacked chart, with its subcharts.
 const (
 	MaxSize  = 20 << 20 // bytes
 	MaxFiles = 5_000
@@ -31,7 +31,7 @@ const (
 // Main is the file that makes a folder a chart.
 const Main = "Chart.yaml"
 
-// Ignored returns what a .helmignore leaves out of a chart: a file or a folder, by its path in the chart's folder.
+// Ignored returns whether a .helmignore excludes a file or folder, by its path in the chart's folder.
 func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 	rules, err := ignore.Parse(bytes.NewReader(helmignore))
 	if err != nil {
@@ -39,7 +39,7 @@ func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 	}
 	rules.AddDefaults()
 	return func(name string, isDir bool) bool {
-		e := tar.Header{Name: name} // as much of a file as the rules look at
+		e := tar.Header{Name: name} // the rules read no other fields
 		if isDir {
 			e.Typeflag = tar.TypeDir
 		}
@@ -47,7 +47,7 @@ func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 	}, nil
 }
 
-// Merge reads values, one or several documents of YAML, and lays them over others, which stay as they are.
+// Merge parses values, one or several YAML documents, and returns them merged over others, which stay unchanged.
 func Merge(values map[string]any, text []byte) (map[string]any, error) {
 	more, err := loader.LoadValues(bytes.NewReader(text))
 	if err != nil {
@@ -56,7 +56,7 @@ func Merge(values map[string]any, text []byte) (map[string]any, error) {
 	return loader.MergeMaps(values, more), nil
 }
 
-// load reads a chart and those that it depends on.
+// load reads a chart and its dependencies.
 func load(files []File) (*helm.Chart, error) {
 	u := unpacker{}
 	all, err := u.unpack(files)
@@ -74,7 +74,7 @@ func load(files []File) (*helm.Chart, error) {
 	return c, arrange(c, ".")
 }
 
-// unpacker opens the archives of a chart, of which one can hold others.
+// unpacker unpacks the archives of a chart, which may be nested.
 type unpacker struct{ files, size int }
 
 func (u *unpacker) unpack(files []File) ([]*archive.BufferedFile, error) {
@@ -116,8 +116,7 @@ func tooMuch(what string, most int) error {
 		Fix: "list in .helmignore what it does not need"}
 }
 
-// arrange puts the charts that a chart depends on in order, which Helm leaves to chance, and looks whether all are
-// there.
+// arrange sorts a chart's dependencies, whose order is random in Helm, and checks that all are present.
 func arrange(c *helm.Chart, dir string) error {
 	dependencies := c.Dependencies()
 	slices.SortFunc(dependencies, func(a, b *helm.Chart) int {

@@ -11,15 +11,15 @@ import (
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// localSchemas takes out of the schemas of values what they refer to elsewhere, which Helm would read from the network
-// or from this machine's files, and says so.
+// localSchemas removes remote references from value schemas, which Helm would read from the network or local files, and
+// returns warnings.
 func localSchemas(c *helm.Chart) (warnings []string) {
 	decoder := json.NewDecoder(bytes.NewReader(c.Schema))
 	decoder.UseNumber()
 	var schema any
-	if c.Schema != nil && decoder.Decode(&schema) == nil { // or else Helm says what is wrong
+	if c.Schema != nil && decoder.Decode(&schema) == nil { // otherwise Helm reports the error
 		if gone := withoutRemote(schema); len(gone) > 0 {
-			c.Schema, _ = json.Marshal(schema) // it was JSON
+			c.Schema, _ = json.Marshal(schema) // cannot fail: it was JSON
 			for _, ref := range gone {
 				warnings = append(warnings, fmt.Sprintf(
 					"chart %s: values.schema.json refers to %s, which is not in the chart: values are not checked against that",
@@ -33,7 +33,7 @@ func localSchemas(c *helm.Chart) (warnings []string) {
 	return warnings
 }
 
-// withoutRemote removes the references of a schema that lead out of it, and returns them.
+// withoutRemote removes and returns references that leave a schema.
 func withoutRemote(v any) (gone []string) {
 	switch v := v.(type) {
 	case map[string]any:
