@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Allow returns why an app is not to have what it has in Git: by its entry of the configuration, or by a policy, which
-// may be nil. The arguments are those of render.Allow.
+// Allow returns why an app's objects are not allowed, by its entry of the configuration or by a policy, which may be
+// nil. For the other arguments, see render.Allow.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.Policy) error {
 	if err := render.Allow(tree, r, config, own); err != nil {
 		return err
@@ -19,9 +19,9 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.
 	return Check(tree, r, p, own)
 }
 
-// Check returns why a policy does not let an app have what it has in Git, nil if it does: an InvalidError whose reason
-// is HeldPolicy, with the project, the rule, and the object or the file. A nil policy lets everything. The tree is the
-// commit's, own is gitrollout's namespace. It is for the newest commit alone: rules that come later take nothing back.
+// Check returns an InvalidError with the reason HeldPolicy if a policy does not allow an app's objects, with the
+// project, the rule, and the object or file; else nil. A nil policy allows everything. tree is the commit's, own
+// gitrollout's namespace. It is for the newest commit only: later rules take nothing back.
 func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) error {
 	project, err := p.ProjectOf(r.App.Name)
 	if err != nil || project == nil {
@@ -44,14 +44,14 @@ func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) 
 	return nil
 }
 
-// breach is a rule that is broken.
+// breach is a broken rule.
 type breach struct {
 	rule, field, msg, fix string
-	about                 *rollout.Ref // the object; nil: file says where, or it is the whole app
+	about                 *rollout.Ref // the object; nil: file is the place, or the whole app
 	file                  string
 }
 
-// judge is an app before the rules of its project.
+// judge is an app with its project's rules.
 type judge struct {
 	*rollout.Project
 	render *rollout.Render
@@ -101,7 +101,7 @@ func (j judge) kind(ref rollout.Ref) *breach {
 	return nil
 }
 
-// beyond looks at kinds without namespaces, and at namespaces.
+// beyond checks cluster-scoped kinds and namespaces.
 func (j judge) beyond() *breach {
 	as := *j.render
 	as.App = j.Bounded(as.App)
@@ -157,13 +157,13 @@ func (j judge) rollouts() *breach {
 	return nil
 }
 
-// runsPods reports whether an object has pods that serve: a Job and a CronJob end theirs.
+// runsPods reports whether an object has long-running pods, which Jobs and CronJobs do not.
 func runsPods(o rollout.Object) bool {
 	ref := o.Ref()
 	return ref.Group != "batch" && (len(o.Map("spec", "template", "spec")) > 0 || ref.Group == "" && ref.Kind == "Pod")
 }
 
-// guarded returns a spec without the steps and the analyses that begin when all users have the new version.
+// guarded returns a spec without the steps and analyses that begin once all users have the new version.
 func guarded(s rollout.Spec) rollout.Spec {
 	if s.BlueGreen != nil {
 		before := *s.BlueGreen
@@ -213,8 +213,8 @@ func (j judge) quota() *breach {
 	return nil
 }
 
-// FirstWeight is the percentage of users, or of pods where nothing routes, that a release gives the new version first:
-// 100 where it has no steps, and for blue-green. Requests that a route takes by their headers are not counted.
+// FirstWeight returns the first percentage of users, or without a router of pods, that a release gives the new version:
+// 100 without steps and for blue-green. Requests matched by a managed route do not count.
 func FirstWeight(s rollout.Spec) int {
 	if s.Canary == nil {
 		return 100
@@ -225,7 +225,7 @@ func FirstWeight(s rollout.Spec) int {
 		case step.SetWeight != nil && *step.SetWeight > 0:
 			return (*step.SetWeight*100 + full - 1) / full
 		case scale == nil || s.Canary.Traffic != nil || scale.MatchTrafficWeight:
-		case scale.Weight == nil: // so many pods serve, of however many
+		case scale.Weight == nil: // a fixed number of pods: the share is unknown
 			return 100
 		case *scale.Weight > 0:
 			return *scale.Weight
@@ -234,7 +234,7 @@ func FirstWeight(s rollout.Spec) int {
 	return 100
 }
 
-// Duration is how long a release takes at least by its pauses with a duration and its experiments, if nobody promotes.
+// Duration returns the minimum duration of a release without promotions, from its timed pauses and experiments.
 func Duration(s rollout.Spec) (sum time.Duration) {
 	if s.BlueGreen != nil {
 		return time.Duration(s.BlueGreen.AutoPromotionSeconds) * time.Second
@@ -250,7 +250,7 @@ func Duration(s rollout.Spec) (sum time.Duration) {
 	return sum
 }
 
-// isAnalysed reports whether something is measured that can end a release.
+// isAnalysed reports whether a measured metric can end a release.
 func isAnalysed(s rollout.Spec) bool {
 	return slices.ContainsFunc(s.Metrics(), func(m rollout.Metric) bool { return !m.DryRun && m.FailureLimit >= 0 })
 }
