@@ -12,13 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// elsewhere is a chart that an engine has of a repository of charts or of a registry.
+// elsewhere is a chart that an engine takes from a repository of charts or a registry.
 type elsewhere struct {
 	who   string    // the engine's object that releases it
-	of    sourceRef // Flux's object that has the address
-	repo  string    // the address, where the engine's object has it itself
+	of    sourceRef // Flux's object with the address
+	repo  string    // the address, if the engine's object has it
 	name  string    // of the chart, "" for the last part of the address
-	wants string    // its version or range, "" where Flux's object has it
+	wants string    // its version or range, "" if Flux's object has it
 }
 
 // sourceRef names an object of Flux.
@@ -27,13 +27,13 @@ type sourceRef struct {
 	Name string `json:"name"`
 }
 
-// brought is a chart that a vendor.yaml names.
+// brought is a chart in a vendor.yaml.
 type brought struct {
-	dir string // of vendor.yaml
+	dir string // folder of vendor.yaml
 	rollout.VendorSource
 }
 
-// vendored reads a vendor.yaml. One that cannot be read brings nothing: gitrollout vendor says why.
+// vendored reads a vendor.yaml. It ignores an unreadable file, for which gitrollout vendor reports the error.
 func (s *Survey) vendored(name string, data []byte) {
 	sources, _ := rollout.ParseVendor(name, data)
 	for _, v := range sources {
@@ -43,8 +43,8 @@ func (s *Survey) vendored(name string, data []byte) {
 	}
 }
 
-// built has HelmReleases as the kustomizations build them that Flux would, with the patches of an environment, and no
-// more as the files have them that go into those. What cannot be built stays as it is in the files.
+// built replaces HelmReleases in files by the results of the kustomizations that Flux would build, with the patches of
+// an environment. HelmReleases of a kustomization that cannot be built stay as in the files.
 func (s *Survey) built(env string, build Builder) {
 	of := map[string]bool{} // files and folders
 	var all []Given
@@ -72,8 +72,8 @@ func (s *Survey) built(env string, build Builder) {
 	}), all...)
 }
 
-// beside is what a kustomization with an engine's objects has of workloads, none of which would be deployed any more,
-// "" for nothing. The engine itself is not meant.
+// beside describes workloads in a kustomization with an engine's objects, which would no longer be deployed; "" without
+// any. It ignores the engine's own kustomization.
 func (p *Proposal) beside(k Kustomization) string {
 	r, err := p.build(rollout.App{Name: "beside", Path: k.Path})
 	if err != nil || path.Base(k.Path) == "flux-system" {
@@ -88,8 +88,8 @@ func (p *Proposal) beside(k Kustomization) string {
 	return ""
 }
 
-// ofFlux are the folders that Flux builds into objects of its own: those of its Kustomizations, and those that no other
-// one uses.
+// ofFlux returns the folders that Flux builds: the folders of its Kustomizations, and others that no kustomization
+// uses.
 func (s *Survey) ofFlux() (dirs []string) {
 	used := s.used()
 	for _, k := range s.Kustomizations {
@@ -100,7 +100,7 @@ func (s *Survey) ofFlux() (dirs []string) {
 	return dirs
 }
 
-// into adds what goes into a kustomization.
+// into adds a kustomization's folder and everything that it uses.
 func (s *Survey) into(of map[string]bool, dir string) {
 	if of[dir] {
 		return
@@ -115,7 +115,7 @@ func (s *Survey) into(of map[string]bool, dir string) {
 	}
 }
 
-// settle finds the folders of what engines have of elsewhere, and leaves out what is not in the repository.
+// settle finds the folders of engines' external charts, and leaves out sources that are not in the repository.
 func (s *Survey) settle(tree rollout.Tree) error {
 	given := s.Given
 	s.Given = nil
@@ -153,7 +153,7 @@ func (s *Survey) settle(tree rollout.Tree) error {
 	return nil
 }
 
-// knows reports whether it was seen what is in a folder: something that an app is made of, or an engine's own objects.
+// knows reports whether a folder's content is known: the source of an app, or an engine's own objects.
 func (s *Survey) knows(dir string) bool {
 	isChart := func(c Chart) bool { return c.Path == dir }
 	isBelow := func(other string) bool { return holds(dir, other) }
@@ -162,8 +162,8 @@ func (s *Survey) knows(dir string) bool {
 		slices.Contains(s.engines, dir) || slices.ContainsFunc(s.Kustomizations, isKustomized)
 }
 
-// chartOf is the folder into which a chart has been brought: one of that name, and of that address where it is known.
-// Of several versions it is the one that is asked for, or else the first.
+// chartOf returns the folder of a vendored chart with the name, and with the address if it is known. Among several
+// versions it prefers the requested one, then the first.
 func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
 	if c == nil {
 		return "", false
@@ -187,20 +187,20 @@ func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
 	return dir, is
 }
 
-// address is where a chart is, "" for unknown, and its name.
+// address returns a chart's repository, "" if unknown, and its name.
 func (c elsewhere) address(sources map[sourceRef]fluxSource) (repo, name string) {
 	repo, name = cmp.Or(c.repo, sources[c.of].url), c.name
-	if repo != "" && name == "" { // an OCIRepository names the chart itself
+	if repo != "" && name == "" { // an OCIRepository's address includes the chart's name
 		repo, name = path.Dir(repo), path.Base(repo)
-		repo = strings.Replace(repo, "oci:/", "oci://", 1) // path.Dir cleans
+		repo = strings.Replace(repo, "oci:/", "oci://", 1) // path.Dir cleans the slashes
 	}
 	return strings.TrimSuffix(repo, "/"), name
 }
 
-// fluxSource is an object of Flux that has an address.
+// fluxSource is an object of Flux with an address.
 type fluxSource struct{ file, url string }
 
-// bothIn is the folder that has what an engine says, and Flux's object with the address.
+// bothIn returns the folder that contains both the engine's object and Flux's object with the address.
 func (s *Survey) bothIn(g Given) string {
 	dir, source := path.Dir(g.File), s.sources[g.chart.of].file
 	for source != "" && !holds(dir, source) && dir != "." {

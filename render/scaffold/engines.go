@@ -18,24 +18,24 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Given is how Argo CD or Flux deploys a folder of the repository, as an entry says it.
+// Given is an entry derived from an object of Argo CD or Flux that deploys a folder of the repository.
 type Given struct {
-	File  string // where it is said
-	Entry        // Path, Namespace, Directory, Variables, and Helm for one that is a chart
+	File  string // of the engine's object
+	Entry        // Path, Namespace, Directory, Variables, and Helm for a chart
 	Lost  []string
 
 	postBuild postBuild
 	release   bool       // a HelmRelease
 	as        string     // the name of the Application
-	of        sourceRef  // Flux's object that has the folder
-	chart     *elsewhere // nil for one in the repository
-	files     []string   // of values, relative to the chart; those that begin with / to the repository's root
+	of        sourceRef  // Flux's object with the folder
+	chart     *elsewhere // nil for a chart in the repository
+	files     []string   // of values, relative to the chart, or with a leading / to the repository's root
 }
 
-// at says which folder it is.
+// at sets the folder.
 func (g *Given) at(dir string) {
 	if g.Path = dir; g.Name == path.Base(dir) {
-		g.Name = "" // it is called so by itself
+		g.Name = "" // this is the default name
 	}
 	if g.Helm == nil {
 		return
@@ -50,7 +50,7 @@ func (g *Given) at(dir string) {
 	g.Helm.ValueFiles = strings.Join(files, "\n")
 }
 
-// application is as much of an Argo CD Application as a look needs (argoproj.io/v1alpha1).
+// application holds the needed fields of an Argo CD Application (argoproj.io/v1alpha1).
 type application struct {
 	Metadata struct {
 		Name string `json:"name"`
@@ -66,8 +66,8 @@ type application struct {
 	} `json:"spec"`
 }
 
-// What an Application has that is released to Argo CD's own cluster, and a targetRevision that is a commit or a version
-// and no branch.
+// The destination of an Application for Argo CD's own cluster, and a targetRevision that is a commit or version and no
+// branch.
 const (
 	ownServer = "https://kubernetes.default.svc"
 	ownName   = "in-cluster"
@@ -97,11 +97,11 @@ type argoSource struct {
 	} `json:"helm"`
 }
 
-// applicationIn reads what an Application says of folders.
+// applicationIn reads the sources of an Application.
 func applicationIn(file, text string) (all []Given) {
 	var a application
 	if yaml.Unmarshal([]byte(text), &a) != nil {
-		return nil // its engine says what is wrong with it
+		return nil // its engine reports the error
 	}
 	for _, source := range append(a.Spec.Sources, a.Spec.Source) {
 		if source.Path+source.Chart == "" {
@@ -113,7 +113,7 @@ func applicationIn(file, text string) (all []Given) {
 		if source.Chart != "" {
 			g.Path, g.chart = "", &elsewhere{who: "Application " + a.Metadata.Name, repo: source.RepoURL, name: source.Chart,
 				wants: cmp.Or(source.Revision, "*")}
-			if !strings.Contains(source.RepoURL, "://") { // how Argo CD names a registry
+			if !strings.Contains(source.RepoURL, "://") { // Argo CD's form of a registry
 				g.chart.repo = "oci://" + source.RepoURL
 			}
 		}
@@ -136,8 +136,8 @@ func (g *Given) lose(field string, has bool) {
 	}
 }
 
-// argoHelm carries over files of values, over those valuesObject or else values, and over all parameters, as Argo CD
-// has it. The release is called as the Application.
+// argoHelm carries over the values in Argo CD's order: files, then valuesObject or else values, then parameters. The
+// release has the Application's name by default.
 func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 	given := source.Helm
 	h := &rollout.Helm{ReleaseName: cmp.Or(given.ReleaseName, name), SkipCRDs: given.SkipCRDs}
@@ -145,7 +145,7 @@ func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 		switch ref, below, _ := strings.Cut(f, "/"); {
 		case strings.Contains(f, "://"):
 			g.lose("source.helm.valueFiles "+f, true)
-		case strings.HasPrefix(ref, "$"): // from the root of another source, which is taken to be this repository
+		case strings.HasPrefix(ref, "$"): // from the root of another source, assumed to be this repository
 			g.files = append(g.files, "/"+below)
 		default:
 			g.files = append(g.files, f)
@@ -181,13 +181,13 @@ func asJSON(values map[string]any) string {
 		return ""
 	}
 	data, err := json.Marshal(values)
-	if err != nil { // what came of YAML always encodes
+	if err != nil { // cannot fail: it came from YAML
 		return ""
 	}
 	return string(data)
 }
 
-// fluxObject is as much as a look needs of a Kustomization (kustomize.toolkit.fluxcd.io) and of a HelmRelease
+// fluxObject holds the needed fields of a Kustomization (kustomize.toolkit.fluxcd.io) and of a HelmRelease
 // (helm.toolkit.fluxcd.io).
 type fluxObject struct {
 	Metadata struct {
@@ -227,7 +227,7 @@ type fluxObject struct {
 	} `json:"spec"`
 }
 
-// postBuild are the variables of a Kustomization of Flux's.
+// postBuild holds the variables of Flux's Kustomization.
 type postBuild struct {
 	Substitute     map[string]string `json:"substitute"`
 	SubstituteFrom []struct {
@@ -236,7 +236,7 @@ type postBuild struct {
 	} `json:"substituteFrom"`
 }
 
-// variables carries them over, for an environment: those of a ConfigMap where its manifest is in the repository.
+// variables carries the variables over for an environment; a ConfigMap needs its manifest in the repository.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return
@@ -255,7 +255,7 @@ func (g *Given) variables(configMaps map[string][]string, env string) {
 	g.Variables = rollout.NewVariables(g.postBuild.Substitute, files)
 }
 
-// fluxKustomizationIn reads what a Kustomization of Flux's says of a folder.
+// fluxKustomizationIn reads Flux's Kustomization of a folder.
 func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	var o fluxObject
 	if yaml.Unmarshal([]byte(text), &o) != nil || o.Spec.Path == "" {
@@ -271,7 +271,7 @@ func fluxKustomizationIn(file, text string) (g Given, is bool) {
 	return g, true
 }
 
-// helmReleaseIn reads what a HelmRelease says of a chart.
+// helmReleaseIn reads the chart of a HelmRelease.
 func helmReleaseIn(file, text string) (g Given, is bool) {
 	var o fluxObject
 	if yaml.Unmarshal([]byte(text), &o) != nil {
@@ -282,7 +282,7 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 		return g, false
 	}
 	g = Given{File: file, release: true, Entry: Entry{Namespace: cmp.Or(o.Spec.TargetNamespace, o.Metadata.Namespace)}}
-	of := "/" // what files of values are relative to
+	of := "/" // the base of files of values
 	switch {
 	case o.Spec.ChartRef.Name != "":
 		g.chart = &elsewhere{of: o.Spec.ChartRef}
@@ -294,7 +294,7 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 	if g.chart != nil {
 		g.Name, g.chart.who = label(o.Metadata.Name), "HelmRelease "+o.Metadata.Name
 	}
-	name := o.Metadata.Name // Flux puts the namespace before it where it is another one than the HelmRelease's own
+	name := o.Metadata.Name // Flux prefixes spec.targetNamespace
 	if o.Spec.TargetNamespace != "" {
 		name = o.Spec.TargetNamespace + "-" + name
 	}
@@ -310,8 +310,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry completes the entries of folders by what an engine says of them; where several say it of one folder, by that of
-// the environment. A chart that is released more than once has further entries. It returns these, and what is lost.
+// carry completes the entries of folders from engines' objects, of which it prefers the environment's. A chart that is
+// released more than once gets further entries. It returns these, and notes about lost settings.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {
@@ -347,7 +347,7 @@ func (g Given) same(other Given) bool {
 	return g.File == other.File && g.chart == other.chart && g.as == other.as
 }
 
-// complete is an entry with what is given for it. What is lost of that is added to the notes.
+// complete returns an entry with the given settings, and adds a note about lost ones.
 func (g Given) complete(e Entry, configMaps map[string][]string, env string, notes *[]string) Entry {
 	g.variables(configMaps, env)
 	e.Name, e.Namespace, e.Variables, e.Decryption = g.Name, g.Namespace, g.Variables, g.Decryption

@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// environments are the names that folders have for one of several clusters, the
-// one that is proposed first before the others.
+// environments are common folder names for a cluster's environment, in the order of preference.
 var environments = []string{"prod", "production", "live", "staging", "stage", "preprod", "uat", "qa", "test", "dev",
 	"development", "demo"}
 
-// synonyms are the other names of an environment.
+// synonyms are other names of an environment.
 var synonyms = map[string][]string{
 	"prod": {"production", "live"}, "production": {"prod", "live"}, "live": {"prod", "production"},
 	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
 }
 
-// markers are folders whose subfolders are environments, and generic ones that name no app.
+// markers are folders whose subfolders are environments; generic are folder names that name no app.
 var (
 	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
 		"variants"}
@@ -27,10 +26,10 @@ var (
 		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
-// shown finds the folder of a path that documents, tries or tests something: what it has is deployed nowhere.
+// shown matches folders of documentation, samples or tests, whose content is not deployed.
 var shown = regexp.MustCompile(`^(.*/)?(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)(/|$)`)
 
-// environment is the environment that a folder is for, "" if none.
+// environment returns the environment of a folder, "" if none.
 func environment(dir string) string {
 	segments := strings.Split(dir, "/")
 	for i, s := range segments[1:] {
@@ -52,8 +51,8 @@ func (g Given) isFor(env string) bool {
 	return env == "" || e == "" || e == env || slices.Contains(synonyms[env], e)
 }
 
-// onlyFor returns the one environment that has a folder, by what engines deploy, if it is another one, and the file
-// that says so; "" if the folder is for any.
+// onlyFor returns another environment that alone deploys a folder, and the file of its engine's object; "" if the
+// folder is for any or for env.
 func (s Survey) onlyFor(dir, env string) (file, other string) {
 	for _, g := range s.Given {
 		switch {
@@ -67,7 +66,7 @@ func (s Survey) onlyFor(dir, env string) (file, other string) {
 	return file, other
 }
 
-// ofEnvironment returns the roots that are apps of an environment, and notes the reasons why others are not.
+// ofEnvironment returns the roots that are apps of an environment, and records why others are not.
 func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen []string) {
 	isApp := slices.ContainsFunc(roots, func(r string) bool { return !shown.MatchString(r) })
 	for _, r := range roots {
@@ -90,7 +89,7 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 	return chosen
 }
 
-// isOnly reports whether no other root is in the folder of one: an app with one overlay has it in each cluster.
+// isOnly reports whether a root has no sibling: an app with one overlay has it in each cluster.
 func isOnly(root string, roots []string) bool {
 	return !slices.ContainsFunc(roots, func(r string) bool { return r != root && path.Dir(r) == path.Dir(root) })
 }

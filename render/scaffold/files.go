@@ -21,17 +21,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SchemaFolder is where the JSON Schemas are written that the files refer to.
+// SchemaFolder is the folder for the JSON Schemas that the files refer to.
 const SchemaFolder = ".gitrollout/schemas"
 
 // File is one file to write.
 type File struct {
 	Path    string
 	Content string
-	Changes bool // the file is there, and gets one line more
+	Changes bool // the file exists and gets further lines
 }
 
-// Write writes a file that is not there, or the one that gets a line more, into a folder.
+// Write creates a new file in a folder, or rewrites an existing one if Changes is set.
 func (f File) Write(dir string) error {
 	name := filepath.Join(dir, filepath.FromSlash(f.Path))
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -49,7 +49,7 @@ func (f File) Write(dir string) error {
 	return errors.Join(err, file.Close())
 }
 
-// Folders are those to add to Git: .gitrollout, and those of documents of apps.
+// Folders returns the folders to add to Git: .gitrollout, and the folders of apps' documents.
 func Folders(files []File) []string {
 	set := map[string]bool{}
 	for _, f := range files {
@@ -62,7 +62,7 @@ func Folders(files []File) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// ConfigFile is the configuration that a proposal makes.
+// ConfigFile returns the proposed configuration.
 func (p Proposal) ConfigFile() File {
 	file := rollout.ConfigPath(p.Cluster)
 	return File{Path: file, Content: modeline(file, "config") + configText(p.Entries)}
@@ -101,7 +101,7 @@ func configText(entries []Entry) string {
 	return b.String()
 }
 
-// variablesText are the lines of an entry for its variables.
+// variablesText returns an entry's lines for its variables.
 func variablesText(v rollout.Variables) string {
 	if !v.On {
 		return ""
@@ -116,13 +116,13 @@ func variablesText(v rollout.Variables) string {
 	return "  " + strings.Join(yamlLines(lines), "\n  ") + "\n"
 }
 
-// yamlLines are plain values as YAML, which always encode.
+// yamlLines formats plain values as YAML, which cannot fail.
 func yamlLines(v map[string]any) []string {
 	text, _ := yaml.Marshal(v)
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// settings are those of an entry's fields that say something, in one line if there is but one that is short.
+// settings formats the non-empty fields of an entry, in one line if there is a single short one.
 func settings(field string, all map[string]any) string {
 	maps.DeleteFunc(all, func(_ string, v any) bool {
 		of := reflect.ValueOf(v)
@@ -142,13 +142,13 @@ func settings(field string, all map[string]any) string {
 	}
 }
 
-// modeline is the comment by which editors find a file's schema.
+// modeline returns the comment by which editors find a file's schema.
 func modeline(file, kind string) string {
 	return "# yaml-language-server: $schema=" + relative(path.Dir(file), SchemaFolder+"/"+kind+".json") + "\n"
 }
 
-// Rollouts are the Rollout documents for the Deployments of an app that have none,
-// and its kustomization with a line for each. Told is what was not done, and why.
+// Rollouts returns Rollout documents for an app's Deployments without one, and the kustomization that lists them. told
+// describes omissions with their reasons.
 func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string, err error) {
 	var names []string
 	for _, o := range r.Objects {
@@ -197,7 +197,7 @@ func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string
 	return files, told, err
 }
 
-// documentFolder is where an app's documents belong: in its folder, or among the templates of its chart.
+// documentFolder returns the folder for an app's documents: its own, or the templates of its chart.
 func documentFolder(tree rollout.Tree, app string) (string, error) {
 	for _, name := range render.KustomizationNames {
 		if _, found, err := tree.Lookup(path.Join(app, name)); err != nil || found {
@@ -210,7 +210,7 @@ func documentFolder(tree rollout.Tree, app string) (string, error) {
 	return path.Join(app, "templates"), nil
 }
 
-// rolloutText is a canary that asks once.
+// rolloutText returns a canary with one promotion.
 func rolloutText(deployment string) string {
 	return `apiVersion: ` + rollout.APIVersion + `
 kind: Rollout
@@ -233,10 +233,10 @@ spec:
 
 var resources = regexp.MustCompile(`(?m)^resources:[ \t]*(#.*)?\n(([ \t]*)- )?`)
 
-// oneLine is a list of resources in brackets.
+// oneLine matches a list of resources in brackets.
 var oneLine = regexp.MustCompile(`(?m)^resources:[ \t]*\[[^\]\n#]*\][ \t]*$`)
 
-// asLines writes such a list with one line for each entry.
+// asLines rewrites such a list with one line for each entry.
 func asLines(text string) string {
 	var k struct {
 		Resources []string `json:"resources"`
@@ -251,8 +251,8 @@ func asLines(text string) string {
 	return lines
 }
 
-// kustomizationWith is an app's kustomization with more resources; everything
-// else in it stays as it is. An app of plain manifests has none: the zero value.
+// kustomizationWith returns an app's kustomization with more resources and otherwise unchanged, or the zero value for
+// plain manifests.
 func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, error) {
 	for _, name := range render.KustomizationNames {
 		file := path.Join(dir, name)
@@ -288,5 +288,5 @@ func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, err
 		end := at[0] + strings.IndexByte(text[at[0]:], '\n') + 1
 		return File{Path: file, Changes: true, Content: text[:end] + added.String() + text[end:]}, nil
 	}
-	return File{}, nil // its manifests are all that it is
+	return File{}, nil // a folder of plain manifests
 }

@@ -13,41 +13,41 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Proposal is what a cluster's configuration should say.
+// Proposal is a proposed configuration of a cluster.
 type Proposal struct {
 	Cluster string
 	Entries []Entry
-	Apps    []rollout.App // that the entries name
+	Apps    []rollout.App // of the entries
 	LeftOut []LeftOut
-	Notes   []string // what somebody should know of the apps
+	Notes   []string // notes about the apps for users
 
 	own   string
 	build Builder
-	also  map[string][]Entry // by folder, of a chart that is released more than once
+	also  map[string][]Entry // further entries by folder, for a chart that is released more than once
 }
 
 // Entry is one entry of apps.
 type Entry struct {
 	Path      string
 	Name      string             // "" for the default
-	Namespace string             // the same
+	Namespace string             // "" for the default
 	Directory *rollout.Directory // nil for kustomizations
-	Helm      *rollout.Helm      // nil for what is no chart
+	Helm      *rollout.Helm      // nil without a chart
 	Variables rollout.Variables  // of its objects
 
-	Decryption string // the Secret that has the keys of its encrypted files, "" for none
+	Decryption string // the Secret with the keys of its encrypted files, "" for none
 
-	Needs render.Beyond // what its apps have that no entry allows by itself
+	Needs render.Beyond // objects of its apps that an entry must allow
 }
 
-// LeftOut is a kustomization that is no app of the cluster, and why.
+// LeftOut is a kustomization that is no app of the cluster, with the reason.
 type LeftOut struct{ Path, Why string }
 
 // Builder renders an app.
 type Builder func(rollout.App) (*rollout.Render, error)
 
-// Propose finds the apps of a cluster, "" for the one that is most likely meant. One that cannot be rendered is left
-// out, and so is one that has an object of another. Own is gitrollout's namespace.
+// Propose finds the apps of a cluster, or with "" of the most likely one. It leaves out apps that cannot be rendered or
+// have an object of another app. own is gitrollout's namespace.
 func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (Proposal, error) {
 	p := Proposal{Cluster: cluster, own: own, build: build}
 	plain := map[string]Entry{}
@@ -99,17 +99,17 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 	}
 }
 
-// choose fills in the cluster's name, and returns its environment.
+// choose fills in the cluster's name and returns its environment.
 func (p *Proposal) choose(roots []string) string {
 	known := slices.DeleteFunc(rollout.Mapped(roots, environment), func(e string) bool { return e == "" })
 	slices.Sort(known)
-	isFor := func(e string) bool { // prod-eu has what is for prod
+	isFor := func(e string) bool { // prod-eu is for prod
 		return p.Cluster == e || strings.HasPrefix(p.Cluster, e+"-") || strings.HasSuffix(p.Cluster, "-"+e)
 	}
 	if i := slices.IndexFunc(known, isFor); i >= 0 {
 		return known[i]
 	}
-	if i := slices.IndexFunc(environments, isFor); i >= 0 { // none of it is here, and it is not to have another one's
+	if i := slices.IndexFunc(environments, isFor); i >= 0 { // not in the repository: no other one replaces it
 		meant := environments[i]
 		same := func(e string) bool { return slices.Contains(synonyms[meant], e) }
 		if i := slices.IndexFunc(known, same); i >= 0 {
@@ -128,7 +128,7 @@ func (p *Proposal) choose(roots []string) string {
 	return env
 }
 
-// cover names the chosen folders with as few entries as match nothing else, and returns those that cannot be apps.
+// cover names the chosen folders with as few entries as match nothing else, and returns folders that cannot be apps.
 func (p *Proposal) cover(
 	tree rollout.Tree, chosen []string, plain map[string]Entry,
 ) (bad []LeftOut, err error) {
@@ -160,12 +160,12 @@ func (p *Proposal) cover(
 		g := globOf(dir)
 		group := by[g]
 		if group == nil {
-			continue // by an entry before
+			continue // in an earlier entry
 		}
 		e, alike := likeAll(group, plain)
 		e.Path = g
 		bare := e.Directory == nil && e.Helm == nil && e.Namespace == "" && !e.Variables.On && e.Decryption == ""
-		several := bare || len(group) > 1 // what is said of one folder is not said of those that may come beside it
+		several := bare || len(group) > 1 // settings of one folder must not apply to folders added later
 		if g != dir && alike && several && p.matches(tree, e, group) && add(e) == nil {
 			delete(by, g)
 			continue
@@ -184,8 +184,7 @@ func (p *Proposal) cover(
 	return append(bad, p.built(entryOf, plain)...), nil
 }
 
-// built renders the apps, of which entryOf knows the entries, and returns those that cannot be apps for what they are
-// rendered to.
+// built renders the apps, whose entries are in entryOf, and returns those whose objects rule them out as apps.
 func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []LeftOut) {
 	var all []*rollout.Render
 	for _, app := range p.Apps {
@@ -206,8 +205,8 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 	return append(bad, twice(all, plain)...)
 }
 
-// twice are the apps that have an object of another one, such as a folder of what another one is rendered to. An app
-// that is a kustomization is kept before one that is not, and else the first.
+// twice returns apps that have an object of another app, for example folders of rendered output. It keeps
+// kustomizations first, then the first app.
 func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	isPlain := func(r *rollout.Render) bool {
 		e := plain[r.App.Path]
@@ -218,7 +217,7 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	others := slices.DeleteFunc(all, func(r *rollout.Render) bool { return !isPlain(r) })
 	for _, r := range append(kustomized, others...) {
 		i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool {
-			return owners[o.Ref()] != "" && !o.Ref().HoldsData() // a Namespace may be in several
+			return owners[o.Ref()] != "" && !o.Ref().HoldsData() // apps may share a Namespace
 		})
 		if i >= 0 {
 			ref := r.Objects[i].Ref()
@@ -234,7 +233,7 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	return bad
 }
 
-// likeAll is an entry that reads these folders, those without a kustomization too. It is false if they differ in how.
+// likeAll returns an entry that reads all these folders, also without a kustomization; false if their settings differ.
 func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
 	first := plain[group[0]]
 	alike, e.Namespace, e.Variables, e.Decryption = true, first.Namespace, first.Variables, first.Decryption
@@ -253,7 +252,7 @@ func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
 	return e, alike
 }
 
-// matches reports whether an entry matches just these folders.
+// matches reports whether an entry matches exactly these folders.
 func (p *Proposal) matches(tree rollout.Tree, e Entry, want []string) bool {
 	apps, err := appsOf(tree, e)
 	if err != nil || len(apps) != len(want) {
@@ -270,8 +269,8 @@ func appsOf(tree rollout.Tree, e Entry) ([]rollout.App, error) {
 	return render.FindApps(tree, config)
 }
 
-// appIn takes a path apart, and finds the last folder in it whose name can be an app's: neither an environment nor a
-// generic name. It is -1 if none is.
+// appIn splits a path and returns the index of the last folder that can name an app, which environments and generic
+// names cannot; -1 if there is none.
 func appIn(dir string) (segments []string, last int) {
 	segments, env := strings.Split(dir, "/"), environment(dir)
 	for i, s := range slices.Backward(segments) {
@@ -282,17 +281,17 @@ func appIn(dir string) (segments []string, last int) {
 	return segments, -1
 }
 
-// globOf is a folder's path with a * for the app's name, the path itself if nothing in it is one.
+// globOf returns a folder's path with a * for the app's name, or the path itself without one.
 func globOf(dir string) string {
 	segments, app := appIn(dir)
-	if app < 0 || len(segments) == 1 { // at the root a pattern would take each folder that comes later
+	if app < 0 || len(segments) == 1 { // at the root a pattern would match every later folder
 		return dir
 	}
 	segments[app] = "*"
 	return path.Join(segments...)
 }
 
-// nameOf is the name of an app that is listed by itself, "" where its last folder is a name.
+// nameOf returns the explicit name of an app with its own entry, "" if the last folder is its name.
 func nameOf(dir string) string {
 	segments, app := appIn(dir)
 	if app < 0 || app == len(segments)-1 && label(segments[app]) == segments[app] {
@@ -301,7 +300,7 @@ func nameOf(dir string) string {
 	return label(segments[app])
 }
 
-// label makes a DNS label of a folder's name, as far as that goes.
+// label converts a folder's name to a DNS label as far as possible.
 func label(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
@@ -314,10 +313,10 @@ func label(name string) string {
 	return strings.Trim(name[:min(len(name), 63)], "-")
 }
 
-// mostLeftOut is how many paths are told that are left out for one reason.
+// mostLeftOut bounds the printed paths that are left out for one reason.
 const mostLeftOut = 5
 
-// Told says what is proposed, a line each: the apps, what is left out and why, and what is to be known.
+// Told describes the proposal, one line each: apps, left-out paths with reasons, and notes.
 func (p Proposal) Told(survey Survey) []string {
 	told := rollout.Mapped(p.Apps, func(a rollout.App) string { return fmt.Sprintf("app      %s: %s", a.Name, a.Path) })
 	count := map[string]int{}

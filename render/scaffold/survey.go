@@ -1,7 +1,7 @@
-// Package scaffold looks at a repository that gitrollout does not know yet, and writes the files with which it would.
+// Package scaffold inspects a repository without gitrollout's files and generates them.
 //
-// It reads a tree and returns data. Its neighbours: render, which it asks for
-// apps and objects; and cmd/gitrollout, which writes what it returns.
+// It reads a tree and returns data. Its neighbours: render, which finds and renders apps; and cmd/gitrollout, which
+// writes the files.
 package scaffold
 
 import (
@@ -18,50 +18,50 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Survey is what a repository has.
+// Survey is the content of a repository.
 type Survey struct {
 	Kustomizations []Kustomization // sorted by path
 	Plain          []string        // folders with workloads among their manifests and without a kustomization, sorted
-	NoObjects      []string        // files such as package.json, whose names are those of manifests and which are none
+	NoObjects      []string        // files named like manifests that are none, such as package.json
 	Flux           []string        // folders that Flux' Kustomizations name
 	ArgoCD         []string        // folders that Argo CD's Applications name
 	ArgoRollouts   []string        // files with Rollouts of Argo Rollouts
 	Charts         []Chart         // sorted by path
-	Given          []Given         // what Flux and Argo CD say of folders, by file
-	LeftOut        []LeftOut       // what they deploy and the repository does not have
+	Given          []Given         // deployments of folders by Flux and Argo CD, by file
+	LeftOut        []LeftOut       // their deployments of sources outside the repository
 
-	ConfigMaps map[string][]string // by name, the files that have that ConfigMap and nothing else, sorted
+	ConfigMaps map[string][]string // by name, the sorted files that contain only that ConfigMap
 
-	brought []brought                // the charts that are vendored
+	brought []brought                // the vendored charts
 	engines []string                 // folders with objects of Flux or Argo CD and without a kustomization
-	sources map[sourceRef]fluxSource // the addresses that Flux's objects have
+	sources map[sourceRef]fluxSource // the addresses of Flux's objects
 }
 
 // Chart is the folder of a Helm chart.
 type Chart struct {
 	Path    string
-	Library bool     // for others only
-	Values  []string // the names of its files of values for environments: values-prod.yaml
+	Library bool     // a library chart
+	Values  []string // names of its value files for environments: values-prod.yaml
 }
 
 // Kustomization is one folder that kustomize can build.
 type Kustomization struct {
 	Path      string
-	Component bool     // part of others only
+	Component bool     // only part of others
 	Uses      []string // the folders that it refers to
-	Engine    string   // whose own objects it holds: Flux, Argo CD; "" for an app
+	Engine    string   // the engine of its objects: Flux, Argo CD; "" for an app
 }
 
-// limits of a look: what is deeper or more is not looked at.
+// The limits of a survey; anything beyond is ignored.
 const (
 	maxDepth = 8
 	maxFiles = 20_000
 )
 
-// skipped are folders that hold no manifests of the repository's own.
+// skipped are folders without manifests of the repository.
 var skipped = []string{".git", ".gitrollout", ".github", "node_modules", "vendor", "testdata"}
 
-// Look reads a tree.
+// Look surveys a tree.
 func Look(tree rollout.Tree) (Survey, error) {
 	l := &looker{tree: tree}
 	found := &l.found
@@ -140,7 +140,7 @@ func (l *looker) folder(dir string, depth int) error {
 
 var environmentValues = regexp.MustCompile(`^values[-.].+\.ya?ml$`)
 
-// chart notes the chart in a folder that has these entries.
+// chart records the chart in a folder with these entries.
 func (l *looker) chart(dir string, main rollout.Entry, entries []rollout.Entry) error {
 	data, err := l.tree.ReadBlob(main.ID)
 	if err != nil {
@@ -149,7 +149,7 @@ func (l *looker) chart(dir string, main rollout.Entry, entries []rollout.Entry) 
 	var head struct {
 		Type string `json:"type"`
 	}
-	_ = yaml.Unmarshal(data, &head) // one that is no YAML cannot be rendered, which says why
+	_ = yaml.Unmarshal(data, &head) // invalid YAML cannot be rendered, which reports it
 	c := Chart{Path: dir, Library: head.Type == "library"}
 	for _, e := range entries {
 		if e.Kind == rollout.File && environmentValues.MatchString(e.Name) {
@@ -160,7 +160,7 @@ func (l *looker) chart(dir string, main rollout.Entry, entries []rollout.Entry) 
 	return nil
 }
 
-// readKustomization reads which folders a kustomization refers to.
+// readKustomization reads the folders that a kustomization refers to.
 func readKustomization(dir string, data []byte) *Kustomization {
 	var k struct {
 		Kind       string   `json:"kind"`
@@ -177,7 +177,7 @@ func readKustomization(dir string, data []byte) *Kustomization {
 	}
 	out := &Kustomization{Path: dir}
 	if yaml.Unmarshal(data, &k) != nil {
-		return out // gitrollout validate says what is wrong with it
+		return out // gitrollout validate reports the error
 	}
 	out.Component = k.Kind == "Component"
 	for _, r := range slices.Concat(k.Resources, k.Bases, k.Components) {
@@ -192,7 +192,7 @@ func readKustomization(dir string, data []byte) *Kustomization {
 	return out
 }
 
-// head is as much of an object as a look needs.
+// head holds the needed fields of an object.
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -201,13 +201,13 @@ type head struct {
 	} `json:"metadata"`
 }
 
-// runsPods reports whether an object is of a kind of which a plain folder has one if it is an app.
+// runsPods reports whether an object runs pods, which makes a plain folder an app.
 func (h head) runsPods() bool {
 	_, is := rollout.WorkloadOf(rollout.Object{"apiVersion": h.APIVersion, "kind": h.Kind}.Ref())
 	return is || h.Kind == "CronJob" || h.Kind == "Job" || h.Kind == "Pod"
 }
 
-// file notes what a manifest is of, and returns which engine it belongs to and whether it has a workload.
+// file records a manifest's objects. It returns their engine, and whether the manifest has a workload.
 func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 	var kinds []string
 	var last head
@@ -216,7 +216,7 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 		var doc any
 		switch err := yaml.Unmarshal([]byte(strings.TrimPrefix(text, " ")), &doc); {
 		case err != nil || doc == nil:
-			continue // if it is a manifest with a mistake, the app cannot be rendered, which says so
+			continue // for an invalid manifest, rendering the app reports the error
 		case yaml.Unmarshal([]byte(strings.TrimPrefix(text, " ")), &h) != nil, h.APIVersion == "", h.Kind == "":
 			l.found.NoObjects = append(l.found.NoObjects, name)
 			continue
@@ -246,10 +246,10 @@ func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 	return engine, workload
 }
 
-// Those who deploy from Git, too.
+// Other engines that deploy from Git.
 const flux, argoCD = "Flux", "Argo CD"
 
-// engineOf is whose own object one of that kind is, "" for nobody's.
+// engineOf returns the engine that owns a kind of object, "" for none.
 func engineOf(group, kind string) string {
 	switch {
 	case strings.HasSuffix(group, ".toolkit.fluxcd.io"):
@@ -260,7 +260,7 @@ func engineOf(group, kind string) string {
 	return ""
 }
 
-// flux notes what an object of Flux's says of folders.
+// flux records an object of Flux.
 func (l *looker) flux(file, text, kind string) {
 	switch kind {
 	case "Kustomization":
@@ -282,7 +282,7 @@ func (l *looker) flux(file, text, kind string) {
 	}
 }
 
-// argoCD notes what an object of Argo CD's says of folders.
+// argoCD records an object of Argo CD.
 func (l *looker) argoCD(file, text string, h head) {
 	switch h.Kind {
 	case "Application":
@@ -298,11 +298,11 @@ func (l *looker) argoCD(file, text string, h head) {
 	}
 }
 
-// roots are the kustomizations that are built by themselves: nobody refers to
-// them, and they hold no engine's own objects.
+// roots returns the kustomizations to build separately: no other one refers to them, and they hold no engine's own
+// objects.
 func (s Survey) roots() []string {
 	used := s.used()
-	for _, k := range s.Kustomizations { // whatever an engine builds is built by itself
+	for _, k := range s.Kustomizations { // an engine's folder is built separately
 		if slices.Contains(s.Flux, k.Path) || slices.Contains(s.ArgoCD, k.Path) {
 			delete(used, k.Path)
 		}
@@ -316,7 +316,7 @@ func (s Survey) roots() []string {
 	return roots
 }
 
-// used are the folders that kustomizations refer to.
+// used returns the folders that kustomizations refer to.
 func (s Survey) used() map[string]bool {
 	used := map[string]bool{}
 	for _, k := range s.Kustomizations {
@@ -327,8 +327,8 @@ func (s Survey) used() map[string]bool {
 	return used
 }
 
-// plain are the folders of manifests that are apps by themselves, and how each is to be read: no chart's, and nothing
-// that a kustomization has or refers to. What is below one belongs to it, unless a kustomization is.
+// plain returns the folders of manifests that are apps, with their settings. It excludes folders in charts and folders
+// that a kustomization contains or refers to. A folder includes the folders below, unless one is a kustomization.
 func (s Survey) plain() map[string]rollout.Directory {
 	apps := map[string]rollout.Directory{}
 	for _, dir := range s.Plain {
@@ -353,7 +353,7 @@ func (s Survey) plain() map[string]rollout.Directory {
 	return apps
 }
 
-// noObjects is the pattern of the files that are no objects in a folder that is read as manifests, "" for none.
+// noObjects returns the pattern of a plain folder's files that are no objects, "" for none.
 func (s Survey) noObjects(dir string, recurse bool) string {
 	var names []string
 	for _, file := range s.NoObjects {
@@ -371,8 +371,8 @@ func holds(dir, name string) bool {
 	return dir == "" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// charts are the charts that are apps by themselves: none of another one's, of a kustomization's, and none for others
-// only. They have the values of the first of the environments for which they have some.
+// charts returns the charts that are apps: not subcharts, libraries, or charts of a kustomization. Each has the value
+// file of the first environment with one.
 func (s Survey) charts(environments ...string) map[string]rollout.Helm {
 	apps := map[string]rollout.Helm{}
 	for _, c := range s.Charts {

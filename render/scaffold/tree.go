@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// With is a tree with files in it that are not written yet.
+// With returns a tree with additional files that are not written yet.
 func With(tree rollout.Tree, files []File) rollout.Tree {
 	t := &overlaid{Tree: tree, files: map[string]string{}}
 	for _, f := range files {
@@ -22,10 +22,10 @@ type overlaid struct {
 	files map[string]string
 }
 
-// newID marks the ids of files that are not written yet.
+// newID prefixes the ids of unwritten files.
 const newID = "new:"
 
-// Lookup is rollout.Tree's.
+// Lookup implements rollout.Tree.
 func (t *overlaid) Lookup(name string) (rollout.Entry, bool, error) {
 	if _, is := t.files[name]; is {
 		return rollout.Entry{Name: path.Base(name), ID: newID + name, Kind: rollout.File}, true, nil
@@ -42,7 +42,7 @@ func (t *overlaid) Lookup(name string) (rollout.Entry, bool, error) {
 	return e, false, nil
 }
 
-// ReadDir is rollout.Tree's.
+// ReadDir implements rollout.Tree.
 func (t *overlaid) ReadDir(name string) ([]rollout.Entry, error) {
 	var entries []rollout.Entry
 	_, found, err := t.Tree.Lookup(name)
@@ -74,7 +74,7 @@ func (t *overlaid) ReadDir(name string) ([]rollout.Entry, error) {
 	return entries, nil
 }
 
-// ReadBlob is rollout.Tree's.
+// ReadBlob implements rollout.Tree.
 func (t *overlaid) ReadBlob(id string) ([]byte, error) {
 	if content, is := t.files[strings.TrimPrefix(id, newID)]; is && strings.HasPrefix(id, newID) {
 		return []byte(content), nil
