@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// rolloutSchema is that of a Rollout document.
+// rolloutSchema returns the schema of a Rollout document.
 func rolloutSchema(argo bool) node {
 	blocks := &maker{omit: true}
 	routers := node{}
@@ -21,7 +21,7 @@ func rolloutSchema(argo bool) node {
 		routers[kind] = blocks.of(t, rollout.Field{})
 	}
 	m := &maker{argo: argo, names: map[string]node{render.Routers: routers, "gatewayAPI": routers["gatewayAPI"].(node)}}
-	if argo { // whose Gateway API is a plugin
+	if argo { // its Gateway API is a plugin
 		m.names[render.Routers] = maps.Clone(routers)
 		delete(m.names[render.Routers], "gatewayAPI")
 		delete(m.names[render.Routers], "object")
@@ -35,7 +35,7 @@ func rolloutSchema(argo bool) node {
 	} else {
 		spec["required"] = []string{"strategy", "workloadRef"}
 	}
-	ref := spec["properties"].(node)["workloadRef"].(node) // of other groups a cluster's configuration has kinds
+	ref := spec["properties"].(node)["workloadRef"].(node) // a cluster's configuration can add kinds of other groups
 	kinds := rollout.Mapped(rollout.WorkloadKinds, func(kind rollout.Ref) string { return kind.Kind })
 	ref["if"] = node{"properties": node{"apiVersion": node{"const": "apps/v1"}}}
 	ref["then"] = node{"properties": node{"kind": oneOf(kinds...)}}
@@ -46,7 +46,7 @@ func rolloutSchema(argo bool) node {
 	return headed(s, "Rollout", version, "metadata", "spec")
 }
 
-// headed says of a document what its version and its kind are.
+// headed adds apiVersion and kind to a document's schema.
 func headed(s node, kind, version string, required ...string) node {
 	fields := s["properties"].(node)
 	fields["apiVersion"], fields["kind"] = oneOf(strings.Fields(version)...), node{"const": kind}
@@ -55,7 +55,7 @@ func headed(s node, kind, version string, required ...string) node {
 	return s
 }
 
-// fileSchema is that of a file below .gitrollout.
+// fileSchema returns the schema of a file below .gitrollout.
 func fileSchema(kind string) node {
 	m := &maker{}
 	s := m.of(rollout.FileTypes()[kind], rollout.Field{})
@@ -68,7 +68,7 @@ func fileSchema(kind string) node {
 	return headed(s, kind, rollout.APIVersion)
 }
 
-// services leaves each notification service the fields that it has, and a receiver exactly one service.
+// services restricts each notification service to its own fields, and a receiver to exactly one service.
 func services(config node) {
 	receiver := config["notifications"].(node)["items"].(node)
 	fields := receiver["properties"].(node)
@@ -96,7 +96,7 @@ func services(config node) {
 	fields["events"] = list(node{"enum": rollout.EventKinds()})
 }
 
-// templateSchema is that of an AnalysisTemplate.
+// templateSchema returns the schema of an AnalysisTemplate.
 func templateSchema(kind string) node {
 	m := &maker{}
 	spec := m.of(reflect.TypeFor[analysis.TemplateSpec](), rollout.Field{})
@@ -105,7 +105,7 @@ func templateSchema(kind string) node {
 	return headed(s, kind, "argoproj.io/v1alpha1 "+rollout.APIVersion, "metadata", "spec")
 }
 
-// metric is one metric of a template.
+// metric returns the schema of a template's metric.
 func metric() node {
 	blocks, providers := &maker{omit: true}, node{}
 	for kind, t := range provider.Types() {

@@ -1,9 +1,9 @@
-// Package schema has a JSON Schema for each kind of document that people write: what editors complete and check
-// documents by. It is made of the same tables and types that the documents are read by, so that it cannot fall behind
-// them; what only the whole app shows (that a Service exists, that a selector matches) is for gitrollout validate.
+// Package schema generates a JSON Schema for each kind of document, by which editors complete and check documents. It
+// uses the same tables and types as the reader, so both always agree. Checks that need the whole app (that a Service
+// exists, that a selector matches) are left to gitrollout validate.
 //
-// It is pure. Its neighbours: rollout, render, traffic, analysis and
-// analysis/provider, which know the fields; cmd/gitrollout, which prints them.
+// It is pure. Its neighbours: rollout, render, traffic, analysis and analysis/provider, which know the fields;
+// cmd/gitrollout, which prints them.
 package schema
 
 import (
@@ -15,10 +15,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// base is where the schemas are published: the folder docs/schemas of the repository that serves this name.
+// base is the URL prefix of the published schemas: the folder docs/schemas of the repository that serves this name.
 const base = "https://gitrollout.dev/schemas/"
 
-// draft is the version of JSON Schema: the newest one that the YAML language server understands in full.
+// draft is the version of JSON Schema: the newest one that the YAML language server fully supports.
 const draft = "http://json-schema.org/draft-07/schema#"
 
 // node is one JSON Schema.
@@ -54,12 +54,12 @@ func kinds() []kind {
 	}
 }
 
-// Names lists the kinds, as Of takes them.
+// Names lists the kinds for Of.
 func Names() []string {
 	return rollout.Mapped(kinds(), func(k kind) string { return k.name })
 }
 
-// Title says what a kind is for, "" if there is none of that name.
+// Title returns the purpose of a kind, "" for an unknown one.
 func Title(name string) string {
 	for _, k := range kinds() {
 		if k.name == name {
@@ -69,7 +69,7 @@ func Title(name string) string {
 	return ""
 }
 
-// URL is where the schema of a kind is published.
+// URL returns the address of a kind's published schema.
 func URL(name string) string { return base + name + ".json" }
 
 // Of returns the schema of a kind of document.
@@ -85,7 +85,7 @@ func Of(name string) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// metadata is that of an object of Kubernetes.
+// metadata returns the schema of a Kubernetes object's metadata.
 func metadata() node {
 	texts := node{"type": "object", "additionalProperties": node{"type": "string"}}
 	return node{"type": "object", "required": []string{"name"}, "properties": node{
@@ -93,7 +93,7 @@ func metadata() node {
 	}}
 }
 
-// closed is a mapping with these fields only.
+// closed returns the schema of a mapping with only these fields.
 func closed(fields node, required ...string) node {
 	s := node{"type": "object", "additionalProperties": false, "properties": fields}
 	if len(required) > 0 {

@@ -8,15 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maker makes schemas of the structs that documents are read into, by their tags (see rollout.Field).
+// maker generates schemas from the tags of the structs that documents are read into (see rollout.Field).
 type maker struct {
-	argo  bool            // of documents of Argo Rollouts
+	argo  bool            // for documents of Argo Rollouts
 	args  bool            // a number or a duration can be {{args.name}}
-	omit  bool            // omitempty says what is not required
-	names map[string]node // by the tag names: the fields of any other name, or the only field
+	omit  bool            // omitempty marks optional fields
+	names map[string]node // by the tag names: the other fields, or the only field
 }
 
-// of is the schema of what is read into a Go type.
+// of returns the schema of a Go type.
 func (m *maker) of(t reflect.Type, f rollout.Field) node {
 	if own, is := reflect.New(t).Interface().(rollout.Shaped); is {
 		return node(own.Shape())
@@ -51,14 +51,14 @@ func (m *maker) of(t reflect.Type, f rollout.Field) node {
 	}
 }
 
-// mapping is that of a struct.
+// mapping returns the schema of a struct.
 func (m *maker) mapping(t reflect.Type) node {
 	fields, required := node{}, []string{}
 	s := closed(fields)
 	for _, f := range rollout.Fields(t) {
 		switch {
 		case f.Name == "":
-			defer m.together(s, f) // once all fields are known
+			defer m.together(s, f) // after all fields are known
 		case f.Has("notYet"), f.Has("refused"), !f.In(m.argo):
 		case f.Has("ignored"):
 			fields[f.Name] = node{"description": "ignored: " + f.Tag.Get("ignored")}
@@ -86,7 +86,7 @@ func (m *maker) isRequired(f rollout.Field) bool {
 	return f.Has("needs") || m.omit && !omitted
 }
 
-// together is what holds for a mapping besides the types of its fields.
+// together adds a mapping's constraints across its fields.
 func (m *maker) together(s node, f rollout.Field) {
 	if f.Has("some") {
 		s["minProperties"] = 1
@@ -96,14 +96,14 @@ func (m *maker) together(s node, f rollout.Field) {
 	}
 	var one []node
 	for _, name := range f.Words("one") {
-		if s["properties"].(node)[name] != nil { // one that this kind of document can have
+		if s["properties"].(node)[name] != nil { // this kind of document has the field
 			one = append(one, node{"required": []string{name}})
 		}
 	}
 	s["oneOf"] = one
 }
 
-// list is that of a slice. A type of its own stands for one of its elements, too.
+// list returns the schema of a slice. A named slice type also accepts a single element.
 func (m *maker) list(t reflect.Type, f rollout.Field) node {
 	if t.Elem().Kind() == reflect.Uint8 {
 		return anything()
@@ -154,7 +154,7 @@ func (m *maker) whole(f rollout.Field) node {
 	return s
 }
 
-// duration is a Go duration, or a number of seconds, as text or not.
+// duration returns the schema of a Go duration, or of a number of seconds as a number or text.
 func (m *maker) duration(f rollout.Field) node {
 	least := f.Literal("min")
 	if least == nil {
@@ -168,5 +168,5 @@ func (m *maker) duration(f rollout.Field) node {
 	return s
 }
 
-// argument is a place that is filled in before a template is read.
+// argument matches an argument that is filled in before a template is read.
 const argument = `\{\{\s*args\.`
