@@ -17,28 +17,28 @@ import (
 // File is an encrypted file.
 type File struct {
 	form    form
-	docs    []*yaml.Node // mappings, without what SOPS notes of itself
+	docs    []*yaml.Node // mappings, without SOPS' metadata
 	locks   []Lock
 	rules   rules
 	mac     string
-	partly  bool   // the code is of what is encrypted alone
-	changed string // as the code of the file is bound to it
+	partly  bool   // the MAC covers encrypted values only
+	changed string // sops.lastmodified, which the MAC is bound to
 }
 
-// Lock is the data key of a file as it is encrypted for one recipient.
+// Lock is the data key of a file, encrypted for one recipient.
 type Lock struct {
-	Kind      string // KindAge, KindPGP, or what SOPS calls it
+	Kind      string // KindAge, KindPGP, or SOPS' name
 	Recipient string
 	Encrypted string
 }
 
-// The kinds of recipients whose keys are read.
+// The supported kinds of recipients.
 const (
 	KindAge = "age"
 	KindPGP = "pgp"
 )
 
-// form is how a file is written.
+// form is the format of a file.
 type form int
 
 const (
@@ -55,22 +55,21 @@ var (
 	dotenvMAC   = regexp.MustCompile(`(?m)^sops_mac=`)
 )
 
-// Error is what is wrong with an encrypted file, and what to do. It holds nothing of the values.
+// Error is a problem of an encrypted file with its fix. It contains no values.
 type Error struct{ Msg, Fix string }
 
 func (e *Error) Error() string { return e.Msg + "; " + e.Fix }
 
-// again is what to do with a file that is not as sops writes them.
+// again is the fix for a file that is not in sops' format.
 const again = "take it back to what sops wrote, or encrypt it again with sops encrypt"
 
-// Is reports whether a file is one that SOPS has encrypted, as far as can be told without reading all of it.
+// Is reports whether a file seems to be encrypted by SOPS, without a full parse.
 func Is(content []byte) bool {
 	return bytes.Contains(content, []byte("sops")) && noted.Match(content) &&
 		(bytes.Contains(content, sealedValue) || bytes.Contains(content, []byte("lastmodified")))
 }
 
-// Read reads an encrypted file. Errors say what is wrong with it, and hold nothing of its values. It is nil if what
-// looked like a file of SOPS is none.
+// Read reads an encrypted file. Errors contain no values. It returns nil for a file that only looked encrypted.
 func Read(name string, content []byte) (*File, error) {
 	f := &File{}
 	var notes map[string]any
@@ -103,7 +102,7 @@ func Read(name string, content []byte) (*File, error) {
 	return f, f.note(notes)
 }
 
-// readYAML reads documents. What is no YAML, or holds no notes of SOPS, is no file of SOPS.
+// readYAML reads documents. It returns nil for other content, and for YAML without SOPS' metadata.
 func (f *File) readYAML(content []byte) (map[string]any, error) {
 	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
 		var doc yaml.Node
@@ -124,7 +123,7 @@ func (f *File) readYAML(content []byte) (map[string]any, error) {
 	return f.take()
 }
 
-// take takes the notes of SOPS out of the documents: each has them, and those of the first count.
+// take removes SOPS' metadata from all documents and returns the first one's.
 func (f *File) take() (notes map[string]any, err error) {
 	for i, doc := range f.docs {
 		for at := 0; at < len(doc.Content); {
@@ -141,7 +140,7 @@ func (f *File) take() (notes map[string]any, err error) {
 		}
 	}
 	if notes["mac"] == nil && notes["lastmodified"] == nil {
-		return nil, nil // something else of that name
+		return nil, nil // another key of that name
 	}
 	return notes, nil
 }
@@ -172,7 +171,7 @@ func (f *File) readDotenv(content []byte) (map[string]any, error) {
 	return notes, nil
 }
 
-// place puts a value where its flat name says, as in age__list_0__map_enc. Lists are mappings by number.
+// place sets a value by its flat name, as in age__list_0__map_enc. Lists become mappings by number.
 func place(into map[string]any, name, value string) {
 	parts := strings.FieldsFunc(strings.NewReplacer("__list_", "\x00", "__map_", "\x00").Replace(name),
 		func(r rune) bool { return r == 0 })
@@ -190,10 +189,10 @@ func place(into map[string]any, name, value string) {
 	}
 }
 
-// text is a node that is a text whatever it looks like.
+// text returns a string node, whatever the text looks like.
 func text(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
 
-// note reads what SOPS has noted.
+// note reads SOPS' metadata.
 func (f *File) note(notes map[string]any) (err error) {
 	is := func(key string) string {
 		if v := notes[key]; v != nil {
@@ -201,7 +200,7 @@ func (f *File) note(notes map[string]any) (err error) {
 		}
 		return ""
 	}
-	if when, isTime := notes["lastmodified"].(time.Time); isTime { // not in quotes
+	if when, isTime := notes["lastmodified"].(time.Time); isTime { // unquoted
 		notes["lastmodified"] = when.Format(time.RFC3339)
 	}
 	when, err := time.Parse(time.RFC3339, is("lastmodified"))
@@ -237,7 +236,7 @@ func (f *File) note(notes map[string]any) (err error) {
 	return nil
 }
 
-// entries are the mappings of a list, which may be one by number.
+// entries returns the mappings of a list, which may be a mapping by number.
 func entries(v any) (all []map[string]any) {
 	switch v := v.(type) {
 	case []any:
@@ -256,21 +255,21 @@ func entries(v any) (all []map[string]any) {
 	return all
 }
 
-// Locks are how the file's data key is locked, by kind.
+// Locks returns the file's encrypted data keys, sorted by kind.
 func (f *File) Locks() []Lock { return f.locks }
 
-// NoKey is the error of a file that no key in a Secret opens.
+// NoKey returns the error for a file that no key in a Secret opens.
 func (f *File) NoKey(name, secret string) error {
 	return &Error{fmt.Sprintf("is encrypted by SOPS for %s, and no key in Secret %s opens it", Recipients(f.locks),
 		secret),
 		"put one of those keys there, or encrypt the file for one that is there: sops updatekeys " + name}
 }
 
-// rules say which values are encrypted.
+// rules determine which values are encrypted.
 type rules struct {
 	suffix, regex string
 	matches       *regexp.Regexp
-	encrypts      bool // what matches, or else what does not
+	encrypts      bool // encrypts matching values, or else all others
 }
 
 func (r *rules) read(is func(string) string) (err error) {
@@ -303,7 +302,7 @@ func (r *rules) read(is func(string) string) (err error) {
 	return nil
 }
 
-// encrypted reports whether the values at a path are.
+// encrypted reports whether the values at a path are encrypted.
 func (r *rules) encrypted(path []string) bool {
 	matches := slices.ContainsFunc(path, func(key string) bool {
 		return r.matches != nil && r.matches.MatchString(key) || r.suffix != "" && strings.HasSuffix(key, r.suffix)

@@ -9,12 +9,12 @@ import (
 	yaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// maxDepth bounds how deep JSON may be.
+// maxDepth bounds the nesting of JSON.
 const maxDepth = 200
 
 var errNoJSON = errors.New("is no JSON")
 
-// readJSON reads an object with its keys in their order, of which the file's code depends.
+// readJSON reads an object and keeps the order of its keys, on which the file's MAC depends.
 func readJSON(content []byte) (*yaml.Node, error) {
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.UseNumber()
@@ -71,7 +71,7 @@ func scalarOf(token json.Token) (*yaml.Node, error) {
 	}
 }
 
-// writeJSON writes what readJSON has read, as sops does.
+// writeJSON writes the result of readJSON as sops does.
 func writeJSON(to *bytes.Buffer, n *yaml.Node) error {
 	var flat bytes.Buffer
 	if err := appendJSON(&flat, n); err != nil {

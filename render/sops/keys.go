@@ -15,15 +15,14 @@ import (
 	pgparmor "github.com/ProtonMail/go-crypto/openpgp/armor"
 )
 
-// Keys open the data keys of files.
+// Keys decrypt the data keys of files.
 type Keys struct {
 	age []age.Identity
 	pgp openpgp.EntityList
 }
 
-// ReadKeys reads the keys of a Secret, or of anything else with names and contents: those of age in entries whose names
-// end in .agekey, and armored ones of OpenPGP, without a passphrase, in those that end in .asc. Errors hold nothing of
-// the contents.
+// ReadKeys reads the keys of a Secret, or of other named contents: age keys in entries with the suffix .agekey, and
+// armored OpenPGP keys without a passphrase in entries with the suffix .asc. Errors contain no contents.
 func ReadKeys(data map[string]string) (*Keys, error) {
 	k := &Keys{}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -48,17 +47,17 @@ func ReadKeys(data map[string]string) (*Keys, error) {
 	return k, nil
 }
 
-// The bounds of a lock: what of it is read.
+// The bounds of the locks that are tried.
 const (
 	mostLocks  = 100
 	mostLock   = 64 << 10
 	mostOpened = 64 // bytes of a data key, which has 32
 )
 
-// ErrLocked is a file that none of the keys opens.
+// ErrLocked is the error for a file that no key opens.
 var ErrLocked = errors.New("none of the keys opens it")
 
-// Unlock returns the data key that is locked, by the first lock that a key fits. The locks are somebody else's words.
+// Unlock returns the data key from the first lock that a key fits. The locks are untrusted input.
 func (k *Keys) Unlock(locks []Lock) ([]byte, error) {
 	for _, l := range locks[:min(len(locks), mostLocks)] {
 		if len(l.Encrypted) > mostLock {
@@ -84,7 +83,7 @@ func (k *Keys) Unlock(locks []Lock) ([]byte, error) {
 	return nil, ErrLocked
 }
 
-// message opens a message of OpenPGP. Keys with a passphrase open nothing.
+// message decrypts an OpenPGP message. Keys with a passphrase are not usable.
 func (k *Keys) message(armored string) (io.Reader, error) {
 	block, err := pgparmor.Decode(strings.NewReader(armored))
 	if err != nil {
@@ -97,7 +96,7 @@ func (k *Keys) message(armored string) (io.Reader, error) {
 	return message.UnverifiedBody, nil
 }
 
-// Recipients names for whom a file is encrypted, for people.
+// Recipients describes the recipients of a file for messages.
 func Recipients(locks []Lock) string {
 	var names []string
 	for _, l := range locks[:min(len(locks), 5)] {
@@ -112,7 +111,7 @@ func Recipients(locks []Lock) string {
 	return strings.Join(names, ", ")
 }
 
-// Readable reports whether one of the locks is of a kind whose keys are read.
+// Readable reports whether a lock has a supported kind.
 func Readable(locks []Lock) bool {
 	return slices.ContainsFunc(locks, func(l Lock) bool { return l.Kind == KindAge || l.Kind == KindPGP })
 }

@@ -20,19 +20,19 @@ import (
 	yaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// ErrChanged is a file whose values are not those that were encrypted.
+// ErrChanged is the error for a file whose values were changed after the encryption.
 var ErrChanged = &Error{
 	"was changed by something else than sops, or the key is another file's (its MAC does not match)", again,
 }
 
-// errPlain is a value that everybody can read and nobody was to.
+// errPlain is the error for a plain value that should be encrypted.
 var errPlain = &Error{"is to be encrypted, and is not", "run sops encrypt, or sops edit, and commit what it writes"}
 
-// partlySeed is what the code begins with where it is of encrypted values alone, as SOPS has it.
+// partlySeed is SOPS' first input of a MAC over encrypted values only.
 var partlySeed = sha256.Sum256([]byte("sops"))
 
-// Open returns the file as it was before it was encrypted, without its comments. Its values are those that SOPS has
-// encrypted, or the error is ErrChanged. It may be called once.
+// Open returns the decrypted file without comments. If the values are not those that SOPS encrypted, the error is
+// ErrChanged. It may be called once.
 func (f *File) Open(dataKey []byte) ([]byte, error) {
 	block, err := aes.NewCipher(dataKey)
 	if err != nil {
@@ -53,10 +53,9 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 	return f.print()
 }
 
-// Seal returns the file with something else in place of each encrypted value, which is another one for another
-// encrypted value and tells nothing about it. It is of the value's type, and both plain text and base64. The twin has
-// yet something else in each place, which begins and ends otherwise and has another length: what differs between the
-// two is made of encrypted values. It may be called once.
+// Seal replaces each encrypted value by a substitute that differs for different encrypted values and reveals nothing.
+// The substitute has the value's type, and is valid as plain text and base64. The twin's substitutes start, end and
+// measure differently, so differences between both results derive from encrypted values. It may be called once.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {
@@ -65,11 +64,11 @@ func (f *File) Seal(twin bool) ([]byte, error) {
 	return f.print()
 }
 
-// IsEncrypted reports whether a text holds an encrypted value.
+// IsEncrypted reports whether a text contains an encrypted value.
 func IsEncrypted(text string) bool { return anyValue.MatchString(text) }
 
-// sealWord is for people who decode it. It has a multiple of three bytes, so that its base64 is the beginning of that
-// of whatever follows it.
+// sealWord informs users who decode a substitute. Its length is a multiple of three bytes, so that its base64 is a
+// prefix of the whole base64.
 const sealWord = "gitrollout-sealed:"
 
 var (
@@ -77,7 +76,7 @@ var (
 	anyValue = regexp.MustCompile(`ENC\[AES256_GCM,data:[^,\]]+,iv:[^,\]]+,tag:[^,\]]+,type:\w+\]`)
 )
 
-// walk goes through all values in their order. Without a block it seals.
+// walk visits all values in order. Without a block it seals.
 type walk struct {
 	file  *File
 	block cipher.Block
@@ -94,7 +93,7 @@ func (w *walk) all() error {
 	return nil
 }
 
-// node opens a value in place, and reports whether it was a comment, which is left out.
+// node decrypts a value in place, and reports whether it was a comment, which is left out.
 func (w *walk) node(n *yaml.Node, path []string) (comment bool, err error) {
 	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
 	switch n.Kind {
@@ -131,7 +130,7 @@ func (w *walk) node(n *yaml.Node, path []string) (comment bool, err error) {
 	return false, nil
 }
 
-// at is what is wrong at a path.
+// at returns an error at a path.
 func at(path []string, what *Error) *Error {
 	return &Error{strings.Join(path, ".") + " " + what.Msg, what.Fix}
 }
@@ -166,7 +165,7 @@ func (w *walk) scalar(n *yaml.Node, path []string) (comment bool, err error) {
 	return comment, nil
 }
 
-// plain are the bytes of a value of which the code is.
+// plain returns a value's bytes for the MAC.
 func plain(v any) []byte {
 	switch v := v.(type) {
 	case string:
@@ -188,7 +187,7 @@ func plain(v any) []byte {
 	}
 }
 
-// decrypt returns what an encrypted value was, and whether that is a comment.
+// decrypt returns a decrypted value, and whether it is a comment.
 func (w *walk) decrypt(sealed, about string) (v any, comment bool, wrong *Error) {
 	if sealed == "" {
 		return "", false, nil
@@ -245,13 +244,13 @@ func typed(kind string, opened []byte) (v any, err error) {
 	return v, err
 }
 
-// seal is what stands in place of an encrypted value, and in the twin. A number may be a port in both.
+// seal returns the substitute of an encrypted value, or the twin's. A number is a valid port in both.
 func seal(sealed, kind string, twin bool) any {
 	sum := sha256.Sum256([]byte(sealed))
 	n := int(sum[0])<<8 + int(sum[1])
 	switch kind {
 	case "int":
-		switch n %= 65535; { // odd in one, and even in the other
+		switch n %= 65535; { // the twin's number has the other parity
 		case twin && n < 32768:
 			n += 32767
 		case twin:
@@ -279,7 +278,7 @@ func seal(sealed, kind string, twin bool) any {
 	return base64.StdEncoding.EncodeToString([]byte(text))
 }
 
-// print returns the file in its form.
+// print returns the file in its format.
 func (f *File) print() ([]byte, error) {
 	var out bytes.Buffer
 	switch f.form {
