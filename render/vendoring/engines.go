@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// engineObject is an object of Flux or Argo CD in a file. Its spec is read by its kind.
+// engineObject is an object of Flux or Argo CD in a file. Its spec is decoded by kind.
 type engineObject struct {
 	file       string
 	APIVersion string `json:"apiVersion"`
@@ -36,18 +36,18 @@ type sourceRef struct {
 	Name string `json:"name"`
 }
 
-// engineGroups are those of the objects that say what is elsewhere.
+// engineGroups are the API groups of objects that name external sources.
 var engineGroups = []string{
 	"argoproj.io", "helm.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io",
 }
 
-// ownSource is the GitRepository that flux bootstrap makes of the repository that it writes into.
+// ownSource is the GitRepository that flux bootstrap creates for the repository that it writes to.
 const ownSource = "flux-system"
 
 var betweenDocuments = regexp.MustCompile(`(?m)^---.*$`)
 
-// engineObjects are those of Flux and Argo CD in the YAML files of a folder and below it. What is no YAML, such as the
-// templates of a chart, has none.
+// engineObjects returns the objects of Flux and Argo CD in the YAML files of a folder and below. It ignores files that
+// are no YAML, such as a chart's templates.
 func engineObjects(dir *os.Root) (all []engineObject, err error) {
 	err = fs.WalkDir(dir.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -73,8 +73,8 @@ func engineObjects(dir *os.Root) (all []engineObject, err error) {
 	return all, err
 }
 
-// engines adds what Flux's HelmReleases and Kustomizations, and Argo CD's Applications, have of elsewhere. They stay as
-// they are: gitrollout init reads them. What an entry cannot say is left out, and said.
+// engines adds the external sources of Flux's HelmReleases and Kustomizations and of Argo CD's Applications. The
+// objects stay unchanged: gitrollout init reads them. It returns an error for each source that no entry can express.
 func (f *from) engines(objects []engineObject) (leftOut []error) {
 	for _, o := range objects {
 		var add []rollout.VendorSource
@@ -101,7 +101,7 @@ func (f *from) engines(objects []engineObject) (leftOut []error) {
 	return leftOut
 }
 
-// add adds a source unless it is there, and returns where it will be.
+// add adds a missing source and returns its folder.
 func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 	before := len(f.known)
 	switch {
@@ -109,12 +109,12 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 		into = f.folder(*s.Git)
 	case slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return k.Wants() == s.Wants() }):
 	case s.Chart != nil && slices.ContainsFunc(f.known, func(k rollout.VendorSource) bool { return isChart(k, *s.Chart) }):
-	case s.Chart != nil: // init names its folder, which is to be the same with each version
+	case s.Chart != nil: // init names its folder, which must be the same for each version
 		s.Chart.Flat, s.Into = true, "charts"
 		isThere := func(k rollout.VendorSource) bool {
 			return k.Chart != nil && k.Chart.Flat && k.Chart.Name == s.Chart.Name && k.Into == s.Into
 		}
-		for n := 2; slices.ContainsFunc(f.known, isThere); n++ { // another version of it
+		for n := 2; slices.ContainsFunc(f.known, isThere); n++ { // another version of the chart
 			s.Into = path.Join("charts", fmt.Sprint(n))
 		}
 		into = path.Join(s.Into, s.Chart.Name)
@@ -130,7 +130,7 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 	return into, len(f.known) > before
 }
 
-// fluxSource is as much as is needed of a HelmRepository, a GitRepository or an OCIRepository.
+// fluxSource holds the needed fields of a HelmRepository, a GitRepository or an OCIRepository.
 type fluxSource struct {
 	URL string `json:"url"`
 	Ref struct {
@@ -141,7 +141,7 @@ type fluxSource struct {
 	} `json:"ref"`
 }
 
-// named is the source that an object of Flux names, among those of the same folder.
+// named returns the source that an object of Flux names, from the same folder's objects.
 func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
 	i := slices.IndexFunc(objects, func(o engineObject) bool {
 		return o.group() == "source.toolkit.fluxcd.io" && o.Kind == ref.Kind && o.Metadata.Name == ref.Name
@@ -155,11 +155,11 @@ func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
 	return s, nil
 }
 
-// git is a folder of a GitRepository. A range of versions is no ref.
+// git returns a folder of a GitRepository. A range of versions is not supported as a ref.
 func (s fluxSource) git(at string) ([]rollout.VendorSource, error) {
 	for _, ref := range []string{s.Ref.Commit, s.Ref.Tag, s.Ref.Branch} {
 		if ref != "" && s.Ref.Semver == "" {
-			top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // what is beside it is often named by it
+			top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+at), "/"), "/") // folders refer to siblings
 			return []rollout.VendorSource{{Git: &rollout.VendorGit{URL: s.URL, Ref: ref, Path: path.Clean(top)}}}, nil
 		}
 	}
@@ -184,7 +184,7 @@ func helmRelease(o engineObject, objects []engineObject) ([]rollout.VendorSource
 	if spec.ChartRef.Name != "" {
 		ref = spec.ChartRef
 	}
-	if ref.Kind == "GitRepository" && ref.Name == ownSource || ref.Name == "" { // "": a patch of one
+	if ref.Kind == "GitRepository" && ref.Name == ownSource || ref.Name == "" { // "": a patch
 		return nil, nil
 	}
 	s, err := named(ref, objects)
@@ -227,7 +227,7 @@ func fluxKustomization(o engineObject, objects []engineObject) ([]rollout.Vendor
 	}
 }
 
-// application is what an Application has of charts. Its other sources are most often the repository that it is in.
+// application returns the charts of an Application. Its other sources are usually the repository that it is in.
 func application(o engineObject) (all []rollout.VendorSource, err error) {
 	type source struct {
 		RepoURL        string `json:"repoURL"`
@@ -245,7 +245,7 @@ func application(o engineObject) (all []rollout.VendorSource, err error) {
 		if s.Chart == "" {
 			continue
 		}
-		if !strings.Contains(s.RepoURL, "://") { // how Argo CD names a registry
+		if !strings.Contains(s.RepoURL, "://") { // Argo CD's form of a registry
 			s.RepoURL = "oci://" + s.RepoURL
 		}
 		all = append(all, rollout.VendorSource{Chart: &rollout.VendorChart{

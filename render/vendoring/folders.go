@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Folders are those at a path and below it that have a vendor.yaml. One that is in a folder which another one brings in
-// is part of what somebody else has written, and is not followed.
+// Folders returns the folders with a vendor.yaml at a path and below. It omits folders within a vendored folder, whose
+// files have other authors.
 func Folders(at string) (dirs []string, err error) {
 	err = filepath.WalkDir(at, func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -36,8 +36,8 @@ func Folders(at string) (dirs []string, err error) {
 	return slices.DeleteFunc(dirs, func(dir string) bool { return slices.Contains(foreign, dir) }), err
 }
 
-// brings reports whether a folder is in one that the vendor.yaml above it brings in. One that cannot be read says so
-// when it is read for its own sake.
+// brings reports whether a folder is within one that the vendor.yaml above it vendors. An unreadable vendor.yaml
+// reports its error when it is read for its own folder.
 func brings(dir, below string) bool {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -19,14 +19,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kustomizations are the names that a kustomization may have.
+// kustomizations are the possible names of a kustomization.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// From writes what the kustomization of a folder names elsewhere into the folder's vendor.yaml, and has the
-// kustomization name where it will be, and so what objects of Flux and Argo CD in the folder and below it have of
-// elsewhere; these stay as they are. It brings in nothing. Charts stay as they are named: kustomize looks for them
-// where Update puts them. It returns a line for each change and for each object that is left out, and writes nothing
-// where an entry of the kustomization cannot be named.
+// From adds the external sources of a folder's kustomization to its vendor.yaml and rewrites the kustomization to their
+// future folders. It also adds external sources of objects of Flux and Argo CD in and below the folder, which stay
+// unchanged, as do helmCharts: kustomize looks for charts where Update puts them. It fetches nothing. It returns a line
+// for each change and omission, and writes nothing if an entry of the kustomization cannot be rewritten.
 func From(dir *os.Root) (said []string, err error) {
 	objects, err := engineObjects(dir)
 	if err != nil {
@@ -67,7 +66,7 @@ func From(dir *os.Root) (said []string, err error) {
 	return f.said, err
 }
 
-// kustomization rewrites that of a folder. The error wraps fs.ErrNotExist where there is none.
+// kustomization rewrites a folder's kustomization. The error wraps fs.ErrNotExist if there is none.
 func (f *from) kustomization(dir *os.Root) error {
 	file, text, err := kustomization(dir)
 	if err != nil {
@@ -118,7 +117,7 @@ func kustomization(dir *os.Root) (file string, text []byte, err error) {
 	return "", nil, err
 }
 
-// vendorYAML is what a folder's vendor.yaml names, and its text, to which entries are appended.
+// vendorYAML returns the sources of a folder's vendor.yaml, and its text, to which entries are appended.
 func vendorYAML(dir *os.Root) (known []rollout.VendorSource, head []byte, err error) {
 	head, err = dir.ReadFile(rollout.VendorFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,17 +145,17 @@ func valueAt(n *kyaml.Node, field string) *kyaml.Node {
 	return &kyaml.Node{}
 }
 
-// from is a kustomization that is rewritten.
+// from is the state of a rewrite.
 type from struct {
 	file  string // "" without one
 	lines []string
 	known []rollout.VendorSource
 	said  []string
 
-	before int // of those that are known, so many are in vendor.yaml
+	before int // number of known sources that are in vendor.yaml already
 }
 
-// added are the entries that vendor.yaml does not have yet, without what they need not say there.
+// added returns the entries that vendor.yaml does not have yet, without redundant fields.
 func (f *from) added() []rollout.VendorSource {
 	for _, s := range f.known[f.before:] {
 		if s.Git != nil && s.Git.Path == "." {
@@ -169,7 +168,7 @@ func (f *from) added() []rollout.VendorSource {
 	return f.known[f.before:]
 }
 
-// reference rewrites an entry that is an address, perhaps behind the key of a generator. Inline YAML is none.
+// reference rewrites an entry that is an address, also behind the key of a generator. It ignores inline YAML.
 func (f *from) reference(at string, n *kyaml.Node) error {
 	entry := n.Value
 	if key, source, keyed := strings.Cut(entry, "="); keyed && !strings.ContainsAny(key, ":/?") {
@@ -186,7 +185,7 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	if file != nil {
 		repo, ref, below = file[1], file[2], file[3]
 	}
-	top, _, inFolder := strings.Cut(below, "/") // what is beside a base is often named by it
+	top, _, inFolder := strings.Cut(below, "/") // bases often refer to siblings
 	switch {
 	case file != nil && !inFolder:
 		top = ""
@@ -206,7 +205,7 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	return nil
 }
 
-// folder is where a folder of a repository is to be, which is added unless it is there.
+// folder returns the target of a repository's folder, and adds it to the sources if it is missing.
 func (f *from) folder(g rollout.VendorGit) string {
 	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(g.URL, ":", "/")), ".git")
 	if g.Path != "." {
@@ -226,7 +225,7 @@ func (f *from) folder(g rollout.VendorGit) string {
 	}
 }
 
-// charts adds those of repositories and registries.
+// charts adds the charts of repositories and registries.
 func (f *from) charts(text []byte) error {
 	var k struct {
 		Globals struct{ ChartHome string } `json:"helmGlobals"`
@@ -256,8 +255,7 @@ func (f *from) charts(text []byte) error {
 	return nil
 }
 
-// isChart reports whether a source brings a chart in: for a kustomization, which names the version, and whoever may
-// have made it; for an engine's object, in either place.
+// isChart reports whether a source vendors a chart. It ignores the target's layout and the allowed signers.
 func isChart(s rollout.VendorSource, c rollout.VendorChart) bool {
 	if s.Chart == nil {
 		return false
@@ -266,7 +264,7 @@ func isChart(s rollout.VendorSource, c rollout.VendorChart) bool {
 	return *s.Chart == c
 }
 
-// hosts are those of which kustomize takes an address without a scheme.
+// hosts matches the hosts for which kustomize accepts an address without a scheme.
 var hosts = regexp.MustCompile(`(?i)^(www\.)?(github\.com|gitlab\.com|bitbucket\.org)/`)
 
 // isRemote reports whether kustomize would fetch an entry.
@@ -275,13 +273,13 @@ func isRemote(entry string) bool {
 		hosts.MatchString(entry)
 }
 
-// rawHost and rawFile are the addresses at which GitHub and GitLab serve one file of a repository.
+// rawHost and rawFile match the addresses of single files on GitHub and GitLab.
 var (
 	rawHost = regexp.MustCompile(`^https://raw\.githubusercontent\.com/([^/]+/[^/]+)/`)
 	rawFile = regexp.MustCompile(`^(https://[^/]+/.+?)/(?:-/)?(?:raw|blob)/(?:refs/(?:heads|tags)/)?([^/]+)/([^?]+)`)
 )
 
-// remote takes an address apart as kustomize does: a repository, what of it, and a folder.
+// remote splits an address as kustomize does, into a repository, a ref and a folder.
 func remote(entry string) (repo, ref, below string) {
 	entry, query, _ := strings.Cut(strings.TrimPrefix(entry, "git::"), "?")
 	if q, err := url.ParseQuery(query); err == nil {

@@ -16,33 +16,33 @@ import (
 	"time"
 )
 
-// Getter gets what sources name.
+// Getter fetches sources.
 type Getter struct {
 	Client *http.Client // default: http.DefaultClient
 
-	// Login returns who somebody is for a host, "" if nobody in particular; default: nobody. Nobody else is told of it:
-	// not a server that another one leads to, and no error.
+	// Login returns the credentials for a host, "" for none; default: none. They are sent to no other host, also after
+	// a redirect, and are in no error.
 	Login func(host string) (user, password string)
 
-	Silence time.Duration // of a server, after which it is given up; default: a minute
+	Silence time.Duration // timeout without data from a server; default: a minute
 }
 
 const (
 	maxAnswer = 64 << 20         // bytes; the index of a large repository of charts has 30 MiB
-	maxTime   = 15 * time.Minute // of an answer, which is 70 KiB in a second for the largest one
+	maxTime   = 15 * time.Minute // of a response: 70 KiB a second for the largest one
 )
 
-// errSilent is of a server that says nothing more.
+// errSilent is the error for a server that stops sending.
 var errSilent = errors.New("nothing more has come for a while: the server hangs, or a proxy before it")
 
-// answer is what a server sends, with at most maxAnswer bytes.
+// answer is a server's response, with at most maxAnswer bytes.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// get asks with an authorization, "" for none. Errors have the host and the path.
+// get sends a request with an authorization, "" for none. Errors have the host and the path.
 func (g *Getter) get(ctx context.Context, address, authorization, accept string) (answer, error) {
 	ctx, end := context.WithTimeout(ctx, maxTime)
 	defer end()
@@ -62,7 +62,7 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 		req.Header.Set("Accept", accept)
 	}
 	if authorization != "" {
-		req.Header.Set("Authorization", authorization) // net/http takes it to no other host
+		req.Header.Set("Authorization", authorization) // net/http sends it to no other host
 	}
 	client := *http.DefaultClient
 	if g.Client != nil {
@@ -106,7 +106,7 @@ type readFunc func(p []byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// plainly is the cause of a url.Error, whose text has the address with what may be secret in it.
+// plainly returns the cause of a url.Error, whose text has the address with possible secrets.
 func plainly(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -115,7 +115,7 @@ func plainly(err error) error {
 	return err
 }
 
-// refusal is what an answer that is none says, and what to do where that is known.
+// refusal returns the error for an unsuccessful response, with the fix if it is known.
 func refusal(what string, status int) error {
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
 		const fix = "log in with docker login or helm registry login, as somebody who may read it"
@@ -124,7 +124,7 @@ func refusal(what string, status int) error {
 	return fmt.Errorf("%s answers %d", what, status)
 }
 
-// isHere reports whether a host is this machine, with which there is no network in between.
+// isHere reports whether a host is this machine, so that requests use no network.
 func isHere(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -143,7 +143,7 @@ func (g *Getter) basic(host string) string {
 
 var challenge = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// registry asks a registry's API, with a token if it wants one.
+// registry requests a path of a registry's API, with a token if the registry requires one.
 func (g *Getter) registry(ctx context.Context, host, p, accept string, token *string) (answer, error) {
 	scheme := "https"
 	if name, _, err := net.SplitHostPort(host); isHere(host) || err == nil && isHere(name) {
@@ -162,7 +162,7 @@ func (g *Getter) registry(ctx context.Context, host, p, accept string, token *st
 	return a, err
 }
 
-// token is the authorization that a registry asks for.
+// token returns the authorization that a registry requires.
 func (g *Getter) token(ctx context.Context, host, wants string) (string, error) {
 	kind, rest, _ := strings.Cut(wants, " ")
 	if strings.EqualFold(kind, "Basic") {

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// dockerHub is under which name docker has who somebody is for its own registry, and its hosts.
+// dockerHub is docker's name for the credentials of Docker Hub; hubHosts are the hosts of Docker Hub.
 const dockerHub = "https://index.docker.io/v1/"
 
 var hubHosts = map[string]bool{"index.docker.io": true, "registry-1.docker.io": true, "docker.io": true}
 
-// Logins reads the files that docker login and helm registry login write, and returns the function for Getter.Login.
-// What is kept by a program of credHelpers or credsStore is asked of that, when it is needed.
+// Logins reads the files that docker login and helm registry login write, and returns a function for Getter.Login. The
+// programs in credHelpers and credsStore are called when their credentials are needed.
 func Logins(home string, getenv func(string) string) func(host string) (user, password string) {
 	folder := cmp.Or(getenv("DOCKER_CONFIG"), filepath.Join(home, ".docker"))
 	known, helpers := map[string]string{}, map[string]string{}
@@ -58,7 +58,7 @@ func Logins(home string, getenv func(string) string) func(host string) (user, pa
 	}
 }
 
-// bare is the host of what docker has as a name of a registry.
+// bare returns the host of docker's name of a registry.
 func bare(name string) string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(name, "https://"), "/")
 	if hubHosts[host] {
@@ -69,8 +69,8 @@ func bare(name string) string {
 
 var helperName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*$`)
 
-// askHelper asks a program of docker's for who somebody is, nobody if it does not say. What it gives in place of a
-// password for a token of its own is not used.
+// askHelper requests credentials from docker's helper program, "" if it returns none. It does not use an identity token
+// in place of a password.
 func askHelper(program, host string) (user, password string) {
 	if !helperName.MatchString(program) {
 		return "", ""

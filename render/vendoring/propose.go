@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// WorkingCopy is a folder of a clone, of which what has come is proposed.
+// WorkingCopy is a folder of a clone whose changes are proposed.
 type WorkingCopy string
 
-// Clean refuses changes of somebody else's, since all of them would be proposed.
+// Clean refuses other changes, because all changes would be proposed.
 func (w WorkingCopy) Clean(ctx context.Context) error {
 	changes, err := w.git(ctx, "", "status", "--porcelain")
 	if err == nil && changes != "" {
@@ -20,8 +20,8 @@ func (w WorkingCopy) Clean(ctx context.Context) error {
 	return err
 }
 
-// Commit makes a commit of all that is changed, on top of the one that is checked out, and leaves the working copy as
-// it is; "" if nothing is. That of origin's branch is taken again if it is the same.
+// Commit commits all changes on top of HEAD without changing the working copy, and returns the commit, "" without
+// changes. It returns the commit of origin's branch if that has the same tree and parent.
 func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string, error) {
 	temp, err := os.MkdirTemp("", "gitrollout-vendor")
 	if err != nil {
@@ -50,7 +50,7 @@ func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string
 	return git("commit-tree", tree, "-p", head, "-m", message), err
 }
 
-// Push makes a commit what a branch of origin is, whatever was there.
+// Push sets a branch of origin to a commit, by force.
 func (w WorkingCopy) Push(ctx context.Context, commit, branch string) error {
 	_, err := w.git(ctx, "", "push", "--quiet", "--force", "origin", commit+":refs/heads/"+branch)
 	return err

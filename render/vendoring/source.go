@@ -24,21 +24,21 @@ import (
 
 // Pin is one entry of vendor.lock.
 type Pin struct {
-	Wants   string `json:"wants"`             // the source, as vendor.yaml has it
-	Into    string `json:"into"`              // the folder that is the source's alone
+	Wants   string `json:"wants"`             // the source, as in vendor.yaml
+	Into    string `json:"into"`              // the folder that contains only this source
 	Version string `json:"version,omitempty"` // of a chart, or the tag of an artifact
 	Commit  string `json:"commit,omitempty"`  // of Git
-	Digest  string `json:"digest,omitempty"`  // of the archive of a chart, or of the manifest in a registry
-	Signed  string `json:"signed,omitempty"`  // the fingerprint of the key that signed a chart, if it had to be
+	Digest  string `json:"digest,omitempty"`  // of a chart's archive, or of the manifest in a registry
+	Signed  string `json:"signed,omitempty"`  // fingerprint of the key that signed a chart, if required
 	Tree    string `json:"tree"`              // of the files in Into
 }
 
-// is reports whether two pins name the same content at the source.
+// is reports whether two pins have the same content at the source.
 func (p Pin) is(other Pin) bool {
 	return p.Version == other.Version && p.Commit == other.Commit && p.Digest == other.Digest && p.Tree == other.Tree
 }
 
-// fetch gets what a source names: what it is locked to, or the newest that it allows.
+// fetch fetches a source at its locked version, or at the newest allowed one.
 func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource, locked *Pin) (Pin, files, error) {
 	var p Pin
 	var all files
@@ -64,7 +64,7 @@ func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource
 	p.Into = s.Into
 	if err == nil && s.Chart != nil {
 		err = onlyChart(all, s.Chart.Name, p.Version)
-		p.Into = path.Join(s.Into, s.Chart.Name+"-"+p.Version) // where kustomize looks
+		p.Into = path.Join(s.Into, s.Chart.Name+"-"+p.Version) // kustomize's path
 		if s.Chart.Flat {
 			p.Into, all = path.Join(s.Into, s.Chart.Name), all.below(s.Chart.Name)
 		}
@@ -76,7 +76,7 @@ func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource
 	return p, all, nil
 }
 
-// onlyChart checks that an archive is the chart that it is said to be.
+// onlyChart checks that an archive contains just the expected chart.
 func onlyChart(all files, name, version string) error {
 	var head struct {
 		Name    string `json:"name"`
@@ -91,7 +91,7 @@ func onlyChart(all files, name, version string) error {
 	return nil
 }
 
-// newest is the newest of versions that a range allows: the locked one if there is a lock.
+// newest returns the locked version, or without a lock the newest version that a range allows.
 func newest(versions []string, wants string, locked *Pin) (string, error) {
 	if locked != nil {
 		if !slices.Contains(versions, locked.Version) {
@@ -102,7 +102,7 @@ func newest(versions []string, wants string, locked *Pin) (string, error) {
 	if slices.Contains(versions, wants) {
 		return wants, nil
 	}
-	if !chartutil.IsCompatibleRange(wants+" || *", "1.0.0") { // Helm takes no version for a range that it cannot read
+	if !chartutil.IsCompatibleRange(wants+" || *", "1.0.0") { // Helm matches nothing for an invalid range
 		return "", fmt.Errorf("%q is no version and no range of versions", wants)
 	}
 	best, text := (*version.Version)(nil), ""
@@ -112,7 +112,7 @@ func newest(versions []string, wants string, locked *Pin) (string, error) {
 		}
 		v, err := version.Parse(one)
 		if err != nil {
-			v, err = version.Parse(one + ".0") // 1, which Helm takes for 1.0.0
+			v, err = version.Parse(one + ".0") // for 1, which Helm reads as 1.0.0
 		}
 		if err == nil && (best == nil || v.GreaterThan(best)) {
 			best, text = v, one
@@ -131,7 +131,7 @@ type indexed struct {
 	Digest  string   `json:"digest"`
 }
 
-// indexed looks up which version of a chart a repository has for its range.
+// indexed returns the version of a chart in a repository for its range.
 func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorChart, locked *Pin) (indexed, error) {
 	a, err := g.found(ctx, repo.JoinPath("index.yaml"), g.basic(repo.Host))
 	if err != nil {
@@ -155,7 +155,7 @@ func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorCha
 	return e, nil
 }
 
-// chart gets a chart of a repository with an index.yaml.
+// chart fetches a chart from a repository with an index.yaml.
 func (g *Getter) chart(ctx context.Context, c rollout.VendorChart, locked *Pin, keys signers) (Pin, files, error) {
 	repo, err := url.Parse(strings.TrimSuffix(c.Repo, "/") + "/")
 	if err != nil || repo.Host == "" {
@@ -197,7 +197,7 @@ func (g *Getter) chart(ctx context.Context, c rollout.VendorChart, locked *Pin, 
 	return p, all, err
 }
 
-// found is what a repository has at an address.
+// found fetches an address of a repository.
 func (g *Getter) found(ctx context.Context, at *url.URL, who string) (answer, error) {
 	a, err := g.get(ctx, at.String(), who, "")
 	if err == nil && a.status != http.StatusOK {
@@ -206,7 +206,7 @@ func (g *Getter) found(ctx context.Context, at *url.URL, who string) (answer, er
 	return a, err
 }
 
-// manifest is as much of an OCI image manifest as is needed.
+// manifest holds the needed fields of an OCI image manifest.
 type manifest struct {
 	Layers []struct {
 		MediaType string `json:"mediaType"`
@@ -214,7 +214,7 @@ type manifest struct {
 	} `json:"layers"`
 }
 
-// artifact gets what a registry has under an address of oci://, by its tag or by the newest in a range of versions.
+// artifact fetches an artifact from an oci:// address, by its tag or as the newest in a range of versions.
 func (g *Getter) artifact(
 	ctx context.Context, address, wants string, isTag bool, locked *Pin, keys signers,
 ) (Pin, files, error) {
@@ -273,7 +273,7 @@ func (g *Getter) artifact(
 	return p, all, err
 }
 
-// tagged is the tag for a range of versions, with + where a registry has _.
+// tagged returns the tag for a range of versions, with + in place of a registry's _.
 func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *Pin, token *string) (string, error) {
 	var all []string
 	next := base + "/tags/list?n=1000"
@@ -301,7 +301,7 @@ func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *P
 	return newest(all, wants, locked)
 }
 
-// fromGit gets a folder of another repository by the git program, with its credentials.
+// fromGit fetches a folder of another repository with the git program and its credentials.
 func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files, err error) {
 	dir, err := os.MkdirTemp("", "gitrollout-vendor-")
 	if err != nil {
@@ -338,7 +338,7 @@ func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files
 	return commit, all, err
 }
 
-// runGit runs the git program, which asks nobody for a password, and returns what it prints.
+// runGit runs the git program without password prompts and returns its output.
 func runGit(ctx context.Context, options, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", slices.Concat(options, args)...)
 	cmd.Env = append(append(os.Environ(), "GIT_TERMINAL_PROMPT=0"), env...)

@@ -17,14 +17,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The bounds of what is brought in, of one source.
+// The bounds of one vendored source.
 const (
 	maxBytes   = 20 << 20 // unpacked
 	maxEntries = 5000     // files and folders
 	maxPath    = 1000     // bytes of one path
 )
 
-// files are contents by their slash-separated paths.
+// files maps slash-separated paths to contents.
 type files map[string][]byte
 
 // unzip unpacks a .tar.gz.
@@ -36,9 +36,9 @@ func unzip(archive []byte) (files, error) {
 	return untar(plain)
 }
 
-// untar reads an archive of plain files.
+// untar reads an archive of regular files.
 func untar(from io.Reader) (files, error) {
-	all, archive, total := files{}, tar.NewReader(io.LimitReader(from, 2*maxBytes+1<<20)), 0 // with room for headers
+	all, archive, total := files{}, tar.NewReader(io.LimitReader(from, 2*maxBytes+1<<20)), 0 // with headers
 	for n := 1; ; n++ {
 		header, err := archive.Next()
 		switch {
@@ -48,7 +48,7 @@ func untar(from io.Reader) (files, error) {
 			return nil, fmt.Errorf("cannot be unpacked: %w", err)
 		case n > maxEntries:
 			return nil, fmt.Errorf("has more than %d files and folders", maxEntries)
-		case header.Typeflag == tar.TypeXGlobalHeader: // of git archive: the commit
+		case header.Typeflag == tar.TypeXGlobalHeader: // git archive's: the commit
 			continue
 		}
 		name := strings.TrimPrefix(header.Name, "./")
@@ -84,10 +84,10 @@ func untar(from io.Reader) (files, error) {
 	}
 }
 
-// ofGit are files that would have Git leave out, or change, files beside them.
+// ofGit are files by which Git would ignore or change files beside them.
 var ofGit = []string{".gitignore", ".gitattributes", ".gitmodules"}
 
-// checkName refuses paths that lead elsewhere on some system, and those that a tool gives a meaning.
+// checkName refuses paths that lead elsewhere on some system, and names with a meaning for a tool.
 func checkName(name string) error {
 	if !rollout.IsPlainPath(name) || name == "." || len(name) > maxPath {
 		return fmt.Errorf("has a file with the path %.100q, which is not one below its folder", name)
@@ -98,7 +98,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// check refuses paths that cannot be beside each other.
+// check refuses paths that cannot exist together.
 func (f files) check() error {
 	if len(f) == 0 {
 		return errors.New("has no file")
@@ -116,7 +116,7 @@ func (f files) check() error {
 	return nil
 }
 
-// below are the files of a folder, by their paths in it.
+// below returns the files of a folder, by their relative paths.
 func (f files) below(dir string) files {
 	if dir == "." || dir == "" {
 		return f
@@ -130,7 +130,7 @@ func (f files) below(dir string) files {
 	return out
 }
 
-// tree is the digest of all paths and contents.
+// tree returns the digest of all paths and contents.
 func (f files) tree() string {
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(f)) {

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lockFile is the form of a vendor.lock. Entries are in the order of vendor.yaml.
+// lockFile is the format of vendor.lock. Entries are in the order of vendor.yaml.
 type lockFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -24,10 +24,10 @@ type lockFile struct {
 
 const lockKind = "VendorLock"
 
-// All is an update of everything.
+// All as a name updates all sources.
 const All = "*"
 
-// read reads a folder's vendor.yaml and vendor.lock, of which the latter may be absent.
+// read reads a folder's vendor.yaml and its vendor.lock, which may be absent.
 func read(dir *os.Root) (sources []rollout.VendorSource, locked []Pin, err error) {
 	data, err := dir.ReadFile(rollout.VendorFile)
 	if err == nil {
@@ -69,7 +69,7 @@ func pinOf(s rollout.VendorSource, pins []Pin) *Pin {
 	return &pins[i]
 }
 
-// Check compares the folders of a vendor.yaml with its lock, without the network, and returns what differs.
+// Check compares the folders of a vendor.yaml with its lock, without the network, and returns the differences.
 func Check(dir *os.Root) (wrong []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -102,8 +102,8 @@ func Check(dir *os.Root) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// leftOver are the folders of other versions of a chart, which a merge of two updates leaves: a kustomization that
-// names such a version would be rendered from files that nobody has locked.
+// leftOver returns folders of other versions of a chart, which a merge of two updates can leave. A kustomization with
+// such a version would be rendered from unlocked files.
 func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []string) {
 	if s.Chart == nil {
 		return nil
@@ -118,7 +118,7 @@ func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []strin
 	return wrong
 }
 
-// onDisk reads a folder, in which all is to be plain files.
+// onDisk reads a folder, which may only contain regular files and folders.
 func onDisk(dir *os.Root, at string) (files, error) {
 	all := files{}
 	err := fs.WalkDir(dir.FS(), at, func(name string, e fs.DirEntry, err error) error {
@@ -135,9 +135,9 @@ func onDisk(dir *os.Root, at string) (files, error) {
 	return all, err
 }
 
-// Update brings in what a folder's vendor.yaml names, and writes vendor.lock. What is locked is brought in as it is
-// locked, but for the sources of this name, or All; where the source has something else for it now, that is an error.
-// It writes nothing where anything cannot be had, and returns a line for each source.
+// Update fetches the sources of a folder's vendor.yaml and writes vendor.lock. Sources keep their locked versions,
+// except the source of the name, or all for All; other content for a locked version is an error. It writes nothing if
+// any source fails, and returns a line for each source.
 func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -169,7 +169,7 @@ func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []
 	return write(dir, pins, contents, locked)
 }
 
-// moved says that a source has something else for what is locked.
+// moved returns the error for a source whose locked version has other content now.
 func moved(s rollout.VendorSource, old, now Pin) error {
 	if old.names() == now.names() {
 		return fmt.Errorf("%s: vendor.lock has other files for %s than it is made of: take vendor.lock and %s from Git "+
@@ -179,7 +179,7 @@ func moved(s rollout.VendorSource, old, now Pin) error {
 		s.Wants(), now.Into, old.names(), now.names(), s.Name())
 }
 
-// names is what a pin has of the source, the most telling first.
+// names describes a pin's version at the source: commit, digest, or else the tree.
 func (p Pin) names() string {
 	for _, text := range []string{p.Commit, p.Digest} {
 		if text != "" {
@@ -189,12 +189,12 @@ func (p Pin) names() string {
 	return p.Tree
 }
 
-// apart refuses folders that are in each other, and those of somebody else: what is there and was not vendored, or
-// was changed since, stays. What is there as it is to be, is what an update that was ended in the middle has left.
+// apart refuses nested folders, and existing folders that were not vendored or were changed since. An existing folder
+// with the new content is accepted: an interrupted update can leave it.
 func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {
-			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges may have one version of a chart
+			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges can give one version
 			one, in := p.Into+"/", other.Into+"/"
 			if !isSame && (strings.HasPrefix(one, in) || strings.HasPrefix(in, one)) {
 				return fmt.Errorf("%s and %s are one in the other: give each source a folder of its own", p.Into, other.Into)
@@ -218,7 +218,7 @@ func apart(dir *os.Root, pins, locked []Pin) error {
 	return nil
 }
 
-// isIn reports whether the folder is there as it is to be.
+// isIn reports whether the folder exists with the pin's content.
 func (p Pin) isIn(dir *os.Root) bool {
 	all, err := onDisk(dir, p.Into)
 	return err == nil && all.tree() == p.Tree

@@ -14,12 +14,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// staging is the folder, beside vendor.yaml, in which all that is new is written before anything that is there is
-// touched: a full disk leaves everything as it was. One that is left over is removed by the next update.
+// staging is the folder beside vendor.yaml for new files. All are written there first, so that a full disk changes no
+// existing file. The next update removes a remaining one.
 const staging = ".vendor-new"
 
-// write puts contents where they belong, and the lock last. Whenever it ends in the middle, each folder is the old one,
-// the new one, or not there, and the same update does the rest.
+// write moves contents to their folders, and the lock last. If it is interrupted, each folder is old, new or missing,
+// and the same update completes it.
 func write(dir *os.Root, pins []Pin, contents []files, locked []Pin) (said []string, err error) {
 	defer func() { err = errors.Join(err, dir.RemoveAll(staging)) }()
 	fresh, err := stage(dir, pins, contents)
@@ -56,7 +56,7 @@ func write(dir *os.Root, pins []Pin, contents []files, locked []Pin) (said []str
 
 func staged(i int) string { return path.Join(staging, strconv.Itoa(i)) }
 
-// stage writes what is not there yet, and the lock, into the staging folder, and returns which pins that are.
+// stage writes changed sources and the lock to the staging folder, and returns the indices of the changed pins.
 func stage(dir *os.Root, pins []Pin, contents []files) (fresh []int, err error) {
 	if err := dir.RemoveAll(staging); err != nil {
 		return nil, err
