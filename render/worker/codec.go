@@ -11,11 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// The bytes of a message are exact, which neither encoding/json nor encoding/gob would be: a nil list stays one, and
-// so do a pointer to 0, and 1.0 that is no whole number. A struct is its fields one after the other, since both
-// sides are the same program.
+// The encoding of messages is exact, unlike encoding/json and encoding/gob: it keeps nil lists, pointers to 0, and 1.0
+// as a float. A struct is encoded as its fields in order, because both sides are the same program.
 
-// The types that a value of any type can have. A router's configuration is by the router's name.
+// The types of an any value. A router's configuration is tagged with the router's name.
 const (
 	isNil = iota
 	isFalse
@@ -28,7 +27,7 @@ const (
 	isRouter
 )
 
-// short are the texts that are sent once, and then by number: keys, kinds and names are there again and again.
+// short bounds the texts that are sent once and then by number, because keys, kinds and names recur.
 const short = 64
 
 var errGarbled = errors.New("the message is garbled")
@@ -38,7 +37,7 @@ type encoder struct {
 	texts map[string]uint64
 }
 
-// encode returns the bytes of a value.
+// encode returns the encoded value.
 func encode(v any) ([]byte, error) {
 	e := &encoder{texts: map[string]uint64{}}
 	if err := e.value(reflect.ValueOf(v)); err != nil {
@@ -61,7 +60,7 @@ func (e *encoder) text(s string) {
 	}
 }
 
-// length begins a list or a mapping: 0 is nil, which has no elements.
+// length encodes the length of a list or mapping: 0 is nil, otherwise the length plus 1.
 func (e *encoder) length(n int, isNil bool) {
 	if isNil {
 		n = -1
@@ -152,7 +151,7 @@ func (e *encoder) mapping(v reflect.Value) error {
 	return nil
 }
 
-// object writes what nearly all of a Render is, without reflection.
+// object encodes objects, nearly all of a Render, without reflection.
 func (e *encoder) object(m map[string]any) error {
 	e.length(len(m), m == nil)
 	for key, v := range m {
@@ -196,7 +195,7 @@ func (e *encoder) any(v any) error {
 	return nil
 }
 
-// router writes a router's configuration, which is a pointer to a struct of package traffic.
+// router encodes a router's configuration, a pointer to a struct of package traffic.
 func (e *encoder) router(v any) error {
 	of := reflect.ValueOf(v)
 	for kind, t := range traffic.Types() {

@@ -15,7 +15,7 @@ type decoder struct {
 	err   error
 }
 
-// decode reads the bytes of a value into it.
+// decode decodes a value.
 func decode(data []byte, into any) error {
 	d := &decoder{in: data}
 	d.value(reflect.ValueOf(into).Elem())
@@ -25,7 +25,7 @@ func decode(data []byte, into any) error {
 	return d.err
 }
 
-// fail ends the message: all that is still asked of it is 0, and soon over.
+// fail ends the message: all further reads return 0, so that decoding ends soon.
 func (d *decoder) fail() { d.in, d.err = nil, errGarbled }
 
 func (d *decoder) uint() uint64 {
@@ -38,7 +38,7 @@ func (d *decoder) int() int64 {
 	return advance(d, n, size)
 }
 
-// advance takes a number of a size off the message; it is none if it has no size.
+// advance removes a number from the message; a size of 0 or less is an error.
 func advance[N int64 | uint64](d *decoder, n N, size int) N {
 	if size <= 0 {
 		d.fail()
@@ -48,7 +48,7 @@ func advance[N int64 | uint64](d *decoder, n N, size int) N {
 	return n
 }
 
-// bytes are the next n, which stay where they are.
+// bytes returns the next n bytes without a copy.
 func (d *decoder) bytes(n uint64) []byte {
 	if n > uint64(len(d.in)) {
 		d.fail()
@@ -82,7 +82,7 @@ func (d *decoder) text() string {
 	return s
 }
 
-// length is that of a list or mapping, of which each element takes a byte or more.
+// length decodes the length of a list or mapping, whose elements take at least one byte each.
 func (d *decoder) length() (n int, isNil bool) {
 	sent := d.uint()
 	if sent > uint64(len(d.in))+1 {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Limit bounds the memory of this process at what it has now and that many bytes more. It is called before Serve. Go
-// collects garbage the more eagerly the nearer it comes, and ends the process where that is not enough. Only
-// Linux has a bound that holds; elsewhere only that of time does.
+// Limit bounds the memory of this process to its current size plus that many bytes. It is called before Serve. Go
+// collects garbage more eagerly near the bound, and ends the process if that is not enough. Only Linux has a hard
+// bound; elsewhere only the time is bounded.
 func Limit(memory int64) error {
 	soften(memory)
 	statm, err := os.ReadFile("/proc/self/statm")
@@ -31,14 +31,14 @@ func Limit(memory int64) error {
 	return nil
 }
 
-// soften makes Go do what it can to stay below a bound. What never returns ends before it takes all of that.
+// soften makes Go try to stay below a bound. Its stack bound ends endless recursion before that uses all the memory.
 func soften(memory int64) {
 	debug.SetMemoryLimit(memory * 9 / 10)
 	debug.SetMaxStack(64 << 20)
-	debug.SetGCPercent(500) // a build's garbage is most of a worker: 10 MiB stay, 50 are there at most
+	debug.SetGCPercent(500) // a build's garbage is most of a worker: 10 MiB remain of at most 50
 }
 
-// cpu returns how much time of the CPU this process has used.
+// cpu returns the CPU time that this process has used.
 func cpu() time.Duration {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // cannot fail

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Limit has Go collect garbage the more eagerly the nearer this process comes to that many bytes. Nothing holds it to
-// them: that is for Linux only, and elsewhere the bound of time is what holds.
+// Limit makes Go collect garbage more eagerly near that many bytes. There is no hard bound of memory: only Linux has
+// one, and elsewhere only the bound of time applies.
 func Limit(memory int64) error {
 	debug.SetMemoryLimit(memory)
 	return nil
 }
 
-// cpu returns 0: the time of the CPU is bounded on Linux only.
+// cpu returns 0: CPU time is bounded on Linux only.
 func cpu() time.Duration { return 0 }

@@ -1,6 +1,6 @@
-// Package worker builds apps in processes of their own, which have a bound of memory and of time: what a build
-// breaks is such a process, and nobody else notices. A worker is the same program, started without an environment;
-// it reads the commit's files by asking for them, over its standard input and output.
+// Package worker builds apps in separate processes with bounds of memory and time, so that a failing build affects no
+// other work. A worker is the same program without an environment; it requests the commit's files over its standard
+// output and input.
 package worker
 
 import (
@@ -17,34 +17,34 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options say how workers are started, and how many there are.
+// Options determine how workers are started, and their number.
 type Options struct {
-	// Command is a program that calls Limit with the number of bytes and then Serve on its standard input and output.
+	// Command returns a program that calls Limit with the bytes and then Serve on its standard input and output.
 	Command func(memory int64) *exec.Cmd
-	// Most is how many there are at once, at rest or not; at least 1.
+	// Most is the maximum number of workers, idle ones included; at least 1.
 	Most int
-	// Idle is how long workers are kept without work. They take about a second of a CPU to start and to warm up.
+	// Idle is how long idle workers are kept. A worker needs about a second of CPU to start and to warm up.
 	Idle time.Duration
-	// Trouble is told of each worker that was given up, with the stack if it panicked, and with its first words if it
-	// ended for a reason that is none of its bounds. May be nil.
+	// Trouble is called for each worker that was given up, with the stack of a panic, or with the first output of a
+	// worker that ended for another reason than its bounds. May be nil.
 	Trouble func(app string, cause string, stack []byte)
-	// Unlock returns data keys by keys that no worker has, as render.InProcess' does. It is set before the first
-	// build. Nil: encrypted files are not opened.
+	// Unlock returns data keys with keys that no worker has, as in render.InProcess. It is set before the first build.
+	// Nil: encrypted files are not opened.
 	Unlock Unlock
 }
 
-// Pool is a render.Builder by workers. They are started when they are needed. One app has one of them at a time, so
-// that an app that takes all the time it may leaves the others to the others.
+// Pool is a render.Builder that starts workers on demand. One app has one worker at a time, so that a slow app leaves
+// the other workers to other apps.
 type Pool struct {
 	Options
 
 	mu     sync.Mutex
 	news   *sync.Cond
-	apps   map[string]bool     // that are being built
-	asked  map[string][]string // by app, what was asked for of its tree the last time
+	apps   map[string]bool     // in progress
+	asked  map[string][]string // by app, the paths that its last build requested
 	idle   []*process
 	busy   map[*process]bool
-	rest   *time.Timer // until the idle ones are ended
+	rest   *time.Timer // ends the idle workers
 	closed bool
 }
 
@@ -57,13 +57,13 @@ func NewPool(o Options) *Pool {
 	return p
 }
 
-// mostTold bounds what Trouble is told of a worker's words, in bytes.
+// mostTold bounds a worker's output for Trouble, in bytes.
 const mostTold = 4 << 10
 
 var errClosed = errors.New("rendering has been given up: the program ends")
 
-// Build is render.Builder's. An app that breaks its bounds, or its worker twice, is an InvalidError. Any other error is
-// the machine's, such as a kernel that kills workers: another try may succeed.
+// Build implements render.Builder. An app that exceeds its bounds, or ends its worker twice, is an InvalidError. Any
+// other error is the machine's, such as a kernel that kills workers: a retry may succeed.
 func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	asked, err := p.begin(app)
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 		case w.hasRunOut():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s of memory to render", limits.Memory), widen("memory")
 		case !again:
-			continue // it may have been killed by somebody, at rest or not
+			continue // it may have been killed from outside, also while idle
 		case w.isKilled():
 			err = fmt.Errorf("%s: the process that renders it was killed before the end: the machine is busy, stands still or "+
 				"is out of memory; another try may succeed", app.Path)
@@ -115,7 +115,7 @@ func widen(field string) string {
 	return "make the app smaller, or widen limits." + field + " in the cluster's config.yaml"
 }
 
-// result is an outcome as Build returns it.
+// result converts an outcome to Build's results.
 func (p *Pool) result(app rollout.App, o *outcome) (*rollout.Render, render.Looked, error) {
 	switch {
 	case o.Panic != "":
@@ -136,7 +136,7 @@ func (p *Pool) tell(app, cause string, stack []byte) {
 	}
 }
 
-// begin waits until an app is not being built, and returns what it is likely to ask for.
+// begin waits until an app is not being built, and returns the paths that it will probably request.
 func (p *Pool) begin(app rollout.App) (ask []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +177,7 @@ func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 		p.busy[w] = true
 		return w, nil
 	}
-	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // of another bound
+	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // with another bound
 		p.idle[0].end()
 		p.idle = p.idle[1:]
 	}
@@ -189,7 +189,7 @@ func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 	return w, nil
 }
 
-// put takes a worker back, if it is still one, and reports whether the pool is closed.
+// put returns a worker that still runs to the pool, and reports whether the pool is closed.
 func (p *Pool) put(w *process, alive bool) (closed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,7 +218,7 @@ func (p *Pool) endIdle() {
 	p.idle = nil
 }
 
-// Close ends all workers, and the builds that are under way. The pool builds nothing more.
+// Close ends all workers and the builds in progress. The pool accepts no further builds.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true

@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// process is one worker as seen from the process that asks.
+// process is one worker, seen from its parent process.
 type process struct {
 	memory rollout.Bytes // its bound
 	cmd    *exec.Cmd
@@ -28,12 +28,12 @@ type process struct {
 	last   lastWords
 }
 
-// start begins a worker with that bound of memory.
+// start starts a worker with that bound of memory.
 func (p *Pool) start(memory rollout.Bytes) (*process, error) {
 	w := &process{memory: memory, cmd: p.Command(int64(memory))}
-	w.cmd.Env = []string{} // no credentials, and no PATH by which git or ssh would be found
+	w.cmd.Env = []string{} // no credentials, and no PATH to find git or ssh
 	w.cmd.Stderr = &w.last
-	w.cmd.WaitDelay = 10 * time.Second // for its last words to be read, on a machine that is busy
+	w.cmd.WaitDelay = 10 * time.Second // time to read its last output on a busy machine
 	out, err := w.cmd.StdoutPipe()
 	if err == nil {
 		w.in, err = w.cmd.StdinPipe()
@@ -48,7 +48,7 @@ func (p *Pool) start(memory rollout.Bytes) (*process, error) {
 	return w, nil
 }
 
-// end ends a worker that is at rest, which does so when nothing is left to read.
+// end ends an idle worker, which exits when its input is closed.
 func (w *process) end() {
 	_ = w.in.Close()
 	_ = w.cmd.Wait()
@@ -56,18 +56,18 @@ func (w *process) end() {
 
 var errLate = errors.New("the time is over")
 
-// outOfTime is the last word of a worker that has used up its time of the CPU.
+// outOfTime is the last output of a worker that has used up its CPU time.
 const outOfTime = "fatal error: out of time"
 
-// mostStalled is how many times its time of the CPU a build may last, on a machine that is busy or stands still.
+// mostStalled is the factor of wall-clock time over CPU time that a build may take on a busy or suspended machine.
 const mostStalled = 4
 
-// build has an app built by a worker that ends when it has used up its time. After an error the worker is no more.
+// build builds an app in a worker that exits when it has used up its time. After an error the worker has ended.
 func (w *process) build(s *session, app rollout.App) (done *outcome, err error) {
 	deadline := time.AfterFunc(mostStalled*app.Limits.OrDefault().RenderTime, func() { _ = w.cmd.Process.Kill() })
 	done, err = w.converse(s, app)
 	if !deadline.Stop() && err == nil {
-		err = errLate // and perhaps it is killed just now
+		err = errLate // and the process may be killed by now
 	}
 	if err != nil {
 		_ = w.cmd.Process.Kill()
@@ -76,7 +76,7 @@ func (w *process) build(s *session, app rollout.App) (done *outcome, err error) 
 	return done, err
 }
 
-// converse sends the order and answers questions until it is carried out.
+// converse sends the order and answers requests until the build ends.
 func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	err := send(w.in, s.order(app))
 	for err == nil {
@@ -102,28 +102,28 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	return nil, err
 }
 
-// fatal are the lines in which Go says why a program ends: the last form is that of a signal in Go's runtime itself.
+// fatal matches Go's lines with the reason for a program's end; the last form is a signal in Go's runtime itself.
 var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
-// outOfMemory are the words for it, of Go and of the threads that it cannot start. The last one is of a nil pointer in
-// Go's runtime: Go 1.26 does not look whether its collector got the memory it asked for (newSpanSPMC, whose ring is
-// then nil). A nil pointer of the program is a panic, and has other words.
+// outOfMemory matches Go's messages, also for threads that it cannot start. The last one is a nil pointer in Go's
+// runtime: Go 1.26 does not check whether its collector got the requested memory (newSpanSPMC, whose ring is then nil).
+// A nil pointer of the program is a panic with another message.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|cannot map pages|` +
 	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed|` +
 	`(?m)^SIGSEGV: segmentation violation\nPC=.* addr=0x0$`)
 
-// hasRunOut reports whether a worker that is no more has died of its bound of memory.
+// hasRunOut reports whether an ended worker exceeded its bound of memory.
 func (w *process) hasRunOut() bool { return outOfMemory.Match(w.last.bytes()) }
 
-// isLate reports whether a worker that is no more has died of its bound of time.
+// isLate reports whether an ended worker exceeded its bound of time.
 func (w *process) isLate() bool { return bytes.Contains(w.last.bytes(), []byte(outOfTime)) }
 
-// isKilled reports whether a worker that is no more was killed, and has not ended by itself.
+// isKilled reports whether an ended worker was killed from outside.
 func (w *process) isKilled() bool {
 	return w.cmd.ProcessState.ExitCode() < 0 && !fatal.Match(w.last.bytes())
 }
 
-// cause is in a few words why a worker is no more.
+// cause returns a short reason why a worker ended.
 func (w *process) cause() string {
 	if found := fatal.FindSubmatch(w.last.bytes()); found != nil {
 		return rollout.OneLine(string(found[1]))
@@ -131,29 +131,29 @@ func (w *process) cause() string {
 	return strings.TrimSpace(w.cmd.ProcessState.String())
 }
 
-// session is the tree of one build, for the worker's questions.
+// session is one build's tree and the state of its worker's requests.
 type session struct {
 	tree   rollout.Tree
-	ahead  []string        // what is answered before it is asked
-	asked  []string        // paths
+	ahead  []string        // paths to send before they are requested
+	asked  []string        // requested paths
 	failed error           // the tree could not be read
-	shown  map[string]bool // paths that the worker knows of
-	listed []string        // folders of which it knows all that they have
+	shown  map[string]bool // paths that were sent to the worker
+	listed []string        // folders that were sent with their whole content
 	unlock Unlock
 }
 
-// known is what the worker could know of, on which what became of it may depend.
+// known returns everything that was sent to the worker, on which its result may depend.
 func (s *session) known() render.Looked {
 	return render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}
 }
 
-// worthwhile are the paths to answer ahead the next time: those of this time, and what was asked beyond them.
+// worthwhile returns the paths to send ahead next time: this build's, and the additional requests.
 func (s *session) worthwhile() []string {
 	all := append(slices.Clone(s.ahead), s.asked...)
 	return all[:min(len(all), mostAhead)]
 }
 
-// The bounds of what goes along with an answer.
+// The bounds of additional data in a response.
 const (
 	mostAhead   = 40        // paths
 	mostEntries = 200       // of a folder
@@ -161,25 +161,25 @@ const (
 	mostFiles   = 256 << 10 // bytes
 )
 
-// order is what a worker is told first.
+// order returns the first message to a worker.
 func (s *session) order(app rollout.App) order {
 	o := order{App: &app}
 	for _, p := range s.ahead {
-		if a, err := s.answer(p); err == nil { // or else it is asked for, or not
+		if a, err := s.answer(p); err == nil { // otherwise the worker may request it
 			o.Ahead = append(o.Ahead, *a)
 		}
 	}
 	return o
 }
 
-// lookup answers what is at a path.
+// lookup answers a request for a path.
 func (s *session) lookup(p string) order {
 	s.asked = append(s.asked, p)
 	a, err := s.answer(p)
 	return s.orFailed(order{Answer: a}, err)
 }
 
-// orFailed is an answer, or that the tree could not be read.
+// orFailed returns o, or a message that the tree could not be read.
 func (s *session) orFailed(o order, err error) order {
 	if err != nil {
 		s.failed = err
@@ -188,14 +188,14 @@ func (s *session) orFailed(o order, err error) order {
 	return o
 }
 
-// readDir answers what is in a folder.
+// readDir answers a request for a folder.
 func (s *session) readDir(dir string) order {
 	s.listed = append(s.listed, dir)
 	entries, err := s.tree.ReadDir(dir)
 	return s.orFailed(order{Answer: &answer{Path: dir, Folder: entries}}, err)
 }
 
-// answer is what is at a path, and in its folder.
+// answer returns the entry of a path, with its folder.
 func (s *session) answer(p string) (*answer, error) {
 	entry, found, err := s.tree.Lookup(p)
 	if err != nil {
@@ -210,7 +210,7 @@ func (s *session) answer(p string) (*answer, error) {
 	return a, nil
 }
 
-// list adds what is in a folder, if that is not much. What cannot be read will be asked for, or not.
+// list adds the content of a small folder. It omits unreadable content, which the worker may request.
 func (s *session) list(dir string, a *answer) {
 	folder, found, err := s.tree.Lookup(dir)
 	if err != nil {
@@ -239,7 +239,7 @@ func (s *session) list(dir string, a *answer) {
 
 var isManifest = regexp.MustCompile(`(?i)^kustomization$|\.(ya?ml|json|env|properties)$`)
 
-// unlocked answers the data key of an encrypted file, or why there is none.
+// unlocked answers with the data key of an encrypted file, or with the reason why there is none.
 func (s *session) unlocked(app rollout.App, locks []sops.Lock) order {
 	if s.unlock == nil {
 		return order{Locked: sops.ErrLocked.Error()}
@@ -251,7 +251,7 @@ func (s *session) unlocked(app rollout.App, locks []sops.Lock) order {
 	return order{Key: key}
 }
 
-// read answers what is in a file.
+// read answers a request for a file.
 func (s *session) read(id string) order {
 	content, err := s.tree.ReadBlob(id)
 	if errors.Is(err, rollout.ErrTooLarge) {
@@ -260,17 +260,17 @@ func (s *session) read(id string) order {
 	return s.orFailed(order{Content: &content}, err)
 }
 
-// lastWords are what a worker writes to its standard error: why it is no more. Go says that in its first lines, and may
-// follow them up with the stacks of everything that ran.
+// lastWords is a worker's standard error, with the reason for its end. Go prints that first, and may add the stacks of
+// all goroutines.
 type lastWords struct {
 	mu  sync.Mutex
 	all []byte
 }
 
-// mostWords bounds what is kept of a worker's errors, in bytes.
+// mostWords bounds the kept output of a worker, in bytes.
 const mostWords = 64 << 10
 
-// Write keeps what there is room for: the first half of it stays, and of the rest what is new.
+// Write appends output within the bound: it keeps the first half and the newest rest.
 func (l *lastWords) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,46 +11,46 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxMessage bounds one message in bytes: the largest file that a build reads is 16 MiB, and what it makes is at most
-// 16 MiB as JSON.
+// maxMessage bounds one message in bytes: the largest file of a build is 16 MiB, and its result is at most 16 MiB as
+// JSON.
 const maxMessage = 64 << 20
 
-// order is what the process that asks says: build an app, or an answer to a question of that build.
+// order is a message to a worker: an app to build, or the response to a request of that build.
 type order struct {
 	App     *rollout.App
-	Ahead   []answer // to what the app was looked at for last time
+	Ahead   []answer // responses for the paths that the app requested last time
 	Answer  *answer
-	Content *[]byte // of the file that was asked for, nil if it is too large to be kept
+	Content *[]byte // of the requested file, nil if it is too large
 	Failed  bool    // the tree could not be read
-	Key     []byte  // of the file whose locks were sent, nil if there is none
-	Locked  string  // why there is none
+	Key     []byte  // of the file whose locks were sent, nil without one
+	Locked  string  // why there is no key
 }
 
-// answer is what is at Path and, where that is not too much, what else is in its folder: most of it is asked for next.
+// answer is the entry at Path and, if small, the rest of its folder, which is usually requested next.
 type answer struct {
 	Path   string
 	Entry  rollout.Entry
 	Found  bool
-	Listed bool // Folder is all that is in the folder
+	Listed bool // Folder is the whole content of the folder
 	Folder []rollout.Entry
 	Files  map[string][]byte // contents of small files of the folder, by id
 }
 
-// word is what the worker says: a question about the tree, or what came of the build. Of a folder the whole content is
-// the answer's Folder.
+// word is a message of a worker: a request about the tree, or the result of the build. The response to List has the
+// whole content as Folder.
 type word struct {
 	Lookup *string     // a path
 	List   *string     // a folder
 	Read   string      // the id of a file
-	Locks  []sops.Lock // of an encrypted file, to have its data key: the keys stay with who asks
+	Locks  []sops.Lock // of an encrypted file, to request its data key: the parent has the keys
 	Done   *outcome
 }
 
-// outcome is what came of a build.
+// outcome is the result of a build.
 type outcome struct {
 	Render  *rollout.Render
 	Invalid *rollout.InvalidError
-	Err     string // of another kind, "" for none; where the tree could not be read, the asking side has the error
+	Err     string // another error, "" for none; the parent has the error of an unreadable tree
 	Looked  render.Looked
 
 	Panic string // "" for none

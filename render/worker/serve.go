@@ -16,14 +16,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Builder makes what builds an app, with what returns the data keys of its encrypted files.
+// Builder returns a builder that uses unlock for the data keys of encrypted files.
 type Builder func(unlock Unlock) render.Builder
 
-// Unlock returns data keys, as render.InProcess' does.
+// Unlock returns data keys, as in render.InProcess.
 type Unlock = func(app rollout.App, locks []sops.Lock) ([]byte, error)
 
-// Serve is a worker: it builds what is asked for on in and says what came of it on out, until in ends. A build that
-// is under way then is given up: orphaned is called, which is to end the process.
+// Serve runs a worker: it builds the apps requested on in and sends the results on out, until in ends. It then calls
+// orphaned, which should end the process and so any build in progress.
 func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error {
 	orders, ended := make(chan order), make(chan error, 1)
 	go func() {
@@ -60,7 +60,7 @@ func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error 
 	}
 }
 
-// tell sends an outcome, or why it cannot be sent.
+// tell sends an outcome, or why it is too large to be sent.
 func tell(out io.Writer, o *outcome) error {
 	err := send(out, word{Done: o})
 	if errors.Is(err, errTooLarge) {
@@ -86,8 +86,8 @@ func build(builder render.Builder, tree rollout.Tree, app rollout.App) (o *outco
 	return o
 }
 
-// limitTime ends this process after it has used that much more time of the CPU, unless stop is called before. A busy
-// machine, or one that stands still, does not use that time up.
+// limitTime ends this process after that much more CPU time, unless stop is called before. A busy or suspended machine
+// does not use up that time.
 func limitTime(most time.Duration) (stop func()) {
 	ended, end := make(chan struct{}), cpu()+most
 	go func() {
@@ -104,13 +104,13 @@ func limitTime(most time.Duration) (stop func()) {
 	return func() { close(ended) }
 }
 
-// remoteTree is a tree on the other side, for one build.
+// remoteTree is the parent's tree, for one build.
 type remoteTree struct {
 	orders  <-chan order
 	out     io.Writer
-	paths   map[string]answer                   // that were answered
-	folders map[string]map[string]rollout.Entry // that are known as a whole, by path
-	files   map[string][]byte                   // that have come with their folders, by id
+	paths   map[string]answer                   // received
+	folders map[string]map[string]rollout.Entry // received with their whole content, by path
+	files   map[string][]byte                   // received with their folders, by id
 }
 
 var errElsewhere = errors.New("the tree cannot be read")
@@ -129,7 +129,7 @@ func (t *remoteTree) ask(question word) (order, error) {
 	return o, nil
 }
 
-// Lookup is rollout.Tree's.
+// Lookup implements rollout.Tree.
 func (t *remoteTree) Lookup(p string) (rollout.Entry, bool, error) {
 	if a, known := t.paths[p]; known {
 		return a.Entry, a.Found, nil
@@ -159,7 +159,7 @@ func (t *remoteTree) keep(a answer) {
 	maps.Copy(t.files, a.Files)
 }
 
-// ReadDir is rollout.Tree's.
+// ReadDir implements rollout.Tree.
 func (t *remoteTree) ReadDir(dir string) ([]rollout.Entry, error) {
 	o, err := t.ask(word{List: &dir})
 	if err != nil {
@@ -168,7 +168,7 @@ func (t *remoteTree) ReadDir(dir string) ([]rollout.Entry, error) {
 	return o.Answer.Folder, nil
 }
 
-// ReadBlob is rollout.Tree's.
+// ReadBlob implements rollout.Tree.
 func (t *remoteTree) ReadBlob(id string) ([]byte, error) {
 	if content, here := t.files[id]; here {
 		return content, nil
@@ -183,7 +183,7 @@ func (t *remoteTree) ReadBlob(id string) ([]byte, error) {
 	return *o.Content, nil
 }
 
-// unlock has the other side open a file's data key.
+// unlock requests a file's data key from the parent.
 func (t *remoteTree) unlock(_ rollout.App, locks []sops.Lock) ([]byte, error) {
 	o, err := t.ask(word{Locks: locks})
 	switch {
