@@ -1,5 +1,5 @@
-// Package worktree reads folders as package render reads commits: what a commit of the folder would hold. Its
-// neighbours: package render, whose Tree it is; the commands that look at a working copy.
+// Package worktree reads a folder as package render reads a commit, with the content that a commit would have. Its
+// neighbours: package render, whose Tree it implements, and the commands that read a working copy.
 package worktree
 
 import (
@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Dir is a folder as a rollout.Tree: what a commit of it would hold. It must not change meanwhile; ids are paths. The
-// .git folder is left out, as in a commit. It reads nothing outside the folder.
+// Dir is a folder as a rollout.Tree, with the content that a commit would have. It must not change during use; ids are
+// paths. It omits the .git folder, and reads nothing outside the folder.
 type Dir struct{ root *os.Root }
 
 var _ rollout.Tree = Dir{}
 
-// Open returns a folder of this machine.
+// Open opens a folder of this machine.
 func Open(dir string) (Dir, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -28,7 +28,7 @@ func Open(dir string) (Dir, error) {
 	return Dir{root}, nil
 }
 
-// Lookup is rollout.Tree's.
+// Lookup implements rollout.Tree.
 func (t Dir) Lookup(name string) (rollout.Entry, bool, error) {
 	if name == "" || name == "." {
 		return rollout.Entry{ID: ".", Kind: rollout.Dir}, true, nil
@@ -51,7 +51,7 @@ func (t Dir) Lookup(name string) (rollout.Entry, bool, error) {
 	return e, ok, nil
 }
 
-// belowLink reports whether a folder's path leads over a symbolic link, which a tree does not follow.
+// belowLink reports whether a folder's path contains a symbolic link, which a tree does not follow.
 func (t Dir) belowLink(dir string) (bool, error) {
 	for ; dir != "."; dir = path.Dir(dir) {
 		info, err := t.root.Lstat(dir)
@@ -76,7 +76,7 @@ func (t Dir) belowFile(name string) bool {
 	return false
 }
 
-// ReadDir is rollout.Tree's.
+// ReadDir implements rollout.Tree.
 func (t Dir) ReadDir(name string) ([]rollout.Entry, error) {
 	if name == "" {
 		name = "."
@@ -97,7 +97,7 @@ func (t Dir) ReadDir(name string) ([]rollout.Entry, error) {
 	return entries, nil
 }
 
-// ReadBlob is rollout.Tree's.
+// ReadBlob implements rollout.Tree.
 func (t Dir) ReadBlob(id string) ([]byte, error) {
 	info, err := t.root.Lstat(id)
 	if err == nil && info.Mode().Type() == fs.ModeSymlink {
@@ -120,7 +120,7 @@ func dirEntry(name, id string, mode fs.FileMode) (rollout.Entry, bool) {
 	case 0:
 		e.Kind = rollout.File
 	default:
-		return e, false // sockets, devices: not in a commit
+		return e, false // sockets and devices are not in a commit
 	}
 	return e, true
 }

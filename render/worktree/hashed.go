@@ -9,17 +9,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Hashed is a folder whose files have the ids that Git would give them, so that what was rendered from a commit is
-// known to be the same in the folder. Folders have no id: they would have to be read in full.
+// Hashed is a folder whose files have Git's ids, so that a commit's render can be recognized as valid for the folder.
+// Folders have no id, which would require reading them in full.
 type Hashed struct {
 	Dir
 	mu    sync.Mutex
-	paths map[string]string // by id
+	paths map[string]string // by Git's id
 }
 
 var _ rollout.Tree = (*Hashed)(nil)
 
-// OpenHashed returns a folder of this machine.
+// OpenHashed opens a folder of this machine.
 func OpenHashed(dir string) (*Hashed, error) {
 	tree, err := Open(dir)
 	if err != nil {
@@ -28,7 +28,7 @@ func OpenHashed(dir string) (*Hashed, error) {
 	return &Hashed{Dir: tree, paths: map[string]string{}}, nil
 }
 
-// Lookup is rollout.Tree's.
+// Lookup implements rollout.Tree.
 func (t *Hashed) Lookup(name string) (rollout.Entry, bool, error) {
 	e, found, err := t.Dir.Lookup(name)
 	if err != nil || !found {
@@ -53,13 +53,13 @@ func (t *Hashed) Lookup(name string) (rollout.Entry, bool, error) {
 	return e, true, nil
 }
 
-// ReadBlob is rollout.Tree's.
+// ReadBlob implements rollout.Tree.
 func (t *Hashed) ReadBlob(id string) ([]byte, error) {
 	t.mu.Lock()
 	name, hashed := t.paths[id]
 	t.mu.Unlock()
 	if !hashed {
-		name = id // out of ReadDir
+		name = id // an id from ReadDir
 	}
 	return t.Dir.ReadBlob(name)
 }
