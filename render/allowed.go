@@ -10,18 +10,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Beyond is what an app has in Git that its entry of the configuration does not let it touch. The zero value is
-// nothing.
+// Beyond holds the objects in Git that an app's entry of the configuration does not allow. The zero value has none.
 type Beyond struct {
-	Namespaces       []string // in which it has objects, sorted
-	ClusterResources []string // kinds that belong to no namespace, as the configuration names them, sorted
+	Namespaces       []string // of such objects, sorted
+	ClusterResources []string // cluster-scoped kinds, written as in the configuration, sorted
 
-	First *rollout.Ref // of these objects, nil if there is none
-	own   *rollout.Ref // one in gitrollout's own namespace
+	First *rollout.Ref // the first such object, nil if there is none
+	own   *rollout.Ref // an object in gitrollout's own namespace
 }
 
-// BeyondOf looks at all objects of a render. Own is gitrollout's namespace, which nothing lets an app touch. A kind
-// that nobody knows is taken for one with namespaces: the cluster is asked about it before anything is written.
+// BeyondOf checks all objects of a render. own is gitrollout's namespace, which no entry can allow. An unknown kind
+// counts as namespaced: the cluster is asked before anything is applied.
 func BeyondOf(r *rollout.Render, own string) (b Beyond) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -44,7 +43,7 @@ func (b *Beyond) look(app rollout.App, o rollout.Object, namespaced bool, own st
 		if ref.Group != "" || ref.Kind != "Namespace" {
 			return
 		}
-		namespace = ref.Name // what is said of a namespace counts for all that is in it
+		namespace = ref.Name // access to a Namespace counts as access to its objects
 	}
 	switch {
 	case app.MayWriteIn(namespace, own):
@@ -63,14 +62,14 @@ func (b *Beyond) note(ref rollout.Ref) {
 	}
 }
 
-// Add takes what another app has beyond the same entry.
+// Add merges another app's Beyond for the same entry.
 func (b *Beyond) Add(o Beyond) {
 	b.Namespaces = distinct(slices.Concat(b.Namespaces, o.Namespaces))
 	b.ClusterResources = distinct(slices.Concat(b.ClusterResources, o.ClusterResources))
 }
 
-// Lines are the fields of an entry that would allow it, as lines of YAML, with what the entry allows already. There are
-// none for what nothing allows.
+// Lines returns the fields of an entry that would allow the objects, as YAML, with the values that it already has. It
+// has no line for gitrollout's namespace.
 func (b Beyond) Lines(namespaces, clusterResources []string) (lines []string) {
 	line := func(field string, has, more []string) {
 		if len(more) > 0 {
@@ -86,18 +85,18 @@ func (b Beyond) Lines(namespaces, clusterResources []string) (lines []string) {
 	return lines
 }
 
-// Quoted is a text of a configuration as YAML has it: a * at the beginning would be an alias.
+// Quoted returns a text as a YAML scalar: an unquoted * at the beginning would be an alias.
 func Quoted(text string) string {
 	data, err := yaml.Marshal(text)
-	if err != nil { // a text always encodes
+	if err != nil { // cannot happen for a string
 		return text
 	}
 	return strings.TrimSpace(string(data))
 }
 
-// Allow returns why an app is not to have what it has in Git: an InvalidError whose reason is Forbidden, nil if all of
-// it is allowed. The tree is the commit's; config is the file of which the app is an entry, own is gitrollout's
-// namespace. It is for the newest commit alone: rules that come later take nothing back.
+// Allow returns an InvalidError with the reason Forbidden if an app's objects are not all allowed, else nil. tree is
+// the commit's, config the file with the app's entry, own gitrollout's namespace. It is for the newest commit only:
+// later rules take nothing back.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
 	if b.First == nil {
@@ -126,8 +125,8 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	return Blame(tree, r, invalid, ref)
 }
 
-// Reach returns why an app is not to have objects outside of the namespaces that the reconciler was given: an
-// InvalidError whose reason is Forbidden. Without namespaces it has the whole cluster. The tree is the commit's.
+// Reach returns an InvalidError with the reason Forbidden if an app has objects outside the reconciler's namespaces.
+// Without namespaces all are allowed. tree is the commit's.
 func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -148,7 +147,7 @@ func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error
 	return err
 }
 
-// Blame says in which file of a commit the object is that an error is about.
+// Blame adds to an error the file of the commit that holds its object.
 func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
 	fs := newTreeFS(tree)
 	for _, name := range r.Files {

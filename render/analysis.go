@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// isTemplate reports whether an object is a template of an analysis. Templates
-// are read and never applied: the cluster needs no CRD.
+// isTemplate reports whether an object is an analysis template. Templates are read but never applied, so the cluster
+// needs no CRD.
 func isTemplate(ref rollout.Ref) bool {
 	return (ref.Kind == "AnalysisTemplate" || ref.Kind == "ClusterAnalysisTemplate") &&
 		(ref.Group == ownGroup || ref.Group == argoGroup)
@@ -26,21 +26,21 @@ func (a *assembly) takeTemplate(object rollout.Object) error {
 	return nil
 }
 
-// measured is one place of a document that asks for an analysis.
+// measured is an analysis in a document.
 type measured struct {
 	at        string // its path
-	named     string // the field below it that names the templates
+	named     string // the field below it with the names of templates
 	templates []analysis.TemplateRef
 	args      []argument
-	rules     analysis.Rules // its own
+	rules     analysis.Rules // the document's own rules
 	into      *rollout.Analysis
 	finite    bool // a step waits for its end
 
-	experiment bool // it is of one: arguments may name its pods
+	experiment bool // of an experiment: arguments may name its pods
 }
 
-// readAnalysis reads an analysis of a document, nil if there is none; the templates
-// that it names are looked up when all of them are known.
+// readAnalysis reads an analysis of a document, nil if there is none. Templates are looked up later, when all are
+// known.
 func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rollout.Analysis {
 	if form == nil {
 		return nil
@@ -51,7 +51,7 @@ func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rol
 	return m.into
 }
 
-// addAnalysis keeps an analysis until the templates are known.
+// addAnalysis keeps an analysis until all templates are known.
 func (d *document) addAnalysis(m measured) {
 	for i := range m.args {
 		d.readArgument(fmt.Sprintf("%s.args[%d]", m.at, i), &m.args[i])
@@ -59,7 +59,7 @@ func (d *document) addAnalysis(m measured) {
 	d.analyses = append(d.analyses, m)
 }
 
-// readArgument looks at the value that a document gives an argument, and fills in what is out of the document itself.
+// readArgument checks an argument's value and fills in values that come from the document.
 func (d *document) readArgument(at string, a *argument) {
 	switch {
 	case a.ValueFrom == nil && a.Value == nil:
@@ -142,7 +142,7 @@ func (a *assembly) instantiate(d *document) error {
 	return nil
 }
 
-// values are those of the arguments.
+// values returns the values of the arguments.
 func (m measured) values(document rollout.Object) analysis.Values {
 	values := analysis.Values{Plain: map[string]string{}, Pods: map[string]string{},
 		Field: func(path string) (string, bool) { return fieldAt(document, path) }}
@@ -154,15 +154,15 @@ func (m measured) values(document rollout.Object) analysis.Values {
 			values.Plain[arg.Name] = *arg.Value
 		case arg.ValueFrom != nil && arg.ValueFrom.PodTemplateHashValue != "":
 			values.Pods[arg.Name] = arg.ValueFrom.PodTemplateHashValue
-		case arg.ValueFrom != nil && arg.ValueFrom.FieldRef != nil: // a label that is not there yet
+		case arg.ValueFrom != nil && arg.ValueFrom.FieldRef != nil: // a missing label, which may be added later
 			values.Pods[arg.Name] = "{{" + arg.ValueFrom.FieldRef.FieldPath + "}}"
 		}
 	}
 	return values
 }
 
-// findTemplate returns a template by the name that the document has for it, which kustomize may have changed. A
-// template of the cluster is the same for all namespaces.
+// findTemplate finds a template by the document's name for it, which kustomize may have changed. A cluster template is
+// valid for all namespaces.
 func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *analysis.Template {
 	for _, name := range []string{ref.TemplateName, a.affixed(from, ref.TemplateName)} {
 		for _, t := range a.analysisTemplates {
@@ -175,7 +175,7 @@ func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *ana
 	return nil
 }
 
-// blameAnalysis says whether a template or its use is wrong.
+// blameAnalysis locates an error in a template or in its use.
 func (a *assembly) blameAnalysis(err error, d *document, m measured) error {
 	var invalid *rollout.InvalidError
 	if errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {

@@ -9,15 +9,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unnamed is a folder that a configuration lists and that can be no app: its name is none, or is taken.
+// Unnamed is a listed folder that cannot be an app: its name is invalid or taken, or it is a link.
 type Unnamed struct {
 	Path string // slash-separated, relative to the repository's root
 	Err  error  // an InvalidError
 }
 
-// FindApps returns the apps that a configuration names, sorted by name. A folder is an app if it matches
-// a glob and holds a kustomization or, where the entry says directory, manifests. Globs match real folders only,
-// not symlinks. A folder that cannot be an app is an InvalidError.
+// FindApps returns the apps that a configuration names, sorted by name. An app is a folder that matches a glob and has
+// a kustomization, a chart if the entry has helm, or manifests if it has directory. Globs do not match symlinks. A
+// folder that cannot be an app is an InvalidError.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {
@@ -29,8 +29,8 @@ func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	return apps, nil
 }
 
-// FindAll is FindApps, with the folders that can be no apps beside those that are. Of two folders of one name
-// the one that is listed first is the app.
+// FindAll is FindApps that also returns folders that cannot be apps. Of two folders with one name, the first listed is
+// the app.
 func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unnamed, err error) {
 	apps, byName := []rollout.App{}, map[string]rollout.App{}
 	left := mostFolders
@@ -56,7 +56,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 			if err != nil {
 				return nil, nil, err
 			}
-			if found && entry.Kind == rollout.Dir { // it is named: its render says that no manifest is left
+			if found && entry.Kind == rollout.Dir { // named explicitly: its render reports that no manifest is left
 				dirs = []string{glob.Path}
 			}
 		}
@@ -71,7 +71,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 			case !taken:
 				byName[app.Name] = app
 				apps = append(apps, app)
-			case other.Path != app.Path: // else matched by an earlier entry, whose settings win
+			case other.Path != app.Path: // otherwise an earlier entry matched it, and its settings win
 				unnamed = append(unnamed, Unnamed{dir, rollout.Invalidf(cfg.File, at, "%s and %s are both the app %s",
 					other.Path, app.Path, app.Name).WithFix("give one of them a name of its own")})
 			}
@@ -81,12 +81,12 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 	return apps, unnamed, nil
 }
 
-// linksTo returns the symbolic links that an entry matches and that lead to a folder: no app is at a link.
+// linksTo returns the symbolic links to folders that an entry matches: links are no apps.
 func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []Unnamed, err error) {
 	dir, last := path.Split(entry.Path)
 	dir = strings.TrimSuffix(dir, "/")
 	if at, found, err := tree.Lookup(dir); err != nil || !found || at.Kind != rollout.Dir {
-		return nil, err // or one of several folders, whose links are not looked for
+		return nil, err // or a glob of folders, whose links are not searched
 	}
 	entries, err := tree.ReadDir(dir)
 	for _, e := range entries {
@@ -104,17 +104,17 @@ func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []Unnamed, err err
 	return links, err
 }
 
-// LinkedApp is why a folder that is a symbolic link is no app.
+// LinkedApp returns the error for a folder that is a symbolic link.
 func LinkedApp(dir string) *rollout.InvalidError {
 	return rollout.Invalidf(dir, "", "is a symbolic link, and links to apps are not followed").
 		WithFix("list the folder that it leads to, or make it a folder")
 }
 
-// mostFolders bounds how many folders the globs of a configuration match: a tree that holds itself often is some bytes.
+// mostFolders bounds the folders that a configuration's globs match: a small tree can contain itself many times.
 const mostFolders = 20_000
 
-// expand returns the kustomizations below dir that match a glob's segments and, where the entry says so, the charts and
-// the folders of manifests. It takes each folder that a wildcard matches off what is left, and stops below zero.
+// expand returns the kustomizations below dir that match a glob's segments, and charts and folders of manifests if the
+// entry allows these. It subtracts each folder that a wildcard matches from left, and stops below zero.
 func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree.Lookup, dir)
@@ -146,7 +146,7 @@ func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string,
 	var out []string
 	for _, e := range entries {
 		if matched, err := path.Match(glob[0], e.Name); err != nil || !matched || e.Kind != rollout.Dir {
-			continue // ParseConfig has refused patterns that are no patterns
+			continue // ParseConfig has refused invalid patterns
 		}
 		if *left--; *left < 0 {
 			break
@@ -161,7 +161,7 @@ func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string,
 	return out, nil
 }
 
-// lookupFunc is how a tree is asked; what builds an app asks so that the answer is remembered with the build.
+// lookupFunc looks up a path in a tree. A build's lookups are recorded with the build.
 type lookupFunc func(path string) (rollout.Entry, bool, error)
 
 func isKustomization(lookup lookupFunc, dir string) (bool, error) {

@@ -15,26 +15,26 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// assembly turns what kustomize built for one app into a Render.
+// assembly makes a Render from the objects that kustomize built for one app.
 type assembly struct {
 	origins
 	app      rollout.App
 	warnings []string
-	unopened []string // encrypted files that are read without a key
+	unopened []string // encrypted files that were read without a key
 	content  rollout.Hash
 	hooked   bool
 
-	objects           []rollout.Object // what is to be applied
-	documents         []*document      // the Rollout documents that were among them
+	objects           []rollout.Object // to be applied
+	documents         []*document      // the Rollout documents among the built objects
 	analysisTemplates []*analysis.Template
-	named             []*analysis.Template                           // by a Rollout, or by a template that one names
-	checkProvider     func(kind string, config map[string]any) error // nil: any will do
+	named             []*analysis.Template                           // by a Rollout, or by a named template
+	checkProvider     func(kind string, config map[string]any) error // nil: every provider is valid
 	deployments       map[rollout.Workload]rollout.Object
 	specs             []rollout.Spec
 	templates         map[rollout.Workload]rollout.Hash
 }
 
-// assemble consumes the objects that kustomize built; it may change them.
+// assemble consumes the built objects and may change them.
 func (a *assembly) assemble(built []rollout.Object) error {
 	schema.shared(func() { defaultNamespaces(built, a.app.Namespace) })
 	built, err := a.withHooks(built)
@@ -64,8 +64,8 @@ func (a *assembly) assemble(built []rollout.Object) error {
 	return a.hash()
 }
 
-// unique refuses two objects that are one once the default namespace is filled
-// in; kustomize takes them for different ones.
+// unique refuses two objects that are equal once the default namespace is filled in; kustomize treats them as
+// different.
 func unique(objects []rollout.Object, file string) error {
 	seen := make(map[rollout.Ref]bool, len(objects))
 	for _, object := range objects {
@@ -79,7 +79,7 @@ func unique(objects []rollout.Object, file string) error {
 	return nil
 }
 
-// take puts one object where it belongs: applied, or consumed.
+// take consumes one object, or adds it to the objects to apply.
 func (a *assembly) take(object rollout.Object) error {
 	ref := object.Ref()
 	switch {
@@ -111,19 +111,19 @@ func (a *assembly) take(object rollout.Object) error {
 	}
 	isJob := ref.Group == "batch" && ref.Kind == "Job" && !hook.Is(object)
 	if spec := object.Map("spec"); isJob && spec["ttlSecondsAfterFinished"] != nil {
-		delete(spec, "ttlSecondsAfterFinished") // a Job that the cluster deletes is missing, and would be made and run again
+		delete(spec, "ttlSecondsAfterFinished") // a Job that the cluster deletes would be created and run again
 		a.warn("%s: ttlSecondsAfterFinished is left out: the Job runs once, and goes when it leaves Git", shortRef(ref))
 	}
 	w, is := rollout.WorkloadOf(ref)
 	if p, _ := rollout.FindPartitioned(rollout.PartitionedOf(a.app), object.APIVersion(), ref.Kind); is || p != nil {
-		a.deployments[w] = object // one that a document no longer names must not be taken for gone
+		a.deployments[w] = object // it must not count as gone when no document names it
 	}
 	a.objects = append(a.objects, object)
 	return nil
 }
 
-// dropOwned removes and returns annotations that controllers of Kubernetes write, and that kubectl get -o yaml prints:
-// applied, they would be taken from their owner again and again.
+// dropOwned removes and returns annotations that Kubernetes' controllers write and kubectl get -o yaml prints. If
+// applied, they would conflict with their owner at each apply.
 func dropOwned(object rollout.Object) (dropped []string) {
 	annotations := object.Map("metadata", "annotations")
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
@@ -164,7 +164,7 @@ func (a *assembly) render() (*rollout.Render, error) {
 	}
 	sum := sha256.Sum256(raw)
 	app := a.app
-	app.Sealed = false // it is how the app was rendered, not what it is
+	app.Sealed = false // how the app was rendered is not part of it
 	return &rollout.Render{
 		App:       app,
 		Objects:   a.objects,

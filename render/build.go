@@ -13,17 +13,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// schema guards kustomize's OpenAPI schema, which is one variable of the process: a build with an `openapi:` field
-// replaces it, and builds that run at the same time would merge by the wrong schema. Those builds run alone; all others
-// share the built-in schema, which is parsed once. This is package state because what it guards is.
+// schema guards kustomize's OpenAPI schema, a global variable. A build with an `openapi:` field replaces it, and
+// parallel builds would merge by the wrong schema. Such builds run alone; all others share the built-in schema, which
+// is parsed once. The guard is package state because the schema is.
 var schema schemaGuard
 
 type schemaGuard struct {
 	mu     sync.RWMutex
-	parsed bool // the built-in schema is in place
+	parsed bool // the built-in schema is set
 }
 
-// shared runs f with the built-in schema, along with others.
+// shared runs f with the built-in schema, in parallel with others.
 func (g *schemaGuard) shared(f func()) {
 	for {
 		g.mu.RLock()
@@ -44,7 +44,7 @@ func (g *schemaGuard) shared(f func()) {
 	f()
 }
 
-// alone runs f with no schema set, and nothing else meanwhile.
+// alone runs f without a schema and without parallel builds.
 func (g *schemaGuard) alone(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -64,8 +64,8 @@ func kustomize(fs *treeFS, dir string, p *plan, v variables) ([]rollout.Object, 
 	return decode(fs, built, p, v)
 }
 
-// decode returns what kustomize built as plain values. It goes through JSON, as
-// kustomize's own printing does, so that each scalar is what the printed one is.
+// decode returns the built objects as plain values. It goes through JSON, as kustomize's printing does, so that each
+// scalar equals the printed one.
 func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Object, error) {
 	objects, size := make([]rollout.Object, 0, built.Size()), 0
 	for _, resource := range built.Resources() {
@@ -116,8 +116,8 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 	return built, nil
 }
 
-// options are those of the kustomize command: no plugins, no helm, files from below the kustomization only, and its
-// legacy order unless sortOptions differ (the library's own default, none, is a different one).
+// options returns the kustomize command's options: no plugins, no helm, only files below the kustomization, and the
+// legacy order unless sortOptions are set. The library's default order, none, differs.
 func options() *krusty.Options {
 	o := krusty.MakeDefaultOptions()
 	o.Reorder = krusty.ReorderOptionUnspecified

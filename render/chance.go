@@ -11,13 +11,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// A chart may make a password by chance. Where that shows, the app is built a second time with other results of such
-// functions, and all that differs must be values of Secrets that are made once (rollout.AnnotationCreateOnly). Those
-// are drawn in a third build. What goes into ids and is compared is the same at each render: that the Secret is to be
-// there.
+// A chart may generate a random password. If its output depends on randomness, the app is built again with other
+// values, and all differences must be values of create-only Secrets (rollout.AnnotationCreateOnly). A third build draws
+// their real values. Ids and comparisons do not include the values: they only contain that the Secret exists.
 
-// byChance are the places of the Secrets whose values are to be drawn. An object of which more than that is for chance
-// to say is an InvalidError.
+// byChance returns the indices of the Secrets whose values are to be drawn. Any other random difference is an
+// InvalidError.
 func (o origins) byChance(app rollout.App, objects []rollout.Object) ([]int, error) {
 	for _, object := range objects {
 		if err := o.madeOnce(object); err != nil {
@@ -48,7 +47,7 @@ func (o origins) byChance(app rollout.App, objects []rollout.Object) ([]int, err
 	return drawn, nil
 }
 
-// madeOnce refuses the annotation where it means nothing.
+// madeOnce refuses the create-only annotation where it has no effect.
 func (o origins) madeOnce(object rollout.Object) error {
 	once := object.Annotation(rollout.AnnotationCreateOnly)
 	invalid := &rollout.InvalidError{Field: "metadata.annotations[" + rollout.AnnotationCreateOnly + "]"}
@@ -65,8 +64,7 @@ func (o origins) madeOnce(object rollout.Object) error {
 	return o.blame(invalid, object.Ref())
 }
 
-// blameChance is the error about an object that would be another at each render, which kustomize may have given a
-// longer name.
+// blameChance returns the error for an object that differs at each render. kustomize may have lengthened its name.
 func (o origins) blameChance(object rollout.Object) error {
 	for _, c := range o.fs.chances {
 		if c.Kind == object.Kind() && strings.Contains(object.Name(), c.Name) && !object.CreateOnly() {
@@ -82,7 +80,7 @@ func (o origins) blameChance(object rollout.Object) error {
 	return o.blame(invalid, object.Ref())
 }
 
-// withoutValues is a Secret but for what it keeps.
+// withoutValues returns a Secret without its values.
 func withoutValues(o rollout.Object) rollout.Object {
 	out := maps.Clone(o)
 	for _, field := range valueFields {
@@ -91,7 +89,7 @@ func withoutValues(o rollout.Object) rollout.Object {
 	return out
 }
 
-// draw puts drawn values into the objects at some places. The error tells nothing of what was drawn.
+// draw sets random values in the objects at some indices. The error contains no values.
 func (b InProcess) draw(a *assembly, objects []rollout.Object, at []int) error {
 	if len(at) == 0 {
 		return nil

@@ -21,14 +21,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// What is noted on a chart's objects while kustomize has them, and is on none of them after that.
+// Notes on a chart's objects while kustomize processes them, removed afterwards.
 const (
-	noteHook      = "chart.gitrollout.dev/hook"      // when Helm would create it, with commas between
-	noteNamespace = "chart.gitrollout.dev/namespace" // of the release, which is its own if it names none
+	noteHook      = "chart.gitrollout.dev/hook"      // Helm's hook events, with commas between
+	noteNamespace = "chart.gitrollout.dev/namespace" // of the release, the default for its objects
 )
 
-// charts renders the charts of a kustomization. Kustomize gets it without them, and with what they render to as the
-// last of its resources, where it is patched and named as what its own generator makes.
+// charts renders the charts of a kustomization. Kustomize gets the kustomization without charts, with the rendered
+// objects as its last resources, so that it patches and renames them like its own generator's.
 func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	old, globals := types.SplitHelmParameters(k.HelmChartInflationGenerator)
 	if k.HelmGlobals != nil {
@@ -66,7 +66,7 @@ func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	return nil
 }
 
-// chart renders one chart of a kustomization into the file of its field's name.
+// chart renders one chart of a kustomization into a file named after its field.
 func (in *inspector) chart(at referrer, globals types.HelmGlobals, c types.HelmChart) error {
 	if c.Debug || c.Devel {
 		in.warn("%s: debug and devel of %s are ignored: no helm program runs", at.file, at.field)
@@ -104,7 +104,7 @@ func (in *inspector) chart(at referrer, globals types.HelmGlobals, c types.HelmC
 	return in.inflate(path.Join(at.dir, at.field), dir, r, c.SkipHooks)
 }
 
-// chartDir is the folder of a chart that a kustomization names.
+// chartDir returns the folder of a chart that a kustomization names.
 func (in *inspector) chartDir(at referrer, name, p string) (string, error) {
 	joined := path.Join(at.dir, p)
 	if !path.IsAbs(p) && !strings.HasPrefix(joined, "../") {
@@ -118,7 +118,7 @@ func (in *inspector) chartDir(at referrer, name, p string) (string, error) {
 	return dir, err
 }
 
-// chartValues are the values that a kustomization gives a chart, put together as kustomize does.
+// chartValues returns a kustomization's values for a chart, merged as kustomize does.
 func (in *inspector) chartValues(at referrer, dir string, c types.HelmChart) (map[string]any, error) {
 	file, content := path.Join(dir, "values.yaml"), []byte(nil)
 	var err error
@@ -182,8 +182,8 @@ func inlineValues(content []byte, c types.HelmChart) ([]byte, error) {
 	return yaml.Marshal(values)
 }
 
-// chartApp makes the folder of a chart a kustomization of what the chart renders to. One that is a kustomization is
-// left as it is, and so is one that is no chart.
+// chartApp turns a chart's folder into a kustomization of the chart's objects. It leaves a kustomization and a folder
+// without a chart unchanged.
 func (in *inspector) chartApp() error {
 	dir := in.app.Path
 	is, err := isKustomization(in.fs.ask, dir)
@@ -243,7 +243,7 @@ func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) 
 	}
 	for _, c := range rendered.ByChance {
 		if c.Hook != "" && skipHooks || strings.TrimSuffix(c.Hook, "-success") == "test" {
-			continue // the object is left out, whatever it would be
+			continue // the object is omitted anyway
 		}
 		c.Why.File = path.Join(dir, c.Why.File)
 		in.fs.chances = append(in.fs.chances, c)
@@ -279,7 +279,7 @@ func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) 
 	return nil
 }
 
-// within says of an error about a file of a chart where in the repository it is.
+// within adds the chart's folder to the file of an error.
 func within(dir string, err error) error {
 	var invalid *rollout.InvalidError
 	if errors.As(err, &invalid) {
@@ -288,10 +288,10 @@ func within(dir string, err error) error {
 	return err
 }
 
-// noted is an object of a chart with what has to be known of it later. One document that is empty is none.
+// noted returns a chart's object with its notes, "" for an empty document.
 func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	notes := map[string]string{}
-	if len(in.stack) > 0 { // in a kustomization, where it says that the namespace is Helm's
+	if len(in.stack) > 0 { // in a kustomization, it marks the namespace as Helm's
 		notes[konfig.HelmGeneratedAnnotation] = "true"
 	}
 	if hook != "" {
@@ -305,7 +305,7 @@ func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	}
 	node, err := kyaml.Parse(text)
 	if err != nil || node.IsNilOrEmpty() {
-		return "", nil // measure has seen that it is YAML: it is a comment
+		return "", nil // measure has parsed it: it is a comment
 	}
 	objects := []*kyaml.RNode{node}
 	if items := node.Field("items"); items != nil && strings.HasSuffix(node.GetKind(), "List") {
@@ -324,7 +324,7 @@ func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	return "---\n" + text, err
 }
 
-// chartFiles reads all files of a chart, but for what its .helmignore leaves out.
+// chartFiles reads all files of a chart except those in its .helmignore.
 func (f *treeFS) chartFiles(dir string) ([]chart.File, error) {
 	w := chartWalk{fs: f, root: dir}
 	var helmignore []byte
@@ -350,7 +350,7 @@ type chartWalk struct {
 	files   []chart.File
 }
 
-// folder reads what is in a folder, at a real path and by its path in the chart. Symlinks are followed.
+// folder reads a folder, at a real path and at its path in the chart. It follows symlinks.
 func (w *chartWalk) folder(real, below string) error {
 	entries, err := w.fs.tree.ReadDir(real)
 	if err != nil {
@@ -386,7 +386,7 @@ func (w *chartWalk) folder(real, below string) error {
 	return nil
 }
 
-// takeNote takes a note off an object, "" if it has none.
+// takeNote removes and returns a note of an object, "" without one.
 func takeNote(o rollout.Object, key string) string {
 	notes := o.Map("metadata", "annotations")
 	note, noted := notes[key].(string)

@@ -12,13 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
-// check looks at what only the whole app shows: that selectors match labels, and that Services exist.
+// check validates the whole app: for example, that selectors match labels and that Services exist.
 func (a *assembly) check() error {
 	if err := a.checkNames(); err != nil {
 		return err
 	}
 	for i := range a.specs {
-		d := a.documents[i] // stage appended one spec for each document, in order
+		d := a.documents[i] // stage has appended one spec for each document, in order
 		if err := a.checkWorkload(d); err != nil {
 			return err
 		}
@@ -36,8 +36,8 @@ func (a *assembly) check() error {
 	return checkTemplates(a)
 }
 
-// checkTemplates reads the templates that no Rollout names. Arguments without a value stay as they are written, so that
-// only the providers' blocks count where there are any.
+// checkTemplates validates the templates that no Rollout names. Arguments without a value stay unreplaced. With
+// arguments or further templates, only errors in providers' blocks count.
 func checkTemplates(a *assembly) error {
 	for _, t := range a.analysisTemplates {
 		given := analysis.Values{Secrets: map[string]analysis.SecretRef{}}
@@ -59,8 +59,8 @@ func checkTemplates(a *assembly) error {
 	return nil
 }
 
-// checkNames refuses namespaces that no cluster can have (RFC 1123 labels), and names that are no path segment: "../"
-// in a name would name an object of another kind or namespace.
+// checkNames refuses invalid namespaces (RFC 1123 labels) and names that are no path segment: "../" in a name could
+// address an object of another kind or namespace.
 func (a *assembly) checkNames() error {
 	format := rollout.Formats()["label"]
 	for _, object := range a.objects {
@@ -79,7 +79,7 @@ func (a *assembly) checkNames() error {
 	return nil
 }
 
-// checkWorkload compares a Deployment's selector with its template.
+// checkWorkload compares a workload's selector with its template.
 func (a *assembly) checkWorkload(d *document) error {
 	deployment := a.deployments[d.workload]
 	from := originOf(d)
@@ -104,13 +104,13 @@ func (a *assembly) checkWorkload(d *document) error {
 	return nil
 }
 
-// serviceField is a field of a document that names a Service.
+// serviceField is a document's field with the name of a Service.
 type serviceField struct {
 	field string
 	name  *string
 }
 
-// services returns the Services that a document names.
+// services returns the Services named in a document.
 func (d *document) services() []serviceField {
 	var all []serviceField
 	if c := d.spec.Canary; c != nil {
@@ -142,7 +142,7 @@ func (a *assembly) checkService(d *document, field, name string) error {
 			"Service/%s/%s selects no pods, so it cannot be switched", d.ref.Namespace, name)
 	}
 	if selector[rollout.LabelPodHash] != nil || selector[rollout.LabelRevision] != nil {
-		return nil // checkPins says it better
+		return nil // checkPins has a better error
 	}
 	labels := a.deployments[d.workload].Map("spec", "template", "metadata", "labels")
 	if why := experiment.Mismatch(map[string]any{"matchLabels": selector}, labels); why != "" {
@@ -152,11 +152,11 @@ func (a *assembly) checkService(d *document, field, name string) error {
 	return nil
 }
 
-// pins are the labels that tell the pods of one version.
+// pins are the labels that identify one version's pods.
 var pins = []string{rollout.LabelPodHash, rollout.LabelRevision}
 
-// checkPins refuses Services that select one ReplicaSet: that is what a release
-// does to them, and from Git it would name pods of the past.
+// checkPins refuses Services that select one revision: releases set this selector, and a value in Git would select old
+// pods.
 func (a *assembly) checkPins() error {
 	if len(a.specs) == 0 {
 		return nil

@@ -7,20 +7,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// closure is everything a build asked the tree about at a path and below: path by path, what was there. It is a tree of
-// its own, so that a look at the id of one folder answers for all that lies below: an app that did not change costs
-// about one look-up for each folder that it reads from. Asked is whether the build asked about the path itself, or it
-// is only on the way to one that was.
+// closure records a build's lookups at a path and below, with their results. It is a tree, so that one folder id stands
+// for everything below: an unchanged app costs about one lookup for each folder that it reads. asked is false for a
+// path that is only on the way to a requested one.
 type closure struct {
 	asked    bool
-	was      string // mark of what was there
-	lists    bool   // the build is made of all that the folder has
-	isDir    bool   // with children only, or if it lists: a folder was there
+	was      string // mark of the result
+	lists    bool   // the build uses the folder's whole content
+	isDir    bool   // only with children, or if it lists: the path was a folder
 	folder   string // its id
 	children map[string]*closure
 }
 
-// newClosure makes a closure of what was looked at in a tree.
+// newClosure returns the closure of a build's lookups in a tree.
 func newClosure(looked Looked, tree rollout.Tree) (*closure, error) {
 	root := &closure{}
 	for _, p := range looked.At {
@@ -37,7 +36,7 @@ func newClosure(looked Looked, tree rollout.Tree) (*closure, error) {
 	return root, root.fill("", tree)
 }
 
-// at is that of a path below.
+// at returns the closure of a path below, and creates it if needed.
 func (n *closure) at(p string) *closure {
 	for _, name := range segments(p) {
 		next := n.children[name]
@@ -53,8 +52,8 @@ func (n *closure) at(p string) *closure {
 	return n
 }
 
-// fill notes the ids of the folders on the way. Below what was no folder there
-// is nothing to note: every path there was looked for in vain.
+// fill records the ids of folders on the way. Below a path that is no folder there is nothing to record: all lookups
+// failed.
 func (n *closure) fill(p string, tree rollout.Tree) error {
 	if len(n.children) == 0 && !n.lists {
 		return nil
@@ -72,7 +71,7 @@ func (n *closure) fill(p string, tree rollout.Tree) error {
 	return nil
 }
 
-// holds reports whether all that the build asked about is the same in a tree. It is the closure of a path.
+// holds reports whether all lookups have the same result in a tree. p is the closure's path.
 func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	entry, found, err := tree.Lookup(p)
 	if err != nil {
@@ -87,7 +86,7 @@ func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	case len(n.children) == 0:
 		return true, nil
 	case (mark == markDir) != n.isDir:
-		return false, nil // a folder came or went, and with it perhaps what was looked for below
+		return false, nil // a folder was added or removed, perhaps with paths below
 	case !n.isDir || entry.ID == n.folder && entry.ID != "":
 		return true, nil
 	}
@@ -100,7 +99,7 @@ func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	return true, nil
 }
 
-// segments splits a path into its names, none for the root.
+// segments splits a path into its names; the root has none.
 func segments(p string) []string {
 	if p == "" {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mergeDaemonSet reads the strategy of a DaemonSet: at its steps so many nodes may be without a pod that serves as in
-// its own rolling update, one where that lets pods of both versions be on a node instead. Kubernetes' default is 1.
+// mergeDaemonSet reads the strategy of a DaemonSet. At a step, as many nodes may lack a ready pod as in its own rolling
+// update, or one if that uses maxSurge instead. Kubernetes' default is 1.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
 	if d.spec.Canary != nil {
@@ -23,11 +23,11 @@ func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, othe
 	refuseType(o, other)
 }
 
-// nodesElsewhere is what a document is told that orders the nodes of a workload which does not let it.
+// nodesElsewhere is the error for a node order on another kind of workload.
 const nodesElsewhere = "only a DaemonSet of apps/v1 has its nodes chosen"
 
-// mergeNodes reads the strategy of what has a pod on each node, whoever moves them: nobody else says how many, and none
-// is asked for by its version.
+// mergeNodes reads the strategy of a workload with a pod on each node. It has no replicas field, and requests cannot be
+// routed by version.
 func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	inPlace{
 		second: "a node has one of them", beside: "beside the one on each node",

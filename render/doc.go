@@ -1,9 +1,9 @@
-// Package render turns one commit into the objects that a cluster should hold: it runs kustomize in process over the
-// commit's tree, takes the Rollout documents out of the result, and hands back a rollout.Render.
+// Package render turns one commit into the objects that a cluster should hold. It runs kustomize in process over the
+// commit's tree, takes the Rollout documents out of the result, and returns a rollout.Render.
 //
-// In process nothing but the look beforehand bounds what a build takes; package
-// worker builds in processes that have a bound.
+// In process, only the inspection beforehand bounds a build's memory and time; package worker builds in processes with
+// such bounds.
 //
-// It is the only package that imports kustomize, and it reads nothing but the Tree that it is given: no disk, no
-// network, no environment, no program. What kustomize could reach beyond that is refused by name before it runs.
+// It is the only package that imports kustomize. It reads only the given Tree: no disk, network, environment or
+// program. Anything else that kustomize could read is refused by name before it runs.
 package render

@@ -8,15 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The groups of Rollout documents, and gitrollout's annotation for the one setting that Argo Rollouts has no field for.
+// The groups of Rollout documents, and the annotation for a setting without a field in Argo Rollouts.
 const (
 	ownGroup          = "gitrollout.dev"
 	argoGroup         = "argoproj.io"
 	annotationScaling = "gitrollout.dev/scaling"
 )
 
-// ofOthers has the kinds by which other controllers stage or measure a release, with the fix. Applied, they would do
-// nothing, or move the same pods.
+// ofOthers lists the kinds by which other controllers stage or measure releases, with the fix. If applied, they would
+// have no effect or move the same pods.
 var ofOthers = map[string]string{
 	"rollouts.kruise.io/Rollout": "write a Rollout of gitrollout.dev, as in docs/coming-from-kruise-rollouts.md",
 	"flagger.app/Canary":         "write a Rollout, as in docs/coming-from-flagger.md",
@@ -26,25 +26,25 @@ var ofOthers = map[string]string{
 	"argoproj.io/AnalysisRun":    "write an AnalysisTemplate, and name it in a Rollout",
 }
 
-// isRollout reports whether an object asks for a staged release.
+// isRollout reports whether an object is a Rollout document.
 func isRollout(ref rollout.Ref) bool {
 	return ref.Kind == "Rollout" && (ref.Group == ownGroup || ref.Group == argoGroup)
 }
 
-// document is a Rollout document as it was read.
+// document is a parsed Rollout document.
 type document struct {
 	*rollout.Reader
 	object   rollout.Object
 	ref      rollout.Ref
 	form     specForm         // as it is written
-	workload rollout.Workload // that it is about
-	inline   bool             // it has the template; the Deployment is made of it
-	spec     rollout.Spec     // without what may also come from the Deployment
+	workload rollout.Workload // the workload to move
+	inline   bool             // it has the template, from which the Deployment is generated
+	spec     rollout.Spec     // without fields that may also come from the Deployment
 	analyses []measured
 	routers  map[string]block // the blocks of trafficRouting, by kind
 }
 
-// block is a value that is read later, and where it is.
+// block is a value to read later, with its path.
 type block struct {
 	path string
 	raw  any
@@ -76,10 +76,10 @@ func newDocument(object rollout.Object) (*document, error) {
 	return d, nil
 }
 
-// shortRef names an object for people: Rollout/shop/checkout.
+// shortRef formats an object for messages: Rollout/shop/checkout.
 func shortRef(ref rollout.Ref) string { return ref.Kind + "/" + ref.Namespace + "/" + ref.Name }
 
-// read checks what the fields say together, and makes the spec of them.
+// read validates the fields together and sets the spec.
 func (d *document) read(form *specForm) {
 	d.form, d.spec = *form, form.Spec
 	if window := form.RollbackWindow; window != nil {
@@ -94,7 +94,7 @@ func (d *document) read(form *specForm) {
 	}
 }
 
-// readWorkload reads what is moved: a Deployment of the app, or the template.
+// readWorkload reads the workload to move: a reference, or the template.
 func (d *document) readWorkload() {
 	d.workload = rollout.Workload{Namespace: d.ref.Namespace, Name: d.ref.Name}
 	ref, template, selector := d.form.WorkloadRef, d.form.Template, d.form.Selector
@@ -143,7 +143,7 @@ func (d *document) readCanary(form *canaryForm) {
 	d.checkSteps()
 }
 
-// readScaling decides how pods make room for the canary.
+// readScaling determines whether the canary surges or replaces pods in place.
 func (d *document) readScaling(form *canaryForm) {
 	field, scaling := canaryPath+".scaling", form.Scaling
 	if d.Argo {
@@ -155,7 +155,7 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 	d.spec.Scaling = scaling
 	switch c := d.spec.Canary; {
-	case d.workload.Kind != "": // pods have names or nodes: inPlace says what it may be
+	case d.workload.Kind != "": // pods have names or nodes: inPlace refuses other values
 		d.spec.Scaling = cmp.Or(scaling, rollout.InPlace)
 	case c.Traffic != nil:
 		if d.spec.Scaling = rollout.Surge; scaling == rollout.InPlace {
@@ -170,11 +170,11 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 }
 
-// scaleDownDelay is how long pods without traffic are kept by default, for
-// every node to have learnt that they get none (30 s, as in Argo Rollouts).
+// scaleDownDelay is the default delay before pods without traffic are removed, until every node has stopped sending
+// requests (30 s, as in Argo Rollouts).
 const scaleDownDelay = 30
 
-// readDelays reads what matters only while canary pods are there in addition.
+// readDelays reads settings that matter only while additional canary pods exist.
 func (d *document) readDelays(form *canaryForm) {
 	c := d.spec.Canary
 	surge := d.spec.Scaling == rollout.Surge
@@ -247,7 +247,7 @@ func (d *document) readStep(at string, form *stepForm) rollout.Step {
 	return step
 }
 
-// fullWeight is the weight that is all requests, or all pods.
+// fullWeight returns the weight of all requests, or of all pods.
 func (d *document) fullWeight() int {
 	if t := d.spec.Canary.Traffic; t != nil {
 		return t.MaxWeight
@@ -255,7 +255,7 @@ func (d *document) fullWeight() int {
 	return 100
 }
 
-// checkPause looks at how long to wait, and at what happens when nobody promotes.
+// checkPause validates a pause's duration and its action on timeout.
 func (d *document) checkPause(at string, p *rollout.Pause) {
 	switch {
 	case p.Timeout == nil && p.OnTimeout != "":
@@ -275,7 +275,7 @@ func (d *document) checkPause(at string, p *rollout.Pause) {
 	}
 }
 
-// checkSteps looks at the steps as a whole.
+// checkSteps validates the steps as a whole.
 func (d *document) checkSteps() {
 	names := map[string]int{}
 	for i, step := range d.spec.Canary.Steps {

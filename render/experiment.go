@@ -12,14 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
-// What Kubernetes takes for labels.
+// The labels that Kubernetes accepts.
 var (
 	labelKey = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?` +
 		`[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 	labelValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
 )
 
-// readExperiment reads an experiment step. What it makes is looked at by checkExperiments.
+// readExperiment reads an experiment step. checkExperiments validates its objects.
 func (d *document) readExperiment(at string, form *experimentForm) *rollout.Experiment {
 	e := &form.Experiment
 	for i := range form.Templates {
@@ -99,7 +99,7 @@ func (d *document) readRuns(at string, form experimentRuns, of *experimentForm) 
 	return rollout.ExperimentAnalysis{Name: form.Name, Required: form.Required, Analysis: m.into}
 }
 
-// checkVariable refuses what an experiment does not know of itself.
+// checkVariable refuses a variable that the experiment does not have.
 func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 	if name == "experiment.finishedAt" && e.Duration == nil {
 		d.Fail(at, "give the experiment a duration", "asks for {{%s}}, and the experiment has no duration", name)
@@ -113,14 +113,14 @@ func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 	}
 }
 
-// checkExperiments makes what experiments will, of the version that is at hand, to see that it can be made.
+// checkExperiments generates the experiments' objects from the current version to validate them.
 func (a *assembly) checkExperiments() error {
 	taken := map[rollout.Ref]string{}
 	for _, o := range a.objects {
 		taken[o.Ref()] = shortRef(o.Ref())
 	}
 	for i := range a.specs {
-		d := a.documents[i] // stage appended one spec for each document, in order
+		d := a.documents[i] // stage has appended one spec for each document, in order
 		if a.specs[i].Canary == nil {
 			continue
 		}

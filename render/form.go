@@ -8,15 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The form of a Rollout document. What is known of a field is in the tags that rollout.Field tells of, and nowhere
-// else: the reader, the schemas and the reference have it from there. The names are those of Argo Rollouts v1.10
-// (pkg/apis/rollouts/v1alpha1/types.go); what it has and these structs do not is unknown to both. Fields that need no
-// translation are those of rollout.Spec.
+// The form of a Rollout document. The tags of rollout.Field describe the fields, and the reader, the schemas and the
+// reference all use them. The names are those in Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go); its fields
+// that these structs lack are unknown. Fields without a translation are in rollout.Spec.
 
-// Form is the form of a Rollout document.
+// Form returns the type of a Rollout document.
 func Form() reflect.Type { return reflect.TypeFor[documentForm]() }
 
-// Routers is the field of trafficRouting's form that takes the blocks of the routers.
+// Routers is the name of the form field with the routers' blocks of trafficRouting.
 const Routers = "routers"
 
 type documentForm struct {
@@ -126,7 +125,7 @@ type mirrorMatch struct {
 	Headers map[string]rollout.StringMatch `json:"headers"`
 }
 
-// trafficForm has the routers' blocks too, whose fields package traffic knows.
+// trafficForm also holds the routers' blocks, whose fields package traffic knows.
 type trafficForm struct {
 	rollout.Traffic
 	ManagedRoutes []managedRoute `json:"managedRoutes"`
@@ -139,7 +138,7 @@ type managedRoute struct {
 	Name string `json:"name" needs:"name it" is:"route"`
 }
 
-// pluginsForm has the Gateway API as Argo Rollouts knows it.
+// pluginsForm has Argo Rollouts' Gateway API plugin.
 type pluginsForm struct {
 	GatewayAPI any `json:"argoproj-labs/gatewayAPI" names:"gatewayAPI"`
 	_          any `unknown:"describe any other router in trafficRouting.object"`
@@ -153,13 +152,13 @@ type analysisForm struct {
 	_ any `field:"analysisRunMetadata" ignored:"there are no AnalysisRuns that could carry it"`
 }
 
-// backgroundForm is an analysis while the release moves.
+// backgroundForm is an analysis during the release.
 type backgroundForm struct {
 	analysisForm
 	StartingStep int `json:"startingStep"`
 }
 
-// argument is the value that a document gives an argument of a template.
+// argument is a document's value for a template's argument.
 type argument struct {
 	Name      string  `json:"name" needs:"name the argument"`
 	Value     *string `json:"value"`
@@ -210,7 +209,7 @@ type experimentRuns struct {
 	_            any                    `one:"templateName templates" none:"name an AnalysisTemplate of this app in templateName"`
 }
 
-// deploymentForm is what a release needs of a Deployment's spec.
+// deploymentForm holds the fields of a Deployment's spec that a release needs.
 type deploymentForm struct {
 	Paused                  bool           `json:"paused"`
 	Replicas                *int           `json:"replicas"`
@@ -231,10 +230,10 @@ type deployStrategy struct {
 	Rest map[string]any `json:"*"`
 }
 
-// podAmount is an amount as Kubernetes reads it: a number in quotes is none.
+// podAmount is an amount in Kubernetes' form: a quoted number is invalid.
 type podAmount struct{ rollout.Amount }
 
-// ReadValue reads a number, or a percentage.
+// ReadValue reads a number or a percentage.
 func (a *podAmount) ReadValue(raw any) error {
 	if err := a.Amount.ReadValue(raw); err != nil {
 		return err

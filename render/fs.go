@@ -18,22 +18,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mount is where kustomize sees the repository's root. It is a folder and not "/" so that a path with too many ".."
-// lands outside of it and is refused, where filepath.Join would stop at "/" and quietly stay inside.
+// mount is the path of the repository's root for kustomize. It is a folder, so that a path with too many ".." leaves it
+// and is refused; at "/", filepath.Join would stay inside.
 const mount = "/repository-root"
 
-// The bounds of one build. A build that needs more is refused: the largest bundles of CRDs in use are below 4 MiB.
+// The bounds of one build; a larger build is refused. The largest bundles of CRDs in use are below 4 MiB.
 const (
 	maxFile  = 16 << 20
 	maxTotal = 64 << 20
 	maxHops  = 40 // symlinks followed for one path, as Linux does
 )
 
-// lfsPointer is what a file begins with that Git LFS keeps elsewhere.
+// lfsPointer is the start of a Git LFS pointer file.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
-// Marks say what was at a path, in a form that fits the closure: of a folder
-// only that it is one, because what matters of its content has its own mark.
+// Marks record the result of a lookup for the closure. A folder has a constant mark, because its relevant content has
+// separate marks.
 const (
 	markAbsent = ""
 	markDir    = "dir"
@@ -50,31 +50,31 @@ func markOf(e rollout.Entry, found bool) string {
 	}
 }
 
-// lookup is a remembered answer of the tree.
+// lookup is a recorded result of the tree.
 type lookup struct {
 	entry rollout.Entry
 	found bool
 }
 
-// treeFS is the file system that kustomize sees: a commit's tree, read only, with symlinks followed as in a worktree as
-// long as they stay inside. It records every look-up. It serves one build, in one goroutine.
+// treeFS is kustomize's file system: a commit's tree, read only. It follows symlinks as in a worktree as long as they
+// stay inside. It records every lookup. It serves one build, in one goroutine.
 type treeFS struct {
 	tree    rollout.Tree
-	made    map[string][]byte // files in place of the tree's, or that it does not have
-	listed  map[string]bool   // folders of which all that they have was looked at
+	made    map[string][]byte // generated files, which take precedence over the tree's
+	listed  map[string]bool   // folders whose whole content was listed
 	asked   map[string]lookup
 	blobs   map[string][]byte // by path, symlinks resolved
 	total   int
-	refused *rollout.InvalidError // the first thing that was refused, whatever kustomize makes of it
+	refused *rollout.InvalidError // the first refusal, whatever kustomize returns
 	failed  error                 // the tree could not be read
 
-	unlock    func([]sops.Lock) ([]byte, error) // data keys of encrypted files; nil: they are sealed
-	twin      bool                              // by the other one of both seals
-	keysIn    string                            // the Secret of the keys
-	encrypted map[string][]sops.Lock            // such files that were read
+	unlock    func([]sops.Lock) ([]byte, error) // data keys of encrypted files; nil: the values are sealed
+	twin      bool                              // use the other of both seals
+	keysIn    string                            // the Secret with the keys
+	encrypted map[string][]sops.Lock            // the encrypted files that were read
 
-	draw    chart.Draw     // what charts get of chance
-	chances []chart.Chance // what would show of it
+	draw    chart.Draw     // the results of charts' random functions
+	chances []chart.Chance // the random differences
 }
 
 var _ filesys.FileSystem = (*treeFS)(nil)
@@ -97,7 +97,7 @@ func (f *treeFS) lookup(p string) (rollout.Entry, bool, error) {
 	return entry, found, err
 }
 
-// ask asks the tree, once.
+// ask looks up a path in the tree, once.
 func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 	if l, ok := f.asked[p]; ok {
 		return l.entry, l.found, nil
@@ -106,7 +106,7 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 		return rollout.Entry{}, false, f.failed
 	}
 	if p != "" && !fs.ValidPath(p) {
-		return rollout.Entry{}, false, nil // no tree has it, say a symlink's target in Latin-1
+		return rollout.Entry{}, false, nil // no tree has it, for example a symlink's target in Latin-1
 	}
 	entry, found, err := f.tree.Lookup(p)
 	if err != nil {
@@ -117,15 +117,15 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 	return entry, found, nil
 }
 
-// resolve follows symlinks and returns the real path and what is there; fs.ErrNotExist if nothing is, an InvalidError
-// (without a field) if the path leads out of the repository or into a submodule.
+// resolve follows symlinks and returns the real path and its entry. It returns fs.ErrNotExist if there is none, and an
+// InvalidError (without a field) if the path leaves the repository or enters a submodule.
 func (f *treeFS) resolve(p string) (string, rollout.Entry, error) {
 	entry, found, err := f.lookup(p)
 	if err != nil {
 		return "", entry, err
 	}
 	if found && (entry.Kind == rollout.File || entry.Kind == rollout.Dir) {
-		return p, entry, nil // no folder above can be a symlink, or nothing would be found
+		return p, entry, nil // found, so no folder above is a symlink
 	}
 	return f.walk(p)
 }
@@ -172,14 +172,14 @@ func (f *treeFS) walk(p string) (string, rollout.Entry, error) {
 			at = next
 		}
 	}
-	entry, found, err := f.lookup(at) // after "..", entry is not what is at the end
+	entry, found, err := f.lookup(at) // after "..", entry is not the entry of at
 	if err != nil || found {
 		return at, entry, err
 	}
 	return "", entry, &fs.PathError{Op: "open", Path: p, Err: fs.ErrNotExist}
 }
 
-// target returns what a symlink points to, a relative path.
+// target returns a symlink's target, a relative path.
 func (f *treeFS) target(link string, entry rollout.Entry) (string, error) {
 	raw, err := f.tree.ReadBlob(entry.ID)
 	if err != nil {
@@ -194,7 +194,7 @@ func (f *treeFS) target(link string, entry rollout.Entry) (string, error) {
 	return target, nil
 }
 
-// refuse remembers the first refusal: kustomize tries a path in several ways and would bury the reason.
+// refuse records the first refusal: kustomize tries a path in several ways and would hide the reason.
 func (f *treeFS) refuse(p, msg, fix string) error {
 	err := &rollout.InvalidError{File: p, Msg: msg, Fix: fix}
 	if f.refused == nil {
@@ -241,7 +241,7 @@ func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
 	return content, nil
 }
 
-// inside turns kustomize's path into one of the repository.
+// inside converts kustomize's path to a path of the repository.
 func inside(p string) (string, bool) {
 	p = path.Clean(filepath.ToSlash(p))
 	if p == mount {
@@ -266,7 +266,7 @@ func (f *treeFS) IsDir(p string) bool {
 	return err == nil && entry.Kind == rollout.Dir
 }
 
-// Exists reports whether there is a file or a folder at the path.
+// Exists reports whether the path is a file or a folder.
 func (f *treeFS) Exists(p string) bool {
 	_, _, err := f.find(p)
 	return err == nil
@@ -300,8 +300,8 @@ func (f *treeFS) ReadFile(p string) ([]byte, error) {
 	return withNames(data), nil
 }
 
-// errReadOnly is what every attempt to write or to list gets. No build does
-// either; should a newer kustomize begin to, the byte-for-byte test shows it.
+// errReadOnly is the error of every write and list operation. No build uses them; if a newer kustomize does, the
+// byte-for-byte test fails.
 var errReadOnly = errors.New("a commit's tree can only be read, file by file")
 
 func (f *treeFS) Open(string) (filesys.File, error)    { return nil, errReadOnly }

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// contentOf is the identity of what an app without Rollout documents has, by which it has releases if it has hooks; ""
-// of any other app. No encrypted value of the objects is open yet: what is recorded tells nothing of those.
+// contentOf returns the content hash of an app without Rollout documents, its release identity if it has hooks; "" for
+// any other app. Encrypted values are still sealed, so the record reveals nothing about them.
 func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	var told []rollout.Object
 	for _, o := range built {
@@ -28,9 +28,9 @@ func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	return rollout.HashContent(app.Namespace, told)
 }
 
-// withHooks are the objects without those that are for other times than releases, such as tests, which are told of.
-// Jobs that run around releases stay among them, and are applied by nobody else. A chart's are left out where they
-// cannot be read: whoever has only the chart cannot change them.
+// withHooks returns the objects without hooks for other events than releases, such as tests, with a warning. It keeps
+// Jobs around releases, which are not applied with the objects. An unreadable hook of a chart is left out, because a
+// user of the chart cannot change it.
 func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	kept := built[:0:0]
 	for _, o := range built {
@@ -54,8 +54,8 @@ func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	return kept, nil
 }
 
-// warnOfServices tells of Services that select the pods of a Job that runs around releases, as labels that kustomize
-// gives to everything have them do: requests go to these pods while they run.
+// warnOfServices warns about Services that select the pods of a hook's Job, for example by kustomize's common labels:
+// these pods would receive requests.
 func (a *assembly) warnOfServices(objects []rollout.Object) {
 	for _, job := range objects {
 		if !hook.Is(job) {
@@ -83,15 +83,14 @@ func (a *assembly) warnOfChartHook(o rollout.Object, when string, err error) {
 	a.warn("%s is a hook of Helm's (%s), and is left out", shortRef(o.Ref()), when)
 }
 
-// generated is a name that the cluster is to make up, with what it begins with, and between is what parts the documents
-// of a file.
+// generated matches a generateName with its prefix; between matches the separators of a file's documents.
 var (
 	generated = regexp.MustCompile(`(?m)^( *)generateName: *["']?([a-z0-9.-]*[a-z0-9])[.-]*["']?[ \r]*(#.*)?$`)
 	between   = regexp.MustCompile(`(?m)^---.*\n`)
 )
 
-// withNames names the Jobs of a file that run around releases, and whose names the cluster would make up, as those
-// begin: kustomize takes no object without a name, and what is made of them is numbered anyway.
+// withNames adds a name to hooks' Jobs with a generateName, its prefix: kustomize requires names, and the Jobs of a
+// hook are numbered anyway.
 func withNames(data []byte) []byte {
 	if !bytes.Contains(data, []byte("generateName:")) {
 		return data
@@ -117,7 +116,7 @@ func withName(text []byte) []byte {
 	out := slices.Concat(text[:at[1]], []byte("\n"), text[at[2]:at[3]], []byte("name: "), text[at[4]:at[5]], text[at[1]:])
 	var with rollout.Object
 	if err := yaml.Unmarshal(out, &with); err != nil || with.Name() != string(text[at[4]:at[5]]) {
-		return text // it is of something else in the document
+		return text // the match is elsewhere in the document
 	}
 	return out
 }

@@ -2,18 +2,17 @@ package render
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// inPlace says why pods of a kind of workload can be replaced only where they are: none of the new version is beside
-// the stable ones.
+// inPlace describes why a kind of workload can only replace pods in place, without additional pods of the new version.
 type inPlace struct {
 	second     string // why there is no second set of pods
-	beside     string // what pods it does not have
-	experiment string // what those of an experiment would be
-	replaced   string // how many pods are replaced at once
-	change     string // what to do about that
-	unrouted   string // why no router can send requests to the new ones, "" if one can
+	beside     string // which pods it does not have
+	experiment string // what an experiment's pods would be
+	replaced   string // what determines how many pods are replaced at once
+	change     string // the fix for that
+	unrouted   string // why routers cannot select new pods, "" if one can
 }
 
-// refuse refuses what a document asks for that cannot be done in place.
+// refuse refuses settings that cannot be used in place.
 func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	kind, c := d.workload.Ref().Kind, d.spec.Canary
 	if c == nil {
@@ -49,8 +48,8 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	}
 }
 
-// refuseWeights refuses what a router does with weights alone: it has those requests that match, and all others follow
-// the pods.
+// refuseWeights refuses router settings that need weights: the router only has matched requests, all others follow the
+// pods.
 func (inPlace) refuseWeights(c *rollout.Canary, own *rollout.Reader) {
 	const why = ", and with pods that are replaced in place a weight is a share of them"
 	if c.PingPong != nil {

@@ -13,19 +13,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plan is what a look at the kustomizations, before kustomize runs, has found.
+// plan is the result of inspecting the kustomizations before kustomize runs.
 type plan struct {
 	file     string // the app's own kustomization file
-	openAPI  bool   // one of them sets kustomize's process-wide schema
+	openAPI  bool   // a kustomization sets kustomize's global schema
 	warnings []string
 }
 
-// maxRoots bounds how many kustomizations one build may enter. Bases are
-// entered again for each reference, so that 30 small files could ask for 2^30.
+// maxRoots bounds the kustomizations that one build enters. Bases are entered again for each reference, so 30 small
+// files could need 2^30.
 const maxRoots = 1000
 
-// inspector walks the kustomizations the way kustomize will, and refuses by name what would leave the repository, start
-// a program, or never end. What is merely wrong is left to kustomize wherever its own message is good enough.
+// inspector walks the kustomizations as kustomize will. It refuses by name anything that would leave the repository,
+// start a program, or never end. Other errors are left to kustomize if its message is good enough.
 type inspector struct {
 	fs      *treeFS
 	app     rollout.App
@@ -36,11 +36,11 @@ type inspector struct {
 	checked map[string]shape // files whose YAML is known to be sound
 	stack   []string         // folders of the kustomizations being entered
 
-	namespace string            // of the innermost of them that sets one, "" for none
-	charted   map[string]string // by folder of a kustomization with charts, the namespace for which they were rendered
+	namespace string            // of the innermost kustomization with one, "" for none
+	charted   map[string]string // the namespace that a kustomization's charts were rendered for, by file
 }
 
-// inspect looks at an app's kustomization and all that it refers to.
+// inspect inspects an app's kustomization and everything that it refers to.
 func inspect(fs *treeFS, app rollout.App) (plan, error) {
 	in := &inspector{fs: fs, app: app, checked: map[string]shape{}, charted: map[string]string{}}
 	dir := app.Path
@@ -60,7 +60,7 @@ func (in *inspector) warn(format string, args ...any) {
 	in.plan.warnings = append(in.plan.warnings, fmt.Sprintf(format, args...))
 }
 
-// orMissing returns an error that already says what is wrong, else the given one.
+// orMissing returns err, or missing if err is nil or fs.ErrNotExist.
 func orMissing(err error, missing *rollout.InvalidError) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -68,7 +68,7 @@ func orMissing(err error, missing *rollout.InvalidError) error {
 	return missing
 }
 
-// referrer is the place that refers to something: a kustomization file, its folder, and a field of it.
+// referrer is the place of a reference: a kustomization file, its folder, and a field.
 type referrer struct {
 	file  string
 	dir   string
@@ -80,7 +80,7 @@ func (r referrer) at(format string, args ...any) referrer {
 	return r
 }
 
-// below returns the place of a field inside of r's.
+// below returns the place of a field inside r's.
 func (r referrer) below(field string) referrer {
 	r.field = strings.TrimPrefix(r.field+"."+field, ".")
 	return r
@@ -142,8 +142,8 @@ func named(dirs []string) []string {
 	return out
 }
 
-// KustomizationNames are the file names that make a folder a kustomization, in kustomize's
-// order (konfig.RecognizedKustomizationFileNames).
+// KustomizationNames are the file names that make a folder a kustomization, in kustomize's order
+// (konfig.RecognizedKustomizationFileNames).
 var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
 // load reads the kustomization of a folder. Kustomize looks for all three names, so all three are part of the closure.
@@ -181,7 +181,7 @@ func (in *inspector) load(dir string, from referrer) (string, *types.Kustomizati
 		return "", nil, invalidKustomization(found[0], err)
 	}
 	if _, made := in.fs.made[found[0]]; made && !in.fs.asked[found[0]].found {
-		return path.Clean(dir), k, nil // nobody has written it
+		return path.Clean(dir), k, nil // it is generated
 	}
 	return found[0], k, nil
 }
@@ -195,12 +195,12 @@ func invalidKustomization(file string, err error) error {
 		"error converting YAML to JSON: ")}
 }
 
-// count notes what all of a kustomization's objects go through.
+// count adds the operations that apply to all of a kustomization's objects.
 func (in *inspector) count(k *types.Kustomization) {
 	if len(k.OpenAPI) > 0 {
 		in.plan.openAPI = true
 	}
-	// Each of these is applied to every object, so each counts as one more.
+	// Each of these applies to every object, so each counts as one more object.
 	in.total.objects += len(k.Replacements) + len(k.Vars) + len(k.Images) + len(k.Replicas) +
 		len(k.Labels) + len(k.ConfigMapGenerator) + len(k.SecretGenerator)
 }

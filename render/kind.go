@@ -2,12 +2,12 @@ package render
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// merger reads what a kind of workload says in its own manifest of how its pods are replaced, and refuses what of a
-// document it cannot do. A kind is one line of this table and a file of its own.
+// merger reads a workload kind's own update strategy and refuses document settings that the kind does not support. A
+// kind is one line of this table and one file.
 type merger struct {
 	merge    func(d *document, o rollout.Object, from *deploymentForm, own, other *rollout.Reader)
-	ordinals bool // its pods have them, so that those above a partition can be taken back
-	nodes    bool // who releases it chooses the nodes
+	ordinals bool // its pods have ordinals, so those above a partition can be rolled back
+	nodes    bool // a release can choose the nodes
 }
 
 var mergers = map[string]merger{
@@ -16,7 +16,7 @@ var mergers = map[string]merger{
 	"DaemonSet":   {merge: (*document).mergeDaemonSet, nodes: true},
 }
 
-// merger is that of a document's workload.
+// merger returns the merger of a document's workload.
 func (d *document) merger() merger {
 	if d.spec.Partition != nil {
 		return merger{merge: (*document).mergePartitioned}

@@ -14,15 +14,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The bounds of what one build parses. Kustomize expands aliases, compares each object with every other one, and
-// recurses into nested values without bounds of its own: a few hundred bytes can ask for all memory.
+// The parsing bounds of one build. Kustomize expands aliases, compares each object with every other one, and recurses
+// into nested values without bounds: a few hundred bytes could use all memory.
 const (
 	maxObjects = 2000       // 2,000 take kustomize about eight seconds, 4,000 fifty
 	maxWork    = 12_000_000 // objects squared, summed over the kustomizations that pass them on
 	maxNodes   = 1_000_000  // YAML values, aliases expanded
 	maxCopies  = 16         // of JSON patches: each can double an object
 	maxDepth   = 200        // the deepest CRD schemas in use have about 60
-	maxOutput  = 16 << 20   // bytes of what is built, as JSON; large bundles of CRDs have 4 MiB
+	maxOutput  = 16 << 20   // bytes of the built objects as JSON; large bundles of CRDs have 4 MiB
 )
 
 func tooLarge(file string) error {
@@ -30,7 +30,7 @@ func tooLarge(file string) error {
 		Fix: "split the app"}
 }
 
-// shape is how much there is in a YAML text.
+// shape is the size of a YAML text.
 type shape struct {
 	objects int
 	nodes   int
@@ -43,9 +43,9 @@ func (s *shape) add(more shape) {
 	s.copies += more.copies
 }
 
-// sound refuses YAML that kustomize could not print as JSON in bounded time and memory, and adds what is in it to the
-// bounds of the build. Some of it would even end the process: kustomize calls log.Fatal on values that JSON lacks.
-// Field is where in the file the text is, "" for all of it.
+// sound refuses YAML that kustomize could not print as JSON in bounded time and memory, and adds its size to the
+// build's. Some values would even end the process: kustomize calls log.Fatal on values that JSON lacks. field is the
+// text's place in the file, "" for the whole file.
 func (in *inspector) sound(file, field string, content []byte) error {
 	key := file + "\x00" + field
 	known, ok := in.checked[key]
@@ -73,7 +73,7 @@ func (in *inspector) sound(file, field string, content []byte) error {
 	return nil
 }
 
-// separator is how kustomize splits a text into documents (kyaml/kio).
+// separator splits a text into documents as kustomize does (kyaml/kio).
 var separator = regexp.MustCompile(`\n---.*\n`)
 
 func splitDocuments(text string) []string {
@@ -87,7 +87,7 @@ func splitDocuments(text string) []string {
 	return append(docs, text[at:])
 }
 
-// measure parses a text as kustomize will.
+// measure parses a text as kustomize will and returns its size.
 func measure(file, field string, content []byte) (shape, error) {
 	var total shape
 	line := 0
@@ -113,9 +113,9 @@ func measure(file, field string, content []byte) (shape, error) {
 
 var lineNumber = regexp.MustCompile(`line (\d+)`)
 
-// shiftLine corrects the line in an error about a document further down.
+// shiftLine corrects the line of an error in a later document.
 func shiftLine(text string, by int) string {
-	if !lineNumber.MatchString(text) { // the parser leaves out line 1
+	if !lineNumber.MatchString(text) { // the parser omits line 1
 		text = "line 1: " + strings.TrimPrefix(text, "yaml: ")
 	}
 	return lineNumber.ReplaceAllStringFunc(strings.TrimPrefix(text, "yaml: "), func(s string) string {
@@ -127,11 +127,11 @@ func shiftLine(text string, by int) string {
 	})
 }
 
-// meter counts the values below a node, aliases expanded. Expanded holds the
-// count of each anchor, -1 while it is being counted.
+// meter counts the values below a node with aliases expanded. expanded holds the count of each anchor, -1 during its
+// count.
 type meter struct {
 	expanded map[*kyaml.Node]int
-	line     int // where the problem is
+	line     int // of the problem
 }
 
 func (m *meter) count(n *kyaml.Node, depth int) (int, string) {
@@ -183,11 +183,11 @@ func (m *meter) alias(n *kyaml.Node, depth int) (int, string) {
 	}
 }
 
-// isTwice is how the problem of a key with two values ends.
+// isTwice is the end of the error for a duplicate key.
 const isTwice = " is there twice"
 
-// checkKeys refuses keys that JSON does not have, where they are strings, and
-// keys that are there twice, which kustomize finds too late to name the file.
+// checkKeys refuses keys that are no strings, which JSON lacks, and duplicate keys, which kustomize finds too late to
+// name the file.
 func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	seen := make(map[string]bool, len(mapping.Content)/2)
 	for i := 0; i < len(mapping.Content); i += 2 {
@@ -211,7 +211,7 @@ func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	return 0, ""
 }
 
-// measured parses an object of a chart. The last value of a key that is there twice counts, as for Helm.
+// measured parses an object of a chart. The last value of a duplicate key counts, as in Helm.
 func (in *inspector) measured(file, text string) (string, shape, error) {
 	total, err := measure(file, "", []byte(text))
 	var object any
@@ -219,7 +219,7 @@ func (in *inspector) measured(file, text string) (string, shape, error) {
 		return text, total, err
 	}
 	in.warn("%v: the last value counts, as for Helm", err)
-	last, _ := yaml.Marshal(object) // it came of YAML
+	last, _ := yaml.Marshal(object) // cannot fail: it came from YAML
 	total, err = measure(file, "", last)
 	return string(last), total, err
 }
@@ -229,7 +229,7 @@ func notFinite(value string) bool {
 	return lower == ".inf" || lower == ".nan"
 }
 
-// objects counts the objects that a document holds.
+// objects counts the objects in a document.
 func objects(doc *kyaml.Node) int {
 	if len(doc.Content) == 0 || doc.Content[0].Kind != kyaml.MappingNode {
 		return 1
@@ -243,7 +243,7 @@ func objects(doc *kyaml.Node) int {
 	return 1
 }
 
-// copies counts the copy operations, if a document is a JSON patch.
+// copies counts the copy operations of a JSON patch.
 func copies(doc *kyaml.Node) int {
 	if len(doc.Content) == 0 || doc.Content[0].Kind != kyaml.SequenceNode {
 		return 0

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plain makes a folder of manifests a kustomization that lists them, as `kustomize create --autodetect` does, and
-// returns the list. One that has a kustomization is left as it is.
+// plain turns a folder of manifests into a kustomization that lists them, as `kustomize create --autodetect` does, and
+// returns the list. It leaves a kustomization unchanged.
 func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	is, err := isKustomization(f.ask, app.Path)
 	if err != nil || is {
@@ -44,8 +44,7 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	return all, nil
 }
 
-// orNoObject returns which of the listed manifests is no object, else the error that kustomize had, which does not say
-// what to do about it.
+// orNoObject returns an error for a listed manifest that is no object, or else kustomize's error, which has no fix.
 func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	for _, name := range listed {
 		file := path.Join(dir, name)
@@ -63,11 +62,11 @@ func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	return err
 }
 
-// maxManifests bounds how many files and folders a plain folder may have: a tree that holds itself often is some bytes.
+// maxManifests bounds the files and folders of a plain folder: a small tree can contain itself many times.
 const maxManifests = 10_000
 
-// manifests lists the manifests of a folder by their paths in it, sorted, and the kustomizations in folders below: what
-// those refer to is theirs. It stops when it has seen maxManifests, and returns more than that.
+// manifests returns the sorted relative paths of a folder's manifests and of kustomizations in folders below, whose
+// files are not listed. If it sees more than maxManifests entries it stops and returns a longer list.
 func manifests(tree rollout.Tree, dir string, d rollout.Directory) ([]string, error) {
 	w := manifestWalk{tree: tree, root: dir, Directory: d}
 	if err := w.folder(""); err != nil {
@@ -98,7 +97,7 @@ func (w *manifestWalk) folder(below string) error {
 			return nil
 		}
 		name := path.Join(below, e.Name)
-		excluded, _ := rollout.MatchesAny(w.Exclude, name) // ParseConfig has refused patterns that are no patterns
+		excluded, _ := rollout.MatchesAny(w.Exclude, name) // ParseConfig has refused invalid patterns
 		switch {
 		case excluded:
 		case e.Kind != rollout.Dir:

@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// routeReader reads what a step asks of requests that match.
+// routeReader reads a step's managed route.
 type routeReader struct {
 	*rollout.Reader
-	traffic *rollout.Traffic // of the canary; nil if it has none
+	traffic *rollout.Traffic // of the canary; nil without trafficRouting
 }
 
-// read reads the steps that match requests, nil if this is none.
+// read reads a step that matches requests, nil for another step.
 func (r routeReader) read(at string, form *stepForm) *rollout.ManagedRoute {
 	var route *rollout.ManagedRoute
 	switch {
@@ -69,7 +69,7 @@ func (r routeReader) checkManaged(at, name string) {
 	}
 }
 
-// checkMatch looks at one entry of a step's match: all that it names must match.
+// checkMatch validates one entry of a step's match, whose fields must all match.
 func (r routeReader) checkMatch(at string, m rollout.Match) {
 	for _, named := range []struct {
 		field, what string
@@ -88,7 +88,7 @@ func (r routeReader) checkMatch(at string, m rollout.Match) {
 	r.checkSingle(at, m)
 }
 
-// checkSingle looks at what a request has one of, and refuses texts that none has.
+// checkSingle validates the fields that a request has only one value for, and refuses impossible values.
 func (r routeReader) checkSingle(at string, m rollout.Match) {
 	for _, single := range []struct {
 		field string
@@ -118,8 +118,8 @@ func (r routeReader) checkSingle(at string, m rollout.Match) {
 	}
 }
 
-// checkPath refuses what no request has for its path: proxies compare it without
-// the query, and after they have resolved "//" and "..".
+// checkPath refuses a path that no request has: proxies compare the path without the query, after they resolve "//" and
+// "..".
 func (r routeReader) checkPath(at, p string) {
 	switch bad := pathForbidden.FindString(p); {
 	case !strings.HasPrefix(p, "/"):
@@ -130,14 +130,14 @@ func (r routeReader) checkPath(at, p string) {
 	}
 }
 
-// checkToken refuses what is not the name of a header or a cookie (RFC 9110, 5.6.2; RFC 6265, 4.1.1).
+// checkToken refuses an invalid name of a header or a cookie (RFC 9110, 5.6.2; RFC 6265, 4.1.1).
 func (r routeReader) checkToken(at, what, name string) {
 	if !rollout.Formats()["header"].Pattern.MatchString(name) {
 		r.Fail(at, "use letters, digits, - and _", "%q is not the name of a %s", name, what)
 	}
 }
 
-// checkText refuses a regular expression that is none.
+// checkText refuses an invalid regular expression.
 func (r routeReader) checkText(at string, m *rollout.StringMatch) {
 	if m == nil {
 		return
@@ -150,7 +150,7 @@ func (r routeReader) checkText(at string, m *rollout.StringMatch) {
 var (
 	httpMethod = regexp.MustCompile(`^[A-Z]{1,32}$`)
 
-	// The characters that a path can have (RFC 3986, 3.3), and what the Gateway API refuses besides (HTTPPathMatch).
+	// Characters that no path has (RFC 3986, 3.3), and sequences that the Gateway API refuses (HTTPPathMatch).
 	pathForbidden = regexp.MustCompile(`[^-A-Za-z0-9/._~!$&'()*+,;=:@%]|%(?:$|.$|[^0-9A-Fa-f].|.[^0-9A-Fa-f])|` +
 		`//|/\.\.?(?:/|$)|%2[fF]`)
 )

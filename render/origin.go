@@ -9,20 +9,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// origins knows in which files the objects of an app are.
+// origins finds the files with an app's objects.
 type origins struct {
 	fs   *treeFS
-	file string // the app's kustomization, for what no other file is to blame
+	file string // the app's kustomization, for errors without another file
 }
 
-// invalid makes an error about an object of the app.
+// invalid returns an error about an object of the app.
 func (o origins) invalid(ref rollout.Ref, field, fix, format string, args ...any) error {
 	return o.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
 }
 
-// blame says in which file the object is that an error is about, which is the one at
-// ref unless the error names another. Kustomize would tell only by adding
-// annotations to the output; looking for it costs nothing until something is wrong.
+// blame adds the file of the object to an error; the object is ref unless the error has another. Kustomize could record
+// origins only in annotations of the output; this search costs time only for errors.
 func (o origins) blame(err error, ref rollout.Ref) error {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.File != "" {
@@ -36,9 +35,9 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 	return invalid
 }
 
-// source returns the file that most likely holds an object, the app's kustomization if none does, and its name there:
-// of the documents of its kind, the one whose name is the longest part of the
-// object's name, which kustomize may have given a prefix and a suffix.
+// source returns the file that most likely holds an object, and its name there; by default the app's kustomization.
+// Among documents of the kind it takes the longest name within the object's name, to which kustomize may have added a
+// prefix and a suffix.
 func (o origins) source(ref rollout.Ref) (file, name string) {
 	file = o.file
 	for _, candidate := range o.fs.files() {
@@ -62,9 +61,8 @@ func (o origins) source(ref rollout.Ref) (file, name string) {
 	return file, name
 }
 
-// renamed returns what kustomize has made of a name that an object refers to. It knows the references of Kubernetes'
-// own kinds and rewrites them, but not those of Rollouts: a reference that names nothing gets the prefix and the suffix
-// that the object itself has got.
+// renamed returns kustomize's new name for a name in an object. Kustomize rewrites references of Kubernetes' own kinds
+// but not of Rollouts. A reference that names nothing gets the prefix and the suffix of the object itself.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name
@@ -75,7 +73,7 @@ func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	return name
 }
 
-// affixed is a name with the prefix and the suffix that an object has got, as far as is known.
+// affixed returns a name with the prefix and the suffix of an object, as far as they are known.
 func (o origins) affixed(like rollout.Ref, name string) string {
 	_, source := o.source(like)
 	if source == "" {
@@ -94,7 +92,7 @@ func (a *assembly) has(kind, namespace, name string) bool {
 	})
 }
 
-// resolve replaces the names in a document by those that kustomize made.
+// resolve replaces the names in a document by kustomize's names.
 func (a *assembly) resolve(d *document) error {
 	if !d.inline {
 		d.workload.Name = a.renamed(d.ref, d.workload.Ref().Kind, d.workload.Name)

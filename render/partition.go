@@ -7,13 +7,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// isBuiltIn reports whether the kind that a document names goes without further description.
+// isBuiltIn reports whether the workload's kind needs no description.
 func (d *document) isBuiltIn() bool {
 	_, is := rollout.WorkloadOf(d.workload.Ref())
 	return is
 }
 
-// describe finds what is known of the kind that a document names, if it is none of those that go without saying.
+// describe finds the description of a document's workload kind, unless it is built in.
 func (a *assembly) describe(d *document) error {
 	if d.isBuiltIn() {
 		return nil
@@ -42,8 +42,8 @@ func (a *assembly) describe(d *document) error {
 	}
 }
 
-// mergePartitioned reads the strategy of a kind that moves by a partition. Its own updateStrategy says how many pods
-// are replaced at once, and how.
+// mergePartitioned reads the strategy of a kind with a partition. Its own updateStrategy determines how pods are
+// replaced and how many at once.
 func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	p := d.spec.Partition
 	if p.Nodes != "" {
@@ -72,7 +72,7 @@ func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, ot
 	}
 }
 
-// mergePods refuses what pods cannot do that are counted by a partition.
+// mergePods refuses settings that do not work for pods counted by a partition.
 func (d *document) mergePods(own *rollout.Reader) {
 	inPlace{
 		second: "the partition stages the one that there is", beside: "beside those that its partition counts",
@@ -81,8 +81,7 @@ func (d *document) mergePods(own *rollout.Reader) {
 	}.refuse(d, own)
 }
 
-// mergeMinReady returns how long a pod is to be ready before it counts. Some kinds have that elsewhere than in their
-// spec.
+// mergeMinReady returns the minimum ready time of a pod. Some kinds have it elsewhere than in their spec.
 func (d *document) mergeMinReady(from *deploymentForm, o rollout.Object, other *rollout.Reader) int {
 	p := d.spec.Partition
 	if p == nil {

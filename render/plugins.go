@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plugin checks an entry of generators, transformers or validators: an inline configuration, a file of them, or a
-// kustomization of them. Kustomize's built-in ones are Go code without side effects, but some load files by path, and a
-// path may be a URL; all others start a program, which is refused.
+// plugin checks an entry of generators, transformers or validators: an inline configuration, or a file or kustomization
+// of configurations. Kustomize's built-in plugins have no side effects, but some load files by path, and a path may be
+// a URL. All other plugins start a program and are refused.
 func (in *inspector) plugin(at referrer, entry string) error {
 	if isInline(entry) {
 		return in.configs(at, at.file, at.field, []byte(entry))
@@ -35,7 +35,7 @@ func (in *inspector) plugin(at referrer, entry string) error {
 }
 
 // pluginDir checks a kustomization of plugin configurations. It may only list files: patches and generators could
-// compose a configuration, say one whose path is a URL, that no look at the files would reveal.
+// compose a configuration that is not visible in the files, for example one whose path is a URL.
 func (in *inspector) pluginDir(at referrer, dir string) error {
 	if in.roots++; in.roots > maxRoots {
 		return at.invalid("", "brings the build to more than %d kustomizations", maxRoots)
@@ -59,8 +59,8 @@ func (in *inspector) pluginDir(at referrer, dir string) error {
 	return nil
 }
 
-// configs checks the plugin configurations in a text. Their own references are
-// relative to the kustomization that lists them.
+// configs checks the plugin configurations in a text. Their references are relative to the kustomization that lists
+// them.
 func (in *inspector) configs(at referrer, file, field string, content []byte) error {
 	if err := in.sound(file, field, content); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (in *inspector) configs(at referrer, file, field string, content []byte) er
 	return nil
 }
 
-// decrypts finds the plugins and functions that make Secrets of encrypted files, such as ksops, by their names.
+// decrypts matches the names of plugins and functions that generate Secrets from encrypted files, such as ksops.
 var decrypts = regexp.MustCompile(`(?i)sops|secret|crypt|vault`)
 
 // functionAnnotations make a resource a KRM function: a container or a program.
@@ -122,12 +122,12 @@ func (in *inspector) config(at referrer, config map[string]any) error {
 	return in.configPaths(at, config)
 }
 
-// pathKeys are the fields of built-in plugins that name files to load
-// (internal/builtins of kustomize), in lower case: Go's JSON ignores case.
+// pathKeys are the fields of built-in plugins that name files to load (internal/builtins of kustomize), in lower case:
+// Go's JSON ignores case.
 var pathKeys = []string{"path", "paths", "files", "env", "envs", "targetfilepath"}
 
-// configPaths checks the fields of a plugin configuration that name files. They
-// are at the top level, but for those of a ReplacementTransformer.
+// configPaths checks the fields of a plugin configuration that name files. They are at the top level, except in a
+// ReplacementTransformer.
 func (in *inspector) configPaths(at referrer, config map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		lower := strings.ToLower(key)
@@ -156,7 +156,7 @@ func (in *inspector) configPaths(at referrer, config map[string]any) error {
 	return nil
 }
 
-// patchKeys are the fields that hold patches, and are parsed in their turn.
+// patchKeys are the fields that hold patches, which are also parsed.
 var patchKeys = []string{"patch", "patches", "jsonop"}
 
 // configPath checks one value of a plugin configuration.

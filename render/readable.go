@@ -16,12 +16,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newest is the minor version of Kubernetes whose kinds and fields are known here.
+// newest is the newest minor version of Kubernetes whose kinds and fields are known.
 const newest = 36
 
-// checkReadable refuses objects of Kubernetes' own kinds that no API server can read: `memory: 12x`, `container: []`.
-// The server gives no reason then that is known to stay, so that it cannot be told from one that has trouble. Where
-// kubernetes.version is newer than the fields that are known here, fields are left to the server.
+// checkReadable refuses objects of Kubernetes' own kinds that no API server can decode: `memory: 12x`, `container: []`.
+// The server returns no reason for these by which they differ from a temporary failure. If kubernetes.version is newer
+// than the known fields, unknown fields are left to the server.
 func (a *assembly) checkReadable() error {
 	var minor int
 	_, err := fmt.Sscanf(strings.TrimPrefix(a.app.Kubernetes, "v"), "1.%d", &minor)
@@ -29,10 +29,10 @@ func (a *assembly) checkReadable() error {
 	for _, object := range a.objects {
 		typed, err := scheme.Scheme.New(runtime.FromAPIVersionAndKind(object.APIVersion(), object.Kind()))
 		if err != nil {
-			continue // its kind is not Kubernetes' own
+			continue // not one of Kubernetes' own kinds
 		}
 		fields := maps.Clone(object)
-		delete(fields, "status") // it is never applied
+		delete(fields, "status") // never applied
 		r := typeReader{ref: object.Ref(), isNewer: isNewer}
 		if r.read("", reflect.TypeOf(typed), map[string]any(fields)); r.Err == nil {
 			continue
@@ -46,7 +46,7 @@ func (a *assembly) checkReadable() error {
 	return nil
 }
 
-// typeReader reads an object as an API server does, and refuses each field and each value that its type does not have.
+// typeReader reads an object as an API server does, and refuses fields and values that its type does not have.
 type typeReader struct {
 	rollout.Reader
 	ref     rollout.Ref
@@ -98,7 +98,7 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 	}
 }
 
-// shown is a value as it is told: nothing of a Secret, nor what holds others.
+// shown formats a value for messages; values of Secrets, long texts, mappings and lists are not shown.
 func shown(ref rollout.Ref, v any) string {
 	text, isText := v.(string)
 	kind := reflect.ValueOf(v).Kind()
@@ -111,10 +111,10 @@ func shown(ref rollout.Ref, v any) string {
 	return fmt.Sprint(v)
 }
 
-// otherType is what Go's decoder says of a value of another type than a field has.
+// otherType matches the error of Go's decoder for a value of the wrong type.
 var otherType = regexp.MustCompile(`^json: cannot unmarshal (\w+) into Go .* of type (\[\])?(?:\w+\.)?(\S+)$`)
 
-// reason is what is wrong, in words that are not about the program.
+// reason returns a decoder's error without Go's terms.
 func reason(err error) string {
 	return otherType.ReplaceAllString(err.Error(), "it is of type $1, and not of type $2$3")
 }

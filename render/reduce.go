@@ -10,16 +10,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxMessage bounds what is left of kustomize's errors, which quote whole objects.
+// maxMessage bounds the shortened errors of kustomize, which quote whole objects.
 const maxMessage = 400
 
-// rootPart says which folder kustomize is at, one for each level of bases.
+// rootPart matches the folder in kustomize's error, once for each level of bases.
 var rootPart = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|` +
 	`recursed merging from path) '([^']*)': `)
 
-// reductions are the parts of kustomize's errors that say how it came to the cause, for each path that it tried as a
-// file and then as a folder, and what is left of each. A table of regular expressions, because kustomize's errors have
-// no types at this depth (api/internal/target/kusttarget.go).
+// reductions match parts of kustomize's errors that describe its attempts, for each path as a file and then as a
+// folder, with their replacements. They are regular expressions, because kustomize's errors have no types at this depth
+// (api/internal/target/kusttarget.go).
 var reductions = []struct {
 	part *regexp.Regexp
 	left string
@@ -30,7 +30,7 @@ var reductions = []struct {
 	{regexp.MustCompile(`accumulation err='(.*)': must build at directory: '[^']*': file is not directory`), "$1"},
 	{regexp.MustCompile(`accumulating (?:resources|components): |merging from generator &\{[^}]*\}: |` +
 		`trouble configuring builtin \w+ with config: \x60.*\x60: |error converting YAML to JSON: `), ""},
-	// It may be a password, and so may be what is in the patch.
+	// The literal and the patch may contain a password.
 	{regexp.MustCompile(`literal sources \[.*\]: invalid literal source .*, expected key=value`),
 		"a literal is not key=value"},
 	{regexp.MustCompile(`(unable to parse SM or JSON patch) from \[.*\]`), "$1"},
@@ -39,13 +39,13 @@ var reductions = []struct {
 	{regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?` +
 		`json: unsupported type: map\[interface \{\}\]interface \{\}.*$`),
 		"$1 a key is not a string once it is printed: quote it, or rename it if it is quoted (null, on, n and the like)"},
-	// The verb differs from process to process, on purpose.
+	// The verb differs between processes, on purpose.
 	{regexp.MustCompile(`json: (?:cannot|unable to) unmarshal (.*) into Go struct \{.*\}`), "a $1 is no schema"},
 	{regexp.MustCompile(`0x[0-9a-f]{6,}`), "…"},
 }
 
-// reduce makes one line of kustomize's error: the file, and the cause without the chain of attempts that led to it. It
-// holds nothing of this machine or this run, because it becomes part of the state.
+// reduce shortens kustomize's error to one line: the file and the cause, without the chain of attempts. The result does
+// not depend on the machine or run, because it becomes part of the state.
 func reduce(fs *treeFS, file string, err error) error {
 	var invalid *rollout.InvalidError
 	if errors.As(err, &invalid) {
@@ -66,7 +66,7 @@ func reduce(fs *treeFS, file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "kustomize: " + text, Fix: fixOf(text)}
 }
 
-// fixes say what to do about an error of kustomize's that has the text.
+// fixes are the fixes for errors of kustomize that contain the text.
 var fixes = []struct{ text, fix string }{
 	{"kustomization.yaml is empty", "list its manifests under resources; a Component is listed under components"},
 	{"unable to parse SM or JSON patch",
@@ -93,7 +93,7 @@ func fixOf(text string) string {
 	return ""
 }
 
-// unquote opens the errors of components, one quoted inside the other.
+// unquote unquotes the errors of components, which are nested.
 func unquote(text string) string {
 	for range maxRoots {
 		before, quoted, found := strings.Cut(text, `accumulateDirectory: "`)
@@ -109,7 +109,7 @@ func unquote(text string) string {
 	return text
 }
 
-// kustomizationIn returns the kustomization file of a folder, if it was read.
+// kustomizationIn returns the kustomization file of a folder if it was read, else otherwise.
 func (f *treeFS) kustomizationIn(dir, otherwise string) string {
 	for _, name := range KustomizationNames {
 		if p := path.Join(dir, name); f.blobs[p] != nil {

@@ -11,25 +11,25 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kept is how many results are remembered for each app: the head and the stable commit alternate while a release is in
-// flight, and a superseding push and its revert make two more.
+// kept is the number of cached results of an app: head and stable alternate during a release, and a superseding push
+// and its revert need two more.
 const kept = 4
 
 // Builder builds one app of a tree, in this process or in another.
 type Builder interface {
-	// Build returns the app without a commit, and what of the tree it depends on, also of one that is
-	// invalid. Errors are those of Renderer.Render.
+	// Build returns the app without a commit, and the paths that the result depends on, also for an InvalidError. For
+	// errors, see Renderer.Render.
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 
-// Looked is what of a tree a build depends on.
+// Looked holds the paths of a tree that a build depends on.
 type Looked struct {
-	At  []string // paths, also those at which nothing is
-	All []string // folders, with all that they have
+	At  []string // paths, also of missing files
+	All []string // folders with their whole content
 }
 
-// Renderer has apps built and remembers what each build depended on. It may be
-// used by several goroutines at once, best for different apps.
+// Renderer builds apps and caches the results with their dependencies. It is safe for concurrent use, which is
+// efficient for different apps.
 type Renderer struct {
 	builder Builder
 	builds  atomic.Int64
@@ -37,8 +37,8 @@ type Renderer struct {
 	cache   map[string][]*cached // by the app's name, newest first
 }
 
-// cached is the outcome of one build: a Render or an InvalidError, never a
-// failure to read the tree, which says nothing about the commit.
+// cached is the result of one build: a Render or an InvalidError. A failure to read the tree is not cached, because it
+// does not depend on the commit.
 type cached struct {
 	app     rollout.App
 	closure *closure
@@ -46,18 +46,18 @@ type cached struct {
 	invalid *rollout.InvalidError
 }
 
-// New returns a Renderer that remembers nothing yet, and has apps built by b.
+// New returns a Renderer with an empty cache that builds with b.
 func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[string][]*cached{}} }
 
-// Builds returns how many kustomize builds have run so far.
+// Builds returns the number of kustomize builds so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 
-// Render builds one app as of a commit. When nothing that one of the app's last builds looked at has changed, paths
-// without a file included, it returns that build's result with the new commit. An InvalidError is about the
-// repository; after any other error the tree could not be read, and a later try may succeed.
+// Render builds one app at a commit. If all dependencies of a cached build are unchanged, missing files included, it
+// returns that result with the new commit. An InvalidError is about the repository; after any other error the tree
+// could not be read, and a retry may succeed.
 func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	built := app
-	// What it may touch, and as whom, makes no difference to what it is.
+	// Permissions and the service account do not change the objects.
 	built.Namespaces, built.ClusterResources, built.ServiceAccount = "", "", ""
 	found, err := r.find(tree, built)
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 		if found, err = r.build(tree, built); err != nil {
 			return nil, err
 		}
-		if found.invalid == nil || found.invalid.Reason != rollout.HeldUndecryptable { // a key may come
+		if found.invalid == nil || found.invalid.Reason != rollout.HeldUndecryptable { // a key may be added
 			r.keep(found)
 		}
 	}
@@ -81,7 +81,7 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 	return &out, nil
 }
 
-// find returns a remembered result that holds for the tree, nil if none does.
+// find returns a cached result that is valid for the tree, nil if there is none.
 func (r *Renderer) find(tree rollout.Tree, app rollout.App) (*cached, error) {
 	r.mu.Lock()
 	candidates := slices.Clone(r.cache[app.Name])
@@ -108,7 +108,7 @@ func (r *Renderer) keep(c *cached) {
 	r.cache[c.app.Name] = list[:min(kept, len(list))]
 }
 
-// KeepOnly forgets the builds of all apps but these.
+// KeepOnly drops the cached builds of all other apps.
 func (r *Renderer) KeepOnly(apps []rollout.App) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +117,7 @@ func (r *Renderer) KeepOnly(apps []rollout.App) {
 	})
 }
 
-// build has an app built without a look at what is remembered.
+// build builds an app without the cache.
 func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 	render, looked, err := r.builder.Build(tree, app)
 	var invalid *rollout.InvalidError
@@ -131,18 +131,16 @@ func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 	return &cached{app: app, closure: closed, render: render, invalid: invalid}, nil
 }
 
-// InProcess builds apps where it is called: nothing bounds what memory and time that takes but what the look
-// before kustomize finds.
+// InProcess builds apps in the calling process. Only the inspection before kustomize bounds memory and time.
 type InProcess struct {
-	// CheckProvider lets metric providers look at their blocks of analysis templates. Nil: any block of any
-	// provider is accepted.
+	// CheckProvider validates the providers' blocks of analysis templates. Nil: any block of any provider is accepted.
 	CheckProvider func(kind string, config map[string]any) error
-	// Unlock returns the data key of a file that is encrypted, by the keys that the app may use. Nil: Secrets that are
-	// encrypted in Git are rendered without their values, and annotated rollout.AnnotationSealed.
+	// Unlock returns the data key of an encrypted file, with the keys that the app may use. Nil: Secrets that are
+	// encrypted in Git are rendered without values and annotated rollout.AnnotationSealed.
 	Unlock func(app rollout.App, locks []sops.Lock) ([]byte, error)
 }
 
-// Build is Builder's.
+// Build implements Builder.
 func (b InProcess) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, Looked, error) {
 	fs := newTreeFS(tree)
 	built, err := b.render(fs, app)
@@ -152,8 +150,8 @@ func (b InProcess) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, L
 	return built, Looked{At: slices.Collect(maps.Keys(fs.asked)), All: slices.Collect(maps.Keys(fs.listed))}, err
 }
 
-// render checks what the app's kustomizations refer to, builds them, and
-// takes the Rollout documents out of what was built.
+// render checks the references of an app's kustomizations, builds these, and takes the Rollout documents out of the
+// result.
 func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) {
 	plan, objects, err := build(fs, app)
 	if err != nil {
@@ -179,7 +177,7 @@ func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) 
 	return a.render()
 }
 
-// build is what kustomize makes of an app. A file that cannot be decrypted is the error, whatever came of it.
+// build runs kustomize for an app. A file that cannot be decrypted takes precedence over other errors.
 func build(fs *treeFS, app rollout.App) (plan, []rollout.Object, error) {
 	plan, objects, err := buildAll(fs, app)
 	if r := fs.refused; err != nil && r != nil && r.Reason == rollout.HeldUndecryptable {

@@ -7,17 +7,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// scaler is an object that sets the number of a workload's pods.
+// scaler is an autoscaler of a workload.
 type scaler struct {
 	ref    rollout.Ref
 	target map[string]any // its spec.scaleTargetRef, or the spec.targetRef of a VPA
-	sizes  bool           // it is a VPA: it sets requests of pods, and not their number
+	sizes  bool           // a VPA: it sets the pods' requests, not their number
 	kind   string
 	group  string
 	name   string
 }
 
-// scalersAmong returns the HPAs, the KEDA ScaledObjects and the VPAs.
+// scalersAmong returns the HPAs, KEDA ScaledObjects and VPAs.
 func scalersAmong(objects []rollout.Object) []scaler {
 	var out []scaler
 	for _, object := range objects {
@@ -43,8 +43,8 @@ func scalersAmong(objects []rollout.Object) []scaler {
 	return out
 }
 
-// scale points scalers of a Rollout at its Deployment, and takes the number of replicas out of every Deployment that
-// something else scales: applying it would undo the scaling each time.
+// scale points autoscalers of a Rollout at its workload, and removes replicas from every workload with an autoscaler:
+// applying them would undo the scaling.
 func (a *assembly) scale() {
 	for _, s := range scalersAmong(a.objects) {
 		w := rollout.Workload{Namespace: s.ref.Namespace, Name: s.name}

@@ -12,12 +12,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// groupKind is a kind in every one of its versions.
+// groupKind is a kind in all of its versions.
 type groupKind struct{ group, kind string }
 
-// clusterScoped are kinds that have no namespace, although neither kustomize's schema, which is older than Kubernetes,
-// nor usually a CRD in the same app says so. Everything else unknown is taken for namespaced, as nearly all custom
-// resources are.
+// clusterScoped are cluster-scoped kinds that kustomize's schema, older than Kubernetes, lacks, and whose CRD is
+// usually not in the app. All other unknown kinds count as namespaced, as nearly all custom resources are.
 var clusterScoped = map[groupKind]bool{
 	{"networking.k8s.io", "ServiceCIDR"}:                                 true,
 	{"networking.k8s.io", "IPAddress"}:                                   true,
@@ -54,7 +53,7 @@ var clusterScoped = map[groupKind]bool{
 	{"flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"}:       true,
 }
 
-// definitions are the kinds that CRDs of a build define, and whether they are namespaced.
+// definitions returns the kinds that a build's CRDs define, and whether they are namespaced.
 func definitions(objects []rollout.Object) map[groupKind]bool {
 	inBuild := map[groupKind]bool{}
 	for _, object := range objects {
@@ -68,7 +67,7 @@ func definitions(objects []rollout.Object) map[groupKind]bool {
 	return inBuild
 }
 
-// defaultNamespaces gives namespaced objects without a namespace that of the release that they are of, or the app's.
+// defaultNamespaces sets missing namespaces of namespaced objects to their release's namespace, or the app's.
 func defaultNamespaces(objects []rollout.Object, namespace string) {
 	inBuild := definitions(objects)
 	for _, object := range objects {
@@ -89,20 +88,20 @@ func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
 	if namespaced, known := openapi.IsNamespaceScoped(of); known {
 		return namespaced
 	}
-	// A kind keeps its scope in all its versions: one that nobody has is of those that client-go has.
+	// A kind has one scope in all versions, so an unknown version has the scope of a version in client-go.
 	for _, v := range scheme.Scheme.VersionsForGroupKind(runtime.GroupKind{Group: ref.Group, Kind: ref.Kind}) {
 		of.APIVersion = v.String()
 		if namespaced, known := openapi.IsNamespaceScoped(of); known {
 			return namespaced
 		}
 	}
-	namespaced, defined := inBuild[gk] // only of what Kubernetes itself does not have
+	namespaced, defined := inBuild[gk] // only for kinds that are not Kubernetes' own
 	return namespaced || !defined
 }
 
-// applyOrder lists kinds in the order in which they are applied: first what others live in or are defined by, then
-// identities and rights, then what pods mount, then what routes to pods, then pods, then what scales or guards them.
-// Kinds that are not listed are custom resources and come last.
+// applyOrder lists kinds in apply order: namespaces and definitions, then identities and rights, volumes and
+// configuration, routing to pods, workloads, and autoscalers and budgets. Unlisted kinds are custom resources and come
+// last.
 var applyOrder = []string{
 	"Namespace",
 	"CustomResourceDefinition",
@@ -119,10 +118,10 @@ var applyOrder = []string{
 	"HorizontalPodAutoscaler", "PodDisruptionBudget",
 }
 
-// webhooks come after all else: one that is not served yet refuses what it guards.
+// webhooks come after everything else: an unserved webhook rejects the objects that it guards.
 var webhooks = []string{"APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
 
-// rank returns where in the order of apply an object is.
+// rank returns an object's place in the apply order.
 func rank(object rollout.Object) int {
 	if i := slices.Index(applyOrder, object.Kind()); i >= 0 {
 		return i

@@ -15,13 +15,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app with encrypted files is built three times: sealed, where other values stand in place of those that are
-// encrypted, sealed with yet other ones, and open. What differs between the first two is made of encrypted values,
-// and that may be values of Secrets alone. What is applied is the first, with the values of the open Secrets: so
-// names, hashes and everything that people are shown are the same for who has keys and for who has none. What is open
-// may differ elsewhere only where a template asks what a value is.
+// An app with encrypted files is built three times: sealed, with substitutes for the encrypted values; sealed with
+// other substitutes (the twin); and open. Differences between the first two builds derive from encrypted values, and
+// only values of Secrets may differ. The first build is applied, with the values of the open Secrets, so names, hashes
+// and all output are the same with and without keys. The open build may differ elsewhere only if a template tests a
+// value.
 
-// decrypt returns an encrypted file as it is to be read.
+// decrypt returns the content of an encrypted file, open or sealed.
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	file, err := sops.Read(real, content)
 	if err != nil {
@@ -53,7 +53,7 @@ func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	return content, nil
 }
 
-// isLeftAlone reports whether all objects of an encrypted file are for somebody else to decrypt.
+// isLeftAlone reports whether another operator decrypts all objects of an encrypted file.
 func isLeftAlone(content []byte) bool {
 	docs, err := decodeDocuments(content)
 	return err == nil && !slices.ContainsFunc(docs, func(doc *kyaml.Node) bool {
@@ -78,7 +78,7 @@ func (f *treeFS) undecryptable(real string, why error) error {
 	return err
 }
 
-// open puts the values into Secrets that are encrypted in Git, if there are keys, and marks them as sealed if not.
+// open sets the values of Secrets that are encrypted in Git, or marks these Secrets as sealed if there are no keys.
 func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object, error) {
 	if err := neverEncrypted(sealed, a.origins); err != nil || len(a.fs.encrypted) == 0 {
 		return sealed, err
@@ -103,14 +103,14 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 	switch {
 	case rollout.ReasonOf(err) == rollout.HeldUndecryptable:
 		return nil, err
-	case err != nil: // whose text may have values in it
+	case err != nil: // its text may contain values
 		return nil, dependsSomewhere(files[0], ifBuilt)
 	}
 	c.learns = false
 	return merge(&c, sealed, open, files[0])
 }
 
-// unlocks has the encrypted files of a build opened, if there are keys.
+// unlocks sets the keys that open the encrypted files of a build, if there are keys.
 func (b InProcess) unlocks(fs *treeFS, app rollout.App) {
 	if b.Unlock == nil || app.Sealed {
 		return
@@ -119,7 +119,7 @@ func (b InProcess) unlocks(fs *treeFS, app rollout.App) {
 	fs.unlock = func(locks []sops.Lock) ([]byte, error) { return b.Unlock(app, locks) }
 }
 
-// openable refuses files that no key would open.
+// openable refuses files that no key could open.
 func openable(fs *treeFS, app rollout.App, files []string) error {
 	for _, file := range files {
 		locks := fs.encrypted[file]
@@ -140,8 +140,8 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 	return nil
 }
 
-// again builds an app with its encrypted files read in another way. A tree that cannot be read is the error of the
-// whole build, whatever is made of this one: see InProcess.Build.
+// again builds an app again with other settings for encrypted files. If the tree cannot be read, the whole build fails:
+// see InProcess.Build.
 func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
 	fs := newTreeFS(of.tree)
 	set(fs)
@@ -150,8 +150,8 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends is the error of an app that cannot be built, or that this is for an encrypted value to say: then the twin
-// can be built, or fails by what stands in other places there, as a number does that a schema bounds.
+// orDepends returns the error of a failed build, or an error that the failure depends on encrypted values: then the
+// twin builds or fails differently, for example at a number with a bound in a schema.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err
@@ -170,20 +170,20 @@ const (
 	encryptLess   = "encrypt only what belongs into Secrets (sops encrypt --encrypted-regex), or refer to a Secret there"
 )
 
-// dependsOn refuses an app in which something is for an encrypted value to say.
+// dependsOn refuses an app in which something depends on an encrypted value.
 func dependsOn(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets, Fix: encryptLess}
 }
 
 // dependsSomewhere refuses an app that depends on encrypted values elsewhere than in the values of Secrets. It does not
-// say where: a hundred objects, each of which is there if a character of a password is another one, would have it told.
+// name the place: a hundred objects that each depend on a character of a password would reveal it.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
 		Fix: "look for templates that ask about them, and encrypt only what belongs into Secrets " +
 			"(sops encrypt --encrypted-regex); the place is not told, for it would tell of the values"}
 }
 
-// neverEncrypted refuses objects that hold values as SOPS encrypts them: no key would ever open those.
+// neverEncrypted refuses objects with values in SOPS' encrypted form that no key would open.
 func neverEncrypted(objects []rollout.Object, in origins) error {
 	for _, o := range objects {
 		const annotated = "metadata.annotations[" + rollout.AnnotationDecryption + "]"
@@ -213,7 +213,7 @@ func neverEncrypted(objects []rollout.Object, in origins) error {
 	return nil
 }
 
-// each calls f with each text of an object, and with what the values of a Secret are before base64.
+// each calls f with each text of an object, and with the decoded base64 values of a Secret.
 func each(o rollout.Object, f func(at, text string)) {
 	eachText(map[string]any(o), "", func(at, text string) {
 		f(at, text)
@@ -225,8 +225,7 @@ func each(o rollout.Object, f func(at, text string)) {
 	})
 }
 
-// alike returns the twin in the order of what is sealed, and refuses what differs between them, but for values of
-// Secrets.
+// alike returns the twin in the order of sealed. It refuses differences other than values of Secrets.
 func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origins) ([]rollout.Object, error) {
 	twin, lone := counterparts(sealed, twin)
 	if lone != (rollout.Ref{}) {
@@ -253,7 +252,7 @@ func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origin
 	return nil, err
 }
 
-// keep marks the Secrets whose values are not known.
+// keep marks the Secrets whose values are unknown.
 func keep(sealed, twin []rollout.Object) []rollout.Object {
 	for i, o := range sealed {
 		if !o.IsSecret() || reflect.DeepEqual(o["data"], twin[i]["data"]) &&
@@ -271,8 +270,8 @@ func keep(sealed, twin []rollout.Object) []rollout.Object {
 	return sealed
 }
 
-// merge returns the sealed objects with the values of the open Secrets. The names of those are not theirs to choose:
-// they are told where a value cannot be read.
+// merge returns the sealed objects with the values of the open Secrets. Encrypted values must not determine the names
+// of values, which error messages show.
 func merge(c *comparison, sealed, open []rollout.Object, file string) ([]rollout.Object, error) {
 	open, lone := counterparts(sealed, open)
 	if lone != (rollout.Ref{}) {

@@ -11,12 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// valueFields are the fields of a Secret in which encrypted values may be.
+// valueFields are the fields of a Secret that may have encrypted values.
 var valueFields = []string{"data", "stringData"}
 
-// counterparts returns the objects of another build of the same app in the order of these: kustomize sorts them by
-// their names, and those of generated Secrets end in something else. Lone is one of either that the other does not
-// have.
+// counterparts returns other, a second build of the same app, in the order of of: kustomize sorts objects by name, and
+// generated Secrets have other suffixes. lone is an object that only one build has.
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
 		ref := o.Ref()
@@ -44,17 +43,17 @@ func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout
 	return in, rollout.Ref{}
 }
 
-// comparison finds what differs between two builds of an app. What is a digest, such as checksum/secret of a chart,
-// may differ: it tells nothing of the content. That it is one is learned from both seals.
+// comparison finds the differences between two builds of an app. Digests, such as a chart's checksum/secret, may
+// differ, because they reveal nothing of the content. Both sealed builds show which texts are digests.
 type comparison struct {
-	names   *strings.Replacer // of generated Secrets, to those that they have in the first build
-	digests map[string]bool   // by number of the object and field
+	names   *strings.Replacer // from names of generated Secrets to their names in the first build
+	digests map[string]bool   // by index of the object and field
 	learns  bool
 	object  int
 }
 
-// first is the number of the first object that differs, and its field, -1 if none does. Of Secrets the values are
-// left out, which are texts by the same names.
+// first returns the index of the first different object and its field, -1 if none differs. It ignores values of Secrets
+// that are texts with the same names.
 func (c *comparison) first(sealed, other []rollout.Object) (object int, field string) {
 	var names []string
 	for i, o := range sealed {
@@ -120,11 +119,11 @@ var (
 	annotation = regexp.MustCompile(`(^|\.)metadata\.annotations(\.[^.\[\]]+|\[[^\[\]]+\])$`)
 )
 
-// leastDigest is how many digits a digest has that may be anywhere. In annotations, by which nothing runs in another
-// way, fewer will do, if they are not those of a number.
+// leastDigest is the minimum number of digits of a digest in any field. An annotation, which changes no behaviour,
+// needs fewer, if they are no number.
 const leastDigest = 40
 
-// isDigest reports whether two texts are digests of whatever differs.
+// isDigest reports whether two texts are digests of different content.
 func (c *comparison) isDigest(at, sealed, other string) bool {
 	if len(sealed) != len(other) || !digits.MatchString(sealed) || !digits.MatchString(other) {
 		return false
@@ -141,7 +140,7 @@ func sameKeys(a, b map[string]any) bool {
 	return maps.EqualFunc(a, b, func(any, any) bool { return true })
 }
 
-// namesDiffer reports whether the values of a Secret have other names, or are no texts where they differ, and where.
+// namesDiffer reports whether the values of a Secret have different names, or differ and are no texts, and where.
 func namesDiffer(field string, sealed, other any) (string, bool) {
 	was, _ := sealed.(map[string]any)
 	is, isMap := other.(map[string]any)

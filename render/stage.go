@@ -7,14 +7,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Defaults that the Deployment and Argo Rollouts have in common.
+// Defaults of both the Deployment and Argo Rollouts.
 const (
 	defaultProgressDeadline = 600
 	defaultPercent          = 25 // maxSurge and maxUnavailable
 )
 
-// stage applies one Rollout document: what it says overrides what the
-// Deployment says, and the two together make the Spec.
+// stage applies one Rollout document. Its settings override the Deployment's, and both together make the Spec.
 func (a *assembly) stage(d *document) error {
 	for _, w := range d.Warnings {
 		a.warn("%s: %s", shortRef(d.ref), w)
@@ -54,7 +53,7 @@ func (a *assembly) stage(d *document) error {
 	return nil
 }
 
-// mergeInto merges a document into its Deployment, and blames whichever of the two says what is wrong.
+// mergeInto merges a document into its Deployment. An error names the object with the wrong setting.
 func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	from := originOf(d)
 	into := deployment.Map("spec")
@@ -87,7 +86,7 @@ func originOf(d *document) rollout.Ref {
 	return d.workload.Ref()
 }
 
-// deployment makes the Deployment of a document that has the template.
+// deployment generates the Deployment of a document that has the template.
 func (d *document) deployment() rollout.Object {
 	meta := map[string]any{"name": d.ref.Name, "namespace": d.ref.Namespace}
 	for _, key := range []string{"labels", "annotations"} {
@@ -107,8 +106,8 @@ func (d *document) deployment() rollout.Object {
 	}
 }
 
-// merge writes what the document says into the Deployment's spec, and reads from there what the document leaves out.
-// Own takes errors about the document, other those about the Deployment.
+// merge writes the document's settings into the Deployment's spec, and takes missing settings from it. own receives
+// errors about the document, other those about the Deployment.
 func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rollout.Reader) {
 	into := o.Map("spec")
 	if from.Paused {
@@ -119,7 +118,7 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	d.spec.MinReadySeconds = d.mergeMinReady(from, o, other)
 	deadline := into
 	if d.workload.Kind != "" {
-		deadline = map[string]any{} // only a Deployment has one of its own
+		deadline = map[string]any{} // only a Deployment has this field
 	}
 	d.spec.ProgressDeadlineSeconds = mergeCount("progressDeadlineSeconds", d.form.ProgressDeadlineSeconds,
 		from.ProgressDeadlineSeconds, deadline, defaultProgressDeadline)
@@ -144,9 +143,9 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	kind.merge(d, o, from, own, other)
 }
 
-// mergeReplicas returns how many pods there should be, nil if the manifests do not say: it is for others to say then,
-// and Kubernetes begins with 1. Where the Deployment that an Argo Rollout refers to has been scaled to 0, as its
-// migration guide asks for, Argo Rollouts' default of 1 counts.
+// mergeReplicas returns the number of replicas, nil if the manifests have none: then another controller may set it, and
+// Kubernetes' default is 1. If an Argo Rollout's Deployment was scaled to 0, as its migration guide requires, Argo
+// Rollouts' default of 1 applies.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	switch {
 	case d.form.Replicas != nil:
@@ -209,8 +208,8 @@ func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, ot
 	}
 }
 
-// recreate refuses what a Deployment that stops all old pods first cannot do. Said
-// is whether the document has maxSurge or maxUnavailable.
+// recreate refuses settings that do not work with the strategy Recreate. said reports whether the document has maxSurge
+// or maxUnavailable.
 func (d *document) recreate(said bool, other *rollout.Reader) {
 	const at = "spec.strategy.type"
 	switch {

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// gatewayPlugin is what Argo Rollouts calls the Gateway API, which it has as a plugin.
+// gatewayPlugin is Argo Rollouts' name of its Gateway API plugin.
 const gatewayPlugin = "argoproj-labs/gatewayAPI"
 
 const trafficPath = canaryPath + ".trafficRouting"
@@ -83,7 +83,7 @@ func nearestRouter(name string) string {
 	return "use one of " + strings.Join(traffic.Kinds(), ", ") + "; object is for any other router"
 }
 
-// checkPingPong looks at two Services that take turns.
+// checkPingPong validates two alternating Services.
 func (d *document) checkPingPong() {
 	c := d.spec.Canary
 	switch p := c.PingPong; {
@@ -99,7 +99,7 @@ func (d *document) checkPingPong() {
 	}
 }
 
-// routersOf reads the routers' blocks, with the names that kustomize has made.
+// routersOf reads the routers' blocks, with kustomize's names.
 func (a *assembly) routersOf(d *document) error {
 	for _, kind := range slices.Sorted(maps.Keys(d.routers)) {
 		router, err := traffic.Parse(kind, d.routers[kind].raw, func(kind,
@@ -115,12 +115,12 @@ func (a *assembly) routersOf(d *document) error {
 	return nil
 }
 
-// blameTraffic says which document a router's error is about.
+// blameTraffic adds the document or object to a router's error.
 func (a *assembly) blameTraffic(err error, d *document) error {
 	var invalid *rollout.InvalidError
 	if errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		field := "spec.strategy.canary.trafficRouting." + invalid.Field
-		for kind, block := range d.routers { // the Gateway API may be among the plugins
+		for kind, block := range d.routers { // the Gateway API may be a plugin
 			if rest, ok := strings.CutPrefix(invalid.Field, kind); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 				field = block.path + rest
 			}
@@ -130,12 +130,11 @@ func (a *assembly) blameTraffic(err error, d *document) error {
 	return a.blame(err, d.ref)
 }
 
-// checkTraffic lays every route that a release will ask for over the objects,
-// so that what cannot be done is known before anything is pushed.
+// checkTraffic overlays every route of a future release on the objects, so that errors are found before a push.
 func (a *assembly) checkTraffic() error {
 	all, made := traffic.NewObjects(a.objects), map[rollout.Ref]*document{}
 	for i, spec := range a.specs {
-		d := a.documents[i] // stage appended one spec for each document, in order
+		d := a.documents[i] // stage has appended one spec for each document, in order
 		if spec.Canary == nil || spec.Canary.Traffic == nil {
 			continue
 		}
@@ -152,7 +151,7 @@ func (a *assembly) checkTraffic() error {
 				return err
 			}
 		}
-		// The Rollouts of an app together: no two may write to one place.
+		// All Rollouts of an app together: no two may write to one place.
 		if err := traffic.Overlay(all, spec.Canary.Traffic.Routers, routes[0]); err != nil {
 			return a.blameTraffic(err, d)
 		}
@@ -160,7 +159,7 @@ func (a *assembly) checkTraffic() error {
 	return nil
 }
 
-// checkMade refuses that two Rollouts make one object for their releases.
+// checkMade refuses two Rollouts that generate the same object.
 func (a *assembly) checkMade(laid *traffic.Objects, d *document, made map[rollout.Ref]*document) error {
 	for _, object := range laid.List() {
 		if object.Annotation(rollout.AnnotationGenerated) == "" {
@@ -176,7 +175,7 @@ func (a *assembly) checkMade(laid *traffic.Objects, d *document, made map[rollou
 	return nil
 }
 
-// checkRouters refuses what a router cannot do.
+// checkRouters refuses settings that a router does not support.
 func (a *assembly) checkRouters(d *document) error {
 	const at = "spec.strategy.canary."
 	c := d.spec.Canary

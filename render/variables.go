@@ -16,15 +16,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// variables are what ${name} stands for in the objects of an app, by the syntax of Flux's post-build substitution. Nil:
-// the objects are left as they are.
+// variables are the values of ${name} in an app's objects, in the syntax of Flux's post-build substitution. Nil: the
+// objects stay unchanged.
 type variables map[string]string
 
-// substituteKey is the label, or annotation, of an object that is left as it is where its value is "disabled".
+// substituteKey is the label or annotation that excludes an object with the value "disabled".
 const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 
-// The bounds of what is substituted in one object: the library calls itself for each part of a text, and copies all of
-// it for each $$.
+// The bounds of substitution in one object: the library recurses for each part of a text, and copies the whole text for
+// each $$.
 const (
 	maxParts  = 20_000
 	maxCopied = 1 << 30 // bytes
@@ -114,8 +114,8 @@ func environmentIn(file string, content []byte) (map[string]string, error) {
 	return values, nil
 }
 
-// into substitutes in an object, given as what kustomize prints of it, and returns what should be known of that.
-// The error has the object.
+// into substitutes variables in an object, given also as kustomize's output, and returns warnings. The error names the
+// object.
 func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []string, error) {
 	off := func(field string) bool { return object.Map("metadata", field)[substituteKey] == "disabled" }
 	if v == nil || !bytes.Contains(raw, []byte("${")) && !bytes.Contains(raw, []byte("$$")) ||
@@ -160,10 +160,10 @@ func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []st
 	return substituted, inScripts(object), nil
 }
 
-// eval is what a text is with its variables substituted, or the first of them that is not set and has to be.
+// eval returns a text with its variables substituted, or the first required variable that is not set.
 func (v variables) eval(text string) (out, unset string, err error) {
 	defer func() {
-		if cause := recover(); cause != nil { // as ${a:1:9223372036854775807} has the library do
+		if cause := recover(); cause != nil { // the library panics for ${a:1:9223372036854775807}
 			err = errors.New("a number in it is too large")
 		}
 	}()
@@ -172,7 +172,7 @@ func (v variables) eval(text string) (out, unset string, err error) {
 		return "", "", fmt.Errorf("there are %d of them", parts)
 	}
 	if bad := unsupported.FindString(strings.ReplaceAll(text, "$$", "")); bad != "" {
-		return "", "", fmt.Errorf("%s… is none of Flux's", bad) // its library takes the word for a default
+		return "", "", fmt.Errorf("%s… is none of Flux's", bad) // the library would take the word for a default
 	}
 	parsed, err := envsubst.Parse(text)
 	if err != nil {
@@ -185,12 +185,12 @@ func (v variables) eval(text string) (out, unset string, err error) {
 		return value, set
 	})
 	if err != nil {
-		unset = asked // it ends with the first that is not set, and with nothing else
+		unset = asked // Execute fails only at the first variable that is not set
 	}
 	return out, unset, err
 }
 
-// blamed is the first field of an object whose text cannot be substituted by itself, "" if there is none.
+// blamed returns the first field of an object whose text cannot be substituted on its own, "" if there is none.
 func (v variables) blamed(object rollout.Object) (field string) {
 	eachText(map[string]any(object), "", func(at, text string) {
 		if _, _, err := v.eval(text); err != nil && field == "" {
@@ -200,7 +200,7 @@ func (v variables) blamed(object rollout.Object) (field string) {
 	return field
 }
 
-// eachText calls f with each text in a value, and the path that leads to it.
+// eachText calls f with each text in a value and its path.
 func eachText(value any, at string, f func(at, text string)) {
 	switch value := value.(type) {
 	case string:
@@ -216,7 +216,7 @@ func eachText(value any, at string, f func(at, text string)) {
 	}
 }
 
-// fieldBelow is the path of a key below a path.
+// fieldBelow returns the path of a key below a path.
 func fieldBelow(at, key string) string {
 	switch {
 	case strings.ContainsAny(key, "./"):
@@ -227,7 +227,7 @@ func fieldBelow(at, key string) string {
 	return key
 }
 
-// A script is what a shell reads: a file of one, or a line of a container's command that has a shell's signs.
+// A script is a text for a shell: a script file, or a line of a container's command with a shell's operators.
 var (
 	scriptFile = regexp.MustCompile(`\.(sh|bash|zsh|ksh)\]$`)
 	scriptLine = regexp.MustCompile(`\.(command|args)\[\d+\]$`)
@@ -237,7 +237,7 @@ var (
 
 var unsupported = regexp.MustCompile(`\$\{\w+:[?+]`)
 
-// inScripts are warnings of scripts in which a shell's variables may have been taken for those of the app's entry.
+// inScripts returns warnings about scripts in which variables of a shell may have been substituted.
 func inScripts(object rollout.Object) (warnings []string) {
 	eachText(map[string]any(object), "", func(at, text string) {
 		switch {
