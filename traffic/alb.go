@@ -211,7 +211,7 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	for _, route := range r.Managed {
 		for i, m := range route.Matches {
 			name := route.Name
-			if name == rollout.MatchRoute { // of several Rollouts, perhaps
+			if name == rollout.MatchRoute { // several Rollouts may use this name
 				name = r.Name + "-" + name
 			}
 			if i > 0 {

@@ -127,7 +127,7 @@ func (c *albConfig) paths(
 // wildcards.
 type albPath struct{ kind, path string }
 
-// albBoth returns the paths that match both own and m; ok is false if it cannot tell.
+// albBoth returns the paths that match both own and m; it returns false if these cannot be determined.
 func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	switch own.kind {
 	case "Exact":

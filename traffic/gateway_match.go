@@ -27,7 +27,7 @@ func gatewayManaged(
 	}
 	out, backends := copyMap(rule), gatewayShares(rule, r)
 	out["matches"] = combined
-	delete(out, "name") // each rule's name is there once
+	delete(out, "name") // rule names must be unique
 	if managed.Mirror == nil {
 		out["backendRefs"] = []any{backends.forCanary(r, 1)}
 		return []any{out}, nil

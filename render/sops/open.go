@@ -54,8 +54,8 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 }
 
 // Seal replaces each encrypted value by a substitute that differs for different encrypted values and reveals nothing.
-// The substitute has the value's type, and is valid as plain text and base64. The twin's substitutes start, end and
-// measure differently, so differences between both results derive from encrypted values. It may be called once.
+// The substitute has the value's type, and is valid as plain text and base64. The twin's substitutes have another
+// start, end and length, so differences between both results derive from encrypted values. It may be called once.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {

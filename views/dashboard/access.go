@@ -204,7 +204,7 @@ func (r *rules) may(p Person, app string) []rollout.Verb {
 	return slices.DeleteFunc(propose.Verbs(), func(verb rollout.Verb) bool { return !granted[verb] })
 }
 
-// known returns the claims that the rules contain.
+// known returns a user's claims that the rules contain.
 func (r *rules) known(claims map[string]any) []string {
 	var found []string
 	for _, rule := range r.Groups {

@@ -23,7 +23,7 @@ func (r right) asked() *authorizationv1.ResourceAttributes {
 // wants records rights that an account needs.
 type wants func(account, namespace, group, resource string, verbs ...string)
 
-// jobs records the rights to create and read Jobs. Jobs are not watched.
+// jobs records the rights to get, create and delete Jobs. Jobs are not watched.
 func (as wants) jobs(account, namespace string) {
 	as(account, namespace, "batch", "jobs", "get", "create", "delete")
 	if account != "" { // gitrollout already lists all pods
