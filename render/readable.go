@@ -20,8 +20,8 @@ import (
 const newest = 36
 
 // checkReadable refuses objects of Kubernetes' own kinds that no API server can decode: `memory: 12x`, `container: []`.
-// The server returns no reason for these by which they differ from a temporary failure. If kubernetes.version is newer
-// than the known fields, unknown fields are left to the server.
+// The server's error for these has no stable reason, so it looks like a temporary failure. If kubernetes.version is
+// newer than the known fields, unknown fields are left to the server.
 func (a *assembly) checkReadable() error {
 	var minor int
 	_, err := fmt.Sscanf(strings.TrimPrefix(a.app.Kubernetes, "v"), "1.%d", &minor)

@@ -14,7 +14,7 @@ import (
 // valueFields are the fields of a Secret that may have encrypted values.
 var valueFields = []string{"data", "stringData"}
 
-// counterparts returns other, a second build of the same app, in the order of of: kustomize sorts objects by name, and
+// counterparts sorts other, a second build of the same app, like the first build: kustomize sorts objects by name, and
 // generated Secrets have other suffixes. lone is an object that only one build has.
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
