@@ -1,0 +1,249 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"gitrollout.dev/gitrollout/internal/tier"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestPushesInEveryPhase pushes one hundred times at random moments, every tenth time back to an earlier version. No
+// more than two versions have ready pods at any moment, and users keep their pods.
+func TestPushesInEveryPhase(t *testing.T) {
+	t.Parallel()
+	for name, strategy := range map[string]string{
+		"surge":          canary("scaling: surge", "setWeight: 25", "pause: {duration: 1s}", "setWeight: 50", "pause: {duration: 1s}"),
+		"surge at once":  canary("scaling: surge", "setWeight: 50"),
+		"in place":       canary("", "setWeight: 25", "pause: {duration: 1s}", "setWeight: 50", "pause: {duration: 1s}"),
+		"in place, late": canary("", "setWeight: 75", "pause: {duration: 2s}"),
+		"blue-green":     strings.Replace(blueGreen, "autoPromotionEnabled: false", "autoPromotionSeconds: 1", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tier.Rows(t, "surge")
+			const replicas = 8
+			app := shop{version: "v0", replicas: fmt.Sprint("replicas: ", replicas), strategy: strategy}
+			w := newWorld(t, app.files()).start()
+			w.awaitHealthy(w.repo.Head())
+			mark, rng := w.pods.mark(), rand.New(rand.NewPCG(1, uint64(len(name))))
+			version, commit := "v0", ""
+			for i := 1; i <= 100; i++ {
+				if version = fmt.Sprint("v", i); i%10 == 0 {
+					version = fmt.Sprint("v", rng.IntN(i))
+				}
+				commit = w.push(version, app.at(version).files())
+				time.Sleep(time.Duration(rng.IntN(900)) * time.Millisecond)
+			}
+			w.finish(commit, map[string]int{version: replicas})
+			most, released := 0, map[string]bool{}
+			for _, s := range w.pods.since(mark) {
+				for v := range s.ready {
+					released[v] = true
+				}
+				if most = max(most, len(s.ready)); len(s.ready) > 2 {
+					t.Fatalf("after %s three versions have ready pods: %v", s.at, s.ready)
+				}
+			}
+			if low := w.pods.lowest(mark); low < replicas-replicas/4 {
+				t.Errorf("ready pods fell to %d, want at least %d", low, replicas-replicas/4)
+			}
+			if most != 2 || len(released) < 5 {
+				t.Errorf("%d versions had ready pods in all, and at most %d at once: the pushes show too little", len(released), most)
+			}
+		})
+	}
+}
+
+// TestUsersKeepPodsThroughDocuments replaces each strategy by each other one: before a push, with it, and while its
+// release is in flight. At every revision of the cluster, the Service that users call selects enough ready pods.
+func TestUsersKeepPodsThroughDocuments(t *testing.T) {
+	t.Parallel()
+	strategies := map[string]string{
+		"none":       "",
+		"blue-green": blueGreen,
+		"in place":   canary("", "setWeight: 25", "pause: {}"),
+		"surge":      canary("scaling: surge", "setWeight: 25", "pause: {}"),
+		"routed": canary("stableService: shop\ncanaryService: shop-preview\ntrafficRouting: {nginx: {stableIngress: shop}}",
+			"setWeight: 25", "pause: {}"),
+	}
+	const replicas = 4
+	files := func(version, strategy string) map[string]string {
+		app := shop{version: version, replicas: fmt.Sprint("replicas: ", replicas), strategy: strategies[strategy], plain: strategy == "none"}
+		all := app.files()
+		all["kustomization.yaml"] += "- ingress.yaml\n"
+		all["ingress.yaml"] = shopIngress
+		return all
+	}
+	for from := range strategies {
+		for to := range strategies {
+			for _, when := range []string{"before", "with", "in flight"} {
+				if from == to || from == "none" && when == "in flight" {
+					continue
+				}
+				t.Run(from+" to "+to+" "+when, func(t *testing.T) {
+					t.Parallel()
+					w := newWorld(t, files("v1", from)).start()
+					w.await("v1 runs", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
+					w.pods.awaitReady(t, map[string]int{"v1": replicas})
+					stop := w.watchSelected("shop")
+					switch when {
+					case "before":
+						w.awaitHeadSource(w.push("another strategy", files("v1", to)))
+					case "in flight":
+						w.push("v2", files("v2", from))
+						w.awaitStep(1, rollout.Paused)
+						w.awaitHeadSource(w.push("another strategy", files("v2", to)))
+					}
+					w.finish(w.push("v2", files("v2", to)), map[string]int{"v2": replicas})
+					w.finish(w.push("v3", files("v3", to)), map[string]int{"v3": replicas})
+					if low, at := stop(); low < replicas-1 {
+						t.Errorf("Service shop selected %d ready pods, want at least %d: %s", low, replicas-1, at)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestFixReachesABrokenVersion pushes a fix while no pod of the stable version is ready. The fix goes through its steps.
+func TestFixReachesABrokenVersion(t *testing.T) {
+	t.Parallel()
+	for name, app := range map[string]shop{
+		"surge":       {replicas: "replicas: 4", strategy: canary("scaling: surge", "setWeight: 25", "pause: {duration: 1s}")},
+		"in place":    {replicas: "replicas: 4", strategy: canary("", "setWeight: 25", "pause: {duration: 1s}")},
+		"blue-green":  {replicas: "replicas: 4", strategy: strings.Replace(blueGreen, "autoPromotionEnabled: false", "autoPromotionSeconds: 1", 1)},
+		"StatefulSet": set("replicas: 3", "OrderedReady", "", "setWeight: 34", "pause: {duration: 1s}"),
+		"DaemonSet":   agents("", "setWeight: 34", "pause: {duration: 1s}"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, app.at("v1-unready5s").files()).start()
+			w.awaitHealthy(w.repo.Head())
+			w.awaitPods("no pod is ready", func(s sample) bool { return total(s.all) > 0 && total(s.ready) == 0 })
+			commit := w.push("v2", app.at("v2").files())
+			w.awaitHealthy(commit)
+			w.awaitPods("all pods are of the fix", func(s sample) bool {
+				return total(s.ready) == total(s.all) && s.ready["v2"] == total(s.all)
+			})
+		})
+	}
+}
+
+// finish promotes a commit as often as it takes until only these pods are there.
+func (w *world) finish(commit string, pods map[string]int) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
+		s := w.state()
+		if s.Source == commit && s.Release == nil && s.Former == nil && maps.Equal(w.pods.now(), pods) {
+			return
+		}
+		if s.Release != nil && s.Phase == rollout.Paused {
+			_, _ = w.cli("promote", "--full", w.app) // which is refused when the app has gone on in the meantime
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not within %s: %v at %s; the pods are %v, the app is %s: %s", patience, pods, commit, w.pods.now(), s.Phase, s.Reason)
+		}
+	}
+}
+
+// awaitHeadSource waits until a commit is followed, or held with a reason.
+func (w *world) awaitHeadSource(commit string) {
+	w.t.Helper()
+	w.await("the commit is followed or held", func(s rollout.State) bool {
+		return s.Source == commit || s.Held != nil && s.Held.Commit == commit
+	})
+}
+
+// watchSelected records Services and pods until the function that it returns is called. That returns the lowest number of
+// ready pods that the Service selected at any revision of the cluster, and the pods of that revision.
+func (w *world) watchSelected(service string) (stop func() (low int, at string)) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var mu sync.Mutex
+	var events []watch.Event
+	var watching sync.WaitGroup
+	record := func(from watch.Interface, err error) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		watching.Go(func() {
+			for e := range from.ResultChan() { // first of all with what there is
+				mu.Lock()
+				events = append(events, e)
+				mu.Unlock()
+			}
+		})
+	}
+	core := w.cluster.Kube.CoreV1()
+	record(core.Services(w.ns).Watch(ctx, metav1.ListOptions{}))
+	record(core.Pods(w.ns).Watch(ctx, metav1.ListOptions{}))
+	begin, err := core.ConfigMaps(w.ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return func() (int, string) {
+		w.pods.mark()
+		cancel()
+		watching.Wait()
+		return lowestSelected(events, service, revisionOf(begin))
+	}
+}
+
+func lowestSelected(events []watch.Event, service string, begin int) (low int, at string) {
+	slices.SortStableFunc(events, func(a, b watch.Event) int { return revisionOf(a.Object) - revisionOf(b.Object) })
+	pods, selector := map[string]*corev1.Pod{}, labels.Nothing()
+	low = -1
+	for _, e := range events {
+		switch o := e.Object.(type) {
+		case *corev1.Service:
+			if o.Name == service {
+				selector = labels.SelectorFromSet(o.Spec.Selector)
+			}
+		case *corev1.Pod:
+			if pods[o.Name] = o; e.Type == watch.Deleted || o.DeletionTimestamp != nil {
+				delete(pods, o.Name)
+			}
+		}
+		if revisionOf(e.Object) < begin {
+			continue
+		}
+		n, all := 0, map[string]int{}
+		for _, pod := range pods {
+			if isReady(pod) {
+				all[versionOf(pod)]++
+				if selector.Matches(labels.Set(pod.Labels)) {
+					n++
+				}
+			}
+		}
+		if low < 0 || n < low {
+			low, at = n, fmt.Sprintf("selector %s, ready pods %v", selector, all)
+		}
+	}
+	return low, at
+}
+
+// revisionOf returns the revision of the cluster at which an object or a list was written.
+func revisionOf(o runtime.Object) int {
+	meta, is := o.(metav1.Common)
+	if !is {
+		return 0
+	}
+	n, _ := strconv.Atoi(meta.GetResourceVersion())
+	return n
+}
