@@ -72,11 +72,10 @@ func (p partitioned) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	}
 }
 
-// evict returns the blocking pod in a rollback where pods are replaced in order, as for a StatefulSet.
+// evict is evictInOrder for kinds whose pods are replaced in order.
 func (p partitioned) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
-	s := in.State
-	if p.Ordered && isHeld(s) != (s.Phase == rollout.Aborting) && live.Hash == s.StableHash(w) {
-		return stuck(w, live)
+	if !p.Ordered {
+		return nil
 	}
-	return nil
+	return evictInOrder(in, w, live)
 }

@@ -135,28 +135,40 @@ func (m moving) surplus() string {
 	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.n, asked, why)
 }
 
-// evict returns at most one pod.
-//
-// In a rollback, and at a step without new pods, it is a pod that may block progress. With OrderedReady the StatefulSet
-// controller waits for ever for a pod of the abandoned version to become ready before it replaces any
-// (kubernetes#67250). The highest ordinal goes first, once the controller has seen the stable template; before that it
-// would recreate the pod at the same version.
-//
-// At a step with rebalance it is a new pod below the partition: pods that are not ready first, then the lowest ordinal.
-// A ready one goes only while all pods serve.
-func (statefulSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
+// evict returns at most one pod: at a step of a document with rebalance a new pod below the partition, and otherwise the
+// pod for which the controller waits.
+func (statefulSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	s := in.State
-	switch spec, _ := specOf(in, w); {
+	if spec, _ := specOf(in, w); isHeld(s) && live.Hash == s.Release.Templates[w] && spec.Canary != nil && spec.Canary.Rebalance {
+		one = above(in, spec, live)
+	}
+	if one == nil {
+		one = evictInOrder(in, w, live)
+	}
+	return one
+}
+
+// evictInOrder returns the highest pod that is not ready and of an older version, for workloads with OrderedReady: their
+// controller replaces no pod while another one is not ready (kubernetes#67250).
+//
+// In a rollback, and at a step that asks for no new pod, that is a pod of the abandoned version, once the controller
+// has seen the stable template: before that it would create the same version again. On the way forward it is a stable
+// pod at or above the partition, which is to be replaced anyway.
+func evictInOrder(in Input, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
+	s := in.State
+	render := in.renderOf(s.Release.Hash)
+	switch {
 	case isHeld(s) != (s.Phase == rollout.Aborting) && live.Hash == s.StableHash(w):
 		return stuck(w, live)
-	case isHeld(s) && live.Hash == s.Release.Templates[w] && spec.Canary != nil && spec.Canary.Rebalance:
-		return above(in, spec, live)
+	case render != nil && live.Hash == s.Release.Templates[w] &&
+		render.ByRef()[w.Ref()].Map("spec")["podManagementPolicy"] != "Parallel":
+		return slices.DeleteFunc(stuck(w, live), func(e Eviction) bool { return ordinal(e.Pod) < live.Floor })
 	default:
 		return nil
 	}
 }
 
-// stuck returns the highest pod that is neither ready nor of the template, unless a pod is terminating.
+// stuck returns the highest pod that is neither ready nor of the template, unless a pod is terminating already.
 func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	for _, r := range live.Revisions {
 		for _, p := range r.Members {
@@ -171,7 +183,7 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above returns the lowest pod of the template below the partition: one that is not ready, or any if all pods serve.
+// above returns the lowest pod of the template below the partition: one that is not ready, or any if all pods are ready.
 func above(in Input, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {

@@ -136,6 +136,12 @@ func TestFixReachesABrokenVersion(t *testing.T) {
 			w.awaitHealthy(w.repo.Head())
 			w.awaitPods("no pod is ready", func(s sample) bool { return total(s.all) > 0 && total(s.ready) == 0 })
 			commit := w.push("v2", app.at("v2").files())
+			if app.kind == "StatefulSet" { // its controller replaces no pod while a lower one is not ready
+				w.await("at its step", func(s rollout.State) bool { return s.Release != nil && s.Release.Commit == commit })
+				if out, err := w.cli("promote", "--full", w.app); err != nil {
+					t.Fatalf("promote: %v\n%s", err, out)
+				}
+			}
 			w.awaitHealthy(commit)
 			w.awaitPods("all pods are of the fix", func(s sample) bool {
 				return total(s.ready) == total(s.all) && s.ready["v2"] == total(s.all)
