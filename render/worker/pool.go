@@ -93,10 +93,10 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 		switch {
 		case w.isLate():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s to render", limits.RenderTime), widen("renderTime")
+		case !again:
+			continue // the kernel may have killed it, and on a busy machine the collector may fall behind the garbage
 		case w.hasRunOut():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s of memory to render", limits.Memory), widen("memory")
-		case !again:
-			continue // it may have been killed from outside, also while idle
 		case w.isKilled():
 			err = fmt.Errorf("%s: the process that renders it was killed before the end: the machine is busy, stands still or "+
 				"is out of memory; another try may succeed", app.Path)
