@@ -253,6 +253,48 @@ func TestRetryIsOnRecord(t *testing.T) {
 	}
 }
 
+// TestRetryThatWaits: a retry counts though another decision replaces it in the promotion file before the release can begin.
+func TestRetryThatWaits(t *testing.T) {
+	tests := map[string]struct {
+		change func(*source)
+		waits  func(*Input)
+		held   rollout.HeldReason
+	}{
+		"for a name": {func(s *source) {
+			s.workloads[0].version, s.workloads[0].spec.Workload.Name = "v2", "web-2"
+		}, func(*Input) {}, rollout.HeldRenamed},
+		"for a window": {version("v2"), func(in *Input) {
+			in.Calendar = rollout.Calendar{Freeze: &rollout.Freeze{Reason: "a test"}}
+		}, rollout.HeldClosed},
+		"for a window, first deployment": {version("v2"), func(in *Input) {
+			in.State.Stable, in.State.Phase = nil, rollout.Pending
+			in.Observed = rollout.Observed{}
+			in.Answers.Foreign = &[]rollout.Foreign{}
+			in.Calendar = rollout.Calendar{Freeze: &rollout.Freeze{Reason: "a test"}}
+		}, rollout.HeldClosed},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := oneWeb(nil)
+			h.push(tt.change)
+			in := world(h)
+			hash := h.at(commitID(1)).Release()
+			in.State.Phase, in.State.Rejected = rollout.Degraded, []rollout.Rejection{{Hash: hash, Promotion: "d1"}}
+			tt.waits(&in)
+			in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: hash, Digest: "d2"}
+			d := Decide(in)
+			if !d.State.Held.Is(tt.held) || len(d.State.Rejected) > 0 {
+				t.Fatalf("with a retry it is held for %+v, rejected %+v", d.State.Held, d.State.Rejected)
+			}
+			in.State, in.Calendar = d.State, rollout.Calendar{}
+			in.Promotion = &rollout.Promotion{Decision: rollout.Promote, Release: hash, Through: rollout.Full, Digest: "d3"}
+			if d = Decide(in); d.State.Release == nil || d.State.Release.Hash != hash {
+				t.Errorf("promoted fully it is %s: %s", d.State.Phase, d.Subject)
+			}
+		})
+	}
+}
+
 // TestTimeoutInWords: a gate with a timeout says until when and what then, and what it has done.
 func TestTimeoutInWords(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) {

@@ -17,13 +17,12 @@ func decideAtRest(in Input) Decision {
 	} else {
 		in.State = joined(in)
 	}
-	in = withoutLate(in)
+	in = withRetry(withoutLate(in))
 	s, head := in.State, in.Head.Render
 	target := head.Release()
-	if asked := askedFor(in); s.Stable != nil && asked != target {
-		if rejection, ok := s.IsRejected(asked); ok && !isTriedAgain(in, rejection) {
-			return degraded(in, rejection) // without its document it would be released at once
-		}
+	asked := askedFor(in)
+	if rejection, is := s.IsRejected(asked); is && s.Stable != nil && asked != target {
+		return degraded(in, rejection) // without its document it would be released at once
 	}
 	stable := rollout.Hash("")
 	if s.Stable != nil {
@@ -51,7 +50,7 @@ func decideAtRest(in Input) Decision {
 		}
 		return started(in, startFirst(in))
 	}
-	if rejection, ok := s.IsRejected(target); ok && !isTriedAgain(in, rejection) {
+	if rejection, ok := s.IsRejected(target); ok {
 		return degraded(in, rejection)
 	}
 	i := runningHook(s) // hooks that have begun are waited for
@@ -65,8 +64,7 @@ func decideAtRest(in Input) Decision {
 // leftAtRest keeps the running version while Git's version would have no steps.
 func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	s := in.State
-	rejection, is := s.IsRejected(in.Head.Render.Release())
-	if is && s.Stable != nil && !isTriedAgain(in, rejection) {
+	if rejection, is := s.IsRejected(in.Head.Render.Release()); is && s.Stable != nil {
 		return degraded(in, rejection)
 	}
 	s.Phase, s.Reason, s.Release, s.Progress, s.Retreat = rollout.Healthy, "", nil, nil, nil
@@ -223,7 +221,17 @@ func rejectedText(r rollout.Rejection) string {
 	return fmt.Sprintf("Git asks for %s, which was rejected: %s", r.Hash, r.Reason)
 }
 
-// isTriedAgain reports whether a rejected version gets another attempt: a later retry, or a change of the failed hook.
+// withRetry drops the rejection of a version that is tried again. Its release may have to wait, and until then another
+// decision may replace the retry in the promotion file.
+func withRetry(in Input) Input {
+	if r, is := Rejection(in); is && isTriedAgain(in, r) {
+		in.State.Rejected = notRejected(in.State.Rejected, r.Hash)
+	}
+	return in
+}
+
+// isTriedAgain reports whether what was rejected has another try: somebody asked for it after that, or the hook that
+// failed is another one now.
 func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	p := in.Promotion
 	isRetried := p.Says(rollout.Retry, rejection.Hash) && p.Digest != rejection.Promotion

@@ -10,6 +10,7 @@ import (
 
 // decideFirst starts an app without a record: a first deployment, or the adoption of running workloads.
 func decideFirst(in Input) Decision {
+	in = withRetry(in)
 	release := newRelease(in)
 	if p := in.Promotion; p.Says(rollout.Promote, release.Hash) && p.AdoptAnyway {
 		in.State.Adopts = release.Hash
