@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 const headsPrefix = "refs/heads/"
@@ -45,25 +47,12 @@ func checkEditPath(name string) error {
 		return fmt.Errorf("%q is not a path inside the repository", name)
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		// HFS+ ignores some code points; NTFS ignores some endings and has short names. Such names mean .git, too.
-		plain := strings.Map(dropIgnorable, strings.ToLower(part))
-		plain = strings.TrimRight(plain, ". ")
-		base, _, _ := strings.Cut(plain, ":")
-		if plain == ".git" || plain == "git~1" || base == ".git" || strings.ContainsRune(part, '\\') {
+		switch own := rollout.GitName(part); {
+		case own == ".git" || strings.ContainsRune(part, '\\'):
 			return fmt.Errorf("%q is not a path that Git allows", name)
-		}
-		if plain == ".gitmodules" {
+		case own == ".gitmodules":
 			return fmt.Errorf("%q may not be written: it changes which other repositories a clone fetches", name)
 		}
 	}
 	return nil
-}
-
-// dropIgnorable removes the code points that HFS+ leaves out of comparisons.
-func dropIgnorable(r rune) rune {
-	switch {
-	case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
-		return -1
-	}
-	return r
 }

@@ -189,7 +189,7 @@ func TestEditPathsRefused(t *testing.T) {
 	}
 	for _, p := range []string{
 		"", ".", "/", "/abs", "a/", "a//b", "../x", "a/../b", "./a", ".git", "a/.GIT/hooks/x", ".git.", ".git /x",
-		"git~1", ".g\u200cit", ".git::$INDEX_ALLOCATION", `a\b`, "a\x00b", ".gitmodules", "f/below", "d",
+		"git~1", ".g\u200cit", ".git::$INDEX_ALLOCATION", `a\b`, "a\x00b", ".gitmodules", "GITMOD~1", "f/below", "d",
 	} {
 		_, err := pushAll(t.Context(), r, rollout.Update{Branch: "main", Old: base, Parent: base, Message: "m", When: when,
 			Edits: map[string][]byte{p: []byte("x")}})

@@ -90,20 +90,51 @@ func IsPlainPath(name string) bool {
 	return name != "" && path.Clean(name) == name && !isAbove && utf8.ValidString(name) && !strings.ContainsFunc(name, bad)
 }
 
-// ReservedPart returns the part of a path that is reserved for Git or gitrollout, "" for none. Git also reserves the
-// names that a file system treats as .git: with dots or spaces at the end, in any case, or shortened.
+// ReservedPart is the part of a path that Git or gitrollout reads as its own folder, "" for none.
 func ReservedPart(name string) string {
 	for part := range strings.SplitSeq(name, "/") {
-		switch strings.ToLower(strings.TrimRight(part, ". ")) {
-		case ".git", "git~1", ".gitrollout":
+		switch GitName(part) {
+		case ".git", ".gitrollout":
 			return part
 		}
 	}
 	return ""
 }
 
-// withPassword returns the field with an address that contains credentials, "" for none. A user alone is no secret in
-// an address for Git, as in ssh://git@host.
+// shortNames are names that Git or gitrollout reads as its own, by their short forms on NTFS up to the ~. Those with a
+// number are for the fifth file and later ones.
+var shortNames = map[string]string{
+	"git": ".git", "gitrol": ".gitrollout", "gitign": ".gitignore", "gi250a": ".gitignore",
+	"gitatt": ".gitattributes", "gi7d29": ".gitattributes", "gitmod": ".gitmodules", "gi7eba": ".gitmodules",
+}
+
+// GitName returns the name of Git's or gitrollout's own that a file system may take a part of a path for, "" for none.
+// Case does not count. HFS+ ignores some code points, NTFS dots and spaces at the end and all after a colon.
+func GitName(part string) string {
+	plain, _, _ := strings.Cut(strings.Map(dropIgnorable, strings.ToLower(part)), ":")
+	plain = strings.TrimRight(plain, ". ")
+	if short, n, _ := strings.Cut(plain, "~"); n != "" && strings.Trim(n, "0123456789") == "" {
+		return shortNames[short]
+	}
+	for _, name := range shortNames {
+		if name == plain {
+			return name
+		}
+	}
+	return ""
+}
+
+// dropIgnorable removes the code points that HFS+ leaves out of comparisons.
+func dropIgnorable(r rune) rune {
+	switch {
+	case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
+		return -1
+	}
+	return r
+}
+
+// withPassword is the field with an address that has somebody's credentials in it, "" for none. A user alone is no
+// secret where Git is asked, as in ssh://git@host.
 func (s VendorSource) withPassword() string {
 	field, address := "oci.url", ""
 	switch {

@@ -78,22 +78,22 @@ func untar(from io.Reader) (files, error) {
 		if total += len(content); total > maxBytes {
 			return nil, fmt.Errorf("is more than %d MiB when it is unpacked", maxBytes>>20)
 		}
-		if !slices.Contains(ofGit, path.Base(name)) {
+		if rollout.GitName(path.Base(name)) == "" { // .gitignore and the like have Git leave out or change other files
 			all[name] = content
 		}
 	}
 }
 
-// ofGit are files by which Git would ignore or change files beside them.
-var ofGit = []string{".gitignore", ".gitattributes", ".gitmodules"}
-
-// checkName refuses paths that lead elsewhere on some system, and names with a meaning for a tool.
+// checkName refuses paths that lead elsewhere on some system, and those that a tool gives a meaning.
 func checkName(name string) error {
 	if !rollout.IsPlainPath(name) || name == "." || len(name) > maxPath {
 		return fmt.Errorf("has a file with the path %.100q, which is not one below its folder", name)
 	}
 	if part := rollout.ReservedPart(name); part != "" {
 		return fmt.Errorf("has the path %.100q, and what is called %s is not for an archive to bring", name, part)
+	}
+	if own, base := rollout.GitName(path.Base(name)), path.Base(name); own != "" && own != base {
+		return fmt.Errorf("has the path %.100q, and some file systems take %q for Git's %s", name, base, own)
 	}
 	return nil
 }
