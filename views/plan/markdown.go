@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -21,11 +22,19 @@ func Markdown(all []Plan) string {
 	if len(text) > MarkdownLimit {
 		text = markdown(all, false)
 	}
-	if len(text) > MarkdownLimit {
+	if text = strings.Map(visible, text); len(text) > MarkdownLimit {
 		cut := strings.LastIndexByte(text[:MarkdownLimit], '\n')
 		text = strings.ToValidUTF8(text[:cut+1], "") + "\n*… and more: the plan is longer than a comment may be.*\n"
 	}
 	return text
+}
+
+// visible drops control characters, and those that change the direction of text.
+func visible(r rune) rune {
+	if unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) {
+		return -1
+	}
+	return r
 }
 
 func markdown(all []Plan, diffs bool) string {

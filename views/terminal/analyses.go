@@ -44,12 +44,9 @@ func drawMetric(m rollout.MetricProgress, names, lasts int, k Look) string {
 		Pad(Truncate(lastValue(m), lasts), lasts) + "  ", plain},
 		span{strings.Join(metricCounts(m), ", "), plain})
 	out := k.line(spans...)
-	detail := Clean(m.Condition)
+	detail := m.Condition
 	if m.Message != "" && m.Phase != rollout.AnalysisSuccessful {
-		if detail != "" {
-			detail += "; "
-		}
-		detail += Clean(m.Message)
+		detail = strings.TrimPrefix(detail+"; "+m.Message, "; ")
 	}
 	if detail == "" {
 		return out
@@ -59,9 +56,9 @@ func drawMetric(m rollout.MetricProgress, names, lasts int, k Look) string {
 
 func metricName(m rollout.MetricProgress) string {
 	if m.DryRun {
-		return Clean(m.Metric) + " (dry run)"
+		return m.Metric + " (dry run)"
 	}
-	return Clean(m.Metric)
+	return m.Metric
 }
 
 func lastValue(m rollout.MetricProgress) string {

@@ -34,7 +34,7 @@ func mark(a status.App) span {
 func Apps(l status.Listing, k Look) string {
 	var b strings.Builder
 	if l.Note != "" {
-		b.WriteString(k.field("Note", Clean(l.Note), dim, yellow) + "\n")
+		b.WriteString(k.field("Note", l.Note, dim, yellow) + "\n")
 	}
 	var calm []status.App
 	drawn := 0
@@ -56,7 +56,7 @@ func Apps(l status.Listing, k Look) string {
 		b.WriteString(drawCalm(a, names, k))
 	}
 	if len(l.Apps) == 0 {
-		b.WriteString("cluster " + l.Cluster + " has no apps\n")
+		b.WriteString(k.line(span{"cluster " + l.Cluster + " has no apps", plain}))
 	}
 	return b.String()
 }
@@ -79,7 +79,7 @@ func App(a status.App, k Look) string {
 	var b strings.Builder
 	b.WriteString(drawHead(a, k))
 	if a.Note != "" {
-		b.WriteString(k.field("Note", Clean(a.Note), dim, yellow))
+		b.WriteString(k.field("Note", a.Note, dim, yellow))
 	}
 	for _, w := range a.Workloads {
 		b.WriteString("\n" + drawWorkload(a, w, k))
@@ -125,23 +125,23 @@ func drawHead(a status.App, k Look) string {
 		text := fmt.Sprintf("%s  %s", rollout.ShortID(a.Source.ID), person(a.Source.Author))
 		b.WriteString(k.line(span{Pad("  Applied", labelWidth), dim}, span{strings.TrimSpace(text), plain}))
 		if a.Source.Subject != "" {
-			b.WriteString(k.field("", Clean(a.Source.Subject), dim, dim))
+			b.WriteString(k.field("", a.Source.Subject, dim, dim))
 		}
 	}
 	if r := a.Rejected; r != nil {
 		b.WriteString(k.line(span{Pad("  Rejected", labelWidth), dim}, span{string(r.Hash), red},
 			span{fmt.Sprintf("  %s  %s ago", rollout.ShortID(r.Commit), age(k.Now.Sub(r.At))), plain}))
-		b.WriteString(k.field("", Clean(r.Reason), dim, red))
+		b.WriteString(k.field("", r.Reason, dim, red))
 	}
 	if a.Reason != "" && (a.Rejected == nil || (a.Phase != rollout.Degraded && a.Reason != a.Rejected.Reason)) {
 		reasonColor := plain
 		if a.Phase == rollout.Stalled || a.Phase == rollout.Aborting {
 			reasonColor = red
 		}
-		b.WriteString(k.field("Reason", Clean(a.Reason), dim, reasonColor))
+		b.WriteString(k.field("Reason", a.Reason, dim, reasonColor))
 	}
 	if a.Held != nil {
-		text := Clean(a.Held.Message)
+		text := a.Held.Message
 		if a.Held.Commit != "" {
 			text += " (commit " + rollout.ShortID(a.Held.Commit) + ")"
 		}
@@ -149,14 +149,14 @@ func drawHead(a status.App, k Look) string {
 		b.WriteString(k.field(strings.ToUpper(label[:1])+label[1:], text, dim, yellow))
 	}
 	if a.Waiting != "" {
-		text := Clean(a.Waiting)
+		text := a.Waiting
 		if a.Due != nil {
 			text += " (" + countdown(a.Due.Sub(k.Now)) + " left)"
 		}
 		b.WriteString(k.field("Waits for", text, dim, plain))
 	}
 	for _, w := range a.Warnings {
-		b.WriteString(k.field("Warning", Clean(w), dim, yellow))
+		b.WriteString(k.field("Warning", w, dim, yellow))
 	}
 	return b.String()
 }
@@ -177,7 +177,7 @@ func drawRelease(label string, r *status.Release, k Look) string {
 	}
 	out := k.line(span{Pad("  "+label, labelWidth), dim}, span{string(r.Hash), bold}, span{text, plain})
 	if r.Subject != "" {
-		out += k.line(span{strings.Repeat(" ", labelWidth) + Clean(r.Subject), dim})
+		out += k.line(span{strings.Repeat(" ", labelWidth) + r.Subject, dim})
 	}
 	return out
 }
@@ -280,7 +280,7 @@ func drawSteps(w status.Workload, k Look) string {
 // stepTitle describes a step, with the user's name for it. A blue-green release's generated step names are omitted.
 func stepTitle(w status.Workload, s status.Step) string {
 	if w.Strategy == "blueGreen" || s.Name == "" || s.Name == s.Text || strings.ReplaceAll(s.Name, "-", " ") == s.Text {
-		return Clean(s.Text)
+		return s.Text
 	}
-	return Clean(s.Name + ": " + s.Text)
+	return s.Name + ": " + s.Text
 }

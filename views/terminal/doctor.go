@@ -18,9 +18,9 @@ func Examination(e doctor.Examination, k Look) string {
 	indent := statuses + names + 2
 	broken := func(text string, used int) []string {
 		if k.Width == 0 {
-			return []string{Clean(text)}
+			return []string{text}
 		}
-		return wrap(Clean(text), max(30, k.Width-used))
+		return wrap(text, max(30, k.Width-used))
 	}
 	for _, f := range e.Findings {
 		for i, part := range broken(f.Message, indent) {
@@ -49,33 +49,39 @@ func Examination(e doctor.Examination, k Look) string {
 // Report draws a line for each app with its warnings below.
 func Report(r doctor.Report, k Look) string {
 	var b strings.Builder
+	k.Width = 0 // no message is cut
+	row := func(color paint, what string, texts ...span) {
+		head := []span{{"  ", plain}, {what, color}, {strings.Repeat(" ", 9-len(what)), plain}}
+		b.WriteString(k.line(append(head, texts...)...))
+	}
 	warn := func(warnings []string) {
 		for _, w := range warnings {
-			b.WriteString("  " + k.paint(yellow, "warning") + "  " + Clean(w) + "\n")
+			row(yellow, "warning", span{w, plain})
 		}
 	}
 	for _, c := range r.Clusters {
-		b.WriteString(k.paint(bold, c.Cluster) + "\n")
+		b.WriteString(k.line(span{c.Cluster, bold}))
 		for _, f := range c.Errors {
-			b.WriteString("  " + k.paint(red, "error") + "    " + Clean(f.Error()) + "\n")
+			row(red, "error", span{f.Error(), plain})
 		}
 		warn(c.Warnings)
 		names := widest(c.Apps, func(a doctor.AppReport) string { return a.App })
 		for _, a := range c.Apps {
+			name := span{Pad(a.App, names) + "  ", plain}
 			if a.Error != nil {
-				b.WriteString("  " + k.paint(red, "error") + "    " + Pad(a.App, names) + "  " + Clean(a.Error.Error()) + "\n")
+				row(red, "error", name, span{a.Error.Error(), plain})
 				continue
 			}
 			text := fmt.Sprintf("%s, %s", rollout.Count(a.Objects, "object"), rollout.Count(a.Staged, "staged workload"))
-			b.WriteString("  " + k.paint(green, "ok") + "       " + Pad(a.App, names) + "  " + k.paint(dim, text) + "\n")
+			row(green, "ok", name, span{text, dim})
 			warn(a.Warnings)
 		}
 		if len(c.Allow) > 0 {
-			b.WriteString("  what is forbidden would be allowed by these lines in " + rollout.ConfigPath(c.Cluster) + ":\n")
+			text := "  what is forbidden would be allowed by these lines in " + rollout.ConfigPath(c.Cluster) + ":"
+			b.WriteString(k.line(span{text, plain}))
 		}
 		for _, line := range c.Allow {
-			text := strings.TrimLeft(line, " ")
-			b.WriteString(strings.Repeat(" ", 4+len(line)-len(text)) + Clean(text) + "\n")
+			b.WriteString(k.line(span{"    " + line, plain}))
 		}
 	}
 	b.WriteString(fmt.Sprintf("%s, %s\n", rollout.Count(r.Errors, "error"), rollout.Count(r.Warnings, "warning")))

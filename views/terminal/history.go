@@ -18,7 +18,7 @@ func History(h status.History, k Look) string {
 		b.WriteString("\n" + drawPast(p, k))
 	}
 	if h.Note != "" {
-		b.WriteString("\n" + k.field("Note", Clean(h.Note), dim, yellow))
+		b.WriteString("\n" + k.field("Note", h.Note, dim, yellow))
 	}
 	return b.String()
 }
@@ -49,17 +49,17 @@ func drawPast(p status.Past, k Look) string {
 		span{"  " + p.Started.UTC().Format("2006-01-02 15:04:05Z"), dim}))
 	if p.Author != "" {
 		b.WriteString(k.line(span{"  " + rollout.ShortID(p.Commit) + "  " + person(p.Author), plain},
-			span{"  " + Clean(p.Subject), dim}))
+			span{"  " + p.Subject, dim}))
 	}
 	if notes := notesOf(p); len(notes) > 0 {
 		b.WriteString(k.below(2, strings.Join(notes, "; "), plain))
 	}
 	if p.Reason != "" {
-		b.WriteString(k.below(2, Clean(p.Reason), mark.color))
+		b.WriteString(k.below(2, p.Reason, mark.color))
 	}
 	if k.Wide {
 		for _, t := range p.Transitions {
-			b.WriteString(k.line(span{"    " + t.At.Format("15:04:05") + "  ", dim}, span{Clean(t.Text), plain},
+			b.WriteString(k.line(span{"    " + t.At.Format("15:04:05") + "  ", dim}, span{t.Text, plain},
 				span{"  " + rollout.ShortID(t.Commit), dim}))
 		}
 		b.WriteString(drawHooks(status.App{Hooks: p.Hooks}, k) + drawAnalyses(status.App{Analyses: p.Analyses}, k))

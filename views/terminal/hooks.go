@@ -26,11 +26,11 @@ func drawHooks(a status.App, k Look) string {
 			span{"  " + Pad(string(h.When), 6), dim}, span{"  " + string(h.Phase), color},
 			span{", since " + age(k.Now.Sub(h.Since)) + "  " + h.Job, dim}))
 		if h.Message != "" {
-			b.WriteString(k.line(span{"      " + Clean(h.Message), color}))
+			b.WriteString(k.line(span{"      " + h.Message, color}))
 		}
 		if h.Phase == rollout.HookFailed && h.Log != "" {
 			for line := range strings.SplitSeq(h.Log, "\n") {
-				b.WriteString(k.line(span{"      │ " + Clean(line), dim}))
+				b.WriteString(k.line(span{"      │ " + line, dim}))
 			}
 		}
 	}

@@ -24,15 +24,15 @@ func Line(a status.App) string {
 	}
 	switch {
 	case a.Held != nil:
-		text += ", " + a.HeldText() + ": " + Clean(a.WhyHeld())
+		text += ", " + a.HeldText() + ": " + a.WhyHeld()
 	case a.Phase == rollout.Paused && a.Waiting != "":
-		text += ", waits for " + Clean(a.Waiting)
+		text += ", waits for " + a.Waiting
 	case a.Reason != "":
-		text += ": " + Clean(a.Reason)
+		text += ": " + a.Reason
 	case a.Waiting != "" && slices.ContainsFunc(a.Hooks, status.IsRunning):
-		text += ", waits for " + Clean(a.Waiting)
+		text += ", waits for " + a.Waiting
 	}
-	return text
+	return Clean(text)
 }
 
 // watchLine is Line with pods and analyses.
@@ -47,7 +47,7 @@ func watchLine(a status.App) string {
 			line += ", analysis " + r.Name + " " + string(r.Phase)
 		}
 	}
-	return line
+	return Clean(line)
 }
 
 // News prints a changing listing where redrawing is impossible: first everything, then a line for each changed app.

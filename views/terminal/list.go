@@ -18,10 +18,10 @@ func List(l status.Listing, k Look) string {
 	}
 	head, note, rest := "", "", ""
 	if len(l.Apps) == 0 {
-		rest = "no app of cluster " + l.Cluster + " is listed, or matches\n"
+		rest = k.line(span{"no app of cluster " + l.Cluster + " is listed, or matches", plain})
 	}
 	if l.Note != "" {
-		note = "\n" + k.field("Note", Clean(l.Note), dim, yellow)
+		note = "\n" + k.field("Note", l.Note, dim, yellow)
 	}
 	if k.Rows > 0 {
 		head = fleetLine(l, k) + "\n"
@@ -142,13 +142,13 @@ func authorOf(a status.App) string {
 func waitingText(a status.App) string {
 	switch {
 	case a.Held != nil:
-		return Clean(a.WhyHeld())
+		return a.WhyHeld()
 	case a.Waiting != "":
-		return Clean(a.Waiting)
+		return a.Waiting
 	case a.Phase == rollout.Healthy && len(a.Warnings) > 0:
 		return rollout.Count(len(a.Warnings), "warning")
 	case a.Phase == rollout.Healthy:
 		return ""
 	}
-	return Clean(a.Reason)
+	return a.Reason
 }

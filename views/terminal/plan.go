@@ -19,7 +19,7 @@ func Plans(all []plan.Plan, k Look) string {
 		b.WriteString(k.line(span{p.Cluster, bold}, span{": " + p.Base + " -> " + p.Head, plain}))
 		b.WriteString(k.field("state", p.State, dim, dim))
 		if p.Error != nil {
-			b.WriteString(k.field("error", Clean(p.Error.Error()), red, plain))
+			b.WriteString(k.field("error", p.Error.Error(), red, plain))
 			continue
 		}
 		for _, s := range p.Shared {
@@ -50,9 +50,9 @@ var changeColors = map[plan.Change]paint{
 func drawPlanned(p plan.Plan, a plan.App, k Look) string {
 	var b strings.Builder
 	b.WriteString(k.apart(span{a.Cost(), dim}, span{a.App, bold}, span{"  " + string(a.Change), changeColors[a.Change]}))
-	b.WriteString(k.field("what", Clean(a.Summary), dim, plain))
+	b.WriteString(k.field("what", a.Summary, dim, plain))
 	if a.Error != nil {
-		b.WriteString(k.field("error", Clean(a.Error.Error()), red, plain))
+		b.WriteString(k.field("error", a.Error.Error(), red, plain))
 	}
 	for _, w := range a.Workloads {
 		b.WriteString(k.field("pods", fmt.Sprintf("%s %s: %s, %s", w.Kind, w.Name(), w.Strategy, w.Sizing()), dim, plain))
@@ -65,7 +65,7 @@ func drawPlanned(p plan.Plan, a plan.App, k Look) string {
 		if n.Fix != "" {
 			text += "; " + n.Fix
 		}
-		b.WriteString(k.field(labels[n.Level].text, Clean(text), labels[n.Level].color, plain))
+		b.WriteString(k.field(labels[n.Level].text, text, labels[n.Level].color, plain))
 	}
 	if a.Ends != nil {
 		b.WriteString(k.field("done", "not before "+plan.Moment(a.Ends, p.At), dim, plain))
@@ -90,13 +90,13 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 	}
 	rows := [][]string{{"", "stage", "weight", "new/old", "not before", "at least"}}
 	for i, s := range w.Stages {
-		text := Clean(s.Text)
+		text := s.Text
 		switch {
 		case s.Name == "" || s.Name == s.Text || s.Name == "promote":
 		case width(text) > 24: // a terminal has 80 columns
-			text = Clean(s.Name)
+			text = s.Name
 		default:
-			text = Clean(s.Name) + ": " + text
+			text = s.Name + ": " + text
 		}
 		rows = append(rows, []string{fmt.Sprint(i + 1), text, w.Share(s.Weight), fmt.Sprintf("%d/%d", s.Canary, s.Stable),
 			plan.Moment(s.Enters, p.At), s.Takes()})
@@ -121,7 +121,7 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 		}
 		if n > 0 && w.Stages[n-1].Shut != "" { // what it waits for before it begins
 			indent := strings.Repeat(" ", 4+widths[0]+2)
-			for _, part := range wrap("waits for "+Clean(w.Stages[n-1].Shut), max(30, k.columns()-len(indent))) {
+			for _, part := range wrap("waits for "+w.Stages[n-1].Shut, max(30, k.columns()-len(indent))) {
 				b.WriteString(k.line(span{indent, plain}, span{part, yellow}))
 			}
 		}

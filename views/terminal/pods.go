@@ -30,7 +30,7 @@ func drawRevision(r status.Revision, k Look) string {
 	b.WriteString(k.line(span{"    " + Pad(role, 9), color}, span{shortPodHash(r.PodHash), bold},
 		span{fmt.Sprintf("  %d/%d ready", r.Ready, r.Desired), readyColor(r.Ready, r.Desired)}))
 	if r.Problem != "" {
-		b.WriteString(k.below(6, Clean(r.Problem), red))
+		b.WriteString(k.below(6, r.Problem, red))
 	}
 	pods := slices.Clone(r.Pods)
 	slices.SortStableFunc(pods, func(a, b status.Pod) int {
@@ -72,7 +72,7 @@ func podText(p status.Pod) string {
 	if !p.Ready && p.Status == "Running" {
 		return "not ready"
 	}
-	return Clean(p.Status)
+	return p.Status
 }
 
 func drawPod(p status.Pod, branch string, names, states int, k Look) string {

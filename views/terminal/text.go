@@ -33,7 +33,9 @@ const (
 	cyan   paint = "36"
 )
 
+// paint returns a text in a colour. Every text that is drawn passes here, so that none controls the terminal.
 func (l Look) paint(p paint, text string) string {
+	text = visible(text)
 	if !l.Color || p == plain || text == "" {
 		return text
 	}
@@ -119,7 +121,7 @@ func width(s string) int {
 }
 
 func runeWidth(r rune) int {
-	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
+	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Cc) {
 		return 0
 	}
 	switch eastasian.LookupRune(r).Kind() {
@@ -129,10 +131,13 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Clean makes foreign text safe for a terminal: one line, no control characters and no direction marks, so that a
-// commit's subject cannot move the cursor or disguise itself.
-func Clean(s string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
+// Clean returns a text of others that is fit for a terminal, without space around it.
+func Clean(s string) string { return strings.TrimSpace(visible(s)) }
+
+// visible returns a text in one line, without control characters and those that change its direction. So no commit's
+// subject and no folder's name moves the cursor or looks like another one.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return ' '
 		}
@@ -140,7 +145,7 @@ func Clean(s string) string {
 			return -1
 		}
 		return r
-	}, s))
+	}, s)
 }
 
 // CleanLines cleans a text of several lines and keeps their indentation. The last line ends with a newline, too.

@@ -1,0 +1,77 @@
+package terminal
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"gitrollout.dev/gitrollout/views/doctor"
+	"gitrollout.dev/gitrollout/views/plan"
+	"gitrollout.dev/gitrollout/views/status"
+)
+
+// TestNoTextControlsTheTerminal has every text of a view hold what turns the direction of text, clears a terminal and sets its title.
+func TestNoTextControlsTheTerminal(t *testing.T) {
+	var plans []plan.Plan
+	var listing status.Listing
+	var history status.History
+	var report doctor.Report
+	var examination doctor.Examination
+	for _, view := range []any{&plans, &listing, &history, &report, &examination} {
+		disguise(reflect.ValueOf(view).Elem(), 0)
+	}
+	var news News
+	for _, k := range []Look{{Now: at()}, {Width: 80, Now: at(), Wide: true}, {Width: 80, Now: at(), Rows: 20}} {
+		for name, text := range map[string]string{
+			"plan": Plans(plans, k), "markdown": plan.Markdown(plans), "get": Apps(listing, k), "list": List(listing, k),
+			"watch": news.Of(listing, k, func(k Look) string { return List(listing, k) }), "none": List(status.Listing{Cluster: disguised}, k),
+			"no app": Apps(status.Listing{Cluster: disguised}, k), "history": History(history, k), "validate": Report(report, k),
+			"doctor": Examination(examination, k), "diff": Diff("+"+disguised+"\n", k), "line": Line(listing.Apps[0]),
+		} {
+			if !strings.Contains(text, "name") {
+				t.Errorf("%s shows no text: %q", name, text)
+			}
+			bad := func(r rune) bool { return unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) }
+			if i := strings.IndexFunc(text, bad); i >= 0 {
+				t.Errorf("%s: %q", name, text[max(0, i-100):min(len(text), i+50)])
+			}
+		}
+		news.lines[disguised] = "" // an app that is gone
+	}
+}
+
+const disguised = "\u202ename\u2066\x1b]0;owned\a\x1b[2J\u009b"
+
+// disguise fills a view: every text is disguised, and every list has one element.
+func disguise(v reflect.Value, depth int) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(disguised)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int:
+		v.SetInt(1)
+	case reflect.Slice:
+		if v.Type() != reflect.TypeFor[[]byte]() && depth < 12 {
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			disguise(v.Index(0), depth+1)
+		}
+	case reflect.Pointer:
+		if depth < 12 {
+			v.Set(reflect.New(v.Type().Elem()))
+			disguise(v.Elem(), depth+1)
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(at()))
+			return
+		}
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				disguise(v.Field(i), depth+1)
+			}
+		}
+	}
+}
