@@ -82,6 +82,9 @@ func unique(objects []rollout.Object, file string) error {
 // take consumes one object, or adds it to the objects to apply.
 func (a *assembly) take(object rollout.Object) error {
 	ref := object.Ref()
+	if err := a.checkSpelling(object); err != nil {
+		return err
+	}
 	switch {
 	case isRollout(ref):
 		d, err := newDocument(object)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	runtime "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -46,7 +47,37 @@ func (a *assembly) checkReadable() error {
 	return nil
 }
 
-// typeReader reads an object as an API server does, and refuses fields and values that its type does not have.
+// spellings are the kinds that are known here, by their lower-case form.
+var spellings = func() map[groupKind]string {
+	known := []groupKind{{argoGroup, "Rollout"}, {ownGroup, "Rollout"}, {argoGroup, "AnalysisTemplate"},
+		{"apiextensions.k8s.io", "CustomResourceDefinition"}, {"apiregistration.k8s.io", "APIService"}}
+	known = slices.AppendSeq(known, maps.Keys(clusterScoped))
+	for gvk := range scheme.Scheme.AllKnownTypes() {
+		known = append(known, groupKind{gvk.Group, gvk.Kind})
+	}
+	out := make(map[groupKind]string, len(known))
+	for _, k := range known {
+		out[groupKind{k.group, strings.ToLower(k.kind)}] = k.kind
+	}
+	return out
+}()
+
+// checkSpelling refuses kinds and versions that no cluster has in this spelling. The app would wait for ever for their
+// definition, and no rule for the known kind would count.
+func (o origins) checkSpelling(object rollout.Object) error {
+	ref, lower := object.Ref(), strings.ToLower(object.Kind())
+	switch version, known := object.APIVersion(), spellings[groupKind{ref.Group, lower}]; {
+	case version != strings.ToLower(version):
+		return o.invalid(ref, "apiVersion", "write "+strings.ToLower(version), "%q has capital letters", version)
+	case known != "" && known != ref.Kind:
+		return o.invalid(ref, "kind", "write "+known, "%q is not the kind %s: case counts", ref.Kind, known)
+	case len(content.IsDNS1123Label(lower)) > 0:
+		return o.invalid(ref, "kind", "write it as in Deployment", "%q is no name of a kind", ref.Kind)
+	}
+	return nil
+}
+
+// typeReader reads an object as an API server does, and refuses each field and each value that its type does not have.
 type typeReader struct {
 	rollout.Reader
 	ref     rollout.Ref

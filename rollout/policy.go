@@ -176,16 +176,16 @@ func matchesFolders(pattern, names []string) bool {
 	return reach[len(names)]
 }
 
-// IsKind reports whether any of the patterns matches the object's kind: group/Kind, or Kind or /Kind of the core group;
-// * alone matches all.
+// IsKind reports whether one of the patterns names the kind of the object: group/Kind, or Kind or /Kind of the core
+// group; * alone is any. Case does not count.
 func (r Ref) IsKind(patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		group, kind, has := strings.Cut(pattern, "/")
+		group, kind, has := strings.Cut(strings.ToLower(pattern), "/")
 		if !has {
-			group, kind = "", pattern
+			group, kind = "", group
 		}
-		inGroup, _ := path.Match(group, r.Group)
-		isKind, _ := path.Match(kind, r.Kind)
+		inGroup, _ := path.Match(group, strings.ToLower(r.Group))
+		isKind, _ := path.Match(kind, strings.ToLower(r.Kind))
 		return pattern == "*" || inGroup && isKind
 	})
 }

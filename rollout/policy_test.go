@@ -119,7 +119,11 @@ func TestIsKind(t *testing.T) {
 	for pattern, want := range map[string][2]bool{
 		"*": {true, true}, "Secret": {true, false}, "/Secret": {true, false}, "*/Secret": {true, false}, "/*": {true, false},
 		"rbac.authorization.k8s.io/*": {false, true}, "*.k8s.io/Role": {false, true}, "Role": {false, false}, "*/*": {true, true},
+		"secret": {true, false}, "RBAC.authorization.k8s.io/role": {false, true},
 	} {
+		if lower := (Ref{Kind: "secret"}); lower.IsKind([]string{pattern}) != want[0] {
+			t.Errorf("%s does not say of secret what it says of Secret", pattern)
+		}
 		if got := [2]bool{secret.IsKind([]string{pattern}), role.IsKind([]string{pattern})}; got != want {
 			t.Errorf("%s: %v", pattern, got)
 		}
