@@ -43,9 +43,13 @@ type sender struct {
 	Authentication authentication `json:"authentication,omitempty"`
 }
 
-// check validates the sender. service is the AWS service for signed requests, "" if signing is not possible.
-func (c sender) check(service string) error {
-	return cmp.Or(checkHeaders(c.Headers), c.Authentication.check(service, c.Headers))
+// check takes the AWS service that requests could be signed for, "" if none, and the address that they go to.
+func (c sender) check(service, address string) error {
+	err := cmp.Or(checkHeaders(c.Headers), c.Authentication.check(service, c.Headers))
+	if err == nil && c.Authentication.Sigv4 != nil && address != "" && !hasArgument(address) {
+		err = checkAWS(address)
+	}
+	return err
 }
 
 // send sends a request with the sender's headers and credentials. service is as for check.
@@ -118,6 +122,9 @@ func (a authentication) apply(ctx context.Context, s *session, c *call.Request, 
 		}
 		authorize(c, "Bearer "+token)
 	case a.Sigv4 != nil:
+		if err := checkAWS(c.Base); err != nil {
+			return err
+		}
 		signer, err := a.Sigv4.signer(ctx, s, service)
 		if err != nil {
 			return err

@@ -119,6 +119,32 @@ func TestAWSCredentials(t *testing.T) {
 	}
 }
 
+// TestSignedHosts: requests are signed for the services of AWS alone, and not for what its customers run there.
+func TestSignedHosts(t *testing.T) {
+	for host, want := range map[string]bool{
+		"aps-workspaces.eu-west-1.amazonaws.com": true, "APS-workspaces.cn-north-1.amazonaws.com.cn": true,
+		"vpce-0a1b-2c3d.aps-workspaces.eu-west-1.vpce.amazonaws.com": true, "aps-workspaces-fips.us-gov-west-1.amazonaws.com:443": true,
+		"aps-workspaces.eu-west-1.api.aws": true, "search-shop-x1.eu-west-1.es.amazonaws.com": true, "search-shop-x1.aos.eu-west-1.on.aws": true,
+		"127.0.0.1:9090": true, "[::1]:9090": true, "localhost": true,
+		"prometheus.monitoring:9090": false, "example.com": false, "aps-workspaces.eu-west-1.amazonaws.com.example.com": false,
+		"aps-workspaces.example.com": false, "aps-workspaces.eu-west-1.xamazonaws.com": false, "user@aps-workspaces.eu-west-1.amazonaws.com@example.com": false,
+		"ec2-192-0-2-1.eu-west-1.compute.amazonaws.com": false, "a1b2.execute-api.eu-west-1.amazonaws.com": false, "es-1.eu-west-1.elb.amazonaws.com": false,
+		"a1b2.lambda-url.eu-west-1.on.aws": false, "192.0.2.1": false, "": false,
+	} {
+		if err := checkAWS("https://" + host + "/x"); (err == nil) != want {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	b := newBench(t, prometheusContract)
+	b.deps.Getenv = func(name string) string {
+		return map[string]string{prometheusAddresses[0]: "http://prometheus.monitoring:9090", "AWS_REGION": "r", "AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "B"}[name]
+	}
+	config := fromYAML(t, "{query: up, authentication: {sigv4: {}}}")
+	if _, err := Measure(t.Context(), b.deps, Request{Kind: "prometheus", Config: config}); err == nil || !strings.Contains(err.Error(), "is no server of AWS") {
+		t.Errorf("the address of the environment: %v", err)
+	}
+}
+
 // TestAWSFaults: without credentials nothing is asked, and the error says which of them are not there.
 func TestAWSFaults(t *testing.T) {
 	sts := func(answer string) func(*fake, http.ResponseWriter, *http.Request, string) bool {

@@ -60,7 +60,7 @@ var minimal = map[string]string{
 	"skywalking":    "{address: http://s, query: 'query q { x }'}",
 	"loki":          "{address: http://l, query: 'sum(rate({a=\"b\"}[5m]))'}",
 	"elasticsearch": "{address: http://e:9200, index: logs-*}",
-	"opensearch":    "{address: https://o:9200, index: 'a,b', authentication: {sigv4: {}}}",
+	"opensearch":    "{address: https://search-o.eu-west-1.es.amazonaws.com, index: 'a,b', authentication: {sigv4: {}}}",
 	"webhook":       "{url: http://x/gate}",
 }
 
@@ -119,6 +119,10 @@ func TestRefused(t *testing.T) {
 		{"prometheus", "{authentication: {bearer: {}}}", "prometheus.authentication.bearer.token", "is missing", "secretKeyRef"},
 		{"prometheus", "{authentication: {bearer: {token: s3cr3t}, basic: {username: a, password: s3cr3t}}}", "prometheus.authentication", "names 2 ways", "keep one"},
 		{"prometheus", "{authentication: {sigv4: {roleArn: metrics}}}", "prometheus.authentication.sigv4.roleArn", `"metrics" is not the ARN`, "arn:aws:iam::"},
+
+		{"prometheus", "{address: 'https://aps-workspaces.eu-west-1.amazonaws.com.example.com/w', authentication: {sigv4: {}}}", "prometheus.address",
+			`"https://aps-workspaces.eu-west-1.amazonaws.com.example.com/w" is no server of AWS`, "leave sigv4 out"},
+		{"opensearch", "{address: 'https://o:9200'}", "opensearch.address", `"https://o:9200" is no server of AWS`, "leave sigv4 out"},
 
 		{"web", "{url: ~}", "web.url", "is missing", "URL"},
 		{"web", "{method: DELETE}", "web.method", `is "DELETE"`, "GET, POST, PUT"},

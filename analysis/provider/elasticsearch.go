@@ -55,7 +55,7 @@ func (c *searchConfig) check() error {
 		checkDSL("aggs", c.Aggs),
 		checkJSONPath(c.JSONPath),
 		checkSeconds("timeout", c.Timeout),
-		c.sender.check(c.service))
+		c.sender.check(c.service, c.Address))
 	if err == nil && !hasArgument(c.Index) &&
 		(strings.ContainsAny(c.Index, `/\?"<>| #`) || strings.HasPrefix(c.Index, "_") && c.Index != "_all") {
 		return wrong("index", "write it as in logs-*", "%q is not the name of an index", c.Index)

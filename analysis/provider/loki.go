@@ -33,7 +33,7 @@ func (c *lokiConfig) check() error {
 		checkURL("address", c.Address),
 		required("query", c.Query, `write a metric query, as in sum(count_over_time({app="shop"} |= "error" [5m]))`),
 		checkSeconds("timeout", c.Timeout),
-		c.sender.check(""))
+		c.sender.check("", ""))
 }
 
 func (c *lokiConfig) timeout() time.Duration { return seconds(c.Timeout, 30*time.Second) }

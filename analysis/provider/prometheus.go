@@ -46,7 +46,7 @@ func (c *prometheusConfig) check() error {
 		checkURL("address", c.Address),
 		required("query", c.Query, "write the PromQL expression"),
 		checkSeconds("timeout", c.Timeout),
-		c.sender.check("aps"))
+		c.sender.check("aps", c.Address))
 	if err != nil || c.RangeQuery == nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +29,22 @@ type awsKeys struct{ id, secret, token string }
 
 const sigv4Time = "20060102T150405Z"
 
-// sign adds the time and the signature. body must be the bytes that are sent.
+// awsHost matches hosts that requests are signed for, in all partitions of AWS and with VPC endpoints. It matches this
+// machine as well, which analyses do not reach unless an administrator lets them.
+var awsHost = regexp.MustCompile(`^([^.]+\.)*(aps-workspaces(-fips)?|es|aos)\.([^.]+\.)*` +
+	`(amazonaws\.com|amazonaws\.com\.cn|amazonaws\.eu|api\.aws|on\.aws)$|^(localhost|127\.0\.0\.1|::1)$`)
+
+// checkAWS refuses a server that is not of AWS: a signed request has the key's id and the session's token.
+func checkAWS(address string) error {
+	u, err := url.Parse(address)
+	if err == nil && awsHost.MatchString(strings.ToLower(u.Hostname())) {
+		return nil
+	}
+	return wrong("address", "write the workspace's or the domain's own at amazonaws.com, or leave sigv4 out",
+		"%q is no server of AWS, and requests to it would be signed", shown(address))
+}
+
+// sign adds the time and the signature. The body is as it will be sent.
 func (g signer) sign(r *http.Request, body []byte) {
 	at := g.at.UTC().Format(sigv4Time)
 	r.Header.Set("X-Amz-Date", at)

@@ -35,7 +35,7 @@ func (c *webConfig) check() error {
 		checkURL("url", c.URL),
 		oneOf("method", c.Method, http.MethodGet, http.MethodPost, http.MethodPut),
 		checkJSONPath(c.JSONPath),
-		c.sender.check(""))
+		c.sender.check("", ""))
 	switch {
 	case err != nil:
 		return err
@@ -52,10 +52,7 @@ func (c *webConfig) check() error {
 }
 
 func (c *webConfig) timeout() time.Duration {
-	if c.TimeoutSeconds == 0 {
-		return 10 * time.Second
-	}
-	return time.Duration(c.TimeoutSeconds) * time.Second
+	return time.Duration(cmp.Or(c.TimeoutSeconds, 10)) * time.Second
 }
 
 func (c *webConfig) measure(ctx context.Context, s *session) (Result, error) {
