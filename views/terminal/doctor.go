@@ -1,7 +1,9 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"strings"
 
 	"gitrollout.dev/gitrollout/rollout"
@@ -14,32 +16,12 @@ func Examination(e doctor.Examination, k Look) string {
 		doctor.Unknown: dim}
 	var b strings.Builder
 	names := widest(e.Findings, func(f doctor.Finding) string { return f.Check })
-	const statuses = 11 // "  problem  "
-	indent := statuses + names + 2
-	broken := func(text string, used int) []string {
-		if k.Width == 0 {
-			return []string{text}
-		}
-		return wrap(text, max(30, k.Width-used))
-	}
+	columns := cmp.Or(k.Width, math.MaxInt)
 	for _, f := range e.Findings {
-		for i, part := range broken(f.Message, indent) {
-			if i == 0 {
-				b.WriteString(k.line(span{Pad("  "+string(f.Status), statuses), colors[f.Status]},
-					span{Pad(f.Check, names) + "  ", dim}, span{part, plain}))
-				continue
-			}
-			b.WriteString(k.line(span{strings.Repeat(" ", indent) + part, plain}))
-		}
-		if f.Fix == "" {
-			continue
-		}
-		for i, part := range broken(f.Fix, indent+5) {
-			label := "     "
-			if i == 0 {
-				label = "fix: "
-			}
-			b.WriteString(k.line(span{strings.Repeat(" ", indent) + label, cyan}, span{part, plain}))
+		b.WriteString(k.beside(f.Message, columns, plain, span{Pad("  "+string(f.Status), 11), colors[f.Status]},
+			span{Pad(f.Check, names) + "  ", dim}))
+		if f.Fix != "" {
+			b.WriteString(k.beside(f.Fix, columns, plain, span{strings.Repeat(" ", 11+names+2) + "fix: ", cyan}))
 		}
 	}
 	fmt.Fprintf(&b, "%s, %s\n", rollout.Count(e.Problems, "problem"), rollout.Count(e.Warnings, "warning"))

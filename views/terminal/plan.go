@@ -120,10 +120,7 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 			color = dim
 		}
 		if n > 0 && w.Stages[n-1].Shut != "" { // what it waits for before it begins
-			indent := strings.Repeat(" ", 4+widths[0]+2)
-			for _, part := range wrap("waits for "+w.Stages[n-1].Shut, max(30, k.columns()-len(indent))) {
-				b.WriteString(k.line(span{indent, plain}, span{part, yellow}))
-			}
+			b.WriteString(k.below(4+widths[0]+2, "waits for "+w.Stages[n-1].Shut, yellow))
 		}
 		b.WriteString(k.line(span{"    " + strings.Join(cells, "  "), color}))
 	}

@@ -91,22 +91,24 @@ func (l Look) columns() int {
 
 // field draws a label and a text, wrapped beside the label.
 func (l Look) field(label, text string, labelColor, color paint) string {
-	var b strings.Builder
-	for i, part := range wrap(text, l.columns()-labelWidth) {
-		head := strings.Repeat(" ", labelWidth)
-		if i == 0 {
-			head = Pad("  "+label, labelWidth)
-		}
-		b.WriteString(l.line(span{head, labelColor}, span{part, color}))
-	}
-	return b.String()
+	return l.beside(text, l.columns(), color, span{Pad("  "+label, labelWidth), labelColor})
 }
 
 // below draws an indented, wrapped text.
 func (l Look) below(indent int, text string, color paint) string {
+	return l.beside(text, l.columns(), color, span{strings.Repeat(" ", indent), plain})
+}
+
+// beside is a text to the right of others, in as many lines as it takes for so many columns together.
+func (l Look) beside(text string, columns int, color paint, left ...span) string {
 	var b strings.Builder
-	for _, part := range wrap(text, l.columns()-indent) {
-		b.WriteString(l.line(span{strings.Repeat(" ", indent) + part, color}))
+	used := 0
+	for _, s := range left {
+		used += width(s.text)
+	}
+	for _, part := range wrap(text, columns-used) {
+		b.WriteString(l.line(append(left, span{part, color})...))
+		left = []span{{strings.Repeat(" ", used), plain}}
 	}
 	return b.String()
 }
