@@ -72,8 +72,8 @@ plugin: build ## Make bin/kubectl-gitrollout, so that kubectl gitrollout works w
 	ln -sf gitrollout bin/kubectl_complete-gitrollout
 
 # go build finds out by itself whether anything has changed: seconds if not.
-localcluster: ## Build bin/localcluster, a Kubernetes control plane in one program (first time: about 5 minutes)
-	@[ -x bin/localcluster ] || echo "building Kubernetes $(KUBERNETES_VERSION) from source: about 5 minutes the first time, seconds afterwards"
+localcluster: ## Build bin/localcluster, a Kubernetes control plane in one program (first time: 5 to 20 minutes)
+	@[ -x bin/localcluster ] || echo "building Kubernetes $(KUBERNETES_VERSION) from source: 5 to 20 minutes the first time, seconds afterwards (bin/gitrollout simulate needs none)"
 	cd $(NEST) && $(GO) build -o $(ROOT)/bin/localcluster .
 
 kubectl: ## Build bin/kubectl, of the same version
