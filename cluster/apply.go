@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,8 +22,9 @@ type Result struct {
 // rollout.AnnotationCluster and LabelApplied.
 //
 // Apply stops at the first object that the API server refuses and returns an *Error: later objects may depend on it. An
-// object that another writer changes repeatedly is put back with growing pauses, and its error stops nothing. An object
-// with rollout.AnnotationGenerated takes over no object of another owner. Of an existing object that is
+// object that another writer changes again and again is put back, with growing pauses in the end, and its error stops
+// nothing: it is rollout.ErrOverwritten if there is no other error, and all is applied now. An
+// object with rollout.AnnotationGenerated takes over no object of another owner; of an existing object that is
 // rollout.Object.CreateOnly only the owner is written. The result is valid with an error, too. Apply may be repeated.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (Result, error) {
 	var result Result
@@ -32,8 +34,8 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 	}
 	var fights error
 	for _, d := range todo {
-		if fight := c.memory.fight(d); fight != nil {
-			fights = errors.Join(fights, fight)
+		if k, _ := c.memory.of(d.ref); d.kind != nil && k.digest == d.digest && k.fighting(time.Now()) {
+			fights = errors.Join(fights, k.overwritten(d.ref, time.Now()))
 			continue
 		}
 		if err := explain(c.applyOne(ctx, d), d.ref, "patch"); err != nil {
@@ -44,21 +46,12 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 		}
 		result.Written = append(result.Written, d.ref)
 	}
+	for _, ref := range slices.Concat(result.Written, result.Unchanged) {
+		if k, _ := c.memory.of(ref); fights == nil {
+			fights = k.overwritten(ref, time.Now())
+		}
+	}
 	return result, fights
-}
-
-// fight returns why an object is not put back now, nil if it is: another writer changes its fields repeatedly.
-func (m *memory) fight(d *desired) error {
-	k, _ := m.of(d.ref)
-	if d.kind == nil || k.digest != d.digest || !k.fighting(time.Now()) {
-		return nil
-	}
-	by := "somebody else"
-	if l, exists := d.kind.live.get(d.kind.key(d.ref)); exists && l.writer != "" {
-		by = l.writer
-	}
-	return &Error{Ref: d.ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
-		Msg: "is changed by " + by + " again and again; it is put back less often now"}
 }
 
 // toApply returns the objects that must be written.
@@ -145,7 +138,7 @@ func (m *memory) isApplied(d *desired) bool {
 	case remembered:
 		return k.digest == d.digest && k.print == l.print
 	case l.provenBy(d):
-		m.note(d, l, time.Time{})
+		m.note(d, l, "", time.Time{})
 	default:
 		return false
 	}
@@ -167,6 +160,10 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	if err := c.server.refuseForeign(ctx, d); err != nil {
 		return err
 	}
+	by := "somebody else"
+	if l, exists := d.kind.live.get(d.kind.key(d.ref)); exists && l.writer != "" {
+		by = l.writer
+	}
 	u, err := c.server.write(ctx, d)
 	if err != nil {
 		return err
@@ -176,7 +173,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 		return err
 	}
 	l.pending = ""
-	c.memory.note(d, l, time.Now())
+	c.memory.note(d, l, by, time.Now())
 	d.kind.live.put(l)
 	if isCRD(d.ref) {
 		return d.awaitEstablished(ctx)

@@ -124,15 +124,9 @@ func holdsNode(owned map[string]any, want any) bool {
 }
 
 func sameScalar(a, b any) bool {
-	if a == b {
-		return true
-	}
 	x, okX := scalarText(a)
 	y, okY := scalarText(b)
-	if !okX || !okY {
-		return false
-	}
-	return x == y
+	return a == b || okX && okY && x == y
 }
 
 func scalarText(v any) (string, bool) {

@@ -15,7 +15,9 @@ type known struct {
 	print  string // fingerprint of the owned fields after the apply
 
 	repairs  int       // how often in a row it was put back, with no change in Git and little time between
-	repaired time.Time // the last time
+	repaired time.Time // when last
+	since    time.Time // when first of those with less than recent between
+	by       string    // who had changed it last
 }
 
 // An object that another writer changes is put back at once the first few times. A writer that goes on is a program,
@@ -27,13 +29,33 @@ const (
 	peaceful      = 5 * time.Minute // without a repair, after which counting restarts
 )
 
+// An autoscaler looks every 15 s: two repairs are its second change. One change by a person, or writers that agree
+// within seconds, is not told.
+const (
+	recent  = 30 * time.Second
+	lasting = 10 * time.Second
+)
+
 // fighting reports whether an object was put back so often that the next time has to wait.
 func (k known) fighting(now time.Time) bool {
 	wait := min(time.Second<<min(max(k.repairs-promptRepairs, 0), 6), longestRepair)
 	return k.repairs >= promptRepairs && now.Before(k.repaired.Add(wait))
 }
 
-// memory holds the records of all objects that this process applied.
+// overwritten is the error of an object that another writer changes again and again, nil if none does now.
+func (k known) overwritten(ref rollout.Ref, now time.Time) error {
+	e := &Error{Ref: ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
+		Msg: "is changed by " + k.by + " again and again"}
+	if k.fighting(now) {
+		return e
+	}
+	if e.Err = rollout.ErrOverwritten; k.repaired.Sub(k.since) >= lasting && now.Before(k.repaired.Add(longestRepair)) {
+		return e
+	}
+	return nil
+}
+
+// memory is what this process knows of all objects that it applied.
 type memory struct {
 	mu    sync.Mutex
 	known map[rollout.Ref]known
@@ -47,14 +69,18 @@ func (m *memory) of(ref rollout.Ref) (known, bool) {
 	return k, ok
 }
 
-// note records an applied object.
-func (m *memory) note(d *desired, l *live, now time.Time) {
+// note keeps what is now applied, after a change by another writer.
+func (m *memory) note(d *desired, l *live, by string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k, was := known{app: d.app(), digest: d.digest, print: l.print}, m.known[d.ref]
 	if was.digest == d.digest && was.print != "" {
-		if k.repairs, k.repaired = 1, now; now.Before(was.repaired.Add(peaceful)) {
+		k.repairs, k.repaired, k.since, k.by = 1, now, now, by
+		if now.Before(was.repaired.Add(peaceful)) {
 			k.repairs = was.repairs + 1
+		}
+		if now.Before(was.repaired.Add(recent)) || was.repairs >= promptRepairs {
+			k.since = was.since
 		}
 	}
 	m.known[d.ref] = k

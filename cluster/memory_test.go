@@ -21,7 +21,7 @@ func TestForgetAnApp(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.memory.note(d, &live{}, c.memory.known[d.ref].repaired)
+			c.memory.note(d, &live{}, "", c.memory.known[d.ref].repaired)
 		}
 	}
 	c.Forget("gone")

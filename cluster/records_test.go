@@ -689,7 +689,7 @@ func TestFighting(t *testing.T) {
 	}{{0, "d", 0}, {0, "d", 1}, {time.Second, "d", 2}, {peaceful - 1, "d", 3}, {peaceful, "d", 1}, {0, "e", 0}, {0, "e", 1}} {
 		now = now.Add(c.after)
 		d.digest = c.digest
-		m.note(d, &live{print: "p"}, now)
+		m.note(d, &live{print: "p"}, "ann", now)
 		if k, _ := m.of(d.ref); k.repairs != c.repairs {
 			t.Errorf("after write %d it has %d repairs, want %d", i, k.repairs, c.repairs)
 		}
@@ -698,9 +698,44 @@ func TestFighting(t *testing.T) {
 	if k, ok := m.of(d.ref); !ok || k.digest != "" || k.repairs != 0 {
 		t.Errorf("a write of which nobody knows is remembered as %+v", k)
 	}
-	m.note(d, &live{print: "p"}, now)
+	m.note(d, &live{print: "p"}, "ann", now)
 	if k, _ := m.of(d.ref); k.repairs != 0 {
 		t.Errorf("the first one after that is a repair: %+v", k)
+	}
+}
+
+// TestOverwritten: an object is told after the second change of a writer that changes it every 15 s, and while that goes on. One
+// change is not told, nor are several within seconds, nor two with a minute between.
+func TestOverwritten(t *testing.T) {
+	d := &desired{ref: rollout.Ref{Kind: "ConfigMap", Name: "a"}, digest: "d"}
+	for name, c := range map[string]struct {
+		changes []int // seconds
+		told    []int // seconds at which it is told, of each fifth
+	}{
+		"one":                      {[]int{0}, nil},
+		"within seconds":           {[]int{0, 2, 3, 6}, nil},
+		"with a minute in between": {[]int{0, 60, 120}, nil},
+		"two":                      {[]int{0, 15}, []int{15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70}},
+		"an autoscaler":            {[]int{0, 15, 30, 45, 60, 75, 90, 105, 120, 150, 210}, []int{15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 100, 105, 110, 115, 120, 125, 130, 135, 140, 145, 150, 155, 160, 165, 170, 175, 180, 185, 190, 195, 200, 205, 210, 215}},
+	} {
+		began := time.Unix(1000, 0)
+		m := memory{known: map[rollout.Ref]known{}}
+		m.note(d, &live{print: "p"}, "", time.Time{})
+		var told []int
+		for second := 0; second <= 215; second += 5 {
+			for _, at := range c.changes {
+				if at > second-5 && at <= second {
+					m.note(d, &live{print: "p"}, "hpa", began.Add(time.Duration(at)*time.Second))
+				}
+			}
+			k, _ := m.of(d.ref)
+			if err := k.overwritten(d.ref, began.Add(time.Duration(second)*time.Second)); err != nil {
+				told = append(told, second)
+			}
+		}
+		if diff := compare.Diff(c.told, told); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
 	}
 }
 

@@ -119,7 +119,7 @@ func TestMemoryOfManyApps(t *testing.T) {
 		all.Go(func() {
 			for i := range 2000 {
 				ref := rollout.Ref{Kind: "ConfigMap", Namespace: fmt.Sprint(app), Name: fmt.Sprint(i % 50)}
-				m.note(&desired{ref: ref, digest: "d"}, &live{print: "p"}, time.Time{})
+				m.note(&desired{ref: ref, digest: "d"}, &live{print: "p"}, "", time.Time{})
 				if k, ok := m.of(ref); !ok || k.digest != "d" {
 					t.Errorf("%s is not remembered", ref)
 				}

@@ -44,8 +44,13 @@ func (k *keeper) apply(ctx context.Context, s *visit, state rollout.State, now t
 	}
 	s.memory.routing.applying(strategies.Routing(state, rendered))
 	isLeft := func(o rollout.Object) bool { return strategies.IsLeftToHook(state, o) }
-	if err = k.Applier.Apply(ctx, app, slices.DeleteFunc(slices.Clone(objects), isLeft)); err == nil {
+	err = k.Applier.Apply(ctx, app, slices.DeleteFunc(slices.Clone(objects), isLeft))
+	isApplied := err == nil || errors.Is(err, rollout.ErrOverwritten)
+	if isApplied {
 		s.memory.routing.held = strategies.Routing(state, rendered)
+	}
+	if isApplied && state.Release != nil {
+		err = nil // no gate waits for the other writer
 	}
 	if leftover := strategies.Leftover(state, objects); len(leftover) > 0 {
 		_, pruned := k.remove(ctx, s, leftover)

@@ -16,7 +16,11 @@ var ErrConflict = errors.New("the branch has moved")
 // retry may succeed. Whether a push has arrived is unknown.
 var ErrUnreachable = errors.New("unreachable")
 
-// RetryError is the error of a server that accepts no requests for a while.
+// ErrOverwritten says that the cluster holds an object as it was asked to, and that another writer changes it again and
+// again.
+var ErrOverwritten = errors.New("overwritten again and again")
+
+// RetryError is the answer of a server that wants no request for a while.
 type RetryError struct {
 	error
 	After time.Duration // 0 if the server gives no time

@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,8 +25,9 @@ const (
 type Health struct {
 	Well   time.Time // since when the whole app is healthy; zero if it is not
 	Unwell map[rollout.Ref]Unwell
-	Why    string    // why the last apply failed, "" if it did not
-	Taken  time.Time // since when applies succeed after Why, for takenFor; zero if they do not
+	Why    string    // the cluster does not take what the app is to have, "" if it does
+	Lasts  bool      // Why is of another writer that has changed an object again and again
+	Taken  time.Time // since when it does again, for a little while after Why; zero if it does not
 }
 
 // Unwell holds since when an object is unhealthy.
@@ -42,7 +44,7 @@ func (h Health) Seen(in Input) Health {
 	}
 	next := Health{Unwell: map[rollout.Ref]Unwell{}}
 	if h.Taken.IsZero() || in.Now.Before(h.Taken.Add(takenFor)) {
-		next.Why, next.Taken = h.Why, h.Taken
+		next.Why, next.Lasts, next.Taken = h.Why, h.Lasts, h.Taken
 	}
 	in.Health = next
 	for _, a := range ailments(in) {
@@ -65,7 +67,7 @@ func (h Health) Seen(in Input) Health {
 func (h Health) Applied(err error, now time.Time) Health {
 	switch {
 	case err != nil:
-		h.Why, h.Taken = rollout.OneLine(err.Error()), time.Time{}
+		h.Why, h.Lasts, h.Taken = rollout.OneLine(err.Error()), errors.Is(err, rollout.ErrOverwritten), time.Time{}
 	case h.Why != "" && h.Taken.IsZero():
 		h.Taken = now
 	}
@@ -103,7 +105,11 @@ func (a ailment) text() string {
 // that keeps the old version's pods shows no problem.
 func ailments(in Input) (all []ailment) {
 	if why := in.Health.Why; why != "" {
-		all = append(all, ailment{why: why, deadline: failedDeadline})
+		a := ailment{why: why, deadline: failedDeadline}
+		if in.Health.Lasts {
+			a.deadline = 0
+		}
+		all = append(all, a)
 	}
 	for w, live := range in.Observed.Workloads {
 		if !isCounted(in, w) {

@@ -39,6 +39,9 @@ func watchHealth(t *testing.T, seconds int, at func(second int) Input) []string 
 		var refused error
 		if why := in.Health.Why; why != "" {
 			refused = errors.New(why)
+			if in.Health.Lasts {
+				refused = fmt.Errorf("%s: %w", why, rollout.ErrOverwritten)
+			}
 		}
 		h = h.Seen(in).Applied(refused, in.Now)
 		in.Health = h
@@ -119,6 +122,13 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			}
 			return in
 		}, []string{"61 shop degraded: Deployment shop/web: is changed by mallory again and again", "362 shop is well again"}},
+		"another writer has changed it again and again": {func(i int) Input {
+			in := resting(5)
+			if i >= 15 && i < 300 {
+				in.Health.Why, in.Health.Lasts = "Deployment shop/web: is changed by hpa", true
+			}
+			return in
+		}, []string{"16 shop degraded: Deployment shop/web: is changed by hpa: overwritten again and again", "370 shop is well again"}},
 		"it is taken when the minute is over": {func(i int) Input {
 			in := resting(5)
 			if i < 60 {

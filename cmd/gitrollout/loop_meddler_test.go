@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,6 +42,28 @@ func TestHealthyIsWithdrawn(t *testing.T) {
 			}()
 			return func() { stop(); <-ended }
 		}, "is changed by mallory again and again"},
+		"an autoscaler": {func(w *loopWorld) func() {
+			ctx, stop := context.WithCancel(w.Context())
+			ended, began := make(chan struct{}), time.Now()
+			go func() {
+				defer close(ended)
+				for every := time.NewTicker(15 * time.Second); ctx.Err() == nil; {
+					_, _ = w.kube.Kube.AppsV1().Deployments(w.ns).Patch(ctx, w.app, types.MergePatchType, []byte(`{"spec":{"replicas":3}}`),
+						metav1.PatchOptions{FieldManager: "mallory"}, "scale")
+					select {
+					case <-every.C:
+					case <-ctx.Done():
+					}
+				}
+			}()
+			return func() {
+				if took := time.Since(began); took > 30*time.Second {
+					t.Errorf("it is on record after %s, want 30s at most", took)
+				}
+				stop()
+				<-ended
+			}
+		}, "is changed by mallory again and again"},
 		"refused": {func(w *loopWorld) func() {
 			w.api.refuse("/deployments/" + w.app + "$")
 			if err := set(w.Context(), w); err != nil {
@@ -53,7 +76,7 @@ func TestHealthyIsWithdrawn(t *testing.T) {
 			w := newLoopWorld(t, version("v1", halfThenGate))
 			p := w.start()
 			p.awaitHealthy(w.repo.Head())
-			end := tc.meddle(w)
+			end := sync.OnceFunc(tc.meddle(w))
 			t.Cleanup(end)
 			s := p.await("it is on record", func(s rollout.State) bool { return s.Unhealthy != "" })
 			if object := "Deployment " + w.ns + "/" + w.app; !strings.Contains(s.Unhealthy, object) || !strings.Contains(s.Unhealthy, tc.why) {
