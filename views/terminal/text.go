@@ -167,19 +167,13 @@ func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-width
 
 // Truncate cuts a text to n columns and ends a cut text with an ellipsis.
 func Truncate(s string, n int) string {
-	if width(s) <= n {
+	switch {
+	case width(s) <= n:
 		return s
+	case n < 1:
+		return ""
 	}
-	used := 0
-	for i, r := range s {
-		if used += runeWidth(r); used > n-1 {
-			if n < 1 {
-				return ""
-			}
-			return s[:i] + "…"
-		}
-	}
-	return s
+	return cut(s, n-1) + "…"
 }
 
 // wrap breaks a text into lines of at most n columns, between words if possible.
