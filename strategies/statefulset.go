@@ -139,7 +139,8 @@ func (m moving) surplus() string {
 // pod for which the controller waits.
 func (statefulSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	s := in.State
-	if spec, _ := specOf(in, w); isHeld(s) && live.Hash == s.Release.Templates[w] && spec.Canary != nil && spec.Canary.Rebalance {
+	spec, _ := specOf(in, w)
+	if isHeld(s) && live.Hash == s.Release.Templates[w] && spec.Canary != nil && spec.Canary.Rebalance {
 		one = above(in, spec, live)
 	}
 	if one == nil {
@@ -183,7 +184,7 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above returns the lowest pod of the template below the partition: one that is not ready, or any if all pods are ready.
+// above returns the lowest pod of the template below the partition: one that is not ready, or any if all are ready.
 func above(in Input, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {
