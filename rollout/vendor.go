@@ -111,7 +111,8 @@ var shortNames = map[string]string{
 // GitName returns the name of Git's or gitrollout's own that a file system may take a part of a path for, "" for none.
 // Case does not count. HFS+ ignores some code points, NTFS dots and spaces at the end and all after a colon.
 func GitName(part string) string {
-	plain, _, _ := strings.Cut(strings.Map(dropIgnorable, strings.ToLower(part)), ":")
+	isFormat := func(r rune) bool { return unicode.Is(unicode.Cf, r) }
+	plain, _, _ := strings.Cut(strings.Join(strings.FieldsFunc(strings.ToLower(part), isFormat), ""), ":")
 	plain = strings.TrimRight(plain, ". ")
 	if short, n, _ := strings.Cut(plain, "~"); n != "" && strings.Trim(n, "0123456789") == "" {
 		return shortNames[short]
@@ -122,15 +123,6 @@ func GitName(part string) string {
 		}
 	}
 	return ""
-}
-
-// dropIgnorable removes the code points that HFS+ leaves out of comparisons.
-func dropIgnorable(r rune) rune {
-	switch {
-	case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
-		return -1
-	}
-	return r
 }
 
 // withPassword is the field with an address that has somebody's credentials in it, "" for none. A user alone is no
