@@ -365,6 +365,36 @@ func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 	w.wantWrites(0, "the apply after the removal", func() { w.apply("shop", smaller) })
 }
 
+// TestEmptyMapClaimsNoFieldOfAnotherManager drops empty maps from Git in which another manager has set fields. Those stay.
+func TestEmptyMapClaimsNoFieldOfAnotherManager(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const plain = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop, namespace: NS, labels: {app: shop}}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec: {containers: [{name: shop, image: "shop:v1"}]}
+`
+	empty := strings.NewReplacer("  replicas: 1\n", "  replicas: 1\n  strategy: {}\n", "spec: {containers", "spec: {securityContext: {}, containers",
+		`"shop:v1"`, `"shop:v1", resources: {}`).Replace(plain)
+	w.apply("shop", empty)
+	w.edit("shop", `{"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 0}}, "template": {"spec": {"securityContext": {"runAsNonRoot": true},
+		"containers": [{"name": "shop", "resources": {"limits": {"memory": "1Gi"}}}]}}}}`)
+	w.complete("shop", "shop")
+	w.healed("shop", strings.Replace(plain, "shop:v1", "shop:v2", 1))
+	d := w.deployment("shop")
+	pod := d.Spec.Template.Spec
+	if d.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 || pod.SecurityContext.RunAsNonRoot == nil ||
+		pod.Containers[0].Resources.Limits.Memory().IsZero() || pod.Containers[0].Image != "shop:v2" || len(w.taken) > 0 {
+		t.Errorf("strategy %v, pod %+v; taken %q", d.Spec.Strategy.RollingUpdate, pod, w.taken)
+	}
+}
+
 // TestDroppedPortOfAnotherManagerMakesRoom: a port gets another number. The entry that Git dropped goes with the new
 // one, or the API server would refuse two ports of one name.
 func TestDroppedPortOfAnotherManagerMakesRoom(t *testing.T) {

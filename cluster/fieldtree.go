@@ -117,13 +117,19 @@ func dropped(fields map[string]any, value any) map[string]any {
 	return out
 }
 
-// minus returns the fields of a that are not in b, nil if none. A leaf of one of them goes as a whole. That a manager
-// owns a map itself (".") beside its fields does not count.
+// areApart reports whether one tree owns an empty map at an element, and the other one fields in that map. "{}" in a
+// manifest claims no field that another manager adds. An element of a list is owned with all its fields.
+func areApart(element string, a, b map[string]any) bool {
+	return strings.HasPrefix(element, "f:") && (len(a) == 0) != (len(b) == 0)
+}
+
+// minus returns the fields of a that are not in b, nil if none. A list element that is a leaf of a or b goes whole.
+// Ownership of a map itself (".") beside its fields does not count.
 func minus(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for element := range a {
 		rest := child1(a, element)
-		if other, ok := child(b, element); ok && element != "." {
+		if other, ok := child(b, element); ok && element != "." && !areApart(element, rest, other) {
 			if len(rest) == 0 || len(other) == 0 {
 				continue
 			}
@@ -173,10 +179,10 @@ func union(a, b map[string]any) map[string]any {
 func overlap(a, b map[string]any) bool {
 	for element := range a {
 		other, ok := child(b, element)
-		if !ok || element == "." {
+		sub := child1(a, element)
+		if !ok || element == "." || areApart(element, sub, other) {
 			continue
 		}
-		sub := child1(a, element)
 		if len(sub) == 0 || len(other) == 0 || strings.HasPrefix(element, "k:") || overlap(sub, other) {
 			return true
 		}

@@ -55,7 +55,7 @@ func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	return nil
 }
 
-// memory is what this process knows of all objects that it applied.
+// memory holds the objects that this process has applied.
 type memory struct {
 	mu    sync.Mutex
 	known map[rollout.Ref]known
@@ -69,7 +69,7 @@ func (m *memory) of(ref rollout.Ref) (known, bool) {
 	return k, ok
 }
 
-// note keeps what is now applied, after a change by another writer.
+// note records an applied object, and a repair if another writer had changed it.
 func (m *memory) note(d *desired, l *live, by string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

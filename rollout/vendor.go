@@ -125,8 +125,8 @@ func GitName(part string) string {
 	return ""
 }
 
-// withPassword is the field with an address that has somebody's credentials in it, "" for none. A user alone is no
-// secret where Git is asked, as in ssh://git@host.
+// withPassword returns the field whose address has credentials, "" for none. A user name alone is no secret in a Git
+// address, as in ssh://git@host.
 func (s VendorSource) withPassword() string {
 	field, address := "oci.url", ""
 	switch {

@@ -98,7 +98,7 @@ func beginHook(
 	var gone []HookJob
 	for _, run := range slices.Backward(in.State.Hooks) {
 		isIts := run.Name == h.Name()
-		counts := isIts || run.Release != release.Hash && unversioned(run.Name) == unversioned(h.Name())
+		counts := isIts || run.Release != release.Hash && unversioned(run.Name) == unversioned(h.Name()) && !hasHook(r, run.Name)
 		if counts {
 			before++
 		}
@@ -137,6 +137,14 @@ func beginHook(
 		return keptByHook(in, d, release)
 	}
 	return d
+}
+
+// hasHook reports whether a commit has a hook of a name: two hooks of one commit are not two versions of one hook.
+func hasHook(r *rollout.Render, name string) bool {
+	return slices.ContainsFunc(r.Objects, func(o rollout.Object) bool {
+		h, is, err := hook.Of(o)
+		return is && err == nil && h.Name() == name
+	})
 }
 
 // unversioned returns the name of a hook without the parts that have a digit. A Job cannot be changed, so many hooks

@@ -338,6 +338,31 @@ func TestHooksWithAVersionInTheirName(t *testing.T) {
 	}
 }
 
+// TestHooksOfOneCommitAreKeptApart has two hooks whose names differ in a part with a digit. Each keeps its own last runs.
+func TestHooksOfOneCommitAreKeptApart(t *testing.T) {
+	var hooks []rollout.Object
+	for _, name := range []string{"sync-s3", "sync-ec2"} {
+		hooks = append(hooks, rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{}, "metadata": map[string]any{
+			"name": name, "namespace": testApp.Namespace, "annotations": map[string]any{hook.Annotation: "before"}}})
+	}
+	spec := rollout.Spec{Name: "web", Workload: rollout.Workload{Namespace: "shop", Name: "web"}, Canary: &rollout.Canary{},
+		Replicas: new(1), MaxSurge: rollout.Amount{Value: 1}, ProgressDeadlineSeconds: 600}
+	git := newHistory(source{workloads: []staged{{spec: spec, version: "v0"}}, hooks: hooks})
+	l := newLoop(git, kube.New(rand.New(rand.NewPCG(1, 1)), noon))
+	l.fate = func(string) rollout.JobState { return rollout.JobState{Complete: true} }
+	for i := range 6 {
+		git.push(func(s *source) { s.workloads[0].version = fmt.Sprint("v", i+1) })
+		l.rest()
+	}
+	runs := map[string]int{}
+	for _, run := range l.state.Hooks {
+		runs[run.Name]++
+	}
+	if runs["shop/sync-s3"] < 3 || runs["shop/sync-ec2"] < 3 {
+		t.Errorf("on record are %v, want at least 3 runs of each", runs)
+	}
+}
+
 // TestNamesOfHooksWithoutVersions: hooks count together when their names differ in a version, in one namespace.
 func TestNamesOfHooksWithoutVersions(t *testing.T) {
 	for names, together := range map[[2]string]bool{

@@ -230,8 +230,8 @@ func withRetry(in Input) Input {
 	return in
 }
 
-// isTriedAgain reports whether what was rejected has another try: somebody asked for it after that, or the hook that
-// failed is another one now.
+// isTriedAgain reports whether a rejected release may start again: a user asked for a retry after the rejection, or the
+// failed hook has changed.
 func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	p := in.Promotion
 	isRetried := p.Says(rollout.Retry, rejection.Hash) && p.Digest != rejection.Promotion

@@ -135,8 +135,8 @@ func (m moving) surplus() string {
 	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.n, asked, why)
 }
 
-// evict returns at most one pod: at a step of a document with rebalance a new pod below the partition, and otherwise the
-// pod for which the controller waits.
+// evict returns at most one pod: at a step with rebalance a new pod below the partition, otherwise the pod that blocks
+// the controller.
 func (statefulSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	s := in.State
 	spec, _ := specOf(in, w)
@@ -149,8 +149,8 @@ func (statefulSet) evict(in Input, w rollout.Workload, live rollout.ObservedWork
 	return one
 }
 
-// evictInOrder returns the highest pod that is not ready and of an older version, for workloads with OrderedReady: their
-// controller replaces no pod while another one is not ready (kubernetes#67250).
+// evictInOrder returns the highest pod of an older version that is not ready. With OrderedReady the controller replaces
+// no pod while another one is not ready (kubernetes#67250).
 //
 // In a rollback, and at a step that asks for no new pod, that is a pod of the abandoned version, once the controller
 // has seen the stable template: before that it would create the same version again. On the way forward it is a stable

@@ -252,10 +252,10 @@ func TestPortOfAnotherManagerLeaves(t *testing.T) {
 	if err != nil || len(s.Spec.Ports) != 1 || s.Spec.Ports[0].Port != 8081 {
 		t.Errorf("ports %+v, %v", s.Spec.Ports, err)
 	}
-	if log := w.log.String(); strings.Count(log, "fields that left Git are removed") != 1 || !strings.Contains(log, "of provisioner") {
+	if log := w.log.String(); strings.Count(log, "fields that left Git are no longer owned by another manager") != 1 || !strings.Contains(log, "of provisioner") {
 		t.Error("the log does not say once which field of which manager was removed")
 	}
-	events, err := w.kube.Kube.CoreV1().Events(w.ns).List(w.Context(), metav1.ListOptions{FieldSelector: "reason=FieldsRemoved"})
+	events, err := w.kube.Kube.CoreV1().Events(w.ns).List(w.Context(), metav1.ListOptions{FieldSelector: "reason=FieldsTakenOver"})
 	if err != nil || len(events.Items) != 1 || events.Items[0].InvolvedObject.Kind != "Service" {
 		t.Errorf("Events %+v, %v", events.Items, err)
 	}

@@ -53,9 +53,10 @@ func (l *loop) asked(namespaces []string, log *slog.Logger) cluster.Options {
 		Wants:   func(app string, ref rollout.Ref) (rollout.Object, error) { return l.Wants(app, ref) },
 		MayHave: func(app, kind string) *rollout.InvalidError { return l.MayHave(app, kind) },
 		Taken: func(ref rollout.Ref, fields string) {
-			log.Info("fields that left Git are removed, although another manager owns them, too",
+			log.Info("fields that left Git are no longer owned by another manager, and go when their commit is applied",
 				"object", ref.Title(), "fields", fields)
-			l.client.Record(context.Background(), ref, cluster.Normal, "FieldsRemoved", "Reconcile", "left Git: "+fields)
+			l.client.Record(context.Background(), ref, cluster.Normal, "FieldsTakenOver", "Reconcile",
+				"left Git, and go when their commit is applied: "+fields)
 		},
 	}
 }

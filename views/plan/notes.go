@@ -296,15 +296,17 @@ func unstaged(in Input) []Workload {
 			continue
 		}
 		name := rollout.Workload{Namespace: ref.Namespace, Name: ref.Name}
-		w := Workload{Workload: name, Kind: ref.Kind, Strategy: "RollingUpdate", Replicas: 1}
+		w := Workload{Workload: name, Kind: ref.Kind, Strategy: "RollingUpdate"}
 		for _, field := range []string{"strategy", "updateStrategy"} {
 			if t, ok := now.Map("spec", field)["type"].(string); ok {
 				w.Strategy = t
 			}
 		}
+		spec := rollout.Spec{Workload: staged}
 		if n, ok := now.Map("spec")["replicas"].(int64); ok {
-			w.Replicas = int(n)
+			spec.Replicas = new(int(n))
 		}
+		w.Replicas, w.Sized = size(in.Head.Render, spec)
 		all = append(all, w)
 	}
 	return all
