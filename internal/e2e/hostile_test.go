@@ -190,7 +190,7 @@ func (h *hostile) push(files map[string]string) {
 	h.repo.Remove("evil").Write(below).Commit("a bomb")
 }
 
-// bomb pushes one after the other, and notes what becomes of each.
+// bomb pushes one bomb after the other, and notes the end of each. The short form waits for each end.
 func (h *hostile) bomb(long bool) {
 	names, every := shortForm, 7*time.Second
 	if long {
@@ -203,7 +203,10 @@ func (h *hostile) bomb(long bool) {
 		name := names[h.pushed%len(names)]
 		before, broken := h.state("evil"), h.broken()
 		h.push(h.all[name].Files)
-		for next := time.Now().Add(every); time.Now().Before(next); time.Sleep(glance) {
+		isNext := func(pushed time.Duration) bool {
+			return pushed >= every && (long || h.became[name] != "") || pushed >= every+patience
+		}
+		for pushed := time.Now(); !isNext(time.Since(pushed)); time.Sleep(glance) {
 			switch s := h.state("evil"); {
 			case s.Held != nil && (h.broken() > broken || before.Held == nil || s.Held.Message != before.Held.Message):
 				h.became[name] = s.Held.Message

@@ -155,7 +155,7 @@ func (w *world) finish(commit string, pods map[string]int) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
 		s := w.state()
-		if s.Source == commit && s.Release == nil && s.Former == nil && maps.Equal(w.pods.now(), pods) {
+		if s.Release == nil && s.Former == nil && maps.Equal(w.pods.now(), pods) {
 			return
 		}
 		if s.Release != nil && s.Phase == rollout.Paused {
