@@ -98,7 +98,8 @@ func beginHook(
 	var gone []HookJob
 	for _, run := range slices.Backward(in.State.Hooks) {
 		isIts := run.Name == h.Name()
-		counts := isIts || run.Release != release.Hash && unversioned(run.Name) == unversioned(h.Name()) && !hasHook(r, run.Name)
+		counts := isIts || run.Release != release.Hash && !hasHook(r, run.Name) &&
+			unversioned(run.Name) == unversioned(h.Name())
 		if counts {
 			before++
 		}
