@@ -55,6 +55,7 @@ func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 	}
 	out.pin, out.number = rollout.PodHash(r.Labels[rollout.LabelPodHash]), number(r.Annotations[revisionAnnotation])
 	out.desired, out.pods, out.available = 1, int(r.Status.Replicas), int(r.Status.AvailableReplicas)
+	out.late = r.Status.ObservedGeneration < r.Generation
 	if r.Spec.Replicas != nil {
 		out.desired = int(*r.Spec.Replicas)
 	}

@@ -24,6 +24,7 @@ type revision struct {
 	desired   int
 	pods      int // status
 	available int // status
+	late      bool
 	failure   string
 	configs   []configRef
 }
@@ -42,14 +43,14 @@ func (r *revision) same(o *revision) bool {
 	a.version, b.version = "", ""
 	return a.stamp == b.stamp && a.hash == b.hash && a.pin == b.pin && a.number == b.number &&
 		a.template == b.template && a.desired == b.desired && a.pods == b.pods && a.available == b.available &&
-		a.failure == b.failure
+		a.failure == b.failure && a.late == b.late
 }
 
 // observe returns a revision with its pods.
 func (r *revision) observe(pods []*pod) rollout.Revision {
 	out := rollout.Revision{
 		Name: r.name, Hash: r.hash, Pin: r.pin, Number: r.number, Desired: r.desired,
-		Available: r.available,
+		Available: r.available, Late: r.late,
 	}
 	slices.SortFunc(pods, func(a, b *pod) int { return cmp.Compare(a.name, b.name) })
 	worst := trouble{}

@@ -60,6 +60,7 @@ type Revision struct {
 	Base       bool        // of a StatefulSet: pods below the partition have it; of a DaemonSet: it was adopted
 	Number     int         // deployment.kubernetes.io/revision
 	Desired    int         // spec.replicas
+	Late       bool        // of a ReplicaSet: its controller has not seen its size yet, and may create pods
 	Pods       int         // pods that exist and are not terminating
 	ReadySince []time.Time // since when each Ready, not terminating pod is Ready, oldest first
 	Available  int         // of a ReplicaSet: available pods by the controller's count (status.availableReplicas)

@@ -27,6 +27,13 @@ func (u *universe) people() {
 		u.human(i)
 		return
 	}
+	if u.chaos.pushes && u.rng.IntN(4) > 0 {
+		for range 1 + u.rng.IntN(4) {
+			u.pushOrRevert(i)
+			u.follow()
+		}
+		return
+	}
 	name := u.head().apps[i].name
 	app := func(what string, change func(*appSource)) {
 		u.edit(what+" of "+name, func(s *source) { change(&s.apps[i]) })
@@ -79,6 +86,37 @@ func (u *universe) people() {
 		u.rewrite()
 	default:
 		app("no promotion file", func(a *appSource) { a.promotion = nil })
+	}
+}
+
+// pushOrRevert pushes a version of all workloads of an app, or one that it had before.
+func (u *universe) pushOrRevert(i int) {
+	a := u.head().apps[i]
+	u.played["push or revert while "+string(u.oracle.states[a.name].Phase)]++
+	if u.rng.IntN(3) > 0 {
+		u.pushAll(i, "others are pushed")
+		return
+	}
+	old := u.sources[u.history[u.rng.IntN(len(u.history))]].clone()
+	u.editApp(i, "a revert", func(a *appSource) { a.workloads, a.config = old.apps[i].workloads, old.apps[i].config })
+}
+
+// follow lets processes look at a push, and controllers at what they write, before the next push.
+func (u *universe) follow() {
+	for range u.rng.IntN(3) {
+		a := u.procs[u.rng.IntN(len(u.procs))]
+		if u.isAway() {
+			return
+		}
+		if !a.running {
+			u.begin(a)
+		}
+		for a.running {
+			u.step(a)
+		}
+		for range u.rng.IntN(6) {
+			u.kube.Micro()
+		}
 	}
 }
 

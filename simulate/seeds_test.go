@@ -65,6 +65,7 @@ var worlds = []world{
 	{"Hooks", chaos{hooks: true, bad: true, crashes: true, api: true, git: true}},
 	{"HookPair", chaos{hooks: true, processes: 2, crashes: true, git: true}},
 	{"PlainHooks", chaos{hooks: true, plain: true, bad: true, crashes: true, api: true, git: true}},
+	{"Pushes", chaos{pushes: true, lag: true, late: true}},
 	{"Everything", chaos{processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true, clock: true, rewrites: true, meddling: true}},
 }
 
@@ -95,6 +96,7 @@ var again = map[string][]uint64{
 	"PeopleAndSizes":    {135, 87, 210, 272, 487, 2266, 40056},                     // pods by hand; a retry that another decision replaced while the app was held; too many that come to serve; a late arrival; paused; the name before the last; who held what has moved
 	"PlainHooks":        {366},                                                     // a content that was back when its Job, which could not be deleted, was not on record any more
 	"Pumps":             {92, 98076},                                               // a Service that is pinned when there is nothing to move any more; pods that come while a list of steps waits
+	"Pushes":            {180},                                                     // a pod that a ReplicaSet got after it was scaled down to 0
 	"Rewrites":          {2514, 4110},                                              // no steps any more at a switch
 	"StatefulSets":      {592, 40077, 110565, 150405},                              // up again before Kubernetes had seen that there were none; requests that match, and a new process; up again before the last pods had gone; stable pods that nobody has seen come
 	"SlowApps":          {861},                                                     // a Service whose write was made after all

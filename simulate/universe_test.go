@@ -25,6 +25,8 @@ type chaos struct {
 	scales    bool // an autoscaler works
 	bad       bool // some versions never become ready
 	lag       bool // controllers see each other's work late
+	late      bool // ReplicaSets get pods that they had asked for before
+	pushes    bool // people push and revert more than anything else, in every phase
 	crashes   bool // processes die between any two effects
 	git       bool // Git is down for minutes, refuses pushes, loses answers
 	api       bool // the API server answers 409, 429, 500, or not at all
@@ -108,7 +110,7 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	u.git = NewGit(u.branchMoved)
 	u.cluster = NewCluster(u.rng, noon)
 	u.kube = u.cluster.Kube
-	u.kube.Lag, u.kube.Restarts = c.lag, true
+	u.kube.Lag, u.kube.Late, u.kube.Restarts = c.lag, c.late, true
 	u.kube.Fate = func(version string) kube.Lifetime {
 		u.weak[version]--
 		return kube.Lifetime{Never: u.bad[version] || u.weak[version] >= 0, Ready: time.Duration(u.rng.IntN(4)) * time.Second}
@@ -451,6 +453,8 @@ func (u *universe) act() {
 				break
 			}
 		}
+	case n >= 70 && n < 76 && u.chaos.pushes:
+		u.people()
 	case n < 76 && u.isAway():
 	case n < 76:
 		a := u.procs[u.rng.IntN(len(u.procs))]

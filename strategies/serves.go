@@ -62,9 +62,10 @@ func isAlone(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	})
 }
 
-// isOther reports whether a ReplicaSet has pods of another version, or may get new ones.
+// isOther reports whether a ReplicaSet has pods of another version, or may get some. A ReplicaSet that was scaled down to
+// 0 gets the pods that its controller creates before it has seen that.
 func isOther(r rollout.Revision, hash rollout.Hash) bool {
-	return !r.Current && r.Hash != hash && (r.Pods > 0 || r.Base)
+	return !r.Current && r.Hash != hash && (r.Pods > 0 || r.Base || r.Late)
 }
 
 // returning returns texts about the workloads that do not yet run stable alone in a rollback, and their deadline.

@@ -24,6 +24,7 @@ type Cluster struct {
 	Restarts    bool                           // pods that never become ready are restarted, and report how often
 	Nodes       int                            // the number of nodes for DaemonSets
 	Lag         bool                           // the Deployment controller may sync before ReplicaSets have reported
+	Late        bool                           // ReplicaSets may still get pods that they had asked for before
 	serial      int
 	kinds       []rollout.Partitioned // the described kinds
 }
@@ -70,6 +71,7 @@ type ReplicaSet struct {
 	desiredNote, maxNote    int // deployment.kubernetes.io/desired-replicas, max-replicas
 	Version                 int // resourceVersion: a write against an older one fails
 	Pods                    []*Pod
+	late                    int // pods that its controller creates before it sees that fewer are asked for
 	status                  struct{ Replicas, available int }
 }
 
@@ -105,7 +107,11 @@ func New(rng *rand.Rand, now time.Time) *Cluster {
 
 // Micro makes one random micro-step and reports whether there was one to make.
 func (k *Cluster) Micro() bool {
-	for _, i := range k.rng.Perm(4) {
+	order := k.rng.Perm(4)
+	if k.Late && k.rng.IntN(4) > 0 {
+		order = []int{3, 0, 1} // pods are made last, as by a controller that may send few requests
+	}
+	for _, i := range order {
 		var did string
 		switch i {
 		case 0:

@@ -61,6 +61,9 @@ func (d *Deployment) scale(rs *ReplicaSet, replicas int) string {
 	if rs.Replicas == replicas && rs.desiredNote == d.Replicas && rs.maxNote == d.Replicas+surge {
 		return ""
 	}
+	if rs.late = 0; replicas < was {
+		rs.late = max(0, was-len(rs.Live()))
+	}
 	rs.Replicas, rs.desiredNote, rs.maxNote = replicas, d.Replicas, d.Replicas+surge
 	rs.Version++
 	return fmt.Sprintf("ReplicaSet %s %d -> %d", rs.Name, was, replicas)

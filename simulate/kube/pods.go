@@ -15,6 +15,13 @@ func (k *Cluster) microReplicaSet() string {
 		for _, i := range k.rng.Perm(len(d.Sets)) {
 			rs := d.Sets[i]
 			live := rs.Live()
+			if k.Late && rs.late > 0 {
+				if rs.late--; k.rng.IntN(2) == 0 {
+					return k.createPod(d, rs)
+				}
+				rs.late = 0
+				return "ReplicaSet " + rs.Name + " seen"
+			}
 			if (len(live) == rs.Replicas || k.rng.IntN(2) == 0) && k.report(rs) {
 				return "ReplicaSet " + rs.Name + " status"
 			}
