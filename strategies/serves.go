@@ -62,8 +62,8 @@ func isAlone(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	})
 }
 
-// isOther reports whether a ReplicaSet has pods of another version, or may get some. A ReplicaSet that was scaled down to
-// 0 gets the pods that its controller creates before it has seen that.
+// isOther reports whether a ReplicaSet has pods of another version, or may get some. After a scale to 0 its controller
+// may still create pods until it has seen the new size.
 func isOther(r rollout.Revision, hash rollout.Hash) bool {
 	return !r.Current && r.Hash != hash && (r.Pods > 0 || r.Base || r.Late)
 }
