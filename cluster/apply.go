@@ -160,7 +160,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	if err := c.server.refuseForeign(ctx, d); err != nil {
 		return err
 	}
-	by := "somebody else"
+	by := "another writer"
 	if l, exists := d.kind.live.get(d.kind.key(d.ref)); exists && l.writer != "" {
 		by = l.writer
 	}

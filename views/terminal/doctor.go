@@ -59,7 +59,7 @@ func Report(r doctor.Report, k Look) string {
 			warn(a.Warnings)
 		}
 		if len(c.Allow) > 0 {
-			text := "  what is forbidden would be allowed by these lines in " + rollout.ConfigPath(c.Cluster) + ":"
+			text := "  these lines in " + rollout.ConfigPath(c.Cluster) + " allow the forbidden objects:"
 			b.WriteString(k.line(span{text, plain}))
 		}
 		for _, line := range c.Allow {
