@@ -380,11 +380,11 @@ spec:
     metadata: {labels: {app: shop}}
     spec: {containers: [{name: shop, image: "shop:v1"}]}
 `
-	empty := strings.NewReplacer("  replicas: 1\n", "  replicas: 1\n  strategy: {}\n", "spec: {containers", "spec: {securityContext: {}, containers",
-		`"shop:v1"`, `"shop:v1", resources: {}`).Replace(plain)
+	empty := strings.NewReplacer("  replicas: 1\n", "  replicas: 1\n  strategy: {}\n",
+		"spec: {containers", "spec: {securityContext: {}, containers", `"shop:v1"`, `"shop:v1", resources: {}`).Replace(plain)
 	w.apply("shop", empty)
-	w.edit("shop", `{"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 0}}, "template": {"spec": {"securityContext": {"runAsNonRoot": true},
-		"containers": [{"name": "shop", "resources": {"limits": {"memory": "1Gi"}}}]}}}}`)
+	w.edit("shop", `{"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 0}},
+		"template": {"spec": {"securityContext": {"runAsNonRoot": true}, "containers": [{"name": "shop", "resources": {"limits": {"memory": "1Gi"}}}]}}}}`)
 	w.complete("shop", "shop")
 	w.healed("shop", strings.Replace(plain, "shop:v1", "shop:v2", 1))
 	d := w.deployment("shop")

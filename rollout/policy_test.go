@@ -122,7 +122,7 @@ func TestIsKind(t *testing.T) {
 		"secret": {true, false}, "RBAC.authorization.k8s.io/role": {false, true},
 	} {
 		if lower := (Ref{Kind: "secret"}); lower.IsKind([]string{pattern}) != want[0] {
-			t.Errorf("%s does not say of secret what it says of Secret", pattern)
+			t.Errorf("pattern %s does not treat secret and Secret alike", pattern)
 		}
 		if got := [2]bool{secret.IsKind([]string{pattern}), role.IsKind([]string{pattern})}; got != want {
 			t.Errorf("%s: %v", pattern, got)

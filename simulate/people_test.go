@@ -101,7 +101,7 @@ func (u *universe) pushOrRevert(i int) {
 	u.editApp(i, "a revert", func(a *appSource) { a.workloads, a.config = old.apps[i].workloads, old.apps[i].config })
 }
 
-// follow lets processes look at a push, and controllers at what they write, before the next push.
+// follow runs some passes of the processes and some steps of the controllers before the next push.
 func (u *universe) follow() {
 	for range u.rng.IntN(3) {
 		a := u.procs[u.rng.IntN(len(u.procs))]

@@ -252,7 +252,8 @@ func TestPortOfAnotherManagerLeaves(t *testing.T) {
 	if err != nil || len(s.Spec.Ports) != 1 || s.Spec.Ports[0].Port != 8081 {
 		t.Errorf("ports %+v, %v", s.Spec.Ports, err)
 	}
-	if log := w.log.String(); strings.Count(log, "fields that left Git are no longer owned by another manager") != 1 || !strings.Contains(log, "of provisioner") {
+	log := w.log.String()
+	if strings.Count(log, "fields that left Git are no longer owned by another manager") != 1 || !strings.Contains(log, "of provisioner") {
 		t.Error("the log does not say once which field of which manager was removed")
 	}
 	events, err := w.kube.Kube.CoreV1().Events(w.ns).List(w.Context(), metav1.ListOptions{FieldSelector: "reason=FieldsTakenOver"})

@@ -22,6 +22,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
+// switchesAlone is a blue-green strategy that promotes itself after a second.
+var switchesAlone = strings.Replace(blueGreen, "autoPromotionEnabled: false", "autoPromotionSeconds: 1", 1)
+
 // TestPushesInEveryPhase pushes one hundred times at random moments, every tenth time back to an earlier version. No
 // more than two versions have ready pods at any moment, and users keep their pods.
 func TestPushesInEveryPhase(t *testing.T) {
@@ -31,7 +34,7 @@ func TestPushesInEveryPhase(t *testing.T) {
 		"surge at once":  canary("scaling: surge", "setWeight: 50"),
 		"in place":       canary("", "setWeight: 25", "pause: {duration: 1s}", "setWeight: 50", "pause: {duration: 1s}"),
 		"in place, late": canary("", "setWeight: 75", "pause: {duration: 2s}"),
-		"blue-green":     strings.Replace(blueGreen, "autoPromotionEnabled: false", "autoPromotionSeconds: 1", 1),
+		"blue-green":     switchesAlone,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,7 +129,7 @@ func TestFixReachesABrokenVersion(t *testing.T) {
 	for name, app := range map[string]shop{
 		"surge":       {replicas: "replicas: 4", strategy: canary("scaling: surge", "setWeight: 25", "pause: {duration: 1s}")},
 		"in place":    {replicas: "replicas: 4", strategy: canary("", "setWeight: 25", "pause: {duration: 1s}")},
-		"blue-green":  {replicas: "replicas: 4", strategy: strings.Replace(blueGreen, "autoPromotionEnabled: false", "autoPromotionSeconds: 1", 1)},
+		"blue-green":  {replicas: "replicas: 4", strategy: switchesAlone},
 		"StatefulSet": set("replicas: 3", "OrderedReady", "", "setWeight: 34", "pause: {duration: 1s}"),
 		"DaemonSet":   agents("", "setWeight: 34", "pause: {duration: 1s}"),
 	} {
