@@ -84,9 +84,8 @@ func sizes(c *clusterTest) {
 			if m.surge == "" {
 				spec["strategy"] = map[string]any{"type": "Recreate"}
 			}
-			if i > 0 && m.version != moves[i-1].version { // of ReplicaSets made in the same second, names say which is older
-				looks := 0
-				c.Await(c.T, "another second", func() bool { looks++; return looks > 25 })
+			if i > 0 && m.version != moves[i-1].version {
+				c.nextSecond()
 			}
 			c.apply(d)
 			what := fmt.Sprintf("%s, move %d (%s): %q and %d available", name, i+1, m, m.want, m.available)
@@ -96,6 +95,13 @@ func sizes(c *clusterTest) {
 			})
 		}
 	}
+}
+
+// nextSecond waits until the next ReplicaSet gets a later creationTimestamp: the Deployment controller sorts
+// ReplicaSets of the same second by name. Looks are at least 20 ms apart, or a simulated second.
+func (c *clusterTest) nextSecond() {
+	looks := 0
+	c.Await(c.T, "another second", func() bool { looks++; return looks > 55 })
 }
 
 // pods says how many there are of each version, ready and asked for: "v1 3, v2 1".
