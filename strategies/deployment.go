@@ -18,6 +18,10 @@ type deployment struct{}
 func (deployment) hold(o rollout.Object, f fence) {
 	o.Set(int64(holdMinReadySeconds), "spec", "minReadySeconds")
 	o.Set(int64(holdProgressDeadline), "spec", "progressDeadlineSeconds")
+	f.limit(o)
+}
+
+func (f fence) limit(o rollout.Object) {
 	o.Set(map[string]any{
 		"type":          "RollingUpdate",
 		"rollingUpdate": map[string]any{"maxSurge": f.surge(), "maxUnavailable": f.unavailable()},
@@ -25,6 +29,28 @@ func (deployment) hold(o rollout.Object, f fence) {
 	if f.still {
 		o.Set(true, "spec", "paused")
 	}
+}
+
+// turn pauses the Deployment of a rollback until stable's ReplicaSet reports no more available pods than it asks for.
+// The controller subtracts that report from the replicas of its newest ReplicaSet (NewRSUnavailablePodCount). After a
+// scale-down from 5 to 2, of 8 pods with maxUnavailable 2, it would take 2-5 for missing pods and stop 5 new ones of 6.
+func (deployment) turn(m moving, o rollout.Object) rollout.Object {
+	isReported := m.stable.Available <= m.stable.Desired
+	switch n := m.live.Replicas; {
+	case m.stable.Hash == "" || m.stable.Desired >= n || rollout.In(o, "spec.strategy.type") == "Recreate":
+	case m.stable.Current && !m.live.Synced:
+		return nil // the controller has yet to see the pause, or its end
+	case !isReported, !m.stable.Current && m.stable.Desired > m.countsAt(m.Step, n).stable:
+		paused(m, n).limit(o)
+		setReplicas(o, int64(n))
+	}
+	return o
+}
+
+// paused returns the fence at which no pod moves, for n replicas.
+func paused(m moving, n int) fence {
+	total := m.stable.Desired + m.fresh.Desired
+	return fence{s: max(0, total-n), m: min(1, max(0, 1+n-total)), n: n, still: true}
 }
 
 // own sets spec.paused to false where Git leaves it unset, so that kubectl rollout pause is undone.
@@ -82,7 +108,7 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 // would see a completed release. New pods may be available after a manual change of minReadySeconds. They stand still
 // until they are not; if there are n such pods, one is removed first.
 func (deployment) fence(m moving, want counts, v View) (fence, bool) {
-	surge, total := m.spec.MaxSurge.RoundUp(m.n), m.stable.Desired+m.fresh.Desired
+	surge := m.spec.MaxSurge.RoundUp(m.n)
 	counted, all := m.fresh.Available > 0, m.fresh.Desired >= m.n
 	if counted && all {
 		want.canary = min(want.canary, m.n-1)
@@ -90,7 +116,7 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	}
 	short := m.stable.Hash != "" && m.stable.Desired < want.stable
 	isForward := m.fresh.Desired <= want.canary && !short || m.live.Replicas != m.n
-	still := fence{s: max(0, total-m.n), m: min(1, max(0, 1+m.n-total)), n: m.n, still: true}
+	still := paused(m, m.n)
 	if counted && !all && (isForward || m.fresh.Current) {
 		return still, true
 	}

@@ -81,7 +81,11 @@ func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Obje
 	p, moves := s.ProgressOf(w)
 	spec, staged := v.Source.Spec(w)
 	if !moves || !staged || !isHeld(s) {
-		return stamp(v, countInTurn(s, v, spec, o), s.Mark(), hash, commitOf(s, w, hash), "")
+		o = stamp(v, countInTurn(s, v, spec, o), s.Mark(), hash, commitOf(s, w, hash), "")
+		if k, turns := kindFor(w, spec).(turner); turns && moves && staged && s.Phase == rollout.Aborting {
+			return k.turn(movingOf(s, v.plans.of(spec), p, v.Observed), o)
+		}
+		return o
 	}
 	m := movingOf(s, v.plans.of(spec), p, v.Observed)
 	if n := asked(s, spec); n != nil && *n != m.n {

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,6 +70,46 @@ func TestAPauseByHandIsUndone(t *testing.T) {
 			if o.Ref() == web.Ref() && o.Map("spec")["paused"] != false {
 				t.Errorf("%s: spec.paused is %v", phase, o.Map("spec")["paused"])
 			}
+		}
+	}
+}
+
+// TestRollbackWaitsForReports pauses a rollback while the Deployment controller may count pods that stable no longer
+// has, and ends the pause when it has the report. No pod moves in the pause: maxSurge covers the pods beyond replicas.
+func TestRollbackWaitsForReports(t *testing.T) {
+	const paused, moving, asItIs = "paused, maxSurge 10%", "moving, maxSurge 25%", "as it is"
+	for name, row := range map[string]struct {
+		desired, reported, fresh int
+		turned, synced           bool
+		want                     string
+	}{
+		"at rest":                    {8, 8, 2, false, true, moving},
+		"more pods move":             {9, 9, 2, false, true, paused},
+		"a report to come":           {8, 9, 3, false, true, paused},
+		"the pause is not seen":      {8, 9, 3, true, false, asItIs},
+		"the report is not seen":     {8, 9, 3, true, true, paused},
+		"all is seen":                {8, 8, 3, true, true, moving},
+		"pods of stable are missing": {8, 3, 2, true, true, moving},
+		"stable has all pods":        {10, 11, 1, true, true, moving},
+	} {
+		h := oneWeb(nil)
+		h.push(version("v2"))
+		stable := set(h, commitID(0), row.desired, row.desired)
+		stable.Available, stable.Current = row.reported, row.turned
+		in := inFlight(h, 0, stable, set(h, commitID(1), row.fresh, row.fresh))
+		in.State.Phase, in.State.Source, in.State.Retreat = rollout.Aborting, commitID(0), &rollout.Retreat{To: commitID(0)}
+		live := in.Observed.Workloads[web]
+		live.Synced = row.synced
+		in.Observed.Workloads[web] = live
+		got := asItIs
+		for _, o := range mustDesired(in.State, viewOf(in, h)) {
+			if o.Ref() == web.Ref() {
+				got = map[any]string{true: "paused", false: "moving"}[o.Map("spec")["paused"]] +
+					fmt.Sprintf(", maxSurge %v", rollout.In(o, "spec.strategy.rollingUpdate.maxSurge"))
+			}
+		}
+		if got != row.want {
+			t.Errorf("%s: the Deployment is %s, want %s", name, got, row.want)
 		}
 	}
 }

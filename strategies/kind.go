@@ -31,6 +31,12 @@ type evictor interface {
 	evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) []Eviction
 }
 
+// turner is a kind whose controller comes to rest before a rollback moves its pods.
+type turner interface {
+	// turn returns the object for a rollback, nil to leave the one in the cluster as it is.
+	turn(m moving, o rollout.Object) rollout.Object
+}
+
 var kinds = map[string]kind{"Deployment": deployment{}, "StatefulSet": statefulSet{}, "DaemonSet": daemonSet{}}
 
 // Eviction is a pod to delete, if it is still the same one.
