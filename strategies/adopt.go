@@ -9,9 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// adopt follows a commit without a new version: replicas, Services, steps. A changed list of steps goes on at the first
-// changed step, or at the release's step if that comes first. A new kind of scaling and routes to other Services are
-// rolled back to stable first.
+// adopt follows a commit without a new version. A changed list of steps goes on at its first changed step, or at the
+// release's step if that is earlier. A new kind of scaling and routes to other Services are rolled back first.
 func adopt(in Input) Decision {
 	s := in.State
 	s.Source = in.Head.Commit.ID
@@ -66,8 +65,7 @@ type change struct {
 	restarts string // the change that forces a rollback to stable, "" if none
 }
 
-// changeOf compares the plans of the commit that the cluster follows and of the head. Both are compiled now, so that a
-// new version of the program changes nothing.
+// changeOf compares the plans of the followed commit and of the head, both compiled by this version of the program.
 func (m moving) changeOf(in Input) change {
 	spec, known := rollout.Spec{}, false
 	if in.Source != nil {
@@ -100,8 +98,7 @@ func (m moving) changeOf(in Input) change {
 	return c
 }
 
-// leavesUsers reports whether all users are on the new version, proxies have yet to learn it, and the new list has no
-// switch. The new list would send users to all pods again.
+// leavesUsers reports whether all users are on the new version, proxies have yet to learn it, and no switch follows.
 func (c change) leavesUsers(in Input, m moving) bool {
 	return c.old != nil && c.old.hasMoved(m.Progress) && (in.State.Former != nil || !isPromoting(in.State)) &&
 		!m.hasSwitched(len(m.stages)) && !m.swaps()
@@ -120,8 +117,8 @@ func (c change) spends(in Input, m moving) bool {
 	return last != was || found != knew
 }
 
-// resumed returns where a workload goes on. An unchanged stage keeps its clock, and a changed one begins anew. Users on
-// the new version stay there. A release past its steps, or verified, gets no new ones.
+// resumed returns where a workload goes on. An unchanged stage keeps its clock, a changed one begins anew, and users
+// stay. A release past its steps, or verified, gets no new ones.
 func (m moving) resumed(in Input, c change) rollout.Progress {
 	step := min(m.Step, c.same)
 	switch {
@@ -151,9 +148,8 @@ func (m moving) resumed(in Input, c change) rollout.Progress {
 	return next
 }
 
-// left returns the Services that have lost their role: the known ones, and Services of an old plan that this plan does
-// not use. A former Service of users stays listed even if it is the new version's Service now, unless a router decides
-// who reaches it.
+// left returns the Services that lost their role: known ones, and ones of an old plan that this plan does not use. A
+// former Service of users stays listed even as the new version's, unless a router splits requests.
 func (p *plan) left(s rollout.State, known []string, old *plan) []string {
 	if old == nil {
 		return known
@@ -187,8 +183,7 @@ func (c change) drops(m moving, r rollout.AnalysisRun) bool {
 	return false
 }
 
-// endsAs reports whether two plans move users to the new version in the same way. That is a Service switch, routes to
-// the other Service, or only the pods.
+// endsAs reports whether two plans move users alike: by a Service switch, by routes to the other Service, or by pods.
 func (p *plan) endsAs(other *plan) bool {
 	return p.swaps() == other.swaps() && p.hasSwitched(len(p.stages)) == other.hasSwitched(len(other.stages))
 }

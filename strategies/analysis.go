@@ -52,8 +52,7 @@ const (
 	stepRun       = "/step-"
 )
 
-// labelOf returns the prefix of a workload's run names: its name, with its namespace if another workload of the release
-// has the same name: web@east.
+// labelOf returns the prefix of a workload's run names: its name, with its namespace if that is ambiguous: web@east.
 func labelOf(s rollout.State, w rollout.Workload) string {
 	namesake := func(p rollout.Progress) bool { return p.Workload.Name == w.Name && p.Workload != w }
 	if slices.ContainsFunc(s.Progress, namesake) {
@@ -62,8 +61,7 @@ func labelOf(s rollout.State, w rollout.Workload) string {
 	return w.Name
 }
 
-// runName returns the run name of a workload's stage: web/soak, web/step-2. A step's name that looks like another run's
-// name is not used.
+// runName returns the run name of a workload's stage: web/soak, or web/step-2 if the step's name is ambiguous.
 func (m moving) runName() string {
 	name := "/" + m.stage().name
 	if name == "/" || name == backgroundRun || strings.HasPrefix(name, stepRun) {
@@ -89,7 +87,7 @@ func Runs(in Input) []rollout.AnalysisRun {
 	return runs
 }
 
-// endedRuns returns the analyses of a release that becomes stable. A run in progress is stopped.
+// endedRuns returns the analyses of a release that becomes stable, with running ones stopped.
 func endedRuns(in Input) []rollout.AnalysisRun { return rollout.Mapped(Runs(in), analysis.Stop) }
 
 // Going returns the analyses of a state that are not over.
@@ -100,8 +98,7 @@ func Going(s rollout.State) []rollout.AnalysisRun {
 	return slices.DeleteFunc(slices.Clone(s.Analyses), func(r rollout.AnalysisRun) bool { return r.Phase.Done() })
 }
 
-// withAnalyses starts the runs of a decision's state, records changes that a restart must not lose, and lists the
-// measurements that are due.
+// withAnalyses starts a state's runs, records changes that a restart must not lose, and lists the due measurements.
 func withAnalyses(in Input, d Decision) Decision {
 	if d.Stale || d.State.Release == nil {
 		return d
@@ -138,9 +135,8 @@ func withAnalyses(in Input, d Decision) Decision {
 
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
-// worthRecording reports whether a run has changes that a restart must not lose: a verdict, a measurement that counts
-// towards one, or another number of consecutive errors. Successful measurements are repeated after a restart, unless no
-// process runs long enough.
+// worthRecording reports whether a run has changes that a restart must not lose: a verdict, a measurement towards
+// one, or another number of consecutive errors. Successes are measured again, unless no process runs long enough.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -190,8 +186,7 @@ func metricInWords(p rollout.MetricProgress) string {
 	return text
 }
 
-// measuredBad returns which analysis of the release has failed, "" if none. Runs of another release, as in an older
-// record, do not count.
+// measuredBad returns which analysis of the release has failed, "" if none. Runs of other releases do not count.
 func measuredBad(in Input) string {
 	for _, r := range Runs(in) {
 		isBad := r.Phase == rollout.AnalysisFailed || r.Phase == rollout.AnalysisErrored
@@ -226,8 +221,7 @@ func evidence(r rollout.AnalysisRun) string {
 	return r.Message
 }
 
-// inconclusive returns an inconclusive run of a workload's present step, or one in the background, that no promotion
-// has accepted.
+// inconclusive returns an inconclusive run of the present step, or in the background, that no promotion has accepted.
 func inconclusive(in Input, m moving) (rollout.AnalysisRun, bool) {
 	wanted := wantedRuns(in.State, movers(in))
 	for _, r := range Runs(in) {
@@ -239,8 +233,7 @@ func inconclusive(in Input, m moving) (rollout.AnalysisRun, bool) {
 	return rollout.AnalysisRun{}, false
 }
 
-// acceptedBy records who promoted a workload with inconclusive runs, so that the next step does not wait for them
-// again.
+// acceptedBy records who promoted a workload with inconclusive runs: the next step does not wait for them again.
 func acceptedBy(runs []rollout.AnalysisRun, m moving, by string) []rollout.AnalysisRun {
 	runs = slices.Clone(runs)
 	for i, r := range runs {

@@ -24,8 +24,7 @@ type Need struct {
 	PodHash string // pod-template-hash of its pods
 }
 
-// Answers holds the answers to the questions of one pass, a field for each field of Ask. The zero value answers
-// nothing. A question is answered as a whole: an answer is set once and has an entry for each item.
+// Answers holds the answers of one pass, a field for each of Ask. An answer is set once, with an entry for each item.
 type Answers struct {
 	Healed    *bool
 	Foreign   *[]rollout.Foreign
@@ -38,8 +37,7 @@ type Answers struct {
 // IsHealed reports whether the cluster holds the state's objects.
 func (a Answers) IsHealed() bool { return a.Healed != nil && *a.Healed }
 
-// HeadErr returns why the head cannot be followed: it cannot be read, the API server refuses it, or it would delete all
-// objects of the app. It is nil if no problem is known.
+// HeadErr returns why the head cannot be followed: unreadable, refused by the API server, or without any object.
 func (in Input) HeadErr() error {
 	if in.Head.Err != nil {
 		return in.Head.Err
@@ -50,8 +48,7 @@ func (in Input) HeadErr() error {
 	return cmp.Or(slices.Collect(maps.Values(in.Answers.Accepted))...)
 }
 
-// Emptied refuses a render without objects for an app that has some: a generator's empty file would delete a service.
-// Argo CD's automated sync refuses that too unless allowEmpty is set.
+// Emptied refuses a render without objects for an app that has some, as Argo CD does unless allowEmpty is set.
 func Emptied(r *rollout.Render, has int) error {
 	if r == nil || len(r.Objects) > 0 || has == 0 {
 		return nil
@@ -60,8 +57,8 @@ func Emptied(r *rollout.Render, has int) error {
 		WithFix("put them back, or remove the whole folder if the app is to go")
 }
 
-// withQuestion adds the next question of a decision. A rollback and a stale decision have none. Heal comes first, so
-// that other answers describe the healed cluster. Accept comes last, as other answers may keep the app at its commit.
+// withQuestion adds a decision's next question; a rollback and a stale decision have none. Heal comes first: other
+// answers describe the healed cluster. Accept is last, as other answers may keep the app at its commit.
 func withQuestion(in Input, d Decision) Decision {
 	a := in.Answers
 	switch source := d.State.Source; {

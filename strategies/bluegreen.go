@@ -7,7 +7,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// blueGreen runs a whole second set of pods and moves the active Service to it at once.
 type blueGreen struct{}
 
 func (blueGreen) compiles(spec rollout.Spec) bool { return spec.BlueGreen != nil }
@@ -21,12 +20,11 @@ func (blueGreen) compile(spec rollout.Spec) plan {
 	}
 }
 
-// blueGreenStages returns the preview pods, the gate, a full set, the switch of the active Service and the scale-down
-// delay. Analyses come before and after the switch.
+// blueGreenStages returns preview pods, gate, full set, Service switch and scale-down delay, with the analyses.
 func blueGreenStages(b *rollout.BlueGreen) []stage {
 	preview := stage{counts: fullSets}
 	if b.PreviewReplicaCount != nil {
-		// At least one pod, as in Argo Rollouts for a non-zero workload: a preview without pods would be promoted unseen.
+		// At least one pod, as in Argo Rollouts: a preview without pods would be promoted unseen.
 		preview.counts = func(n int) counts { return counts{canary: min(n, max(1, *b.PreviewReplicaCount)), stable: n} }
 	}
 	stages := []stage{preview.with("preview", "preview", podsWait{})}
@@ -50,8 +48,7 @@ func blueGreenStages(b *rollout.BlueGreen) []stage {
 
 func fullSets(n int) counts { return counts{canary: n, stable: n} }
 
-// handover returns the last stages of a release that moves a whole Service at once. They are a full set beside the old
-// set, the switch, and a delay in which a rollback is one selector change.
+// handover returns the last stages where a whole Service moves: a full set, the switch, and a delay for rollbacks.
 func handover(delay time.Duration, scaleUp bool, weight int) []stage {
 	var stages []stage
 	s := stage{counts: fullSets, weight: weight, final: true}

@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// canary moves a share of the pods or of the requests to the new version step by step. Without steps it is the user's
-// own rolling update.
+// canary moves a share of pods or requests step by step. Without steps it is the user's own rolling update.
 type canary struct{}
 
 func (canary) compiles(spec rollout.Spec) bool { return spec.Canary != nil }
@@ -39,8 +38,7 @@ func (canary) compile(spec rollout.Spec) plan {
 	return p
 }
 
-// canaryStages returns one stage for each step, at the step's index, and the stages after the last step. Before the
-// first setWeight the weight is 0, as in Argo Rollouts.
+// canaryStages returns a stage for each step, at its index, and later ones. As in Argo Rollouts weights start at 0.
 func canaryStages(spec rollout.Spec) []stage {
 	c := spec.Canary
 	var stages []stage
@@ -100,8 +98,7 @@ func pauseOf(p *rollout.Pause) (string, wait) {
 	}
 }
 
-// canaryHandover returns the stages after the steps that keep stable pods for a while after the promotion: a full
-// second set, the switch, the delay.
+// canaryHandover returns the stages that keep stable pods after the promotion: a full second set, switch, delay.
 func canaryHandover(spec rollout.Spec, weight int) []stage {
 	c := spec.Canary
 	if c.Traffic != nil && len(c.Steps) > 0 && spec.Scaling != rollout.InPlace {
@@ -113,8 +110,8 @@ func canaryHandover(spec rollout.Spec, weight int) []stage {
 	return handover(time.Duration(c.ScaleDownDelaySeconds)*time.Second, true, weight)
 }
 
-// routedHandover returns the last stages of a canary with routed requests. All requests go to the new version first;
-// then the stable Service, which gets none by then, is switched. With ping-pong Services no switch is needed.
+// routedHandover returns the last stages of a routed canary: all requests go to the new version, then the stable
+// Service, without requests by then, is switched. Ping-pong Services need no switch.
 func routedHandover(spec rollout.Spec) []stage {
 	c := spec.Canary
 	s := stage{weight: c.Traffic.MaxWeight, final: true, counts: func(n int) counts {
@@ -168,9 +165,8 @@ func scaleText(s rollout.CanaryScale) string {
 	}
 }
 
-// canaryCounts returns the pods of a canary. In place it replaces stable pods; otherwise stable keeps all its pods or,
-// with dynamicStableScale, its share of the traffic. There are never fewer than n pods in all. Matched users need a
-// canary pod at any weight.
+// canaryCounts returns the pods of a canary, never fewer than n in all. In place it replaces stable pods; otherwise
+// stable keeps all or, with dynamicStableScale, its share of traffic. Matched users need a canary pod at any weight.
 func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, matched bool) func(n int) counts {
 	c := spec.Canary
 	full := 100
@@ -213,9 +209,8 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 	}
 }
 
-// batch returns the counts of setCanaryScale for pods replaced in place; a share is rounded up. One stable pod stays
-// unless the scale is 100 %. Example: 2 replicas of 2 pods are 1 canary and 1 stable, or 2 and 1 where a surge is
-// allowed.
+// batch returns the counts of setCanaryScale in place, a share rounded up. One stable pod stays below a scale of 100
+// %: 2 replicas of 2 pods are 1 canary and 1 stable, or 2 and 1 with a surge.
 func batch(n int, scale rollout.CanaryScale, surge bool) (c counts, all bool) {
 	if scale.Replicas != nil {
 		c.canary = min(*scale.Replicas, n)
@@ -231,8 +226,7 @@ func batch(n int, scale rollout.CanaryScale, surge bool) (c counts, all bool) {
 	return c, all
 }
 
-// wholePercent returns the largest number of pods, at most m, that a percentage of n yields in Kubernetes, rounded
-// down.
+// wholePercent returns the largest number of pods, at most m, that a percentage of n yields, rounded down.
 func wholePercent(m, n int) int {
 	if m <= 0 {
 		return m
@@ -254,10 +248,9 @@ func atLeast(c counts, floor, n int) counts {
 
 func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
-// approximate splits n pods as close to the weight as whole pods allow, or n+1 pods where a surge is allowed, like
-// CalculateReplicaCountsForBasicCanary of Argo Rollouts. 5 pods at 20 % are 1/4; 3 pods at 10 % with a surge are 1/3,
-// without one 1/2. One case differs: a tie without a surge whose upper half is n, as 2 pods at 75 % or 5 at 90 %. It
-// gives n-1 canary pods and 1 stable pod, where Argo Rollouts gives no canary.
+// approximate splits n pods, or n+1 with a surge, closest to the weight, like CalculateReplicaCountsForBasicCanary of
+// Argo Rollouts. 5 pods at 20 % are 1/4; 3 pods at 10 % with a surge are 1/3, without one 1/2. One case differs: a
+// tie without a surge whose upper half is n, as 2 pods at 75 %, gives n-1 canary pods, not none.
 func approximate(n, weight int, surge bool) counts {
 	if n == 0 {
 		return counts{}

@@ -10,10 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app without Rollout documents follows each commit in Git at once. With Jobs that run around releases it has
-// releases: each content of its folder is one (rollout.Render.Release). Such a release has no template on record and no
-// steps, so it is promoting from its start. It is stable when its workloads have its content and the Jobs after it have
-// succeeded. Until then a rollback leads to the content before it.
+// An app without Rollout documents follows each commit at once. With Jobs around releases, each content of its folder
+// is a release (rollout.Render.Release), without templates on record and without steps, so promoting from its start.
+// It is stable when its workloads have its content and the Jobs after it have succeeded.
 
 // isContent reports whether a release belongs to an app without Rollout documents.
 func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) == 0 }
@@ -23,8 +22,7 @@ func isOf(r *rollout.Render, h rollout.Hash) bool {
 	return r != nil && (r.Release() == h || r.Content == h)
 }
 
-// served returns the content that an app without Rollout documents has followed without a release, as before its first
-// hook; nil if it is unknown.
+// served returns the content that an app without documents follows without a release; nil if unknown.
 func served(in Input) *rollout.Release {
 	if in.Source.Content == "" {
 		return nil
@@ -34,8 +32,7 @@ func served(in Input) *rollout.Release {
 		Since: rollout.Second(in.Now), Templates: map[rollout.Workload]rollout.Hash{}}
 }
 
-// takenOver returns the workloads by which a running app without a record is known: the staged ones, or all of an app
-// without Rollout documents.
+// takenOver returns the workloads that identify an app without a record: staged ones, or all without documents.
 func takenOver(r *rollout.Render) []rollout.Workload {
 	if len(r.Specs) == 0 && r.Release() != "" {
 		return slices.DeleteFunc(workloadsOf(r), func(w rollout.Workload) bool { return !isObserved(w) })
@@ -47,15 +44,13 @@ func workloadsOf(r *rollout.Render) []rollout.Workload {
 	return slices.SortedFunc(maps.Keys(r.Templates), rollout.Workload.Compare)
 }
 
-// isObserved reports whether a workload is observed without a document. A workload of another kind shows only its
-// status.
+// isObserved reports whether a workload is observed without a document; other kinds show only their status.
 func isObserved(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return is
 }
 
-// unready returns which workloads of an app without Rollout documents do not run its source by their status, "" if
-// none. It also returns the time of their last progress.
+// unready returns which workloads of an app without documents do not run its source, and their last progress.
 func unready(in Input, since time.Time) (why string, last time.Time) {
 	if in.Source == nil {
 		return "the commit that the app is at to be read", since
@@ -88,8 +83,8 @@ func promotionText(in Input) (text string) {
 	return cmp.Or(text, "all pods to be of the new version and available")
 }
 
-// unreturned returns the workloads that delay the end of such a rollback, while Git still has the abandoned version.
-// The wait ends at their deadline, and a push does not wait for them.
+// unreturned returns the workloads that delay the end of such a rollback while Git has the abandoned version. The
+// wait ends at their deadline; a push skips it.
 func unreturned(in Input) (texts []string, late deadline) {
 	why, since := unready(in, in.State.Retreat.Routed)
 	late = deadline{at: since.Add(healthDeadline)}

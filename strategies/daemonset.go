@@ -9,10 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// daemonSet moves a DaemonSet node by node. Between its steps the strategy is OnDelete: the controller replaces no pod
-// by itself, and creates missing pods from the newest template (k8s.io/kubernetes pkg/controller/daemon, update.go). So
-// a step evicts old pods of the next nodes, as many as the user's maxUnavailable allows. The promotion and each
-// rollback are the user's own rolling update.
+// daemonSet moves a DaemonSet node by node. Between steps it is OnDelete: the controller only creates missing pods,
+// from the newest template (k8s.io/kubernetes pkg/controller/daemon, update.go). A step evicts old pods within
+// maxUnavailable. The promotion and each rollback are the user's own rolling update.
 type daemonSet struct{ inTurn }
 
 // fence returns the nodes of the stage. It is counted in each pass, as nodes come and go.
@@ -30,8 +29,8 @@ func (daemonSet) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	onNodes(o, "spec.updateStrategy.rollingUpdate", int64(1))
 }
 
-// evict returns the old pods of the next nodes of a stage, serving pods only within maxUnavailable. Earlier evictions
-// do not change a stage's nodes: they are the first nodes that still have an old pod, minus the evicted ones.
+// evict returns the old pods of a stage's next nodes, serving ones only within maxUnavailable. The stage's nodes are
+// the first that still have an old pod, minus the evicted ones.
 func (daemonSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) (all []Eviction) {
 	i := slices.IndexFunc(in.State.Progress, func(p rollout.Progress) bool { return p.Workload == w })
 	spec, staged := specOf(in, w)
@@ -70,8 +69,8 @@ func roomOnNodes(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time
 	return room
 }
 
-// inNodeOrder sorts pods by the order in which a release takes their nodes: the first matching selector, then a digest
-// of release and node. Unmatched nodes come last. Each release begins on other nodes, and its order never changes.
+// inNodeOrder sorts pods by their nodes' turn: the first matching selector, then a digest of release and node;
+// unmatched nodes come last. Each release begins on other nodes.
 func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Input) []rollout.Pod {
 	rank := func(p rollout.Pod) int {
 		is := func(s rollout.NodeSelector) bool { return s.Matches(in.Observed.Nodes[p.Node]) }

@@ -49,8 +49,7 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 	return since
 }
 
-// peakOf returns the most ready pods of the new version since a time, and when the last one became ready. A pod that
-// crashed and is ready again does not raise the recorded peak.
+// peakOf returns the most ready pods of the new version since a time. A pod ready again after a crash adds none.
 func peakOf(m moving, since time.Time) rollout.Peak {
 	now := rollout.Peak{Ready: m.fresh.Ready(), At: lastReady(since, m.fresh)}
 	if was := m.Peak; was != nil && now.Ready <= was.Ready && was.Ready <= m.fresh.Desired && !was.At.Before(since) {
@@ -59,8 +58,7 @@ func peakOf(m moving, since time.Time) rollout.Peak {
 	return now
 }
 
-// withPeaks returns the progress of the release with its peaks of ready pods. A peak is recorded only if its last pod
-// became ready later than half of the deadline after the recorded one: most steps are over by then.
+// withPeaks records a peak of ready pods half a deadline after the last one: most steps are over by then.
 func withPeaks(in Input) []rollout.Progress {
 	all := in.State.Progress
 	if in.State.Release == nil || in.State.Phase == rollout.Aborting {
@@ -81,8 +79,7 @@ func comesBack(m moving) bool {
 	return m.problem() == "" && !slices.ContainsFunc(m.live.Revisions, isThere)
 }
 
-// firstMade returns when the oldest pod of a version was created, or since, whichever is later. After a time without
-// pods all pods of a workload are younger than its step.
+// firstMade returns when a version's oldest pod was created, or since if later: pods may be younger than their step.
 func firstMade(since time.Time, r rollout.Revision) time.Time {
 	var first time.Time
 	for _, p := range r.Members {
@@ -101,8 +98,7 @@ func overdue(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// lateToAbort returns the earliest deadline that aborts the release, and whether it is over. A deadline that only
-// stalls the release may be over long before.
+// lateToAbort returns the earliest aborting deadline and whether it is over. A stalling one may be over long before.
 func lateToAbort(in Input) (first deadline, is bool) {
 	for _, d := range deadlines(in) {
 		if d.aborts {
@@ -112,8 +108,8 @@ func lateToAbort(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// deadlines returns the deadlines of the release's workloads that wait for pods. Entering a step and each new maximum
-// of ready pods are progress. Pauses, holds and the wait for the release's other workloads do not count.
+// deadlines returns the deadlines of workloads that wait for pods. Entering a step and each new peak of ready pods
+// are progress. Pauses, holds and waits for other workloads do not count.
 func deadlines(in Input) (all []deadline) {
 	s := in.State
 	if s.Former != nil {
@@ -179,8 +175,8 @@ func refused(in Input) (first deadline) {
 	return first
 }
 
-// lateExperiment returns the earliest deadline of the experiments, and whether it is over. Entering the step and each
-// ready pod are progress. Pods that are lost once all were available do not count: the analyses see their effect.
+// lateExperiment returns the experiments' earliest deadline, and whether it is over. Entering the step and each ready
+// pod are progress. Pods lost later do not count: the analyses see them.
 func lateExperiment(in Input) (first deadline, is bool) {
 	for _, m := range movers(in) {
 		e, is := experimentAt(in.State, m)
@@ -202,8 +198,7 @@ func lateExperiment(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// waitsForPods reports whether a workload waits for pods, and not for users, the clock, a window, a hold or the other
-// workloads of its release.
+// waitsForPods reports whether a workload waits only for pods, not for users, clock, window, hold or other workloads.
 func waitsForPods(in Input, m moving) bool {
 	_, ok := m.at(m.Step)
 	_, waits := lacksPods(m, in.Now)

@@ -47,8 +47,7 @@ type Decision struct {
 	Measure []Measure // the measurements that are due
 	Stale   bool      // the cluster was written from a newer record: nothing may be applied
 
-	// Ask is the next question, nil if all are answered. Until then the other fields hold the decision for the case that
-	// no answer prevents it, for display.
+	// Ask is the next question, nil if all are answered. The other fields assume that no answer prevents them.
 	Ask *Ask
 }
 
@@ -119,8 +118,7 @@ func decide(in Input) Decision {
 	}
 }
 
-// decideHeld leaves the app as it is because its head cannot be read or followed. A readable abort still takes effect,
-// deadlines still count, a rollback continues, and a hook that runs is watched.
+// decideHeld keeps an app whose head cannot be followed. Aborts, deadlines, rollbacks and running hooks go on.
 func decideHeld(in Input) Decision {
 	s := in.State
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
@@ -144,8 +142,7 @@ func decideHeld(in Input) Decision {
 	return d
 }
 
-// heldUntil returns when to decide again about an app whose head cannot be read, because of its pods, timeouts and
-// deadlines. It returns zero if only a push changes anything.
+// heldUntil returns when to decide again about an app with an unreadable head; zero if only a push changes anything.
 func heldUntil(in Input) time.Time {
 	s := in.State
 	switch {
@@ -168,9 +165,8 @@ func heldUntil(in Input) time.Time {
 	return next
 }
 
-// stale holds an app whose record is older than the one that the cluster was written from. The state branch was rolled
-// back, or another reconciler's push is not fetched yet. Applying the older record would undo a transition or a
-// rollback.
+// stale holds an app whose record is older than the one applied last: the state branch was rolled back, or another
+// push is not fetched yet. Applying it would undo a transition or a rollback.
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+

@@ -4,15 +4,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The fields of a held Deployment. With these minReadySeconds no pod is ever available. The Deployment controller stops
-// at exactly old = N-m and new = s+m for maxSurge s and maxUnavailable m (k8s.io/kubernetes pkg/controller/deployment,
-// rolling.go). The progress deadline must be larger than minReadySeconds; the largest int32 switches it off.
+// With these minReadySeconds no pod is ever available, so the Deployment controller stops at exactly old = N-m and
+// new = s+m for maxSurge s and maxUnavailable m (k8s.io/kubernetes pkg/controller/deployment, rolling.go). The
+// progress deadline must be larger; the largest int32 switches it off.
 const (
 	holdMinReadySeconds  = 2147483646
 	holdProgressDeadline = 2147483647
 )
 
-// deployment moves a Deployment.
 type deployment struct{}
 
 func (deployment) hold(o rollout.Object, f fence) {
@@ -69,9 +68,8 @@ func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	}
 }
 
-// share keeps enough stable pods that the removed ones are a whole percentage of n, as up to 100 pods every number is.
-// Of 147 pods at 53 %, 78 would be new and 69 old, but 53 % are 77. An integer would stay when an autoscaler halves n,
-// and remove pods that serve.
+// share keeps enough stable pods that the removed ones are a whole percentage of n: 78 of 147 are none, as 53 % are
+// 77. An integer would stay when an autoscaler halves n, and remove pods that serve.
 func (deployment) share(c counts, n int, _ bool) counts {
 	gone := n - c.stable
 	kept := gone - wholePercent(gone, n)
@@ -80,13 +78,13 @@ func (deployment) share(c counts, n int, _ bool) counts {
 
 func (deployment) reached(_ moving, want counts) counts { return want }
 
-// surge returns s as a percentage that Kubernetes rounds up to s: 1 of 3 is 33 %. An integer would keep its size while
-// an autoscaler changes n. It is used only where no percentage yields s, as for 10 of 150.
+// surge returns s as a percentage that rounds up to s: 1 of 3 is 33 %. An integer, which an autoscaler's n does not
+// scale, is used only where none yields s, as for 10 of 150.
 func (f fence) surge() any {
 	return exactly(f.s, 100*f.s/f.n, func(a rollout.Amount) int { return a.RoundUp(f.n) })
 }
 
-// unavailable returns m as a percentage that Kubernetes rounds down to m: 1 of 3 is 34 %; otherwise an integer.
+// unavailable returns m as a percentage that rounds down to m: 1 of 3 is 34 %; otherwise an integer.
 func (f fence) unavailable() any {
 	return exactly(f.m, (100*f.m+f.n-1)/f.n, func(a rollout.Amount) int { return a.RoundDown(f.n) })
 }
@@ -102,11 +100,10 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 // newest ReplicaSet and never starts pods of older ones. So a canary that is too large, after a change of replicas or
 // steps or by hand, is reduced under the stable template (fence.back) and still held.
 //
-// Stable pods must not be available then, or the controller removes all others as surplus. It counts availability with
-// the minReadySeconds of their ReplicaSet, which change with the template: so the template changes while the Deployment
-// is paused (fence.still). A ReplicaSet with n available pods is reduced by one before that, because the controller
-// would see a completed release. New pods may be available after a manual change of minReadySeconds. They stand still
-// until they are not; if there are n such pods, one is removed first.
+// Stable pods must not be available then, or the controller removes all others as surplus. Availability follows the
+// minReadySeconds of the ReplicaSet, set with the template: so the template changes while paused (fence.still). A
+// ReplicaSet with n available pods, which look like a completed release, is reduced by one first. New pods that are
+// available after a manual change of minReadySeconds stand still until they are not; of n such pods one goes first.
 func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	surge := m.spec.MaxSurge.RoundUp(m.n)
 	counted, all := m.fresh.Available > 0, m.fresh.Desired >= m.n
@@ -151,10 +148,9 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	}
 }
 
-// walk returns the next surge and unavailable pods on the way to want.canary pods of the fresh version and want.stable
-// pods of the old one. Ready pods never fall below what the user allows. The Deployment controller removes old pods
-// down to N-m whether new ones are ready or not. So m grows by ready pods beyond N-maxUnavailable, or by old pods that
-// are not ready:
+// walk returns the next surge and unavailable pods on the way to want.canary fresh and want.stable old pods. Ready pods
+// never fall below what the user allows. The Deployment controller removes old pods down to N-m whether new ones are
+// ready or not. So m grows by ready pods beyond N-maxUnavailable, or by old pods that are not ready:
 //
 //	N=10, maxSurge 3, maxUnavailable 2, to 5/5:
 //	ready 10        s=3 m=2   8 old, 5 new start
@@ -163,8 +159,7 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 //	N=10, maxSurge 1, maxUnavailable 0, of 9 stable and 5 new pods, one of which is not ready, to 6/4 (back):
 //	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
 //
-// Removed old pods are never restarted: the limits would flap. Pods that terminate, or that a scale-down is about to
-// remove, make no room.
+// Removed old pods are never restarted: the limits would flap. Pods that terminate, or soon will, make no room.
 func (m moving) walk(v View, old, fresh rollout.Revision, want counts, surge int) (fence, bool) {
 	unavailable := m.spec.MaxUnavailable.RoundDown(m.n)
 	if surge == 0 && unavailable == 0 {

@@ -20,9 +20,8 @@ type View struct {
 	plans    plans
 }
 
-// Desired returns the objects that the cluster should hold: the render with the state laid over it. At rest and while
-// promoting they are the user's own objects. Between steps the Deployments are held, and the Services select the hash
-// of their version. An error says that a router's objects cannot be made, which render has ruled out.
+// Desired returns the objects that the cluster should hold: the render with the state laid over it. Between steps
+// Deployments are held and Services select their version. An error, which render rules out, is a router's.
 func Desired(s rollout.State, v View) ([]rollout.Object, error) {
 	v.plans, s = v.plans.orNew(), reopened(s)
 	pins := pinsOf(s, v)
@@ -46,8 +45,7 @@ func Desired(s rollout.State, v View) ([]rollout.Object, error) {
 	return append(objects, experimentObjects(s, v)...), err
 }
 
-// NeedsStable reports whether Desired would use the render of the stable commit. It does while a workload of the
-// release has no canary pod yet, so its object is still stable's, or is at an experiment.
+// NeedsStable reports whether Desired uses the stable render: a workload has no canary pod yet, or an experiment.
 func NeedsStable(s rollout.State, v View) bool {
 	s = reopened(s)
 	if !isHeld(s) {
@@ -61,8 +59,7 @@ func NeedsStable(s rollout.State, v View) bool {
 	})
 }
 
-// isHeld reports whether the state holds the release's workloads: between its steps, and in a rollback until the
-// canary's pods may go.
+// isHeld reports whether the state holds the workloads: between steps, and in a rollback until canary pods may go.
 func isHeld(s rollout.State) bool {
 	switch s.Phase {
 	case rollout.Progressing, rollout.Paused, rollout.Stalled:
@@ -111,8 +108,7 @@ func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Obje
 	return o
 }
 
-// stableWorkload returns the object of the stable commit with the newest commit's replicas, which are not staged. It is
-// nil when the stable commit has no such object: an unknown object is not applied.
+// stableWorkload returns the stable commit's object with the newest replicas, which are not staged; nil without one.
 func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object, status string) rollout.Object {
 	stable, found := workloadOf(v.Stable, w)
 	if !found {
@@ -154,8 +150,7 @@ func workloadOf(r *rollout.Render, w rollout.Workload) (rollout.Object, bool) {
 	return rollout.Find(r.Objects, func(o rollout.Object) bool { return o.Ref() == w.Ref() })
 }
 
-// commitOf returns the commit in which a staged template was released, "" for an unstaged one. Naming the newest commit
-// there would write to each Deployment at each push.
+// commitOf returns the commit of a staged template's release, "" for unstaged ones, which each push would write.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:
@@ -167,8 +162,7 @@ func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	}
 }
 
-// stamp returns a copy with gitrollout's annotations. They are on the workload and not on its pods: a new commit
-// restarts nothing.
+// stamp returns a copy with gitrollout's annotations, on the workload alone: a new commit restarts no pod.
 func stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, status string) rollout.Object {
 	o = o.Copy()
 	w, _ := rollout.WorkloadOf(o.Ref())
@@ -196,15 +190,14 @@ func servingOf(r rollout.Revision, spec rollout.Spec, now time.Time) int {
 	return min(r.Serving(now, minReady(spec)), r.Desired)
 }
 
-// roomy is a kind whose objects limit the missing and extra pods of its controller. For a staged workload only Git sets
-// these fields. Where Git relies on Kubernetes' default, room writes the default, which changes nothing. So a manual
-// change does not decide how many pods a promotion replaces at a time.
+// roomy is a kind whose objects limit missing and extra pods. For a staged workload room writes Git's value or
+// Kubernetes' default, so that no manual change decides how many pods a promotion replaces at a time.
 type roomy interface {
 	room(o rollout.Object, live rollout.ObservedWorkload)
 }
 
-// onNodes sets the surge and the unavailable pods of a kind with a pod on each node. Where a node may have two pods for
-// a moment, as with Kruise's Surging, no pod may be unavailable.
+// onNodes sets surge and unavailable pods of a kind with a pod on each node. A kind with two at times, as with
+// Kruise's Surging, has no unavailable ones.
 func onNodes(o rollout.Object, at string, unavailable any) {
 	if rollout.In(o, at+".maxSurge") == nil && rollout.In(o, at+".rollingUpdateType") != "Surging" {
 		orElse(o, at+".maxSurge", int64(0))

@@ -1,7 +1,5 @@
-// Package strategies decides. Decide reads Git's desired release, the recorded State, the observed cluster and the
-// time, and returns the next State. Desired turns a State into the exact objects to apply. Both are pure: no clock, no
-// client, no logger, no randomness. The same input gives the same answer.
+// Package strategies decides. Decide returns the next State from Git's release, recorded State, observed cluster and
+// time. Desired turns a State into the objects to apply. Both are pure: no clock, client, logger or randomness.
 //
-// A strategy is one file (canary.go, bluegreen.go) and one line of a table, and so is a kind of workload
-// (deployment.go).
+// A strategy, and a kind of workload, is one file (canary.go, deployment.go) and one line of a table.
 package strategies

@@ -14,17 +14,15 @@ import (
 //	entered → its objects are applied → all pods available → recorded
 //	        → duration, analyses → next step: its objects are removed
 //
-// The objects of a rollback do not include its objects, so its first apply removes them.
+// The first apply of a rollback removes its objects.
 
-// experimentAt returns the experiment of a workload's step if its pods should run now. A workload without replicas has
-// none.
+// experimentAt returns the experiment of a workload's step if its pods should run now; none without replicas.
 func experimentAt(s rollout.State, m moving) (*rollout.Experiment, bool) {
 	w, is := m.stage().wait.(experimentWait)
 	return w.Experiment, is && isTried(s) && !m.Suspended && !m.isSuspended()
 }
 
-// experimentObjects returns the objects of all experiments of a state. A version without a render runs no pods: an
-// unknown object is not applied.
+// experimentObjects returns the objects of a state's experiments. A version without a render runs no pods.
 func experimentObjects(s rollout.State, v View) []rollout.Object {
 	var all []rollout.Object
 	for _, m := range v.movers(s) {
@@ -57,8 +55,7 @@ func experimentObjects(s rollout.State, v View) []rollout.Object {
 	return all
 }
 
-// experimentsAhead returns the objects of all experiments of a render. They have the render's own template in place of
-// stable's, which changes only the pods.
+// experimentsAhead returns the objects of a render's experiments, with its own template in place of stable's.
 func experimentsAhead(r *rollout.Render, known plans) []rollout.Object {
 	var all []rollout.Object
 	for _, spec := range r.Specs {
@@ -113,8 +110,8 @@ func experimentRuns(m moving) []runOf {
 	return runs
 }
 
-// about fills in a measurement of an experiment. Latest and Stable are the experiment's own pods, if it runs those
-// versions, and Texts has the rest. It is false while a ReplicaSet is unknown.
+// about fills in an experiment's measurement: Latest and Stable are its own pods, if it runs those versions, and
+// Texts has the rest. It is false while a ReplicaSet is unknown.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
 	m.Texts = map[string]string{"experiment.availableAt": w.Available.Format(time.RFC3339)}

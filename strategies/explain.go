@@ -97,7 +97,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 	return e
 }
 
-// unseen returns a workload's wait by the record alone, for callers that did not read the cluster.
+// unseen returns a workload's wait by the record alone, for callers without an observed cluster.
 func unseen(in Input, m moving) verdict {
 	if v := gateHold(in, m); !v.done {
 		return v
@@ -111,7 +111,6 @@ func unseen(in Input, m moving) verdict {
 	return verdict{}
 }
 
-// at fills in the workload's step and its wait.
 func (e *Explanation) at(in Input, m moving) {
 	e.Step = min(m.Step, len(m.stages))
 	switch {

@@ -6,8 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Forecast is the release of one workload without delays: pods start at once, users promote at once, and each analysis
-// passes at its first chance. All its times are lower bounds.
+// Forecast is a workload's release where pods start, users promote and analyses pass at once: times are lower bounds.
 type Forecast struct {
 	Workload rollout.Workload
 	Strategy Strategy
@@ -149,9 +148,8 @@ func (c *forecaster) stage() ForecastStage {
 	return out
 }
 
-// rollingUpdate returns the least time of the user's own rolling update for the missing pods; extra is a surge that is
-// allowed anyway. At most maxSurge + maxUnavailable pods start before others have served for minReadySeconds: 10 pods
-// with 2 and 1 take four turns.
+// rollingUpdate returns the least time of the user's rolling update for the missing pods, with extra surge. At most
+// maxSurge + maxUnavailable pods start per minReadySeconds: 10 pods with 2 and 1 take four turns.
 func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	if missing <= 0 {
 		return 0
@@ -160,8 +158,8 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	return time.Duration((missing+turn-1)/turn) * minReady(spec)
 }
 
-// GoesOn returns the progress of each workload in flight once the cluster follows head, Git's newest render of the
-// release. Back reports that the release is rolled back to stable first and begins again.
+// GoesOn returns the progress of workloads in flight once the cluster follows head. Back reports that the release is
+// rolled back to stable first and begins again.
 func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
 	d := adopt(Input{Now: now, State: s, Source: source, Head: Head{Render: head}}.prepared())
 	return d.State.Progress, d.Retreat

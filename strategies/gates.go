@@ -14,7 +14,7 @@ type gate struct {
 	verdict func(Input, moving) verdict
 }
 
-// gates lists all reasons not to advance, in order. The first one that is not done decides. No gate delays a rollback.
+// gates lists all reasons not to advance; the first that is not done decides. No gate delays a rollback.
 var gates = gateList{
 	{"hold", gateHold},
 	{"base", gateBase},
@@ -85,8 +85,7 @@ func gateHealed(in Input, m moving) verdict {
 	return verdict{paused: ok && s.wait.traits().pauses, text: "the cluster to accept the objects of " + m.Name}
 }
 
-// gateSuspended keeps a release at its step while its workload has no replicas, because no pod shows the new version. A
-// full promotion passes it.
+// gateSuspended keeps a release, unless fully promoted, at its step while its workload has no replicas to judge.
 func gateSuspended(in Input, m moving) verdict {
 	if !m.isSuspended() || in.Promotion.OpensAll(in.State.Release.Hash) || m.ridesAlong(in) {
 		return verdict{done: true}
@@ -100,16 +99,14 @@ func gateSuspended(in Input, m moving) verdict {
 // isSuspended reports whether the workload has no replicas before the decision to promote.
 func (m moving) isSuspended() bool { return m.exists && m.n == 0 && m.Step < m.handover() }
 
-// ridesAlong reports whether a workload without replicas advances with the other workloads of its release, whose users
-// have all moved. A workload that stays at 0 replicas does not keep the release from its end.
+// ridesAlong reports whether a workload without replicas advances with the others, whose users have all moved.
 func (m moving) ridesAlong(in Input) bool {
 	others := slices.DeleteFunc(movers(in), func(m moving) bool { return m.n == 0 })
 	return m.isSuspended() && len(others) > 0 && m.isFree(in, m.handover()) &&
 		!slices.ContainsFunc(others, func(m moving) bool { at, _ := m.movedAt(); return m.Step < at })
 }
 
-// isFree reports whether a workload without replicas needs no promotion and no verdict between its step and a later
-// one. Analyses of the release's other workloads do not judge it.
+// isFree reports whether a workload without replicas needs no promotion and no verdict before a later step.
 func (m moving) isFree(in Input, until int) bool {
 	if m.background != nil && m.Step < m.handover() && !m.isOpenFully(in) {
 		return false
@@ -144,7 +141,7 @@ func gateWait(in Input, m moving) verdict {
 
 const holdBy = "decision: hold by "
 
-// reasonOf returns the reason of a hold, for display. The record has only its author.
+// reasonOf returns a hold's reason, for display. The record has only its author.
 func reasonOf(in Input, by string) string {
 	if !strings.HasPrefix(by, holdBy) || in.Promotion.Reason == "" {
 		return ""
@@ -152,8 +149,7 @@ func reasonOf(in Input, by string) string {
 	return ": " + in.Promotion.Reason
 }
 
-// whoHeld returns a hold without a known author with the recorded one. The file may have moved since, which a new
-// process has not seen.
+// whoHeld returns a hold without a known author with the recorded one: a new process has not seen the file's moves.
 func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 	if p == nil || p.Author != "" || held == nil {
 		return p

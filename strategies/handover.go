@@ -7,9 +7,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// A strategy that moves users at once, by a Service or by routes, may keep the old version's pods for a while after
-// that. The release is recorded as stable by then, and the old version as State.Former. The code that walks stages and
-// lays them over objects sees it as a release in flight. Only this file converts between the two forms.
+// A strategy that moves users at once, by a Service or by routes, may keep the old version's pods for a while. The
+// release is then recorded as stable and the old version as State.Former; code that walks stages sees a release in
+// flight. Only this file converts between the two forms.
 //
 //	              on record                   while it is decided about and laid over objects
 //	Phase         Healthy                     Paused: pods are kept; Promoting: they go
@@ -43,8 +43,8 @@ func closed(s rollout.State) rollout.State {
 	return s
 }
 
-// movedAt returns the first stage at which all users are on the new version and its analyses are over. After the last
-// stage that is the number of stages. It is false for a strategy that moves users with its pods.
+// movedAt returns the first stage with all users on the new version and its analyses over, the number of stages after
+// the last. It is false where pods move the users.
 func (p *plan) movedAt() (int, bool) {
 	n := len(p.stages)
 	if n > 0 && p.stages[n-1].keeps {
@@ -53,9 +53,8 @@ func (p *plan) movedAt() (int, bool) {
 	return n, p.hasSwitched(len(p.stages)) || p.swaps()
 }
 
-// areMoved reports whether all users are on the release in flight while pods of the old version remain. One ready pod
-// is enough: no user is on the old version, so the next release may start from the new one. A workload without replicas
-// has no users and counts once it has passed its gates.
+// areMoved reports whether all users are on the release in flight while old pods remain. One ready pod is enough: no
+// user is on the old version. A workload without replicas counts once it has passed its gates.
 func areMoved(in Input, progress []rollout.Progress) bool {
 	if in.State.Stable == nil || len(progress) == 0 {
 		return false
@@ -83,16 +82,14 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 	return moved
 }
 
-// hasArrived reports whether an unrouted workload has only pods of the new version, and so all its users there, while
-// other workloads of the release are at their steps.
+// hasArrived reports whether an unrouted workload has only new pods while other workloads are at their steps.
 func (m moving) hasArrived(in Input) bool {
 	return m.routing == nil && m.isThrough() && !isPromoting(in.State) &&
 		isAllOn(in, m.spec, in.State.Release.Templates[m.Workload])
 }
 
-// isMoving reports whether all users already reach the release in flight and only proxies have yet to learn its routes:
-// it ends before the next one starts. A release that is still analysed gives way. Workloads without replicas are
-// ignored.
+// isMoving reports whether all users reach the release in flight and only proxies have yet to learn its routes: it
+// ends before the next one starts. A release still in analysis gives way. Workloads without replicas are ignored.
 func isMoving(in Input) bool {
 	moving := false
 	for _, m := range movers(in) {
@@ -133,8 +130,7 @@ func settled(in Input, d Decision) Decision {
 	return d
 }
 
-// keepFormer continues the removal of the old pods after a release became stable, while Git has another version or
-// changed hooks. If the next release may start, the old pods go at once.
+// keepFormer goes on removing old pods after a release became stable, at once if the next release may start.
 func keepFormer(in Input) Decision {
 	isNext := isAwaited(in)
 	if in.Source == nil {
@@ -158,7 +154,7 @@ func keepFormer(in Input) Decision {
 	return d
 }
 
-// removeFormer waits until the old version's pods are gone and no proxy uses the next release's Service any more.
+// removeFormer waits until the old pods are gone and no proxy uses the next release's Service.
 func removeFormer(in Input) Decision {
 	s := in.State
 	for _, m := range movers(in) {
@@ -179,7 +175,6 @@ func formerGoes(s rollout.State) string {
 	return fmt.Sprintf("%s removes the pods of %s", s.App, s.Stable.Hash)
 }
 
-// stableOf returns the release in flight as the record of a stable version.
 func stableOf(in Input) rollout.Release {
 	stable := *in.State.Release
 	stable.Since, stable.Fast = rollout.Second(in.Now), false

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app at rest is healthy when all its desired pods are ready and no object reports a problem. A problem is recorded
-// only after a deadline, and removed only after a minute of health. Otherwise each node drain would be a commit.
+// An app at rest is healthy when its desired pods are ready and no object reports a problem. A problem is recorded
+// after a deadline and removed after a minute of health. Otherwise each node drain would be a commit.
 const (
 	healthDeadline = 10 * time.Minute // without progress, where no document sets another deadline
 	failedDeadline = time.Minute      // for an object that reports a failure
@@ -20,8 +20,7 @@ const (
 	takenFor       = 10 * time.Second // after which another manager has not undone an apply at once
 )
 
-// Health holds since when the parts of an app are healthy or not, as one process has seen it: a new process waits
-// again. The zero value is an app that was not observed.
+// Health holds since when an app's parts are healthy or not, as one process has seen it; zero if unobserved.
 type Health struct {
 	Well   time.Time // since when the whole app is healthy; zero if it is not
 	Unwell map[rollout.Ref]Unwell
@@ -36,8 +35,7 @@ type Unwell struct {
 	Ready int // the most ready pods since then: more pods are progress
 }
 
-// Seen returns the health of an app after another observation. It is zero while a release moves pods, which has other
-// deadlines.
+// Seen returns the health after another observation; zero while a release moves pods, which has other deadlines.
 func (h Health) Seen(in Input) Health {
 	if !isResting(in.State) || in.Observed.Workloads == nil {
 		return Health{}
@@ -62,8 +60,7 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health of an app after an apply and its error. After a failed apply all pods may be ready, and
-// run a version that another manager has set.
+// Applied returns the health after an apply. If it failed, ready pods may run a version that another manager has set.
 func (h Health) Applied(err error, now time.Time) Health {
 	switch {
 	case err != nil:
@@ -78,7 +75,6 @@ func isResting(s rollout.State) bool {
 	return s.Release == nil && (s.Phase == rollout.Healthy || s.Phase == rollout.Degraded)
 }
 
-// ailment is one unhealthy object of an app.
 type ailment struct {
 	ref      rollout.Ref
 	why      string // for users; the text changes often
@@ -101,8 +97,7 @@ func (a ailment) text() string {
 	return fmt.Sprintf("%s %s/%s: %s", a.ref.Kind, a.ref.Namespace, a.ref.Name, a.why)
 }
 
-// ailments returns the unhealthy objects, sorted by reference. Deployments are judged by their pods: the status of one
-// that keeps the old version's pods shows no problem.
+// ailments returns unhealthy objects, sorted. Deployments are judged by pods: the status does not show old versions.
 func ailments(in Input) (all []ailment) {
 	if why := in.Health.Why; why != "" {
 		a := ailment{why: why, deadline: failedDeadline}
@@ -152,8 +147,7 @@ func ailments(in Input) (all []ailment) {
 	return all
 }
 
-// isCounted reports whether a workload is judged by its pods. A StatefulSet without a document may keep pods of several
-// versions for good by its own strategy.
+// isCounted reports whether a workload is judged by its pods. A StatefulSet without a document may keep old ones.
 func isCounted(in Input, w rollout.Workload) bool {
 	_, staged := specOf(in, w)
 	return staged || w.Kind == ""
@@ -174,8 +168,7 @@ func specOf(in Input, w rollout.Workload) (rollout.Spec, bool) {
 	return in.Source.Spec(w)
 }
 
-// withHealth records that an app at rest has been unhealthy for longer than its deadline, and that it is healthy again.
-// The first recorded text stays.
+// withHealth records that an app at rest is unhealthy past its deadline, with the first text, and healthy again.
 func withHealth(in Input, d Decision) Decision {
 	s := &d.State
 	switch {

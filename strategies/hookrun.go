@@ -40,8 +40,7 @@ func runHooks(
 	return Decision{}, false
 }
 
-// runsAgain reports whether a retry of a failed hook's release came after the failure. No version was rejected for such
-// a hook.
+// runsAgain reports whether a retry came after a failed hook for which no version was rejected.
 func runsAgain(in Input, run rollout.HookRun) bool {
 	if !in.Promotion.Says(rollout.Retry, run.Release) {
 		return false
@@ -50,8 +49,7 @@ func runsAgain(in Input, run rollout.HookRun) bool {
 	return err == nil && at.After(run.Since)
 }
 
-// FailedHook returns the failed hook for which an app is held without a rejected version, "" if none. It can be retried
-// unchanged.
+// FailedHook returns the failed hook, which can be retried, that holds an app without a rejected version; "" if none.
 func FailedHook(in Input) string {
 	h := in.State.Held
 	if h == nil || h.Reason != rollout.HeldHookFailed && h.Reason != rollout.HeldNoStable || in.Head.Render == nil {
@@ -87,8 +85,8 @@ func isAnother(run rollout.HookRun, h hook.Hook) bool {
 	return run.Content != "" && run.Content != hook.Content(h.Object)
 }
 
-// beginHook records that a Job is to be made. Jobs of earlier attempts beyond the kept number, and interrupted Jobs,
-// are deleted first: a Job without a record would stay for ever.
+// beginHook records that a Job is to be made. It first deletes interrupted Jobs and earlier ones beyond the kept
+// number: without a record they would stay for ever.
 func beginHook(
 	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
 ) Decision {
@@ -148,8 +146,8 @@ func hasHook(r *rollout.Render, name string) bool {
 	})
 }
 
-// unversioned returns the name of a hook without the parts that have a digit. A Job cannot be changed, so many hooks
-// have a version in their name: ns/migrate-v12 and ns/migrate-1.2.3 are ns/migrate.
+// unversioned returns a hook's name without parts with a digit, as Jobs cannot be changed and hooks have versions in
+// their names: ns/migrate-v12 and ns/migrate-1.2.3 are ns/migrate.
 func unversioned(name string) string {
 	namespace, name, _ := strings.Cut(name, "/")
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' })
@@ -163,8 +161,8 @@ func needsOfHook(
 	return hook.Needs(h, when, tryOf(in, release), r.Objects, in.Source.ByRef())
 }
 
-// awaitHook observes the running hook and records its end. A hook of another release decides nothing but is still
-// awaited: two migrations must not run beside each other. One that cannot start, as with a missing image, makes room.
+// awaitHook observes the running hook and records its end. Another release's hook is awaited too: two migrations must
+// not overlap. One that cannot start, as with a missing image, makes room.
 func awaitHook(
 	in Input, i int, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision) {
@@ -223,7 +221,7 @@ func awaitHook(
 	return d
 }
 
-// isLate reports whether a Job has not ended a minute after its deadline, when the cluster would have ended it.
+// isLate reports whether a Job has not ended a minute after its deadline.
 func isLate(now time.Time, run rollout.HookRun, h hook.Hook, state rollout.JobState) bool {
 	began := rollout.Later(run.Since, state.Started) // the Job was made late, or was suspended
 	return !state.Suspended && !now.Before(began.Add(h.Deadline()+time.Minute))
@@ -249,7 +247,6 @@ func endOf(run rollout.HookRun, state rollout.JobState, late bool) (over rollout
 	return run, true
 }
 
-// ended records the end of a Job, and returns the decision that follows.
 func ended(
 	in Input, i int, run rollout.HookRun, d Decision, isIts bool, r *rollout.Render, release rollout.Release,
 ) Decision {

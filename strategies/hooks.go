@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// Jobs that run around a release. Each one is recorded as Running before it is made, and its end is recorded before any
-// further step. A process that is killed in between finds it again.
+// Jobs that run around a release. Each is recorded as Running before it is made, and its end before any further step,
+// so that a restarted process finds it again.
 //
 //	due → recorded as Running → made → ended → recorded as Succeeded or Failed → the next one, or the release goes on
 //
-// Jobs before a release run before any change to the app. Jobs after a release run while all users are on it and it is
-// not stable yet, and Jobs of an abort after the rollback. One Job runs at a time, whichever release it belongs to.
+// Jobs before a release run before any change to the app. Jobs after it run while all users are on it and it is not
+// stable yet, and Jobs of an abort after the rollback. One Job runs at a time, whichever release it belongs to.
 
 // HookJob is a Job to look up, and to create unless it exists.
 type HookJob struct {
@@ -36,7 +36,7 @@ const startsWithin = 10 * time.Second
 // again is the interval at which a running Job is observed.
 const again = 2 * time.Second
 
-// started returns a decision to start a release, once the Jobs before it have ended.
+// started starts a release once the Jobs before it have ended.
 func started(in Input, start Decision) Decision {
 	head, release, source := in.Head.Render, *start.State.Release, start.State.Source
 	begun := slices.ContainsFunc(in.State.Hooks, func(r rollout.HookRun) bool {
@@ -63,8 +63,8 @@ func started(in Input, start Decision) Decision {
 	return start
 }
 
-// Coming returns the release that waits for its hooks, a freeze, a window or a hold, and has not begun; nil if none
-// does. A first deployment that waits for a window cannot be aborted: no other version serves.
+// Coming returns the release that waits for hooks, freeze, window or hold, nil if none. A first deployment that waits
+// for a window cannot be aborted: no other version serves.
 func Coming(in Input) *rollout.Release {
 	h, s := in.State.Held, in.State
 	waits := h.Is(rollout.HeldHook) || h.Is(rollout.HeldClosed) && s.Stable != nil && s.Release == nil
@@ -79,7 +79,7 @@ func Coming(in Input) *rollout.Release {
 	return &release
 }
 
-// keptByHook returns the decision that keeps an app as it is while a hook before its release runs.
+// keptByHook keeps an app as it is while a hook before its release runs.
 func keptByHook(in Input, d Decision, release rollout.Release) Decision {
 	s := &d.State
 	beforeRelease(s)
@@ -100,8 +100,8 @@ func isOfStable(s rollout.State, release rollout.Release) bool {
 	return s.Release == nil && s.Stable != nil && s.Stable.Hash == release.Hash
 }
 
-// changed runs the hooks that have changed in a commit without a new version, before the rest of the commit is applied.
-// It runs hooks before and after a release. A new hook runs with the next version.
+// changed runs hooks before and after a release that have changed without a new version, before the rest of the
+// commit is applied. A new hook runs with the next version.
 func changed(in Input, next Decision) Decision {
 	s, head := in.State, in.Head.Render
 	if s.Stable == nil || in.Source == nil || next.State.Source == s.Source || head.Release() == "" {
@@ -133,7 +133,7 @@ func changed(in Input, next Decision) Decision {
 	return next
 }
 
-// changedHooks returns the head without the hooks that the source does not have, or has in the same form.
+// changedHooks returns the head without the hooks that the source has in the same form, or lacks.
 func changedHooks(in Input) *rollout.Render {
 	was, run := in.Source.ByRef(), *in.Head.Render
 	run.Objects = slices.DeleteFunc(slices.Clone(run.Objects), func(o rollout.Object) bool {
@@ -181,7 +181,6 @@ func (in Input) renderOf(h rollout.Hash) *rollout.Render {
 	return r
 }
 
-// hooksAt returns the Jobs that a release runs at a time.
 func hooksAt(in Input, r *rollout.Render, when rollout.HookWhen, release rollout.Release) []hook.Hook {
 	if r == nil {
 		return nil
@@ -194,12 +193,11 @@ func tryOf(in Input, release rollout.Release) hook.Release {
 	return hook.Release{First: in.State.Stable == nil, Fast: release.Fast}
 }
 
-// interrupted is the recorded message of a Job that makes room for a newer release. The Job is deleted when the newer
-// hook begins; before that it would be made again.
+// interrupted is the message of a Job that makes room for a newer release. The Job is deleted when the newer hook
+// begins; before that it would be made again.
 const interrupted = "deleted for a newer release"
 
-// IsLeftToHook reports whether an object is a hook of the running Job's time without being a Job. The Job needs it as
-// it is, so the commit that the app follows does not change it.
+// IsLeftToHook reports whether an object is a hook of the running Job's time but no Job. The Job needs it unchanged.
 func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 	i := runningHook(s)
 	if i < 0 {

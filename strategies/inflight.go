@@ -128,8 +128,7 @@ func abortedBy(p *rollout.Promotion) string {
 	return reason
 }
 
-// advance moves each workload of the release at most one step on. The app reaches Promoting when all workloads have
-// passed their steps.
+// advance moves each workload at most one step on. When all have passed their steps the app is Promoting.
 func advance(in Input) Decision {
 	if areMoved(in, in.State.Progress) {
 		if d, waits := afterwards(in); waits {
@@ -186,9 +185,8 @@ func (m moving) index(s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
-// nextPod returns when the next ready pod counts. With a router that is when proxies know the pod. In place, or with
-// more pods than wanted, it is after minReadySeconds: each pod that serves makes room for the next one. That holds at a
-// pause too, as an autoscaler may have changed the replicas.
+// nextPod returns when the next ready pod counts: with a router when proxies know it; in place, or with surplus pods,
+// after minReadySeconds, as each serving pod makes room for the next. Pauses too: an autoscaler may change replicas.
 func (m moving) nextPod(in Input) (due time.Time) {
 	if m.routing != nil {
 		due = servesNext(in.Now, learnt(m.routing), m.live.Revisions...)
@@ -203,8 +201,7 @@ func (m moving) nextPod(in Input) (due time.Time) {
 	return due
 }
 
-// verdict returns the verdict of all gates, or of fullGates after a full promotion. No gate delays a decrease of the
-// routed weight.
+// verdict returns the verdict of all gates, or of fullGates after a full promotion. Decreasing the weight needs none.
 func (m moving) verdict(in Input) verdict {
 	if m.Step < m.passed && m.isOpenFully(in) && fullGates.verdict(in, m).done {
 		return verdict{done: true, by: promoter(in), full: true}
@@ -274,8 +271,8 @@ func stepText(from, to rollout.Progress, by string) string {
 	return text
 }
 
-// rest returns the decision of a pass in which no workload moved. The phase is Paused while all workloads wait for
-// users or the clock, and Stalled after a deadline or where waiting does not help.
+// rest returns the decision of a pass without moves: Paused while all workloads wait for users or the clock, Stalled
+// after a deadline or where waiting does not help.
 func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
 	for _, w := range waits {
@@ -371,8 +368,7 @@ func decidePromoting(in Input) Decision {
 	return d
 }
 
-// toldReason returns the first reason for as long as a release is stalled. Messages about pods change with each
-// restart, which is no transition.
+// toldReason keeps a stall's first reason. Messages about pods change with each restart, which is no transition.
 func toldReason(s rollout.State, reason string) string {
 	if s.Phase == rollout.Stalled {
 		return s.Reason
@@ -389,8 +385,7 @@ func becomeStable(in Input) Decision {
 	return Decision{State: s, Subject: healthyText(s.App, stable)}
 }
 
-// isPromoting reports whether a release has passed its steps, so that its objects are the user's own and Kubernetes
-// replaces the remaining pods.
+// isPromoting reports whether a release has passed its steps: with the user's objects Kubernetes replaces the rest.
 func isPromoting(s rollout.State) bool {
 	isStill := func(p rollout.Progress) bool { return p.Step < p.Of }
 	isReleasing := s.Stable != nil && s.Release != nil

@@ -6,14 +6,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Inventory returns the references for the state's inventory: the listed ones and the desired objects'. Prunable
-// returns the listed ones that are no longer desired.
+// Inventory returns the state's inventory: listed references and desired objects'. Prunable returns undesired ones.
 func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Inventory, rollout.Mapped(desired, rollout.Object.Ref)))
 }
 
-// Generated returns the references of objects made for the release in flight that are not in Git: those already listed,
-// and those desired now.
+// Generated returns the references of the release's objects that are not in Git, listed or desired now.
 func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	if reopened(s).Release == nil {
 		return nil
@@ -23,14 +21,13 @@ func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Generated, rollout.Mapped(made, rollout.Object.Ref)))
 }
 
-// Leftover returns the generated objects that are not desired any more. Their deletion moves requests, so it does not
-// wait for the end of the release.
+// Leftover returns generated objects that are not desired. Their deletion, before the release ends, moves requests.
 func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return without(s.Generated, desired)
 }
 
-// Prunable returns the listed objects that are not desired. While a release is in flight, both versions' objects are in
-// use: only an autoscaler is pruned, which would scale against the replicas that Git sets now.
+// Prunable returns listed objects that are not desired. In flight only an autoscaler is pruned, which would fight
+// Git's replicas: both versions use the rest.
 func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	left := without(s.Inventory, desired)
 	switch {

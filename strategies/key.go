@@ -11,12 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// A promotion file opens gates: of one release, by its hash; of the attempt in flight; of workloads, and of their steps
-// up to one. State.Spent is the digest of a file that no longer counts. Such a file was there at an earlier attempt or
-// before its steps or their names changed, or it aborts or holds a version that serves.
+// A promotion file opens gates: of one release, by its hash; of the attempt in flight; of workloads and their steps.
+// State.Spent is the digest of a file that no longer counts: of an earlier attempt, from before a change of steps or
+// names, or about a serving version.
 
-// prepared returns the input of a decision: without a head that cannot be followed and without a promotion that does
-// not count. It compiles each spec once.
+// prepared returns a decision's input without an unusable head or promotion, each spec compiled once.
 func (in Input) prepared() Input {
 	if err := in.HeadErr(); err != nil {
 		in.Head.Render, in.Head.Err = nil, err
@@ -29,8 +28,7 @@ func (in Input) prepared() Input {
 	return in
 }
 
-// refusal returns the policy rule that forbids the promotion, "" if it counts. Its effect decides, not its words:
-// "through" the last step skips as much as "full".
+// refusal returns the policy rule that forbids the promotion, "" if it counts. "through" the last step is as "full".
 func refusal(in Input) string {
 	p := in.Promotion
 	if p.Forbidden == "" || p.Decision != rollout.Promote {
@@ -67,8 +65,7 @@ func isSpent(in Input) bool {
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry
 }
 
-// withoutLate returns the input without a decision about the version that serves, and records it as spent. It must not
-// count when the version is renamed or released again.
+// withoutLate drops, and records as spent, a decision about the serving version. It must not count after a rename.
 func withoutLate(in Input) Input {
 	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash && p.Decision != rollout.Retry {
 		in.State.Spent, in.Promotion = p.Digest, nil
@@ -142,8 +139,8 @@ func withIgnored(in Input, d Decision, p *rollout.Promotion) Decision {
 	return d
 }
 
-// NamesNoStep returns which step of a promotion its release's documents lack, "" if none. Promotions of other releases
-// and workloads without steps are not checked: the file may stay after the steps are removed.
+// NamesNoStep returns which step of a promotion its release lacks, "" if none. Promotions of other releases and of
+// workloads without steps are not checked: the file may outlive the steps.
 func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	if p.Decision != rollout.Promote || p.AdoptAnyway || p.Release != r.Release() {
 		return ""
@@ -179,12 +176,10 @@ func namesNoStep(in Input) string {
 	return ""
 }
 
-// Gate returns the step whose gate is shut, the furthest one if several workloads wait. It is false while no workload
-// waits for a promotion.
+// Gate returns the step whose gate is shut, the furthest of several. It is false while none waits for a promotion.
 func Gate(in Input) (step int, shut bool) { return furthest(shutGates(in.prepared())) }
 
-// TimedPause returns the step of a timed pause, which a promotion can end early: the furthest one if several workloads
-// wait.
+// TimedPause returns the step of a timed pause that a promotion can end early, the furthest of several.
 func TimedPause(in Input) (step int, found bool) {
 	return furthest(early(in.prepared(), func(w wait) bool { _, is := w.(timerWait); return is }))
 }
@@ -196,7 +191,7 @@ func furthest(all []moving) (step int, found bool) {
 	return step, len(all) > 0
 }
 
-// Key returns the promotion that opens exactly the gates that are shut; nil if none is.
+// Key returns the promotion that opens exactly the shut gates; nil if none is.
 func Key(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, shutGates(in))
@@ -220,8 +215,8 @@ func keyTo(in Input, all []moving) *rollout.Promotion {
 	return KeyThrough(in.State, through, entered)
 }
 
-// KeyThrough returns the promotion of the release in flight through a step of each workload, counted from 1. Without
-// workloads it is a full promotion. After a spent file it has a time, so that its digest differs.
+// KeyThrough returns the release's promotion through a step of each workload, counted from 1; a full one without
+// workloads. After a spent file it has a time, so that its digest differs.
 func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Time) *rollout.Promotion {
 	p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote, Since: s.Release.Since}
 	if s.Spent != "" {
@@ -250,7 +245,7 @@ func IsOpen(in Input) bool {
 }
 
 // Skipped returns the steps from the present one on whose wait a promotion cuts short: timed pauses, analyses,
-// experiments, and all steps that a full promotion skips.
+// experiments, and all that a full promotion skips.
 func Skipped(in Input, p *rollout.Promotion) []string {
 	in.Promotion = p
 	return skipped(in.prepared())

@@ -8,9 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind moves the pods of one kind of workload. A kind is one file here, one line of this table and of rollout.Kinds,
-// and one file where the cluster is observed. A kind whose controller moves pods by a partition is only a
-// rollout.Partitioned.
+// kind moves the pods of one kind of workload: one file here, one line in this table and in rollout.Kinds, and one
+// file for observation. A kind whose controller has a partition is only a rollout.Partitioned.
 type kind interface {
 	// fence returns the next move towards the pods at the end of the stage. It is false while no pod may move.
 	fence(m moving, want counts, v View) (fence, bool)
@@ -76,7 +75,6 @@ func kindFor(w rollout.Workload, spec rollout.Spec) kind {
 	return kinds[cmp.Or(w.Kind, rollout.WorkloadKinds[0].Kind)]
 }
 
-// kind returns the workload's kind.
 func (m moving) kind() kind { return kindFor(m.Workload, m.spec) }
 
 // inTurn has the common methods of kinds whose pods are replaced in place.
@@ -90,8 +88,7 @@ func (inTurn) share(c counts, n int, all bool) counts {
 	return counts{canary: max(0, n-1), stable: min(n, 1)}
 }
 
-// reached accepts more new pods than asked for, after a scale-up, on a new node or from an earlier step: the controller
-// takes none back.
+// reached accepts more new pods than asked, as after a scale-up or on a new node: the controller takes none back.
 func (inTurn) reached(m moving, want counts) counts {
 	if want.canary == 0 || m.fresh.Desired <= want.canary || m.isTakenForAll() {
 		return want
@@ -107,8 +104,7 @@ type fence struct {
 	asIs    bool // nothing is written until the controller has seen the last write
 }
 
-// fenceOf returns the fence for the stage of a workload. It is false while nothing is held: no canary pod is asked for,
-// or none may start because stable pods are too few.
+// fenceOf returns the fence for a stage, false while no canary pod is asked for or stable pods are too few.
 func fenceOf(m moving, v View) (fence, bool) {
 	want := m.resting(v)
 	known := m.stable.Hash != ""
@@ -120,8 +116,7 @@ func fenceOf(m moving, v View) (fence, bool) {
 		// The workload scales up from 0: while held, all its pods would be of the canary.
 		return fence{}, false
 	case m.hasStrangers(want) && !m.hasMoved(m.Progress):
-		// While held, pods of a third ReplicaSet, of an image set by hand, would stay for ever, and stable ones would go in
-		// their place.
+		// Pods of a third ReplicaSet, of an image set by hand, would stay for ever in place of stable ones.
 		return fence{}, false
 	default:
 		return m.kind().fence(m, want, v)
@@ -129,9 +124,8 @@ func fenceOf(m moving, v View) (fence, bool) {
 }
 
 // hasStrangers reports whether a workload has pods of neither version. A template edited by hand makes a ReplicaSet
-// with the hash of a known version. Of two ReplicaSets with the new hash, neither the Deployment's, neither is trusted.
-// Of a StatefulSet only pods below the partition matter: the controller replaces the others, and a revision made by
-// hand keeps its first hash. Of a DaemonSet no pod was replaced for it: at a step only gitrollout replaces pods.
+// with a known version's hash; of two with the new hash, neither the Deployment's, neither is trusted. Of a
+// StatefulSet only pods below the partition matter. Of a DaemonSet only gitrollout replaces pods at a step.
 func (m moving) hasStrangers(want counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.live.First+m.n-want.canary }
 	return slices.ContainsFunc(m.live.Revisions, func(r rollout.Revision) bool {
@@ -151,8 +145,7 @@ func (m moving) hasStrangers(want counts) bool {
 	})
 }
 
-// resting returns the pods at the end of the stage, and those to which proxies may still send requests. Old pods that
-// went to make room for them do not come back either.
+// resting returns the pods at the stage's end and those that proxies may still reach. Replaced old pods stay away.
 func (m moving) resting(v View) counts {
 	want := m.want()
 	if m.n == 0 || !m.stillRouted(v) {

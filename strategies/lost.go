@@ -8,9 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withoutDocument continues a release that lacks a Rollout document or a Deployment of its name. An abort, a revert, a
-// full promotion and the promotion in progress work by the documents of the commit that the cluster follows. Otherwise
-// the release is held.
+// withoutDocument continues a release that lacks a Rollout document or its Deployment: abort, revert, full promotion
+// and promotion in progress use the followed commit's documents. Otherwise the release is held.
 func withoutDocument(in Input, held Decision) Decision {
 	s, head, asked := in.State, in.Head.Commit, askedFor(in)
 	switch reason := mustRetreat(in); {
@@ -32,8 +31,7 @@ func withoutDocument(in Input, held Decision) Decision {
 	return held
 }
 
-// followed returns the render that the cluster follows, with paused from Git's present documents. In a missing
-// document, or a document of another version, users could not undo the pause.
+// followed returns the render that the cluster follows, with paused from Git's present documents: users edit those.
 func followed(in Input) *rollout.Render {
 	r := *in.Source
 	r.Specs = slices.Clone(r.Specs)
@@ -51,9 +49,8 @@ func renamed(in Input) (what string, is bool) {
 	return Renamed(in.State.Stable.Templates, in.Head.Render)
 }
 
-// Renamed reports whether a staged workload has left Git and a new one has come with a version that did not serve under
-// the old name. As a new Deployment it would start all pods at once, whatever steps and gates the old one was at. The
-// text names both.
+// Renamed reports, with both names, whether a staged workload has left Git and a new one has come with a version that
+// did not serve before. It would start all pods at once, past all steps and gates.
 func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (what string, is bool) {
 	served := map[rollout.Hash]bool{}
 	var left []rollout.Workload
@@ -74,8 +71,7 @@ func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (wh
 	return "", false
 }
 
-// askedFor returns the release that the head would be with the Rollout documents that it lacks for workloads staged so
-// far.
+// askedFor returns the release that the head would be with the lacking Rollout documents of staged workloads.
 func askedFor(in Input) rollout.Hash {
 	templates := in.Head.Render.Staged()
 	for _, r := range []*rollout.Release{in.State.Stable, in.State.Release} {
@@ -91,8 +87,8 @@ func askedFor(in Input) rollout.Hash {
 	return rollout.ReleaseHash(templates)
 }
 
-// LacksDocument reports whether a head lacks the Rollout document of a workload whose release is in flight, which holds
-// the app. If the head has the stable templates, the release is rolled back instead. A release being promoted goes on.
+// LacksDocument reports whether a head lacks the document of a workload in flight, which holds the app. With stable
+// templates the release is rolled back instead; one being promoted goes on.
 func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, isHeld, isReverted bool) {
 	in := Input{State: s, Head: Head{Render: head}}
 	w, isHeld = lostSpec(in)
@@ -100,8 +96,7 @@ func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, i
 	return w, isHeld && !isReverted && !isPromoting(s), isReverted
 }
 
-// lostSpec returns a workload of the release whose Rollout document is no longer in Git although its Deployment is.
-// Without the document its steps are unknown, and a plain apply would be a full release.
+// lostSpec returns a workload whose document is gone but not its Deployment: applied, it would be fully released.
 func lostSpec(in Input) (rollout.Workload, bool) {
 	for _, p := range in.State.Progress {
 		if _, has := in.Head.Render.Spec(p.Workload); has {

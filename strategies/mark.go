@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withMark keeps the mark on the workloads in a transition that moves neither pods nor routes, as into a pause. A
-// change of only an annotation or label costs the Deployment controller three more writes.
+// withMark keeps the workloads' mark where neither pods nor routes move, as into a pause: a change of only an
+// annotation or label costs the Deployment controller three more writes.
 func withMark(in Input, d Decision, was rollout.State) Decision {
 	switch {
 	case d.State.Equal(&was):

@@ -44,8 +44,7 @@ type Measured struct {
 	rollout.Measurement
 }
 
-// Judge evaluates a result against its metric. Users' conditions and others' responses may take a while to evaluate, so
-// this runs with the measurement and not with the decision.
+// Judge evaluates a result against its metric. It runs with the measurement, as users' conditions may take a while.
 func (m Measure) Judge(r Result) Measured {
 	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name}
 	before := rollout.MetricProgress{Count: m.Number}
@@ -105,14 +104,12 @@ func (m Measure) lacksPods() bool {
 		asksAbout(m.Metric, "Stable") && m.Stable == ""
 }
 
-// asksAbout reports whether a metric's arguments have the pod-template-hash of a version, Latest or Stable, or whether
-// it compares the two.
+// asksAbout reports whether a metric compares versions or has one's pod-template-hash (Latest, Stable) as argument.
 func asksAbout(m rollout.Metric, version string) bool {
 	return m.Compare != nil || slices.Contains(slices.Collect(maps.Values(m.Pods)), version)
 }
 
-// Record adds a measurement to the live runs of an app. It ignores a measurement of a finished run or of another
-// release.
+// Record adds a measurement to an app's live runs, except of a finished run or of another release.
 func Record(in Input, got Measured) []rollout.AnalysisRun {
 	in = in.prepared()
 	runs := Runs(in)

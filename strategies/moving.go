@@ -51,7 +51,6 @@ func moversOf(s rollout.State, specs []rollout.Spec, o rollout.Observed, known p
 	return all
 }
 
-// movers returns the workloads of the release in flight.
 func movers(in Input) []moving {
 	if in.State.Release == nil {
 		return nil
@@ -76,8 +75,7 @@ func releaseSpecs(in Input) []rollout.Spec {
 	}
 }
 
-// problem returns why new pods are not ready. For pods replaced in place it also reports a stable pod that is not
-// ready.
+// problem returns why new pods are not ready, or stable pods where they are replaced in place.
 func (m moving) problem() string {
 	if m.fresh.Problem != "" || m.stable.Problem == "" || m.spec.Scaling != rollout.InPlace {
 		return m.fresh.Problem
@@ -91,8 +89,7 @@ func (m moving) stage() stage {
 	return s
 }
 
-// want returns the pods at the end of the present step. A rollback adds no pod of the new version, even with more
-// replicas.
+// want returns the pods at the step's end. A rollback adds no pod of the new version, even with more replicas.
 func (m moving) want() counts {
 	c := m.countsAt(m.Step, m.n)
 	if m.leaves && m.fresh.Desired > 0 {

@@ -6,17 +6,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// partitioned moves a workload of a configured kind by its partition, counted in each pass because an autoscaler
-// changes n. The workload's controller does the rest by its updateStrategy: it counts all pods that do not serve before
-// it replaces another one.
+// partitioned moves a workload of a configured kind by its partition, counted in each pass as an autoscaler changes
+// n. Its controller counts all pods that do not serve before it replaces another one.
 type partitioned struct {
 	inTurn
 	rollout.Partitioned
 }
 
-// fence returns the new pods of the stage. With one pod on each node, the controller counts only pods on nodes that the
-// partition releases. So no more nodes are released at a time than may lack a serving pod. Released nodes are not taken
-// back: a new pod may be starting there unobserved.
+// fence returns the new pods of the stage. With one pod per node, the controller counts only pods on released nodes,
+// so at most as many are released as may lack a serving pod. They are not taken back: a pod may be starting.
 func (p partitioned) fence(m moving, want counts, v View) (fence, bool) {
 	if m.isTakenForAll() {
 		return fence{}, false
@@ -35,8 +33,8 @@ func (p partitioned) fence(m moving, want counts, v View) (fence, bool) {
 	return fence{m: k, n: m.n}, k > 0
 }
 
-// hold writes a percentage where an autoscaler sets the replicas and a percentage yields the same pods. The share then
-// survives scaling: of 3 pods 2 stay old at 66 %, which the controller rounds up.
+// hold writes a percentage where an autoscaler sets the replicas, so that the share survives scaling. Of 3 pods 2
+// stay old at 66 %, which the controller rounds up.
 func (p partitioned) hold(o rollout.Object, f fence) {
 	old := f.n - f.m
 	var value any = int64(old)
@@ -49,8 +47,7 @@ func (p partitioned) hold(o rollout.Object, f fence) {
 	o.Set(value, strings.Split(p.Partition, ".")...)
 }
 
-// own sets the partition to 0 where no step asks for fewer pods, so that a manual change is undone. Kruise's
-// StatefulSets require a partition.
+// own sets the partition to 0 where no step asks for fewer pods, which undoes manual changes; Kruise requires one.
 func (p partitioned) own(o rollout.Object) {
 	if !p.CountsNew {
 		o.Set(int64(0), strings.Split(p.Partition, ".")...)

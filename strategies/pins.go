@@ -38,8 +38,7 @@ const (
 	enough
 )
 
-// pinRow sets the pins of two Services at a place: main is the Service of users, side the new version's. The first row
-// that fits decides.
+// pinRow sets the pins of two Services at a place: main is the users', side the new version's. The first fit decides.
 type pinRow struct {
 	at            []place
 	fresh, stable []supply // nil: any
@@ -54,8 +53,8 @@ func firstFit(rows []pinRow, at place, fresh, stable supply) int {
 	})
 }
 
-// A Service selects a version only while that has pods to answer, and all pods otherwise. Where weights are shares of
-// pods, requests go to all ready pods: a new version without a ready pod gets none.
+// A Service selects a version only while that has pods to answer. Where weights are shares of pods, requests go to
+// all ready pods: a new version without one gets none.
 var canaryPins = []pinRow{
 	{at: []place{atSteps}, stable: []supply{enough}, main: stablePin, side: newestPin},
 	{at: []place{atSteps}, main: allPods, side: freshPin},
@@ -72,8 +71,8 @@ var blueGreenPins = slices.Concat([]pinRow{
 	{at: []place{leaving}, main: allPods, side: freshPin},
 }, canaryPins)
 
-// Routers may send requests to both Services at any time, and some drop a route that names a Service without endpoints.
-// So the new version's Service selects stable until the new version gets requests.
+// Routers may send requests to both Services at any time, and some drop a route to a Service without endpoints. So
+// the new version's Service selects stable until it gets requests.
 var routedPins = slices.Concat([]pinRow{
 	{at: []place{atSteps}, fresh: []supply{none, some}, stable: []supply{none}, main: allPods, side: allPods},
 	{at: []place{atSteps}, fresh: []supply{none, some}, main: stablePin, side: stablePin},
@@ -81,16 +80,15 @@ var routedPins = slices.Concat([]pinRow{
 	{at: []place{leaving, left}, stable: []supply{none}, main: allPods, side: allPods},
 }, canaryPins)
 
-// Where pods are replaced in place, the weight of a step is a share of the pods. Users reach all pods, and the router
-// sends matched requests to the new version's Service.
+// In place, the weight is a share of pods: users reach all, and routers send matched requests to the new Service.
 var sharedPins = slices.Concat([]pinRow{
 	{at: []place{shared}, fresh: []supply{none, some}, stable: []supply{none, some}, main: allPods, side: allPods},
 	{at: []place{shared}, fresh: []supply{none, some}, main: allPods, side: stablePin},
 	{at: []place{shared}, main: allPods, side: freshPin},
 }, routedPins)
 
-// pinsOf returns the label that each Service of the staged workloads selects. A Service without a pin selects all pods,
-// as the user wrote it. The label is read from the ReplicaSet, so a version without one cannot be selected yet.
+// pinsOf returns the label that each staged Service selects; without a pin, all pods. The label is the ReplicaSet's:
+// a version without one cannot be selected yet.
 func pinsOf(s rollout.State, v View) map[rollout.Ref]rollout.Pin {
 	pins := map[rollout.Ref]rollout.Pin{}
 	if s.Stable == nil {
@@ -113,8 +111,7 @@ func pinsOf(s rollout.State, v View) map[rollout.Ref]rollout.Pin {
 	return pins
 }
 
-// reaches reports whether a Service selects the pods of a workload. A Service that lost its role may be another
-// workload's now.
+// reaches reports whether a Service selects a workload's pods. One that lost its role may be another workload's now.
 func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	i := slices.IndexFunc(r.Objects, func(o rollout.Object) bool { return o.Ref() == service })
 	deployment, found := workloadOf(r, w)
@@ -178,8 +175,7 @@ func (m pinning) place() place {
 // isShared reports whether users reach the pods of both versions at the present step.
 func (m pinning) isShared() bool { return m.sharesPods() && m.stage().weight > 0 }
 
-// freshSupply returns the supply of the new version. Between steps it has enough once a pod is ready, is to stay and
-// may get requests.
+// freshSupply returns the new version's supply. Between steps one ready pod that may get requests is enough.
 func (m pinning) freshSupply(at place) supply {
 	going := m.live.Hash == m.stable.Hash && !m.live.Synced // the controller has yet to see the stable template
 	idle := m.fresh.Desired == 0 || m.isTakenForAll() || (m.want().canary == 0 || going) && !m.stillRouted(m.view)
@@ -193,8 +189,8 @@ func (m pinning) freshSupply(at place) supply {
 	}
 }
 
-// stableSupply returns the supply of stable. Between steps it has enough while a ready pod is to stay; in a rollback,
-// when enough pods are ready for all requests. A pod that is being removed does not count then.
+// stableSupply returns the supply of stable. Between steps it is enough while a ready pod stays; in a rollback, when
+// enough are ready for all requests. Removed pods do not count then.
 func (m pinning) stableSupply(at place) supply {
 	ready, stays := min(m.stable.Ready(), m.stable.Desired), m.want().stable
 	if m.isDynamic() { // until all proxies send it no requests
@@ -217,15 +213,14 @@ func (m pinning) stableSupply(at place) supply {
 	}
 }
 
-// mayGo reports whether the controller may still remove stable pods for a larger step than the list has now. Stable has
-// too few pods then, the canary too many, and the controller has not seen the last write.
+// mayGo reports whether the controller has yet to see the last write and may remove stable pods for a larger step.
 func (m pinning) mayGo() bool {
 	want := m.want()
 	return !m.live.Synced && m.stable.Desired < want.stable && m.fresh.Desired > want.canary
 }
 
-// draining reports whether the controller may still remove the last stable pods. The rollback began at a step without
-// stable pods or during the promotion, and the stable template is not applied yet.
+// draining reports whether the controller may still remove the last stable pods: the rollback began without any, or
+// in the promotion, and the stable template is not applied yet.
 func (m pinning) draining() bool {
 	if m.isUntouched() {
 		return false
@@ -234,14 +229,14 @@ func (m pinning) draining() bool {
 	return (promoted || m.want().stable == 0) && (m.live.Hash != m.state.StableHash(m.Workload) || !m.live.Synced)
 }
 
-// isUntouched reports whether stable had all requests, and so its pods, in a release by another list of steps. In a
-// rollback the app follows the stable commit, to whose list the recorded step does not apply.
+// isUntouched reports whether stable had all requests by another list of steps. In a rollback the app follows the
+// stable commit, to whose list the recorded step does not apply.
 func (m pinning) isUntouched() bool {
 	return m.Plan != m.digest() && m.Step < m.Of && m.Weight == 0 && (m.live.Synced || m.live.Hash == m.stable.Hash)
 }
 
-// neededStable returns how many stable pods must be ready before a rollback sends all traffic to them. It is all if the
-// new version had all traffic, and one if stable kept its pods.
+// neededStable returns how many stable pods a rollback needs ready before it sends them all traffic: all if the new
+// version had it all, one if stable kept its pods.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():

@@ -2,8 +2,7 @@ package strategies
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Rejection returns the rejection of Git's version, with its Rollout documents or without the documents of workloads
-// staged so far. It is false if that version was not rejected, or serves.
+// Rejection returns the rejection of Git's version, with or without documents of staged workloads, unless it serves.
 func Rejection(in Input) (rollout.Rejection, bool) {
 	if in.Head.Render == nil {
 		return rollout.Rejection{}, false
@@ -16,8 +15,7 @@ func Rejection(in Input) (rollout.Rejection, bool) {
 	return rollout.Rejection{}, false
 }
 
-// CanRetry reports whether Git's version can be retried: it was rejected, and it can be read and, with all its Rollout
-// documents, staged.
+// CanRetry reports whether Git's version was rejected, is readable and can be staged with its documents.
 func CanRetry(in Input) bool {
 	r, is := Rejection(in)
 	return is && r.Hash == in.Head.Render.Release()

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Replicas are not staged. A release changes them at once, and a rollback changes the version and not the replicas.
-// Git's later replicas are recorded beside the commit that the app is rolled back to.
+// Replicas are not staged: a release changes them at once, and a rollback keeps them. Git's later replicas are
+// recorded beside the commit of the rollback.
 
 // replicas returns the replicas of a workload: Git's, or those that the cluster's autoscaler has set.
 func replicas(s rollout.State, spec rollout.Spec, live rollout.ObservedWorkload) int {
@@ -55,8 +55,8 @@ func withReplicas(in Input, d Decision) Decision {
 }
 
 // growth returns the largest number of replicas that adds no pod of the new version. A Deployment controller gives each
-// ReplicaSet its rounded share of added pods, the largest one first (as in countInTurn). With c new pods of n+c, none
-// is added below a factor of 1+1/2c:
+// ReplicaSet its rounded share, the largest one first (as in countInTurn). With c new pods of n+c, none is added below
+// a factor of 1+1/2c:
 //
 //	n=4, c=2:  5, 6, 7, 9, 11, 14 …
 //	n=4, c=4:  4, until the new pods are gone
@@ -68,11 +68,10 @@ func growth(m moving) int {
 	return n + (n+c-1)/(2*c)
 }
 
-// countInTurn returns an object with the Deployment's previous replicas while the pods of two versions exceed what the
-// user's strategy allows at the new replicas. A Deployment controller that sees both change in one write removes the
-// surplus from all versions in proportion (k8s.io/kubernetes pkg/controller/deployment, sync.go). Example: a rollback
-// from v2 with 6 replicas and a maxSurge of 1 would reduce 5 pods of v1, which serve, and 5 of v2 to 4 and 4. After a
-// write of the template alone the surplus is v2's, and the replicas are written next.
+// countInTurn keeps the previous replicas while both versions' pods exceed what the strategy allows at the new ones.
+// Seeing both changes in one write, the controller removes the surplus from all versions in proportion
+// (k8s.io/kubernetes pkg/controller/deployment, sync.go): a rollback from v2 with 6 replicas and maxSurge 1 would cut
+// 5 pods of v1 and 5 of v2 to 4 and 4. With the template first, the surplus is v2's.
 func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) rollout.Object {
 	n, live := asked(s, spec), v.Observed.Workloads[spec.Workload]
 	if n == nil || *n == live.Replicas || s.Stable == nil || isPromoting(s) { // there is no version to protect

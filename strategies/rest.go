@@ -71,9 +71,8 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	return hold(s, reason, why, in.Head.Commit.ID)
 }
 
-// standing returns the running version of an app that had no Rollout documents. It has the applied templates of
-// workloads that have a document now and run one version, or all content if the app has hooks and no document. It is
-// nil without both.
+// standing returns the running version of an app that had no documents: the applied templates of workloads that have
+// one now and run one version, or all content if it has hooks and no document; nil without both.
 func standing(in Input) *rollout.Release {
 	switch head := in.Head.Render; {
 	case in.Source == nil:
@@ -92,8 +91,7 @@ func standing(in Input) *rollout.Release {
 	}
 }
 
-// unstaged returns the applied templates of workloads that had no Rollout document, have one now, and run no other
-// version.
+// unstaged returns the applied templates of workloads with a first Rollout document that run no other version.
 func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	templates := map[rollout.Workload]rollout.Hash{}
 	if in.Source == nil {
@@ -109,9 +107,8 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled reports whether a workload gets its Rollout document and a new version at once without a version to roll
-// back to. It runs two versions, or its kind is a workload by its document alone. All pods would be replaced without
-// steps. Going back to the older of two running versions is allowed.
+// unsettled reports whether a workload gets document and new version at once while it runs two versions, or its kind
+// is one by its document alone: no steps would apply. Going back to the older of two running versions is allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false
@@ -140,8 +137,7 @@ func unsettled(in Input) (why string, is bool) {
 	return "", false
 }
 
-// joined returns the state with the running templates of workloads that just got a Rollout document added to its stable
-// version. Their next version is then released in steps.
+// joined adds the running templates of workloads with their first document to stable: their next version has steps.
 func joined(in Input) rollout.State {
 	s := in.State
 	if s.Stable == nil {
@@ -190,7 +186,7 @@ func follow(in Input) Decision {
 	return Decision{State: s, Subject: fmt.Sprintf("%s follows %s", s.App, rollout.ShortID(s.Source))}
 }
 
-// degraded returns the decision for a rejected version in Git. Stable serves meanwhile.
+// degraded returns the decision for a rejected version in Git while stable serves.
 func degraded(in Input, rejection rollout.Rejection) Decision {
 	s := in.State
 	was := s.Phase
@@ -199,8 +195,7 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 		s.Source = s.Stable.Commit
 	}
 	s.Reason = rejectedText(rejection)
-	// No commit is named: the record does not say since which commit Git has this version, and reverting the rejected
-	// commit may restore a much older version.
+	// No commit is named: the record does not say since when Git has this version, and a revert may go back too far.
 	retry := "decision: retry"
 	if !CanRetry(in) {
 		retry = "its Rollout document"
@@ -221,8 +216,7 @@ func rejectedText(r rollout.Rejection) string {
 	return fmt.Sprintf("Git asks for %s, which was rejected: %s", r.Hash, r.Reason)
 }
 
-// withRetry drops the rejection of a version that is tried again. Its release may have to wait, and until then another
-// decision may replace the retry in the promotion file.
+// withRetry drops the rejection of a version tried again: it may wait, and another decision may replace the retry.
 func withRetry(in Input) Input {
 	if r, is := Rejection(in); is && isTriedAgain(in, r) {
 		in.State.Rejected = notRejected(in.State.Rejected, r.Hash)
@@ -230,8 +224,7 @@ func withRetry(in Input) Input {
 	return in
 }
 
-// isTriedAgain reports whether a rejected release may start again: a user asked for a retry after the rejection, or the
-// failed hook has changed.
+// isTriedAgain reports whether a rejected release may start again: after a later retry, or as its hook has changed.
 func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	p := in.Promotion
 	isRetried := p.Says(rollout.Retry, rejection.Hash) && p.Digest != rejection.Promotion

@@ -17,9 +17,8 @@ type cause struct {
 	reject bool            // the hash is rejected, as it was neither reverted nor superseded
 }
 
-// retreat begins the rollback to stable. Traffic moves at once; the canary's pods may stay for the abort delay, which
-// only a surge release has. The app then follows commit why.to, the revert or stable's. A release that was neither
-// reverted nor superseded is rejected until its content changes or a retry.
+// retreat begins the rollback to stable: traffic at once, canary pods after the surge release's abort delay. The app
+// follows commit why.to, the revert or stable's. Otherwise it is rejected until its content changes or a retry.
 func retreat(in Input, why cause) Decision {
 	s := in.State
 	r := &rollout.Retreat{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
@@ -61,8 +60,8 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 	return s
 }
 
-// abortDelay returns the longest abortScaleDownDelaySeconds of the release's workloads. It is 0 without a stable
-// Service or router, where the new pods would go on serving, and for pods replaced in place, whose room stable needs.
+// abortDelay returns the longest abortScaleDownDelaySeconds. It is 0 without a stable Service or router, where new
+// pods would go on serving, and in place, where stable needs their room.
 func abortDelay(in Input) (longest time.Duration) {
 	for _, spec := range releaseSpecs(in) {
 		p := in.plans.of(spec)
@@ -107,9 +106,8 @@ func decideAborting(in Input) Decision {
 // CanOvertake reports whether a full promotion of Git's version would end the rollback in progress.
 func CanOvertake(in Input) bool { return in.State.Phase == rollout.Aborting && isAwaited(in) }
 
-// overtake ends a rollback before stable is reached, because stable itself may be broken. A full promotion by hash
-// replaces all pods by the user's own rolling update: nothing is staged, no progress is recorded, and Services select
-// all pods.
+// overtake ends a rollback before stable is reached, as stable may be broken. A full promotion by hash replaces all
+// pods by the user's rolling update, without stages or progress; Services select all pods.
 func overtake(in Input) Decision {
 	was := in
 	in.State.Release, in.State.Retreat = nil, nil
@@ -155,8 +153,8 @@ func finishRetreat(in Input) (Decision, bool) {
 	return decideAtRest(after), true
 }
 
-// drainAt returns when the new version's pods may go: at the recorded time, or sooner if the next release may start or
-// stable needs more pods. It is never before every proxy knows the routes.
+// drainAt returns when the new pods may go: when recorded, or sooner for the next release or stable's growth, but
+// never before every proxy knows the routes.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Retreat.Drain, settling(in)
 	isFull := func(m moving) bool { // too many new pods for stable to grow beside them

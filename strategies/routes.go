@@ -18,8 +18,7 @@ import (
 //	rollback  routed → known to the proxies → new pods go
 //
 // Progress.Routed records the last routed weight, so that a restart neither moves a request nor repeats a wait. Routers
-// get less than that while the new version has fewer ready pods than its step asks for: requests follow ready pods at
-// once, in both directions.
+// get less while the new version has fewer ready pods than its step asks for, in both directions at once.
 
 // overlaid lays each workload's route over the objects.
 func overlaid(s rollout.State, v View, objects []rollout.Object) ([]rollout.Object, error) {
@@ -53,9 +52,8 @@ func Watched(r *rollout.Render) []rollout.Ref {
 	return refs
 }
 
-// Ahead returns the objects that releases of a render will apply besides those applied now. The API server can check
-// them before a release begins. They are workloads that still have stable's templates, the routers' objects in each
-// later form, and the objects of experiments.
+// Ahead returns the objects that releases of a render will apply later, for the API server to check first: workloads
+// that still have stable's templates, routers' objects in each later form, and objects of experiments.
 func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plans{}
 	all := experimentsAhead(r, known)
@@ -134,8 +132,8 @@ func routeOf(s rollout.State, p *plan, v View) traffic.Route {
 // swaps reports whether a release ends with the roles of both Services swapped.
 func (p *plan) swaps() bool { return p.pingPong && len(p.stages) > 0 }
 
-// Routing identifies the routes and Service switches of a state. Proxies have learnt them some time after the record
-// and after the cluster holds them, whichever is later: a push may take longer than proxies do.
+// Routing identifies the routes and Service switches of a state. Proxies learn them some time after both the record
+// and the apply: a push may take longer than proxies do.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = reopened(s)
@@ -164,8 +162,7 @@ func knownOf(r rollout.Revision, t *routing, now time.Time) int {
 	return min(r.Serving(now, learnt(t)), r.Desired)
 }
 
-// learnt returns how long after a pod's ready time every proxy knows the pod. Kubernetes cuts that time to a whole
-// second: ready since 12:00:00 may be ready since 12:00:00.9.
+// learnt returns how long after a pod's ready time, cut to whole seconds by Kubernetes, every proxy knows the pod.
 func learnt(t *routing) time.Duration {
 	if t.Settle == 0 {
 		return 0
@@ -173,10 +170,9 @@ func learnt(t *routing) time.Duration {
 	return t.Settle + time.Second
 }
 
-// within returns the weight that the ready pods can bear. No pod of the new version gets more than its step plans,
-// relative to a stable pod. Example: 50 with 5 pods beside 10, and 4 of the 5 are left. Each side has 0.8 and 1.0 of
-// its planned pods, so the weight is 40/(40+50) = 44 of 100. When an autoscaler has just doubled both sides, neither is
-// behind the other, and the weight stays.
+// within returns the weight that the ready pods can bear: no new pod gets more than its step plans, relative to a
+// stable pod. Example: 50 with 5 pods beside 10, and 4 of 5 are left: 0.8 and 1.0 of the planned pods, so 40/(40+50)
+// = 44 of 100. When an autoscaler has doubled both sides, the weight stays.
 func within(weight, full int, want counts, canary, stable int) int {
 	if canary == 0 {
 		return 0
@@ -191,8 +187,7 @@ func within(weight, full int, want counts, canary, stable int) int {
 	return c * weight * full / (c*weight + s*(full-weight))
 }
 
-// planned returns the pods for the weight that was routed last: its step's, or fewer where a later step with the same
-// weight asks for fewer.
+// planned returns the pods for the weight routed last, or fewer where a later step of that weight asks for fewer.
 func (m moving) planned() counts {
 	c := m.countsAt(m.Routed.Step, m.n)
 	for step := m.Routed.Step + 1; step <= m.Step && !m.needsRouting(); step++ {
@@ -201,15 +196,15 @@ func (m moving) planned() counts {
 	return c
 }
 
-// isRoutedAsPlanned reports whether the weight that was routed last is its step's. After an edit of the list it is not,
-// until the new step's weight is routed, which may never happen. The pods for the old weight are unknown then.
+// isRoutedAsPlanned reports whether the weight routed last is its step's. After an edit it is not, perhaps for ever,
+// and the pods for the old weight are unknown.
 func (m moving) isRoutedAsPlanned() bool {
 	s, _ := m.at(m.Routed.Step)
 	return m.routedWeight(s) == m.Routed.Weight
 }
 
-// lessRouted returns why the new version gets fewer requests than its routed weight, because pods are missing, and when
-// that may end. It ends only after its pods have been ready for a while, so that a crash loop is one transition.
+// lessRouted returns why missing pods reduce the new version's requests, and when that may end: after its pods are
+// ready for a while, so that a crash loop is one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range movers(in) {
 		t := m.routing
@@ -261,8 +256,7 @@ func (m moving) isSettled(v View) bool {
 	return !v.Now.Before(settledAt(m.Routed.At, v.Applied, m.routing.Settle))
 }
 
-// needsOf returns the versions that need a ready endpoint before the new version gets requests. Istio's subsets have no
-// separate Service.
+// needsOf returns the versions that need a ready endpoint first. Istio's subsets have no separate Service.
 func needsOf(in Input, m moving) []Need {
 	_, canary := m.services(in.State)
 	if canary == "" {
@@ -298,8 +292,8 @@ func (m moving) routedText() string {
 	return fmt.Sprintf("routes %s at step %d/%d %s", what, m.Step+1, m.Of, m.Name)
 }
 
-// gateRouters keeps a release at its step until every proxy has learnt its routes, and while a router does not accept
-// them. A changed list may go on at a step that waits for no pods, with another weight than before.
+// gateRouters keeps a release at its step until every proxy has learnt its routes and routers accept them. A changed
+// list may go on, with another weight, at a step that waits for no pods.
 func gateRouters(in Input, m moving) verdict {
 	if !isPodsStage(m) && m.needsRouting() {
 		return podsWait{}.verdict(in, m)
@@ -324,8 +318,8 @@ func gateRouters(in Input, m moving) verdict {
 	}
 }
 
-// drained returns how many stable pods may be gone by now: as many as already went until the step's weight is in force
-// at all proxies. Then it is the step's number, within the new version's serving pods and maxUnavailable.
+// drained returns how many stable pods may be gone: those gone already until all proxies have the step's weight, then
+// its number, within the new version's serving pods and maxUnavailable.
 func (m moving) drained(v View, want counts) int {
 	rest := m.n - want.stable
 	gone := min(max(0, m.n-m.stable.Desired), rest)
@@ -336,13 +330,12 @@ func (m moving) drained(v View, want counts) int {
 	return max(gone, min(rest, servingOf(m.fresh, m.spec, v.Now)+m.spec.MaxUnavailable.RoundDown(m.n)))
 }
 
-// settling returns how long a rollback keeps the new version's pods for the proxies to learn the routes, zero if the
-// pods got no requests.
+// settling returns how long a rollback keeps the new pods until proxies learn the routes, zero without requests.
 func settling(in Input) time.Duration {
 	var longest time.Duration
 	for _, m := range movers(in) {
-		// A dynamic stable needs the room, and its Service selects all pods until it has scaled up. So does one that is
-		// replaced in place: matched requests reach stable then, because the new version's Service selects stable's pods.
+		// A dynamic stable needs the room, and its Service selects all pods meanwhile. In place, matched requests
+		// reach stable, as the new version's Service selects its pods.
 		if m.Routed != nil && m.routing != nil && !m.isDynamic() && !m.sharesPods() {
 			longest = max(longest, m.routing.Settle)
 		}

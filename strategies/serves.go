@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Users are on a version when it has serving pods and no other version has pods left. That makes a release stable and
-// ends a rollback. The last pod need not be available: on a hundred nodes it may never be.
+// Users are on a version when it has serving pods and no other has pods. That makes a release stable and ends a
+// rollback. On a hundred nodes the last pod may never be available.
 
 // servesAll reports whether all users are on the release in flight, by serves or isAllOn for each workload.
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
@@ -36,8 +36,7 @@ func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	return runsOnly(live, hash) && fresh.Serving(in.Now, minReady(spec)) >= available(spec, replicas(in.State, spec, live))
 }
 
-// isAllOn reports whether all users of a workload are on a version. One ready pod is enough, however long it has been
-// ready, and the controller need not have seen the promotion yet.
+// isAllOn reports whether all users of a workload are on a version. One ready pod is enough.
 func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)
@@ -49,8 +48,8 @@ func available(spec rollout.Spec, n int) int {
 	return min(n, max(1, n-spec.MaxUnavailable.RoundDown(n)))
 }
 
-// runsOnly reports whether a workload runs only the version of a hash. The Deployment's status shows that later: it
-// sums up the ReplicaSets' reports, and one that is scaled down at once may not have reported its pods.
+// runsOnly reports whether a workload runs only one version, by its ReplicaSets: the Deployment's status lags, and
+// one scaled down at once may not have reported.
 func runsOnly(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	return live.Synced && isAlone(live, hash)
 }
@@ -62,8 +61,7 @@ func isAlone(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	})
 }
 
-// isOther reports whether a ReplicaSet has pods of another version, or may get some. After a scale to 0 its controller
-// may still create pods until it has seen the new size.
+// isOther reports whether a ReplicaSet has pods of another version or, with an unseen size of 0, may create some.
 func isOther(r rollout.Revision, hash rollout.Hash) bool {
 	return !r.Current && r.Hash != hash && (r.Pods > 0 || r.Base || r.Late)
 }

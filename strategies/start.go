@@ -38,8 +38,7 @@ func decideFirst(in Input) Decision {
 	return d
 }
 
-// inOtherHands returns the first sign that another manager owns objects of the app. A sign that prevents the adoption
-// comes before a warning.
+// inOtherHands returns the first sign of another manager, a sign that prevents the adoption before a warning.
 func inOtherHands(in Input) (sign rollout.Foreign, is bool) {
 	if in.Answers.Foreign == nil {
 		return sign, false
@@ -50,8 +49,7 @@ func inOtherHands(in Input) (sign rollout.Foreign, is bool) {
 	return rollout.Find(*in.Answers.Foreign, func(rollout.Foreign) bool { return true })
 }
 
-// adoption decides about an app with running workloads. Workloads that differ from Git are left alone unless a full
-// promotion replaces them.
+// adoption decides about running workloads. If they differ from Git, only a full promotion replaces them.
 func adoption(in Input, release rollout.Release) (Decision, bool) {
 	s, head := in.State, in.Head.Render
 	running := 0
@@ -124,7 +122,6 @@ func halfway(live rollout.ObservedWorkload, template rollout.Hash) bool {
 	})
 }
 
-// newRelease returns the head as a release that starts now.
 func newRelease(in Input) rollout.Release {
 	head := in.Head.Render
 	return rollout.Release{
@@ -169,8 +166,7 @@ func notRejected(all []rollout.Rejection, h rollout.Hash) []rollout.Rejection {
 	return slices.DeleteFunc(slices.Clone(all), func(r rollout.Rejection) bool { return r.Hash == h })
 }
 
-// firstProgress returns the first step of each workload whose template changes. Other workloads, and those new to the
-// app, have no steps.
+// firstProgress returns the first step of each workload whose template changes. Others, and new ones, have no steps.
 func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	var all []rollout.Progress
 	for _, spec := range in.Head.Render.Specs {
@@ -197,8 +193,7 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 	return all
 }
 
-// phaseOf returns the phase of workloads that have just moved: Promoting when all have passed their steps, Paused when
-// the others wait for users or the clock.
+// phaseOf returns Promoting when all workloads have passed their steps, Paused when the rest wait for users or time.
 func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	phase := rollout.Promoting
 	for _, pr := range all {
@@ -214,8 +209,7 @@ func phaseOf(in Input, all []rollout.Progress) rollout.Phase {
 	return phase
 }
 
-// isFast reports whether a hash is verified, not rejected since, and within each workload's rollbackWindow. The first
-// verified hash is stable itself and does not count.
+// isFast reports whether a hash is verified, not rejected since, and within each rollbackWindow, apart from stable.
 func isFast(in Input, h rollout.Hash) bool {
 	i := slices.Index(in.State.Verified, h)
 	if _, rejected := in.State.IsRejected(h); i < 1 || rejected {
@@ -226,8 +220,7 @@ func isFast(in Input, h rollout.Hash) bool {
 	})
 }
 
-// remember returns the bounded list of verified hashes with a version first. For a version already in the list it drops
-// the newer ones.
+// remember puts a version first in the bounded list of verified hashes. If it is listed, newer ones are dropped.
 func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	if i := slices.Index(list, h); i >= 0 {
 		return slices.Clone(list[i:])

@@ -6,9 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// StartOver returns the record of an app on a new cluster, where no workload runs yet. It is in a rollback to stable,
-// after which Git's version is released from its first step. It is false for an app that has never been stable, which
-// has nothing to roll back to and gets a first deployment.
+// StartOver returns an app's record on a new cluster without workloads: in a rollback to stable, after which Git's
+// version is released from its first step. It is false for an app that was never stable: it gets a first deployment.
 func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	if s.Stable == nil {
 		return rollout.State{}, false

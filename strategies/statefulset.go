@@ -9,14 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// statefulSet moves a StatefulSet by its partition: pods from that ordinal on get the new template, and lower ones the
-// stable template. The controller replaces one pod at a time, the highest ordinal first, and waits until it is
-// available.
+// statefulSet moves a StatefulSet by its partition: pods from that ordinal on get the new template. The controller
+// replaces one pod at a time, the highest first, and waits until it is available.
 type statefulSet struct{ inTurn }
 
-// fence returns the new pods of the stage, counted in each pass because an autoscaler changes n. No stable pod is
-// replaced while another one does not serve: with Parallel the controller does not wait for lower ordinals. Pods
-// already released to the new version are not taken back, as they may be starting.
+// fence returns the new pods of the stage, counted in each pass as an autoscaler changes n. No stable pod is replaced
+// while another does not serve: Parallel does not wait for lower ordinals. Released pods are not taken back.
 func (statefulSet) fence(m moving, want counts, v View) (fence, bool) {
 	if m.isTakenForAll() {
 		return fence{}, false
@@ -44,9 +42,8 @@ func onTop(m moving) (n int) {
 	return n
 }
 
-// isTakenForAll reports whether Kubernetes uses the new version for all pods although no step asks for all. Without
-// pods a partition has no effect, so the controller makes the template the base. Only stable is applied until it is the
-// base again: pods below any partition would get the new version.
+// isTakenForAll reports whether Kubernetes uses the new version for all pods although no step asks for that: without
+// pods a partition has no effect. Only stable is applied until it is the base again.
 func (m moving) isTakenForAll() bool {
 	isByPartition := m.kind() == (statefulSet{}) || m.spec.Partition != nil
 	return isByPartition && m.n > 0 && m.fresh.Base && m.fresh.Hash != m.stable.Hash && !m.hasAsked(m.n)
@@ -72,7 +69,7 @@ func gateBase(_ Input, m moving) verdict {
 	return verdict{text: text, broken: why + ": all go back to the stable one first"}
 }
 
-// isNextDown reports whether the stable pod that is replaced next is not ready, so that its removal costs no capacity.
+// isNextDown reports whether the next stable pod to replace is not ready, so that no capacity is lost.
 func (m moving) isNextDown() bool {
 	if len(m.stable.Members) == 0 {
 		return false
@@ -86,8 +83,7 @@ func (statefulSet) hold(o rollout.Object, f fence) {
 	o.Set(int64(f.n-f.m), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
-// room sets maxUnavailable in clusters that know the field. Other API servers drop the field, so that an apply would
-// always seem incomplete.
+// room sets maxUnavailable where the cluster knows the field. Others drop it: an apply would always seem incomplete.
 func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	if live.Room {
 		orElse(o, "spec.updateStrategy.type", "RollingUpdate")
@@ -95,8 +91,7 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// reached waits, with rebalance, until surplus new pods are evicted. It does not once all pods were new: the controller
-// would recreate them at the new version.
+// reached waits, with rebalance, until surplus new pods are evicted; pods of a full release would be recreated.
 func (k statefulSet) reached(m moving, want counts) counts {
 	if m.spec.Canary.Rebalance && !m.fresh.Base {
 		return want
@@ -135,8 +130,7 @@ func (m moving) surplus() string {
 	return fmt.Sprintf("%d of %d new, %d asked: %s", n, m.n, asked, why)
 }
 
-// evict returns at most one pod: at a step with rebalance a new pod below the partition, otherwise the pod that blocks
-// the controller.
+// evict returns at most one pod: with rebalance a new one below the partition, otherwise one blocking the controller.
 func (statefulSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	s := in.State
 	spec, _ := specOf(in, w)
@@ -152,9 +146,8 @@ func (statefulSet) evict(in Input, w rollout.Workload, live rollout.ObservedWork
 // evictInOrder returns the highest pod of an older version that is not ready. With OrderedReady the controller replaces
 // no pod while another one is not ready (kubernetes#67250).
 //
-// In a rollback, and at a step that asks for no new pod, that is a pod of the abandoned version, once the controller
-// has seen the stable template: before that it would create the same version again. On the way forward it is a stable
-// pod at or above the partition, which is to be replaced anyway.
+// In a rollback, and at a step without new pods, that is a pod of the abandoned version, once the controller has seen
+// the stable template: earlier it would come back. Otherwise it is a stable pod at or above the partition.
 func evictInOrder(in Input, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	render := in.renderOf(s.Release.Hash)
@@ -211,8 +204,8 @@ func isOrdered(spec rollout.Spec) bool {
 	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
 }
 
-// standsStill returns why a workload may never get all pods of the newest template, "" if nothing is known. Its
-// controller does not observe it, or waits for a pod of an older version that only a user may delete.
+// standsStill returns why a workload may never get all new pods, "" if unknown: no controller observes it, or it
+// waits for an old pod that only a user may delete.
 func standsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload
 	if exists && !live.Synced {

@@ -12,14 +12,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// strategy compiles specs to plans. A strategy is one file and one line of the table. The code that walks stages and
-// the overlay that turns a stage into objects do not depend on it.
+// strategy compiles specs to plans: one file and one line of the table. Walking stages does not depend on it.
 type strategy interface {
 	compiles(spec rollout.Spec) bool
 	compile(spec rollout.Spec) plan
 }
 
-// table lists the strategies.
 var table = []strategy{canary{}, blueGreen{}}
 
 // Strategy names a strategy in texts and output.
@@ -32,7 +30,7 @@ const (
 	StrategyRollingUpdate Strategy = "rollingUpdate"
 )
 
-// Role is the role of a version of a workload for its users.
+// Role is a version's role for its users.
 type Role string
 
 // The roles. A ReplicaSet of an older release has none.
@@ -90,7 +88,7 @@ func (s stage) with(name, text string, w wait) stage {
 // counts holds the pods of each version at the end of a stage, for a given number of replicas.
 type counts struct{ canary, stable int }
 
-// plans caches compiled specs, so that one decision compiles each spec once. The zero value compiles each time.
+// plans caches compiled specs for one decision. The zero value compiles each time.
 type plans map[rollout.Spec]*plan
 
 func (known plans) orNew() plans {
@@ -202,8 +200,7 @@ func (p *plan) routesAt(step int) []rollout.ManagedRoute {
 	return s.routes
 }
 
-// countsAt returns the pods at the end of a step. After the last step the last stage's counts stay. A plan without
-// stages keeps all pods stable until the release is promoted.
+// countsAt returns the pods at a step's end, later the last stage's. Without stages all stay stable until promoted.
 func (p *plan) countsAt(step, n int) counts {
 	if len(p.stages) == 0 {
 		return counts{stable: n}
@@ -222,8 +219,8 @@ func (p *plan) full() int {
 // isDynamic reports whether stable shrinks with its share of the traffic.
 func (p *plan) isDynamic() bool { return p.routing != nil && p.routing.dynamic }
 
-// sharesPods reports whether routers send only matched requests to the new version, while all others follow the pods.
-// That is so for pods replaced in place: the remaining stable pods could not serve the rest of a weight.
+// sharesPods reports whether routers send only matched requests to the new version. In place, the remaining stable
+// pods could not serve the rest of a weight.
 func (p *plan) sharesPods() bool { return p.routing != nil && p.spec.Scaling == rollout.InPlace }
 
 // routedWeight returns the weight that routers get at a stage.

@@ -14,8 +14,7 @@ type wait interface {
 	forecast(c *forecaster, s *ForecastStage)
 }
 
-// traits holds a wait's part of a plan's digest, whether it waits for users or the clock, and whether a promotion ends
-// it early.
+// traits holds a wait's part of a plan's digest, whether it waits for users or the clock, and if it can end early.
 type traits struct {
 	number   int // identifies the kind of wait
 	duration time.Duration

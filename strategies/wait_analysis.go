@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// analysisWait waits until the stage's analysis has passed, or for a promotion. An inconclusive analysis has been
-// promoted by then: gateInconclusive comes first.
+// analysisWait waits for the stage's analysis or a promotion, by which gateInconclusive accepts an inconclusive one.
 type analysisWait struct{ *rollout.Analysis }
 
 func (w analysisWait) traits() traits {
@@ -39,8 +38,7 @@ func (w analysisWait) verdict(in Input, m moving) verdict {
 	}
 }
 
-// withoutPods waits for the first pod that an analysis needs. If no earlier step starts one, it reports that waiting
-// does not help.
+// withoutPods waits for the first pod that an analysis needs; if no earlier step starts one, waiting does not help.
 func (m moving) withoutPods(who string) verdict {
 	v := verdict{text: who + ": a pod of the new version"}
 	if m.want().canary == 0 && m.n > 0 {
@@ -50,8 +48,8 @@ func (m moving) withoutPods(who string) verdict {
 	return v
 }
 
-// forecast sets the least time of an analysis that passes: interval 1m and count 5 take 4m, because the first
-// measurement is made at once. A start condition or a late start adds to that.
+// forecast sets an analysis' least time: interval 1m and count 5 take 4m, as the first measurement is immediate. A
+// start condition or a late start adds to that.
 func (w analysisWait) forecast(c *forecaster, s *ForecastStage) {
 	s.Wait = WaitAnalysis
 	for _, m := range w.Metrics {

@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// experimentWait waits for the experiment's pods, then for its duration and its required analyses, or for a promotion.
-// An inconclusive analysis has been accepted by a promotion before.
+// experimentWait waits for the experiment's pods, duration and required, by now conclusive, analyses or a promotion.
 type experimentWait struct{ *rollout.Experiment }
 
 // The digest of an experiment keeps the field names of its first version, whatever names a document uses now.

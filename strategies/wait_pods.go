@@ -7,8 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// podsWait waits until the new version's pods have served for the user's minReadySeconds and get their requests. The
-// old pods must be as few as the stage asks for.
+// podsWait waits until new pods have served for minReadySeconds and get their requests, and old pods are few enough.
 type podsWait struct{}
 
 func (podsWait) traits() traits { return traits{} }

@@ -69,7 +69,7 @@ func waitForPeople(in Input, m moving) verdict {
 	return waitForPromotion(in, m)
 }
 
-// promoter returns the author of the promotion file, or a word for none without a file.
+// promoter returns the promotion file's author, or a word for none.
 func promoter(in Input) string {
 	if in.Promotion == nil {
 		return "nobody"

@@ -48,12 +48,10 @@ func (w timerWait) end(m moving) time.Time {
 	return due
 }
 
-// recordedSoon is how long before its record a pause may begin, because transitions share a push. If the push takes
-// longer, the pause begins anew: users see it only when it is recorded.
+// recordedSoon is how long before its record a pause may begin, as transitions share a push. Later it begins anew.
 const recordedSoon = 5 * time.Second
 
-// sinceHanded returns when a stage is entered. For a pause with a duration, whose pods are ready by then, that is its
-// first decision, even if it was decided again before its record. Any other stage is entered now.
+// sinceHanded returns when a stage is entered: now, or a timed pause's first decision, whose pods are ready by then.
 func (in Input) sinceHanded(p *plan, next rollout.Progress) time.Time {
 	s, _ := p.at(next.Step)
 	w, timed := s.wait.(timerWait)
@@ -119,8 +117,7 @@ func (w delayWait) forecast(_ *forecaster, s *ForecastStage) {
 	s.Wait, s.AtLeast = WaitTime, w.duration
 }
 
-// waitUntil waits for a time that the record determines, so that neither a restart nor another machine restarts the
-// clock. A clock that was set back makes the wait longer, never shorter.
+// waitUntil waits for a recorded time: a restart or another machine changes nothing. A clock set back only delays it.
 func waitUntil(in Input, m moving, due time.Time) verdict {
 	if !in.Now.Before(due) {
 		return verdict{done: true}

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gateWindow keeps a release at its step while its calendar is shut. The step itself and a promotion in progress are
-// finished. A version that served before is not delayed, because a rollback must not wait.
+// gateWindow keeps a release at its step while its calendar is shut. Steps and promotions in progress finish. A
+// version that served before is not delayed: a rollback must not wait.
 func gateWindow(in Input, m moving) verdict {
 	if in.State.Release.Fast || m.Step >= m.handover() {
 		return verdict{done: true}
@@ -23,8 +23,8 @@ func gateWindow(in Input, m moving) verdict {
 
 func waitText(s rollout.Shut) string { return s.Cause() + s.When() }
 
-// waitForWindow leaves an app as it is while its calendar is shut or its release is held, and its head has an advance.
-// The record stays the same while windows follow each other: it names the end of the last one, if that is known.
+// waitForWindow keeps an app while its calendar is shut, or its release held, and its head has an advance. The record
+// names the end of the last consecutive window, if known.
 func waitForWindow(in Input, what string) (Decision, bool) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	by := keptBack(in)
@@ -58,8 +58,7 @@ func beforeRelease(s *rollout.State) {
 	}
 }
 
-// untilOnly returns a hold's message without the commit: a new process knows the newest commit, and not which commit
-// brought the release.
+// untilOnly returns a hold's message without the commit, which a new process may not know.
 func untilOnly(message string) string {
 	what, rest, _ := strings.Cut(message, " of ")
 	_, until, _ := strings.Cut(rest, " waits ")
