@@ -20,9 +20,8 @@ type keeper struct {
 	current func() *view
 }
 
-// apply applies a state to the cluster; before the app follows a commit it applies nothing. An unlisted app is left
-// alone unless it rolls back; objects that belong to another app by now are then left out. In a rollback, an object
-// that the API server refuses blocks neither routes nor pods.
+// apply applies a state, but nothing before the app follows a commit. An unlisted app is left alone unless it rolls
+// back, without objects of other apps. In a rollback, a refused object blocks neither routes nor pods.
 func (k *keeper) apply(ctx context.Context, s *visit, state rollout.State, now time.Time) (err error) {
 	if state.Source == "" || s.app.unlisted != nil && state.Phase != rollout.Aborting {
 		return nil
@@ -73,8 +72,8 @@ func wayBack(objects, routes []rollout.Object) []rollout.Object {
 	})
 }
 
-// applyEach applies objects one by one and in order, after a common apply failed: pods follow requests. It continues
-// after an InvalidError, such as for an object of another owner, and stops at any other error.
+// applyEach applies objects in order after a common apply failed: pods follow requests. It stops at the first error
+// that is no InvalidError, such as for an object of another owner.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})
@@ -92,7 +91,7 @@ func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Ob
 	return failed
 }
 
-// desired returns the objects of a state, computed from its commits and the observed cluster.
+// desired returns the objects of a state.
 func (k *keeper) desired(
 	ctx context.Context, s *visit, state rollout.State, now time.Time,
 ) ([]rollout.Object, error) {

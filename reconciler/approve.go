@@ -10,13 +10,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Approver returns the promoter who approved a promotion file in a commit of the users' branch. promoters is the
-// policy's file of allowed promoters, "" if it names none. An empty result without an error means that every user may
-// approve. An error that wraps a *rollout.InvalidError means that no promoter approved; any other error leaves it open.
+// Approver returns the promoter who approved a promotion file in a commit. promoters is the policy's file of
+// promoters, "" if none. An empty result without an error means that every user may approve. An error that wraps a
+// *rollout.InvalidError means that no promoter approved; any other error leaves it open.
 type Approver func(ctx context.Context, commit, path, promoters string) (who string, err error)
 
-// approvals caches the results of an Approver. An Approver may have to fetch a branch's history, so the pump that
-// fetches Git calls it, and a visit that needs the result is repeated.
+// approvals caches an Approver's results. It may fetch history, so the pump of Git calls it and a visit is repeated.
 type approvals struct {
 	ask    Approver // nil: every promotion file counts
 	touch  func(app string)
@@ -30,7 +29,6 @@ type approvals struct {
 // question is which of some promoters approved a file, given as a blob, as of a commit of the users' branch.
 type question struct{ path, file, main, promoters string }
 
-// approval is the answer to a question.
 type approval struct {
 	question
 	who string
@@ -42,9 +40,8 @@ func newApprovals(ask Approver) *approvals {
 	return &approvals{ask: ask, known: map[string]approval{}, open: map[string]question{}}
 }
 
-// of returns the app's promotion if it counts. A promotion without a promoter's approval does not count; refused has
-// the reason if it is for the release at the head. A promotion for any other release than that at the head or in flight
-// is nil.
+// of returns the app's promotion if it counts: with approval, and for the release at the head or in flight; else nil.
+// refused is the reason, if it is for the head's release.
 func (q *approvals) of(v *view, a *appView, head *rollout.Render, s rollout.State) (
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {
@@ -74,8 +71,8 @@ func (q *approvals) of(v *view, a *appView, head *rollout.Render, s rollout.Stat
 	return &by, nil, nil
 }
 
-// said returns the answer to a question, or source.ErrNotReady. An approver of a file stays valid on newer commits; a
-// missing approval is checked again on each.
+// said returns the answer to a question, or source.ErrNotReady. An approval stays valid on newer commits; a missing
+// one is checked again on each.
 func (q *approvals) said(app string, about question) (approval, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -115,7 +112,6 @@ func (q *approvals) answer(ctx context.Context) bool {
 	return len(open) > 0
 }
 
-// forgetApp drops the questions and answers of an app that no longer exists.
 func (q *approvals) forgetApp(app string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -123,7 +119,7 @@ func (q *approvals) forgetApp(app string) {
 	delete(q.open, app)
 }
 
-// forget drops all answers, as when the trusted keys have changed.
+// forget drops all answers, as when trusted keys have changed.
 func (q *approvals) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// since returns a head with the commit that last changed it, where one push brought several commits. A revert undoes
-// that commit, and its author is the author of the release. An error has no commit if that is not known.
+// since returns a head with the commit that last changed it among several of one push. A revert undoes that commit,
+// and its author is the release's. An error has no commit if that is unknown.
 func (p *renders) since(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
@@ -42,9 +42,8 @@ func (p *renders) isAsBefore(tree Snapshot, app rollout.App, head strategies.Hea
 	return err != nil && err.Error() == head.Err.Error()
 }
 
-// isTraced reports whether an app's head names the commit that last changed it, as far as that can be known. A process
-// lacks the commits before its first fetch. It requests them, starting at the app's commit, when the app is about to
-// follow the head or is held at it, and touches the app when they are read.
+// isTraced reports whether an app's head names the commit that last changed it, as far as can be known. A process
+// lacks commits before its first fetch: it requests them when the app follows the head or is held at it.
 func (p *renders) isTraced(app, from, main string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,9 +67,8 @@ func (s *visit) isHeldAtHead() bool {
 	return held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
 }
 
-// signed returns an app's promotion with its author. If the promotion is for the release in flight or at the head, a
-// process that started after it reads the author from the history, starting at the app's commit. Until then the
-// promotion has no author, and an error blocks everything but a rollback.
+// signed returns an app's promotion with its author. A process that started after it reads the author from history,
+// from the app's commit on. Until then there is none, and an error blocks everything but a rollback.
 func (p *renders) signed(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && s.Stable != nil && s.Stable.Hash != file.Release
@@ -89,8 +87,7 @@ func (p *renders) signed(a *appView, in strategies.Input) (*rollout.Promotion, e
 	return file, fmt.Errorf("who wrote %s %w", a.promotion.Path, source.ErrNotReady)
 }
 
-// changed returns the newest commit of a line that changed any of the paths. It is the zero value if none did; the
-// first commit is not examined.
+// changed returns the newest commit of a line that changed any path, zero if none. The first commit is not examined.
 func changed(line []Snapshot, paths ...string) rollout.Commit {
 	for i := len(line) - 1; i > 0; i-- {
 		for _, name := range paths {
@@ -104,8 +101,8 @@ func changed(line []Snapshot, paths ...string) rollout.Commit {
 	return rollout.Commit{}
 }
 
-// trace reads the history that isTraced and signed wait for. If it is not available, the newest commit is named. It
-// reports whether there was anything to do.
+// trace reads the history for isTraced and signed, and reports whether it had to. Without it the newest commit
+// counts.
 func (l *lookout) trace(ctx context.Context, v *view) (any bool) {
 	p := l.renders
 	p.mu.Lock()
@@ -123,7 +120,7 @@ func (l *lookout) trace(ctx context.Context, v *view) (any bool) {
 	return len(vague) > 0
 }
 
-// leads sets the history that leads to an app's head and its promotion; an empty line means that it is unknown.
+// leads sets the history that leads to an app's head and its promotion; empty if unknown.
 func (p *renders) leads(app string, v *view, line []Snapshot) {
 	tree := v.branch.Tree
 	p.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Git decides which app owns an object. If the newest commit has it in two apps, the app with the object on record
-// keeps it, whatever the order of visits. Objects that are never deleted are shared, such as a Namespace.
+// Git decides which app owns an object. If the newest commit has it in two apps, the one with it on record keeps it.
+// Objects that are never deleted, such as Namespaces, are shared.
 
 // claim is an object in the head of an app.
 type claim struct {
@@ -19,8 +19,7 @@ type claim struct {
 	isOld bool // the head is not rendered from the newest commit, which may not have the object any more
 }
 
-// claims registers the objects of an app's new head instead of the former head's, and touches the other apps that name
-// any of these objects.
+// claims registers the objects of an app's new head instead of the former's, and touches other apps that name any.
 func (p *renders) claims(app string, was, is *rollout.Render) {
 	refs := map[rollout.Ref]bool{}
 	for _, ref := range refsOf(was) {
@@ -74,8 +73,8 @@ func (p *renders) rivals(app string, head *rollout.Render, commit string) (all [
 	return all
 }
 
-// comesFirst reports whether app may keep an object that other names too: the app with the object on record. If both
-// have it on record, both may, and the cluster decides; if neither has, the name that sorts first may.
+// comesFirst reports whether app may keep an object that other names too: the app with it on record. If both have it,
+// the cluster decides; if neither, the name that sorts first.
 func (r *record) comesFirst(app, other string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,8 +85,7 @@ func (r *record) comesFirst(app, other string, ref rollout.Ref) bool {
 	return has || app < other
 }
 
-// settled returns a head, with an error if another app owns one of its objects. It is not ready while the other app's
-// newest commit is not rendered.
+// settled returns a head, with an error if another app owns one of its objects; not ready before that is rendered.
 func (l *lookout) settled(v *view, app string, head strategies.Head) (settled strategies.Head, ready bool) {
 	if head.Render == nil {
 		return head, true

@@ -29,7 +29,6 @@ func (c *complaints) about(what string, err error) {
 	}
 }
 
-// forget drops the entries of an app that no longer exists.
 func (c *complaints) forget(app string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,8 +46,7 @@ func (c *complaints) isNew(what, problem string) bool {
 	return !said || was != problem
 }
 
-// before returns the last noted text of a subject, or now if there is none. It then notes now, or drops the entry if
-// isOver.
+// before returns the last text of a subject, or now if there is none, and notes now or, if isOver, drops the entry.
 func (c *complaints) before(what, now string, isOver bool) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +57,7 @@ func (c *complaints) before(what, now string, isOver bool) string {
 	return was
 }
 
-// note stores a text; the caller holds the lock.
+// note stores a text under the caller's lock.
 func (c *complaints) note(what, text string) {
 	if c.said == nil {
 		c.said = map[string]string{}

@@ -3,8 +3,8 @@
 // recorded state, observes the cluster and calls strategies.Decide. The third records many transitions in one commit
 // and one push. An advance is applied after it is in Git, a rollback at once.
 //
-// The package owns only the order of these steps. Git, the renderer and the cluster are the small interfaces below,
-// wired in cmd/gitrollout. All memory is a cache, so the process may be killed at any instruction.
+// The package owns only this order. Git, the renderer and the cluster are the small interfaces below, wired in
+// cmd/gitrollout. All memory is a cache, so the process may be killed at any instruction.
 //
 // Files, in the order of a push that becomes a release:
 //

@@ -7,8 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// handover passes transitions and their results between visits and the recorder. Its methods may be called from any
-// goroutine.
+// handover passes transitions and their results between visits and the recorder, on any goroutine.
 type handover struct {
 	record *record
 	touch  func(app string)
@@ -36,8 +35,8 @@ func newHandover(record *record, touch func(app string)) *handover {
 	}
 }
 
-// hand queues a transition to be recorded, replacing an older one of the app. While the app's former transition is
-// being pushed, it does nothing: the base of the new one is not known, and the app is visited again afterwards.
+// hand queues a transition, replacing an older one of the app. During a push of the app's former one it does nothing:
+// the new base is unknown, and the app is visited again.
 func (h *handover) hand(s *visit) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,7 +47,7 @@ func (h *handover) hand(s *visit) {
 	h.notify()
 }
 
-// handed returns the queued state of an app whose base has a serial number, nil if there is none.
+// handed returns the queued state of an app whose base has a serial number, nil if none.
 func (h *handover) handed(app string, serial int) *rollout.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,14 +57,12 @@ func (h *handover) handed(app string, serial int) *rollout.State {
 	return nil
 }
 
-// drop removes a queued transition.
 func (h *handover) drop(app string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.waiting, app)
 }
 
-// forget drops the entries of an app that no longer exists.
 func (h *handover) forget(app string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +73,7 @@ func (h *handover) forget(app string) {
 	delete(h.compared, app)
 }
 
-// answer takes the result of an app's transition; nil if there is none yet or it was taken already.
+// answer takes the result of an app's transition, nil if there is none.
 func (h *handover) answer(app string) *visit {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,8 +89,7 @@ func (h *handover) notify() {
 	}
 }
 
-// waits reports whether something is to be pushed, whether a rollback is queued, whose record does not wait for others,
-// and the earliest time of the next push.
+// waits reports whether something is to be pushed, whether a rollback is, which does not wait, and the earliest push.
 func (h *handover) waits() (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,7 +99,7 @@ func (h *handover) waits() (waits, urgent bool, notYet time.Time) {
 	return len(h.waiting)+len(h.reverts)+len(h.proposes) > 0 && !h.isBehind, urgent, h.notYet
 }
 
-// holdOff sets the earliest time of the next push; zero when Git answers again.
+// holdOff sets the earliest next push; zero when Git answers again.
 func (h *handover) holdOff(until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,8 +120,7 @@ func (h *handover) looked() {
 	h.notify()
 }
 
-// take removes and returns the queued transitions in the order of the apps' names. A transition from an outdated record
-// is left out, and its app is visited again.
+// take removes and returns the queued transitions, by app. An outdated one is dropped and its app visited again.
 func (h *handover) take() []*visit {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,8 +138,7 @@ func (h *handover) take() []*visit {
 	return all
 }
 
-// mayInherit reports whether the record under a former name is unchanged and has no transition queued or being pushed.
-// It is true without a rename. The caller holds mu.
+// mayInherit reports, under mu, whether the former name's record, if any, is unchanged with nothing queued or pushed.
 func (h *handover) mayInherit(s *visit) bool {
 	if s.inherits == nil {
 		return true

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// askJobs reads the states of hook Jobs, and creates due ones. The reason why a Job does not start is logged once.
+// askJobs reads the states of hook Jobs and creates due ones. Why a Job does not start is logged once.
 func (s *visit) askJobs(ctx context.Context, o *Options, complain *complaints, jobs []strategies.HookJob) {
 	known := maps.Clone(s.input.Answers.Jobs)
 	if known == nil {
@@ -32,8 +32,7 @@ func (s *visit) askJobs(ctx context.Context, o *Options, complain *complaints, j
 	s.input.Answers.Jobs = known
 }
 
-// checkJobs checks the Jobs around releases of a commit with the API server. A refused Job is found before the first
-// one runs, and not after all users are on the release.
+// checkJobs checks a commit's Jobs with the API server before any runs, not once all users are on the release.
 func (s *visit) checkJobs(ctx context.Context, cluster Jobs, at *rollout.Render) error {
 	if cluster == nil {
 		return nil
@@ -46,8 +45,8 @@ func (s *visit) checkJobs(ctx context.Context, cluster Jobs, at *rollout.Render)
 	return nil
 }
 
-// askJob creates, reads or deletes a Job that is already on record. The release waits for an error to pass: the call is
-// retried until the hook's deadline. No Job is created for an app that Git no longer lists.
+// askJob creates, reads or deletes a Job on record. The call is retried until the hook's deadline. No Job is created
+// for an app that Git no longer lists.
 func (s *visit) askJob(ctx context.Context, o *Options, job strategies.HookJob) (rollout.JobState, error) {
 	switch {
 	case o.Jobs == nil:

@@ -12,11 +12,11 @@ import (
 // Snapshot is one commit that can be read without a worktree.
 type Snapshot = source.Snapshot
 
-// Repository is a mirror of the Git server. Fetch updates the refs and fetches new commits; after an error nothing is
-// known to have changed. Bring fetches commits by id with one request and returns the ids that the server no longer
-// has. Held reads a commit in the mirror, without the network. Push is atomic where the server can. It returns the new
-// commits by branch, or an error that wraps rollout.ErrConflict. After any other error the outcome is unknown until the
-// next Fetch, and the same push may be repeated. A Push may run beside a Fetch.
+// Repository is a mirror of the Git server. Fetch updates refs and fetches new commits; after an error nothing
+// changed. Bring fetches commits by id in one request and returns the ids that the server lacks. Held reads a commit
+// without the network. Push, atomic where the server can, returns the new commits by branch, or an error that wraps
+// rollout.ErrConflict. After any other error the outcome is unknown until the next Fetch; the same push may be
+// repeated. A Push may run beside a Fetch.
 type Repository interface {
 	Fetch(ctx context.Context) (rollout.Heads, error)
 	Bring(ctx context.Context, commits []string) (gone []string, err error)
@@ -25,8 +25,8 @@ type Repository interface {
 }
 
 // Past relates commits, and fetches missing ones. Merge returns the effect of merging a commit into another one.
-// Between returns the commits from one to another, both included, oldest first along first parents; an error means
-// unknown. Outside returns the given commits that are no ancestors of a commit, by any parent.
+// Between returns the commits between two, both included, oldest first along first parents; an error means unknown.
+// Outside returns the given commits that are no ancestors of a commit, by any parent.
 type Past interface {
 	Merge(ctx context.Context, commit, onto string) (rollout.Merge, error)
 	Between(ctx context.Context, from, to string) ([]Snapshot, error)
@@ -36,10 +36,10 @@ type Past interface {
 // Renderer renders one app at one commit.
 type Renderer = source.Renderer
 
-// Observer returns the cluster's objects from caches that watches keep current. Routes are objects whose status,
-// written by their routers, is returned too. Serves asks the API server whether a Service has a ready endpoint among
-// the pods of a version, given by the value of its Pin. SameTemplate asks the API server whether an apply would change
-// the running template of a workload. Foreign returns the other tools that own an app's objects.
+// Observer returns the cluster's objects from caches that watches keep current. Routes are objects whose status their
+// routers write. Serves asks the API server whether a Service has a ready endpoint among a version's pods, given by
+// its Pin's value. SameTemplate asks it whether an apply would change a workload's running template. Foreign returns
+// the other tools that own an app's objects.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)
@@ -48,9 +48,9 @@ type Observer interface {
 }
 
 // Applier writes to the cluster. Check is a dry run on the server: an error that wraps a *rollout.InvalidError is
-// final, any other error leaves the objects undecided. Apply makes no request for objects that are already as desired.
-// Its error names an object; all objects before that one are applied, and applying again is safe. Prune returns the
-// candidates that no longer exist. Evict deletes a pod by its uid.
+// final, any other leaves the objects undecided. Apply makes no request for objects as desired. Its error names an
+// object: all before that are applied, and a repetition is safe. Prune returns the candidates that no longer exist.
+// Evict deletes a pod by its uid.
 type Applier interface {
 	Check(ctx context.Context, app string, objects []rollout.Object) error
 	Apply(ctx context.Context, app string, objects []rollout.Object) error
@@ -58,18 +58,17 @@ type Applier interface {
 	Evict(ctx context.Context, namespace string, pod rollout.Pod) error
 }
 
-// Jobs manages the Jobs that run around releases. CheckJob asks the API server whether it would accept a Job. EnsureJob
-// returns the state of a Job, and creates it first unless it has begun or exists. An existing Job with another value of
-// the annotation belongs to another run: Taken. DeleteJob deletes a Job with its pods; a missing Job counts as deleted.
+// Jobs manages the Jobs around releases. CheckJob asks the API server whether it would accept a Job. EnsureJob
+// returns a Job's state, and creates it unless it has begun or exists. An existing Job with another value of the
+// annotation is another run's: Taken. DeleteJob deletes a Job with its pods; a missing one counts as deleted.
 type Jobs interface {
 	CheckJob(ctx context.Context, object map[string]any) error
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	DeleteJob(ctx context.Context, namespace, name string) error
 }
 
-// Analyzer takes measurements. Measure starts due measurements in the background, leaves running ones alone, and stops
-// those for analyses that have ended. Measured returns each result of an app once. An implementation calls Touch when
-// results are ready.
+// Analyzer takes measurements. Measure starts due ones in the background, leaves running ones alone, and stops those
+// for ended analyses. Measured returns each result of an app once. Touch is called when results are ready.
 type Analyzer interface {
 	Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure)
 	Measured(app string) []strategies.Measured

@@ -6,9 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// asRecorded returns the app's entry in the configuration of its current commit, or of the stable commit if that one is
-// unreadable. The entry has the app's folder and permissions. Only commits of the users' branch count. The app is
-// unread while neither can be read.
+// asRecorded returns the app's entry, with folder and permissions, in the configuration of its current commit, or of
+// the stable one if unreadable. Only commits of the users' branch count. The app is unread while neither can be read.
 func (l *lookout) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
 	commits := []string{s.Source}
 	if s.Stable != nil {
@@ -29,7 +28,7 @@ func (l *lookout) asRecorded(a rollout.App, s rollout.State) (then rollout.App, 
 	return a, s.Source != ""
 }
 
-// locate finds the entries of unread apps, once their commits have been fetched.
+// locate finds unread apps' entries once their commits are fetched.
 func (l *lookout) locate(v *view) {
 	next := *v
 	next.apps = maps.Clone(v.apps)

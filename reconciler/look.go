@@ -14,8 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// lookout is the first pump: it fetches Git and publishes an immutable view. All methods except current belong to one
-// goroutine.
+// lookout is the first pump: it fetches Git and publishes an immutable view. Other goroutines may only call current.
 type lookout struct {
 	*Options
 	reader    *source.Reader
@@ -57,7 +56,7 @@ func (v *view) settings(cluster string) *rollout.Config {
 	}
 }
 
-// promotionOf returns an app's promotion file; empty before the first fetch and for an unknown app.
+// promotionOf returns an app's promotion file; empty before the first fetch or for an unknown app.
 func (v *view) promotionOf(app string) source.Promotion {
 	if v == nil || v.apps[app] == nil {
 		return source.Promotion{}
@@ -91,8 +90,8 @@ func sameText(a, b *rollout.InvalidError) bool {
 // current returns the latest view, nil before the first fetch.
 func (l *lookout) current() *view { return l.seen.Load() }
 
-// look fetches Git once and publishes a view. An unreachable remote changes nothing. If a commit exists and cannot be
-// read, the last view stays and nothing advances.
+// look fetches Git once and publishes a view. An unreachable remote changes nothing. After an unreadable commit the
+// last view stays and nothing advances.
 func (l *lookout) look(ctx context.Context) error {
 	_, pushes := l.record.at()
 	heads, err := l.fetch(ctx)
@@ -126,7 +125,6 @@ func (l *lookout) fetch(ctx context.Context) (rollout.Heads, error) {
 	return heads, err
 }
 
-// viewOf reads the users' branch, unless it is unchanged.
 func (l *lookout) viewOf(ctx context.Context, was *view, heads rollout.Heads) (*view, error) {
 	next := &view{refused: heads.Refused, keys: heads.Keys}
 	// A head that was only read for the configuration is now to be followed.
@@ -154,8 +152,7 @@ func (l *lookout) viewOf(ctx context.Context, was *view, heads rollout.Heads) (*
 	return next, nil
 }
 
-// readPolicy puts the current policy in force, and reports whether it changed. An unreadable policy leaves the last one
-// in force.
+// readPolicy puts the current policy in force and reports a change. If it is unreadable the last one stays.
 func (l *lookout) readPolicy(heads rollout.Heads) (changed bool, err error) {
 	if l.Options.Policy == nil {
 		return false, nil
@@ -176,7 +173,6 @@ func (l *lookout) behind(was *view, err error) {
 	}
 }
 
-// readRecord reads the state branch, unless it is unchanged.
 func (l *lookout) readRecord(ctx context.Context, heads rollout.Heads, pushes int) (touched []string, err error) {
 	head, _ := l.record.at()
 	if heads.State == head && l.hasRead {
@@ -201,8 +197,7 @@ func (l *lookout) readRecord(ctx context.Context, heads rollout.Heads, pushes in
 	return touched, err
 }
 
-// believe refuses a state branch with a commit by another author. It concerns all apps: a commit on top of a foreign
-// one would vouch for it.
+// believe refuses a state branch with a commit by another author, for all apps: the next commit would vouch for it.
 func (l *lookout) believe(tree Snapshot) error {
 	if l.Believe == nil {
 		return nil
@@ -220,8 +215,7 @@ func (l *lookout) believe(tree Snapshot) error {
 	return nil
 }
 
-// findApps builds the view of each app that Git lists or that is on record. An app that left Git stays in the view, so
-// that its objects are reported and left alone.
+// findApps builds the view of each app that Git lists or has on record. One that left Git is only reported.
 func (l *lookout) findApps(was, next *view) {
 	next.apps = map[string]*appView{}
 	for _, a := range next.branch.Apps {
@@ -247,8 +241,7 @@ func (l *lookout) findApps(was, next *view) {
 	}
 }
 
-// unlisted returns the view of an app that is on record and not in Git. If the configuration cannot be read, the app is
-// as in its recorded commit.
+// unlisted returns the view of an app on record, not in Git. If the configuration is unreadable, its commit's counts.
 func (l *lookout) unlisted(was, next *view, name string) *appView {
 	e, _ := l.record.of(name)
 	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}
@@ -315,7 +308,7 @@ func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 	}
 }
 
-// inFlightFirst moves the apps with a release in flight to the front.
+// inFlightFirst moves apps with a release in flight to the front.
 func (l *lookout) inFlightFirst(apps []string) []string {
 	atRest := map[string]int{}
 	for _, app := range apps {
@@ -327,8 +320,8 @@ func (l *lookout) inFlightFirst(apps []string) []string {
 	return apps
 }
 
-// bring fetches all wanted commits at once, and finds out which are part of the followed users' branch. It also answers
-// open questions about approvals, and traces the commits behind heads. It reports whether there was anything to do.
+// bring fetches all wanted commits at once, finds those of the users' branch, answers open approvals and traces
+// heads. It reports whether there was anything to do.
 func (l *lookout) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()
 	if v == nil { // nothing is wanted before the first fetch
@@ -358,8 +351,7 @@ func (l *lookout) bring(ctx context.Context) (any bool, err error) {
 	return true, nil
 }
 
-// leaving returns the apps in flight at one of the commits that the users' branch seems to roll back: their folder has
-// changed, or their promotion file has the decision abort.
+// leaving returns the apps in flight at commits that the users' branch seems to roll back, by folders or aborts.
 func (l *lookout) leaving(v *view, commits []string) map[string]bool {
 	apps, wanted := map[string]bool{}, map[string]bool{}
 	for _, commit := range commits {

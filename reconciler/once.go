@@ -9,13 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries bounds how often RunOnce decides when it loses the race for the state branch each time. Each loss means that
-// another writer made progress.
+// maxTries bounds RunOnce's decisions when each loses the race for the state branch: another writer makes progress.
 const maxTries = 5
 
-// RunOnce runs each pump once, in order. With fetch it fetches Git first; without, it works on the last view, as after
-// a change in the cluster. Each app makes at most one transition. The error joins all failures; an app that it does not
-// name was handled. The clock is read for each app, because earlier ones may have taken long.
+// RunOnce runs each pump once, in order; without fetch on the last view, as after a change in the cluster. Each app
+// makes at most one transition. The error joins all failures; an app that it does not name was handled. The clock is
+// read for each app, as earlier ones may take long.
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	r.collects = r.Ends && !fetch
@@ -64,8 +63,8 @@ const (
 	PumpOut  Pump = "out"  // records the transitions of visits
 )
 
-// Turn runs one pump once, as Run does concurrently. A deterministic scheduler, such as the simulator's, may let turns
-// of different pumps overlap. Turns of one pump must not overlap.
+// Turn runs one pump once, as Run does concurrently. A deterministic scheduler, like the simulator's, may overlap
+// turns of different pumps, not of one.
 func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time) error {
 	switch pump {
 	case PumpIn:
@@ -91,8 +90,7 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 	}
 }
 
-// visitDue visits the due apps, and repeats those that waited for a commit or a render that is available now, until
-// none is left.
+// visitDue visits the due apps, and repeats visits whose missing commit or render is available now.
 func (r *Reconciler) visitDue(
 	ctx context.Context, clock func() time.Time, visits map[string]*visit,
 ) (err error) {

@@ -12,10 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// proposals returns the proposal branches of one app's transition: a promotion to merge while a gate is shut, a revert
-// to merge while the head is a rejected release, and the removal of unwanted ones. A proposal that a user removed is
-// not made again for the same reason. A mergeable one stays, whatever else was pushed: a forge dismisses approvals when
-// a branch moves.
+// proposals returns one transition's proposal branches: a promotion to merge at a shut gate, a revert to merge while
+// the head is rejected, and removals. A proposal that a user removed is not made again for the same reason. A
+// mergeable one stays: a forge dismisses approvals when a branch moves.
 func (r *recorder) proposals(ctx context.Context, v *view, s *visit) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
@@ -31,7 +30,7 @@ func (r *recorder) proposals(ctx context.Context, v *view, s *visit) []rollout.U
 	}
 }
 
-// withdrawn removes the proposals of a former name, or of a name that no app in Git has.
+// withdrawn removes the proposals of a former name, or of one that no app in Git has.
 func (r *recorder) withdrawn(app string) (updates []rollout.Update) {
 	for _, branch := range proposalsOf(r.Cluster, app) {
 		if old := r.record.isProposed(branch); old != "" {
@@ -85,8 +84,8 @@ func ordered(o propose.Order, old, parent string) rollout.Update {
 	return rollout.Update{Branch: o.Branch, Old: old, Parent: parent, Edits: o.Edits, Message: o.Message, When: o.When}
 }
 
-// renewed returns the push of a proposal, or nothing if its branch can be merged and has the same effect. A missing one
-// is created only if it is new. An unreadable one is compared again after the next fetch.
+// renewed returns the push of a proposal, or nothing if its branch is mergeable with the same effect. A missing one
+// is created only if new; an unreadable one is compared after the next fetch.
 func (r *recorder) renewed(ctx context.Context, app string, u rollout.Update, isNew bool) []rollout.Update {
 	if u.Old == "" && isNew {
 		return []rollout.Update{u}
@@ -112,8 +111,7 @@ func (r *recorder) renewed(ctx context.Context, app string, u rollout.Update, is
 	return []rollout.Update{u}
 }
 
-// wantProposals notes that an app's proposals may be outdated, as when the users' branch or a proposal branch has
-// moved.
+// wantProposals notes that an app's proposals may be outdated, as after a move of the users' or a proposal branch.
 func (r *recorder) wantProposals(s *visit) {
 	existing := ""
 	for _, branch := range proposalsOf(r.Cluster, s.app.Name) {
@@ -137,8 +135,8 @@ func proposalsOf(cluster, app string) []string {
 	}
 }
 
-// renewProposals pushes again the proposals that can no longer be merged or have other content than the current
-// proposal, and removes unwanted ones. Only a transition creates a proposal. tidy removes merged ones.
+// renewProposals pushes unmergeable or outdated proposals again, and removes unwanted ones. Only a transition creates
+// one; tidy removes merged ones.
 func (r *recorder) renewProposals(ctx context.Context) {
 	r.mu.Lock()
 	noted := r.proposes
@@ -172,14 +170,13 @@ func (r *recorder) renewProposals(ctx context.Context) {
 	}
 }
 
-// retry compares an app's proposals again after the next fetch.
 func (r *recorder) retry(app string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failed = append(r.failed, app)
 }
 
-// pushProposals pushes proposals without a transition, and reports them to the forge.
+// pushProposals pushes proposals without a transition, reported to the forge.
 func (r *recorder) pushProposals(ctx context.Context, s *visit, updates []rollout.Update) error {
 	defer r.record.begin()()
 	commits, err := r.send(ctx, updates)

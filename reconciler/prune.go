@@ -16,8 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// prune deletes objects that the app no longer has, once they are unused. For an unlisted app the configuration decides
-// between no objects and all.
+// prune deletes unused objects that the app no longer has; of an unlisted app, as configured, none or all.
 func (k *keeper) prune(ctx context.Context, s *visit) {
 	next := &s.decision.State
 	if s.decision.Subject != "" {
@@ -70,8 +69,7 @@ func (k *keeper) prune(ctx context.Context, s *visit) {
 	}
 }
 
-// leave drops the record of an app to be pruned, when all of its objects stay for good or belong to another app. A
-// later app with that name is a new one.
+// leave drops a pruned app's record when its objects all stay or belong elsewhere. A later app of that name is new.
 func (k *keeper) leave(s *visit) {
 	isLeft := slices.ContainsFunc(s.decision.State.Inventory, func(ref rollout.Ref) bool {
 		return !ref.HoldsData() && !k.record.isOfAnother(s.app.Name, ref)
@@ -82,8 +80,7 @@ func (k *keeper) leave(s *visit) {
 	}
 }
 
-// remove deletes objects of an app, including those that are still labeled with a former name. It returns the deleted
-// ones.
+// remove deletes objects of an app, even if labeled with a former name. It returns the deleted ones.
 func (k *keeper) remove(ctx context.Context, s *visit, refs []rollout.Ref) (gone []rollout.Ref, err error) {
 	gone = slices.Clone(refs)
 	for _, name := range append([]string{s.app.Name}, strings.Fields(s.app.Formerly)...) {
@@ -97,8 +94,7 @@ func (k *keeper) remove(ctx context.Context, s *visit, refs []rollout.Ref) (gone
 	return gone, err
 }
 
-// isAnother reports whether an app's former name now belongs to another app. Until the next fetch the former name is
-// still in the view as unlisted, without a record.
+// isAnother reports whether an app's former name is another app's. Until the next fetch it is in view, unrecorded.
 func (k *keeper) isAnother(name string, v *view) bool {
 	a := v.apps[name]
 	e, _ := k.record.of(name)
@@ -113,9 +109,8 @@ func listed(refs []rollout.Ref) string {
 	return strings.Join(names, ", ")
 }
 
-// Wants returns an object of an app at the newest commit, or nil if the app does not have it: then another app may. An
-// app that cannot be rendered wants its recorded objects, with unknown content. The error means that this is not known
-// yet. It may be called from any goroutine.
+// Wants returns an object of an app at the newest commit, or nil: then another app may have it. If the app cannot be
+// rendered, it is a recorded object of unknown content. The error means not known yet. Any goroutine may call it.
 func (k *keeper) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	v := k.current()
 	if v == nil {
@@ -142,8 +137,7 @@ func (k *keeper) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	return head.Render.Objects[i], nil
 }
 
-// App returns an app with its permissions from the newest commit's configuration: none if it is not listed. It may be
-// called from any goroutine.
+// App returns an app with the newest commit's permissions, none if it is unlisted. Any goroutine may call it.
 func (k *keeper) App(name string) rollout.App {
 	if v := k.current(); v != nil && v.apps[name] != nil {
 		return v.apps[name].App
@@ -151,8 +145,8 @@ func (k *keeper) App(name string) rollout.App {
 	return rollout.App{Name: name}
 }
 
-// MayHave returns why an app may not have objects of a cluster-scoped kind, nil if it may. The kind must be in the
-// app's entry of the configuration and in its project. It may be called from any goroutine.
+// MayHave returns why an app may not have objects of a cluster-scoped kind, which entry and project must list; nil if
+// it may. Any goroutine may call it.
 func (k *keeper) MayHave(app, kind string) *rollout.InvalidError {
 	if !k.App(app).MayHave(kind) {
 		return &rollout.InvalidError{Reason: rollout.HeldForbidden,
@@ -172,9 +166,8 @@ func (k *keeper) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "take it out, or have the rule changed, which is in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether an object that left an app has moved to another app, or may have: an app is not rendered
-// yet, or cannot be rendered and has files that name the object. The object then waits for its new app and is not
-// deleted. why is set if a user has to mend an app first; it stays the same until then.
+// isElsewhere reports whether an object has moved to another app, or may have: one is not rendered, or cannot be and
+// has files that name it. The object then stays. why is set, and constant, if a user has to mend an app first.
 func (k *keeper) isElsewhere(app string, ref rollout.Ref, v *view) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]
@@ -195,7 +188,7 @@ func (k *keeper) isElsewhere(app string, ref rollout.Ref, v *view) (is bool, why
 	return why != "", why
 }
 
-// ownFolder returns the topmost folder around an app's without other apps: apps/shop for apps/shop/overlays/prod.
+// ownFolder returns the topmost folder with only this app: apps/shop for apps/shop/overlays/prod.
 func ownFolder(v *view, app string) string {
 	own := app
 	for up := path.Dir(app); up != "."; up = path.Dir(up) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// pulse holds the current work of the pumps, and the time of its last heartbeat.
+// pulse holds the pumps' current work and last heartbeat.
 type pulse struct {
 	mu    sync.Mutex
 	signs map[string]time.Time
@@ -38,20 +38,17 @@ func (p *pulse) during(ctx context.Context, what string, do func(context.Context
 	do(context.WithValue(ctx, inPulse{}, sign))
 }
 
-// Beat records a heartbeat for the work of a context: a request was sent or answered. Without such work it does
-// nothing.
+// Beat records a heartbeat for the work of a context, if any: a request was sent or answered.
 func Beat(ctx context.Context) {
 	if sign, is := ctx.Value(inPulse{}).(func()); is {
 		sign()
 	}
 }
 
-// leastPatience is the least time without a heartbeat before work counts as stuck. Each request to Git or to the
-// cluster ends within two minutes.
+// leastPatience is the least time without heartbeat of stuck work. Git and cluster requests end within two minutes.
 const leastPatience = 5 * time.Minute
 
-// Hung names the stuck work of Run, called with the same interval, or returns "". Work is stuck after ten intervals,
-// and at least 5 minutes, without a heartbeat.
+// Hung names Run's stuck work, or "": ten of the same intervals, and at least 5 minutes, without a heartbeat.
 func (r *Reconciler) Hung(interval time.Duration) string {
 	patience := max(leastPatience, 10*r.in.interval(interval))
 	r.pulse.mu.Lock()

@@ -26,7 +26,7 @@ type Options struct {
 	Namespace  string   // gitrollout's own, where no app may write; default rollout.OwnNamespace
 	Namespaces []string // the only namespaces in scope; none: the whole cluster
 
-	// As returns the context for requests and writes to the cluster on behalf of an app; nil: the caller's context.
+	// As returns an app's context for requests and writes to the cluster; nil: the caller's context.
 	As func(ctx context.Context, app rollout.App) context.Context
 
 	Repository Repository
@@ -37,13 +37,13 @@ type Options struct {
 	Jobs       Jobs                 // nil: no Job can be created
 	Believe    func(Snapshot) error // returns why a commit of the state branch is not trusted; nil trusts all
 	Approve    Approver             // nil: every promotion file counts
-	// Nodes returns the labels of the cluster's nodes by name; called where a release selects nodes by label.
+	// Nodes returns the labels of the cluster's nodes by name, for releases that select nodes by label.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)
 	// Know receives kinds of workloads before the Observer observes them, as in source.Gatherer.
 	Know func(kinds []rollout.Partitioned)
 
-	// Policy returns the cluster operators' policy as of a fetch, with the same pointer while it is unchanged. One
-	// goroutine calls it. nil: there is no policy. After an error the last policy counts, and nothing advances.
+	// Policy returns the operators' policy as of a fetch, the same pointer while unchanged, for one goroutine; nil:
+	// none. After an error the last policy counts, and nothing advances.
 	Policy func(rollout.Heads) (*rollout.Policy, error)
 
 	Analyzer   Analyzer            // nil: nothing is measured, and analyses stay pending
@@ -57,13 +57,13 @@ type Options struct {
 	Exclusive bool   // stand down when another writer takes over, as an elected leader does
 	Workers   int    // apps visited concurrently; default 16
 
-	// Spread lengthens the intervals between fetches and retries by a small random part, so that processes stopped by
-	// one outage do not retry in step. nil leaves the intervals unchanged.
+	// Spread lengthens intervals of fetches and retries a little, against retries in step after an outage. It may be
+	// nil.
 	Spread func(time.Duration) time.Duration
 }
 
-// Reconciler is three pumps: Git in (lookout), the apps, Git out (recorder). They share the record, the renders and the
-// view that lookout publishes, and never wait for each other. Run runs them concurrently; RunOnce one after the other.
+// Reconciler is three pumps: Git in (lookout), the apps, Git out (recorder). They share the record, the renders and
+// the view, and never wait for each other. Run runs them concurrently, RunOnce in order.
 type Reconciler struct {
 	Options
 	*keeper
@@ -129,12 +129,10 @@ func (r *Reconciler) Stats() report.Stats {
 	}
 }
 
-// ErrDeposed is returned by RunOnce and Run when another writer has taken over the state branch of an exclusive
-// process. The process does nothing any more.
+// ErrDeposed is returned by an exclusive process's RunOnce and Run when another writer has taken the state branch.
 var ErrDeposed = errors.New("another gitrollout has taken over")
 
-// attend is one pass of one app: it carries out the result of the last transition, visits the app, and hands over the
-// next transition.
+// attend is one pass of an app: it carries out the last transition's result, visits, and hands over the next one.
 func (r *Reconciler) attend(ctx context.Context, app string, clock func() time.Time) *visit {
 	if !r.isOurs(app) {
 		return nil
@@ -166,7 +164,6 @@ func (r *Reconciler) attend(ctx context.Context, app string, clock func() time.T
 	return s
 }
 
-// as returns the context for requests and writes to the cluster on behalf of an app.
 func (o *Options) as(ctx context.Context, app rollout.App) context.Context {
 	if o.As == nil {
 		return ctx
@@ -174,7 +171,7 @@ func (o *Options) as(ctx context.Context, app rollout.App) context.Context {
 	return o.As(ctx, app)
 }
 
-// isOurs reports whether an app of this name exists or has existed: an object in the cluster may name an unknown app.
+// isOurs reports whether an app has ever existed: an object in the cluster may name an unknown one.
 func (r *Reconciler) isOurs(app string) bool {
 	v := r.in.current()
 	if v == nil {
@@ -185,8 +182,7 @@ func (r *Reconciler) isOurs(app string) bool {
 	return v.apps[app] != nil || r.memories[app] != nil
 }
 
-// whileWaiting is the interval between visits to an app whose transition waits for Git. Its current release is watched
-// meanwhile, and may have to be rolled back.
+// whileWaiting is the interval between visits while a transition waits for Git: the release may need a rollback.
 const whileWaiting = time.Second
 
 // conclude applies a recorded transition. A rollback that was decided meanwhile is newer and stays.
@@ -229,24 +225,22 @@ func (r *Reconciler) finish(s *visit, now time.Time) {
 	r.agenda.at(app, next)
 }
 
-// backoff returns the wait before the next try, given the start of the failures: as long as they have lasted, at least
-// 1 s and at most 1 min. An app's own tries come 1, 2, 4, 8 … s after the first failure. A change in Git or in the
-// cluster does not wait, and does not lengthen it: ten pods that change within a second of an outage are ten failures.
+// backoff returns the wait before the next try: as long as the failures have lasted, from 1 s to 1 min, so 1, 2, 4, 8
+// … s. A change in Git or the cluster neither waits nor lengthens it: ten pods in a second are ten failures.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }
 
-// Unreadable joins the errors of apps that are left alone because their state cannot be read.
+// Unreadable joins the errors of apps left alone because their state is unreadable.
 func (r *Reconciler) Unreadable() error { return errors.Join(r.record.unreadable()...) }
 
-// Touch marks an app as changed in the cluster. It may be called from any goroutine.
+// Touch marks an app as changed in the cluster. Any goroutine may call it.
 func (r *Reconciler) Touch(app string) { r.agenda.after(app, debounce) }
 
 // touch makes an app due at once.
 func (r *Reconciler) touch(app string) { r.agenda.after(app, 0) }
 
-// Poll makes Run fetch Git as soon as it can, at most once a second. It may be called from any goroutine and returns at
-// once.
+// Poll makes Run fetch Git as soon as it can, at most once a second. Any goroutine may call it; it returns at once.
 func (r *Reconciler) Poll() {
 	select {
 	case r.asked <- false:
@@ -262,7 +256,7 @@ func (r *Reconciler) want() {
 	}
 }
 
-// NextDue returns the end of the earliest timer of any app, zero if none runs. It is for callers of RunOnce.
+// NextDue returns the earliest timer of any app, zero if none, for callers of RunOnce.
 func (r *Reconciler) NextDue() time.Time { return rollout.Soonest(r.out.nextTidy(), r.agenda.next()) }
 
 func (r *Reconciler) memoryOf(app string) *memory {
@@ -276,7 +270,6 @@ func (r *Reconciler) memoryOf(app string) *memory {
 	return m
 }
 
-// forget drops the memory of an app that no longer exists.
 func (r *Reconciler) forget(app string, v *view) {
 	r.mu.Lock()
 	_, known := r.memories[app]
@@ -300,7 +293,7 @@ func (o *Options) gatherer(from *renders) source.Gatherer {
 	return source.Gatherer{RenderAt: from.render, Observe: o.Observer.Observe, Know: o.Know}
 }
 
-// begin marks the beginning of a part, which counts as a heartbeat. Without a Tracer it costs nothing.
+// begin marks a part's beginning, as a heartbeat. Without a Tracer it costs nothing.
 func (o *Options) begin(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	Beat(ctx)
 	if o.Trace == nil {

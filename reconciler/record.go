@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// record is the state branch as this process has read and pushed it. Its methods may be called from any goroutine.
+// record is the state branch as this process has read and pushed it. Any goroutine may call it.
 type record struct {
 	cluster, uid, id string // the cluster of the record, and the writer's id
 	exclusive        bool
@@ -44,7 +44,7 @@ func newRecord(o *Options) *record {
 	}
 }
 
-// of returns the record of an app; known is false before the branch was read.
+// of returns an app's record; known is false before the branch was read.
 func (r *record) of(app string) (e entry, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *record) isInFlight(app string) bool {
 	return s.Release != nil || s.Phase == rollout.Aborting
 }
 
-// stable returns the commit to roll an app's release in flight back to, "" without a release.
+// stable returns the commit to roll an app's release in flight back to, "" without one.
 func (r *record) stable(app string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,14 +89,14 @@ func (r *record) names() []string {
 	return sortedKeys(r.apps)
 }
 
-// at returns the head of the state branch, and how many pushes this process has begun or ended.
+// at returns the head of the state branch, and how many pushes have begun or ended.
 func (r *record) at() (head string, pushes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.head, r.pushes
 }
 
-// proposed returns the commits of the proposals by branch. The map is immutable.
+// proposed returns the proposals' commits by branch, in an immutable map.
 func (r *record) proposed() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,9 +119,8 @@ func (r *record) setProposals(moved map[string]string) {
 	r.proposals = next
 }
 
-// read takes over the result of a fetch: the proposals and the changed state files. pushes is this process's count
-// before the fetch. If it has pushed since, or is pushing, the fetch is outdated and ignored. It returns the apps whose
-// record changed.
+// read takes over a fetch: proposals and changed state files. pushes is this process's count before it; if it pushes,
+// or has since, the fetch is outdated and ignored. It returns the apps whose record changed.
 func (r *record) read(heads rollout.Heads, pushes int, states *source.States) (touched []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,8 +209,8 @@ func (r *record) check(c *rollout.Cluster) error {
 	return r.noteWriter(c.Writer)
 }
 
-// noteWriter compares the writer in Git with this process. Two alternating writers are safe, because every push names
-// the expected head, but one is too many: an exclusive writer stands down, any other logs a warning.
+// noteWriter compares the writer in Git with this process. Two alternating writers are safe, as every push names the
+// expected head. Still an exclusive one stands down, and any other logs a warning.
 func (r *record) noteWriter(w rollout.Writer) error {
 	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.id
 	r.writer = w
@@ -229,8 +228,7 @@ func (r *record) noteWriter(w rollout.Writer) error {
 	}
 }
 
-// nextWriter returns the writer of the next commit: this process, in its epoch or in a new one. A process that restarts
-// on the same host continues the epoch of its predecessor.
+// nextWriter returns the next commit's writer: this process, in a new epoch unless it restarted on the same host.
 func (r *record) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:
@@ -256,7 +254,7 @@ func (r *record) draft() draft {
 	return draft{head: r.head, writer: writer, claims: !r.isClaimed || writer != r.writer}
 }
 
-// begin notes the start of a push, and returns a function that notes its end.
+// begin notes a push's start; the returned function notes its end.
 func (r *record) begin() (end func()) {
 	note := func(is bool) {
 		r.mu.Lock()
@@ -268,7 +266,7 @@ func (r *record) begin() (end func()) {
 	return func() { note(false) }
 }
 
-// wrote takes over the states that a push has recorded on a draft.
+// wrote takes over the states that a push recorded on a draft.
 func (r *record) wrote(on draft, head string, states map[string]rollout.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -284,7 +282,7 @@ func (r *record) wrote(on draft, head string, states map[string]rollout.State) {
 	}
 }
 
-// unreadable returns the errors of the apps that are left alone because their state cannot be read.
+// unreadable returns the errors of apps left alone because their state is unreadable.
 func (r *record) unreadable() (errs []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -306,7 +304,7 @@ func unique(texts []string) []string {
 	})
 }
 
-// lastChange returns when a state last began a release or a step, as far as it has times.
+// lastChange returns when a state last began a release or a step, if it has times.
 func lastChange(s rollout.State) time.Time {
 	var last time.Time
 	for _, release := range []*rollout.Release{s.Stable, s.Release} {

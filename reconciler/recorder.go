@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// recorder is the last pump: all queued transitions go into one commit and one push, and each visit gets its result.
-// All methods except handover's belong to one goroutine.
+// recorder is the last pump: it pushes all queued transitions in one commit, and each visit gets its result. Only
+// handover's methods may be called from other goroutines.
 type recorder struct {
 	*Options
 	*handover
@@ -33,8 +33,8 @@ func newRecorder(o *Options, record *record, renders *renders, touch func(app st
 	}
 }
 
-// flush records the queued transitions and publishes their results. The error is the push's; ErrConflict means that the
-// branch has moved, and that all decisions must be repeated on its new head.
+// flush records the queued transitions and publishes their results. The error is the push's; with ErrConflict the
+// branch has moved and all decisions must be repeated.
 func (r *recorder) flush(ctx context.Context, now time.Time) error {
 	v, all := r.current(), r.take()
 	if len(all) == 0 {
@@ -79,11 +79,11 @@ func (r *recorder) together(ctx context.Context, v *view, all []*visit, now time
 	return nil
 }
 
-// mostRefused is how many single transitions may fail in a row from the start before the server is taken to refuse all.
+// mostRefused is how many single transitions may fail in a row before the server is taken to refuse all.
 const mostRefused = 3
 
-// apart records transitions one by one after the server refused them together: one may have content that it never
-// accepts, such as a text that looks like a credential. Each call starts with another transition.
+// apart records transitions one by one after the server refused them together: one may never be accepted, such as
+// with text like a credential. Each call starts with another one.
 func (r *recorder) apart(ctx context.Context, v *view, all []*visit, now time.Time) (failed error) {
 	r.refused++
 	recorded := 0
@@ -102,8 +102,7 @@ func (r *recorder) apart(ctx context.Context, v *view, all []*visit, now time.Ti
 	return failed
 }
 
-// after pushes the reverts of rejected releases, reports the current state to a newly configured forge, renews outdated
-// proposals, and removes the branches of proposals that were merged a while ago.
+// after pushes reverts, reports to a newly configured forge, renews proposals and removes those merged a while ago.
 func (r *recorder) after(ctx context.Context, now time.Time) error {
 	r.pushReverts(ctx)
 	r.resume(ctx, now)
@@ -111,8 +110,7 @@ func (r *recorder) after(ctx context.Context, now time.Time) error {
 	return r.tidy(ctx, now)
 }
 
-// push records transitions in one commit and one push, together with their proposals. No advance is applied before it
-// succeeds.
+// push records transitions and proposals in one commit and push, before any advance is applied.
 func (r *recorder) push(ctx context.Context, v *view, all []*visit, now time.Time) (made string, err error) {
 	defer r.record.begin()()
 	on := r.record.draft()
@@ -120,8 +118,7 @@ func (r *recorder) push(ctx context.Context, v *view, all []*visit, now time.Tim
 	if err != nil {
 		return "", err
 	}
-	// The state branch comes last: where pushes are not atomic, a proposal without its transition is harmless, and a
-	// transition without its proposal is not.
+	// The state branch comes last: where pushes are not atomic, only a proposal without its transition is harmless.
 	var updates []rollout.Update
 	removed := map[string][]rollout.Proposal{}
 	for _, s := range all {
@@ -164,7 +161,6 @@ func (r *recorder) send(ctx context.Context, updates []rollout.Update) (map[stri
 	return commits, err
 }
 
-// edits returns the files of the transitions, and the states in them.
 func (r *recorder) edits(on draft, all []*visit) (map[string][]byte, map[string]rollout.State, error) {
 	files := make(map[string][]byte, len(all)+1)
 	states := make(map[string]rollout.State, len(all))
@@ -193,9 +189,8 @@ func (r *recorder) edits(on draft, all []*visit) (map[string][]byte, map[string]
 	return files, states, nil
 }
 
-// numbered returns the decided state with its serial. A rollback gets its serial when it is recorded, after it was
-// applied, so that a process that has seen neither cannot undo it. An app without a record continues from the serial in
-// the cluster.
+// numbered returns the decided state with its serial. A rollback, applied before, gets it when recorded, so that a
+// process that has seen neither cannot undo it. Without a record the cluster's serial continues.
 func (s *visit) numbered() rollout.State {
 	state := s.decision.State
 	if s.before.IsTransition(&state) {

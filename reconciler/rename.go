@@ -23,9 +23,8 @@ type heirs struct {
 	renders *renders
 }
 
-// inherit finds the former name of an app without a record: the newest commit has objects of that name in this app. The
-// app then continues the old record, including a release in flight. The rename is recorded before anything else
-// happens.
+// inherit finds the former name of an app without a record: the newest commit has its objects in this app. The app
+// continues the old record, even in flight. The rename is recorded before anything else.
 func (h heirs) inherit(s *visit) {
 	if s.app.unlisted != nil || s.app.refused != nil || isOfSomething(s.before) || s.view.behind != nil {
 		return
@@ -59,8 +58,7 @@ func (h heirs) inherit(s *visit) {
 	}
 }
 
-// await reports whether an unlisted app may have been renamed. Nothing happens to it until that is known, or until its
-// new name has the record.
+// await reports whether an unlisted app may have been renamed. Nothing happens to it until that is settled.
 func (h heirs) await(s *visit) bool {
 	if s.app.unlisted == nil {
 		return false
@@ -79,9 +77,8 @@ func (h heirs) await(s *visit) bool {
 	return true
 }
 
-// of returns the app of the newest commit that has objects of an old app and no record, "" if there is none. It is not
-// known while a candidate is being rendered. empty lists the candidates without objects: the new name may be among
-// them.
+// of returns the newest commit's app with an old app's objects and no record, "" if none; unknown while a candidate
+// is being rendered. empty lists candidates without objects: the new name may be among them.
 func (h heirs) of(v *view, old rollout.State) (heir string, empty []string, known bool) {
 	known = true
 	for _, name := range sortedKeys(v.apps) {
@@ -102,12 +99,11 @@ func (h heirs) of(v *view, old rollout.State) (heir string, empty []string, know
 	return "", empty, known
 }
 
-// isOfSomething reports whether a state records an app with objects. A folder without objects may have been renamed
-// before its objects were added.
+// isOfSomething reports whether a state has objects. A folder may be renamed before its objects are added.
 func isOfSomething(s rollout.State) bool { return s.Source != "" && len(s.Inventory) > 0 }
 
-// sharesObjects reports whether an app has any of another app's workloads or, if that has none, any of its objects.
-// Namespaces and CustomResourceDefinitions do not count, because several apps may have them.
+// sharesObjects reports whether an app has any of another's workloads or, without any, objects. Namespaces and
+// CustomResourceDefinitions, which apps may share, do not count.
 func sharesObjects(inventory []rollout.Ref, objects []rollout.Object) bool {
 	all := slices.DeleteFunc(slices.Clone(inventory), func(ref rollout.Ref) bool {
 		return ref.Kind == "Namespace" || ref.Kind == "CustomResourceDefinition"

@@ -10,7 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// what identifies a job: an app at a commit, or at the head of the users' branch.
 type what struct {
 	app    rollout.App
 	commit string
@@ -35,7 +34,7 @@ func (p *renders) work() {
 	}
 }
 
-// drain renders all queued jobs in the caller's goroutine. It reports whether there were any.
+// drain renders all queued jobs in the caller's goroutine, and reports whether there were any.
 func (p *renders) drain() (any bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +44,7 @@ func (p *renders) drain() (any bool) {
 	return any
 }
 
-// next does the first job of an app that no other worker renders, and reports whether there was one.
+// next does the first job of an app without a worker, and reports whether there was one.
 func (p *renders) next() bool {
 	for _, from := range []*[]job{&p.first, &p.jobs} {
 		i := slices.IndexFunc(*from, func(j job) bool { return !p.busy[j.app.Name] })
@@ -98,7 +97,7 @@ func (p *renders) do(j job) {
 	p.touch(j.app.Name)
 }
 
-// keep adds a render of an older commit, and drops all but the most recently used.
+// keep adds a render of an older commit, and drops the least recently used.
 func (p *renders) keep(app string, b built) {
 	all := slices.Insert(p.at[app], 0, b)
 	p.at[app] = all[:min(len(all), kept)]
@@ -127,8 +126,7 @@ func (p *renders) build(j job, tree Snapshot) (made strategies.Head) {
 	return p.since(j, made)
 }
 
-// headIs stores a head. An app with unchanged objects keeps its former head, so that the head names the commit that
-// last changed the app.
+// headIs stores a head. An app with unchanged objects keeps the former one, with the commit that last changed it.
 func (p *renders) headIs(j job, made strategies.Head, policy *rollout.Policy) {
 	h := p.heads[j.app.Name]
 	if h == nil || h.want != j.commit {

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// renders renders apps at commits in the background, so that a visit never waits for another app's files. A missing
-// render returns source.ErrNotReady, and its app is touched when it is done. One fetch brings all missing commits.
+// renders renders apps at commits in the background, so that no visit waits for another app's files. A missing render
+// returns source.ErrNotReady, and its app is touched when done. One fetch brings all missing commits.
 type renders struct {
 	reader *source.Reader
 	held   func(commit string) (Snapshot, bool)
@@ -72,11 +72,11 @@ type built struct {
 	err    error
 }
 
-// kept is how many renders of older commits are kept for each app, the most recently used: stable, the release and the
-// one that it superseded. Each visit uses the render to roll back to, so newer heads do not evict it.
+// kept is how many renders of older commits each app keeps, recently used first: stable, the release and the one it
+// superseded. Each visit uses the render to roll back to, so newer heads do not evict it.
 const kept = 4
 
-// mostOurs bounds the known commits of the users' branch. A forgotten one is looked up again.
+// mostOurs bounds the known commits of the users' branch; forgotten ones are looked up again.
 const mostOurs = 20_000
 
 func newRenders(o *Options, reader *source.Reader) *renders {
@@ -91,8 +91,8 @@ func newRenders(o *Options, reader *source.Reader) *renders {
 	return p
 }
 
-// head returns an app at the head of the users' branch. It is not ready while the newest commit is being rendered: an
-// older one is no reason to advance, nor to roll back.
+// head returns an app at the head of the users' branch, not ready while that is being rendered: an older one is no
+// reason to advance or roll back.
 func (p *renders) head(v *view, app rollout.App) (head strategies.Head, ready bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,8 +124,7 @@ func (p *renders) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	}
 }
 
-// prepare queues renders of apps at their recorded commits, so that one fetch brings all missing commits. Callers put
-// the apps first on which users depend now.
+// prepare queues renders of apps at recorded commits, so that one fetch brings all. Callers put urgent apps first.
 func (p *renders) prepare(record *record, v *view, apps []string) {
 	for _, name := range apps {
 		a := v.apps[name]
@@ -236,14 +235,13 @@ func (p *renders) missing() []string {
 	return commits
 }
 
-// Reasons for an unavailable commit.
 const (
 	lost    = "not in the repository any more (was the branch's history rewritten?)"
 	foreign = "not part of the users' branch (was its history rewritten, or the record by somebody else?)"
 )
 
-// brought handles the result of a fetch of missing commits. Commits that are neither gone nor outside are in the mirror
-// and part of the users' branch. After an error the next visits request them again.
+// brought handles a fetch of missing commits. Those neither gone nor outside are in the mirror and on the users'
+// branch. After an error the next visits request them again.
 func (p *renders) brought(commits, gone, outside []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -280,7 +278,6 @@ func (p *renders) hasten(apps map[string]bool) {
 	p.first = append(slices.DeleteFunc(p.first, func(j job) bool { return !apps[j.app.Name] }), others...)
 }
 
-// forget drops the renders of an app that no longer exists.
 func (p *renders) forget(app string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -308,8 +305,8 @@ func (p *renders) all() []*rollout.Render {
 // mostLooks is the most fetches of Git between two tries to render an app.
 const mostLooks = 32
 
-// retry queues the apps whose heads could not be decrypted: their key may have arrived. Renders that failed for another
-// reason than the repository's content are retried after 1, 2, 4 … fetches.
+// retry queues apps whose heads could not be decrypted: their key may have arrived. Renders that failed outside the
+// repository's content are retried after 1, 2, 4 … fetches.
 func (p *renders) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -335,8 +332,7 @@ func (p *renders) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	}
 }
 
-// orSealed renders an app at its current or stable commit. If its key is missing, the app is rendered without it: its
-// Secrets stay as they are in the cluster, and all other objects go on.
+// orSealed renders an app at its current or stable commit. Without its key only its Secrets stay as they are.
 func (p *renders) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	r, err := p.reader.Render(tree, app)
 	if rollout.ReasonOf(err) == rollout.HeldUndecryptable {
@@ -346,8 +342,7 @@ func (p *renders) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, err
 	return r, err
 }
 
-// wayBack returns the render of a head that rolls a release in flight back to stable, nil for any other head. Neither a
-// newer rule nor a missing key blocks such a head.
+// wayBack returns the render of a head that rolls a release back to stable, else nil, despite new rules or lost keys.
 func (p *renders) wayBack(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	stable := p.stable(app.Name)

@@ -24,8 +24,7 @@ func (r *Reconciler) report(s *visit) {
 	}}})
 }
 
-// happened reports whether a visit has news for users. A rollback is reported when it is applied, not when it is
-// recorded.
+// happened reports whether a visit has news for users. A rollback has when it is applied, not when recorded.
 func (s *visit) happened() bool {
 	if !s.recorded && !s.decision.Retreat {
 		return false
@@ -35,8 +34,7 @@ func (s *visit) happened() bool {
 	return !told
 }
 
-// facts returns the fields of a transition's log line. Empty fields are left out, so that a query for a field finds
-// only lines that have it.
+// facts returns the fields of a transition's log line without empty ones, so that queries find only values.
 func facts(cluster string, s rollout.State) []any {
 	all := []any{"app", s.App, "cluster", cluster, "phase", string(s.Shown())}
 	add := func(key, value string) {
@@ -71,7 +69,7 @@ func facts(cluster string, s rollout.State) []any {
 	return all
 }
 
-// stepAndWeight returns the progress of a release: "2/5", and the weight of its slowest workload in percent.
+// stepAndWeight returns a release's progress: "2/5", and the slowest workload's weight in percent.
 func stepAndWeight(progress []rollout.Progress) (step string, weight int) {
 	var steps []string
 	weight = progress[0].Weight

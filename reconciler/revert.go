@@ -10,9 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// revert returns the edits that restore the app's files from the stable commit. It is nil unless the head is the
-// rejected release and the app's folder is unchanged. doubtful means that the edits affect other apps or changes, or
-// may do so, and that a user must review them.
+// revert returns the edits that restore the app's files from the stable commit, nil unless the head is the rejected
+// release with an unchanged folder. doubtful edits may affect other apps or changes: users must review them.
 func (r *recorder) revert(ctx context.Context, v *view, s *visit) (u *rollout.Update, doubtful bool, err error) {
 	in := s.input
 	in.State = s.decision.State
@@ -40,7 +39,7 @@ func (r *recorder) revert(ctx context.Context, v *view, s *visit) (u *rollout.Up
 	return new(ordered(o, "", v.main())), reversion.IsDoubtful(), nil
 }
 
-// editsBetween returns the edits of the head that restore an app as in stable, and the other apps that they affect.
+// editsBetween returns the edits that restore an app as in stable, and the other apps that they affect.
 func (r *recorder) editsBetween(ctx context.Context, v *view, head, stable *rollout.Render) (propose.Reversion, error) {
 	tree, err := snapshotOf(ctx, r.Repository, stable.Commit.ID)
 	if err != nil {
@@ -49,7 +48,7 @@ func (r *recorder) editsBetween(ctx context.Context, v *view, head, stable *roll
 	return propose.NewReversion(v.branch.Tree, tree, head, stable, r.renders.all())
 }
 
-// wantRevert notes that an app may have a release to revert on the users' branch.
+// wantRevert notes that an app may have a release to revert.
 func (r *recorder) wantRevert(s *visit) {
 	config := s.view.branch.Config
 	if config == nil || config.AutoRevert != rollout.AutoRevertPush || s.view.refused != nil ||
@@ -64,9 +63,8 @@ func (r *recorder) wantRevert(s *visit) {
 	}
 }
 
-// pushReverts commits reverts of rejected releases to the users' branch, if they affect nothing but the app's folder
-// and the release. It pushes one commit at a time, because the next one builds on the new head. Where a push is
-// refused, the commit becomes a proposal.
+// pushReverts commits reverts of rejected releases to the users' branch, if they affect only the app's folder and the
+// release. It pushes one at a time, each on the new head. A refused one becomes a proposal.
 func (r *recorder) pushReverts(ctx context.Context) {
 	r.mu.Lock()
 	wanted := r.reverts
@@ -132,8 +130,8 @@ func (r *recorder) proposeInstead(ctx context.Context, s *visit, u *rollout.Upda
 	}
 }
 
-// undoes reports whether a revert proposal is a user's undo of the release at the head. It is wanted, although nothing
-// was rejected. A proposal whose commit cannot be read does not count.
+// undoes reports whether a revert proposal is a user's undo of the head's release, wanted without a rejection. An
+// unreadable commit does not count.
 func (r *recorder) undoes(ctx context.Context, branch string, s rollout.State) bool {
 	commit := r.record.isProposed(branch)
 	if commit == "" {

@@ -14,8 +14,8 @@ type routing struct {
 	began time.Time // the first visit after it was applied
 }
 
-// since returns from when on proxies could learn of a state's routing: not before the cluster has it. For a routing
-// that is not applied, or after a restart, it is now. It is zero for a state that routes nothing.
+// since returns from when on proxies could learn a state's routing: after the cluster has it. Unapplied, or after a
+// restart, it is now; without routing, zero.
 func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) time.Time {
 	if source == nil {
 		return time.Time{}
@@ -31,16 +31,14 @@ func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) 
 	}
 }
 
-// looked notes at the start of a visit that the last apply has arrived. The cluster may take its time, so the time of
-// the apply itself would be too early.
+// looked notes at a visit's start that the last apply has arrived. The apply's own time would be too early.
 func (r *routing) looked(now time.Time) {
 	if r.key != r.held {
 		r.key, r.began = r.held, now
 	}
 }
 
-// applying notes that a routing is about to be applied. A failed apply may still change part of the cluster, so a
-// different former routing no longer counts.
+// applying notes that a routing is about to be applied. Even a failed apply ends another former routing.
 func (r *routing) applying(key string) {
 	if key != r.held {
 		*r = routing{}

@@ -15,16 +15,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// debounce collects cluster changes that arrive together: a pod that becomes ready changes itself, its ReplicaSet and
-// its Deployment.
+// debounce collects changes that arrive together: a ready pod changes itself, its ReplicaSet and its Deployment.
 const debounce = 20 * time.Millisecond
 
 // pollSpacing is the least time between two fetches that Poll requests: a flood of webhooks costs one fetch a second.
 const pollSpacing = time.Second
 
-// gathering is how long a transition waits for the next one, and mostGathering is the longest wait of the first one.
-// Fifty apps changed by one push are rendered one after the other. Without the wait the first few would take the push,
-// and the others would wait for the next push interval. A rollback does not wait.
+// gathering is how long a transition waits for the next one, mostGathering the longest wait of the first. Of fifty
+// apps, changed by one push and rendered in turn, most would otherwise miss the push. A rollback does not wait.
 const (
 	gathering     = 30 * time.Millisecond
 	mostGathering = 500 * time.Millisecond
@@ -33,9 +31,9 @@ const (
 // until returns the time left to a moment.
 func until(when time.Time) time.Duration { return time.Until(when) }
 
-// Run runs the pumps concurrently until the context ends. It fetches Git at each interval, visits an app after a change
-// in Git, in the cluster, of a measurement or at a timer, and records the decisions. It returns after the visits and
-// the push in progress. Failures are logged and retried. The only error is ErrDeposed.
+// Run runs the pumps concurrently until the context ends. It fetches Git at each interval, visits an app after a
+// change or at a timer, and records decisions. It returns after the visits and the push in progress. Failures are
+// logged and retried; the only error is ErrDeposed.
 func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -78,7 +76,7 @@ func (a *agenda) hand(q queue) {
 	clear(a.now)
 }
 
-// pumpApps visits apps. The queue never hands one app to two workers.
+// pumpApps visits apps. The queue hands no app to two workers.
 func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface[string]) {
 	for {
 		app, ended := apps.Get()
@@ -97,8 +95,7 @@ func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface
 	}
 }
 
-// pumpIn fetches Git until the context ends, at each interval and on request, and fetches the commits that visits wait
-// for. The error is ErrDeposed.
+// pumpIn fetches Git at each interval and on request, and the commits that visits wait for. The error is ErrDeposed.
 func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	var looked time.Time
 	next := time.NewTimer(0)
@@ -159,7 +156,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	}
 }
 
-// interval returns the flag's interval, or the interval of the configuration in Git.
+// interval returns the flag's interval, or the configuration's.
 func (l *lookout) interval(flag time.Duration) time.Duration {
 	if flag > 0 {
 		return flag
@@ -167,8 +164,7 @@ func (l *lookout) interval(flag time.Duration) time.Duration {
 	return l.current().settings(l.Cluster).Interval
 }
 
-// pumpOut records the transitions of visits until the context ends. Transitions gather while a push runs or is younger
-// than the push interval. A rollback waits for no interval.
+// pumpOut records visits' transitions, gathered while a push runs or, except rollbacks, during the push interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
 	var since, last, pushed time.Time // first waiting transition; newest one; end of the last push
 	var failing time.Time             // since when pushes fail
@@ -212,8 +208,8 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 	}
 }
 
-// pushAt returns when transitions are pushed, given when the first and the last arrived. It is not before earliest, the
-// end of the push interval, unless one is urgent.
+// pushAt returns when transitions are pushed, given the first's and last's arrival: not before earliest, the end of
+// the push interval, unless one is urgent.
 func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	if urgent {
 		return since
@@ -221,8 +217,7 @@ func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	return rollout.Later(rollout.Soonest(last.Add(gathering), since.Add(mostGathering)), earliest)
 }
 
-// flush records the waiting transitions. When another writer was faster, it requests a fetch at once and returns nil:
-// the fetch brings the other writer's record.
+// flush records the waiting transitions. If another writer was faster, it requests a fetch at once and returns nil.
 func (r *Reconciler) flush(ctx context.Context) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {

@@ -11,8 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// transitions returns the transitions of a push, for the forge. removed lists removed proposals by app. It is nil
-// without a forge, and before resume has reported all apps.
+// transitions returns a push's transitions for the forge, nil without one. removed lists removed proposals by app.
 func (r *recorder) transitions(
 	ctx context.Context, v *view, all []*visit, removed map[string][]rollout.Proposal,
 ) *report.Shown {
@@ -32,8 +31,8 @@ func (r *recorder) transitions(
 	return shown
 }
 
-// resume reports all apps to the forge, once after a start and after each change of its configuration. A healthy app
-// without proposals is left out, unless its last release is the newest commit: its end may not have been reported.
+// resume reports all apps to the forge after a start or a change of its configuration. A healthy app without
+// proposals is left out, unless its last release is the newest commit: its end may be unreported.
 func (r *recorder) resume(ctx context.Context, now time.Time) {
 	v := r.current()
 	if v == nil || v.branch.Config == nil || !r.ShowsForge || v.branch.Config.Forge.Equal(r.shown) {
@@ -100,7 +99,7 @@ func (r *recorder) proposed(ctx context.Context, v *view, in strategies.Input) [
 	return all
 }
 
-// stableOf returns the app's stable version, nil if it is not available.
+// stableOf returns the app's stable version, nil if unavailable.
 func (r *recorder) stableOf(ctx context.Context, in strategies.Input) *rollout.Render {
 	if in.State.Stable == nil {
 		return nil
@@ -112,7 +111,6 @@ func (r *recorder) stableOf(ctx context.Context, in strategies.Input) *rollout.R
 	return stable
 }
 
-// standing returns the progress of each workload of a release.
 func standing(in strategies.Input) []rollout.Standing {
 	if in.State.Release == nil {
 		return nil

@@ -12,11 +12,10 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// tidyAfter is how long a merged proposal's branch is kept with a forge. A forge moves main first and records the merge
-// later. Without the branch in between, the pull request would end as closed, not as merged.
+// tidyAfter is how long a merged proposal's branch is kept. A forge moves main first and records the merge later;
+// without the branch the pull request would end as closed.
 const tidyAfter = 10 * time.Second
 
-// stale is a merged proposal whose branch is to be removed.
 type stale struct {
 	since time.Time
 	why   string
@@ -32,8 +31,8 @@ func (r *recorder) hasForge(v *view) bool {
 	return r.ShowsForge && v.branch.Config != nil && v.branch.Config.Forge != nil
 }
 
-// keepsFor reports whether an unwanted proposal's branch is kept for a while, because the forge may be merging it now.
-// An abandoned proposal goes at once, so that its approvals do not count for its successor.
+// keepsFor reports whether an unwanted proposal's branch is kept, as the forge may be merging it. An abandoned one
+// goes at once: its approvals must not count for its successor.
 func (r *recorder) keepsFor(v *view, kind rollout.ProposalKind, before, after rollout.State) bool {
 	if !r.hasForge(v) || after.Held != nil || after.Retreat != nil {
 		return false
@@ -51,8 +50,7 @@ func (r *recorder) keepsFor(v *view, kind rollout.ProposalKind, before, after ro
 	return now != nil && now.Hash == before.Release.Hash
 }
 
-// markStale notes which existing proposals of an app are unwanted: merged ones that are kept for a while, including
-// ones from before a restart.
+// markStale notes an app's unwanted proposals: merged ones that are kept for a while, even from before a restart.
 func (r *recorder) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
 	_, shut := strategies.Gate(in)
 	wanted := map[rollout.ProposalKind]bool{
@@ -70,8 +68,7 @@ func (r *recorder) markStale(ctx context.Context, in strategies.Input, since tim
 	}
 }
 
-// tidy removes the branches of proposals that were merged a while ago, and reports them to the forge. After a conflict
-// it tries again later.
+// tidy removes branches of proposals merged a while ago, and tells the forge. After a conflict it tries later.
 func (r *recorder) tidy(ctx context.Context, now time.Time) error {
 	var updates []rollout.Update
 	for _, branch := range sortedKeys(r.stale) {

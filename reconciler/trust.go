@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// distrust holds the apps that a refused head would change. All other apps go on.
+// distrust holds the apps that a refused head would change.
 func (l *lookout) distrust(ctx context.Context, was, next *view, refused *rollout.Refusal) error {
 	if refused == nil {
 		l.judged = ""
@@ -46,8 +46,8 @@ func (l *lookout) distrust(ctx context.Context, was, next *view, refused *rollou
 	return err
 }
 
-// foreign returns the recorded commits of apps that are no ancestors of the followed commit. It is only needed after a
-// restart (Blind), when no trusted head is known. After an error it returns all recorded commits.
+// foreign returns recorded commits that are no ancestors of the followed one, all after an error. It is only needed
+// after a restart (Blind), without a trusted head.
 func (l *lookout) foreign(ctx context.Context, v *view) (outside []string, err error) {
 	if !v.refused.Blind {
 		return nil, nil
@@ -64,7 +64,7 @@ func (l *lookout) foreign(ctx context.Context, v *view) (outside []string, err e
 	return outside, nil
 }
 
-// judge decides whether an app goes on while a head is refused. tree is nil if that head cannot be read.
+// judge decides whether an app goes on while a head, nil if unreadable, is refused.
 func (l *lookout) judge(
 	ctx context.Context, v *view, a *appView, tree Snapshot, foreign []string, why *rollout.InvalidError,
 ) {

@@ -16,8 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// memory holds an app's values between visits; all of these can be rebuilt. Only visits of that app write here, and
-// they never overlap.
+// memory holds an app's rebuildable values between visits. Only the app's visits, which never overlap, write here.
 type memory struct {
 	runs    []rollout.AnalysisRun // the record's, with later measurements
 	health  strategies.Health     // since when the app is healthy or unhealthy
@@ -49,8 +48,8 @@ type visit struct {
 	unpushed error // why the Git server does not accept its transition
 }
 
-// visit applies the record of an app to the cluster, observes the app and decides. It is nil for an app that no longer
-// exists, or whose record cannot be read. A rollback is applied here, before it is recorded.
+// visit applies an app's record, observes the app and decides. It is nil for a removed app or an unreadable record. A
+// rollback is applied here, before it is recorded.
 func (r *Reconciler) visit(ctx context.Context, name string, now time.Time) (s *visit) {
 	v := r.in.current()
 	if v == nil {
@@ -79,7 +78,7 @@ func (r *Reconciler) visit(ctx context.Context, name string, now time.Time) (s *
 	return s
 }
 
-// rescue holds an app whose visit panicked. Other apps are not affected.
+// rescue holds an app whose visit panicked.
 func (r *Reconciler) rescue(s *visit) {
 	problem := recover()
 	if problem == nil {
@@ -152,7 +151,7 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 	}
 }
 
-// comesToRest reports whether a decision ends a rollback that was observed to be complete, and begins nothing.
+// comesToRest reports whether a decision ends a complete rollback and begins nothing.
 func (s *visit) comesToRest() bool {
 	return s.input.State.Phase == rollout.Aborting && s.decision.State.Release == nil && s.input.Observed.Unseen == ""
 }
@@ -168,9 +167,8 @@ func (k *keeper) list(ctx context.Context, s *visit) {
 	}
 }
 
-// gather collects the input of the decision. unknown is why the head, the approval or the cluster is not known; then
-// only a rollback may happen. The error means that the app's current commit is still being read. Even a rollback needs
-// that commit, for example to wait for proxies.
+// gather collects the decision's input. unknown is why the head, approval or cluster is unknown: only a rollback may
+// happen. The error means that the current commit, which even a rollback needs to wait for proxies, is being read.
 func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unknown, err error) {
 	m, a, state := s.memory, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {
@@ -218,7 +216,7 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 	return unknown, nil
 }
 
-// headAt returns the head of the app. It is not ready while it is being rendered.
+// headAt returns the app's head, not ready while it is being rendered.
 func (r *Reconciler) headAt(s *visit) (head strategies.Head, ready bool) {
 	switch a := s.app; {
 	case a.head != nil:
@@ -235,8 +233,8 @@ func (r *Reconciler) headAt(s *visit) (head strategies.Head, ready bool) {
 	}
 }
 
-// headOf adds to a head the error of the head or of the promotion file: it is not signed or approved by an allowed
-// user, or it cannot be read. A head that is known to be outdated stays readable, and its rollback happens.
+// headOf adds its error to a head, or the promotion file's: not signed, not approved, or unreadable. An outdated head
+// stays readable, so that its rollback happens.
 func (s *visit) headOf(
 	head strategies.Head, unapproved *rollout.InvalidError, unknown error,
 ) strategies.Head {
@@ -261,7 +259,6 @@ func (s *visit) headOf(
 	return head
 }
 
-// answer looks up one answer that a decision depends on.
 func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (err error) {
 	answers := &s.input.Answers
 	switch {
@@ -316,7 +313,7 @@ func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[
 	return same, nil
 }
 
-// serving returns which versions have a ready endpoint in their Service, so that proxies can know the version.
+// serving returns which versions have a ready endpoint in their Service, for proxies to know.
 func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[strategies.Need]bool, error) {
 	serving := map[strategies.Need]bool{}
 	for _, need := range needs {
@@ -329,8 +326,7 @@ func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[str
 	return serving, nil
 }
 
-// accepted checks a commit with the API server before it is recorded or applied. A refusal holds the app, like any
-// other invalid input.
+// accepted checks a commit with the API server before it is recorded or applied. A refusal holds the app.
 func (k *keeper) accepted(ctx context.Context, s *visit, commit string) (map[string]error, error) {
 	objects, err := k.desired(ctx, s, s.decision.State, s.input.Now)
 	if err != nil {
@@ -362,8 +358,7 @@ func (k *keeper) accepted(ctx context.Context, s *visit, commit string) (map[str
 	return known, nil
 }
 
-// takeMeasurements adds new measurements to the app's analyses. The decision copies into the state only the ones that
-// must survive a restart.
+// takeMeasurements adds new measurements to the analyses. A decision records only those that must survive a restart.
 func (s *visit) takeMeasurements(by Analyzer) {
 	if by == nil {
 		return
@@ -375,8 +370,7 @@ func (s *visit) takeMeasurements(by Analyzer) {
 	s.memory.runs = s.input.Runs
 }
 
-// measure starts the due measurements of recorded analyses, and stops all others. An analysis that is not recorded yet
-// may get another start time.
+// measure starts due measurements of recorded analyses and stops others, whose start time may still change.
 func (r *Reconciler) measure(s *visit) {
 	if r.Analyzer == nil || s.decision.Stale {
 		return

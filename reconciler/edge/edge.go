@@ -1,6 +1,5 @@
-// Package edge implements the interfaces of package reconciler with the mirror of package git and the client of package
-// cluster, and connects the consumers of reports. A write that has begun is finished even if the program is stopped. An
-// error that the API server will always return becomes an InvalidError.
+// Package edge implements package reconciler's interfaces with packages git and cluster, and connects the consumers
+// of reports. A begun write is finished even after a stop. A lasting API server error becomes an InvalidError.
 package edge
 
 import (
@@ -29,7 +28,7 @@ var (
 // Repository adapts a git.Repo to the loop.
 type Repository struct{ *git.Repo }
 
-// Snapshot reads a commit, and fetches it if it is not in the mirror.
+// Snapshot reads a commit, fetched if it is not in the mirror.
 func (r *Repository) Snapshot(ctx context.Context, commit string) (reconciler.Snapshot, error) {
 	s, err := r.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -57,17 +56,17 @@ func (r *Repository) Held(commit string) (reconciler.Snapshot, bool) {
 	return s, true
 }
 
-// Push implements reconciler.Repository. A push that has begun is finished even if the program is stopped.
+// Push implements reconciler.Repository.
 func (r *Repository) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	ctx, cancel := Outlive(ctx)
 	defer cancel()
 	return r.Repo.Push(ctx, updates)
 }
 
-// Applier writes by a cluster.Client. A write that has begun is finished even if the program is stopped.
+// Applier writes by a cluster.Client.
 type Applier struct{ Client *cluster.Client }
 
-// Check implements reconciler.Applier. A final refusal by the API server is an InvalidError.
+// Check implements reconciler.Applier.
 func (a Applier) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	return final(a.Client.Check(ctx, app, objects))
 }
@@ -98,7 +97,7 @@ func (j Jobs) CheckJob(ctx context.Context, object map[string]any) error {
 	return final(j.Client.CheckJob(ctx, object))
 }
 
-// held maps the cluster's reasons that have a reason of the same meaning to hold an app.
+// held maps the cluster's reasons to reasons to hold an app.
 var held = map[cluster.Reason]rollout.HeldReason{
 	cluster.Forbidden: rollout.HeldForbidden, cluster.Contested: rollout.HeldContested,
 }
@@ -130,7 +129,7 @@ func (a Applier) Evict(ctx context.Context, namespace string, pod rollout.Pod) e
 	return a.Client.Evict(ctx, namespace, pod)
 }
 
-// Beating makes each request to the cluster a heartbeat of the work in its context.
+// Beating makes each request to the cluster a heartbeat of its work.
 func Beating(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		reconciler.Beat(r.Context())
@@ -144,10 +143,10 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Spread lengthens a duration by up to a tenth, so that processes stopped by one outage do not retry all at once.
+// Spread lengthens a duration by up to a tenth, so that processes stopped by one outage do not retry at once.
 func Spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
-// Grace is how long a pass may go on after the program was stopped. Kubernetes kills a pod after 30 seconds.
+// Grace is how long a pass may go on after a stop. Kubernetes kills a pod after 30 seconds.
 const Grace = 20 * time.Second
 
 // Outlive returns a context that ends Grace after its parent.

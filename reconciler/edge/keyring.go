@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Keyring reads the keys of each app's encrypted files: from the Secret in the app's entry, in the namespace of that
-// entry, with the app's own account. So no app can decrypt files with another app's key.
+// Keyring reads the keys of an app's encrypted files with the app's own account, from the Secret and namespace of its
+// entry, so that no app decrypts with another's key.
 type Keyring struct {
 	App    func(name string) rollout.App // as the newest commit has it
 	Client func() *cluster.Client
@@ -34,7 +34,7 @@ type heldKeys struct {
 // keysFor is how long keys are cached: a render needs the keys once for each of its files.
 const keysFor = 5 * time.Second
 
-// Unlock is the callback of render.InProcess. Its error holds the app, so its text is the same each time.
+// Unlock is the callback of render.InProcess. Its error holds the app, so its text stays the same.
 func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 	keys, err := k.of(app)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Outlets pass reports on: to the forge, to users, as Events, and to the functions that are registered before the first
-// pass.
+// Outlets pass reports on: to the forge, to users, as Events, and to functions registered before the first pass.
 type Outlets struct {
 	Forge    ForgeReader
 	Notifier Notifier // nil: no notifications
@@ -25,14 +24,14 @@ type Outlets struct {
 	config *rollout.Config
 }
 
-// ForgeReader publishes recorded transitions on a forge. Both methods return at once.
+// ForgeReader publishes recorded transitions on a forge. Its methods return at once.
 type ForgeReader interface {
 	Show(forge rollout.Forge, transitions []rollout.Transition)
 	Resume(forge rollout.Forge, transitions []rollout.Transition, branches []string)
 }
 
-// Notifier notifies users of the state branch's content. Notify receives the configuration and the head whenever either
-// changes, and each commit of this process. It returns at once.
+// Notifier notifies users of the state branch's content. Notify receives configuration and head when either changes,
+// and each commit of this process. It returns at once.
 type Notifier interface {
 	Notify(config *rollout.Config, head string, made *rollout.Recorded)
 }
@@ -91,7 +90,7 @@ func (o *Outlets) record(a report.App) {
 	}
 }
 
-// Trace is the callback of reconciler.Options. It calls each tracer with the context of the former one.
+// Trace is the callback of reconciler.Options. Each tracer gets the former one's context.
 func (o *Outlets) Trace(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	ends := make([]func(error), len(o.Tracers))
 	for i, trace := range o.Tracers {

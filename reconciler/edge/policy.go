@@ -67,8 +67,7 @@ func (r *Policy) onBranch(commit string) ([]byte, error) {
 	return data, err
 }
 
-// Approver returns the signer of a promotion file, from the promoters of the app's project or of --promoters. Without
-// either, every file counts.
+// Approver returns a promotion file's signer among the project's promoters or --promoters. Without both, any counts.
 func Approver(repo *git.Repo, keys *git.Keys) reconciler.Approver {
 	return func(ctx context.Context, commit, path, promoters string) (string, error) {
 		switch {

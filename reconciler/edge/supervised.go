@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Supervised returns work that is abandoned when it is stuck, which hung reports at each interval, or when it runs
-// longer than Grace after its context ended. The process then ends. All decisions are in Git, or will be repeated.
+// Supervised returns work that is abandoned when hung reports it stuck, or Grace after its context ended. The process
+// then ends: decisions are in Git or will be repeated.
 func Supervised(
 	every time.Duration, hung func() string, work func(context.Context) error,
 ) func(context.Context) error {
@@ -36,5 +36,5 @@ func Supervised(
 	}
 }
 
-// graceToEnd is the time for the rest of the work after the last request was cancelled.
+// graceToEnd is the time for the rest of the work after its last request was cancelled.
 const graceToEnd = 5 * time.Second

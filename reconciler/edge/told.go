@@ -21,7 +21,7 @@ type Told struct {
 	Cluster string
 }
 
-// Update implements worker.Options. An unreadable file is not overwritten: a newer version may have written it.
+// Update implements worker.Options. An unreadable file, perhaps of a newer version, is not overwritten.
 func (t *Told) Update(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
 	branch := rollout.NotifiedBranch(t.Cluster)
 	_, err := t.Repo.CommitToBranch(ctx, branch, func(tree *git.Snapshot) (rollout.Update, error) {
@@ -56,7 +56,7 @@ func (t *Told) Update(ctx context.Context, now time.Time, change func(*rollout.N
 	return err
 }
 
-// Recorded implements History of worker.Options: the changes of the commits of the state branch.
+// Recorded implements History of worker.Options by the state branch's commits.
 func (t *Told) Recorded(ctx context.Context, after, upTo string) ([]rollout.Recorded, error) {
 	if upTo == "" {
 		return nil, worker.ErrGone

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// lastWork is how long a stopping program goes on publishing. The rest is published after the next start.
+// lastWork is how long a stopping program publishes. The next start publishes the rest.
 const lastWork = 5 * time.Second
 
-// Worker does the work after a pass in the background. Flush finishes the pending work, within its context.
+// Worker publishes in the background after a pass. Flush finishes the pending work, within its context.
 type Worker interface {
 	Run(ctx context.Context)
 	Flush(ctx context.Context)
 }
 
-// Start starts a worker and returns a function that stops it.
+// Start starts a worker, and returns a function to stop it.
 func Start(w Worker) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

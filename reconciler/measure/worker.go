@@ -1,5 +1,5 @@
-// Package measure takes the measurements of analyses in the background, so that a slow metrics server does not delay a
-// pass: the loop passes due measurements and collects the results later.
+// Package measure takes measurements of analyses in the background, so that a slow metrics server delays no pass. The
+// loop passes due measurements and collects results later.
 package measure
 
 import (
@@ -24,7 +24,7 @@ import (
 type Options struct {
 	Deps provider.Deps
 	Own  string // gitrollout's namespace; default rollout.OwnNamespace
-	// As returns the context for requests to the cluster on behalf of an app; nil: the worker's context.
+	// As returns an app's context for requests to the cluster; nil: the worker's context.
 	As       func(ctx context.Context, app rollout.App) context.Context
 	Touch    func(app string)                    // called when a result can be collected
 	Trouble  func(app, metric string, err error) // receives errors that are no result: a panic, or a failed cleanup
@@ -60,7 +60,7 @@ type task struct {
 	found  strategies.Measured
 }
 
-// leftover is a request that failed or was abandoned: its objects, such as a Job, may still exist.
+// leftover is a failed or abandoned request whose objects, such as a Job, may still exist.
 type leftover struct {
 	strategies.Measure
 	provider.Request
@@ -76,9 +76,9 @@ func New(ctx context.Context, o Options) *Worker {
 	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }
 
-// Measure starts the due measurements that are neither running nor waiting to be collected: the caller may not have
-// seen their results. going lists all unfinished runs of the app. Measurements for other runs or removed metrics are
-// cancelled, and their objects are deleted.
+// Measure starts the due measurements that neither run nor wait for collection: the caller may not have seen results.
+// going lists all unfinished runs. Measurements of other runs or removed metrics are cancelled, their objects
+// deleted.
 func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +141,7 @@ func (w *Worker) Measured(app string) (got []strategies.Measured) {
 	return got
 }
 
-// Settle waits until all running measurements are waiting for a Job or a gate. It reports whether there are results.
+// Settle waits until all running measurements wait for a Job or a gate, and reports whether there are results.
 func (w *Worker) Settle(ctx context.Context) (found bool) {
 	for w.isBusy(&found) && ctx.Err() == nil {
 		select {
@@ -181,15 +181,13 @@ func (w *Worker) work(ctx context.Context, b *station, key string) {
 	}
 }
 
-// clear forgets an app without tasks and leftovers.
 func (w *Worker) clear(app string) {
 	if b := w.stations[app]; b != nil && len(b.tasks)+len(b.left) == 0 {
 		delete(w.stations, app)
 	}
 }
 
-// measure takes one measurement. A panic becomes an error without the panic's text: that may contain anything, and the
-// result is written to Git.
+// measure takes one measurement. A panic becomes an error without its text, as any text is written to Git.
 func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured) {
 	failed := func(text string) strategies.Measured {
 		return t.Judge(strategies.Result{At: w.Deps.Now(), Phase: analysis.Errored, Message: text})
@@ -220,8 +218,7 @@ func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured)
 	return got
 }
 
-// within limits the time of a computation on third-party texts. A late computation goes on in its goroutine, and its
-// result is dropped.
+// within limits a computation on third-party texts. A late one goes on in its goroutine, without a result.
 func within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
 	type outcome struct {
 		got      T
@@ -254,7 +251,7 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 	return got, fmt.Errorf("it takes longer than %s", limit)
 }
 
-// request returns the request to the provider. latest is the version to measure.
+// request returns the provider's request; latest is the version to measure.
 func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (provider.Request, error) {
 	var secrets []string
 	at := t.Workload.Namespace
@@ -282,7 +279,7 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 	}, err
 }
 
-// ask sends a request, and repeats it while the measurement is running.
+// ask sends a request, and repeats it while the measurement runs.
 func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (result provider.Result, err error) {
 	request, err := w.request(ctx, t, latest, suffix)
 	if err != nil {
@@ -320,11 +317,11 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 	}
 }
 
-// grace is a provider's extra time after its limit, which covers requests but not the evaluation of responses.
+// grace is a provider's time beyond its limit, which covers requests but not the evaluation of responses.
 const grace = 5 * time.Second
 
-// leave deletes the objects of a finished request, such as a Job. A failed request keeps its objects: it is repeated
-// with the same ID and finds them. The objects are deleted after that, or when the analysis ends.
+// leave deletes a finished request's objects, such as a Job. A failed request keeps them: repeated with the same ID,
+// it finds them. They are deleted later, or when the analysis ends.
 func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	l := leftover{t.Measure, r}
 	w.mu.Lock()
@@ -341,7 +338,6 @@ func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	}
 }
 
-// tidy deletes the objects of a measurement.
 func (w *Worker) tidy(app rollout.App, l leftover) {
 	ctx, end := context.WithTimeout(w.As(w.ctx, app), time.Minute)
 	defer end()
@@ -350,7 +346,7 @@ func (w *Worker) tidy(app rollout.App, l leftover) {
 	}
 }
 
-// id names a measurement, so that its repetition after a crash finds the objects of the first try.
+// id names a measurement, so that its repetition after a crash finds the first try's objects.
 func (t *task) id() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", t.app.Name, t.Run, t.Release,
 		t.Started.UTC().Format(time.RFC3339), t.Metric.Name, t.Number))

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Undo is the verb of a proposal to revert a release in Git. The other verbs are the decisions of a promotion file.
+// Undo is the verb of a proposal to revert a release in Git. The other verbs are a promotion file's decisions.
 const Undo rollout.Verb = "undo"
 
 // Verbs lists the verbs of all actions.
@@ -65,8 +65,7 @@ type decision struct {
 	then      string
 }
 
-// Decide returns the order that carries out an action. It accepts all verbs but Undo. The error is why the action does
-// not fit the app's state.
+// Decide returns the order for an action with any verb but Undo. The error is why it does not fit the app's state.
 func (t Target) Decide(in strategies.Input, a Action) (Order, error) {
 	d, err := decide(in, a)
 	if err != nil {
@@ -113,7 +112,7 @@ func decide(in strategies.Input, a Action) (decision, error) {
 	return decision{}, fmt.Errorf("there is no verb %q", a.Verb)
 }
 
-// promoteFully opens all gates. It is also how a user replaces a running version that is not in Git by the head.
+// promoteFully opens all gates, and so replaces a running version that is not in Git by the head.
 func promoteFully(in strategies.Input) (decision, error) {
 	d := decision{subject: "Promote " + in.App.Name + " fully"}
 	h, coming := in.State.Held, strategies.Coming(in)
@@ -142,8 +141,7 @@ func promoteFully(in strategies.Input) (decision, error) {
 	return d, nil
 }
 
-// adoptAnyway adopts an app that another controller owns; with full it also replaces a running version that is not in
-// Git.
+// adoptAnyway adopts an app of another controller; with full it also replaces a running version that is not in Git.
 func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
 		return decision{}, errors.New("it is not held because another controller has it")
@@ -180,7 +178,6 @@ func promoteGate(in strategies.Input) (decision, error) {
 	}
 }
 
-// promoted lets a release pass the gates of a promotion.
 func promoted(in strategies.Input, p *rollout.Promotion) decision {
 	name, past := in.App.Name, past(p)
 	return decision{
@@ -209,7 +206,6 @@ func past(p *rollout.Promotion) string {
 	}
 }
 
-// skips lists the waits that a promotion skips.
 func skips(in strategies.Input, p *rollout.Promotion) string {
 	all := strategies.Skipped(in, p)
 	if len(all) == 0 {
@@ -234,8 +230,7 @@ func notAtGate(in strategies.Input) error {
 	return fmt.Errorf("%s; to open gates ahead of time: --through STEP or --full", text)
 }
 
-// promoteThrough opens all gates up to a step that the user names, for each workload with such a step that has not
-// passed it.
+// promoteThrough opens all gates up to a step, for each workload with such a step still to pass.
 func promoteThrough(in strategies.Input, through string) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err
@@ -299,7 +294,6 @@ func endHold(in strategies.Input) (decision, error) {
 	}, nil
 }
 
-// abort rolls the release in flight back.
 func abort(in strategies.Input, reason string) (decision, error) {
 	release, then := strategies.Coming(in), ""
 	if release != nil {
@@ -339,7 +333,7 @@ func retry(in strategies.Input) (decision, error) {
 		return decision{}, errors.New("nothing to try again: what Git asks for was not rejected")
 	}
 	return decision{
-		// The time makes the file of a second retry differ from the first one.
+		// The time makes the file of a second retry differ.
 		promotion: &rollout.Promotion{Release: hash, Decision: rollout.Retry,
 			At: rollout.Second(in.Now).Format(time.RFC3339)},
 		subject: fmt.Sprintf("Retry release %s of %s", hash, in.App.Name),

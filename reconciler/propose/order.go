@@ -48,8 +48,7 @@ func releaseLine(r *rollout.Release, what string) string {
 	return fmt.Sprintf("Release %s of %s by %s%s:\n%s", r.Hash, rollout.ShortID(r.Commit), r.Author, what, r.Subject)
 }
 
-// Promotion is the proposal to open the gates of a promotion for a release. Its time is the start of the step, so that
-// the same gates make the same commit.
+// Promotion is the proposal to open a promotion's gates, dated by the step's start: equal gates make equal commits.
 func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Order {
 	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{}, time.Time{}) // texts can be encoded
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
@@ -76,8 +75,7 @@ func measured(s rollout.State) string {
 	return text
 }
 
-// logged returns the end of the log of the hook that rejected a release, if it is on record. A forge formats it as
-// code.
+// logged returns the end of the log of the hook that rejected a release, if on record, formatted as code.
 func logged(s rollout.State, why rollout.Rejection) string {
 	for _, run := range s.Hooks {
 		if run.Name == why.Hook && run.Release == why.Hash && run.Phase == rollout.HookFailed && run.Log != "" {
@@ -93,8 +91,7 @@ func WantsRevert(s rollout.State) bool {
 	return s.Phase == rollout.Degraded || (s.Retreat != nil && s.Retreat.Reject)
 }
 
-// Revert is the proposal to revert a rejected release in Git; canRetry adds a hint to retry it. Its time is the
-// rejection's.
+// Revert is the proposal, at the rejection's time, to revert a rejected release. canRetry adds a hint to retry it.
 func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRetry bool, v Reversion) Order {
 	o := Order{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, cluster, s.App), Edits: v.Edits, When: rejection.At,

@@ -18,7 +18,7 @@ type Tree interface {
 	ReadBlob(id string) ([]byte, error)
 }
 
-// Reversion restores an app's files from an older commit. It serves for rejected releases and for users' undos.
+// Reversion restores an app's files from an older commit, for rejected releases and users' undos.
 type Reversion struct {
 	Edits   map[string][]byte // of the head; nil content deletes
 	Sharers []string          // the other apps that use any of the edited files
@@ -37,8 +37,8 @@ type Snapshot interface {
 	Commit() rollout.Commit
 }
 
-// Trace finds the commits besides the release whose changes a reversion reverts; changes of replicas do not count. line
-// leads from the older commit, included, to the head. An empty line means that the history is unknown.
+// Trace finds the other commits that a reversion reverts, except changes of replicas. line leads from the older
+// commit, included, to the head; empty means unknown history.
 func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error) {
 	v.Late = len(line) == 0
 	isNewer := !slices.ContainsFunc(line, func(s S) bool { return s.Commit().ID == release })
@@ -59,8 +59,8 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 	return v, nil
 }
 
-// NewReversion restores an app of the head from an older commit, with its present replicas. from and to are the app in
-// both, all is every app in the head. An error means an unreadable commit, or another entry in the configuration.
+// NewReversion restores an app of the head from an older commit, with its present replicas. from and to are the app
+// in both, all every app in the head. An error means an unreadable commit or another configuration entry.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path}
 	isOther, err := isConfigured(head, from, to)
@@ -102,8 +102,7 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	return v, nil
 }
 
-// isConfigured reports whether the app's entry in the configuration has changed in a way that affects it: its renderer,
-// or a variable in its files.
+// isConfigured reports whether the app's configuration entry has changed its renderer, or a variable in its files.
 func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	now, then := from.App, to.App
 	if now.Helm != then.Helm || now.Plain != then.Plain || now.Directory != then.Directory ||
@@ -136,10 +135,10 @@ func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 // Shared reports whether the reversion affects other apps, or may do so.
 func (v Reversion) Shared() bool { return len(v.Sharers)+len(v.Outside) > 0 }
 
-// IsDoubtful reports whether users must review the reversion: it may do more than revert a release.
+// IsDoubtful reports whether users must review the reversion, which may do more than revert a release.
 func (v Reversion) IsDoubtful() bool { return v.Shared() || v.Late || len(v.Resized) > 0 }
 
-// Caution describes, for a commit's message, the other affected apps and reverted commits; "" if there are none.
+// Caution describes the other affected apps and reverted commits for a commit's message; "" if none.
 func (v Reversion) Caution() string {
 	text := ""
 	if len(v.Sharers) > 0 {
@@ -161,9 +160,8 @@ func (v Reversion) Caution() string {
 	return text
 }
 
-// comparison computes the edits that restore files of another commit without the numbers of replicas: scaling an app is
-// not part of a release. The rendered objects identify these numbers. A 3 that is now 9 is kept if an object of the app
-// has 9 replicas now and had 3 then.
+// comparison computes the edits that restore files without numbers of replicas: scaling is not part of a release.
+// Renders identify the numbers. A 3 that is now 9 is kept if an object of the app has 9 replicas now and had 3 then.
 type comparison struct {
 	from, to string                // the app's folder in either commit
 	scaled   map[[2]int64][]string // replicas of objects then and now, with a description
@@ -171,7 +169,6 @@ type comparison struct {
 	any      bool // each number counts as replicas: there are no renders
 }
 
-// comparing returns the comparison of an app at two commits.
 func comparing(from, to *rollout.Render) *comparison {
 	c := &comparison{from: from.App.Path, to: to.App.Path, scaled: map[[2]int64][]string{}, kept: map[[2]int64]int{}}
 	for _, o := range from.Objects {
@@ -203,8 +200,8 @@ func (c *comparison) lost() (all []string) {
 	return all
 }
 
-// differing returns the edits that change the paths in from to their content in to. If the app's folder was renamed,
-// the numbers come from the file of the same name in the present folder.
+// differing returns the edits that give paths of from their content in to. If the app's folder was renamed, numbers
+// come from the same file in the present one.
 func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte, error) {
 	edits := map[string][]byte{}
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
@@ -244,8 +241,7 @@ func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte
 	return edits, nil
 }
 
-// Fields with numbers of replicas: of a manifest, a patch or a chart's values, of an operation of a JSON patch (RFC
-// 6902), and of a kustomization.
+// Fields with replicas: of a manifest, patch or chart's values, of a JSON patch (RFC 6902), and of a kustomization.
 const (
 	sizes     = `\b(?:replicas|replicaCount|(?:min|max)Replicas|(?:min|max|idle)ReplicaCount)`
 	ofAField  = sizes + `"? *: *[0-9]+\b`
@@ -259,8 +255,8 @@ var (
 	counts  = regexp.MustCompile(ofAField + "|" + ofAnEntry + `|\bcount"? *: *[0-9]+\b`)
 )
 
-// keep returns an older version of a file with the present numbers of replicas. A number is matched by its place,
-// because the parts of the file may be in another order. A number without a present place keeps its old value.
+// keep returns an older version of a file with present numbers of replicas. They are matched by place, as parts may
+// be reordered. A number without a present place keeps its old value.
 func (c *comparison) keep(path string, then, now []byte) []byte {
 	number := numbers
 	if strings.HasPrefix(path[strings.LastIndex(path, "/")+1:], "kustomization.") {
@@ -294,8 +290,8 @@ func (c *comparison) note(pair [2]int64) {
 	}
 }
 
-// place describes a position in a file, without numbers: the text before it in its line or braces, the parent line, and
-// the kind and name before it in its document, or the name right after it.
+// place describes a position without numbers: the text before it in its line or braces, the parent line, and its
+// document's kind and name before it, or the name right after.
 func place(content []byte, at []int) string {
 	doc := content[max(0, bytes.LastIndex(content[:at[0]], []byte("\n---"))):at[0]]
 	lines := strings.Split(string(doc), "\n")
@@ -330,7 +326,6 @@ func lastOf(what *regexp.Regexp, text []byte) string {
 	return ""
 }
 
-// numberIn returns the number in a match.
 func numberIn(text []byte) int64 {
 	n, _ := strconv.ParseInt(string(digits.Find(text)), 10, 64)
 	return n

@@ -21,8 +21,8 @@ func (v Version) String() string {
 	return fmt.Sprintf("%s of %s", v.Hash, rollout.ShortID(v.Commit))
 }
 
-// Back finds the version to roll back to: the one with a hash or, if that is "", the one before the current release.
-// The state is searched first, then the recorded versions, newest first.
+// Back finds the version to roll back to: with the hash or, if "", before the current release. It searches the state,
+// then the recorded versions, newest first.
 func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)) (Version, error) {
 	if hash == "" && s.Release != nil && s.Stable == nil {
 		return Version{},
@@ -61,8 +61,7 @@ func backInState(s rollout.State, hash rollout.Hash) (Version, bool) {
 	return Version{Hash: hash, Commit: r.Commit}, found
 }
 
-// UndoSubject is the start of the subject of a proposal to undo an app's current version. By it the reconciler finds
-// the users' revert proposals that still apply.
+// UndoSubject starts an undo proposal's subject, by which the reconciler finds users' proposals that still apply.
 func UndoSubject(s rollout.State) string {
 	what := rollout.ShortID(s.Source)
 	switch {
@@ -76,7 +75,7 @@ func UndoSubject(s rollout.State) string {
 	return fmt.Sprintf("Undo %s of %s", what, s.App)
 }
 
-// Undo is the proposal to roll an app back to a version whose commit has the given subject. The caller sets its time.
+// Undo is the proposal to roll an app back to a version, whose commit has the subject. The caller sets its time.
 func (t Target) Undo(s rollout.State, to Version, subject string, v Reversion, reason string) Order {
 	o := Order{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, t.Cluster, s.App), Edits: v.Edits,

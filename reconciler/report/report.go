@@ -1,5 +1,5 @@
-// Package report holds the values that the reconciler hands to its consumers: forge, notifications, metrics, tracing,
-// the dashboard and gitrollout once. It does not import the reconciler: its consumers link no Kubernetes client.
+// Package report holds the reconciler's values for its consumers: forge, notifications, metrics, tracing, dashboard
+// and gitrollout once. Consumers that import it link no Kubernetes client.
 package report
 
 import (
@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Report is the result of the loop at one moment. It is immutable, and the only value that consumers read.
+// Report is the loop's result at one moment, immutable and the only value that consumers read.
 type Report struct {
 	Config *rollout.Config   // in force; nil until one could be read
 	Head   string            // of the state branch, where Config is set
@@ -19,7 +19,7 @@ type Report struct {
 	Gone   []string          // apps that no longer exist
 }
 
-// App is the result of reconciling one app: its state, the reasons for it, and the measurements since the last record.
+// App is the result of reconciling one app: state, reasons, and measurements since the last record.
 type App struct {
 	Cluster   string
 	Before    rollout.State       // the record before
@@ -30,8 +30,7 @@ type App struct {
 	Err       error               // of this app
 }
 
-// Note returns the reason of the Event about a transition, one word for programs: the reason why the app is held, or
-// else its phase. warning means that a user should look.
+// Note returns a transition's Event: in one word why the app is held, or its phase, and whether a user should look.
 func (a App) Note() (reason string, warning bool) {
 	s := a.Decision.State
 	if s.Held != nil {
@@ -41,13 +40,12 @@ func (a App) Note() (reason string, warning bool) {
 	return string(phase), a.Decision.Retreat || phase == rollout.Stalled || phase == rollout.Degraded
 }
 
-// Shown holds the records in Git that a forge is to show: pull requests for proposals, and the status of a release on
-// its commit. No decision depends on it.
+// Shown holds a forge's records: pull requests for proposals, and commits' release status. No decision needs it.
 type Shown struct {
 	Forge       rollout.Forge
 	Transitions []rollout.Transition
-	// Resume is set after a start, and when the configuration of the forge has changed: the transitions are then the
-	// current states, and Branches are all proposals that exist.
+	// Resume is set after a start or a new forge configuration: transitions are current states, Branches all
+	// proposals.
 	Resume   bool
 	Branches []string
 }
@@ -73,6 +71,6 @@ const (
 	PartApply  Part = "apply"
 )
 
-// Tracer is called when a part begins, with the app that the part is of, "" for none. It returns the context of the
-// part, and a function to call once at its end, with its error. It is called from several goroutines.
+// Tracer is called when a part begins, with its app, "" for none. It returns the part's context and a function to
+// call once at the end, with the error. Several goroutines call it.
 type Tracer func(ctx context.Context, part Part, app string) (context.Context, func(error))

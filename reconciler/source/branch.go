@@ -28,8 +28,8 @@ type Branch struct {
 	Behind  error            // why Config is not the commit's own: nothing may advance. nil if it is
 }
 
-// Open reads a commit of the users' branch. With an unreadable configuration the last readable one lists the apps;
-// without one, Config is nil. An error means that the commit could not be read at all.
+// Open reads a commit of the users' branch. If its configuration is unreadable, the last readable one lists the apps;
+// without one Config is nil. An error means an unreadable commit.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
 	if b.Config, b.Behind = r.ConfigAt(tree); b.Behind != nil {
@@ -91,7 +91,7 @@ func (b *Branch) Calendar(app string) rollout.Calendar {
 }
 
 // Unlisted returns why an unlisted app is left alone: a typo in a glob must not take a service down. empty lists apps
-// without objects, which may be the app under a new name.
+// without objects, perhaps its new name.
 func (b *Branch) Unlisted(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
 		return render.LinkedApp(a.Path)
@@ -107,8 +107,7 @@ func (b *Branch) Unlisted(a rollout.App, empty ...string) *rollout.InvalidError 
 	}
 }
 
-// Prunes reports whether the objects of an unlisted app are to be deleted: a glob with prune in the configuration
-// matches its folder, and the folder no longer exists.
+// Prunes reports whether an unlisted app's objects are to be deleted: a glob with prune matches its removed folder.
 func (b *Branch) Prunes(a rollout.App) bool {
 	_, found, err := b.Tree.Lookup(a.Path)
 	return !found && err == nil && slices.ContainsFunc(b.Config.Apps, func(glob rollout.AppGlob) bool {
@@ -125,8 +124,7 @@ type Promotion struct {
 	By   rollout.Commit     // the commit that wrote it; zero if unknown
 }
 
-// Promotion reads an app's promotion file. A file under a former name counts while there is none under the present
-// name, so that a hold survives a rename.
+// Promotion reads an app's promotion file, or one of a former name, so that a hold survives a rename.
 func (b *Branch) Promotion(app rollout.App) Promotion {
 	for _, name := range append([]string{app.Name}, strings.Fields(app.Formerly)...) {
 		if _, listed := b.Find(name); listed && name != app.Name {

@@ -13,20 +13,18 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Gatherer collects the input of a decision about an app. The loop, the commands and the pages differ only in the
-// source of renders.
+// Gatherer collects the input of an app's decision for loop, commands and pages. Only the source of renders differs.
 type Gatherer struct {
-	// RenderAt returns an app at a commit, as Reader.Render does. ErrNotReady means that the render is not done yet;
-	// any other error, that the render is not available.
+	// RenderAt returns an app at a commit, as Reader.Render does. ErrNotReady means that the render is not done; any
+	// other error, that it is unavailable.
 	RenderAt func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error)
-	// Observe returns the observed cluster, as the loop's Observer does. nil observes nothing.
+	// Observe returns the observed cluster, as the loop's Observer does; nil observes nothing.
 	Observe func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
-	// Know receives the app's kinds of workloads that not every cluster serves, before Observe is called. nil is
-	// ignored.
+	// Know receives kinds of workloads that not every cluster serves, before Observe is called. It may be nil.
 	Know func(kinds []rollout.Partitioned)
 }
 
-// ErrNotReady is returned by RenderAt while a commit is still being fetched or rendered.
+// ErrNotReady is returned by RenderAt while a commit is being fetched or rendered.
 var ErrNotReady = errors.New("is still being read")
 
 // App is one app in Git: on the users' branch, and its recorded state.
@@ -38,9 +36,9 @@ type App struct {
 	State     rollout.State
 }
 
-// Gather returns the input of a decision about an app. It observes the cluster last, because reading a commit takes
-// time. The error is ErrNotReady while the app's commit is being read; all other input is gathered anyway. An
-// unavailable commit leaves Source nil: the state then follows the head.
+// Gather returns the input of an app's decision. It observes the cluster last, as reading commits takes time. The
+// error is ErrNotReady while the app's commit is being read; other input is complete. With an unavailable commit
+// Source is nil: the state follows the head.
 func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategies.Input, err error) {
 	in = strategies.Input{
 		Now: now, App: a.App, Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
@@ -71,8 +69,7 @@ func (g Gatherer) Look(in *strategies.Input) {
 	}
 }
 
-// Desired returns the objects that the cluster should have for an app. applied is when the cluster began to route as
-// the state requests, as in strategies.View.
+// Desired returns the objects that the cluster should have. applied is when it began to route so (strategies.View).
 func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)

@@ -11,13 +11,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Renderer renders one app at one commit. It returns the same Render, with another Commit, while none of the app's
-// files change.
+// Renderer renders an app at a commit. While the app's files do not change, only the Render's Commit does.
 type Renderer interface {
 	Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error)
 }
 
-// Reader reads commits for one cluster. Its methods may be called from any goroutine.
+// Reader reads commits for one cluster. Any goroutine may call it.
 type Reader struct {
 	Own    string                         // gitrollout's namespace, where no app may write; default rollout.OwnNamespace
 	Within []string                       // the namespaces of the reconciler; none: the whole cluster
@@ -38,8 +37,7 @@ func NewReader(cluster string, renderer Renderer) *Reader {
 // maxConfigs bounds the cached configurations. The apps of a cluster are at commits with few different ones.
 const maxConfigs = 50
 
-// ConfigAt returns the configuration of a commit. Few commits change it, so each one is parsed once. A missing or
-// invalid configuration is an InvalidError.
+// ConfigAt returns a commit's configuration, each parsed once. If missing or invalid, the error is an InvalidError.
 func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	file := rollout.ConfigPath(r.cluster)
 	entry, found, err := tree.Lookup(file)
@@ -69,10 +67,9 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	return config, nil
 }
 
-// AppAt returns an app at a commit, with the folder and namespace of that commit's configuration. Otherwise a moved
-// folder would make older commits unreadable, and a new namespace would reach the cluster before any decision. It
-// returns the present app if that configuration is unreadable or lacks the app. Limits and decryption are always the
-// present ones.
+// AppAt returns an app at a commit, with that configuration's folder and namespace. Otherwise a moved folder would
+// make older commits unreadable, and a new namespace would precede any decision. If unreadable or without the app, it
+// is the present app. Limits and decryption are always present ones.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
 	if err != nil {
@@ -107,14 +104,12 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	return now
 }
 
-// Render renders an app at a commit, in that commit's folder. Permissions are not checked: they were checked when the
-// commit was the newest.
+// Render renders an app at a commit, in that commit's folder. Permissions were checked when it was the newest.
 func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error) {
 	return r.renderer.Render(tree, r.AppAt(tree, now), tree.Commit())
 }
 
-// RenderHead renders an app at the commit whose configuration lists it. An object that the app may not have is an
-// InvalidError.
+// RenderHead renders an app at the commit that lists it. A forbidden object is an InvalidError.
 func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	built, err := r.renderer.Render(tree, app, tree.Commit())
 	if err == nil {
@@ -129,7 +124,7 @@ func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, er
 	return built, nil
 }
 
-// Each calls do n times, with up to most calls at once, and returns when all are done.
+// Each calls do n times, at most most at once, and waits for all.
 func Each(n, most int, do func(i int)) {
 	slots := make(chan struct{}, most)
 	var all sync.WaitGroup

@@ -15,8 +15,7 @@ type States struct {
 	Cluster *rollout.Cluster // the cluster of the state; nil without cluster.yaml
 }
 
-// ReadStates lists the files of a commit of the state branch; none without a commit. The error is an InvalidError if
-// cluster.yaml is invalid.
+// ReadStates lists a state branch commit's files; none without a commit. An invalid cluster.yaml is an InvalidError.
 func ReadStates(tree Snapshot) (*States, error) {
 	s := &States{tree: tree, files: map[string]string{}}
 	if tree == nil {
