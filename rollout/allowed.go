@@ -9,9 +9,8 @@ import (
 // OwnNamespace is gitrollout's default namespace.
 const OwnNamespace = "gitrollout"
 
-// MayWriteIn reports whether the app may have objects in a namespace: in the app's own, and in the ones in its
-// configuration entry, where * and ? are wildcards. kube-system must be listed by name. own, gitrollout's namespace, is
-// never allowed: an object there has access to gitrollout's credentials.
+// MayWriteIn reports whether the app may have objects in a namespace: its own, or a listed one, with * and ? as
+// wildcards. kube-system must be listed by name. own, gitrollout's namespace with its credentials, is never allowed.
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)
 	switch namespace {
@@ -25,14 +24,13 @@ func (a App) MayWriteIn(namespace, own string) bool {
 	return matchesAny(listed, namespace)
 }
 
-// MayHave reports whether the app may have objects of a cluster-scoped kind: its configuration entry must list the
-// kind.
+// MayHave reports whether the app's configuration entry lists a cluster-scoped kind.
 func (a App) MayHave(kind string) bool {
 	listed := strings.Fields(a.ClusterResources)
 	return slices.Contains(listed, "*") || matchesAny(listed, kind)
 }
 
-// As returns the app with another service account: namespace/name, or a name in the app's namespace. "" is none.
+// As returns the app with another service account: namespace/name, or a name in the app's namespace; "" is none.
 func (a App) As(account string) App {
 	if a.ServiceAccount = account; account != "" && !strings.Contains(account, "/") {
 		a.ServiceAccount = a.Namespace + "/" + account
@@ -40,7 +38,7 @@ func (a App) As(account string) App {
 	return a
 }
 
-// GroupKind returns the kind as in a configuration: group/Kind, or Kind for the core group.
+// GroupKind returns the kind as a configuration has it: group/Kind, or Kind for the core group.
 func (r Ref) GroupKind() string { return strings.TrimPrefix(r.Group+"/"+r.Kind, "/") }
 
 func matchesAny(patterns []string, text string) bool {

@@ -2,7 +2,7 @@ package rollout
 
 import "time"
 
-// AnalysisPhase is the state of a measurement, of a metric or of a run.
+// AnalysisPhase is the state of a measurement, a metric or a run.
 type AnalysisPhase string
 
 // The phases, from Argo Rollouts.
@@ -21,7 +21,7 @@ const (
 // Done reports whether the phase is final.
 func (p AnalysisPhase) Done() bool { return p != "" && p != AnalysisPending && p != AnalysisRunning }
 
-// Metric is one metric of a run with all defaults set and all arguments filled in, except for arguments from Secrets.
+// Metric is one metric of a run, with defaults and all arguments but Secrets'.
 type Metric struct {
 	Name                    string
 	InitialDelay            time.Duration // from the start of the run
@@ -34,7 +34,7 @@ type Metric struct {
 	ConsecutiveErrorLimit   int  // more errors in a row end the metric; default 4
 	ConsecutiveSuccessLimit int  // this many successes in a row pass the metric; 0: off
 	Retention               int  // number of kept measurements; default 10
-	DryRun                  bool // it is measured and shown, and decides nothing
+	DryRun                  bool // measured and shown only
 
 	// Not in Argo Rollouts:
 	OnNoData   NoData   // the meaning of an empty result; default NoDataError
@@ -46,8 +46,8 @@ type Metric struct {
 	Config   map[string]any       // the provider's block
 	Secrets  map[string]SecretRef // arguments that are read at each measurement
 
-	// Pods are arguments about pods, known at the measurement: Latest or Stable for a version's pod-template-hash, or a
-	// text with {{templates.NAME.podTemplateHash}} and the like.
+	// Pods are arguments about pods, known at the measurement: Latest or Stable for a version's pod-template-hash, or
+	// a text with {{templates.NAME.podTemplateHash}} and the like.
 	Pods map[string]string
 }
 
@@ -62,12 +62,11 @@ const (
 	NoDataFail  NoData = "fail" // it counts as failed
 )
 
-// Compare compares the new version with the stable one at the same time. The result for each version is [bad, all]: the
-// number of bad requests and of all requests.
+// Compare compares the new and stable versions at the same time. Each result is [bad, all]: numbers of requests.
 type Compare struct {
-	// MaxIncrease is the allowed increase of the share of bad requests; 0.01 is one in a hundred.
+	// MaxIncrease is the allowed increase of the share of bad requests; 0.01 is 1 %.
 	MaxIncrease float64 `json:"maxIncrease"`
-	// Confidence is the required confidence of a verdict, over all measurements of the metric together; default 0.999.
+	// Confidence is that of a verdict, over all measurements of the metric together; default 0.999.
 	Confidence float64 `json:"confidence"`
 }
 
@@ -85,7 +84,7 @@ type Measurement struct {
 	Message string        `json:"message,omitempty"`
 }
 
-// MetricProgress is the progress of one metric of a run. Its counters must survive a restart.
+// MetricProgress is a metric's progress in a run. Its counters must survive a restart.
 type MetricProgress struct {
 	Metric             string        `json:"metric"`
 	Phase              AnalysisPhase `json:"phase"`
@@ -122,8 +121,7 @@ type AnalysisRun struct {
 	Metrics  []MetricProgress `json:"metrics"`
 }
 
-// Same reports whether two records are of the same run. A release that starts in the second in which another one was
-// rolled back has separate runs.
+// Same reports whether two records are of one run. A release that starts in the second of a rollback has its own.
 func (r AnalysisRun) Same(o AnalysisRun) bool {
 	return r.Name == o.Name && r.Release == o.Release && r.Started.Equal(o.Started)
 }
@@ -134,7 +132,7 @@ type Analysis struct {
 	StartingStep int // of a background analysis: the first step with it
 }
 
-// Metrics returns the metrics of all analyses of a workload, including experiments.
+// Metrics returns the metrics of all analyses, including experiments'.
 func (s Spec) Metrics() (metrics []Metric) {
 	var analyses []*Analysis
 	if c := s.Canary; c != nil {

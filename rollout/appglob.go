@@ -16,10 +16,10 @@ type AppGlob struct {
 	Name      string     // "" or, only without wildcards, the app's name
 	Namespace string     // for namespaced objects without a namespace; default "default"
 	Prune     bool       // delete the objects of an app whose folder is removed; default false: leave them alone
-	Directory *Directory // folders without a kustomization are apps, too; nil: no
-	Helm      *Helm      // folders of charts are apps, too; nil: no
+	Directory *Directory // folders without a kustomization are apps too; nil: no
+	Helm      *Helm      // folders of charts are apps too; nil: no
 	Variables Variables  // for the objects of its apps
-	// Decryption is the Secret with the keys of its apps' encrypted files; "" without encrypted files.
+	// Decryption is the Secret with the keys of its apps' encrypted files; "" for none.
 	Decryption string
 
 	Namespaces       []string // allowed for its objects besides Namespace; * and ? are wildcards
@@ -155,8 +155,8 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 // IsGlob reports whether a path or path segment has wildcards.
 func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
 
-// App returns the app in a folder that matches the glob's path. Its name is the text that the wildcards matched, joined
-// by "-", or else the last folder's. An invalid name is an InvalidError.
+// App returns the app in a matching folder. Its name is the wildcards' text, joined by "-", or else the last
+// folder's. An invalid name is an InvalidError.
 func (g AppGlob) App(dir string) (App, error) {
 	name := cmp.Or(g.Name, path.Base(dir))
 	if IsGlob(g.Path) {
@@ -198,8 +198,7 @@ func (c *Config) EntryOf(app App) *AppGlob {
 	return nil
 }
 
-// MatchesAny reports whether a pattern, or any in a list such as {a,b}, matches a slash-separated path or its last
-// element. An invalid pattern is an error.
+// MatchesAny reports whether a pattern, or any in a list like {a,b}, matches a path or its last element.
 func MatchesAny(pattern, name string) (is bool, err error) {
 	if inner, opened := strings.CutPrefix(pattern, "{"); opened {
 		if pattern, opened = strings.CutSuffix(inner, "}"); !opened {

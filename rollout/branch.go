@@ -8,68 +8,65 @@ import (
 	"time"
 )
 
-// ErrConflict is the error of a push to a branch that is not at the expected commit. Nothing was changed; the decision
-// must be made again on the new head.
+// ErrConflict is the error of a push to a branch not at the expected commit. Nothing changed; decide again on its
+// head.
 var ErrConflict = errors.New("the branch has moved")
 
-// ErrUnreachable is the error of a fetch or push without a connection or a timely response, or with a failing server. A
+// ErrUnreachable is the error of a fetch or push without connection or timely response, or with a failing server. A
 // retry may succeed. Whether a push has arrived is unknown.
 var ErrUnreachable = errors.New("unreachable")
 
-// ErrOverwritten says that the cluster holds an object as it was asked to, and that another writer changes it again and
-// again.
+// ErrOverwritten says that the cluster took an object, and that another writer changes it again and again.
 var ErrOverwritten = errors.New("overwritten again and again")
 
-// RetryError is the answer of a server that wants no request for a while.
+// RetryError is a server's answer that wants no request for a while.
 type RetryError struct {
 	error
 	After time.Duration // 0 if the server gives no time
 }
 
-// NewRetryError returns err with the pause that the server requests.
+// NewRetryError returns err with the server's pause.
 func NewRetryError(err error, after time.Duration) error { return &RetryError{err, after} }
 
 // Unwrap returns the error without the pause.
 func (e *RetryError) Unwrap() error { return e.error }
 
-// RetryAfter returns the pause that a server requests with an error, 0 if it requests none.
+// RetryAfter returns the pause that a server requests with an error, 0 for none.
 func RetryAfter(err error) time.Duration {
 	wait := &RetryError{}
 	_ = errors.As(err, &wait)
 	return wait.After
 }
 
-// Heads holds the commits of the branches. An absent branch is "".
+// Heads holds the branches' commits. An absent branch is "".
 type Heads struct {
 	Main      string
 	State     string
 	Policy    string            // of the policy's branch, "" without such a branch
 	Proposals map[string]string // short branch name, such as gitrollout/promote/prod/shop, to commit
 
-	// Refused is set when the head of the users' branch is not followed. Main is then the last followed commit.
+	// Refused is set when the users' head is not followed. Main is then the last followed commit.
 	Refused *Refusal
 	// Keys changes when the trusted signing keys change.
 	Keys string
 }
 
-// Refusal is a head of the users' branch that is not followed, because it has no trusted signature.
+// Refusal is a users' head that is not followed, without a trusted signature.
 type Refusal struct {
 	Commit string
 	Reason string
-	// Blind means that no head has been trusted since the process started. Heads.Main is then a commit for reading the
-	// configuration only: the state has the apps' commits.
+	// Blind means that no head was trusted since the start. Heads.Main then serves for the configuration alone.
 	Blind bool
 }
 
-// Update is one branch of a push: a new commit that is built from edits, or the removal of the branch.
+// Update is one branch of a push: a new commit from edits, or the branch's removal.
 type Update struct {
 	Branch string // short name
-	// Old is the expected commit of the branch; "" if the branch must not exist. Only a proposal may get a Parent other
-	// than Old, and only a proposal may be removed.
+	// Old is the branch's expected commit; "" for none. Only proposals may have another Parent or be removed.
 	Old    string
 	Parent string // commit to build on; "" for a branch without history
-	// Edits are files to write, by path; nil content deletes the file or folder. An existing file keeps its executable
-	// bit. Deletions come first: with "a": nil and "a/b": content the folder a is replaced.
+	// Edits are files to write, by path; nil content deletes a file or folder. A file keeps its executable bit.
+	// Deletions come first: "a": nil and "a/b": content replace the folder a.
 	Edits   map[string][]byte
 	Message string
 	When    time.Time // author's and committer's time, to the second
@@ -77,15 +74,14 @@ type Update struct {
 	Delete  bool      // remove the branch instead
 }
 
-// Merge is the effect of merging one commit into another: the files to write, by path, with nil content for deleted
-// ones. Clean means that the merge has no conflict and no other changes. The commit is the only one on top of an
-// ancestor of the other one, which still has these files as in that ancestor.
+// Merge is the effect of merging one commit into another: files to write, by path, nil for deleted ones. Clean means
+// no conflict and no other changes. The commit is alone on an ancestor of the other, where these files are equal.
 type Merge struct {
 	Edits map[string][]byte
 	Clean bool
 }
 
-// Does reports whether the merge is clean and has exactly the effect of some edits.
+// Does reports whether the merge is clean and has exactly some edits' effect.
 func (m Merge) Does(edits map[string][]byte) bool {
 	same := func(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 	return m.Clean && maps.EqualFunc(m.Edits, edits, same)
@@ -94,10 +90,10 @@ func (m Merge) Does(edits map[string][]byte) bool {
 // Identity is the author of a commit.
 type Identity struct{ Name, Email string }
 
-// OwnBranches is the common prefix of all branches that gitrollout pushes to, except for the users' branch.
+// OwnBranches is the prefix of all branches that gitrollout pushes to, except the users' branch.
 const OwnBranches = "gitrollout/"
 
-// Trailers of the commits on the state branch. They repeat the message for programs.
+// Trailers of the state branch's commits repeat the message for programs.
 const (
 	TrailerCluster = "Gitrollout-Cluster" // name of the cluster
 	TrailerEpoch   = "Gitrollout-Epoch"   // of the process that wrote it
@@ -109,23 +105,23 @@ const (
 // Trailer returns one line of a commit's trailers.
 func Trailer(name, value string) string { return name + ": " + value + "\n" }
 
-// StateBranch returns the name of a cluster's state branch, unless its configuration names another.
+// StateBranch returns the default name of a cluster's state branch.
 func StateBranch(cluster string) string { return OwnBranches + "state/" + cluster }
 
-// ArchiveBranch returns the name of the branch that keeps a state branch's history before a compaction.
+// ArchiveBranch returns the branch that keeps a state branch's history before a compaction.
 func ArchiveBranch(cluster string, at time.Time) string {
 	return OwnBranches + "archive/" + cluster + "/" + at.UTC().Format("2006-01-02T150405Z")
 }
 
-// ProposalBranch returns the name of the branch for an app's proposals.
+// ProposalBranch returns the branch of an app's proposals.
 func ProposalBranch(kind ProposalKind, cluster, app string) string {
 	return OwnBranches + string(kind) + "/" + cluster + "/" + app
 }
 
-// StatusContext returns the name of an app's status on a forge's commit.
+// StatusContext returns the name of an app's commit status on a forge.
 func StatusContext(cluster, app string) string { return "gitrollout/" + cluster + "/" + app }
 
-// ProposalBranches returns the common prefixes of a cluster's proposals.
+// ProposalBranches returns the prefixes of a cluster's proposals.
 func ProposalBranches(cluster string) []string {
 	return []string{ProposalBranch(ProposePromotion, cluster, ""), ProposalBranch(ProposeRevert, cluster, "")}
 }

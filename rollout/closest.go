@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// DidYouMean returns a question with names that are similar to an unknown name, "" if none is.
+// DidYouMean returns a question with names similar to an unknown one, "" if none is.
 func DidYouMean(name string, names []string) string {
 	if near := closest(name, names); len(near) > 0 {
 		return "did you mean " + strings.Join(near, " or ") + "?"
@@ -13,7 +13,7 @@ func DidYouMean(name string, names []string) string {
 	return ""
 }
 
-// closest returns at most three names that are similar to a name.
+// closest returns at most three similar names.
 func closest(name string, names []string) []string {
 	type candidate struct {
 		name     string

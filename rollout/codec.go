@@ -12,12 +12,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxDocument bounds the documents of gitrollout's own formats. A state file of an app with 2,000 objects is about 150
-// kB.
+// maxDocument bounds gitrollout's own documents. The state of an app with 2,000 objects is about 150 kB.
 const maxDocument = 4 << 20
 
-// decode reads one YAML document of this API version and the given kind, strictly. Unknown and duplicate fields are
-// errors that name file and field.
+// decode reads one YAML document of this version and a kind. Unknown and duplicate fields are errors that name them.
 func decode[T any](file, kind string, data []byte) (*T, error) {
 	if len(data) > maxDocument {
 		return nil, Invalidf(file, "", "is %d bytes, more than the %d that a %s may have", len(data), maxDocument, kind)
@@ -52,8 +50,7 @@ func decode[T any](file, kind string, data []byte) (*T, error) {
 	return into, nil
 }
 
-// manyDocuments reports whether there is content on both sides of a document marker. The YAML parser would read the
-// first document and drop the others.
+// manyDocuments reports whether a document marker has content on both sides. The parser reads the first part alone.
 func manyDocuments(data []byte) bool {
 	content, split := false, false
 	for line := range strings.Lines(string(data)) {
@@ -86,14 +83,14 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns the path of an app's state on the state branch. Apps are spread over 256 folders, because each
-// commit rewrites the folder it touches: with 5,000 files in one folder a commit weighs 210 kB, spread it weighs 6 kB.
+// StatePath returns the path of an app's state, in one of 256 folders. Each commit rewrites its folder: with 5,000
+// files in one folder a commit weighs 210 kB, spread 6 kB.
 func StatePath(app string) string {
 	sum := sha256.Sum256([]byte(app))
 	return "apps/" + hex.EncodeToString(sum[:1]) + "/" + app + ".yaml"
 }
 
-// ClusterPath is the file on the state branch with the branch's cluster.
+// ClusterPath is the file with the state branch's cluster.
 const ClusterPath = "cluster.yaml"
 
 // Cluster is cluster.yaml on the state branch.
@@ -106,8 +103,7 @@ type Cluster struct {
 	Writer     Writer `json:"writer"`
 }
 
-// Writer is the process that commits to the state branch. A process that takes over increments the epoch with its first
-// transition.
+// Writer is the process that commits to the state branch. A new one increments the epoch with its first transition.
 type Writer struct {
 	ID    string `json:"id"`    // a host's or a pod's name
 	Epoch int    `json:"epoch"` // from 1
@@ -130,8 +126,7 @@ func (c Cluster) Encode() ([]byte, error) {
 	return encode(c)
 }
 
-// ParseState reads a state file that gitrollout wrote, strictly and with its seal. A file that was edited by hand is an
-// InvalidError.
+// ParseState reads a state file strictly, with its seal. A file edited by hand is an InvalidError.
 func ParseState(file string, data []byte) (*State, error) {
 	s, err := ParseEditedState(file, data)
 	if err != nil {
@@ -146,7 +141,7 @@ func ParseState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// ParseEditedState reads a state file that may have been edited by hand. Only the check of the seal is left out.
+// ParseEditedState reads a state file without checking the seal.
 func ParseEditedState(file string, data []byte) (*State, error) {
 	s, err := decode[State](file, "RolloutState", data)
 	if err != nil {
@@ -180,8 +175,8 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// Encode returns the bytes of the state file, with the seal. Equal states have equal bytes: keys are sorted, times are
-// UTC, in whole seconds, or in tenths for the start of a wait.
+// Encode returns the bytes of the state file, with the seal, equal for equal states: keys are sorted, times are UTC
+// in whole seconds, or tenths for the start of a wait.
 func (s State) Encode() ([]byte, error) {
 	seal, err := s.seal()
 	if err != nil {
@@ -191,8 +186,7 @@ func (s State) Encode() ([]byte, error) {
 	return encode(s)
 }
 
-// seal returns a digest of the file's content. It does not prevent forgery, which signed commits do, but it detects
-// edits by hand.
+// seal returns a digest of the content, which detects edits by hand. Only signed commits prevent forgery.
 func (s State) seal() (string, error) {
 	s.APIVersion, s.Kind, s.Seal = APIVersion, "RolloutState", ""
 	data, err := json.Marshal(s)
@@ -203,17 +197,17 @@ func (s State) seal() (string, error) {
 	return "s1-" + hex.EncodeToString(sum[:8]), nil
 }
 
-// Second returns a time in whole seconds and UTC, as in Git and Kubernetes.
+// Second returns a time in whole seconds and UTC, as Git and Kubernetes have it.
 func Second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// NextTenth returns the first tenth of a second that is not before a time. It is the start of a wait, so that the wait
-// is at most 0.1 s too long and never too short. Whole seconds made a release with three pauses 1.5 s longer.
+// NextTenth returns the first tenth of a second not before a time. As a wait's start it makes the wait at most 0.1 s
+// too long. Whole seconds made a release with three pauses 1.5 s longer.
 func NextTenth(t time.Time) time.Time {
 	const tenth = 100 * time.Millisecond
 	return t.UTC().Add(tenth - 1).Truncate(tenth)
 }
 
-// Soonest returns the earlier of two times; the zero value is none.
+// Soonest returns the earlier of two times; zero is none.
 func Soonest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b

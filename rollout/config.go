@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// Config is the file .gitrollout/<cluster>/config.yaml on the users' branch: a cluster's apps and settings.
+// Config is the file .gitrollout/<cluster>/config.yaml on the users' branch: apps and settings.
 type Config struct {
 	File     string        // its path, for messages
 	Interval time.Duration // between polls; default 30s, at least 1s
-	// PushInterval is the least time between two pushes to the state branch; default 1s. A rollback does not wait for
-	// it.
+	// PushInterval is the least time between pushes to the state branch, except rollbacks; default 1s.
 	PushInterval time.Duration
 	StateBranch  string        // default gitrollout/state/<cluster>; always below gitrollout/
 	Apps         []AppGlob     // at least one
@@ -25,7 +24,7 @@ type Config struct {
 	Workloads    []Partitioned // kinds that can be moved in stages besides the built-in ones
 }
 
-// AutoRevert selects gitrollout's action in Git after a rejected release.
+// AutoRevert selects what happens in Git after a rejected release.
 type AutoRevert string
 
 // The actions that make Git agree with a cluster after a rollback.
@@ -60,8 +59,7 @@ const (
 
 	defaultPushInterval = time.Second
 
-	// DefaultKubernetes is the version of Kubernetes for charts, unless the configuration has another. It stays the
-	// same when libraries are newer, because charts render differently for other versions.
+	// DefaultKubernetes is the version for charts unless configured, whatever the libraries' is: charts differ by it.
 	DefaultKubernetes = "1.36.0"
 )
 
@@ -92,8 +90,8 @@ type kubernetesFile struct {
 	APIVersions []string `json:"apiVersions" max:"500" is:"apiVersion"`
 }
 
-// ParseConfig reads a configuration strictly and fills in the defaults. The file's folder is the cluster's name, which
-// the default state branch contains. Errors are InvalidErrors that name file, field and fix.
+// ParseConfig reads a configuration strictly, with defaults. The file's folder is the cluster's name, part of the
+// default state branch. InvalidErrors name file, field and fix.
 func ParseConfig(file string, data []byte) (*Config, error) {
 	raw, err := decode[configFile](file, "Config", data)
 	if err != nil {
@@ -158,8 +156,7 @@ func parseInterval(file, field, text string, otherwise time.Duration) (time.Dura
 // badRef matches the names that Git refuses for a branch (git check-ref-format).
 var badRef = regexp.MustCompile(`\.\.|//|@\{|[\x00-\x20\x7f~^:?*\[\\]|/\.|\.lock(/|$)|[./]$`)
 
-// checkBranch returns the problem of a state branch's name, "" if there is none. The name must be below gitrollout/,
-// because the reconciler may push only there.
+// checkBranch returns a problem of a state branch's name, "" for none. The reconciler pushes only below gitrollout/.
 func checkBranch(branch string) string {
 	switch {
 	case !strings.HasPrefix(branch, OwnBranches):

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Credential is the place of a secret. The secret itself is never in Git.
+// Credential is the place of a secret, which is never in Git.
 type Credential struct {
 	Secret    SecretRef // in the cluster
 	Namespace string    // of the Secret; "": the reconciler's own
@@ -14,10 +14,10 @@ type Credential struct {
 	File      string    // or a file of the folder GITROLLOUT_NOTIFY_DIR
 }
 
-// EnvPrefix is the required prefix of variables for notifications: others hold the credentials for Git.
+// EnvPrefix is the prefix of variables for notifications: others hold credentials for Git.
 const EnvPrefix = "GITROLLOUT_NOTIFY_"
 
-// credentialFile is the form of a credential. A plain text is recognized, so that its error has the reason.
+// credentialFile also recognizes a plain text, for an error with the reason.
 type credentialFile struct {
 	SecretRef *struct {
 		Name      string `json:"name"`
@@ -30,7 +30,7 @@ type credentialFile struct {
 
 const nameSecret = "name a Secret: {secretRef: {name: notifications, key: slack}}"
 
-// ReadValue reads a credential. The error of a plain text does not contain the text.
+// ReadValue reads a credential. Errors do not contain a plain text.
 func (c *credentialFile) ReadValue(raw any) error {
 	if _, ok := raw.(map[string]any); !ok {
 		return Invalidf("", "", "is written out, and the configuration is in Git").WithFix(nameSecret)

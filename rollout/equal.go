@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Equal reports whether two states encode to the same bytes: an empty list equals none, and a moment is the same in all
-// time zones.
+// Equal reports whether two states encode to the same bytes: an empty list equals none, and time zones do not count.
 func (s *State) Equal(o *State) bool {
 	left, right := *s, *o
 	left.APIVersion, left.Kind, left.Seal = "", "", ""

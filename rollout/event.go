@@ -8,8 +8,7 @@ import (
 // EventKind is the meaning of a transition to users.
 type EventKind string
 
-// The kinds of events. An event with a trigger in Argo Rollouts has a similar name: on-rollout-step-completed is
-// StepCompleted.
+// The kinds of events are named like triggers in Argo Rollouts: on-rollout-step-completed is StepCompleted.
 const (
 	EventStarted       EventKind = "started"       // a release begins: on-rollout-updated
 	EventStepCompleted EventKind = "stepCompleted" // a workload reaches its next step
@@ -32,8 +31,7 @@ const (
 	EventRecovered EventKind = "recovered" // all problems are over
 )
 
-// EventKinds lists all kinds, the most important first. A transition may be several kinds. It is sent once, as the
-// first kind that the receiver requests.
+// EventKinds lists all kinds by importance. A transition of several kinds is sent once, as the first requested one.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventAborted, EventRolledBack, EventCompleted, EventStalled, EventDegraded, EventHeld,
@@ -54,7 +52,7 @@ const (
 	OutcomeNews    Outcome = "news"
 )
 
-// Event is one transition of an app for notifications. Templates may use its fields.
+// Event is one transition of an app for notifications and their templates.
 type Event struct {
 	ID      string      `json:"-"`     // the state commit and the app, the same at each delivery: 9f31c0…/shop
 	Kind    EventKind   `json:"-"`     // the most important one
@@ -105,13 +103,13 @@ func (e *Event) Is(kinds ...EventKind) bool {
 	return slices.ContainsFunc(kinds, func(k EventKind) bool { return slices.Contains(e.Kinds, k) })
 }
 
-// RecordedApp is one app in a commit of the state branch.
+// RecordedApp is one app in a state commit.
 type RecordedApp struct {
 	App           string
 	Before, After State // the zero value where there is no file
 }
 
-// Recorded is one commit of the state branch with its changes, by app.
+// Recorded is one state commit with its changes, by app.
 type Recorded struct {
 	ID     string
 	Parent string // "" for the first one

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// evidenceValues is how many last values of a metric a line of evidence has.
+// evidenceValues is how many last values of a metric are evidence.
 const evidenceValues = 5
 
 // Evidence returns a line for each measured metric, for users' decisions:

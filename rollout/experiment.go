@@ -2,16 +2,16 @@ package rollout
 
 import "time"
 
-// Experiment is a step that runs equal numbers of pods of both versions beside the release, until a duration is over
-// and its analyses have passed. It receives no users' requests.
+// Experiment is a step with equal numbers of pods of both versions beside the release, until a duration is over and
+// its analyses have passed. It receives no users' requests.
 type Experiment struct {
 	Templates []ExperimentTemplate
 	Analyses  []ExperimentAnalysis
 
-	// Duration starts when all pods of the experiment are available; nil: until the required analyses have passed.
+	// Duration starts when all pods of the experiment are available; nil: until required analyses have passed.
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for the analyses with requiredForCompletion: true"`
-	// ProgressDeadlineSeconds is how long no further pod may become available before the release is rolled back.
-	// Default: the Rollout's. The field comes from Argo Rollouts' kind Experiment.
+	// ProgressDeadlineSeconds is how long no further pod may become available before a rollback; default: the
+	// Rollout's. The field is from Argo Rollouts' kind Experiment.
 	ProgressDeadlineSeconds int `json:"progressDeadlineSeconds" own:"" min:"1" fix:"write seconds, or leave it out"`
 }
 
@@ -36,14 +36,14 @@ const (
 	SpecCanary SpecRef = "canary"
 )
 
-// ExperimentAnalysis is one analysis of an experiment's pods. A failed one rolls the release back.
+// ExperimentAnalysis is one analysis of an experiment. A failed one rolls the release back.
 type ExperimentAnalysis struct {
 	Name     string
 	Required bool // it must pass before the experiment ends
 	*Analysis
 }
 
-// RunsOn returns the first template of a version, false if there is none.
+// RunsOn returns the first template of a version.
 func (e *Experiment) RunsOn(ref SpecRef) (ExperimentTemplate, bool) {
 	return Find(e.Templates, func(t ExperimentTemplate) bool { return t.SpecRef == ref })
 }

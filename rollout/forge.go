@@ -8,16 +8,15 @@ import (
 	"strings"
 )
 
-// Forge is the forge section of a Config: where pull requests are opened for proposals. Empty fields are derived from
-// the repository's URL.
+// Forge is a Config's section on where pull requests are opened. Empty fields are derived from the repository's URL.
 type Forge struct {
 	// Type is "" for the host's type: github.com, gitlab.com, gitea.com, codeberg.org.
 	Type ForgeType `json:"type" oneOf:"github gitlab gitea" fix:"use gitea for Forgejo, which has the same API"`
-	// URL is the forge's address in a browser, without a slash at the end.
+	// URL is the forge's address in a browser, without a final slash.
 	URL string `json:"url" like:"url"`
 	// Repository is owner/name, or group/subgroup/name on GitLab.
 	Repository string `json:"repository"`
-	// Labels are the labels of each pull request.
+	// Labels are each pull request's labels.
 	Labels []string `json:"labels" max:"10" fix:"leave some out"`
 	// Reviewers are names of users, or org/team.
 	Reviewers []string `json:"reviewers" max:"10" fix:"leave some out"`
@@ -44,7 +43,7 @@ var (
 	labelText      = regexp.MustCompile(`^[^,\x00-\x1f]{1,50}$`)
 )
 
-// check refuses invalid values, and removes the slash at the end of the address.
+// check refuses invalid values, and removes a final slash of the address.
 func (f *Forge) check(file string) error {
 	if f == nil {
 		return nil
@@ -85,7 +84,7 @@ func (f *Forge) check(file string) error {
 	return nil
 }
 
-// redact replaces the credentials in a URL, which may be invalid.
+// redact replaces credentials in a URL, which may be invalid.
 func redact(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Field is one field of a document, described by the tags of a struct. Reader, schemas and reference use the same tags:
+// Field is one field of a document, described by the tags of a struct for reader, schemas and reference:
 //
 //	json:"name"     the field's name; a struct field without one is not in the document
 //	json:"*"        a map[string]any that takes all fields of other names
@@ -24,8 +24,7 @@ import (
 //	refused:"fix"   wrong here
 //	ignored:"why"   harmless without effect: accepted with a warning
 //
-// A blank field (_) is known and not read; its name is in field:"name" instead of json. Without a name it has rules for
-// the whole mapping:
+// A blank field (_) is known and not read, with its name in field:"name". A nameless one has rules for the mapping:
 //
 //	one:"a b" none:"fix" many:"fix"   exactly one of these fields is given
 //	some:"fix"                        it is not empty
@@ -39,8 +38,7 @@ type Field struct {
 // Rest is the name of a field that takes all other fields.
 const Rest = "*"
 
-// Fields returns the fields of a struct in order, including embedded structs. Fields without a name have rules for the
-// whole mapping.
+// Fields returns a struct's fields in order, with embedded structs. Fields without a name have rules for the mapping.
 func Fields(t reflect.Type) []Field {
 	var all []Field
 	for i := range t.NumField() {
@@ -65,7 +63,7 @@ func Fields(t reflect.Type) []Field {
 	})
 }
 
-// In reports whether documents of Argo Rollouts (argo), or else our own, can have the field.
+// In reports whether documents of Argo Rollouts (argo), or else our own, have the field.
 func (f Field) In(argo bool) bool {
 	if argo {
 		return !f.Has("own")
@@ -79,10 +77,10 @@ func (f Field) Has(tag string) bool {
 	return has
 }
 
-// Default returns the value of an absent field, nil if there is none.
+// Default returns an absent field's value, nil for none.
 func (f Field) Default() any { return f.Literal("default") }
 
-// Literal returns a tag's value as YAML, nil without such a tag.
+// Literal returns a tag's value as YAML, nil without the tag.
 func (f Field) Literal(tag string) any {
 	literal, has := f.Tag.Lookup(tag)
 	if !has {
@@ -159,7 +157,7 @@ type Shaped interface{ Shape() map[string]any }
 func either(alternatives ...any) map[string]any { return map[string]any{"anyOf": alternatives} }
 func pattern(p string) map[string]any           { return map[string]any{"type": "string", "pattern": p} }
 
-// suggest returns the fix for an unknown field: the most similar name, or the known names.
+// suggest returns the fix for an unknown field: the most similar, or all known names.
 func suggest(name string, known []Field, argo bool) string {
 	var names []string
 	for _, f := range known {

@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// Freeze is the file .gitrollout/<cluster>/freeze.yaml on the users' branch. While it exists and is not over, no
-// release advances.
+// Freeze is the file .gitrollout/<cluster>/freeze.yaml on the users' branch. Until it ends, no release advances.
 type Freeze struct {
 	Reason string
 	Until  time.Time // zero: until the file is removed
 	Apps   []string  // globs over names of apps; none means all apps
 }
 
-// FreezePath returns the path of a cluster's freeze on the users' branch.
+// FreezePath returns the path of a cluster's freeze.
 func FreezePath(cluster string) string { return ".gitrollout/" + cluster + "/freeze.yaml" }
 
 // freezeFile is the form of the file.
@@ -26,8 +25,7 @@ type freezeFile struct {
 	Apps       []string `json:"apps" like:"glob"`
 }
 
-// ParseFreeze reads a freeze strictly. A caller replaces an unreadable one by Unreadable, because it was meant to stop
-// something.
+// ParseFreeze reads a freeze strictly. Callers replace an unreadable one, meant to stop something, by Unreadable.
 func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	raw, err := decode[freezeFile](file, "Freeze", data)
 	if err != nil {
@@ -55,7 +53,7 @@ func ParseFreeze(file string, data []byte) (*Freeze, error) {
 // Unreadable returns the freeze of all apps that replaces an unreadable file.
 func Unreadable(err error) *Freeze { return &Freeze{Reason: err.Error()} }
 
-// At reports whether the freeze is in force at a moment; a nil freeze is not.
+// At reports whether the freeze, which may be nil, is in force at a moment.
 func (f *Freeze) At(t time.Time) bool { return f != nil && (f.Until.IsZero() || t.Before(f.Until)) }
 
 // Equal reports whether two freezes, which may be nil, are equal.

@@ -9,16 +9,15 @@ import (
 	"strings"
 )
 
-// HashVersion is the version of the template hash. It is part of each hash, so that a change of the algorithm differs
-// from a change of the template and starts no release.
+// HashVersion is part of each hash: a change of the algorithm is no change of the template and starts no release.
 const HashVersion = "h1"
 
 // contentVersion is the version of HashContent.
 const contentVersion = "c1"
 
-// Hash identifies a pod template, or a release of several, as "h1-" and ten hexadecimal digits. The digits are the
-// start of the SHA-256 of the template as JSON with sorted keys, exactly as rendered. No API server's defaults and no
-// Kubernetes library's struct are involved, so an upgrade of the cluster or of a library does not change it.
+// Hash identifies a pod template, or a release of several: "h1-" and the first ten hexadecimal digits of the SHA-256
+// of the rendered template as sorted JSON. No API server's defaults or library's structs, and so no upgrade, change
+// it.
 type Hash string
 
 // HashTemplate returns the hash of a pod template (spec.template).
@@ -30,7 +29,7 @@ func HashTemplate(template map[string]any) (Hash, error) {
 	return hashBytes(HashVersion, raw), nil
 }
 
-// HashContent returns the hash of all objects of an app, in any order. It begins with "c1-" instead of "h1-".
+// HashContent returns the hash of an app's objects, in any order, with "c1-" instead of "h1-".
 func HashContent(namespace string, objects []Object) (Hash, error) {
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b Object) int { return a.Ref().Compare(b.Ref()) })
@@ -41,8 +40,7 @@ func HashContent(namespace string, objects []Object) (Hash, error) {
 	return hashBytes(contentVersion, raw), nil
 }
 
-// ReleaseHash returns the hash of a release: the template hash of its only staged workload, or a hash over the sorted
-// list of several. Without staged workloads it is "".
+// ReleaseHash returns a release's hash: its only staged template's, or one over the sorted list of several, or "".
 func ReleaseHash(templates map[Workload]Hash) Hash {
 	lines := make([]string, 0, len(templates))
 	var only Hash
@@ -57,7 +55,7 @@ func ReleaseHash(templates map[Workload]Hash) Hash {
 	return hashBytes(HashVersion, []byte(strings.Join(lines, "\n")))
 }
 
-// IsHash reports whether a user's text is meant as a Hash, and not as a commit.
+// IsHash reports whether a text is meant as a Hash, not as a commit.
 func IsHash(text string) bool {
 	return strings.HasPrefix(text, HashVersion+"-") || strings.HasPrefix(text, contentVersion+"-")
 }

@@ -22,14 +22,13 @@ const (
 	HookFailed    HookPhase = "Failed"
 )
 
-// AnnotationHookLog on a hook, with the value "record", records the end of its log with its verdict: at most MaxHookLog
-// bytes.
+// AnnotationHookLog on a hook, as "record", records the end of its log with its verdict, at most MaxHookLog bytes.
 const (
 	AnnotationHookLog = "gitrollout.dev/hook-log"
 	MaxHookLog        = 2048
 )
 
-// HookRun is one Job around a release. It is recorded before it is created, so that it is created once.
+// HookRun is one Job around a release, recorded before its creation, so that it is created once.
 type HookRun struct {
 	Name    string    `json:"name"` // namespace/name in Git
 	When    HookWhen  `json:"when"`
@@ -41,7 +40,7 @@ type HookRun struct {
 	Content Hash      `json:"content,omitempty"` // hash of the hook in Git, at its creation
 	Message string    `json:"message,omitempty"` // the cluster's message about its end
 	Log     string    `json:"log,omitempty"`     // the last lines of its log, if the hook requests them
-	// Interrupt means that it is deleted for a newer release, as set at its creation.
+	// Interrupt means that it is deleted for a newer release.
 	Interrupt bool `json:"interrupt,omitempty"`
 	Past      bool `json:"past,omitempty"` // it belongs to a former try of the release: it decides nothing any more
 	// App is the app's name at the Job's creation, "" for the present one.

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Limits bound the memory and time of the process that renders an app. An app that needs more is held. The zero value
-// means the defaults.
+// Limits bound memory and time of an app's render, or the app is held. The zero value means the defaults.
 type Limits struct {
 	Memory     Bytes         `json:"memory" default:"512Mi"`
 	RenderTime time.Duration `json:"renderTime" default:"30s" min:"1" fix:"write 30s, 1m or the like"`

@@ -86,7 +86,7 @@ type templateFile struct {
 	Text  string `json:"text"`
 }
 
-// serviceFile has the fields of all services; Services lists the fields of each.
+// serviceFile has the fields of all services; Services lists them by service.
 type serviceFile struct {
 	APIKey     *credentialFile           `json:"apiKey"`
 	Password   *credentialFile           `json:"password"`
@@ -108,7 +108,7 @@ type serviceFile struct {
 	Tags      []string `json:"tags"`
 }
 
-// section reads one block, such as a service's, and collects its content.
+// section reads one block, such as a service's.
 type section struct {
 	place
 	into *Receiver
@@ -167,7 +167,7 @@ func (s *section) receiver(raw receiverFile) (*Receiver, error) {
 	return r, block.service(*blocks[r.Service])
 }
 
-// argoTriggers maps the triggers of Argo Rollouts, for a fix in the error.
+// argoTriggers maps Argo Rollouts' triggers, for an error's fix.
 var argoTriggers = map[string]EventKind{
 	"on-rollout-updated": EventStarted, "on-rollout-step-completed": EventStepCompleted, "on-rollout-paused": EventPaused,
 	"on-rollout-completed": EventCompleted, "on-rollout-aborted": EventAborted,
@@ -196,8 +196,7 @@ func (s *section) kinds(names []string) error {
 	return nil
 }
 
-// template parses a template and tries it on an event that has only a kind, so that a misspelt field is an error before
-// a release.
+// template parses a template and tries it on an event with only a kind, to find misspelt fields before a release.
 func (s *section) template(name, text string) (*texttemplate.Template, error) {
 	if text == "" {
 		return nil, nil
@@ -245,7 +244,7 @@ func (s *section) service(raw serviceFile) error {
 	return s.checkValues(raw)
 }
 
-// checkFields compares the given fields with the service's fields.
+// checkFields compares the given fields with the service's.
 func (s *section) checkFields() error {
 	row := Services()[s.into.Service]
 	allowed := slices.Clone(row.May)

@@ -2,8 +2,8 @@ package rollout
 
 import "time"
 
-// Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>: each receiver's last notified commit.
-// A process claims events before it sends them, so that no other process does.
+// Notified is the file notified.yaml on the branch gitrollout/notified/<cluster>: each receiver's last notified
+// commit. Events are claimed before they are sent, so that no other process sends them.
 type Notified struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`           // Notified
@@ -22,8 +22,7 @@ type Cursor struct {
 // NotifiedPath is the file's path on its branch.
 const NotifiedPath = "notified.yaml"
 
-// NotifiedBranch returns a cluster's branch for Notified. It is not the state branch, so that notifications never block
-// a release.
+// NotifiedBranch returns a cluster's branch for Notified, apart from the state branch so that no release is blocked.
 func NotifiedBranch(cluster string) string { return "gitrollout/notified/" + cluster }
 
 // ParseNotified reads the file strictly.
@@ -31,7 +30,7 @@ func ParseNotified(data []byte) (*Notified, error) {
 	return decode[Notified](NotifiedPath, "Notified", data)
 }
 
-// Encode returns the bytes of the file, always the same for the same value.
+// Encode returns the file's bytes, equal for equal values.
 func (n Notified) Encode() ([]byte, error) {
 	n.APIVersion, n.Kind = APIVersion, "Notified"
 	return encode(n)

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Object is one Kubernetes object as plain JSON values (map[string]any, []any, string, bool, int64, float64, nil). It
-// is never mutated in place once it is part of a Render: overlays copy changed parts.
+// Object is one Kubernetes object as JSON values (map[string]any, []any, string, bool, int64, float64, nil). It is
+// never mutated once part of a Render: overlays copy changed parts.
 type Object map[string]any
 
-// Ref names an object inside one cluster. Namespace is empty for cluster-scoped objects. Its text form is
-// "group/Kind/namespace/name", with "core" for the empty API group and "-" for no namespace:
-// core/Service/shop/checkout. The version is left out because the same object is served under several versions.
+// Ref names an object in one cluster, without its version, of which there may be several. Namespace is empty for
+// cluster-scoped objects. Its text is "group/Kind/namespace/name", with "core" and "-" if empty:
+// core/Service/shop/checkout.
 type Ref struct {
 	Group     string
 	Kind      string
@@ -21,7 +21,7 @@ type Ref struct {
 	Name      string
 }
 
-// Ref returns the identity of the object.
+// Ref returns the object's identity.
 func (o Object) Ref() Ref {
 	group, _, found := strings.Cut(o.APIVersion(), "/")
 	if !found {
@@ -56,8 +56,7 @@ func (o Object) CreateOnly() bool {
 	return o.IsSecret() && o.Annotation(AnnotationCreateOnly) == "true"
 }
 
-// Keeps returns the annotation, with its value, that keeps the object in the cluster after it leaves Git; "" without
-// one.
+// Keeps returns the annotation and value that keep the object in the cluster after it leaves Git; "" for none.
 func (o Object) Keeps() string {
 	for _, keeps := range [][2]string{{AnnotationPrune, "disabled"}, {AnnotationCreateOnly, "true"}} {
 		if o.Annotation(keeps[0]) == keeps[1] {
@@ -67,8 +66,7 @@ func (o Object) Keeps() string {
 	return ""
 }
 
-// Told returns the part of the object to compare and show. A CreateOnly object is reduced to its reference: its content
-// may be random, and the cluster's content counts.
+// Told returns the part to compare and show: of a CreateOnly object, whose content may be random, its reference.
 func (o Object) Told() Object {
 	if !o.CreateOnly() {
 		return o
@@ -80,7 +78,7 @@ func (o Object) Told() Object {
 	return Object{"apiVersion": o.APIVersion(), "kind": o.Kind(), "metadata": metadata}
 }
 
-// Map returns the map at a path of keys, nil when there is none.
+// Map returns the map at a path of keys, nil if none.
 func (o Object) Map(path ...string) map[string]any {
 	m := map[string]any(o)
 	for _, key := range path {
@@ -93,7 +91,7 @@ func (o Object) Map(path ...string) map[string]any {
 	return m
 }
 
-// Set sets the value at a path of keys, and creates missing maps.
+// Set sets the value at a path of keys, with missing maps.
 func (o Object) Set(value any, path ...string) {
 	m := map[string]any(o)
 	for _, key := range path[:len(path)-1] {
@@ -134,8 +132,7 @@ func deepCopy(v any) any {
 	}
 }
 
-// HoldsData reports whether deleting the object deletes users' data for good: a Namespace, a volume or its claim, a
-// definition. Only users may delete it.
+// HoldsData reports whether a deletion, left to users, loses their data: a Namespace, volume, claim or definition.
 func (r Ref) HoldsData() bool {
 	switch r.Group + "/" + r.Kind {
 	case "/Namespace", "/PersistentVolumeClaim", "/PersistentVolume", "apiextensions.k8s.io/CustomResourceDefinition":

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Observed is the observed state of one app in the cluster.
+// Observed is one app's observed state in the cluster.
 type Observed struct {
 	Workloads map[Workload]ObservedWorkload // every existing workload of the app
 	Routes    map[Ref]ObservedRoute         // every existing object with a router's status
@@ -14,8 +14,7 @@ type Observed struct {
 	Unseen    string                        // why the observation may be outdated: nothing can be watched; "" if it can
 }
 
-// Trouble is a live object of the app, of any kind, that its controller has not reconciled, by the rules of kstatus,
-// which Flux and others share.
+// Trouble is a live object of the app that its controller has not reconciled, by the rules of kstatus, as in Flux.
 type Trouble struct {
 	Ref     Ref
 	Failed  bool   // it does not recover by itself; otherwise it may be in progress
@@ -94,8 +93,8 @@ type Pod struct {
 // Ready returns the number of Ready pods.
 func (r Revision) Ready() int { return len(r.ReadySince) }
 
-// Serving returns how many pods have been Ready for at least minReady at now. minReady is the user's own
-// minReadySeconds: while a release is held, the Deployment's value is huge and its availableReplicas mean nothing.
+// Serving returns how many pods have been Ready for the user's minReadySeconds at now: a held Deployment's own value
+// is huge and its availableReplicas mean nothing.
 func (r Revision) Serving(now time.Time, minReady time.Duration) int {
 	n := 0
 	for _, since := range r.ReadySince {
@@ -106,14 +105,14 @@ func (r Revision) Serving(now time.Time, minReady time.Duration) int {
 	return n
 }
 
-// Current returns the revision of the newest template, the zero value if there is none yet.
+// Current returns the newest template's revision, zero if there is none yet.
 func (w ObservedWorkload) Current() Revision {
 	current, _ := Find(w.Revisions, func(r Revision) bool { return r.Current })
 	return current
 }
 
-// Find returns the ReplicaSet of a template hash. Two can have one hash if a user edited the live template: then the
-// one that matches the Deployment wins, then the one with most pods, then the oldest revision.
+// Find returns the ReplicaSet of a template hash. If a user's edit of the live template makes two, it is the one that
+// matches the Deployment, then with most pods, then the oldest.
 func (w ObservedWorkload) Find(h Hash) (Revision, bool) {
 	var best Revision
 	found := false

@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// Partitioned is a kind of workload whose controller moves pods in stages: its partition field sets how many pods keep
-// the old version. Each such kind is one value, built in or from a cluster's configuration; no other code depends on
-// the kind. It owns its pods, made of spec.template, as many as spec.replicas. Their label LabelRevision has the same
-// value as the ControllerRevision's, or the ControllerRevision's name.
+// Partitioned is a kind of workload whose controller moves pods in stages: its partition sets how many pods keep the
+// old version. Each kind, built in or configured, is one value; no other code depends on it. It owns spec.replicas
+// pods of spec.template. Their LabelRevision equals the ControllerRevision's label, or its name.
 type Partitioned struct {
 	APIVersion string
 	Kind       string
@@ -21,7 +20,7 @@ type Partitioned struct {
 	Ordered    bool   // pods move by ordinal, and each waits for the others: a broken one is evicted in a rollback
 	MinReady   string // the field with its minReadySeconds
 	Nodes      string // the field with the number of nodes that get a pod each; "": spec.replicas is the number of pods
-	Only       string // a field that selects the only pods that are ever moved; "" for none
+	Only       string // a field that selects the only pods ever moved; "" for none
 	Status     PartitionStatus
 
 	Unavailable any  `json:"-"` // default of the maxUnavailable beside the partition, nil if unknown
@@ -39,7 +38,7 @@ type PartitionStatus struct {
 	UpdateRevision     string `json:"updateRevision" default:"status.updateRevision" is:"statusPath"`
 }
 
-// partitionStatus has the field names of Kubernetes' own kinds and of Kruise's.
+// partitionStatus has the field names of Kubernetes' and Kruise's kinds.
 var partitionStatus = PartitionStatus{
 	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
 	UpdatedReady: "status.updatedReadyReplicas", Available: "status.availableReplicas",
@@ -65,8 +64,8 @@ var partitionedKinds = []Partitioned{
 			Available: "status.numberAvailable", UpdateRevision: "status.daemonSetHash"}},
 }
 
-// FindPartitioned returns the kind with an apiVersion and kind, from more, a configuration's kinds, or from the
-// built-in ones. If there is none, it returns the apiVersions in the same group that have a kind of that name.
+// FindPartitioned returns the kind with an apiVersion and kind, from more, as configured, or built in. Without one,
+// instead has the group's apiVersions with such a kind.
 func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
 	group := Object{"apiVersion": apiVersion}.Ref().Group
 	for _, p := range slices.Concat(more, partitionedKinds) {
@@ -80,16 +79,15 @@ func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitione
 	return nil, instead
 }
 
-// Ref returns a reference to the kind, without a name.
+// Ref returns a reference to the kind.
 func (p Partitioned) Ref() Ref { return Object{"apiVersion": p.APIVersion, "kind": p.Kind}.Ref() }
 
-// In returns the value of a field of an object, nil if it has none.
+// In returns an object's field, nil if it has none.
 func In(o Object, field string) any {
 	path := strings.Split(field, ".")
 	return o.Map(path[:len(path)-1]...)[path[len(path)-1]]
 }
 
-// partitionedFile is one kind in a configuration.
 type partitionedFile struct {
 	APIVersion string `json:"apiVersion" needs:"write group/version, as objects of the kind have it" is:"groupVersion"`
 	Kind       string `json:"kind" needs:"name the kind" is:"kindName"`
@@ -103,7 +101,6 @@ type partitionedFile struct {
 	Status          PartitionStatus `json:"status" default:"{}"`
 }
 
-// parsePartitioned reads the kinds of a configuration.
 func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error) {
 	var all []Partitioned
 	seen := map[Ref]int{}
@@ -140,14 +137,14 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 	return all, nil
 }
 
-// isTaken reports whether a field is, or is below, a field with another meaning in all workloads, or any of more.
+// isTaken reports whether a field is, or is below, one with another meaning in all workloads, or any of more.
 func isTaken(field string, more ...string) bool {
 	return slices.ContainsFunc(append(more, "spec.template", "spec.replicas", "spec.selector"), func(of string) bool {
 		return field == of || strings.HasPrefix(field, of+".")
 	})
 }
 
-// PartitionedText encodes a list of kinds for an App, "" for none; PartitionedOf decodes it.
+// PartitionedText encodes kinds for an App, "" for none; PartitionedOf decodes it.
 func PartitionedText(all []Partitioned) string {
 	if len(all) == 0 {
 		return ""
@@ -162,12 +159,12 @@ func PartitionedOf(a App) (all []Partitioned) {
 	return all
 }
 
-// OnNodes reports whether the workload has a pod on each node, and so no number of replicas.
+// OnNodes reports whether the workload has a pod on each node, not replicas.
 func (s Spec) OnNodes() bool {
 	return s.Workload.Kind == "DaemonSet" || s.Partition != nil && s.Partition.Nodes != ""
 }
 
-// Partitioneds returns the kinds of workloads with a partition in renders; for each kind the first render's value.
+// Partitioneds returns the kinds of workloads with a partition in renders; the first render's value counts.
 func Partitioneds(renders ...*Render) []Partitioned {
 	found := map[Ref]Partitioned{}
 	for _, r := range renders {

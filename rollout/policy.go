@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Policy is the cluster operators' policy for apps. It is kept where users with push access to the users' branch cannot
-// change it.
+// Policy is the cluster operators' policy for apps, kept where users of the users' branch cannot change it.
 type Policy struct {
 	File      string // its path, for messages
 	Unmatched string // PolicyDeny or PolicyAllow, for apps without a project; default PolicyDeny
@@ -22,7 +21,7 @@ const (
 	PolicyAllow = "allow"
 )
 
-// Project is the rules for some apps. The configuration's rules apply as well.
+// Project is the rules for some apps, besides the configuration's.
 type Project struct {
 	Name             string       `json:"name" needs:"name the project: messages do" is:"label"`
 	Apps             []string     `json:"apps" needs:"name its apps: [shop, shop-*]" like:"glob"`
@@ -42,7 +41,7 @@ type KindRules struct {
 	Deny  []string `json:"deny" max:"200" is:"kinds"`  // takes precedence over allow
 }
 
-// RolloutRules are requirements for the releases of a project.
+// RolloutRules are requirements for a project's releases.
 type RolloutRules struct {
 	Required        bool          `json:"required"` // each object with a pod template, except a Job, has a Rollout
 	MaxFirstWeight  *int          `json:"maxFirstWeight" min:"1" max:"100" fix:"give a percentage of 1 to 100"`
@@ -71,7 +70,7 @@ type policyFile struct {
 	Projects   []Project `json:"projects" max:"1000" needs:"name a project and its apps"`
 }
 
-// ParsePolicy reads a policy strictly. Errors are InvalidErrors that name file, field, value and fix.
+// ParsePolicy reads a policy strictly. InvalidErrors name file, field, value and fix.
 func ParsePolicy(file string, data []byte) (*Policy, error) {
 	raw, err := decode[policyFile](file, "Policy", data)
 	if err != nil {
@@ -111,8 +110,8 @@ func isSource(pattern string) bool {
 	return true
 }
 
-// ProjectOf returns the project of an app. It is nil for a nil Policy, and for an app without a project if that is
-// allowed. A missing project that is not allowed, or a second project, is an InvalidError with the reason HeldPolicy.
+// ProjectOf returns an app's project, nil without a Policy or if apps without one are allowed. A forbidden missing,
+// or a second, project is an InvalidError with HeldPolicy.
 func (p *Policy) ProjectOf(app string) (*Project, error) {
 	if p == nil {
 		return nil, nil
@@ -136,28 +135,27 @@ func (p *Policy) ProjectOf(app string) (*Project, error) {
 	return found, nil
 }
 
-// Forbids reports whether the project forbids something; a nil project forbids nothing.
+// Forbids reports whether the project, which may be nil, forbids something.
 func (p *Project) Forbids(what string) bool {
 	return p != nil && slices.Contains(p.Rollouts.Forbid, what)
 }
 
-// Bounded returns an app whose entry lists the project's namespaces and kinds. Both are read alike: kube-system must be
-// listed by name, and a Namespace by its kind and its name.
+// Bounded returns an app with the project's namespaces and kinds, read as the entry's: kube-system must be listed by
+// name, and a Namespace by its kind and its name.
 func (p *Project) Bounded(app App) App {
 	app.Namespace, app.Namespaces = "", strings.Join(p.Namespaces, " ")
 	app.ClusterResources = strings.ReplaceAll(" "+strings.Join(p.ClusterResources, " "), " /", " ")
 	return app
 }
 
-// HasSource reports whether the project's apps may use a file of the repository: * and ? match within a name, ** any
-// folders.
+// HasSource reports whether the project's apps may use a file: * and ? match within a name, ** any folders.
 func (p *Project) HasSource(file string) bool {
 	return len(p.Sources) == 0 || slices.ContainsFunc(p.Sources, func(pattern string) bool {
 		return matchesFolders(strings.Split(pattern, "/"), strings.Split(file, "/"))
 	})
 }
 
-// matchesFolders takes len(pattern)*len(names) comparisons, for any number of **.
+// matchesFolders takes len(pattern)*len(names) comparisons for any number of **.
 func matchesFolders(pattern, names []string) bool {
 	reach := make([]bool, len(names)+1) // whether the former segments match so many of the names
 	reach[0] = true
@@ -176,8 +174,7 @@ func matchesFolders(pattern, names []string) bool {
 	return reach[len(names)]
 }
 
-// IsKind reports whether one of the patterns names the kind of the object: group/Kind, or Kind or /Kind of the core
-// group; * alone is any. Case does not count.
+// IsKind reports whether a pattern names the kind, in any case: group/Kind, Kind or /Kind of the core group, or *.
 func (r Ref) IsKind(patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		group, kind, has := strings.Cut(strings.ToLower(pattern), "/")

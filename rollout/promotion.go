@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Verb is the decision of a promotion file.
+// Verb is a promotion file's decision.
 type Verb string
 
 // The decisions.
@@ -25,15 +25,14 @@ const (
 // Verbs lists all decisions.
 func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry} }
 
-// Full is the Through of a promotion that opens all gates and skips the remaining weights.
+// Full is the Through of a promotion that opens all gates and skips remaining weights.
 const Full = "full"
 
-// StepsVersion is the version of a Promotion whose steps count from 1, as everywhere. In files of APIVersion steps
-// always count from 0.
+// StepsVersion is the version of a Promotion with steps from 1. In files of APIVersion they count from 0.
 const StepsVersion = "gitrollout.dev/v1alpha2"
 
-// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users' branch. It names the release's hash, the
-// start of the try, and the workloads, so that a late merge approves no other release or try.
+// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml on the users' branch. It names release, try and
+// workloads, so that a late merge approves nothing else.
 type Promotion struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"` // Promotion
@@ -45,7 +44,7 @@ type Promotion struct {
 	Decision  Verb                `json:"decision,omitempty" oneOf:"promote hold abort retry" default:"promote"`
 	Reason    string              `json:"reason,omitempty"` // for users
 	At        string              `json:"at,omitempty"`     // for users, and to make a second retry differ from the first
-	// AdoptAnyway adopts an app, at this version, whose objects another controller owns.
+	// AdoptAnyway adopts, at this version, an app of another controller.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
 	Forbidden string `json:"-"` // the policy's rule that ignores a promotion that skips waits; "" if none
@@ -53,13 +52,12 @@ type Promotion struct {
 	Author    string `json:"-"` // of the head commit with the file
 }
 
-// PromotionPath returns the path of an app's promotion file.
+// PromotionPath returns an app's promotion file's path.
 func PromotionPath(cluster, app string) string {
 	return ".gitrollout/" + cluster + "/promote/" + app + ".yaml"
 }
 
-// ParsePromotion reads a promotion file strictly: an unknown field, decision or version is an InvalidError that names
-// the file.
+// ParsePromotion reads a promotion file strictly. An unknown field, decision or version is an InvalidError.
 func ParsePromotion(file string, data []byte) (*Promotion, error) {
 	wire, err := decode[promotionFile](file, "Promotion", data)
 	if err != nil {
@@ -83,7 +81,6 @@ func ParsePromotion(file string, data []byte) (*Promotion, error) {
 	return &p, nil
 }
 
-// promotionFile is the form of the file: through: 2 is a number.
 type promotionFile struct {
 	Promotion
 	Through   stepText              `json:"through"`
@@ -111,8 +108,7 @@ func (s *stepText) ReadValue(raw any) error {
 	return nil
 }
 
-// Encode returns the bytes of the file, always the same for the same promotion. If possible it writes the version that
-// older programs can read.
+// Encode returns the file's bytes, equal for equal promotions, if possible in the version of older programs.
 func (p Promotion) Encode() ([]byte, error) {
 	_, err := strconv.Atoi(p.Through)
 	if isNew := err == nil || p.Workloads != nil || !p.Since.IsZero(); p.APIVersion == "" && isNew {
@@ -122,8 +118,8 @@ func (p Promotion) Encode() ([]byte, error) {
 	return encode(p)
 }
 
-// Opens reports whether the promotion opens the gate at step index of a workload of the release, whose steps have the
-// given names ("" for none). A step that is not in the list opens nothing.
+// Opens reports whether the promotion opens the gate at step index of a release's workload with steps of these names
+// ("" for none). An unknown step opens nothing.
 func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) bool {
 	if !p.Says(Promote, release) {
 		return false
@@ -132,8 +128,7 @@ func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) b
 	return found && index <= last
 }
 
-// Last returns the index of the last step of a workload that the promotion opens: len(names) for all. found is false if
-// it opens none.
+// Last returns the index of the last step that the promotion opens: len(names) for all. found is false for none.
 func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 	if p == nil {
 		return 0, false
@@ -156,12 +151,12 @@ func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 	}
 }
 
-// Says reports whether the promotion has a decision for the release.
+// Says reports whether the promotion has this decision for the release.
 func (p *Promotion) Says(v Verb, release Hash) bool {
 	return p != nil && p.Decision == v && p.Release == release && release != ""
 }
 
-// SkipsSteps reports whether the promotion skips the remaining steps of a workload, for any release.
+// SkipsSteps reports whether the promotion skips a workload's remaining steps, for any release.
 func (p *Promotion) SkipsSteps() bool {
 	if p == nil || p.Decision != Promote {
 		return false

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// Reader reads one document strictly into structs with the tags of Field. It keeps the first error, so that a caller
-// can read to the end and check once.
+// Reader reads one document strictly into structs with tags of Field. It keeps the first error, for one late check.
 type Reader struct {
 	Argo     bool          // the document is from Argo Rollouts
 	Hide     bool          // messages contain no texts of the document, which may be credentials
@@ -26,28 +25,27 @@ type Reader struct {
 	forms map[reflect.Type][]Field
 }
 
-// Read fills the value that into points to from plain JSON values, as in an Object. at is the path of raw, "" for a
-// whole document. For documents with credentials use a Reader with Hide.
+// Read fills into's value from JSON values, as in an Object. at is the path of raw. For credentials use Reader.Hide.
 func Read(at string, raw, into any) *InvalidError {
 	var r Reader
 	r.Read(at, raw, into)
 	return r.Err
 }
 
-// Read is like the function Read, and keeps errors and warnings.
+// Read keeps errors and warnings, unlike the function Read.
 func (r *Reader) Read(at string, raw, into any) {
 	v := value{r: r, path: at, raw: raw}
 	v.into(reflect.ValueOf(into).Elem(), Field{})
 }
 
-// Fail notes the error of a field and its fix, unless there was an error before.
+// Fail notes a field's error and fix, unless there was one before.
 func (r *Reader) Fail(field, fix, format string, args ...any) {
 	if r.Err == nil {
 		r.Err = &InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	}
 }
 
-// Refuse notes a field that is not allowed. Such errors are independent of each other: Also has the further ones.
+// Refuse notes a field that is not allowed. Also has further, independent ones.
 func (r *Reader) Refuse(field, fix, msg string) {
 	if r.Err != nil {
 		r.Also += "; also " + (&InvalidError{Field: field, Msg: msg, Fix: fix}).Error()
@@ -55,16 +53,16 @@ func (r *Reader) Refuse(field, fix, msg string) {
 	r.Fail(field, fix, "%s", msg)
 }
 
-// Warn notes a value that is accepted but probably a mistake.
+// Warn notes an accepted value that is probably a mistake.
 func (r *Reader) Warn(field, format string, args ...any) {
 	r.Warnings = append(r.Warnings, field+" "+fmt.Sprintf(format, args...))
 }
 
-// Selfread is a type that reads its own, given value. The error completes a sentence, as in "is missing"; an
-// *InvalidError adds a fix, and a field below the type's own.
+// Selfread is a type that reads its own given value. The error completes a sentence ("is missing"); an *InvalidError
+// adds a fix, and a field below the type's own.
 type Selfread interface{ ReadValue(raw any) error }
 
-// value is one value of a document, with its path. An absent value is nil.
+// value is one value of a document, with its path; nil if absent.
 type value struct {
 	r    *Reader
 	path string
@@ -73,7 +71,6 @@ type value struct {
 
 func (v value) fail(fix, format string, args ...any) { v.r.Fail(v.path, fix, format, args...) }
 
-// misfit notes that a value has the wrong type.
 func (v value) misfit(f Field, belongs string) {
 	_, isText := v.raw.(string)
 	fix := ""
@@ -142,7 +139,6 @@ func isEmpty(v reflect.Value) bool {
 	}
 }
 
-// absent fills in the default.
 func (v value) absent(to reflect.Value, f Field) {
 	if raw := f.Default(); raw != nil {
 		value{r: v.r, path: v.path, raw: raw}.into(to, f)
@@ -151,7 +147,7 @@ func (v value) absent(to reflect.Value, f Field) {
 	}
 }
 
-// reads calls a type's own reader, and reports whether it has one.
+// reads calls a type's own reader, if it has one.
 func (v value) reads(to any, f Field) bool {
 	var err error
 	switch to := to.(type) {
@@ -190,7 +186,6 @@ func (v value) reads(to any, f Field) bool {
 	return true
 }
 
-// join appends a field to a path.
 func join(path, field string) string {
 	if path == "" || field == "" || field[0] == '[' {
 		return path + field
@@ -234,7 +229,6 @@ func (v value) mapping(to reflect.Value) {
 	}
 }
 
-// form returns the fields of a struct.
 func (v value) form(t reflect.Type) []Field {
 	form, known := v.r.forms[t]
 	if !known {
@@ -338,8 +332,7 @@ func (f Field) each() reflect.StructTag {
 	return reflect.StructTag(tag)
 }
 
-// FileTypes returns the forms of the files below .gitrollout on the users' branch, of the policy and of vendor.yaml, by
-// kind. The schemas for editors are made from these types.
+// FileTypes returns the forms of the files below .gitrollout, of the policy and of vendor.yaml, by kind, for schemas.
 func FileTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"Config":    reflect.TypeFor[configFile](),

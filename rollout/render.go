@@ -18,7 +18,7 @@ type App struct {
 	Formerly  string // former names, the last one first, separated by spaces: older commits have the app by these
 	Limits    Limits // for rendering; always the present ones, also for older commits
 
-	// Permissions in the cluster besides its Namespace, separated by spaces; see MayWriteIn and MayHave.
+	// Permissions in the cluster besides its Namespace, separated by spaces.
 	Namespaces, ClusterResources string
 	ServiceAccount               string // the account that applies its objects: namespace/name; "" for the default
 
@@ -29,7 +29,7 @@ type App struct {
 	Kubernetes  string // the version for charts; "" for DefaultKubernetes
 	APIVersions string // for charts, besides Kubernetes' own, separated by spaces
 
-	Workloads string // kinds that can be moved in stages besides the built-in ones, as PartitionedText encodes
+	Workloads string // kinds to move in stages besides the built-in ones, as PartitionedText encodes
 
 	Variables Variables // for its objects
 
@@ -37,14 +37,14 @@ type App struct {
 	Sealed     bool   // encrypted files are not decrypted, and their Secrets stay as they are
 }
 
-// Variables are the values for ${name} in an app's rendered objects. The zero value leaves the objects unchanged.
+// Variables are the values for ${name} in rendered objects. The zero value changes nothing.
 type Variables struct {
 	On     bool   // objects are searched for variables, even if none is defined
 	Values string // from the app's entry, as JSON; "" for none
 	Files  string // files with more, from the repository's root, separated by line ends; later ones win, Values most
 }
 
-// NewVariables returns variables with some values, and the ones in files.
+// NewVariables returns variables with values and files.
 func NewVariables(values map[string]string, files []string) Variables {
 	v := Variables{On: true, Files: strings.Join(files, "\n")}
 	if len(values) > 0 {
@@ -89,14 +89,14 @@ func lines(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 }
 
-// Directory selects the manifests of a folder without a kustomization. The names are Argo CD's.
+// Directory selects the manifests of a folder without a kustomization, with Argo CD's names.
 type Directory struct {
 	Recurse bool   `json:"recurse"` // also in folders below
 	Include string `json:"include"` // only matches: a pattern, or several as in {a.yaml,b/*}; default: all
 	Exclude string `json:"exclude"` // no matches
 }
 
-// Commit is one commit of the users' branch, with the fields for releases.
+// Commit is one commit of the users' branch.
 type Commit struct {
 	ID      string    `json:"commit"`            // full hexadecimal id
 	Author  string    `json:"author,omitempty"`  // "Ann Lee <ann@example.com>"
@@ -107,10 +107,10 @@ type Commit struct {
 // Short returns the first seven digits, as git prints them.
 func (c Commit) Short() string { return ShortID(c.ID) }
 
-// ShortID returns the first seven digits of a commit id.
+// ShortID returns a commit id's first seven digits.
 func ShortID(id string) string { return id[:min(7, len(id))] }
 
-// Render is one app at one commit, and it is immutable.
+// Render is one app at one commit, immutable.
 type Render struct {
 	App       App
 	Commit    Commit
@@ -130,7 +130,7 @@ func (r *Render) Spec(w Workload) (Spec, bool) {
 	return Find(r.Specs, func(s Spec) bool { return s.Workload == w })
 }
 
-// Staged returns the template hash of each staged workload.
+// Staged returns the staged workloads' template hashes.
 func (r *Render) Staged() map[Workload]Hash {
 	staged := make(map[Workload]Hash, len(r.Specs))
 	for _, s := range r.Specs {
@@ -139,8 +139,7 @@ func (r *Render) Staged() map[Workload]Hash {
 	return staged
 }
 
-// Release returns the hash of this render's release: of its staged workloads, or of its content if none is staged and
-// Jobs run around releases; otherwise "".
+// Release returns the release's hash: of staged workloads, or of the content if Jobs run around releases, or "".
 func (r *Render) Release() Hash {
 	if len(r.Specs) == 0 && r.Hooked {
 		return r.Content
@@ -148,11 +147,10 @@ func (r *Render) Release() Hash {
 	return ReleaseHash(r.Staged())
 }
 
-// InvalidError is an error in the users' repository, with its place and fix. It holds one app (or, for the
-// configuration, the cluster). Its text is part of the app's state, so it contains nothing that changes from pass to
-// pass.
+// InvalidError is an error in the users' repository, with place and fix. It holds one app or, in the configuration,
+// the cluster. Its text is part of the state, so it must not change from pass to pass.
 type InvalidError struct {
-	// About is the object, as long as its file is unknown; none: the document that is read.
+	// About is the object while its file is unknown; none: the document that is read.
 	About Ref    `json:"about,omitzero"`
 	File  string `json:"file,omitempty"`  // path in the repository, "" without a single file
 	Field string `json:"field,omitempty"` // such as spec.strategy.canary.steps[1].setWeight, "" if none
@@ -164,8 +162,7 @@ type InvalidError struct {
 	Also string `json:"also,omitempty"` // further refused fields as text, "" for none
 }
 
-// ProblemOf returns an error as plan and validate print it: with place, problem and fix. The output is data, to which
-// fields are only ever added.
+// ProblemOf returns an error's place, problem and fix for plan and validate. As data, it may only get more fields.
 func ProblemOf(err error) *InvalidError {
 	var invalid *InvalidError
 	if errors.As(err, &invalid) {
@@ -174,13 +171,13 @@ func ProblemOf(err error) *InvalidError {
 	return &InvalidError{Msg: err.Error()}
 }
 
-// IsInvalid reports whether an error is about the content of a user's repository, so that a retry is useless.
+// IsInvalid reports whether an error is about a user's repository, so that a retry is useless.
 func IsInvalid(err error) bool {
 	var invalid *InvalidError
 	return errors.As(err, &invalid)
 }
 
-// Error returns "file: field: message; fix", and the further fields.
+// Error returns "file: field: message; fix", and further fields.
 func (e *InvalidError) Error() string {
 	var about string
 	if e.About != (Ref{}) {
@@ -194,7 +191,7 @@ func (e *InvalidError) Error() string {
 	return text + e.Also
 }
 
-// ReasonOf returns the reason to hold an app for an error about Git.
+// ReasonOf returns the reason to hold an app for an error.
 func ReasonOf(err error) HeldReason {
 	var invalid *InvalidError
 	if errors.As(err, &invalid) && invalid.Reason != "" {
@@ -214,14 +211,14 @@ func Invalidf(file, field, format string, args ...any) *InvalidError {
 	return &InvalidError{File: file, Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
-// place is a field of a file, for errors about fields below it.
+// place is a field of a file, for errors below it.
 type place struct{ file, field string }
 
 func (p place) invalid(field, fix, format string, args ...any) error {
 	return Invalidf(p.file, p.field+"."+field, format, args...).WithFix("%s", fix)
 }
 
-// ByRef returns the objects by reference, as Told; nil for a nil Render.
+// ByRef returns the objects, as Told, by reference; nil for a nil Render.
 func (r *Render) ByRef() map[Ref]Object {
 	if r == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Spec is one Rollout document for one workload, with all defaults filled in. Field names and defaults come from Argo
-// Rollouts where it has the field; docs/coming-from-argo-rollouts.md lists the differences.
+// Spec is one Rollout document for one workload, with defaults. Fields and defaults are Argo Rollouts' where it has
+// them; docs/coming-from-argo-rollouts.md lists the differences.
 type Spec struct {
 	Name      string       // the Rollout document's
 	Workload  Workload     // the workload that is moved
@@ -33,14 +33,14 @@ type Spec struct {
 // Scaling is how pods make room for the canary.
 type Scaling string
 
-// The two values. Surge keeps stable whole and adds canary pods, so that an abort starts no pod. InPlace replaces
-// stable pods within the user's own maxSurge and maxUnavailable and needs no spare capacity.
+// Surge keeps stable whole and adds canary pods, so that an abort starts no pod. InPlace replaces stable pods within
+// the user's maxSurge and maxUnavailable, without spare capacity.
 const (
 	Surge   Scaling = "surge"
 	InPlace Scaling = "inPlace"
 )
 
-// Canary is a canary strategy. Without steps it is the user's own rolling update.
+// Canary is a canary strategy; without steps the user's own rolling update.
 type Canary struct {
 	Steps                      []Step
 	StableService              string         `json:"stableService"` // "" or the name of a Service of the app
@@ -61,7 +61,7 @@ type NodeSelector struct {
 	MatchLabels map[string]string `json:"matchLabels" needs:"give the labels that the nodes have"`
 }
 
-// Matches reports whether labels include all of a selector's labels.
+// Matches reports whether labels include all the selector's.
 func (s NodeSelector) Matches(labels map[string]string) bool {
 	for key, value := range s.MatchLabels {
 		if has, found := labels[key]; !found || has != value {
@@ -71,7 +71,7 @@ func (s NodeSelector) Matches(labels map[string]string) bool {
 	return true
 }
 
-// BlueGreen is a blue-green strategy: a second set of pods, then one switch of the active Service.
+// BlueGreen is a second set of pods, then one switch of the active Service.
 type BlueGreen struct {
 	ActiveService        string `json:"activeService" needs:"name the Service that is switched"`
 	PreviewService       string `json:"previewService"`                      // "" for none
@@ -90,7 +90,7 @@ type BlueGreen struct {
 type Step struct {
 	// Name is "" or the user's name for it.
 	Name string `json:"name" own:""`
-	// SetWeight is the percentage of the pods for the canary, or its share of Traffic.MaxWeight.
+	// SetWeight is the canary's percentage of the pods, or its share of Traffic.MaxWeight.
 	SetWeight      *int         `json:"setWeight" max:"1000000"`
 	Pause          *Pause       `json:"pause"`
 	SetCanaryScale *CanaryScale `json:"setCanaryScale"`
@@ -100,7 +100,7 @@ type Step struct {
 	Route      *ManagedRoute // setHeaderRoute, setMirrorRoute or match; without Matches it removes the route
 }
 
-// Pause waits for a duration, for the next match of a schedule or, without either, for a promotion.
+// Pause waits for a duration, for a schedule's next match or, without either, for a promotion.
 type Pause struct {
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for a promotion"`
 	// Timeout bounds the wait for a promotion; then OnTimeout happens.
@@ -117,7 +117,7 @@ const (
 	TimeoutPromote = "promote"
 )
 
-// CanaryScale fixes the number of canary pods independently of the weight. Exactly one of the fields is set.
+// CanaryScale sets the number of canary pods apart from the weight. Exactly one field is set.
 type CanaryScale struct {
 	Replicas           *int `json:"replicas"`
 	Weight             *int `json:"weight" max:"100"`
@@ -125,7 +125,7 @@ type CanaryScale struct {
 	_                  any  `one:"replicas weight matchTrafficWeight" none:"give one of replicas, weight, matchTrafficWeight: true"`
 }
 
-// Amount is a number of pods or a percentage of pods, as in a Deployment's maxSurge: 3 or "25%".
+// Amount is a number or a percentage of pods, as in a Deployment's maxSurge: 3 or "25%".
 type Amount struct {
 	Value   int
 	Percent bool
@@ -159,7 +159,7 @@ func (Amount) Shape() map[string]any {
 	return either(map[string]any{"type": "integer", "minimum": 0, "maximum": math.MaxInt32}, pattern(`^[0-9]+%?$`))
 }
 
-// RoundUp resolves the amount against n pods the way Kubernetes resolves maxSurge: 25 % of 10 is 3.
+// RoundUp resolves the amount against n pods as Kubernetes does maxSurge: 25 % of 10 is 3.
 func (a Amount) RoundUp(n int) int {
 	if !a.Percent {
 		return a.Value
@@ -167,7 +167,7 @@ func (a Amount) RoundUp(n int) int {
 	return (n*a.Value + 99) / 100
 }
 
-// RoundDown resolves the amount against n pods the way Kubernetes resolves maxUnavailable: 25 % of 10 is 2.
+// RoundDown resolves the amount against n pods as Kubernetes does maxUnavailable: 25 % of 10 is 2.
 func (a Amount) RoundDown(n int) int {
 	if !a.Percent {
 		return a.Value

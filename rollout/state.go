@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// APIVersion is the version of every document that gitrollout reads or writes.
+// APIVersion is the version of all gitrollout's documents.
 const APIVersion = "gitrollout.dev/v1alpha1"
 
 // Phase is the state of an app's release.
 type Phase string
 
-// The phases. A release alternates between Progressing and Paused through its steps, then it is Promoting, then
-// Healthy. After Aborting it is Healthy (Git was reverted) or Degraded (the head is still the rejected release).
+// A release alternates between Progressing and Paused, then it is Promoting, then Healthy. After Aborting it is
+// Healthy (Git was reverted) or Degraded (the head is still rejected).
 const (
 	Pending     Phase = "Pending"     // nothing is deployed yet
 	Progressing Phase = "Progressing" // pods are moving to the step's weight
@@ -31,9 +31,9 @@ func Phases() []Phase {
 	return []Phase{Pending, Progressing, Paused, Stalled, Promoting, Aborting, Degraded, Healthy}
 }
 
-// State is the record of one app: apps/<group>/<app>.yaml on the state branch. With the users' branch it determines the
-// app's objects in the cluster. A change of a field with the tag serial:"yes" is a transition of a release, and Serial
-// counts it. Other changes, such as a followed commit, a hold or a new inventory, cause no write to each Deployment.
+// State is the record of one app: apps/<group>/<app>.yaml on the state branch. With the users' branch it determines
+// the app's objects. A change of a field with serial:"yes" is a transition, counted by Serial. Other changes, as of a
+// followed commit, a hold or the inventory, write to no Deployment.
 type State struct {
 	APIVersion string        `json:"apiVersion" serial:"no"` // always APIVersion
 	Kind       string        `json:"kind" serial:"no"`       // always RolloutState
@@ -61,15 +61,15 @@ type State struct {
 	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // adopted from another controller by a user
 	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // their stable version is behind the pong Service
 	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // in Git since Stable.Commit; Source may differ
-	// digest of a used-up promotion file: it existed at an earlier try of its release, or before its steps changed
+	// digest of a used-up promotion file: from an earlier try of its release, or before its steps changed
 	Spent string `json:"spent,omitempty" serial:"no"`
-	// of Inventory, the objects for the release in flight that are not in Git
+	// of Inventory, the release's objects that are not in Git
 	Generated []Ref     `json:"generated,omitempty" serial:"yes"`
 	Inventory []Ref     `json:"inventory,omitempty" serial:"no"`
 	Hooks     []HookRun `json:"hooks,omitempty" serial:"no"` // Jobs around releases, the newest last
 }
 
-// Shown returns the phase to display: Degraded instead of Healthy for an app that is unhealthy beyond its deadline.
+// Shown returns the phase to display: Degraded instead of Healthy if unhealthy beyond the deadline.
 func (s *State) Shown() Phase {
 	if s.Phase == Healthy && s.Unhealthy != "" {
 		return Degraded
@@ -87,7 +87,7 @@ type Held struct {
 	Commit  string     `json:"commit,omitempty"` // the commit that is not followed
 }
 
-// HeldReason is the reason why an app is held, as one word for programs.
+// HeldReason is why an app is held, as one word for programs.
 type HeldReason string
 
 // The reasons.
@@ -108,10 +108,10 @@ const (
 	HeldHookFailed     HeldReason = "HookFailed"        // a Job before a first deployment has failed
 )
 
-// Waits reports whether the app only waits for a time or a Job, without an error.
+// Waits reports whether the app waits for a time or a Job, without an error.
 func (h *Held) Waits() bool { return h.Is(HeldClosed, HeldHook) }
 
-// Is reports whether an app is held for any of some reasons.
+// Is reports whether an app is held for any of the reasons.
 func (h *Held) Is(reasons ...HeldReason) bool { return h != nil && slices.Contains(reasons, h.Reason) }
 
 // Release is one version of an app.
@@ -125,7 +125,7 @@ type Release struct {
 	Templates map[Workload]Hash `json:"templates"`
 }
 
-// Same reports whether two are the same try, and not a later try of the same version.
+// Same reports whether two are the same try of a version.
 func (r *Release) Same(o *Release) bool {
 	if r == nil || o == nil {
 		return r == o
@@ -133,13 +133,13 @@ func (r *Release) Same(o *Release) bool {
 	return r.Hash == o.Hash && r.Since.Equal(o.Since)
 }
 
-// Former is the version before the stable one, whose pods still exist although all users are on the stable version.
+// Former is the version before stable, whose pods still exist without users.
 type Former struct {
 	Release  Release    `json:"release"`  // as it was stable
 	Progress []Progress `json:"progress"` // of the release that is stable now
 }
 
-// Progress is the progress of one staged workload.
+// Progress is one staged workload's progress.
 type Progress struct {
 	Workload Workload  `json:"workload"`
 	Step     int       `json:"step"` // index of the step in progress; equal to Of when all are done
@@ -151,21 +151,20 @@ type Progress struct {
 	Opened   string    `json:"opened,omitempty"` // the user who opened the last gate
 	Routed   *Routing  `json:"routed,omitempty"` // the last routing; nil: all traffic to stable
 
-	// Services that have lost their role since the release began. Until its end they select the same pods as the
-	// Service that users reach.
+	// Services that lost their role since the release began. Until its end they select the users' Service's pods.
 	Left []string `json:"left,omitempty"`
 
-	// It had no replicas when that was recorded: its step begins when it has some.
+	// It had no replicas then: its step begins when it has some.
 	Suspended bool `json:"suspended,omitempty"`
 
-	// The most ready pods of the new version at a step that lasts: pods that recover are no progress.
+	// The most ready pods of the new version at a lasting step: pods that recover are no progress.
 	Peak *Peak `json:"peak,omitempty"`
 
-	// When all pods of the step's experiment were available: the start of its duration. Nil before that.
+	// When all pods of the step's experiment were available: its duration's start, nil before.
 	Available *time.Time `json:"available,omitempty"`
 }
 
-// Peak is the largest number of ready pods of a version at a step.
+// Peak is a version's largest number of ready pods at a step.
 type Peak struct {
 	Ready int       `json:"ready"`
 	At    time.Time `json:"at"` // when the last pod became ready
@@ -177,7 +176,7 @@ type Replicas struct {
 	Count    *int     `json:"count,omitempty"` // nil: an autoscaler sets the number
 }
 
-// Retreat is the progress of a rollback.
+// Retreat is a rollback's progress.
 type Retreat struct {
 	Reject bool      `json:"reject,omitempty"` // the release's hash is rejected
 	Routed time.Time `json:"routed"`           // when traffic went back to stable
@@ -186,7 +185,7 @@ type Retreat struct {
 	Late   bool      `json:"late,omitempty"`   // it made no progress within its deadline, and was reported
 }
 
-// Rejection is a hash that is not tried again before a retry or a change of the content.
+// Rejection is a hash not to try again before a retry or a change of content.
 type Rejection struct {
 	Hash      Hash      `json:"hash"`
 	Commit    string    `json:"commit"`
@@ -208,7 +207,7 @@ func (s *State) IsRejected(h Hash) (Rejection, bool) {
 	return Find(s.Rejected, func(r Rejection) bool { return r.Hash == h })
 }
 
-// Mark returns the serial of the newest transition that moved pods or routes. The workloads carry it.
+// Mark returns the serial of the newest transition that moved pods or routes, for the workloads to carry.
 func (s *State) Mark() int { return cmp.Or(s.Written, s.Serial) }
 
 // ProgressOf returns the progress of a workload in the release.
@@ -216,7 +215,7 @@ func (s *State) ProgressOf(w Workload) (Progress, bool) {
 	return Find(s.Progress, func(p Progress) bool { return p.Workload == w })
 }
 
-// StableHash returns the hash of the stable template of a workload, "" if it has none.
+// StableHash returns the hash of a workload's stable template, "" if none.
 func (s *State) StableHash(w Workload) Hash {
 	if s.Stable == nil {
 		return ""
@@ -224,7 +223,7 @@ func (s *State) StableHash(w Workload) Hash {
 	return s.Stable.Templates[w]
 }
 
-// Workloads returns the workloads in the inventory: of WorkloadKinds, or with a template in Stable or Release.
+// Workloads returns the inventory's workloads: of WorkloadKinds, or with a template in Stable or Release.
 func (s *State) Workloads() []Workload {
 	staged := func(release *Release, w Workload) bool { return release != nil && release.Templates[w] != "" }
 	var all []Workload

@@ -9,12 +9,10 @@ import (
 	"text/template/parse"
 )
 
-// The most text, in bytes, that a message's template may build. A template may only loop over the lists of an event, at
-// most two loops deep.
+// The most bytes that a message's template may build. It may only loop over an event's lists, two loops deep.
 const maxTemplateText = 64 << 10
 
-// boundedFuncs are text/template's functions that build texts, with a limit: with variables, fifty lines could double a
-// text fifty times.
+// boundedFuncs are text/template's functions that build texts, limited: fifty lines could double a text fifty times.
 func boundedFuncs() texttemplate.FuncMap {
 	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) {
@@ -36,7 +34,7 @@ func boundedFuncs() texttemplate.FuncMap {
 	}
 }
 
-// checkTemplate refuses templates that may not terminate: loops over a number, and templates that call each other.
+// checkTemplate refuses templates that may not terminate: loops over a number, and mutual calls.
 func checkTemplate(t *texttemplate.Template) error {
 	if len(t.Templates()) > 1 {
 		return errors.New("defines another template: write what it says where it is used")

@@ -8,18 +8,17 @@ import (
 	"unicode"
 )
 
-// MaxText is the most characters of a third-party text that are recorded, sent or shown.
+// MaxText is the most characters of a third-party text to record, send or show.
 const MaxText = 500
 
-// Printable returns a third-party text, such as a server's response or a measured value, in a form for the record, a
-// commit message or a terminal: one line without control characters, of at most MaxText.
+// Printable returns a third-party text for records and terminals: one line of at most MaxText, no control characters.
 func Printable(text string) string { return Cut(OneLine(text), MaxText) }
 
-// varying matches the parts of third-party texts that differ each time: numbers, addresses, ids of requests.
+// varying matches parts of third-party texts that differ each time: numbers, addresses, request ids.
 var varying = regexp.MustCompile(`[\w.:+/=-]*[0-9][\w.:+/=-]*`)
 
-// SameText reports whether two third-party texts are equal except for numbers, ids and the order of reasons: "used: 3
-// of 10" and "used: 4 of 10", or a response with another request's id.
+// SameText reports whether two third-party texts are equal except for numbers, ids and order: "used: 3 of 10" and
+// "used: 4 of 10", or a response with another request's id.
 func SameText(a, b string) bool { return a == b || slices.Equal(sortedWords(a), sortedWords(b)) }
 
 func sortedWords(text string) []string {
@@ -30,7 +29,7 @@ func sortedWords(text string) []string {
 	return words
 }
 
-// Cut shortens a text to a number of characters; the last one is then "…".
+// Cut shortens a text to a number of characters, the last one "…".
 func Cut(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"
@@ -54,8 +53,7 @@ func Share(weight, full int) string {
 	return fmt.Sprintf("%d/%d", weight, full)
 }
 
-// OneLine joins the words of a text by single spaces. It removes control characters, marks that change the direction of
-// text, and bytes that are not UTF-8.
+// OneLine joins a text's words by single spaces, without control characters, direction marks and invalid UTF-8.
 func OneLine(text string) string {
 	return strings.Join(strings.Fields(characters(text)), " ")
 }
@@ -73,8 +71,7 @@ func characters(text string) string {
 	}, text)
 }
 
-// Tail returns the end of a third-party text: whole lines of at most a number of bytes, cleaned like OneLine. A last
-// line that is too long is cut.
+// Tail returns a text's last whole lines of at most a number of bytes, cleaned like OneLine. A too long one is cut.
 func Tail(text string, most int) string {
 	var lines []string
 	for _, line := range slices.Backward(strings.Split(text, "\n")) {
@@ -95,7 +92,7 @@ func Tail(text string, most int) string {
 	return strings.Join(lines, "\n")
 }
 
-// Printable returns the state with its third-party texts made printable. The given state is not changed.
+// Printable returns a copy of the state with printable third-party texts.
 func (s State) Printable() State {
 	s.Reason = Printable(s.Reason)
 	if s.Held != nil {

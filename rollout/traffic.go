@@ -2,49 +2,47 @@ package rollout
 
 import "time"
 
-// Traffic configures how requests, and not only pods, are split between the stable and the new version. Field names
-// come from Argo Rollouts' trafficRouting.
+// Traffic configures how requests, not only pods, are split between versions, as Argo Rollouts' trafficRouting does.
 type Traffic struct {
 	Routers       []Router // at least one, ordered by kind; all get the same weight
 	ManagedRoutes []string // names of header and mirror routes, in the order of their precedence
 
 	// MaxWeight is the weight of all traffic.
 	MaxWeight int `json:"maxTrafficWeight" default:"100" min:"1" max:"1000000"`
-	// Settle is how long after a change of endpoints or routes every proxy has received it. Most proxies watch the API
-	// server and take well under a second; Traefik collects changes for 2s (providersThrottleDuration).
+	// Settle is how long after a change of endpoints or routes every proxy has it. Most watch the API server and take
+	// well under a second; Traefik collects changes for 2s (providersThrottleDuration).
 	Settle time.Duration `json:"settle" own:"" default:"3s"`
 	// Sticky is nil if the weight applies to each request separately.
 	Sticky *Sticky `json:"sticky" own:""`
 }
 
-// Router is one router's block of trafficRouting with the names after kustomize. Only traffic.Parse builds one.
+// Router is one router's block of trafficRouting, with names after kustomize, built by traffic.Parse alone.
 type Router struct {
 	Kind   string // a name in traffic's table: gatewayAPI, nginx, istio …
 	Config any    // of the router's type in package traffic; immutable
 }
 
-// Sticky keeps users on the canary for the release after their first request to it, by a cookie.
+// Sticky keeps users on the canary for the release after their first request, by a cookie.
 type Sticky struct {
 	Cookie string        `json:"cookie" is:"cookie"` // its name; default gitrollout-<Rollout's name>
 	MaxAge time.Duration `json:"maxAge" default:"24h"`
 }
 
-// PingPong names two Services that swap roles with each release, so that no selector is switched under traffic.
+// PingPong names two Services that swap roles with each release, so that no selector switches under traffic.
 type PingPong struct {
 	PingService string `json:"pingService" needs:"name a Service"` // stable's at first
 	PongService string `json:"pongService" needs:"name a Service"`
 }
 
-// ManagedRoute sends matching requests to the canary, or copies of requests if Mirror is set. It lasts from its step to
-// the end of the release, or until a step gives it no matches.
+// ManagedRoute sends matching requests, or copies if Mirror is set, to the canary, until a step removes its matches.
 type ManagedRoute struct {
 	Name    string  `json:"name"`
 	Matches []Match `json:"matches,omitempty"` // one of them must match
-	// percent of the matching requests that are copied; nil: all matching requests are sent
+	// percent of matching requests that are copied; nil: all matching requests are sent
 	Mirror *int `json:"mirror,omitempty"`
 }
 
-// MatchRoute is the name of the route of a step's match.
+// MatchRoute is the route of a step's match.
 const MatchRoute = "match"
 
 // Match is a condition on requests: all set fields must match.
@@ -64,7 +62,7 @@ type NamedMatch struct {
 	StringMatch
 }
 
-// StringMatch compares a text. Exactly one of the fields is set.
+// StringMatch compares a text. Exactly one field is set.
 type StringMatch struct {
 	_      any    `one:"exact prefix regex"`
 	Exact  string `json:"exact,omitempty"`
@@ -72,7 +70,7 @@ type StringMatch struct {
 	Regex  string `json:"regex,omitempty"` // RE2, matching the whole text
 }
 
-// Routing is the last routing of a release: the step with its weight and routes, and its start.
+// Routing is a release's last routing: the step with its weight and routes, and its start.
 type Routing struct {
 	Step   int       `json:"step"`   // index of the step whose routes are in force
 	Weight int       `json:"weight"` // of Traffic.MaxWeight, for the new version

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Transition is one recorded change of an app's state, with the data that a forge shows.
+// Transition is one recorded change of an app's state, for a forge.
 type Transition struct {
 	Cluster   string
 	Subject   string // the change, in one line; "" when it is reported again after a start
@@ -36,7 +36,7 @@ type Proposal struct {
 	Retries  bool       // of a revert: the rejected release can be tried again unchanged
 }
 
-// Standing is the progress of one workload of a release, and its pods.
+// Standing is the progress and pods of one workload of a release.
 type Standing struct {
 	Progress
 	Ready    int    // Ready pods of the new version
@@ -44,7 +44,7 @@ type Standing struct {
 	Problem  string // why a pod of the new version is not Ready, "" if none
 }
 
-// Change is one object that differs between two renders of an app.
+// Change is one object that differs between two renders.
 type Change struct {
 	Ref    Ref
 	Verb   string        // added, removed or changed
@@ -57,7 +57,7 @@ type ImageChange struct {
 	From, To  string // "" if the container is new, or gone
 }
 
-// Changes lists the differences between two renders, ordered by object.
+// Changes lists the differences between two renders, by object.
 func Changes(from, to *Render) []Change {
 	olds, news := from.ByRef(), to.ByRef()
 	var changes []Change

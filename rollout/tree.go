@@ -5,7 +5,6 @@ import "errors"
 // EntryKind is the kind of a path in a commit's tree.
 type EntryKind string
 
-// The kinds of entries that a Git tree can hold.
 const (
 	File      EntryKind = "file"
 	Dir       EntryKind = "dir"
@@ -13,12 +12,10 @@ const (
 	Submodule EntryKind = "submodule"
 )
 
-// ErrTooLarge is the error of reading a file whose content is not kept: it is larger than 16 MiB, or one of many large
-// files.
+// ErrTooLarge is the error for a file over 16 MiB, or one of many large ones, whose content is not kept.
 var ErrTooLarge = errors.New("is too large: its content is not kept")
 
-// Entry is one entry of a commit's tree. ID is the object's hash: equal ids have equal content, for a folder
-// recursively.
+// Entry is one entry of a commit's tree. Equal IDs, the objects' hashes, are equal content, for folders recursively.
 type Entry struct {
 	Name string // last element of the path
 	ID   string
@@ -26,12 +23,12 @@ type Entry struct {
 }
 
 // Tree reads one commit's content. Paths are slash-separated and relative; "" is the root, which always exists. An
-// error means that the store could not be read, never that a path is absent.
+// error means an unreadable store, never an absent path.
 type Tree interface {
-	// Lookup returns the entry at a path. It does not follow symlinks.
+	// Lookup returns the entry at a path, without following symlinks.
 	Lookup(path string) (entry Entry, found bool, err error)
 	// ReadDir returns the entries of a folder.
 	ReadDir(path string) ([]Entry, error)
-	// ReadBlob returns the content of a file, or the target of a symlink.
+	// ReadBlob returns a file's content, or a symlink's target.
 	ReadBlob(id string) ([]byte, error)
 }

@@ -17,7 +17,6 @@ import (
 
 // The Reader's methods for single values.
 
-// text fills a string.
 func (v value) text(to reflect.Value, f Field) {
 	text, ok := v.raw.(string)
 	if !ok {
@@ -40,7 +39,6 @@ func (v value) text(to reflect.Value, f Field) {
 	}
 }
 
-// whole fills an integer.
 func (v value) whole(to reflect.Value, f Field) {
 	n, ok := v.raw.(int64)
 	if fraction, is := v.raw.(float64); is && fraction == math.Trunc(fraction) {
@@ -61,7 +59,7 @@ func (v value) whole(to reflect.Value, f Field) {
 	}
 }
 
-// number fills a number that need not be whole.
+// number fills a number, whole or not.
 func (v value) number(to reflect.Value, f Field) {
 	switch n := v.raw.(type) {
 	case int64:
@@ -124,7 +122,7 @@ func (v value) positive(d time.Duration, f Field) {
 	}
 }
 
-// Plain returns a value after encoding and decoding as JSON: mappings, lists, texts, int64, float64.
+// Plain returns a value encoded and decoded as JSON: mappings, lists, texts, int64, float64.
 func Plain(v any) (any, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -133,7 +131,7 @@ func Plain(v any) (any, error) {
 	return FromJSON[any](data)
 }
 
-// FromJSON reads JSON as mappings, lists, texts, int64 and float64: encoding/json alone reads 1 as a float64.
+// FromJSON reads JSON with int64 and float64: encoding/json alone reads 1 as a float64.
 func FromJSON[T any](data []byte) (v T, err error) {
 	from := json.NewDecoder(bytes.NewReader(data))
 	from.UseNumber()
@@ -147,7 +145,7 @@ func FromJSON[T any](data []byte) (v T, err error) {
 	return v, nil
 }
 
-// numbered replaces the numbers in a value by int64, or by float64.
+// numbered makes numbers in a value int64 or float64.
 func numbered(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

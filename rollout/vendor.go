@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// VendorFile and VendorLock are the names of two files in a folder of the repository: the list of its remote sources,
-// and the lock with the vendored content.
+// VendorFile and VendorLock are a folder's list of remote sources, and the lock with the vendored content.
 const (
 	VendorFile = "vendor.yaml"
 	VendorLock = "vendor.lock"
@@ -30,21 +29,21 @@ type VendorChart struct {
 	Name    string `json:"name" needs:"name the chart" is:"label"`
 	Version string `json:"version" needs:"write a version, or a range of them, such as ~20.1"`
 
-	// Flat puts the chart into <into>/<name> for all versions, so that a reference to the folder stays valid.
+	// Flat puts all versions of the chart into <into>/<name>, so that references to the folder stay valid.
 	Flat bool `json:"flat,omitempty"`
 
-	// Provenance is the file with the public PGP keys of allowed signers of the chart; "" skips the check.
+	// Provenance is the file with the public PGP keys of allowed chart signers; "" skips the check.
 	Provenance string `json:"provenance,omitempty"`
 }
 
-// VendorGit is a folder of a commit of another repository.
+// VendorGit is a folder of another repository's commit.
 type VendorGit struct {
 	URL  string `json:"url" needs:"write https://host/repository, or ssh://…"`
 	Ref  string `json:"ref" needs:"name a tag, a branch or a commit"`
 	Path string `json:"path,omitempty" default:"."` // of the repository
 }
 
-// VendorOCI is an artifact of a registry, such as one pushed by flux push artifact.
+// VendorOCI is a registry's artifact, as pushed by flux push artifact.
 type VendorOCI struct {
 	_      any    `one:"tag semver"`
 	URL    string `json:"url" needs:"write oci://host/path"`
@@ -59,7 +58,7 @@ type vendorFile struct {
 	Sources    []VendorSource `json:"sources" needs:"list what is to be there" max:"200" fix:"write another file in another folder"`
 }
 
-// ParseVendor reads a vendor.yaml strictly. Errors are InvalidErrors.
+// ParseVendor reads a vendor.yaml strictly, with InvalidErrors.
 func ParseVendor(file string, data []byte) ([]VendorSource, error) {
 	raw, err := decode[vendorFile](file, "Vendor", data)
 	if err != nil {
@@ -83,7 +82,7 @@ func ParseVendor(file string, data []byte) ([]VendorSource, error) {
 	return raw.Sources, nil
 }
 
-// IsPlainPath reports whether a slash-separated path is below its folder on every system.
+// IsPlainPath reports whether a path is below its folder on every system.
 func IsPlainPath(name string) bool {
 	bad := func(r rune) bool { return unicode.IsControl(r) || strings.ContainsRune(`\:*?"<>|`, r) }
 	isAbove := name == ".." || strings.HasPrefix(name, "../") || path.IsAbs(name)
@@ -101,15 +100,14 @@ func ReservedPart(name string) string {
 	return ""
 }
 
-// shortNames are names that Git or gitrollout reads as its own, by their short forms on NTFS up to the ~. Those with a
-// number are for the fifth file and later ones.
+// shortNames are NTFS short forms, up to the ~, of Git's or gitrollout's own names; numbered from the fifth file on.
 var shortNames = map[string]string{
 	"git": ".git", "gitrol": ".gitrollout", "gitign": ".gitignore", "gi250a": ".gitignore",
 	"gitatt": ".gitattributes", "gi7d29": ".gitattributes", "gitmod": ".gitmodules", "gi7eba": ".gitmodules",
 }
 
-// GitName returns the name of Git's or gitrollout's own that a file system may take a part of a path for, "" for none.
-// Case does not count. HFS+ ignores some code points, NTFS dots and spaces at the end and all after a colon.
+// GitName returns the name of Git's or gitrollout's own that a file system may take a path's part for, "" for none.
+// Case does not count. HFS+ ignores some code points, NTFS final dots and spaces and all after a colon.
 func GitName(part string) string {
 	isFormat := func(r rune) bool { return unicode.Is(unicode.Cf, r) }
 	plain, _, _ := strings.Cut(strings.Join(strings.FieldsFunc(strings.ToLower(part), isFormat), ""), ":")
@@ -125,8 +123,7 @@ func GitName(part string) string {
 	return ""
 }
 
-// withPassword returns the field whose address has credentials, "" for none. A user name alone is no secret in a Git
-// address, as in ssh://git@host.
+// withPassword returns the field with credentials in its address, "" for none: a user alone (ssh://git@host) is none.
 func (s VendorSource) withPassword() string {
 	field, address := "oci.url", ""
 	switch {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// Window is an entry of a Config's windows: a time in which releases may, or may not, advance.
+// Window is an entry of a Config's windows, in which releases may, or may not, advance.
 type Window struct {
 	Kind     WindowKind
 	Schedule string        // cron: when it begins
@@ -79,7 +79,7 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	return w, nil
 }
 
-// ReadSchedule reads a schedule of a document: an expression in the field at, and the name of its time zone in zoneAt.
+// ReadSchedule reads a schedule: an expression in the field at, a time zone's name in zoneAt.
 func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *InvalidError) {
 	if _, err := schedule.Zone(zone); err != nil {
 		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(),
@@ -93,7 +93,6 @@ func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *Inv
 	return s, nil
 }
 
-// checkGlobs checks patterns of names of apps.
 func checkGlobs(file, field string, globs []string) error {
 	for i, glob := range globs {
 		_, err := path.Match(glob, "")
@@ -110,13 +109,13 @@ func concerns(globs []string, app string) bool {
 	return len(globs) == 0 || matchesAny(globs, app)
 }
 
-// Calendar restricts when the releases of one app may advance.
+// Calendar restricts when an app's releases may advance.
 type Calendar struct {
 	Windows []Window
 	Freeze  *Freeze // nil if there is none
 }
 
-// CalendarOf returns the windows of a configuration and the freeze, which may be nil, that apply to an app.
+// CalendarOf returns the configured windows and the freeze, which may be nil, for an app.
 func (c *Config) CalendarOf(app string, f *Freeze) Calendar {
 	var calendar Calendar
 	for _, w := range c.Windows {

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// WorkloadKinds are the kinds of objects that are moved in stages. The first one is the default: neither Workload.Kind
-// nor its text form names it.
+// WorkloadKinds are the kinds moved in stages. The first is the default: no Workload.Kind and no text names it.
 var WorkloadKinds = []Ref{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
 }
@@ -17,16 +16,16 @@ func KindNames() string {
 	return strings.Join(Mapped(WorkloadKinds, func(kind Ref) string { return kind.Kind }), ", ")
 }
 
-// Workload names an object that is moved in stages. Its text form is "namespace/name", or "Kind/namespace/name" if it
-// is not a Deployment, and "Kind.group/namespace/name" if WorkloadKinds lack its kind.
+// Workload names an object that is moved in stages. Its text is "namespace/name", "Kind/namespace/name" if it is no
+// Deployment, or "Kind.group/namespace/name" outside WorkloadKinds.
 type Workload struct {
 	Kind      string // "" for a Deployment
 	Namespace string
 	Name      string
 }
 
-// WorkloadOf returns the workload of a reference. It is false for a kind that WorkloadKinds lack: such an object is a
-// workload if a Rollout document names it, see Render.Workload.
+// WorkloadOf returns a reference's workload, false outside WorkloadKinds, where a document makes it
+// (Render.Workload).
 func WorkloadOf(ref Ref) (Workload, bool) {
 	for i, kind := range WorkloadKinds {
 		if ref.Group != kind.Group || ref.Kind != kind.Kind {
@@ -41,7 +40,7 @@ func WorkloadOf(ref Ref) (Workload, bool) {
 	return Workload{Kind: ref.Kind + "." + ref.Group, Namespace: ref.Namespace, Name: ref.Name}, false
 }
 
-// Workload returns the workload of a reference in a render, false if the object is none.
+// Workload returns a reference's workload in a render, false if it is none.
 func (r *Render) Workload(ref Ref) (Workload, bool) {
 	w, is := WorkloadOf(ref)
 	if !is {
@@ -74,7 +73,7 @@ func (w Workload) Ref() Ref {
 	return ref
 }
 
-// kind returns the index of its kind in WorkloadKinds, -1 for another kind.
+// kind returns its kind's index in WorkloadKinds, -1 for another.
 func (w Workload) kind() int {
 	if w.Kind == "" {
 		return 0
@@ -101,36 +100,35 @@ func (w *Workload) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Annotations and labels that gitrollout writes on the objects it applies. The Deployment controller copies a
-// Deployment's annotations to the ReplicaSet that matches its template (SetNewReplicaSetAnnotations). So AnnotationHash
-// maps ReplicaSets to releases at no cost.
+// Annotations and labels on applied objects. The Deployment controller copies annotations to the matching ReplicaSet
+// (SetNewReplicaSetAnnotations), so that AnnotationHash maps ReplicaSets to releases at no cost.
 const (
 	LabelAnalysis     = "gitrollout.dev/analysis"      // "true" on a Secret: analyses of its namespace may read it
 	LabelApp          = "gitrollout.dev/app"           // on every applied object: the app's name
 	AnnotationCluster = "gitrollout.dev/cluster"       // on every applied object: the cluster's name in Git
 	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied template
 	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: the commit of the template's render
-	// LabelSerial is on workloads: State.Mark, which identifies an outdated record. It changes at each step, so it is
-	// no annotation: the Deployment controller would write that to the ReplicaSet each time.
+	// LabelSerial is on workloads: State.Mark, which identifies an outdated record. An annotation, changing at each
+	// step, would be written to the ReplicaSet each time.
 	LabelSerial      = "gitrollout.dev/serial"
 	AnnotationStatus = "gitrollout.dev/status" // on held workloads: the release that holds it
-	// on objects that are not in Git: the Rollout whose release they are for.
+	// on objects that are not in Git: the Rollout whose release they are for
 	AnnotationGenerated = "gitrollout.dev/generated-by"
 	// on an experiment's objects and pods: the name of their Deployment.
 	LabelExperiment = "gitrollout.dev/experiment"
-	// AnnotationSealed is on Secrets of a render that are not decrypted; they are never applied.
+	// AnnotationSealed is on undecrypted Secrets of a render, which are never applied.
 	AnnotationSealed = "gitrollout.dev/sealed"
 
 	AnnotationPrune = "gitrollout.dev/prune" // by users, "disabled": never delete this object
 	// AnnotationCreateOnly is by users, "true" on a Secret: create it if missing, and never update it.
 	AnnotationCreateOnly = "gitrollout.dev/create-only"
-	// AnnotationDecryption is by users, "none": the object stays encrypted by SOPS, for decryption by another tool.
+	// AnnotationDecryption is by users, "none": the object stays encrypted by SOPS, for another tool.
 	AnnotationDecryption = "gitrollout.dev/decryption"
 
-	// LabelPodHash is the Deployment controller's own label on ReplicaSets and
-	// pods (apps/v1 DefaultDeploymentUniqueLabelKey). It is read, never computed.
+	// LabelPodHash is the Deployment controller's label on ReplicaSets and pods (apps/v1
+	// DefaultDeploymentUniqueLabelKey). It is read, never computed.
 	LabelPodHash = "pod-template-hash"
-	// LabelRevision is the StatefulSet controller's, with the name of a ControllerRevision, and the DaemonSet
-	// controller's, with the end of its name.
+	// LabelRevision is the StatefulSet controller's, a ControllerRevision's name, and the DaemonSet controller's, its
+	// end.
 	LabelRevision = "controller-revision-hash"
 )

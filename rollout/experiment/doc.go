@@ -1,3 +1,2 @@
-// Package experiment builds the objects of a canary's experiment: a Deployment for each template and, if requested, a
-// Service.
+// Package experiment builds a canary experiment's objects: a Deployment and any Service for each template.
 package experiment

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxName is the maximal length of a Service's name and of a label's value.
+// maxName is the maximal length of a Service's name and a label's value.
 const maxName = 63
 
 // Template is one template of an experiment at one step of a release.
@@ -26,8 +26,7 @@ type Template struct {
 	Others  []rollout.Object // the app's objects in both versions: their selectors must not select these pods
 }
 
-// Name returns the name of a template's Deployment: <workload>-<release>-<step>-<template>, with steps counted from 1.
-// A name that is too long is cut, and ends in a digest of the whole name.
+// Name returns the name <workload>-<release>-<step>-<template>, with steps from 1. A digest ends a cut long name.
 func Name(w rollout.Workload, release rollout.Hash, step int, template string) string {
 	digits := strings.TrimPrefix(string(release), rollout.HashVersion+"-")
 	name := fmt.Sprintf("%s-%s-%d-%s", w.Name, digits, step+1, template)
@@ -56,7 +55,7 @@ func (t Template) ServiceName() string {
 	}
 }
 
-// Objects returns the Deployment and, if the template requests one, the Service. The inputs are not changed.
+// Objects returns the Deployment and any Service, without changing inputs.
 func (t Template) Objects() []rollout.Object {
 	objects := []rollout.Object{t.deployment()}
 	if name := t.ServiceName(); name != "" {
@@ -65,8 +64,7 @@ func (t Template) Objects() []rollout.Object {
 	return objects
 }
 
-// deployment returns the Deployment with the version's pods under a label of the experiment. No autoscaler applies, and
-// pods are replaced by Kubernetes' default.
+// deployment returns the Deployment under the experiment's label, without autoscaler and with the default strategy.
 func (t Template) deployment() rollout.Object {
 	from := t.From.Copy()
 	from.Set(withTexts(nil, t.PodLabels()), "spec", "template", "metadata", "labels")
@@ -99,11 +97,9 @@ func (t Template) selector() map[string]any {
 	return selector
 }
 
-// PodLabels returns the labels of the template's pods: the version's labels without the ones that an object of the app
-// selects by, then the template's own.
-//
-// Otherwise a Service of the app would send users there, and a PodDisruptionBudget would count the pods. So would an
-// autoscaler, which finds its Deployment's pods by the Deployment's selector.
+// PodLabels returns the pods' labels: the version's, except those by which an object of the app selects, then the
+// template's own. Otherwise a Service would send users there, and a PodDisruptionBudget or an autoscaler, by its
+// Deployment's selector, would count the pods.
 func (t Template) PodLabels() map[string]string {
 	labels := map[string]string{}
 	for key, v := range t.From.Map("spec", "template", "metadata", "labels") {
@@ -124,7 +120,7 @@ func (t Template) PodLabels() map[string]string {
 	return labels
 }
 
-// Caught returns the objects of the app that still select the template's pods, because the template adds such labels.
+// Caught returns the app's objects that still select the template's pods by labels that the template adds.
 func (t Template) Caught() []rollout.Ref {
 	var by []rollout.Ref
 	labels := t.PodLabels()
@@ -136,7 +132,7 @@ func (t Template) Caught() []rollout.Ref {
 	return by
 }
 
-// selectors iterates over the pod selectors of the app besides this template's, with their objects.
+// selectors iterates over the app's pod selectors besides this template's, with their objects.
 func (t Template) selectors() iter.Seq2[rollout.Ref, map[string]any] {
 	return func(yield func(rollout.Ref, map[string]any) bool) {
 		more := yield(t.From.Ref(), t.From.Map("spec", "selector"))
@@ -165,7 +161,6 @@ func selectorOf(o rollout.Object, namespace string) map[string]any {
 	return nil
 }
 
-// withTexts returns a new map with the entries of was, overlaid by texts.
 func withTexts(was any, texts map[string]string) map[string]any {
 	out := map[string]any{}
 	if m, ok := was.(map[string]any); ok {

@@ -7,13 +7,12 @@ import (
 	"slices"
 )
 
-// Matches reports whether a label selector (matchLabels, matchExpressions) selects labels. An empty selector selects
-// nothing here: it belongs to no version.
+// Matches reports whether a selector (matchLabels, matchExpressions) selects labels. An empty one selects none here.
 func Matches(selector map[string]any, labels map[string]string) bool {
 	return len(keysOf(selector)) > 0 && Mismatch(selector, withTexts(nil, labels)) == ""
 }
 
-// Mismatch returns why a label selector does not select the labels of a pod template, "" if it does.
+// Mismatch returns why a label selector does not select a pod template's labels, "" if it does.
 func Mismatch(selector, labels map[string]any) string {
 	wanted, _ := selector["matchLabels"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
@@ -32,7 +31,6 @@ func Mismatch(selector, labels map[string]any) string {
 	return ""
 }
 
-// keysOf returns the label keys of a selector.
 func keysOf(selector map[string]any) []string {
 	var keys []string
 	wanted, _ := selector["matchLabels"].(map[string]any)

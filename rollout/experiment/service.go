@@ -17,8 +17,7 @@ func (t Template) service(name string) rollout.Object {
 	}
 }
 
-// Ports returns the ports of the template's Service: the stable Service's if the Rollout names one, so that clients can
-// call either, or else the ports of the containers. Nil if there are none.
+// Ports returns the Service's ports: the stable Service's, for clients to call either, or else the containers'.
 func (t Template) Ports() []any {
 	if c := t.Spec.Canary; c != nil && c.StableService != "" {
 		ref := rollout.Ref{Kind: "Service", Namespace: t.Spec.Workload.Namespace, Name: c.StableService}

@@ -1,8 +1,7 @@
-// Package hook reads the Jobs of an app that run around a release: which objects they are, their time and order, and
-// the Job to create. Annotations of gitrollout, Argo CD or Helm define them.
+// Package hook reads the Jobs that run around an app's releases, from annotations of gitrollout, Argo CD or Helm: which
+// objects they are, their time and order, and the Job to create.
 //
-// It is pure. Package render refuses invalid hooks. Package strategies decides when a hook begins and how its end
-// affects the release.
+// It is pure. Package render refuses invalid hooks; strategies decides when one begins and how its end counts.
 package hook
 
 import (
@@ -17,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The annotations, of each dialect. The first one of an object counts.
+// The annotations by dialect. The first one of an object counts.
 const (
 	Annotation     = "gitrollout.dev/hook"
 	annotationArgo = "argocd.argoproj.io/hook"
@@ -73,7 +72,7 @@ var dialects = []dialect{
 	}},
 }
 
-// Hook is one object that takes part in a release at certain times only.
+// Hook is one object that takes part in a release at certain times.
 type Hook struct {
 	Object    rollout.Object
 	Order     int
@@ -90,7 +89,7 @@ func (h Hook) IsLeftOut() bool {
 	return !slices.ContainsFunc(h.moments, func(m moment) bool { return !m.left })
 }
 
-// IsJob reports whether the hook is a Job, and not an object for other hooks.
+// IsJob reports whether the hook is a Job, not an object for other hooks.
 func (h Hook) IsJob() bool { return isJob(h.Object) }
 
 func isJob(o rollout.Object) bool {
@@ -107,7 +106,7 @@ func base(o rollout.Object) string {
 	return cmp.Or(o.Name(), strings.TrimRight(generated, "-."))
 }
 
-// Is reports whether an object is a Job around releases, which is not applied like other objects.
+// Is reports whether an object is a Job around releases.
 func Is(o rollout.Object) bool {
 	return isJob(o) && slices.ContainsFunc(dialects, func(d dialect) bool { return o.Annotation(d.annotation) != "" })
 }
@@ -117,7 +116,7 @@ func Without(objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), Is)
 }
 
-// Of reads one object; is is false for an object that is no hook. The error names the annotation and the fix.
+// Of reads one object; is is false if it is no hook. The error names annotation and fix.
 func Of(o rollout.Object) (h Hook, is bool, err error) {
 	for _, d := range dialects {
 		text := o.Annotation(d.annotation)
@@ -151,7 +150,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 	return Hook{}, false, nil
 }
 
-// stray refuses an object with hook annotations but without a time: as an ordinary object, a Job would run at once.
+// stray refuses hook annotations without a time: as an ordinary object, a Job would run at once.
 func stray(o rollout.Object) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Map("metadata", "annotations"))) {
 		switch {
@@ -216,14 +215,12 @@ func (h *Hook) read(d dialect) error {
 	return h.check()
 }
 
-// ours are gitrollout's annotations of hooks: any other one with the same prefix is an error.
+// ours are gitrollout's annotations of hooks; others with the prefix are errors.
 var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt, annotationLog}
 
-// maxName is the maximal length of a hook's name, so that its Jobs' names have room for the release and the attempt. A
-// Job's name is a label of its pods, with at most 63 characters.
+// maxName is a hook's longest name: a Job's name, with release and attempt, is a label of its pods of 63 characters.
 const maxName = 63 - len("-00000000-000")
 
-// check refuses an object that cannot be a hook.
 func (h *Hook) check() error {
 	for key := range h.Object.Map("metadata", "annotations") {
 		if strings.HasPrefix(key, Annotation) && !slices.Contains(ours, key) {
@@ -250,14 +247,13 @@ func invalid(annotation, value, format string, args ...any) *rollout.InvalidErro
 		Msg: fmt.Sprintf("%q: ", value) + fmt.Sprintf(format, args...)}
 }
 
-// Release has the properties of a release that select its hooks.
+// Release has a release's properties that select its hooks.
 type Release struct {
 	First bool // there is no stable version yet
 	Fast  bool // the version served before, and the release has no steps
 }
 
-// At returns the hooks among some objects that take part at a time of a release, in order. Invalid hooks were refused
-// earlier.
+// At returns the hooks of a time of a release, in order. Invalid ones were refused earlier.
 func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook) {
 	for _, o := range objects {
 		h, is, err := Of(o)
@@ -279,7 +275,7 @@ func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook)
 // defaultDeadline is the deadline of a Job without one.
 const defaultDeadline = 30 * time.Minute
 
-// Deadline returns the deadline of the Job.
+// Deadline returns the Job's deadline.
 func (h Hook) Deadline() time.Duration {
 	if seconds, is := h.Object.Map("spec")["activeDeadlineSeconds"].(int64); is {
 		return time.Duration(seconds) * time.Second
@@ -287,14 +283,13 @@ func (h Hook) Deadline() time.Duration {
 	return defaultDeadline
 }
 
-// JobName returns the name of an attempt's Job: the hook, eight digits of the release, the attempt.
+// JobName returns an attempt's Job name: the hook, eight digits of the release, the attempt.
 func (h Hook) JobName(release rollout.Hash, attempt int) string {
 	_, digits, _ := strings.Cut(string(release), "-")
 	return fmt.Sprintf("%s-%s-%d", base(h.Object), digits[:min(8, len(digits))], attempt)
 }
 
-// Job returns the Job for a run of a hook. It has no TTL, because its result is read from the cluster, and always has a
-// deadline.
+// Job returns the Job for a hook's run, with a deadline and without a TTL: its result is read from the cluster.
 func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	o := h.Object.Copy()
 	delete(o.Map("metadata"), "generateName")
@@ -308,7 +303,7 @@ func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	return o
 }
 
-// Jobs returns the Jobs of all hooks among some objects, as for a first attempt.
+// Jobs returns the Jobs of all hooks, as for a first attempt.
 func Jobs(app string, objects []rollout.Object, release rollout.Hash) (all []rollout.Object) {
 	for _, o := range objects {
 		if h, is, err := Of(o); is && err == nil && h.IsJob() && !h.IsLeftOut() {
@@ -325,15 +320,14 @@ func Content(o rollout.Object) rollout.Hash {
 	return h
 }
 
-// Mended reports whether the hook that rejected a release has changed or is missing among some objects. The content
-// then differs, and the release may be tried again.
+// Mended reports whether the hook that rejected a release has changed or is gone: the release may be tried again.
 func Mended(r rollout.Rejection, objects []rollout.Object) bool {
 	return r.Hook != "" && !slices.ContainsFunc(objects, func(o rollout.Object) bool {
 		return Is(o) && (Hook{Object: o}).Name() == r.Hook && Content(o) == r.Content
 	})
 }
 
-// Known returns a reference to the Job of a run whose hook is no longer known.
+// Known returns a reference to the Job of a run with an unknown hook.
 func Known(app string, run rollout.HookRun) rollout.Object {
 	namespace, _, _ := strings.Cut(run.Name, "/")
 	return rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{
@@ -341,7 +335,7 @@ func Known(app string, run rollout.HookRun) rollout.Object {
 	}}
 }
 
-// ID identifies the Job of a run. Another Job with the same name, by chance or from a former run, has another ID.
+// ID identifies a run's Job, unlike another of the same name, by chance or from a former run.
 func ID(app string, run rollout.HookRun) string {
 	app = cmp.Or(run.App, app)
 	return fmt.Sprintf("%s %s %s %d %s", app, run.Release, run.Name, run.Attempt, run.Since.Format(time.RFC3339))

@@ -6,8 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Needs returns the objects of an app that must exist before a hook's Job is created: objects that its pods reference
-// and that the app did not have before, and hooks of the same time that are no Jobs.
+// Needs returns the objects to create before a hook's Job: new ones that its pods reference, and its time's non-Jobs.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {
@@ -31,12 +30,12 @@ func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool { return !named[o.Ref()] })
 }
 
-// GoesWith reports whether an object is a hook of a time without being a Job: it is applied before that time's Jobs.
+// GoesWith reports whether an object is a hook of a time but no Job: it is applied before that time's Jobs.
 func GoesWith(o rollout.Object, when rollout.HookWhen, r Release) bool {
 	return !isJob(o) && len(At([]rollout.Object{o}, when, r)) > 0
 }
 
-// fields are the fields of a pod's spec that reference another object, each with its kind and its name field.
+// fields are a pod spec's fields that reference another object, with its kind and name field.
 var fields = map[string][2]string{
 	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
 	"secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},

@@ -9,19 +9,17 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Schedule is a cron expression in a time zone, by the wall clock. A minute that the clock shows twice, in autumn,
-// matches twice. A skipped minute, in spring, becomes the first one after the gap, so that a daily schedule skips no
-// day.
+// Schedule is a cron expression in a time zone, by the wall clock. A minute shown twice, in autumn, matches twice. A
+// skipped one, in spring, becomes the first after the gap, so that no day is skipped.
 type Schedule struct {
 	spec cron.Schedule
 	zone *time.Location
 }
 
-// maxExpression bounds an expression; the longest useful one lists each minute.
+// maxExpression bounds an expression; the longest useful one lists all minutes.
 const maxExpression = 500
 
-// Parse reads a cron expression of five fields and the name of a time zone, "" for UTC. The error names the invalid
-// one.
+// Parse reads a cron expression of five fields and a time zone, "" for UTC. The error names the invalid one.
 func Parse(expression, zone string) (*Schedule, error) {
 	location, err := Zone(zone)
 	if err != nil {
@@ -50,7 +48,7 @@ func Parse(expression, zone string) (*Schedule, error) {
 	return s, nil
 }
 
-// Zone reads the name of a time zone, "" for UTC. The machine's zone is refused, because it differs between machines.
+// Zone reads a time zone, "" for UTC. The machine's zone is refused: machines differ.
 func Zone(name string) (*time.Location, error) {
 	location, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
@@ -66,10 +64,10 @@ func oneLine(err error) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// Next returns the first matching minute after a moment, the zero time if there is none within ten years.
+// Next returns the first matching minute after a moment, zero if there is none within ten years.
 func (s *Schedule) Next(after time.Time) time.Time {
-	// A zone's clock has a fixed distance from UTC, until the distance changes. In each such stretch the wall clock is
-	// treated as UTC, which never skips or repeats a minute.
+	// Between changes, a zone's clock has a fixed distance from UTC. In such a stretch the wall clock is treated as
+	// UTC, which never skips or repeats a minute.
 	after = after.Truncate(time.Second)
 	limit := after.AddDate(10, 0, 0)
 	distance, end := s.stretch(after)
@@ -85,7 +83,7 @@ func (s *Schedule) Next(after time.Time) time.Time {
 		if end.After(limit) {
 			return time.Time{}
 		}
-		// None is left in this stretch. A minute that the change skips becomes the change itself.
+		// None is left in this stretch. A skipped minute becomes the change itself.
 		change := end
 		distance, end = s.stretch(change)
 		if next.Before(shown(change, distance)) {
@@ -98,8 +96,7 @@ func (s *Schedule) Next(after time.Time) time.Time {
 	}
 }
 
-// stretch returns how far ahead of UTC the zone's clock is at a moment, and when that changes next, the zero time if it
-// does not.
+// stretch returns how far ahead of UTC the zone's clock is, and when that changes next, zero if never.
 func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) {
 	_, seconds := t.In(s.zone).Zone()
 	for end = t; end.Before(t.AddDate(11, 0, 0)); {
@@ -121,8 +118,7 @@ func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) 
 // shown returns the wall clock's time, as a time in UTC.
 func shown(t time.Time, distance time.Duration) time.Time { return t.UTC().Add(distance) }
 
-// named returns the next match for a clock that is never changed. The library searches five years; a leap day may be
-// eight years away.
+// named returns the next match for a clock without changes. The library searches five years, too few for a leap day.
 func (s *Schedule) named(after time.Time) time.Time {
 	for range 6 {
 		if next := s.spec.Next(after); !next.IsZero() {

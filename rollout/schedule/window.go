@@ -12,17 +12,15 @@ type Window struct {
 // Answer is the result of a list of windows for a moment.
 type Answer struct {
 	Open  bool
-	By    int       // the window that shuts: the first that denies, or -1 if the moment is outside of all that allow
+	By    int       // the window that shuts: the first that denies, or -1 outside all that allow
 	Until time.Time // not open before; zero while it is open, and if it never opens
 	Exact bool      // it opens at Until; otherwise the search ended there
 }
 
-// maxLooks bounds the search for the opening. It covers most of a day for windows that begin each minute, and nearly
-// three years for daily ones.
+// maxLooks bounds the search for the opening: most of a day for minutely windows, nearly three years for daily ones.
 const maxLooks = 1000
 
-// At returns whether a list of windows is open at a moment and, if not, when it opens. It is closed if a window that
-// denies covers the moment, or if there are windows that allow and none covers it.
+// At returns whether windows are open, and else when next. They are shut if one denies, or if none of some allows.
 func At(windows []Window, t time.Time) Answer {
 	first, until, shut := shutAt(windows, t)
 	if !shut {
@@ -41,12 +39,12 @@ func At(windows []Window, t time.Time) Answer {
 	return Answer{By: first, Until: until}
 }
 
-// shutAt reports whether a list is closed at a moment, by which window, and until when at least: zero if for good.
+// shutAt reports whether a list is closed, by which window, and until when at least: zero if for good.
 func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) {
 	allows, inside := false, false
 	by = -1
 	for i, w := range windows {
-		// Of the begun windows, the first one ends first. The next call, at its end, finds the next one.
+		// Of the begun windows, the first ends first. The next call, at its end, finds the next.
 		begun := w.Begins.Next(t.Add(-w.Length))
 		covers := !begun.IsZero() && !begun.After(t)
 		switch {
