@@ -18,23 +18,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lastAppliedAnnotation has the object that a client-side apply sent, such as kubectl apply or Argo CD.
+// lastAppliedAnnotation has the object that a client-side apply sent, as by kubectl apply or Argo CD.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// tools lists the field managers of programs that apply files to a cluster, besides all that begin with "kubectl-".
-// Fields of any other manager, a controller or an autoscaler, are left alone.
+// tools lists field managers of programs that apply files, besides "kubectl-"*. Other managers' fields stay.
 var tools = []string{
 	"kubectl", "before-first-apply", // the latter is the API server's name for writers before managed fields
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",
 }
 
-// races bounds how often a write is repeated that another writer overtook. The pauses add up to 2.5 s: the status of a
-// Deployment whose pods start is written several times a second.
+// races bounds how often an overtaken write is repeated, within 2.5 s: a starting Deployment's status changes often.
 var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
-// SameTemplate reports whether applying a Deployment would leave the live pod template as it is, so that its adoption
-// restarts no pod. It sends a dry run, which alone knows defaults and admission. Fields of other tools that the object
-// lacks count as a change, because takeOver removes them. It is false for a Deployment that does not exist.
+// SameTemplate reports whether applying a Deployment, if it exists, keeps the live pod template, so that its adoption
+// restarts no pod. Only its dry run knows defaults and admission. Other tools' extra fields, which takeOver removes,
+// count.
 func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool, error) {
 	ref := object.Ref()
 	d, err := c.prepare("", object)
@@ -52,7 +50,7 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	if err != nil {
 		return false, explain(err, ref, "get")
 	}
-	// The metadata is the name alone: a wrong label of the app must not fail the dry run.
+	// A wrong label of the app must not fail the dry run.
 	only := d.only(rollout.Object(d.object).Map("spec"))
 	after, err := c.server.patch(ctx, patch{kind: k, ref: ref, body: only, force: true, dryRun: true})
 	if err != nil {
@@ -65,7 +63,7 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	return dropped(meant, podTemplate(&unstructured.Unstructured{Object: d.object})) == nil, nil
 }
 
-// only returns the object as JSON with its name and a spec alone.
+// only returns the object as JSON with its name and a spec.
 func (d *desired) only(spec map[string]any) []byte {
 	raw, _ := json.Marshal(map[string]any{ // of JSON values: cannot fail
 		"apiVersion": d.object["apiVersion"], "kind": d.object["kind"],
@@ -78,9 +76,9 @@ func podTemplate(u *unstructured.Unstructured) map[string]any {
 	return rollout.Object(u.Object).Map("spec", "template")
 }
 
-// handOverReplicas releases spec.replicas when Git leaves it to an autoscaler. Server-side apply removes a field that
-// its only owner stops naming, and a Deployment without replicas has one pod. So a second manager first applies the
-// live number, without force, and owns the field until the autoscaler's first scaling.
+// handOverReplicas releases spec.replicas when Git leaves it to an autoscaler. Server-side apply would remove the
+// field of its only owner and leave one pod: so a second manager applies the live number, without force, until the
+// first scaling.
 func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.live.get(d.kind.key(d.ref))
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
@@ -95,9 +93,9 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 }
 
 // takeOver takes from all other managers the fields that gitrollout owns and the object lacks, so that the apply
-// removes them. With adopts, gitrollout first becomes the owner of the fields that other tools applied; fields that
-// they edited stay. spec.replicas is never removed. An object without fields of other managers costs no request.
-// client-go's csaupgrade would remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
+// removes them. With adopts, gitrollout first owns the fields that other tools applied, not edited. spec.replicas
+// stays. An object without fields of other managers costs no request. client-go's csaupgrade would remove fields that
+// Git never had (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.live.get(d.kind.key(d.ref))
 	if seen && !l.shared || !seen && !adopts { // an object with fields of gitrollout has its label, and is seen
@@ -130,8 +128,7 @@ func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	})
 }
 
-// repeated calls do, and again after each passing error, with pauses. retry.OnError would treat a deadline of do as its
-// deadline, and report success.
+// repeated calls do, again after passing errors, with pauses. retry.OnError would take do's deadline as a success.
 func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) bool, do func() error) error {
 	err := do()
 	for again.Steps > 1 && isPassing(err) && pause(ctx, again.Step()) == nil {
@@ -140,7 +137,7 @@ func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) boo
 	return err
 }
 
-// pause waits before a request is repeated. It returns the context's error if that ends first.
+// pause waits before a repetition, or until the context ends, with its error.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -156,8 +153,8 @@ type jsonPatch struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// ownershipChange returns the patch that changes the owners as takeOver says, nil if they stay, and the fields that
-// leave, each with the manager that loses it. It names the resource version, so it fails if anything changed meanwhile.
+// ownershipChange returns takeOver's patch of owners, nil if they stay, and the fields that leave, each with its
+// manager. The patch names the resource version, so it fails after any change.
 func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []jsonPatch, taken []string) {
 	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {
 		return nil, nil // its paths may mean other fields: the apply that follows records them anew
@@ -225,15 +222,14 @@ func meantFields(object map[string]any) map[string]any {
 	return meant
 }
 
-// isShared reports whether another manager owns a field of ours, too, or another tool has applied the object.
+// isShared reports whether another manager owns a field of ours, or another tool has applied the object.
 func isShared(object map[string]any, ours map[string]any) bool {
 	return slices.ContainsFunc(managedEntries(object), func(e map[string]any) bool {
 		return !isOwn(e) && overlap(ours, child1(e, "fieldsV1")) || isTools(e) && (ours == nil || e["operation"] == "Apply")
 	})
 }
 
-// isTools reports whether an entry of the managed fields belongs to a tool. Writers of subresources are controllers or
-// autoscalers under any name.
+// isTools reports whether an entry of the managed fields is a tool's. Only other programs write subresources.
 func isTools(entry map[string]any) bool {
 	name, _ := entry["manager"].(string)
 	sub, _ := entry["subresource"].(string)

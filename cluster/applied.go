@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Applied is one applied workload and the labels and annotations on it.
+// Applied is one applied workload with its labels and annotations.
 type Applied struct {
 	App      string // rollout.LabelApp
 	Cluster  string // rollout.AnnotationCluster
@@ -17,8 +17,7 @@ type Applied struct {
 	Live     rollout.ObservedWorkload
 }
 
-// Applied lists the applied workloads by app and name, for callers that cannot read Git. It reads the watches' state
-// and sends no request.
+// Applied lists the applied workloads by app and name from the watches, without a request.
 func (c *Client) Applied() []Applied {
 	var all []Applied
 	for _, k := range c.workloads.all() {

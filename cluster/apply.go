@@ -12,20 +12,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Result lists the objects of an Apply by its effect on them, in the order given.
+// Result lists an Apply's objects by its effect on them, in order.
 type Result struct {
 	Written, Unchanged []rollout.Ref
 }
 
-// Apply applies the objects in their order, each with one server-side apply that takes over fields which others set. An
-// object that is unchanged in Git and in the watches costs no request. Every object gets rollout.LabelApp,
+// Apply applies the objects in order, each with one server-side apply that takes over fields which others set. An
+// object unchanged in Git and in the watches costs no request. Every object gets rollout.LabelApp,
 // rollout.AnnotationCluster and LabelApplied.
 //
-// Apply stops at the first object that the API server refuses and returns an *Error: later objects may depend on it. An
-// object that another writer changes again and again is put back, with growing pauses in the end, and its error stops
-// nothing: it is rollout.ErrOverwritten if there is no other error, and all is applied now. An
-// object with rollout.AnnotationGenerated takes over no object of another owner; of an existing object that is
-// rollout.Object.CreateOnly only the owner is written. The result is valid with an error, too. Apply may be repeated.
+// Apply stops at the first object that the API server refuses and returns an *Error: later objects may depend on it.
+// An object that another writer changes again and again is put back, at last with growing pauses. Its error,
+// rollout.ErrOverwritten, comes last and stops nothing. An object with rollout.AnnotationGenerated takes over no
+// object of another owner; of an existing rollout.Object.CreateOnly only the owner is written. The result is valid
+// with an error, too. Apply may be repeated.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (Result, error) {
 	var result Result
 	todo, err := c.toApply(ctx, app, objects, &result)
@@ -54,7 +54,7 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 	return result, fights
 }
 
-// toApply returns the objects that must be written.
+// toApply returns the objects to write.
 func (c *Client) toApply(
 	ctx context.Context, app string, objects []rollout.Object, result *Result,
 ) (todo []*desired, err error) {
@@ -99,9 +99,8 @@ func (c *Client) toApply(
 	return todo, nil
 }
 
-// contested refuses an object that has another app's label and is in that app's newest commit. The second app must not
-// take it, now or after a restart. An object that is never deleted, such as a Namespace, may be in several apps if its
-// content is the same in all.
+// contested refuses an object with another app's label that is in that app's newest commit, so that no second app
+// takes it. An object that is never deleted, such as a Namespace, may be in several apps with equal content.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	if !exists || l.app == "" || l.app == app {
@@ -124,7 +123,7 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 		Msg: fmt.Sprintf("is in app %s and in app %s", app, l.app)}
 }
 
-// isApplied reports whether the live object is the last applied one, and that is the desired one. It sends nothing.
+// isApplied reports, without a request, whether the live object is the last applied and desired one.
 func (m *memory) isApplied(d *desired) bool {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	k, remembered := m.of(d.ref)

@@ -10,13 +10,13 @@ import (
 
 type accountKey struct{}
 
-// As returns a context in which a Client's writes, dry runs and reads of single objects use the rights of a service
-// account, namespace/name. "" is the client's own user. Watches, Foreign and Serves always use the client's own user.
+// As returns a context whose writes, dry runs and reads of single objects use a service account's rights:
+// namespace/name, or "" for the client's own, as always for watches, Foreign and Serves.
 func As(ctx context.Context, account string) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }
 
-// impersonating sends each request as the account of its context.
+// impersonating sends each request as its context's account.
 type impersonating struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Check asks the API server whether Apply would be accepted, by a dry run of each object that Apply would write. It
-// changes only the owners of fields that leave Git. An object may occur in several forms. The error is the first
-// object's *Error. An object whose kind or namespace is among the objects is not checked.
+// Check asks the API server, by dry runs, whether Apply would be accepted. It changes only the owners of fields that
+// leave Git. An object may have several forms. The error is the first object's *Error. Objects of kinds or namespaces
+// among them are not checked.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {
@@ -32,8 +32,8 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
-// tries bounds the retries of a dry run that a server could not answer. A check of 300 objects by a server that fails
-// one request in a hundred would succeed once in twenty times (0.99^300 = 5%).
+// tries bounds a dry run's retries. Without them a check of 300 objects by a server that fails one request in a
+// hundred succeeds once in twenty times (0.99^300 = 5%).
 var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
 
 // rehearse sends each object as a dry run.

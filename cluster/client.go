@@ -18,45 +18,41 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// requestTimeout bounds every request but watches. The API server itself gives up after 60 seconds; an apply takes
-// milliseconds.
+// requestTimeout bounds every request but watches. An apply takes milliseconds; the API server gives up after 60 s.
 const requestTimeout = 30 * time.Second
 
-// syncWithin bounds how long Start waits for the first lists. A server that starts up refuses a few before it answers.
+// syncWithin bounds Start's wait for first lists: a starting server refuses a few.
 const syncWithin = time.Minute
 
-// manager is the name of the field manager and the user agent.
+// manager is the field manager and the user agent.
 const manager = "gitrollout"
 
 // Options configure a Client.
 type Options struct {
 	Cluster string // the cluster's name in Git, for rollout.AnnotationCluster
 
-	// OnChange is called when a live object of an app changed in a way that Observe or the next Apply can notice. The
-	// watches call it, often several times for one change, and it must return at once. It may be nil.
+	// OnChange is called when an app's live object changed for Observe or the next Apply, often several times for one
+	// change. It must return at once and may be nil.
 	OnChange func(app string)
 
-	// Wants returns the object in the newest commit of the app whose label an object carries. It is nil if that app no
-	// longer has the object: then another app may take it. An error means that this is unknown yet. Without Wants any app
-	// may take any object.
+	// Wants returns an object in the newest commit of its label's app; nil lets another app take it, an error means
+	// unknown yet. Without Wants any app may take any object.
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
 
-	// Namespaces are the only ones that are watched and written to. Without them the client uses the whole cluster.
+	// Namespaces are the only ones watched and written to; none: the whole cluster.
 	Namespaces []string
 
-	// UID is an earlier result of Client.UID, "" for none: the next result is about the same namespace.
+	// UID is an earlier result of Client.UID, "" for none, to ask the same namespace.
 	UID string
 
-	// MayHave returns why an app may not have objects of a cluster-scoped kind, nil if it may. Without it any app may.
+	// MayHave returns why an app may not have a cluster-scoped kind, nil if it may; nil allows all.
 	MayHave func(app, kind string) *rollout.InvalidError
 
-	// Taken receives the fields of an object, with their managers, that left Git and are removed from the cluster. It may
-	// be nil.
+	// Taken, which may be nil, receives an object's fields, with managers, that left Git and are removed.
 	Taken func(ref rollout.Ref, fields string)
 }
 
-// Client talks to one cluster. It is safe for concurrent use by several goroutines. Calls for the same app must not
-// overlap, because two appliers of one object would undo each other.
+// Client talks to one cluster, for concurrent use. Calls for one app must not overlap: appliers undo each other.
 type Client struct {
 	opts   Options
 	counts *counters
@@ -74,8 +70,8 @@ type Client struct {
 	troubles troubles
 }
 
-// New returns a client for the cluster of a kubeconfig. It sends no request. The client's copy of config has no
-// client-side rate limit, because the API server's priority and fairness decides better, and logs no warnings.
+// New returns a client for a kubeconfig's cluster, without a request. Its config has no client-side rate limit, as
+// the API server's priority and fairness decides better, and no warnings.
 func New(config *rest.Config, opts Options) (*Client, error) {
 	if opts.OnChange == nil {
 		opts.OnChange = func(string) {}
@@ -111,7 +107,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 }
 
 func (c *Client) connect(config *rest.Config) error {
-	// All clients share one transport, so that its connections and the counters are shared too.
+	// All clients share one transport with its connections and counters.
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err
@@ -136,21 +132,20 @@ func (c *Client) connect(config *rest.Config) error {
 	return err
 }
 
-// Start watches Deployments, ReplicaSets and Pods, and returns after their first lists. All background work ends with
-// ctx; Wait waits for that. The error is one sentence: the server that does not answer, or the verb and resource that
-// the client's user may not use.
+// Start watches Deployments, ReplicaSets and Pods, and returns after their first lists. Background work ends with
+// ctx; Wait waits for that. The error is one sentence: the silent server, or the forbidden verb and resource.
 func (c *Client) Start(ctx context.Context) error {
 	if err := c.kinds.start(ctx); err != nil {
 		return err
 	}
-	// The first request fails at once for an unreachable server, where a watch would retry again and again.
+	// The first request fails at once for an unreachable server; a watch would retry.
 	if _, err := c.UID(ctx); err != nil && !IsForbidden(err) {
 		return err
 	}
 	return c.workloads.start(ctx, c.kinds, c.kube)
 }
 
-// Readable returns the namespaces in which the user of a kubeconfig may list pods.
+// Readable returns the namespaces in which a kubeconfig's user may list pods.
 func Readable(ctx context.Context, config *rest.Config, namespaces []string) []string {
 	c, err := New(config, Options{})
 	if err != nil {
@@ -162,11 +157,10 @@ func Readable(ctx context.Context, config *rest.Config, namespaces []string) []s
 	})
 }
 
-// Wait returns when all background work has ended, after the context of Start.
+// Wait returns when all background work has ended.
 func (c *Client) Wait() { c.kinds.running.Wait() }
 
-// UID returns the identity of the cluster: the uid of the kube-system namespace, which no two clusters share. A client
-// with Namespaces returns NAMESPACE/UID of the first one.
+// UID returns the cluster's identity, the uid of kube-system; with Namespaces NAMESPACE/UID of the first one.
 func (c *Client) UID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -7,11 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// configRef names a ConfigMap or Secret in the namespace of the object that refers to it.
+// configRef names a ConfigMap or Secret in the namespace of its user.
 type configRef struct{ kind, name string }
 
-// configsOf returns the ConfigMaps and Secrets that a pod refers to, each once. It is a list, because most pods have
-// none or a few.
+// configsOf returns a pod's ConfigMaps and Secrets, each once, in a list because most pods have few.
 func configsOf(spec *corev1.PodSpec) []configRef {
 	var refs []configRef
 	add := func(kind, name string) {

@@ -11,8 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// readControllerRevision keeps the references of a revision's pods. The controller copies the workload's annotations to
-// a revision once, when it makes the revision.
+// readControllerRevision keeps the references of a revision's pods. The workload's annotations are copied to it once.
 func readControllerRevision(r *appsv1.ControllerRevision) (*revision, error) {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }
@@ -27,7 +26,6 @@ func readControllerRevision(r *appsv1.ControllerRevision) (*revision, error) {
 	return out, nil
 }
 
-// isBaseOrUpdate reports whether a workload makes pods of a revision: the base or the update revision.
 func isBaseOrUpdate(objects *kind, r *revision) bool {
 	l, known := objects.live.withUID(r.owner)
 	return known && l.workload != nil && (r.name == l.workload.base || r.name == l.workload.update)

@@ -16,7 +16,6 @@ func isCRD(ref rollout.Ref) bool {
 	return ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition"
 }
 
-// defines reports whether the object is the CRD of a kind.
 func (d *desired) defines(gvk schema.GroupVersionKind) bool {
 	if !isCRD(d.ref) {
 		return false
@@ -56,7 +55,7 @@ func condition(o rollout.Object, kind, status string) (message string, is bool) 
 	return "", false
 }
 
-// A CRD is served about 100 ms after it was accepted, when its names are found free and its schema is published.
+// A CRD is served about 100 ms after it was accepted, with names found free and schema published.
 const (
 	establishedWithin = 10 * time.Second
 	establishedEvery  = 100 * time.Millisecond

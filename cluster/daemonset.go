@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// daemonSets are apps/v1 DaemonSets, with a ControllerRevision for each template. The DaemonSet owns its pods, one for
-// each eligible node.
+// daemonSets are apps/v1 DaemonSets, with a ControllerRevision per template and a directly owned pod per node.
 var daemonSets = workloadKind{
 	gvk:     appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 	read:    readDaemonSet,
@@ -34,10 +33,9 @@ func readDaemonSet(o rollout.Object) (out *workload, err error) {
 	return out, err
 }
 
-// equalRevision returns the newest revision whose template is the workload's, as the controller compares it
-// (k8s.io/kubernetes pkg/controller/daemon, update.go: Match). If none is, as with a controller of another Kubernetes
-// version than the API server, it returns one with the applied hash. The revision number does not suffice: the watches
-// of DaemonSets and of ControllerRevisions are not in step.
+// equalRevision returns the newest revision with the workload's template, as its controller compares
+// (k8s.io/kubernetes pkg/controller/daemon, update.go: Match), or else one with the applied hash, as where controller
+// and API server differ in version. The revision number does not suffice: both watches are not in step.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },
@@ -50,9 +48,8 @@ func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	return nil
 }
 
-// byNodes counts the nodes of each revision, where nodes without a pod belong to the newest. The newest revision gets
-// the DaemonSet's hash, whatever hash it was made with. A revision with pods and without a hash is older than the
-// adoption.
+// byNodes counts each revision's nodes; nodes without a pod belong to the newest. That gets the DaemonSet's hash,
+// whatever it was made with. A revision with pods and no hash is older than the adoption.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
 	left := w.replicas
 	out.Floor = w.partition

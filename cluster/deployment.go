@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// deployments are apps/v1 Deployments, with a ReplicaSet for each template, which owns its pods.
+// deployments are apps/v1 Deployments with a ReplicaSet, which owns the pods, per template.
 var deployments = workloadKind{
 	gvk:          appsv1.SchemeGroupVersion.WithKind("Deployment"),
 	read:         readDeployment,
@@ -27,7 +27,7 @@ var deployments = workloadKind{
 	inUse:   func(_ *kind, r *revision) bool { return r.desired > 0 || r.pods > 0 },
 }
 
-// revisionAnnotation has the Deployment controller's number of a template, on the Deployment and on each ReplicaSet.
+// revisionAnnotation is the Deployment controller's number of a template, on Deployment and ReplicaSets.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 func readDeployment(o rollout.Object) (out *workload, err error) {
@@ -38,7 +38,6 @@ func readDeployment(o rollout.Object) (out *workload, err error) {
 	return out, err
 }
 
-// templateOf returns the digest of a workload's template.
 func templateOf(o rollout.Object) (string, error) {
 	var t corev1.PodTemplateSpec
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Map("spec", "template"), &t)
@@ -67,10 +66,8 @@ func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 	return out, nil
 }
 
-// currentOf returns the ReplicaSet of the present template, nil if the Deployment controller has not made it yet. The
-// revision number identifies it while the controller is in step. The number, and the watch of ReplicaSets, may lag
-// behind a new template. Then the template decides, and of several equal ones the oldest counts, as in
-// FindNewReplicaSet.
+// currentOf returns the present template's ReplicaSet, nil if not made yet. The revision number identifies it while
+// controller and watch are in step; else the template does, and the oldest of equals, as in FindNewReplicaSet.
 func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	var equal, numbered *revision
 	for _, r := range sets {
@@ -94,8 +91,8 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	}
 }
 
-// templateDigest returns the same digest for the template of a Deployment and of its ReplicaSet, which has one more
-// label. Digests are compared within one process only: both templates have the defaults of the same API server.
+// templateDigest is the same for a Deployment and its ReplicaSet, which has one more label. It is compared within one
+// process only: both templates have the same API server's defaults.
 func templateDigest(t *corev1.PodTemplateSpec) (string, error) {
 	plain := *t
 	if _, ok := plain.Labels[rollout.LabelPodHash]; ok {

@@ -4,8 +4,8 @@
 // # Server-side apply
 //
 // Server-side apply (stable since Kubernetes 1.22) records in metadata.managedFields which manager set which field.
-// That record separates drift from other managers' work. A field that gitrollout owned and another manager changed is
-// drift. An autoscaler's replicas, a controller's status or a foreign annotation never were gitrollout's fields. So:
+// A field that gitrollout owned and another manager changed is drift. An autoscaler's replicas, a controller's status
+// or a foreign annotation never were gitrollout's fields. So:
 //
 //   - a known object is written with one PATCH, without a read before;
 //   - it is written again only when its content in Git or gitrollout's fields
@@ -14,6 +14,5 @@
 //     server, unless another manager owns it too: gitrollout first takes over
 //     fields that other tools applied.
 //
-// The digest of the applied object is also written on it (LabelApplied), so that a restarted process finds that nothing
-// has to be written.
+// The applied object's digest is on it (LabelApplied): a restarted process finds that nothing has to be written.
 package cluster

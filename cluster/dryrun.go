@@ -34,8 +34,7 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	return &DryRunner{anyKind{&resources{server: finder}, client}}, nil
 }
 
-// Compare returns the live object, nil if it does not exist, and the object after an apply. An object that is only
-// created does not change.
+// Compare returns the live object, nil if missing, and the one after an apply, unchanged if only created.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {
@@ -58,7 +57,7 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 	return found.Object, made.Object, nil
 }
 
-// Get returns an object if it exists and is the app's, nil otherwise.
+// Get returns an object that exists and is the app's, else nil.
 func (d *DryRunner) Get(ctx context.Context, ref rollout.Ref, app string) (rollout.Object, error) {
 	_, found, err := d.get(ctx, ref, "")
 	if err != nil || found == nil || found.GetLabels()[rollout.LabelApp] != app {
@@ -73,8 +72,7 @@ type anyKind struct {
 	dynamic dynamic.Interface
 }
 
-// resource returns the client for a kind, in one namespace if it is namespaced. Without a version it uses the one that
-// the API server prefers.
+// resource returns a kind's client, in one namespace if namespaced, without a version in the preferred one.
 func (a anyKind) resource(
 	ctx context.Context, kind schema.GroupKind, namespace, version string,
 ) (dynamic.ResourceInterface, error) {
@@ -88,7 +86,7 @@ func (a anyKind) resource(
 	return a.dynamic.Resource(mapping.Resource), nil
 }
 
-// get returns the client for a kind as resource does, and one object, nil if there is none.
+// get returns a kind's client like resource, and one object, nil if missing.
 func (a anyKind) get(
 	ctx context.Context, ref rollout.Ref, version string,
 ) (all dynamic.ResourceInterface, found *unstructured.Unstructured, err error) {

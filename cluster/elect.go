@@ -13,8 +13,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Election is for a Lease that one of several processes holds. It serves liveness alone: Git's compare-and-swap keeps
-// two processes from both advancing.
+// Election is for a Lease of several processes, for liveness alone: Git's compare-and-swap lets only one advance.
 type Election struct {
 	Namespace, Name string // of the Lease
 	ID              string // of this process
@@ -24,8 +23,8 @@ type Election struct {
 	Waiting         func(leader string) // called when another process holds it
 }
 
-// Lead calls work while this process holds the Lease, and returns when work has. The Lease is released only then. When
-// the Lease is lost, work's context ends and Lead returns an error: the process should end, too, and then wait again.
+// Lead calls work while this process holds the Lease, released when work returns. If it is lost, work's context ends
+// and Lead returns an error: the process should end, and then wait again.
 func (e Election) Lead(ctx context.Context, config *rest.Config, work func(context.Context) error) error {
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
@@ -76,7 +75,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	}
 }
 
-// turn is the time in which a process holds the Lease.
+// turn is the time of a process with the Lease.
 type turn struct {
 	begun, ended chan struct{}
 	err          error

@@ -33,8 +33,7 @@ const (
 	Unexpected    Reason = "Unexpected"    // none of these
 )
 
-// Error is a refusal of the API server: which object, why, and the fix. Its text is one line and the same each time, so
-// that it can be part of a state.
+// Error is a refusal of the API server: object, reason and fix. Its text is one line, always the same, for a state.
 type Error struct {
 	Ref    rollout.Ref
 	Reason Reason
@@ -55,20 +54,19 @@ func (e *Error) Error() string {
 // Unwrap returns the library's error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Temporary reports whether a retry can succeed without a change by a user.
+// Temporary reports whether a retry can succeed without a user's change.
 func (e *Error) Temporary() bool { return e.Reason == Unavailable || e.Reason == NamespaceGone }
 
 // IsForbidden reports whether the API server refused a request for lack of rights.
 func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }
 
-// isRefused reports whether the API server has answered that it refuses an object.
+// isRefused reports whether the API server has refused an object.
 func isRefused(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Reason != Unavailable && e.Reason != Unexpected
 }
 
-// explain converts a library's error to an *Error about an object, and nil to nil. verb is the request's verb, as in
-// RBAC. The error has no content of a Secret.
+// explain makes a library's error an *Error, nil for nil, without a Secret's content. verb is as in RBAC.
 func explain(err error, ref rollout.Ref, verb string) error {
 	if err == nil {
 		return nil
@@ -103,8 +101,7 @@ var (
 	plainField = regexp.MustCompile(`^(data|stringData|type|immutable|metadata\.[a-zA-Z]+)(\[…\])?$`)
 )
 
-// hideContent reduces the error of a refused Secret to its fields, without their keys. The server's own message may
-// quote the Secret, and would bring its content into the state branch.
+// hideContent reduces a refused Secret's error to fields without keys: its message could carry content to the state.
 func (e *Error) hideContent(err error) {
 	const left = "the server's answer is left out, because it may quote the content"
 	var status apierrors.APIStatus
@@ -148,7 +145,7 @@ func kindAndGroup(ref rollout.Ref) string {
 	return ref.Kind + "." + ref.Group
 }
 
-// serverMessage returns the API server's message without the object's name, which it repeats in several ways.
+// serverMessage returns the API server's message without the repeated object's name.
 func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -161,8 +158,8 @@ func serverMessage(err error) string {
 	return rollout.OneLine(s.Message)
 }
 
-// firstCause returns the first wrong field and the number of others. One wrong label is reported five times, in the
-// object and in the objects made from its template, with 250 characters of regular expression each.
+// firstCause returns the first wrong field and the number of others. One wrong label is reported five times, for the
+// object and made ones, with 250 characters of regular expression each.
 func firstCause(causes []metav1.StatusCause) string {
 	text := causes[0].Message
 	if field := causes[0].Field; field != "" && field != "<nil>" {
@@ -174,8 +171,8 @@ func firstCause(causes []metav1.StatusCause) string {
 	return rollout.OneLine(text)
 }
 
-// reasonOf classifies errors by their code, and by text only where the API server gives several causes one code. 403 is
-// RBAC, quota, admission or a namespace that is being deleted; 422 is a bad object or an immutable field.
+// reasonOf classifies errors by code, and by text where a code has several causes: 403 is RBAC, quota, admission or a
+// namespace being deleted; 422 a bad object or an immutable field.
 func reasonOf(err error, msg, verb string) (Reason, string) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -207,12 +204,11 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 	}
 }
 
-// isMistyped reports a field that the kind's schema lacks, or has with another type. Server-side apply returns code 500
-// for these.
+// isMistyped reports a field that the schema lacks or has with another type, for which server-side apply returns 500.
 func isMistyped(msg string) bool { return strings.Contains(msg, "failed to create typed patch object") }
 
-// isImmutable matches the API server's phrases. Most kinds return "field is immutable", Services "may not change once
-// set"; some list the fields that may change, and claims and roles have other phrases.
+// isImmutable matches the API server's phrases: mostly "field is immutable", for Services "may not change once set";
+// some list the changeable fields, claims and roles differ.
 func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false
@@ -222,8 +218,7 @@ func isImmutable(err error, msg string) bool {
 	}, func(phrase string) bool { return strings.Contains(msg, phrase) })
 }
 
-// transient reports errors that pass by themselves. An error without a status came from the network or the client's own
-// deadline.
+// transient reports errors that pass by themselves. One without a status is the network's or the client's deadline.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -22,12 +22,11 @@ const (
 	Warning EventKind = "Warning"
 )
 
-// maxNote is the API server's limit for the text of an event, in bytes.
+// maxNote is the API server's limit of an event's text, in bytes.
 const maxNote = 1024
 
-// Record writes a Kubernetes event about an object, for kubectl describe and kubectl events. Reason and action are
-// CamelCase words; the message is one sentence. An event that the API server refuses is only counted
-// (Stats.LostEvents): events inform users, and nothing depends on them.
+// Record writes a Kubernetes event about an object, for kubectl describe and events. Reason and action are CamelCase
+// words, the message is one sentence. Refused events are only counted (Stats.LostEvents): nothing depends on them.
 func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, reason, action, message string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -58,7 +57,7 @@ func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, 
 // eventName leaves room for the API server's unique suffix.
 func eventName(object string) string { return object[:min(len(object), 200)] + "-" }
 
-// cut returns the longest prefix of a text with at most limit bytes that splits no character.
+// cut returns a text's longest prefix of at most limit bytes that splits no character.
 func cut(s string, limit int) string {
 	for limit < len(s) && limit > 0 && !utf8.RuneStart(s[limit]) {
 		limit--

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Evict deletes a pod, unless it is gone or another pod has its name by now, and shows it as terminating from then on.
-// It uses the client's own rights: a service account needs no right to delete pods for the rollback of its release.
+// Evict deletes a pod, unless it is gone or replaced, and shows it as terminating. It uses the client's own rights: a
+// release's service account needs none to delete pods.
 func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

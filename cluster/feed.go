@@ -12,8 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// feed is the store of one client-go Reflector, which lists, watches and recovers. It fills a table with the objects of
-// one namespace, or of all.
+// feed is the store of a client-go Reflector (list, watch, recovery), for one namespace's objects or all.
 type feed[R row] struct {
 	*table[R]
 	namespace string // "" for all, and for a kind without namespaces
@@ -52,9 +51,7 @@ func (f *feed[R]) ask() {
 	f.asked = f.newest
 }
 
-// Add, Update, Delete, Replace and Resync are cache.ReflectorStore.
-
-// Add stores an object that was created or now matches.
+// Add stores a new object, or one that now matches.
 func (f *feed[R]) Add(obj any) error {
 	r, err := f.read(obj)
 	if err != nil {
@@ -68,7 +65,7 @@ func (f *feed[R]) Add(obj any) error {
 // Update stores a newer state of an object.
 func (f *feed[R]) Update(obj any) error { return f.Add(obj) }
 
-// Delete removes an object that was deleted or no longer matches, given its last state.
+// Delete removes a deleted or no longer matching object, given its last state.
 func (f *feed[R]) Delete(obj any) error {
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -79,9 +76,8 @@ func (f *feed[R]) Delete(obj any) error {
 	return nil
 }
 
-// Replace stores a complete list, at the start or after a lost watch. It changes the rows that are not newer than the
-// list. A list older than the newest version at its request comes from a cluster that was restored from a backup: it
-// changes all rows.
+// Replace stores a complete list, at the start or after a lost watch, for rows that are not newer. A list older than
+// the newest version at its request is of a cluster restored from a backup: it changes all rows.
 func (f *feed[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {
@@ -121,11 +117,10 @@ func (f *feed[R]) Replace(list []any, version string) error {
 	return nil
 }
 
-// Resync has nothing to do: there is no queue behind the table.
+// Resync does nothing: the table has no queue.
 func (f *feed[R]) Resync() error { return nil }
 
-// Transformer makes rows of objects while the reflector still collects its first list, so that 10,000 pods are never in
-// memory in full.
+// Transformer makes rows while the reflector collects its first list, so that 10,000 pods are never whole in memory.
 func (f *feed[R]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		r, err := f.read(obj)
@@ -173,11 +168,10 @@ func (f *feed[R]) report(err error) {
 	f.failed = make(chan struct{})
 }
 
-// unanswered is how long the server may take to accept a watch. Where connections break, client-go tries ten times, a
-// second each, before it reports an error.
+// unanswered is how long the server may take to accept a watch. client-go tries ten times, a second each.
 const unanswered = 2 * time.Second
 
-// blind returns since when the feed gets no changes, and why; nil while it does.
+// blind returns since when the feed gets no changes, and why; nil if it does.
 func (f *feed[R]) blind() (since time.Time, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,8 +191,7 @@ func (f *feed[R]) inSync() bool {
 	}
 }
 
-// await returns when the feed has all objects, or the newest error of its watch: at once if the error is permanent, or
-// else at the end.
+// await returns when the feed has all objects, or its watch's newest error: permanent ones at once, others last.
 func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	for !f.inSync() {
 		f.mu.RLock()

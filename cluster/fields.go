@@ -23,7 +23,7 @@ func isOwn(entry map[string]any) bool {
 		(entry["subresource"] == nil || entry["subresource"] == "")
 }
 
-// writerOf returns the manager, other than gitrollout, that changed an object last, without changes of status.
+// writerOf returns the other manager that changed an object last, except for its status.
 func writerOf(object map[string]any) string {
 	writer, last := "", ""
 	for _, e := range managedEntries(object) {
@@ -47,8 +47,7 @@ func managedEntries(object map[string]any) []map[string]any {
 	return out
 }
 
-// fingerprint returns a digest of the owned fields and their live values. It changes when another manager takes a field
-// or changes its value. A change of other fields leaves it as it is.
+// fingerprint returns a digest of owned fields and live values, which changes only if another manager changes one.
 func fingerprint(fields map[string]any, live any) string {
 	h := sha256.New()
 	printNode(h, fields, live, true)
@@ -80,9 +79,9 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 	h.Write([]byte{'}'})
 }
 
-// holds reports whether gitrollout owns every field of desired, and no other one. If LabelApplied is desired's digest
-// as well, an apply would change nothing, so a new process leaves the object alone. No value is compared: a field that
-// another manager has changed or removed is not owned any more.
+// holds reports whether gitrollout owns exactly desired's fields. With LabelApplied as desired's digest an apply
+// would change nothing, for a new process too. Values need no comparison: another manager's change ends the
+// ownership.
 func holds(owned map[string]any, desired map[string]any) bool {
 	want := without(desired, "apiVersion", "kind", "status")
 	if metadata, is := want["metadata"].(map[string]any); is {

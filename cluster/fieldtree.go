@@ -8,8 +8,8 @@ import (
 )
 
 // A field tree is one entry's fieldsV1 in metadata.managedFields: "f:x" is field x, "k:{...}" the list element with
-// those keys, "v:..." the element of a set with that value, "." the map or element itself. An empty node is a leaf of
-// ownership: a scalar, or a list or map that is owned as a whole.
+// those keys, "v:..." the element of a set with that value, "." the map or element itself. An empty node is owned as
+// a whole: a scalar, list or map.
 //
 //	{"f:spec": {"f:replicas": {}, "f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}}}}}
 
@@ -36,7 +36,7 @@ type keyRule bool
 
 const (
 	allKeys   keyRule = false
-	givenKeys keyRule = true // those that it names: others were defaulted, such as a port's protocol, which is TCP then
+	givenKeys keyRule = true // given ones: others were defaulted, such as a port's protocol TCP
 )
 
 // step follows one path element into a value.
@@ -93,7 +93,7 @@ func within(fields map[string]any, value any) map[string]any {
 	return minus(fields, dropped(fields, value))
 }
 
-// dropped returns the fields of a tree that a value lacks, nil if none. A list element that the value lacks is a leaf.
+// dropped returns a tree's fields that a value lacks, nil if none. A missing list element is a leaf.
 func dropped(fields map[string]any, value any) map[string]any {
 	var out map[string]any
 	for element := range fields {
@@ -117,14 +117,14 @@ func dropped(fields map[string]any, value any) map[string]any {
 	return out
 }
 
-// areApart reports whether one tree owns an empty map at an element, and the other one fields in that map. "{}" in a
-// manifest claims no field that another manager adds. An element of a list is owned with all its fields.
+// areApart reports whether one tree owns an empty map at an element, which claims no field, and the other fields in
+// it. A list element is owned with all its fields.
 func areApart(element string, a, b map[string]any) bool {
 	return strings.HasPrefix(element, "f:") && (len(a) == 0) != (len(b) == 0)
 }
 
-// minus returns the fields of a that are not in b, nil if none. A list element that is a leaf of a or b goes whole.
-// Ownership of a map itself (".") beside its fields does not count.
+// minus returns the fields of a that are not in b, nil if none. A list element that is a leaf of either goes whole.
+// Ownership of a map (".") beside its fields does not count.
 func minus(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for element := range a {

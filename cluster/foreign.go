@@ -9,9 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// refuseForeign keeps an object made for a release from taking over an object that is not the app's. Git does not name
-// the generated object, so its owner has not given it away, and it would be deleted at the end of the release. An
-// object that the watch shows as the app's costs no request.
+// refuseForeign keeps a release's generated object from taking over one that is not the app's, without a request if
+// the watch shows the app's. Its owner has not given it away in Git, and it would be deleted at the release's end.
 func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	by, app := d.annotation(rollout.AnnotationGenerated), d.app()
 	if by == "" || d.kind == nil {

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The marks that other controllers leave on what they have in hand.
+// The marks of other controllers on their objects.
 const (
 	argoHash      = "rollouts-pod-template-hash"
 	argoManaged   = "argo-rollouts.argoproj.io/managed-by-rollouts"
@@ -23,17 +23,16 @@ const (
 	kruiseRelease = "rollouts.kruise.io/in-progressing"
 )
 
-// recently is how long ago another GitOps tool may have applied an object for it to be still at work on it: they do
-// so every few minutes.
+// recently is how long ago an active GitOps tool may have applied an object: they do so every few minutes.
 const recently = 10 * time.Minute
 
-// gitOps are the field managers of those that apply from Git all the time.
+// gitOps are the field managers of tools that apply from Git all the time.
 var gitOps = map[string]string{
 	"argocd-controller": "Argo CD", "kustomize-controller": "Flux", "helm-controller": "Flux",
 }
 
-// Foreign returns the signs that somebody else has an app's objects in hand: another app, or another controller. It
-// asks the API server about each object, so it is for once, before an app is taken over.
+// Foreign returns the signs that another app or controller manages an app's objects. It requests each object, so it
+// is for once, before an app is taken over.
 func (c *Client) Foreign(
 	ctx context.Context, app string, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {
@@ -66,14 +65,14 @@ func (c *Client) Foreign(
 	return append(signs, others...), err
 }
 
-// Foreign returns the signs that another controller has objects in hand.
+// Foreign returns the signs that another controller manages objects.
 func (d *DryRunner) Foreign(
 	ctx context.Context, objects []rollout.Object, now time.Time,
 ) ([]rollout.Foreign, error) {
 	return hands{d.anyKind, now}.of(ctx, objects)
 }
 
-// hands looks for signs of those who have objects in hand.
+// hands looks for signs of other managers of objects.
 type hands struct {
 	anyKind
 	now time.Time
@@ -109,7 +108,7 @@ func (h hands) of(ctx context.Context, objects []rollout.Object) ([]rollout.Fore
 	return signs, nil
 }
 
-// live returns a live object, nil if there is none or its kind is not known.
+// live returns a live object, nil if there is none or its kind is unknown.
 func (h hands) live(ctx context.Context, ref rollout.Ref, version string) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -120,7 +119,7 @@ func (h hands) live(ctx context.Context, ref rollout.Ref, version string) (*unst
 	return found, err
 }
 
-// workload looks for those who stage releases of the pods that a workload selects.
+// workload looks for other controllers of releases of a workload's pods.
 func (h hands) workload(
 	ctx context.Context, o rollout.Object, live *unstructured.Unstructured,
 ) (rollout.Foreign, error) {
@@ -153,7 +152,7 @@ func (h hands) workload(
 	return h.argo(ctx, o)
 }
 
-// argo looks for ReplicaSets with pods that a workload selects and a Rollout of Argo owns.
+// argo looks for ReplicaSets of a workload's pods that a Rollout of Argo owns.
 func (h hands) argo(ctx context.Context, o rollout.Object) (rollout.Foreign, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -195,7 +194,7 @@ func serviceSign(ref rollout.Ref, live *unstructured.Unstructured) rollout.Forei
 	return flagger(ref, live, "owns it, and it goes with the Canary")
 }
 
-// toolSign looks for a GitOps tool that has applied an object a short while ago.
+// toolSign looks for a GitOps tool that has recently applied an object.
 func (h hands) toolSign(ref rollout.Ref, live *unstructured.Unstructured) rollout.Foreign {
 	for _, e := range live.GetManagedFields() {
 		tool := gitOps[e.Manager]
@@ -214,7 +213,7 @@ func argoRollouts(ref rollout.Ref, sign string) rollout.Foreign {
 		Fix: "move it over as docs/coming-from-argo-rollouts.md says"}
 }
 
-// flagger is the sign of a Canary that owns a live object, with what it does; nobody's if there is none.
+// flagger is the sign of a Canary that owns a live object, with its effect; zero if none does.
 func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) rollout.Foreign {
 	canary := ownedBy(live, "flagger.app", "Canary")
 	if canary == "" {
@@ -224,7 +223,7 @@ func flagger(ref rollout.Ref, live *unstructured.Unstructured, does string) roll
 		Fix: fmt.Sprintf("move it over as docs/coming-from-flagger.md says; Canary %s must not simply be deleted", canary)}
 }
 
-// ownedBy returns the name of the controller of an object, "" if it is none of that kind or there is no object.
+// ownedBy returns an object's controller's name, "" for another kind or no object.
 func ownedBy(u *unstructured.Unstructured, group, kind string) string {
 	if u == nil {
 		return ""

@@ -37,8 +37,7 @@ const maxWhy = 500
 // troubles holds the unhealthy objects of each app.
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 
-// note updates the health of an object. An object applied for another cluster's branch belongs to another app, even
-// with the same name.
+// note updates an object's health. One applied for another cluster's branch is another app's, even of the same name.
 func (t troubles) note(was, is *live, cluster string) {
 	if was != nil && was.health != "" {
 		if delete(t[was.app], was.ref); len(t[was.app]) == 0 {

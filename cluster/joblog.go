@@ -11,8 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// jobLog returns the end of the log of a Job's last pod, "" if the Job does not record it. If the log cannot be read,
-// it returns why: a verdict waits for no log.
+// jobLog returns the end of a Job's last pod's log, "" if not recorded, or why it is unreadable: no verdict waits.
 func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	if job.Annotations[rollout.AnnotationHookLog] != "record" {
 		return ""
@@ -42,7 +41,7 @@ func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	return rollout.Tail(string(text), rollout.MaxHookLog)
 }
 
-// spoke returns the container whose log is read: the first that has failed, and else the first.
+// spoke returns the container to read: the first failed one, else the first.
 func spoke(pod corev1.Pod) string {
 	for _, all := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, c := range all {

@@ -20,8 +20,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind is one kind of applied object: its resource in URLs, and the watch of its objects with rollout.LabelApp. Other
-// objects are not kept, so that a cluster with 50,000 Secrets costs nothing. Workloads are watched without selector.
+// kind is one kind of applied object: its resource in URLs, and the watch of its objects with rollout.LabelApp, so
+// that 50,000 foreign Secrets cost nothing. Workloads are watched without selector.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupVersionResource
@@ -31,7 +31,7 @@ type kind struct {
 	late       atomic.Bool // a call has waited for the first list in vain
 }
 
-// key returns the table's key of an object. It has no namespace for a cluster-scoped kind, whatever the manifest has.
+// key returns an object's key, without a namespace for a cluster-scoped kind, whatever the manifest has.
 func (k *kind) key(ref rollout.Ref) key {
 	if !k.namespaced {
 		return key{name: ref.Name}
@@ -54,9 +54,8 @@ type kinds struct {
 	all map[schema.GroupVersionKind]*kind
 }
 
-// firstList bounds how long a call waits for the first list of a kind: 5,000 Deployments take 0.3 seconds. A list that
-// fails, for instance because the conversion webhook of a CRD is dead, is tried again in the background. No call waits
-// for it a second time.
+// firstList bounds a call's wait for a kind's first list: 5,000 Deployments take 0.3 s. A failing list, as with a
+// CRD's dead conversion webhook, is retried in the background; no call waits for it a second time.
 const firstList = 5 * time.Second
 
 // of returns a kind whose watch is in sync. The first call for a kind starts its watch.
@@ -180,7 +179,7 @@ func (w *kinds) run(k *kind) {
 	}
 }
 
-// noteGone ends the watch of a kind whose CRD was deleted, with all its objects.
+// noteGone ends the watch of a kind whose CRD was deleted, with all objects.
 func (w *kinds) noteGone(k *kind, err error) {
 	if !apierrors.IsNotFound(err) {
 		return
@@ -195,8 +194,7 @@ func (w *kinds) noteGone(k *kind, err error) {
 	}
 }
 
-// ofRef returns the kind of a reference, which has no version: the watched version, or else the one that the API server
-// prefers.
+// ofRef returns the kind of a reference without version: the watched one, or else the API server's preferred one.
 func (w *kinds) ofRef(ctx context.Context, ref rollout.Ref) (*kind, error) {
 	if k, ok := w.watched(ref); ok {
 		return k, w.reach(k, ref)

@@ -11,9 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// LabelApplied is on every applied object: the digest of its content. Nothing has to be written when the digest is the
-// same and gitrollout still owns the fields (see holds). It is no annotation: the Deployment controller would copy that
-// to the ReplicaSet at each step.
+// LabelApplied is an applied object's digest. If it is unchanged and gitrollout still owns the fields (see holds),
+// nothing has to be written. The Deployment controller would copy an annotation to the ReplicaSet at each step.
 const LabelApplied = "gitrollout.dev/applied"
 
 // live is the record of one applied object or of one workload.
@@ -92,8 +91,7 @@ func without(m map[string]any, fields ...string) map[string]any {
 	return out
 }
 
-// provenBy reports whether the live object is the result of an apply of the desired one, by its label and managed
-// fields.
+// provenBy reports whether label and managed fields show an apply of the desired object.
 func (l *live) provenBy(d *desired) bool {
 	if l.applied != d.digest || l.pending == "" {
 		return false
@@ -107,7 +105,7 @@ func (l *live) isVersion(hash string) bool {
 	return hash != "" && l.workload != nil && string(l.workload.hash) == hash
 }
 
-// same reports whether two records differ in nothing that a reader can notice.
+// same reports whether two records do not differ for readers.
 func (l *live) same(o *live) bool {
 	a, b := *l, *o
 	a.version, b.version, a.pending, b.pending, a.status, b.status = "", "", "", "", "", ""

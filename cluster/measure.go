@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SecretData reads a Secret and keeps none of its content. If a label is given, a Secret without it is Forbidden.
+// SecretData reads a Secret and keeps no content. If a label is given, a Secret without it is Forbidden.
 func (c *Client) SecretData(ctx context.Context, namespace, name, label string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -35,8 +35,8 @@ func (c *Client) SecretData(ctx context.Context, namespace, name, label string) 
 	return data, nil
 }
 
-// CheckJob asks the API server by a dry run whether it would accept a Job. It returns nil if the Job's namespace does
-// not exist yet or a webhook supports no dry run. A field unknown to Jobs is an error, too.
+// CheckJob asks the API server by a dry run whether it would accept a Job, without unknown fields. It is nil if the
+// namespace does not exist yet or a webhook supports no dry run.
 func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	var job batchv1.Job
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &job, true); err != nil {
@@ -56,8 +56,8 @@ func (c *Client) CheckJob(ctx context.Context, object map[string]any) error {
 	return explain(err, rollout.Ref{Group: "batch", Kind: "Job", Namespace: job.Namespace, Name: job.Name}, "create")
 }
 
-// EnsureJob makes a Job unless its name exists or it has begun, and returns its state. A Job with another value of the
-// given annotation belongs to another run: Taken. An owner without uid is looked up, and left out if missing.
+// EnsureJob makes a Job unless its name exists or it has begun, and returns its state. Another value of the
+// annotation is another run's: Taken. An owner without uid is looked up, and left out if missing.
 func (c *Client) EnsureJob(
 	ctx context.Context, object map[string]any, annotation string, begun bool,
 ) (state rollout.JobState, err error) {
@@ -95,7 +95,7 @@ func (c *Client) EnsureJob(
 	return state, err
 }
 
-// nameOwners completes the owners of a new Job, with which it is deleted. An owner that cannot be read is left out.
+// nameOwners completes a new Job's owners, whose deletion deletes it, without unreadable ones.
 func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil
@@ -119,7 +119,7 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// stuck lists the waiting reasons of a container that do not pass by themselves.
+// stuck lists a container's waiting reasons that do not pass.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
 
 func (t typed) jobState(ctx context.Context, job *batchv1.Job) (rollout.JobState, error) {

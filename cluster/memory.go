@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// known is the record of an object that this process applied, or found applied by a previous one.
+// known is the record of an object that this process applied or found applied.
 type known struct {
 	app    string // the app that applied it
 	digest string // the applied digest
@@ -20,29 +20,27 @@ type known struct {
 	by       string    // who had changed it last
 }
 
-// An object that another writer changes is put back at once the first few times. A writer that goes on is a program,
-// and two such programs would repeat their writes at the speed of the watch. So the next waits are 1 s, 2 s, 4 s … 1
-// min.
+// An object that another writer changes is put back at once the first few times, then after 1 s, 2 s, 4 s … 1 min:
+// two programs would repeat their writes at the speed of the watch.
 const (
 	promptRepairs = 5
 	longestRepair = time.Minute
 	peaceful      = 5 * time.Minute // without a repair, after which counting restarts
 )
 
-// An autoscaler looks every 15 s: two repairs are its second change. One change by a person, or writers that agree
-// within seconds, is not told.
+// An autoscaler looks every 15 s: two repairs are its second change. A single change is not reported.
 const (
 	recent  = 30 * time.Second
 	lasting = 10 * time.Second
 )
 
-// fighting reports whether an object was put back so often that the next time has to wait.
+// fighting reports whether an object was put back so often that the next time waits.
 func (k known) fighting(now time.Time) bool {
 	wait := min(time.Second<<min(max(k.repairs-promptRepairs, 0), 6), longestRepair)
 	return k.repairs >= promptRepairs && now.Before(k.repaired.Add(wait))
 }
 
-// overwritten is the error of an object that another writer changes again and again, nil if none does now.
+// overwritten is the error of an object that another writer changes repeatedly, nil if none does now.
 func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	e := &Error{Ref: ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
 		Msg: "is changed by " + k.by + " again and again"}
@@ -69,7 +67,7 @@ func (m *memory) of(ref rollout.Ref) (known, bool) {
 	return k, ok
 }
 
-// note records an applied object, and a repair if another writer had changed it.
+// note records an applied object, and a repair of another writer's change.
 func (m *memory) note(d *desired, l *live, by string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,15 +84,14 @@ func (m *memory) note(d *desired, l *live, by string, now time.Time) {
 	m.known[d.ref] = k
 }
 
-// doubt makes the next Apply write an object again: it is unknown whether its last write was made, and the watches may
-// not show it yet. The digest before that write is out of date.
+// doubt makes the next Apply write an object again: whether its last write arrived is unknown, and its digest old.
 func (m *memory) doubt(d *desired) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known[d.ref] = known{app: d.app()}
 }
 
-// Forget drops the records of a removed app. Its objects stay as they are.
+// Forget drops a removed app's records. Its objects stay.
 func (c *Client) Forget(app string) {
 	c.mu.Lock()
 	maps.DeleteFunc(c.routes, func(_ rollout.Ref, of string) bool { return of == app })

@@ -2,10 +2,9 @@ package cluster
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Observe returns the state of an app's workloads from the watches, without a request. After an Apply it includes at
-// least that Apply's writes. It leaves out missing workloads, and routes that are unknown or not applied yet. If a
-// watch that the app needs fails or is not answered, the state is the last one and Unseen has the reason. Kinds of
-// other apps do not count.
+// Observe returns the state of an app's workloads from the watches, without a request, with at least an earlier
+// Apply's writes. Missing workloads and routes that are unknown or not applied yet are left out. If a watch for the
+// app fails or is not answered, the state is the last one and Unseen has the reason.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),

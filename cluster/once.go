@@ -11,9 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// makeOnce creates an object that does not exist. On an existing one it writes only the owner: its content may have
-// been generated at random, and a database may use it since. It creates without force, so that an object made at the
-// same time is not overwritten. It marks without an apply, which would remove fields set by an earlier apply.
+// makeOnce creates an object, without force, in case another is made now. On an existing one, whose random content a
+// database may use, it writes only the owner: not by an apply, which would remove fields of an earlier one.
 func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):
@@ -27,7 +26,7 @@ func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstru
 		}})
 }
 
-// nowAlways removes the mark of an object that was only created and now follows Git.
+// nowAlways removes the mark of a created object that now follows Git.
 func (s *server) nowAlways(ctx context.Context, d *desired) error {
 	if l, exists := d.kind.live.get(d.kind.key(d.ref)); !exists || !l.once {
 		return nil

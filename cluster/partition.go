@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Know watches workloads of kinds that not every cluster serves. A kind that cannot be watched is reported by
-// Observed.Unseen; a kind that the cluster does not know has no objects. Know waits once for the first list of a kind.
+// Know watches workloads of kinds that not every cluster serves, and waits once for a kind's first list.
+// Observed.Unseen reports an unwatchable one; an unknown one has no objects.
 func (c *Client) Know(kinds []rollout.Partitioned) {
 	root := c.kinds.context()
 	if root == nil {
@@ -32,8 +32,7 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 	}
 }
 
-// know returns the table of a kind in one version. Each version has a separate watch, and shows all objects of the
-// kind. A new description replaces the table of the same version.
+// know returns a kind's table in one version, with a watch and all objects. A new description replaces the table.
 func (w *workloads) know(p rollout.Partitioned) (t *workloadTable, isNew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,7 +47,7 @@ func (w *workloads) know(p rollout.Partitioned) (t *workloadTable, isNew bool) {
 	return t, true
 }
 
-// looked records the objects of a kind, or why they cannot be watched.
+// looked records a kind's objects, or why they cannot be watched.
 func (w *workloads) looked(t *workloadTable, objects *kind, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,7 +63,7 @@ func (w *workloads) all() []*workloadTable {
 	return slices.Concat(w.kinds, w.more)
 }
 
-// partitionedKind reads workloads by the fields that describe their kind. Their revisions are ControllerRevisions.
+// partitionedKind reads workloads by their kind's fields, with ControllerRevisions.
 func partitionedKind(p rollout.Partitioned) *workloadKind {
 	k := &workloadKind{
 		gvk:       schema.FromAPIVersionAndKind(p.APIVersion, p.Kind),
@@ -87,7 +86,6 @@ func readPartitioned(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// readFields reads a workload of any kind by its described fields.
 func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	number := func(field string, absent int) int {
 		if n, is := rollout.In(o, field).(int64); is {
@@ -120,8 +118,8 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// unsaid returns the first described status field that is missing, "" if none is. Only fields that must exist once a
-// pod is ready are checked: a controller may omit a count of 0, as of available pods before minReadySeconds.
+// unsaid returns the first missing status field, "" if none. Only fields of a ready pod are checked: a controller may
+// omit a count of 0, as of available pods before minReadySeconds.
 func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	s := p.Status
 	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
@@ -132,10 +130,9 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	return field
 }
 
-// byCounts counts the pods of each revision, present or missing: missing pods get the base up to the number that the
-// partition keeps, and the template otherwise. The template's revision gets the workload's hash, whatever hash it was
-// made with. A pod that is replaced in place has its new label before its new containers, and still counts as ready. So
-// at most as many are ready as the controller reports.
+// byCounts counts each revision's pods. Missing ones get the base up to the partition's number, else the template,
+// whose revision gets the workload's hash. A pod replaced in place has its new label before its new containers, and
+// still counts as ready: so at most as many are ready as the controller reports.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	for i := range out.Revisions {

@@ -47,7 +47,7 @@ func readPod(p *corev1.Pod) (*pod, error) {
 	if by := metav1.GetControllerOfNoCopy(p); by != nil && isOnNodes(by.Kind) {
 		out.node = p.Spec.NodeName
 	}
-	// A pod that is updated in place has its new label and its old containers until its kubelet reports it as not Ready. A
+	// A pod updated in place has its new label and old containers until its kubelet reports it as not Ready. A
 	// readiness gate is unmet before that.
 	if hasCondition(p, corev1.PodReady) && gates(p) == "" {
 		if out.readySince = conditionOf(p, corev1.PodReady).LastTransitionTime.Time; out.readySince.IsZero() {

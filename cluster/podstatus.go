@@ -11,8 +11,7 @@ import (
 // nodeLost is the reason that the node controller sets on pods of an unreachable node.
 const nodeLost = "NodeLost"
 
-// podStatus returns the STATUS column of kubectl get pods, which users know (printPod in
-// k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
+// podStatus returns kubectl's STATUS column (printPod in k8s.io/kubernetes/pkg/printers/internalversion, 1.36).
 func podStatus(p *corev1.Pod) string {
 	status := string(p.Status.Phase)
 	if p.Status.Reason != "" {
@@ -39,7 +38,7 @@ func podStatus(p *corev1.Pod) string {
 	}
 }
 
-// initStatus returns the status of the first init container that is not done.
+// initStatus returns the status of the first unfinished init container.
 func initStatus(p *corev1.Pod) (string, bool) {
 	for i, s := range p.Status.InitContainerStatuses {
 		switch {
@@ -57,7 +56,7 @@ func initStatus(p *corev1.Pod) (string, bool) {
 	return "", false
 }
 
-// isSidecar reports whether an init container keeps running beside the others.
+// isSidecar reports whether an init container keeps running.
 func isSidecar(p *corev1.Pod, name string) bool {
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
@@ -114,7 +113,7 @@ func hasCondition(p *corev1.Pod, kind corev1.PodConditionType) bool {
 	return conditionOf(p, kind).Status == corev1.ConditionTrue
 }
 
-// conditionOf returns a condition of a pod, the zero value if it has none of that type.
+// conditionOf returns a pod's condition, zero if it has none of that type.
 func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
 	found, _ := rollout.Find(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
 	return found

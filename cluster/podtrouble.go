@@ -16,8 +16,7 @@ type trouble struct {
 	text string
 }
 
-// rank orders reasons by how much they explain. A pod that can never start explains a stalled release better than one
-// that is starting.
+// rank orders reasons by how well they explain a stalled release: a pod that can never start before a starting one.
 type rank int
 
 const (
@@ -34,7 +33,7 @@ const (
 
 func (t trouble) worseThan(o trouble) bool { return t.rank > o.rank }
 
-// podTrouble returns in one line why a pod is not Ready. The line has no age and no counter but restarts.
+// podTrouble returns in one line why a pod is not Ready, without an age or counter but restarts.
 func podTrouble(p *corev1.Pod) trouble {
 	if p.Status.Phase == corev1.PodFailed {
 		return trouble{evicted, joined("failed", p.Status.Reason, p.Status.Message)}
@@ -58,8 +57,7 @@ func podTrouble(p *corev1.Pod) trouble {
 	return worst
 }
 
-// gates names a readiness gate that is not met. Gates are met from outside, for instance by a load balancer's
-// controller.
+// gates names an unmet readiness gate, as of a load balancer's controller.
 func gates(p *corev1.Pod) string {
 	for _, gate := range p.Spec.ReadinessGates {
 		if !hasCondition(p, gate.ConditionType) {
@@ -98,7 +96,7 @@ func containerTrouble(s *corev1.ContainerStatus) trouble {
 	return trouble{}
 }
 
-// lastExit returns how the previous run of a container ended.
+// lastExit returns how a container's previous run ended.
 func lastExit(s *corev1.ContainerStatus) string {
 	if t := s.LastTerminationState.Terminated; t != nil {
 		return ", " + exit(t, s.RestartCount)
@@ -124,8 +122,7 @@ func times(restarts int32) string {
 	return fmt.Sprintf("%d restarts", restarts)
 }
 
-// lastLine returns the end of a termination message. With terminationMessagePolicy FallbackToLogsOnError that is the
-// end of the container's log.
+// lastLine returns a termination message's end: with FallbackToLogsOnError the end of the container's log.
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return shortened(rollout.OneLine(lines[len(lines)-1]))
@@ -136,7 +133,7 @@ func joined(parts ...string) string {
 	return shortened(rollout.OneLine(strings.Join(kept, ": ")))
 }
 
-// maxTrouble keeps long scheduler or registry output out of the state file.
+// maxTrouble keeps long scheduler or registry output out of the state.
 const maxTrouble = 300
 
 func shortened(s string) string {

@@ -23,8 +23,8 @@ type desired struct {
 	kind   *kind  // nil until its CRD, which is applied with it, exists
 }
 
-// prepare adds gitrollout's labels and annotations. They are only in the object's own metadata: in a pod template they
-// would start a release, and in a selector they would be wrong for ever.
+// prepare adds gitrollout's labels and annotations to the object's metadata alone: in a pod template they would start
+// a release, in a selector stay for ever.
 func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o)), once: o.CreateOnly()}
 	if d.gvk.Version == "" || d.gvk.Kind == "" || d.ref.Name == "" {
@@ -57,7 +57,7 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	return d, nil
 }
 
-// body returns the content of an apply. It is made on demand: most passes write nothing.
+// body returns an apply's content on demand: most passes write nothing.
 func (d *desired) body() []byte {
 	raw, _ := json.Marshal(d.object) // it was encoded before, without the label: cannot fail
 	return raw
@@ -70,8 +70,7 @@ func with(m map[string]any, name, value string) map[string]any {
 	return out
 }
 
-// encodeStringData moves stringData to data. The API server does the same, but records no owner for the result, so that
-// a key which leaves Git would stay in the Secret.
+// encodeStringData moves stringData to data. The API server does so without an owner: keys that leave Git would stay.
 func encodeStringData(object map[string]any) {
 	plain, ok := object["stringData"].(map[string]any)
 	if !ok {
@@ -91,7 +90,7 @@ func encodeStringData(object map[string]any) {
 	object["data"] = data
 }
 
-// omitsReplicas reports whether the object leaves spec.replicas to an autoscaler.
+// omitsReplicas reports whether an autoscaler sets spec.replicas.
 func (d *desired) omitsReplicas() bool {
 	spec, ok := d.object["spec"].(map[string]any)
 	return ok && spec["replicas"] == nil

@@ -10,10 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Prune deletes objects that an app no longer has, workloads before ConfigMaps. It returns the candidates that are gone
-// or no longer the app's, and for each other one why it is kept or still there. An object that the server refuses to
-// delete does not stop the others; another error ends Prune, which may be repeated. Deletion is in the background, as
-// with kubectl. Candidates that the watches show to be kept cost no request.
+// Prune deletes an app's former objects, workloads before ConfigMaps, in the background as kubectl does. It returns
+// the candidates that are gone or not the app's, and why others remain. A refused deletion stops no others; another
+// error ends Prune, which may be repeated. Candidates kept by the watches cost no request.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -51,8 +50,7 @@ func (c *Client) Prune(
 	return gone, kept, err
 }
 
-// Removable returns which of an app's objects exist and may be deleted with the app, and for each other existing one
-// why it stays. It changes nothing.
+// Removable returns an app's existing objects that may be deleted with it, and why others stay. It changes nothing.
 func (c *Client) Removable(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (there []rollout.Ref, kept []string, err error) {
@@ -71,8 +69,7 @@ func (c *Client) Removable(
 	return there, kept, nil
 }
 
-// candidate returns the live object if it is still the app's, nil otherwise. The watch sees only objects with
-// rollout.LabelApp: an object whose label was removed is not the app's any more, and stays.
+// candidate returns the live object if it is still the app's, else nil. Only rollout.LabelApp makes it so.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, ErrUnknownKind) {
@@ -106,8 +103,7 @@ func (w *workloads) whyKept(l *live) string {
 	return ""
 }
 
-// staysForGood returns why an object is never deleted, "" if it may be. Deleting a Namespace, a CRD or a claim deletes
-// users' content for good: only users may do that.
+// staysForGood returns why an object is never deleted, "" if it may be: a Namespace, CRD or claim has users' content.
 func staysForGood(l *live) string {
 	switch {
 	case l.keep != "":
@@ -119,8 +115,7 @@ func staysForGood(l *live) string {
 	return ""
 }
 
-// pruneRank orders deletions: first objects that send traffic or pods, later those that pods read, and last CRDs and
-// Namespaces.
+// pruneRank orders deletions: senders of traffic or pods, then objects that pods read, last CRDs and Namespaces.
 func pruneRank(ref rollout.Ref) int {
 	if _, runsPods := rollout.WorkloadOf(ref); runsPods {
 		return 1

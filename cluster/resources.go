@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// ErrUnknownKind is returned for an object of a kind that the API server does not serve.
+// ErrUnknownKind is the error of a kind that the API server does not serve.
 var ErrUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
 
-// unserved is ErrUnknownKind for a kind that the API server serves in another version.
+// unserved is ErrUnknownKind for a kind served in another version.
 type unserved struct{ asked, served string }
 
 func (e unserved) Error() string {
@@ -25,9 +25,8 @@ func (e unserved) Error() string {
 
 func (e unserved) Is(target error) bool { return target == ErrUnknownKind }
 
-// resources maps each kind to the API server's resource. A kind of the last discovery is returned at once. Only a call
-// for another kind waits for a new discovery, because its CRD may be new. With client-go's deferred mapper all callers
-// wait for a discovery in progress.
+// resources maps each kind to the API server's resource. Only a kind that the last discovery lacks waits for a new
+// one, as its CRD may be new. With client-go's deferred mapper all callers wait.
 type resources struct {
 	server discovery.DiscoveryInterface
 
@@ -36,7 +35,6 @@ type resources struct {
 	next *look // the discovery in progress, nil if there is none
 }
 
-// look is one discovery of all resources that the API server serves.
 type look struct {
 	done   chan struct{} // closed when the other fields are set
 	mapper meta.RESTMapper
@@ -44,7 +42,7 @@ type look struct {
 	err    error
 }
 
-// find returns an error for a kind that may be in a group that did not answer.
+// find returns an error for a kind in a group that may not have answered.
 func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := l.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if !meta.IsNoMatchError(err) {
@@ -61,7 +59,7 @@ func (l *look) find(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return nil, ErrUnknownKind
 }
 
-// candid is a discovery client that keeps which groups its last response lacks; restmapper discards that.
+// candid is a discovery client that keeps which groups are missing; restmapper does not.
 type candid struct {
 	discovery.DiscoveryInterface
 	unseen map[schema.GroupVersion]error
@@ -73,7 +71,7 @@ func (c *candid) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIRe
 	return groups, all, err
 }
 
-// find returns the resource of a kind, in the version that the API server prefers if gvk names none.
+// find returns a kind's resource, in the API server's preferred version if gvk names none.
 func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	r.mu.Lock()
 	seen := r.last
@@ -83,8 +81,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 			return mapping, nil
 		}
 	}
-	// A discovery that was in progress before this call may have missed a new CRD: the second one has begun after the
-	// call.
+	// A discovery already in progress may have missed a new CRD: only a second one began after the call.
 	for again := true; ; again = false {
 		seen, joined, err := r.look(ctx)
 		if err != nil {
@@ -107,7 +104,7 @@ func (r *resources) look(ctx context.Context) (l *look, joined bool, err error) 
 	}
 }
 
-// begin starts a discovery unless one is in progress. It ends at the latest after requestTimeout for each request.
+// begin starts a discovery unless one is in progress, with requestTimeout for each request.
 func (r *resources) begin() (l *look, joined bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

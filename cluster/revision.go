@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// revision is the record of a template of a workload, such as a ReplicaSet.
+// revision is the record of a workload's template, such as a ReplicaSet.
 type revision struct {
 	stamp
 	kind      string // such as ReplicaSet
@@ -29,7 +29,7 @@ type revision struct {
 	configs   []configRef
 }
 
-// newRevision returns the common part of revisions of all kinds.
+// newRevision returns the part that all kinds of revisions share.
 func newRevision(kind string, m *metav1.ObjectMeta, template *corev1.PodTemplateSpec) (*revision, error) {
 	digest, err := templateDigest(template)
 	return &revision{

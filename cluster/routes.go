@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WatchRoutes starts the watches that Observe needs to show routes which this process does not apply.
+// WatchRoutes starts the watches for Observe of routes that this process does not apply.
 func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	for _, ref := range routes {
 		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, ErrUnknownKind) {
@@ -22,7 +22,7 @@ func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	return nil
 }
 
-// observeRoutes returns the status of routers' objects. It starts no watch: Apply does for the objects that it writes.
+// observeRoutes returns the status of routers' objects. Only Apply starts watches for them.
 func (c *Client) observeRoutes(app string, routes []rollout.Ref) map[rollout.Ref]rollout.ObservedRoute {
 	if len(routes) == 0 {
 		return nil
@@ -57,11 +57,10 @@ func (c *Client) isRoute(ref rollout.Ref) bool {
 	return c.routes[ref] != ""
 }
 
-// maxStatus bounds the kept status of an object. An HTTPRoute with 32 parents, the most that the Gateway API allows,
-// has about 30 kB.
+// maxStatus bounds a kept status. An HTTPRoute with 32 parents, Gateway API's maximum, has about 30 kB.
 const maxStatus = 64 << 10
 
-// statusOf returns the status of the kinds that routers install, as JSON.
+// statusOf returns the status, as JSON, of routers' kinds.
 func statusOf(ref rollout.Ref, o rollout.Object) string {
 	own := strings.HasSuffix(ref.Group, ".k8s.io") && ref.Group != "gateway.networking.k8s.io"
 	if own || !strings.Contains(ref.Group, ".") || o["status"] == nil {
@@ -74,8 +73,8 @@ func statusOf(ref rollout.Ref, o rollout.Object) string {
 	return string(raw)
 }
 
-// Serves asks the API server whether a Service has a ready endpoint among the pods of a version, given by its
-// pod-template-hash. Proxies learn of endpoints and not of pods.
+// Serves asks the API server whether a Service has a ready endpoint among a version's pods, given by
+// pod-template-hash. Proxies learn of endpoints, not of pods.
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

@@ -13,14 +13,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// server sends requests about objects of any kind. Each has requestTimeout.
+// server sends requests about objects of any kind, each with requestTimeout.
 type server struct {
 	dynamic dynamic.Interface
 	taken   func(ref rollout.Ref, fields string) // Options.Taken
 }
 
-// of returns the client for an object's kind and namespace. It sends nothing if a name is no path segment: "../" in a
-// name would address an object of another kind or namespace.
+// of returns the client for an object's kind and namespace. It sends nothing if a name is no path segment: "../"
+// would address another kind or namespace.
 func (s *server) of(k *kind, ref rollout.Ref) dynamic.ResourceInterface {
 	if !k.namespaced {
 		return s.dynamic.Resource(k.resource)
@@ -59,7 +59,7 @@ func (s *server) get(ctx context.Context, k *kind, ref rollout.Ref) (*unstructur
 	return s.of(k, ref).Get(ctx, ref.Name, metav1.GetOptions{})
 }
 
-// delete deletes exactly the observed object: a new object with the same name has another uid.
+// delete deletes exactly the observed object, by its uid.
 func (s *server) delete(ctx context.Context, k *kind, l *live) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

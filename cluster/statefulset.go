@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// statefulSets are apps/v1 StatefulSets, with a ControllerRevision for each template. The StatefulSet owns its pods,
-// one for each ordinal.
+// statefulSets are apps/v1 StatefulSets, with a ControllerRevision per template and a directly owned pod per ordinal.
 var statefulSets = workloadKind{
 	gvk:          appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
 	read:         readStatefulSet,
@@ -25,7 +24,7 @@ var statefulSets = workloadKind{
 	inUse:   isBaseOrUpdate,
 }
 
-// appsStatus names the status fields of Deployments and StatefulSets.
+// appsStatus has the status fields of Deployments and StatefulSets.
 var appsStatus = rollout.PartitionStatus{
 	ObservedGeneration: "status.observedGeneration", Replicas: "status.replicas", Updated: "status.updatedReplicas",
 	Available: "status.availableReplicas", CurrentRevision: "status.currentRevision",
@@ -41,8 +40,7 @@ func readStatefulSet(o rollout.Object) (*workload, error) {
 	return out, nil
 }
 
-// updateRevisionOf returns the revision that the controller reports for the template, by its name or its pods' label.
-// It is nil while the controller has not seen the newest template.
+// updateRevisionOf returns the controller's revision for the template, by name or label; nil if not seen yet.
 func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision {
 	found, _ := rollout.Find(revisions, func(r *revision) bool {
 		return synced && (r.name == w.update || r.pin.Value == w.update)
@@ -50,10 +48,9 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 	return found
 }
 
-// byOrdinals counts the pods of each revision, present or missing: a missing pod gets the base below the partition and
-// the template from there on. The template's revision gets the StatefulSet's hash, whatever hash it was made with. An
-// adopted StatefulSet's revision has none, and a template that differs only in the API server's defaults has another
-// one's.
+// byOrdinals counts each revision's pods: a missing one gets the base below the partition, else the template. The
+// template's revision gets the StatefulSet's hash: an adopted one has none, or another's with other API server's
+// defaults.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 	of := map[int]int{} // ordinal -> index of the revision
 	index := func(name string) int {
@@ -85,8 +82,7 @@ func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 			out.Revisions[i].Desired++
 		}
 	}
-	// The watch of revisions may lag behind the watch of StatefulSets: without the newest revision the state is not
-	// synced.
+	// The watch of revisions may lag: without the newest revision the state is not synced.
 	out.Synced = out.Synced && (w.update == "" || index(w.update) >= 0)
 	out.Complete = out.Complete && w.base == w.update && out.Synced
 }

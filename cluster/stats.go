@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Stats counts the client's requests to the API server since New, and its present records.
+// Stats counts requests to the API server since New, and present records.
 type Stats struct {
 	Writes     int // POST, PUT, PATCH and DELETE that change something, with events
 	DryRuns    int // the same verbs with dryRun, which change nothing
@@ -29,7 +29,7 @@ func (c *Client) Stats() Stats {
 
 type counters struct{ writes, dryRuns, reads, lostEvents atomic.Int64 }
 
-// wrap counts at the transport, so that retries and watches that reconnect count too.
+// wrap counts at the transport, with retries and reconnecting watches.
 func (c *counters) wrap(next http.RoundTripper) http.RoundTripper {
 	return countingTransport{counts: c, next: next}
 }

@@ -27,7 +27,7 @@ type stamp struct {
 
 func (s *stamp) at() *stamp { return s }
 
-// stampOf takes the owner from the controller reference, by uid: names can be reused, and labels do not show ownership.
+// stampOf takes the owner's uid from the controller reference: names can be reused, and labels show no ownership.
 func stampOf(m *metav1.ObjectMeta) stamp {
 	owner := types.UID("")
 	if ref := metav1.GetControllerOfNoCopy(m); ref != nil {
@@ -36,14 +36,13 @@ func stampOf(m *metav1.ObjectMeta) stamp {
 	return stamp{key: key{m.Namespace, m.Name}, uid: m.UID, version: m.ResourceVersion, owner: owner}
 }
 
-// row is a record of one object, usually a few hundred bytes of the object's 5 to 20 kB. Rows in a table do not change.
+// row is a record of one object, a few hundred bytes of 5 to 20 kB. Rows in a table do not change.
 type row interface {
 	comparable
 	at() *stamp
 }
 
-// table holds the newest known state of every object of one kind. Its feeds and the responses to gitrollout's writes
-// fill it, so after a write no reader sees the older state.
+// table holds one kind's newest known objects, from feeds and responses: after a write no reader sees older ones.
 type table[R row] struct {
 	read    func(obj any) (R, error)
 	changed func(was, is R) // either may be the zero value
@@ -55,7 +54,7 @@ type table[R row] struct {
 	owned map[types.UID]map[key]R
 }
 
-// newTable returns a table with a feed for each namespace, or with one for all namespaces if none is given.
+// newTable returns a table with a feed for each namespace, or one for all.
 func newTable[R row](read func(any) (R, error), changed func(was, is R), namespaces ...string) *table[R] {
 	t := &table[R]{
 		read: read, changed: changed,
@@ -110,11 +109,10 @@ func (t *table[R]) each(f func(R) bool) {
 	}
 }
 
-// put stores a row unless a newer one is there, or the watch has already shown its deletion. The watch may be faster
-// than the response to the request that made the object.
+// put stores a row unless a newer one, or its deletion, is known: the watch may precede the response.
 func (t *table[R]) put(r R) { t.take(r, r.at().version) }
 
-// take stores a row as of a version of the cluster, unless the table has a newer state.
+// take stores a row as of a version, unless the table is newer.
 func (t *table[R]) take(r R, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[r.at().key]
@@ -129,7 +127,7 @@ func (t *table[R]) take(r R, asOf string) {
 	t.changed(was, r)
 }
 
-// drop removes a row that is missing in a version of the cluster, unless the table has a newer state.
+// drop removes a row that a version of the cluster lacks, unless the table is newer.
 func (t *table[R]) drop(k key, asOf string) {
 	t.mu.Lock()
 	was, exists := t.rows[k]
@@ -178,14 +176,13 @@ func (t *table[R]) unset(r R) {
 	}
 }
 
-// newer reports whether resource version a is newer than b. Kubernetes defines this order for one resource since 1.35.
-// A server whose versions are not numbers gets the order in which events arrive.
+// newer reports whether resource version a is newer than b (defined since Kubernetes 1.35); non-numbers by arrival.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }
 
-// blind returns since when a feed has failed, and why; nil while all feeds work.
+// blind returns since when a feed has failed, and why; nil if none has.
 func (t *table[R]) blind() (since time.Time, why error) {
 	for _, f := range t.feeds {
 		if at, err := f.blind(); err != nil && (why == nil || at.Before(since)) {
@@ -200,7 +197,7 @@ func (t *table[R]) inSync() bool {
 	return !slices.ContainsFunc(t.feeds, func(f *feed[R]) bool { return !f.inSync() })
 }
 
-// await returns when all feeds are in sync, or the error of the first one that is not.
+// await returns when all feeds are in sync, or the first error.
 func (t *table[R]) await(ctx context.Context, patience time.Duration) error {
 	end := time.NewTimer(patience)
 	defer end.Stop()

@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// background holds the goroutines that a client runs until the context of its start ends.
+// background holds a client's goroutines until its start's context ends.
 type background struct {
 	mu      sync.Mutex
 	root    context.Context // nil before start
@@ -55,7 +55,7 @@ type typedSource[L runtime.Object] interface {
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// watchTyped fills a table with the objects of a built-in kind, by the client of each namespace.
+// watchTyped fills a table with a built-in kind's objects, by each namespace's client.
 func watchTyped[R row, L runtime.Object, C typedSource[L]](
 	b *background, t *table[R], name string, example runtime.Object, in func(namespace string) C,
 ) {
@@ -68,7 +68,7 @@ func watchTyped[R row, L runtime.Object, C typedSource[L]](
 	}
 }
 
-// reading returns a function that makes rows of a watch's objects, which have one type.
+// reading returns a function that makes rows of a watch's objects of one type.
 func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	return func(obj any) (r R, err error) {
 		o, is := obj.(O)
@@ -79,11 +79,9 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	}
 }
 
-// runWatch fills a table through a feed until ctx ends. The reflector restarts by itself when the connection breaks or
-// its version is too old for the server. It lists the newest objects: a list older than the known objects shows that
-// the cluster was restored from a backup. After a refused watch it lists again, too. client-go would ask for changes
-// after its version. A restored cluster that has not reached that version, or has passed it with other objects, sends
-// none.
+// runWatch fills a table through a feed until ctx ends. The reflector restarts after a broken connection or a too old
+// version. It lists the newest objects, also after a refused watch: a list older than the known objects shows a
+// restored cluster. client-go would ask for changes after its version, of which that cluster sends none.
 func runWatch[R row](
 	ctx context.Context, b *background, f *feed[R], name string, example runtime.Object, s source,
 ) {
@@ -118,16 +116,16 @@ func runWatch[R row](
 	}
 	reflector := cache.NewReflectorWithOptions(lists, example, f, cache.ReflectorOptions{
 		Name: name,
-		// A broken connection is common and heals in milliseconds; a server that is down should not be hammered.
+		// A broken connection heals in milliseconds; a server that is down should not be hammered.
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	})
-	// The reflector logs what the table reports; this package does not log.
+	// The table reports what the reflector would log.
 	ctx = klog.NewContext(ctx, klog.Logger{}) // a logger without a sink discards
 	b.running.Go(func() { reflector.RunWithContext(ctx) })
 }
 
-// overloaded reports whether a running server is overloaded: a list would load it more. A server whose etcd is away,
-// maybe for a restore, also returns 429, as its storage is initializing (k8s.io/apiserver/pkg/storage/cacher).
+// overloaded reports a running server under load that a list would increase. One without etcd, maybe in a restore,
+// also returns 429, with initializing storage (k8s.io/apiserver/pkg/storage/cacher).
 func overloaded(err error) bool {
 	return apierrors.IsTooManyRequests(err) && !strings.Contains(err.Error(), "initializing")
 }

@@ -15,35 +15,33 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// workloadKind describes one kind of object that runs pods. A new kind is one such value, in a separate file, and an
-// entry in workloadKinds.
+// workloadKind describes a kind of object that runs pods: one value in a separate file, one entry in workloadKinds.
 type workloadKind struct {
 	gvk          schema.GroupVersionKind
 	described    rollout.Partitioned                     // the fields of a kind that not every cluster serves
 	read         func(rollout.Object) (*workload, error) // without the annotations
 	readRevision func(obj any) (*revision, error)
-	// watchRevisions is nil for a kind that shares the revisions of the kind before it in workloadKinds.
+	// watchRevisions is nil for a kind with the former one's revisions in workloadKinds.
 	watchRevisions func(*background, typed, *table[*revision])
 
-	// current returns the revision of the workload's template, nil if its controller has not made it yet. synced reports
-	// that the controller has seen the newest spec; the revisions are the workload's, newest first.
+	// current returns the template's revision, nil if not made yet. synced: the controller has seen the newest spec;
+	// revisions are the workload's, newest first.
 	current func(w *workload, synced bool, revisions []*revision) *revision
 
-	// pods returns the pods of one revision of a workload, in no order.
+	// pods returns a revision's pods, in no order.
 	pods func(all *table[*pod], l *live, r *revision) []*pod
 
-	// finish adds values to an observed workload that no revision has; nil for none.
+	// finish adds an observed workload's values that no revision has; nil for none.
 	finish func(w *workload, out *rollout.ObservedWorkload)
 
 	// inUse reports whether a revision has pods or may get some.
 	inUse func(objects *kind, r *revision) bool
-	// onNodes is true where there is a pod for each node, also for a described kind of the same name.
+	// onNodes is true with a pod for each node, also for a described kind of the same name.
 	onNodes bool
 }
 
 var workloadKinds = []*workloadKind{&deployments, &statefulSets, &daemonSets}
 
-// isOnNodes reports whether a kind of that name has a pod for each node.
 func isOnNodes(kind string) bool {
 	return slices.ContainsFunc(workloadKinds, func(k *workloadKind) bool { return k.onNodes && k.gvk.Kind == kind })
 }
@@ -73,7 +71,7 @@ type workload struct {
 	available  int   // status
 	failure    string
 
-	// for StatefulSets, and kinds that are moved by a partition like StatefulSets
+	// for StatefulSets, and kinds with a partition alike
 	base, update     string // status.currentRevision and .updateRevision
 	partition, first int    // the pods that keep the base revision, and spec.ordinals.start
 	room             bool   // maxUnavailable is set, which API servers drop without their feature gate
@@ -160,8 +158,8 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	return nil
 }
 
-// unseen returns why the observation of some workloads may be out of date, "" if it is not. It is the first failure
-// among the watches that they need. All apps need Kubernetes' built-in kinds.
+// unseen returns why the observation of some workloads may be outdated, "" if not: the first failing watch of theirs,
+// or of Kubernetes' built-in kinds, which all apps need.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""
@@ -187,7 +185,7 @@ func (w *workloads) unseen(of []rollout.Workload) string {
 	return text
 }
 
-// own records the app of workloads that have no label yet, so that it is notified of changes.
+// own records the app of workloads without a label, to notify it of changes.
 func (w *workloads) own(app string, of []rollout.Workload) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,7 +194,7 @@ func (w *workloads) own(app string, of []rollout.Workload) {
 	}
 }
 
-// appOf returns the app of an object: its label's, or for a workload that is not adopted yet the app that observes it.
+// appOf returns an object's app: its label's, or a not yet adopted workload's observer.
 func (w *workloads) appOf(l *live) string {
 	if l.app != "" || l.workload == nil {
 		return l.app
@@ -207,7 +205,7 @@ func (w *workloads) appOf(l *live) string {
 	return w.owners[name]
 }
 
-// changedOf returns a function that notifies the app of a changed revision or pod.
+// changedOf returns a function that notifies a changed revision's or pod's app.
 func changedOf[R interface {
 	row
 	same(R) bool
@@ -223,7 +221,7 @@ func changedOf[R interface {
 	}
 }
 
-// tellOwner notifies the app of a workload, given by the workload's uid or a revision's.
+// tellOwner notifies a workload's app, given the workload's or a revision's uid.
 func (w *workloads) tellOwner(uid types.UID) {
 	for _, k := range w.all() {
 		objects := k.objects.Load()
@@ -272,7 +270,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 		Synced:    d.observed >= d.generation,
 		Available: d.available,
 	}
-	// As in kubectl rollout status: all pods have the newest template and are available, and no older pod is left.
+	// As in kubectl rollout status: all pods have the newest template and are available, without older ones.
 	out.Complete = out.Synced && d.updated == d.replicas && d.total == d.updated && d.available == d.updated
 
 	revisions := k.revisions.ownedBy(l.uid)
@@ -292,8 +290,8 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	return out
 }
 
-// userOf returns an object that refers to a ConfigMap or Secret: a pod, or a revision that has or wants pods. Both
-// versions of a release in flight need their configuration, and so does a pod that is still stopping.
+// userOf returns an object with a ConfigMap or Secret: a pod, even stopping, or a revision that has or wants pods.
+// Both versions in flight need their configuration.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	user := ""
