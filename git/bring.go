@@ -12,10 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// Snapshot reads a commit and fetches it by id if the mirror lacks it.
-//
-// ErrNotFound (and fs.ErrNotExist): the server does not have the commit. Also ErrAuth and ErrUnreachable from the
-// fetch.
+// Snapshot reads a commit, fetched by id if the mirror lacks it. ErrNotFound (and fs.ErrNotExist): the server does
+// not have it. Also ErrAuth and ErrUnreachable.
 func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -24,7 +22,7 @@ func (r *Repo) Snapshot(ctx context.Context, commit string) (*Snapshot, error) {
 	return newSnapshot(st, id)
 }
 
-// having returns a commit's id and a store that holds the commit in full. It fetches the commit if necessary.
+// having returns a commit's id and a store with the full commit, fetched if necessary.
 func (r *Repo) having(ctx context.Context, commit string) (id plumbing.Hash, st *store, err error) {
 	if id, err = parseID(commit); err == nil {
 		st, err = r.ensure(ctx, id)
@@ -46,11 +44,8 @@ func (r *Repo) Held(commit string) (s *Snapshot, held bool) {
 	return s, err == nil
 }
 
-// Bring fetches all given commits that the mirror lacks with one request, such as the commits of all recorded releases
-// after a restart. missing lists commits that the server no longer has. They cost one or two more requests, whatever
-// their number, and the other commits are fetched all the same.
-//
-// ErrAuth and ErrUnreachable: commits in the mirror stay.
+// Bring fetches the given commits that the mirror lacks with one request, such as of all releases after a restart.
+// missing lists commits that the server lacks, at one or two more requests. Also ErrAuth and ErrUnreachable.
 func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, err error) {
 	wants, err := r.lacking(commits...)
 	if err != nil || len(wants) == 0 {
@@ -63,7 +58,7 @@ func (r *Repo) Bring(ctx context.Context, commits []string) (missing []string, e
 	return missing, err
 }
 
-// ensure returns a store that holds a commit in full. It fetches the commit if necessary.
+// ensure returns a store with the full commit, fetched if necessary.
 func (r *Repo) ensure(ctx context.Context, id plumbing.Hash) (*store, error) {
 	if st, ok := r.held(id); ok {
 		return st, nil
@@ -83,7 +78,7 @@ func (r *Repo) ensure(ctx context.Context, id plumbing.Hash) (*store, error) {
 	return st, nil
 }
 
-// ensureAll fetches commits into the mirror and returns the commits that the server does not have.
+// ensureAll fetches commits into the mirror, and returns the ones that the server lacks.
 func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) (lost []plumbing.Hash, err error) {
 	err = r.onNetwork(ctx, r.bringing, what, func(ctx context.Context) error {
 		wants, main := r.wanted(ids)
@@ -98,8 +93,8 @@ func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) 
 	return lost, err
 }
 
-// bringByID fetches commits by id, except commits that the server does not have. git's server names one missing commit
-// and refuses the whole request, so the next request asks which commits it has.
+// bringByID fetches commits by id, except missing ones. git's server names one missing commit and refuses the whole
+// request, so the next request asks which it has.
 func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 	v2, err := r.bringAll(ctx, ids)
 	if !isMissing(err) {
@@ -120,7 +115,7 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 			return err
 		}
 	}
-	// The server has all commits but sends only those that its branches reach, and does not report which.
+	// The server has all commits but sends only reachable ones, and does not say which.
 	for half := range slices.Chunk(there, (len(there)+1)/2) {
 		if err := r.bringByID(ctx, half); err != nil {
 			return err
@@ -131,7 +126,7 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 
 func isMissing(err error) bool { return wire.IsMissing(err) || errors.Is(err, errMissing) }
 
-// bringAll fetches all commits or none with one request, and reports whether the server speaks protocol v2.
+// bringAll fetches all commits or none with one request, and reports protocol v2.
 func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err error) {
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {
@@ -141,8 +136,7 @@ func (r *Repo) bringAll(ctx context.Context, ids []plumbing.Hash) (v2 bool, err 
 	return s.V2(), r.bring(ctx, s, ids, false)
 }
 
-// thoseThere returns the commits that the server has. The request needs a commit that the server is known to have;
-// without one, thoseThere returns all of ids.
+// thoseThere returns the commits that the server has, or all of ids without a commit known to be there.
 func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	r.mu.Lock()
 	main := plumbing.NewHash(r.heads.Main)
@@ -162,8 +156,7 @@ func (r *Repo) thoseThere(ctx context.Context, ids []plumbing.Hash) ([]plumbing.
 	return there, err
 }
 
-// bringByHistory reads the whole history of the branches and takes the commits found there, for a server that sends
-// only its refs.
+// bringByHistory takes the commits from the branches' whole history, for a server that sends only its refs.
 func (r *Repo) bringByHistory(ctx context.Context, ids []plumbing.Hash) error {
 	s, err := r.server.ToFetch(ctx)
 	if err != nil {

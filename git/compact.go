@@ -10,9 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Compact replaces base, the head of a branch, by a commit with the same files and without a parent. The branch archive
-// keeps the old history. Both are one push, atomic where the server supports it; elsewhere the archive comes first.
-// ErrConflict: the branch is not at base, or the archive exists. ErrRejected: the server refuses a forced push.
+// Compact replaces base, a branch's head, by a commit with the same files and no parent. The branch archive keeps the
+// history; where pushes are not atomic it comes first. ErrConflict: not at base, or archive exists. ErrRejected.
 func (r *Repo) Compact(ctx context.Context, branch, archive, base, message string, when time.Time) (string, error) {
 	from, err := branchRef(branch)
 	if err != nil {

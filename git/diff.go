@@ -7,16 +7,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Change is one path that differs between two snapshots. Old or New is the zero Entry if the path does not exist there.
-// A directory that exists on one side only is reported as its files.
+// Change is one path that differs between two snapshots. Old or New is the zero Entry if missing there. A one-sided
+// directory is reported as its files.
 type Change struct {
 	Path     string
 	Old, New rollout.Entry
 }
 
-// Changes lists the files, symbolic links and submodules that differ below a directory ("" for all), sorted by path. It
-// descends only into directories whose ids differ, so its cost follows the changes and not the size of the repository.
-// go-git's DiffTree takes 800 ms for one change among 5,000 apps, this 2 ms.
+// Changes lists the differing files, symbolic links and submodules below a directory ("" for all), by path. It
+// descends only into directories with different ids, so the cost follows the changes. go-git's DiffTree takes 800 ms
+// for one change among 5,000 apps, this 2 ms.
 func Changes(old, new *Snapshot, dir string) ([]Change, error) {
 	from, _, err := old.lookup(dir)
 	if err != nil {
@@ -59,7 +59,7 @@ func (d *differ) pair(path string, from, to object.TreeEntry) error {
 	return d.merge(path, olds, news)
 }
 
-// side returns the entries of a directory. It stores any other entry in leaf.
+// side returns a directory's entries; any other entry goes to leaf.
 func side(s *store, e object.TreeEntry, leaf *rollout.Entry) ([]object.TreeEntry, error) {
 	if e.Mode == filemode.Dir {
 		return s.tree(e.Hash)

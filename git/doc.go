@@ -1,10 +1,9 @@
-// Package git reads commits from one remote repository and pushes commits to the same repository: steps 1 and 6 of a
-// reconciler's pass. Its API uses the types of package rollout.
+// Package git reads commits from one remote repository and pushes commits to it: steps 1 and 6 of a reconciler's pass.
 //
 // A [Repo] is a shallow mirror in memory. [Repo.Fetch] looks up the configured branches with one request and fetches
-// only new objects. [Repo.Snapshot] reads a commit without a worktree. [Repo.Push] writes commits without a worktree
-// and moves any number of refs with one compare-and-swap. Package render reads Snapshots and package reconciler calls
-// Fetch and Push; neither depends on Git's formats. Package wire talks to the server; package sign verifies signatures.
+// only new objects. [Repo.Snapshot] reads, and [Repo.Push] writes, commits without a worktree; a push moves any number
+// of refs with one compare-and-swap. Its users do not depend on Git's formats. Package wire talks to the server;
+// package sign verifies signatures.
 //
 // Files, in the order of a pass:
 //

@@ -5,14 +5,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Errors that callers test with errors.Is; all others are plain. No error of this package holds a credential.
+// Errors for errors.Is; all others are plain. None holds a credential.
 var (
-	// ErrConflict: a ref was not at the expected commit, so nothing was written. Fetch and decide again.
+	// ErrConflict: a ref was not at the expected commit: nothing was written. Fetch and decide again.
 	ErrConflict = rollout.ErrConflict
-	// ErrAuth: the server does not accept our credentials, or we do not accept its host key.
+	// ErrAuth: our credentials, or the server's host key, are not accepted.
 	ErrAuth = wire.ErrAuth
-	// ErrUnreachable: no connection, no response in time, or a server failure. After a push the outcome is unknown: the
-	// next Fetch shows it, and repeating the same push is harmless.
+	// ErrUnreachable: no connection, no response in time, or a server failure. A push's outcome is unknown: the next
+	// Fetch shows it, and a repetition is harmless.
 	ErrUnreachable = wire.ErrUnreachable
 	// ErrNotFound: no such repository, branch or commit.
 	ErrNotFound = wire.ErrNotFound

@@ -13,14 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lane admits one network operation at a time. Lookups, downloads of older commits and pushes have one lane each, so a
-// hanging operation blocks only its own kind.
+// lane admits one network operation at a time. Lookups, downloads of older commits and pushes have one each, so that
+// a hanging one blocks only its kind.
 type lane chan struct{}
 
 func newLane() lane { return make(lane, 1) }
 
-// onNetwork runs one operation when its lane is free, within the time limit. Its errors name the operation and the
-// repository.
+// onNetwork runs one operation in its lane, within the time limit. Errors name operation and repository.
 func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
@@ -40,11 +39,9 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 }
 
 // Fetch looks up the branches with one request and fetches new commits of Main, State and Policy with a second one.
-// Proposals are only looked up; Snapshot fetches them on request. If the keys refuse the head of the users' branch,
-// Main is the commit to follow instead. If the configuration names a new state branch, Fetch looks up again.
-//
-// ErrNotFound: the repository or the users' branch does not exist. Also ErrAuth and ErrUnreachable. An error returns no
-// heads, and the next Fetch starts over.
+// Proposals are only looked up. If the keys refuse the users' head, Main is the commit to follow instead. If the
+// configuration names a new state branch, Fetch looks up again. ErrNotFound: no such repository or users' branch.
+// Also ErrAuth and ErrUnreachable. An error returns no heads.
 func (r *Repo) Fetch(ctx context.Context) (rollout.Heads, error) {
 	var heads rollout.Heads
 	err := r.onNetwork(ctx, r.looking, "fetch", func(ctx context.Context) (err error) {
@@ -120,8 +117,7 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	return heads, nil
 }
 
-// update sets the mirror to the lookup result, except for branches pushed since the lookup began. before is the number
-// of completed pushes at that time.
+// update sets the mirror to a lookup's result, except branches pushed since: before is the count of pushes then.
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
@@ -152,10 +148,10 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 // bring downloads commits into the mirror and verifies that they are complete. ahead reports that they are new heads of
 // branches whose older heads are here.
 //
-// The cheapest question claims everything that our heads reach: the server sends the commits in between, and a merge of
-// an old branch does not bring that branch's history. But a revert to content older than our heads may come without its
-// files, or with deltas against them. The next question declares that our history ends with our heads, for which git's
-// server reads every folder of the heads (80 ms of CPU at 5,000). The last question declares an empty mirror.
+// The cheapest question claims everything that our heads reach, and gets the commits in between without a merged old
+// branch's history. But a revert to content older than our heads may come without its files, or as deltas. The next
+// question declares that our history ends with our heads, for which git's server reads every folder of the heads (80 ms
+// of CPU at 5,000). The last question declares an empty mirror.
 func (r *Repo) bring(ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool) error {
 	st, done := r.filling()
 	defer done()

@@ -19,8 +19,8 @@ type followed struct {
 	base    string // the commit to read while the head is refused
 }
 
-// judge sets heads.Main to the commit to read and, if the keys refuse the head, heads.Refused. That commit is then the
-// last accepted head. After a restart it is the nearest signed commit, and only its configuration may be used.
+// judge sets heads.Main to the commit to read and, for a refused head, heads.Refused. Main is then the last accepted
+// head or, after a restart, the nearest signed commit, for its configuration only.
 func (f *followed) judge(ctx context.Context, r *Repo, heads *rollout.Heads) error {
 	keys := r.opts.Keys
 	if keys == nil {
@@ -66,8 +66,8 @@ func (f *followed) judgeAnew(ctx context.Context, r *Repo, head string) error {
 	return nil
 }
 
-// followStateBranch reads the state branch's name from the configuration in a commit and reports whether it has
-// changed. A missing or invalid configuration changes nothing; its other readers report it.
+// followStateBranch reads the state branch's name from a commit's configuration and reports a change. An invalid one,
+// which other readers report, changes nothing.
 func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool, err error) {
 	if r.opts.Cluster == "" || r.opts.StateBranch != "" || commit == r.followed.configured {
 		return false, nil
@@ -91,8 +91,8 @@ func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool
 	return moved, nil
 }
 
-// Approve returns the signer of the commit, or of the merge, that brought a promotion file into the users' branch. An
-// error that wraps a *rollout.InvalidError means that no accepted key signed it; any other error decides nothing.
+// Approve returns the signer of the commit or merge that brought a promotion file. An error that wraps a
+// *rollout.InvalidError means that no accepted key signed it; any other decides nothing.
 func (r *Repo) Approve(ctx context.Context, commit, path string, by sign.Policy) (who string, err error) {
 	who, err = r.Introducer(ctx, commit, path, by)
 	if errors.Is(err, ErrUnapproved) {

@@ -12,24 +12,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrUnapproved reports a signature that does not count or was not found; the text states which and why.
+// ErrUnapproved reports a signature that does not count or is missing; its text has the reason.
 var ErrUnapproved = errors.New("not signed by somebody who may")
 
-// depths are the successive depths of history that a search reads: the mirror's own commits, then 50 steps, which
-// nearly always suffice, then maxDepth. One step of the history is one commit.
+// depths are a search's successive depths in commits: the mirror's own, 50, which nearly always suffice, and
+// maxDepth.
 var depths = []wire.Depth{wire.Shallow, 50, maxDepth}
 
 const maxDepth = 1000
 
-// logDepths are the successive depths that Log reads. Each is about five times the previous one: a short log costs
-// little and a long one few requests. Nothing is read past the last one.
+// logDepths are Log's successive depths, about five times the former: long logs take few requests, short ones little.
 var logDepths = []wire.Depth{wire.Shallow, 100, 500, 2500, 10_000, 40_000, 150_000}
 
-// Log visits a commit and its ancestors along the first parents, newest first, until visit returns false or limit
-// commits were visited. whole reports whether the root commit was reached.
-//
-// Missing commits are fetched with their files, in steps. Also ErrNotFound, ErrAuth and ErrUnreachable; an error of
-// visit ends the walk and is returned unchanged.
+// Log visits a commit and its ancestors along first parents, newest first, until visit returns false or limit commits
+// were visited. whole reports a reached root. Missing commits are fetched with files, in steps. Also ErrNotFound,
+// ErrAuth and ErrUnreachable; visit's error is returned unchanged.
 func (r *Repo) Log(
 	ctx context.Context, commit string, limit int, visit func(*Snapshot) (more bool, err error),
 ) (whole bool, err error) {
@@ -63,10 +60,9 @@ func (r *Repo) Log(
 	return false, nil
 }
 
-// Line lists the commits after one commit up to another along the first parents, oldest first. The first snapshot is
-// the commit `after` itself; if after is "", it is empty, and all commits follow.
-//
-// ErrNotFound: `after` is not among the thousand commits before upTo. Also ErrAuth and ErrUnreachable.
+// Line lists the commits after one commit up to another along first parents, oldest first. The first snapshot is
+// `after` itself, empty for "": then all commits follow. ErrNotFound: `after` is not among the thousand commits
+// before upTo. Also ErrAuth and ErrUnreachable.
 func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error) {
 	var line []*Snapshot
 	there := false
@@ -86,9 +82,8 @@ func (r *Repo) Line(ctx context.Context, after, upTo string) ([]*Snapshot, error
 	return line, nil
 }
 
-// LastSigned returns the nearest commit, from the given one along the first parents, whose signature counts.
-//
-// ErrUnapproved: no signature of the last thousand commits counts. Also ErrNotFound, ErrAuth and ErrUnreachable.
+// LastSigned returns the nearest commit, along first parents, whose signature counts. ErrUnapproved: none of the last
+// thousand does. Also ErrNotFound, ErrAuth and ErrUnreachable.
 func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id string, err error) {
 	_, err = r.Log(ctx, commit, maxDepth, func(s *Snapshot) (more bool, err error) {
 		if _, err := s.SignedBy(v); err == nil {
@@ -106,10 +101,8 @@ func (r *Repo) LastSigned(ctx context.Context, commit string, v Verifier) (id st
 //   - the commit that wrote the content, if its signature counts, or
 //   - a merge whose signature counts and whose first parent did not have the content.
 //
-// Signatures of commits that leave the path unchanged do not matter.
-//
-// ErrUnapproved: the signature does not count, or the content is older than the last thousand commits. Also ErrNotFound
-// (the path does not exist), ErrAuth and ErrUnreachable.
+// ErrUnapproved: the signature does not count, or the content is older than a thousand commits. Also ErrNotFound (no
+// such path), ErrAuth and ErrUnreachable.
 func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) (signer string, err error) {
 	for _, d := range depths {
 		st, err := r.history(ctx, commit, d)
@@ -125,7 +118,7 @@ func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) 
 		ErrUnapproved, path, maxDepth)
 }
 
-// history returns a store with a commit's history to at least the given depth, with its trees.
+// history returns a store with a commit's history, with trees, to at least the depth.
 func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store, error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil || d == wire.Shallow {
@@ -144,8 +137,7 @@ func (r *Repo) history(ctx context.Context, commit string, d wire.Depth) (*store
 	return st, err
 }
 
-// at reads a commit of the history; ok is false past its end. ok is also false for a commit whose files an interrupted
-// download left out, so that they are fetched again.
+// at reads a commit of the history; ok is false past its end, and where an interrupted download left out files.
 func at(st *store, id string) (s *Snapshot, ok bool, err error) {
 	hash, err := parseID(id)
 	if err != nil || st.verify(hash) != nil {
@@ -155,7 +147,7 @@ func at(st *store, id string) (s *Snapshot, ok bool, err error) {
 	return s, err == nil, err
 }
 
-// walk searches for the commit that introduced the content of a path.
+// walk searches for the commit that introduced a path's content.
 type walk struct {
 	store    *store
 	path     string
@@ -163,13 +155,13 @@ type walk struct {
 	seen     map[string]bool
 }
 
-// maxWalk bounds the visited commits; a history with many forks has more than one for each step.
+// maxWalk bounds the visited commits; forks have several for each step.
 const maxWalk = 20_000
 
 // errShallow reports a history that ends before the introducing commit.
 var errShallow = errors.New("the history is not deep enough")
 
-// from searches from a commit on. Behind a merge whose signature does not count, it tries each parent with the content.
+// from searches from a commit on; behind a merge whose signature does not count, from each parent with the content.
 func (w *walk) from(commit string) (signer string, err error) {
 	s, ok, err := at(w.store, commit)
 	if err != nil || !ok {
@@ -206,7 +198,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 				return "", fmt.Errorf("%w: commit %s: %w", ErrUnapproved, s.commit.Short(), err)
 			}
 		}
-		// The first parent goes on in this loop: a history is a long line with few forks.
+		// The first parent goes on in this loop: forks are few.
 		for _, parent := range having[1:] {
 			if signer, err = w.find(parent, entry); !errors.Is(err, ErrUnapproved) {
 				return signer, err
@@ -216,7 +208,7 @@ func (w *walk) find(s *Snapshot, entry rollout.Entry) (signer string, err error)
 	}
 }
 
-// parentsWith returns the parents with the same content at the path, and reports whether the first parent is one.
+// parentsWith returns the parents with the same content, and whether the first is one.
 func (w *walk) parentsWith(s *Snapshot, entry rollout.Entry) (having []*Snapshot, first bool, err error) {
 	for i, id := range s.parents {
 		parent, ok, err := at(w.store, id)

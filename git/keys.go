@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/git/sign"
 )
 
-// KeyFiles names the files of accepted signing keys, in the format of allowed_signers; Keyring is armored OpenPGP. An
-// empty name requires no signatures.
+// KeyFiles names the files of accepted signing keys, in allowed_signers format; Keyring is armored OpenPGP. ""
+// requires no signatures.
 type KeyFiles struct {
 	Commits   string // the users' branch is followed only to commits signed with one of these keys
 	Keyring   string // the same; with both files, a key in either suffices
@@ -20,8 +20,7 @@ type KeyFiles struct {
 	State     string // the state counts only if one of these keys signed the state branch's newest commit
 }
 
-// Keys holds the policies of KeyFiles. Each poll reads the files again, so that added and removed keys take effect. It
-// is safe for concurrent use.
+// Keys holds KeyFiles' policies, read at each poll so that changes take effect. It is safe for concurrent use.
 type Keys struct {
 	files KeyFiles
 
@@ -31,7 +30,7 @@ type Keys struct {
 	commits, promoters, state sign.Policy
 }
 
-// OpenKeys reads the files, so that startup reports their mistakes. It returns nil if no file is named.
+// OpenKeys reads the files, so that startup reports mistakes. It is nil without files.
 func OpenKeys(files KeyFiles) (*Keys, error) {
 	if files == (KeyFiles{}) {
 		return nil, nil
@@ -40,7 +39,7 @@ func OpenKeys(files KeyFiles) (*Keys, error) {
 	return k, k.Read()
 }
 
-// Read reads the files and parses them if they have changed. After an error the previous keys stay in force.
+// Read reads the files and parses changed ones. After an error the previous keys stay in force.
 func (k *Keys) Read() error {
 	var data [4][]byte
 	for i, f := range []struct{ flag, name string }{

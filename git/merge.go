@@ -11,10 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Merge returns the changes of a commit to its only parent, and whether they merge into onto without a conflict. It
-// fetches missing commits. A commit with no parent or several parents gives the zero Merge.
-//
-// ErrNotFound: the server no longer has commit or onto. Also ErrAuth and ErrUnreachable.
+// Merge returns a commit's changes to its only parent, and whether they merge into onto without a conflict, after
+// fetching. Without exactly one parent it is zero. ErrNotFound: the server lacks one. Also ErrAuth and
+// ErrUnreachable.
 func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	s, err := r.Snapshot(ctx, commit)
 	if err != nil {
@@ -38,8 +37,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	return m, err
 }
 
-// pick returns a commit's changes to its parent base. They are clean if the target has base's entry at each changed
-// path.
+// pick returns a commit's changes to its parent base, clean if the target has base's entry at each changed path.
 func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	changes, err := Changes(base, s, "")
 	m := rollout.Merge{Edits: map[string][]byte{}, Clean: err == nil}
@@ -63,7 +61,7 @@ func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	return m, err
 }
 
-// descends reports whether from is an ancestor of commit. An ancestor more than a thousand steps away does not count.
+// descends reports whether from is an ancestor of commit, within a thousand steps.
 func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) {
 	for _, d := range depths {
 		st, err := r.history(ctx, commit, d)
@@ -79,14 +77,11 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 	return false, nil
 }
 
-// graphDepths are the successive depths of history that Outside reads. Commits without files take some 200 bytes each.
+// graphDepths are Outside's successive depths. A commit without files takes some 200 bytes.
 var graphDepths = []wire.Depth{1000, 30_000, wire.Full}
 
-// Outside returns the given commits that are neither commit nor an ancestor of commit, however far back. A commit's id
-// covers its parents, so no server can answer wrongly. If the history is truncated, a commit that was not found counts
-// as outside.
-//
-// ErrNotFound: the server no longer has commit. Also ErrAuth and ErrUnreachable.
+// Outside returns the given commits that are neither commit nor an ancestor, however far back. Ids cover parents: no
+// server can answer wrongly. In a truncated history an unfound commit is outside. ErrNotFound: commit is gone.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -109,7 +104,7 @@ func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside
 	return slices.DeleteFunc(slices.Clone(of), func(c string) bool { return !sought[plumbing.NewHash(c)] }), nil
 }
 
-// graph returns a store with a commit's history of the given depth. Its files may be missing.
+// graph returns a store with a commit's history, maybe without files.
 func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*store, error) {
 	st, done := r.filling()
 	defer done()
@@ -130,8 +125,8 @@ func (r *Repo) graph(ctx context.Context, id plumbing.Hash, d wire.Depth) (*stor
 	return into, err
 }
 
-// lineage searches commit and its ancestors, as far as their parents are known or in st, and deletes found commits from
-// sought. whole is false if the parents of a visited commit are unknown.
+// lineage searches commit and its ancestors, as far as parents are known or in st, and deletes found commits from
+// sought. whole is false if a parent is unknown.
 func (m *mirror) lineage(st *store, commit plumbing.Hash, sought map[plumbing.Hash]bool) (whole bool) {
 	whole = true
 	seen := map[plumbing.Hash]bool{}
@@ -159,11 +154,10 @@ func (m *mirror) parentsOf(st *store, id plumbing.Hash) (parents []plumbing.Hash
 	return parents, known
 }
 
-// mostParents bounds the number of commits whose parents are remembered.
+// mostParents bounds the commits with remembered parents.
 const mostParents = 10_000
 
-// noteParents remembers the parents of commits that a download passed on the way to new heads. Checking whether a new
-// head descends from the old one then takes no request.
+// noteParents remembers parents of commits on the way to new heads, so that checking descent takes no request.
 func (m *mirror) noteParents(passed *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mirror holds the state that a Repo shares with its Beside copies: branch heads and the objects of commits. It does no
-// network I/O.
+// mirror holds the branch heads and commits' objects of a Repo and its Beside copies, without network I/O.
 type mirror struct {
 	cluster string // "": no proposals
 
@@ -34,8 +33,8 @@ type mirror struct {
 	parents   map[plumbing.Hash][]plumbing.Hash // of fetched commits; noteParents sets them
 }
 
-// recentBytes bounds the recently used commits that renew keeps beside the heads: over a thousand commits of releases
-// in flight. With a thousand apps in one folder, each commit costs the folder's tree, 40 KB.
+// recentBytes bounds the recent commits that renew keeps beside the heads: over a thousand in flight. With a thousand
+// apps in one folder, each costs the folder's tree, 40 KB.
 const recentBytes = 64 << 20
 
 // follow initializes an empty mirror for the given cluster and branches.
@@ -59,7 +58,7 @@ func (m *mirror) follow(cluster, branch, state, policy string) error {
 	return nil
 }
 
-// Branch returns the users' branch; "" until the first Fetch if Options names none.
+// Branch returns the users' branch; "" before the first Fetch if Options names none.
 func (m *mirror) Branch() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,7 +78,7 @@ func (m *mirror) holds(id plumbing.Hash) bool {
 	return m.store.holds(id)
 }
 
-// held returns the store if it holds the commit in full, and marks the commit as used.
+// held returns the store if it holds the full commit, and marks that as used.
 func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,8 +89,7 @@ func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 	return m.store, true
 }
 
-// use marks a commit as the most recently used; renew keeps recent commits. It skips heads: they are kept anyway, and a
-// superseded head is not worth keeping unless it is read again. The caller holds mu.
+// use marks a commit as most recently used, for renew; heads are kept anyway. The caller holds mu.
 func (m *mirror) use(id plumbing.Hash) {
 	if name := id.String(); name != m.heads.Main && name != m.heads.State && name != m.heads.Policy {
 		m.uses++
@@ -99,8 +97,7 @@ func (m *mirror) use(id plumbing.Hash) {
 	}
 }
 
-// haves returns the last heads of the users' branch and the state branch. With at most two haves, the server's work
-// does not grow with the mirror's age.
+// haves returns the last users' and state heads: at most two, so the server's work does not grow with age.
 func (m *mirror) haves(st *store) []plumbing.Hash {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,7 +110,7 @@ func (m *mirror) haves(st *store) []plumbing.Hash {
 	return haves
 }
 
-// lacking returns the given commits that the mirror does not hold, without duplicates and "".
+// lacking returns the commits that the mirror lacks, without duplicates and "".
 func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 	var wants []plumbing.Hash
 	seen := map[string]bool{"": true}
@@ -133,7 +130,7 @@ func (m *mirror) lacking(commits ...string) ([]plumbing.Hash, error) {
 	return wants, nil
 }
 
-// wanted returns the commits that are neither held nor recorded as missing at the current Main, and that Main.
+// wanted returns the commits that are neither held nor known to be missing at the current Main, and that Main.
 func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,8 +142,7 @@ func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string
 	return wants, m.heads.Main
 }
 
-// taken marks held commits as used and returns the others as lost. It records lost commits with Main, so that a release
-// with a lost commit does not request it in each pass.
+// taken marks held commits as used and returns the others as lost, recorded with Main against repeated requests.
 func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -164,7 +160,7 @@ func (m *mirror) taken(ids []plumbing.Hash, main string) (lost []plumbing.Hash) 
 	return lost
 }
 
-// pushed records where our push moved a branch; id is "" after a deletion.
+// pushed records where our push moved a branch; "" after a deletion.
 type pushed struct {
 	number int // sequence number of the push
 	id     string
@@ -177,8 +173,8 @@ func (m *mirror) arrivals() int {
 	return m.arrived
 }
 
-// overtaken merges a lookup result with refs pushed since the lookup began; the pushed value wins. The order of lookup
-// and push is unknown, and the next lookup corrects it. The caller holds mu.
+// overtaken merges a lookup's result with refs pushed since it began, which win: the order is unknown, and the next
+// lookup corrects it. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {
@@ -188,7 +184,7 @@ func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	return found
 }
 
-// place sets a branch's id in heads; "" removes a proposal. It ignores branches that are not configured.
+// place sets a configured branch's id in heads; "" removes a proposal.
 func (m *mirror) place(heads *rollout.Heads, name, id string) {
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	switch {
@@ -206,7 +202,7 @@ func (m *mirror) place(heads *rollout.Heads, name, id string) {
 	}
 }
 
-// proposals returns the name prefixes of the cluster's proposal branches.
+// proposals returns the cluster's prefixes of proposal branches.
 func (m *mirror) proposals() []string {
 	if m.cluster == "" {
 		return nil
@@ -214,8 +210,7 @@ func (m *mirror) proposals() []string {
 	return rollout.ProposalBranches(m.cluster)
 }
 
-// land adds pushed commits to the mirror. The next Fetch then neither downloads them nor reports a change, and a Fetch
-// in progress does not revert them.
+// land adds pushed commits to the mirror: no Fetch downloads or reports them, and one in progress keeps them.
 func (m *mirror) land(commands []wire.Command, made *store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -225,7 +220,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 		id := ""
 		if !c.New.IsZero() {
 			id = c.New.String()
-			// The commit is complete if its parent's objects are here; otherwise the next read fetches it.
+			// The commit is complete if its parent's objects are here; else the next read fetches it.
 			_ = m.store.verify(c.New)
 		}
 		m.pushed[c.Ref.Short()] = pushed{number: m.arrived, id: id}
@@ -236,8 +231,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 	m.renew()
 }
 
-// filling returns the store for a download and blocks renew until done is called: the server's response may refer to
-// any object that the store held at the request.
+// filling returns a download's store and blocks renew until done: responses may refer to any object held before.
 func (m *mirror) filling() (st *store, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -249,8 +243,8 @@ func (m *mirror) filling() (st *store, done func()) {
 	}
 }
 
-// renew replaces the store by one with only the objects of heads and recently used commits. It does so once the store
-// has grown by a seventh and 1 MiB, and no download is in progress. Snapshots keep their store. The caller holds mu.
+// renew replaces the store by one with only heads' and recent commits' objects, once it has grown by a seventh and 1
+// MiB and no download runs. Snapshots keep their store. The caller holds mu.
 func (m *mirror) renew() {
 	_, size := m.store.usage()
 	if m.downloads > 0 || m.live > 0 && size < m.live+m.live/7+1<<20 {
@@ -274,8 +268,8 @@ func (m *mirror) renew() {
 	_, m.live = fresh.usage()
 }
 
-// moveTo copies a commit with its files into a new store and reports whether nothing is missing. It skips a commit that
-// is not held and reports true. The caller holds mu.
+// moveTo copies a commit with its files into a new store, and reports whether nothing is missing, as if the commit is
+// not held. The caller holds mu.
 func (m *mirror) moveTo(fresh *store, id plumbing.Hash) bool {
 	return !m.store.holds(id) || m.store.reach(id, fresh) == nil
 }

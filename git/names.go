@@ -12,7 +12,7 @@ import (
 
 const headsPrefix = "refs/heads/"
 
-// branchRef returns the full ref name of a branch, given as "main" or "refs/heads/main".
+// branchRef returns a branch's full ref, given as "main" or "refs/heads/main".
 func branchRef(branch string) (plumbing.ReferenceName, error) {
 	short := strings.TrimPrefix(branch, headsPrefix)
 	ref := plumbing.ReferenceName(headsPrefix + short)
@@ -22,7 +22,7 @@ func branchRef(branch string) (plumbing.ReferenceName, error) {
 	return ref, nil
 }
 
-// parseID parses a full commit id. It refuses abbreviations: two abbreviations may mean the same commit.
+// parseID parses a full commit id: abbreviations may be ambiguous.
 func parseID(id string) (plumbing.Hash, error) {
 	if len(id) != 40 || !plumbing.IsHash(id) || strings.ToLower(id) != id {
 		return plumbing.ZeroHash, fmt.Errorf("%q is not a commit id of 40 hex digits", id)
@@ -30,7 +30,7 @@ func parseID(id string) (plumbing.Hash, error) {
 	return plumbing.NewHash(id), nil
 }
 
-// cleanPath validates a path for reading: slashes, no dot segments, "." or "" for the root.
+// cleanPath validates a path to read: slashes, no dot segments, "." or "" for the root.
 func cleanPath(name string) (string, error) {
 	if name == "" || name == "." {
 		return "", nil

@@ -17,9 +17,8 @@ import (
 // Push makes the commits and moves all branches with one push. It is atomic where the server supports it (git, GitHub,
 // GitLab, Gitea); elsewhere the updates go one by one, in order, up to the first failure.
 //
-// It returns the new head of each branch that it does not delete. An update that changes nothing (its edits leave the
-// parent's files as they are, or make the commit that the branch is at) is left out, and its branch stays at Old. If no
-// update is left, nothing is sent.
+// It returns the new head of each branch that it does not delete. An update that changes nothing, or makes the commit
+// that the branch is at, is left out. If no update is left, nothing is sent.
 //
 // ErrConflict: a branch was not at Old; an atomic push wrote nothing. ErrRejected: a hook or a protected branch
 // refused. ErrUnreachable: the outcome is unknown if the connection broke after sending; the next Fetch shows it. A
@@ -59,7 +58,7 @@ func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]s
 	return heads, nil
 }
 
-// prepare validates an update and makes its objects. send is false if the update changes nothing.
+// prepare validates an update and makes its objects. send is false if it changes nothing.
 func (r *Repo) prepare(ctx context.Context, u rollout.Update, made *store) (c wire.Command, send bool, err error) {
 	if c, err = commandOf(u); err != nil {
 		return c, false, err
@@ -132,7 +131,7 @@ func commandOf(u rollout.Update) (c wire.Command, err error) {
 	return c, nil
 }
 
-// root applies an update's edits to the root tree, which, unlike other trees, may be empty.
+// root applies edits to the root tree, the only one that may be empty.
 func (b *builder) root(tree plumbing.Hash, u rollout.Update) (plumbing.Hash, error) {
 	edits, err := plan(u.Edits)
 	if err != nil {
@@ -177,9 +176,9 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 	return nil
 }
 
-// resolve classifies a failed push by looking up the refs, because servers use one message for several causes. git
-// reports "failed to update ref" for a moved ref, a lost race for its lock, and a full disk. A lost race without a
-// moved ref, twice in a row, is ErrRejected: the lock is stale, or another branch's name blocks the ref.
+// resolve classifies a failed push by the refs, as servers use one message for several causes: git's "failed to
+// update ref" is a moved ref, a lost race for its lock, or a full disk. A race lost twice without a moved ref is
+// ErrRejected: the lock is stale, or another branch's name blocks the ref.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
@@ -209,7 +208,7 @@ func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store
 	return fmt.Errorf("%w: %w", ErrRejected, cause)
 }
 
-// lookUpRefs returns the current ids of a push's branches; nil after an error.
+// lookUpRefs returns the ids of a push's branches; nil after an error.
 func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (map[string]string, error) {
 	s, err := at.ToFetch(ctx)
 	if err != nil {
@@ -221,12 +220,12 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 	return found.IDs, err
 }
 
-// CommitAttempts bounds the attempts of CommitToBranch while others push to the same branch.
+// CommitAttempts bounds CommitToBranch's attempts while others push.
 const CommitAttempts = 5
 
-// CommitToBranch pushes one commit to a branch that others may write to. It looks up the branch, passes its Snapshot to
-// build, pushes, and repeats on ErrConflict. build gets an empty Snapshot for a missing branch, and sets only Edits,
-// Message and When of the Update. The id is "" when build's edits change nothing.
+// CommitToBranch pushes one commit to a branch with other writers: it passes the branch's Snapshot, or an empty one,
+// to build, pushes, and repeats on ErrConflict. build sets only Edits, Message and When. The id is "" if nothing
+// changes.
 func (r *Repo) CommitToBranch(
 	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),
 ) (string, error) {

@@ -11,35 +11,32 @@ import (
 
 // Options selects the repository to mirror and its branches.
 type Options struct {
-	// URL is https, http, ssh, git, user@host:path, file or a local path. Open uses the URL's user name and password
-	// unless Auth has HTTP credentials, and removes them from URL.
+	// URL is https, http, ssh, git, user@host:path, file or a local path. Its user name and password, removed by
+	// Open, count unless Auth has HTTP credentials.
 	URL  string
 	Auth wire.Auth
-	// Branch is the users' branch; empty means the server's default branch.
+	// Branch is the users' branch; "": the server's default.
 	Branch string
-	// Cluster selects the state branch and the proposal branches; empty selects none. The cluster's configuration on
-	// the users' branch names the state branch, and is read at each new head. Until the first configuration is read, it
-	// is rollout.StateBranch.
+	// Cluster selects the state and proposal branches; "" selects none. Its configuration, read at each new head of
+	// the users' branch, names the state branch: rollout.StateBranch until then.
 	Cluster string
-	// StateBranch overrides the state branch of the configuration.
+	// StateBranch overrides the configured state branch.
 	StateBranch string
 	// Policy is another branch to look up and fetch; "" means none.
 	Policy string
-	// Keys holds the accepted signing keys; nil requires no signatures.
+	// Keys are the accepted signing keys; nil requires no signatures.
 	Keys *Keys
-	// Identity is the author and committer of pushed commits; the zero value is Self.
+	// Identity is the author and committer of pushed commits; zero: Self.
 	Identity rollout.Identity
-	// Sign, when set, adds a signature to an unsigned commit object. It should return the same bytes for the same
-	// commit, so that a repeated push stays harmless.
+	// Sign, if set, adds a signature to a commit object, equal for equal commits so that a repeated push is harmless.
 	Sign func(commit []byte) ([]byte, error)
-	// Timeout bounds each operation (default 2 minutes), MaxBytes each response of the server (default 1 GiB).
+	// Timeout bounds each operation (default 2 minutes), MaxBytes each response (default 1 GiB).
 	Timeout  time.Duration
 	MaxBytes int64
 }
 
-// Repo is a shallow mirror of the configured branches, in memory. It is safe for concurrent use. A Fetch, a Push and a
-// download of older commits wait only for operations of the same kind. Reads of stored objects never wait for the
-// network.
+// Repo is a shallow mirror of the configured branches, in memory, for concurrent use. A Fetch, a Push and a download
+// of older commits wait only for their kind. Reads never wait for the network.
 type Repo struct {
 	remote wire.Remote
 	opts   Options
@@ -53,8 +50,7 @@ type Repo struct {
 	*mirror
 }
 
-// Open validates the options, the key and the known hosts. It sends nothing: the first Fetch connects, so that a
-// reconciler can start while its Git server is down.
+// Open validates options, key and known hosts without a connection: a reconciler can start before its Git server.
 func Open(ctx context.Context, opts Options) (*Repo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -90,8 +86,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	return r, nil
 }
 
-// Beside returns a Repo on the same mirror with separate lanes for pushes and for downloads of older commits. Both
-// Repos share one lane for lookups.
+// Beside returns a Repo on the same mirror with separate lanes for pushes and older commits. Lookups share one.
 func (r *Repo) Beside() *Repo {
 	beside := *r
 	beside.bringing, beside.pushing, beside.raced = newLane(), newLane(), new(atomic.Bool)
@@ -101,7 +96,7 @@ func (r *Repo) Beside() *Repo {
 // Remote returns the repository's address.
 func (r *Repo) Remote() wire.Remote { return r.remote }
 
-// Stats counts a Repo's operations since Open, and the objects and bytes in its store.
+// Stats counts a Repo's operations since Open, and its store's objects and bytes.
 type Stats struct {
 	wire.Stats
 	Objects, Bytes int64

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/git/sign"
 )
 
-// Signer signs with the key in a file. It reads the file for each commit and parses it again if it has changed.
+// Signer signs with a file's key, read for each commit and parsed again if changed.
 type Signer struct {
 	File       string
 	Passphrase string // of the key; "": none
@@ -21,7 +21,7 @@ type Signer struct {
 	key  *sign.Key
 }
 
-// Read returns the key, or an error that states why the key cannot be used.
+// Read returns the key, or why it cannot be used.
 func (s *Signer) Read() (*sign.Key, error) {
 	data, err := os.ReadFile(s.File)
 	if err != nil {

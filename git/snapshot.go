@@ -14,11 +14,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot reads the files of one commit without a worktree. It is safe for concurrent use, does no I/O, and stays
-// complete for as long as it is referenced, whatever the Repo fetches or drops.
-//
-// Paths use slashes and are relative to the root, which is "" or ".". Symbolic links are not followed. A lookup costs
-// one search per path element. Trees are decoded once and shared by all snapshots.
+// Snapshot reads one commit's files without a worktree, for concurrent use and without I/O. It stays complete while
+// referenced. Paths use slashes, relative to the root, which is "" or ".". Symbolic links are not followed. A lookup
+// is one search per path element; trees are decoded once and shared.
 type Snapshot struct {
 	store   *store
 	commit  rollout.Commit
@@ -48,23 +46,21 @@ func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
 	return snapshot, nil
 }
 
-// EmptySnapshot returns a snapshot without files and commit, for a branch that does not exist.
+// EmptySnapshot returns a snapshot without files and commit, for a missing branch.
 func EmptySnapshot() *Snapshot { return &Snapshot{store: newStore()} }
 
-// Commit returns the commit. Its ID is "" for the empty snapshot.
+// Commit returns the commit, with ID "" for the empty snapshot.
 func (s *Snapshot) Commit() rollout.Commit { return s.commit }
 
 // Message returns the commit's full message.
 func (s *Snapshot) Message() string { return s.message }
 
-// Verifier verifies the signature of a commit in Git's format. It returns the signer, or why the signature does not
-// count.
+// Verifier returns the signer of a commit in Git's format, or why the signature does not count.
 type Verifier interface {
 	Verify(commit []byte) (signer string, err error)
 }
 
-// SignedBy returns the commit's signer, as the verifier formats it. An error states why the signature does not count;
-// the empty snapshot has no signer.
+// SignedBy returns the commit's signer by the verifier, or why the signature does not count or there is none.
 func (s *Snapshot) SignedBy(v Verifier) (signer string, err error) {
 	if s.commit.ID == "" {
 		return "", errors.New("there is no commit")
@@ -110,7 +106,7 @@ func (s *Snapshot) lookup(path string) (entry object.TreeEntry, ok bool, err err
 	return at, true, nil
 }
 
-// entryOf converts a tree entry to a rollout.Entry; a mode of 0 gives the zero Entry.
+// entryOf converts a tree entry; a mode of 0 gives the zero Entry.
 func entryOf(e object.TreeEntry) rollout.Entry {
 	entry := rollout.Entry{Name: e.Name, ID: e.Hash.String(), Kind: rollout.File}
 	switch e.Mode {
@@ -126,8 +122,7 @@ func entryOf(e object.TreeEntry) rollout.Entry {
 	return entry
 }
 
-// ReadFile returns the content of a file; for a symbolic link, its target. A missing file is an fs.ErrNotExist. The
-// caller owns the slice.
+// ReadFile returns a file's content or link's target, owned by the caller. A missing one is an fs.ErrNotExist.
 func (s *Snapshot) ReadFile(path string) ([]byte, error) {
 	entry, ok, err := s.Lookup(path)
 	switch {
@@ -141,7 +136,7 @@ func (s *Snapshot) ReadFile(path string) ([]byte, error) {
 	return s.ReadBlob(entry.ID)
 }
 
-// ReadDir returns the entries of a directory, sorted by name. A missing directory is an fs.ErrNotExist.
+// ReadDir returns a directory's entries, by name. A missing one is an fs.ErrNotExist.
 func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	dir, ok, err := s.lookup(path)
 	switch {
@@ -165,7 +160,7 @@ func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	return entries, nil
 }
 
-// ReadBlob returns the content of a file or symbolic link by its ID. The caller owns the slice.
+// ReadBlob returns a file's or symbolic link's content by ID, owned by the caller.
 func (s *Snapshot) ReadBlob(id string) ([]byte, error) {
 	hash, err := parseID(id)
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// store holds Git objects in memory, by id. It is safe for concurrent use; go-git's memory storage is not, and it never
-// drops an object.
+// store holds Git objects in memory, by id, for concurrent use and with removal, unlike go-git's.
 type store struct {
 	mu      sync.RWMutex
 	objects map[plumbing.Hash]*stored
@@ -27,18 +26,18 @@ type store struct {
 	under   *store                 // fallback for reads; may be nil
 }
 
-// stored is one object; its content never changes. Stores share it.
+// stored is one immutable object, shared by stores.
 type stored struct {
 	kind plumbing.ObjectType
 	id   plumbing.Hash
 	data []byte
-	// entries caches the decoded tree, sorted by name; it is set at the first read.
+	// entries caches the decoded tree by name, since the first read.
 	entries atomic.Pointer[[]object.TreeEntry]
-	// complete is set on a tree or commit once a store was seen to hold every object that it reaches.
+	// complete: a store was seen to hold every object that this tree or commit reaches.
 	complete atomic.Bool
 }
 
-// overhead is an object's memory beside its content: map bucket, struct, slice rounding.
+// overhead is an object's memory beside content: map bucket, struct, slice rounding.
 const overhead = 160
 
 func newStore() *store {
@@ -56,8 +55,8 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive sets whether missing files count as omitted files of unknown id, if there are any. They count after a
-// download of a whole commit, but not after a download that leaves out files that should be here.
+// forgive sets whether missing files count as omitted, of unknown id, if there are any: after a download of a whole
+// commit, not after one that leaves out files that should be here.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +71,7 @@ func (s *store) omits(id plumbing.Hash) bool {
 	return omits || s.under != nil && s.under.omits(id)
 }
 
-// file returns a file's object; nil without an error if the file was too large to keep.
+// file returns a file's object; nil without an error if too large to keep.
 func (s *store) file(id plumbing.Hash) (*stored, error) {
 	o, err := s.typed(plumbing.BlobObject, id)
 	if errors.Is(err, errMissing) && s.omits(id) {
@@ -109,21 +108,20 @@ func (s *store) Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte
 	return plumbing.InvalidObject, nil, false
 }
 
-// Keep stores data as an object and takes ownership of the slice. It implements wire.Store.
+// Keep stores data, whose slice it owns, as an object. It implements wire.Store.
 func (s *store) Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash {
 	o := &stored{kind: kind, id: plumbing.ComputeHash(kind, data), data: data}
 	s.put(o)
 	return o.id
 }
 
-// addAll adds all objects of another store.
 func (s *store) addAll(from *store) {
 	for _, id := range from.ids() {
 		s.put(from.get(id))
 	}
 }
 
-// ids returns the ids of all objects, sorted: equal objects make equal packs.
+// ids returns all objects' ids, sorted: equal objects make equal packs.
 func (s *store) ids() []plumbing.Hash {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -138,7 +136,6 @@ func (s *store) usage() (objects, size int64) {
 
 var errMissing = errors.New("an object is missing")
 
-// typed returns an object and checks its kind.
 func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, error) {
 	o := s.get(id)
 	switch {
@@ -150,8 +147,8 @@ func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, erro
 	return o, nil
 }
 
-// tree returns a tree's entries, sorted by name as plain bytes. (Git's order puts a directory after the files that
-// begin with its name and a dot.) The slice is shared: do not change it.
+// tree returns a tree's entries by name as plain bytes. (Git puts a directory after files of its name and a dot.) Do
+// not change the shared slice.
 func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	o, err := s.typed(plumbing.TreeObject, id)
 	if err != nil {
@@ -187,9 +184,8 @@ func (s *store) holds(commit plumbing.Hash) bool {
 	return o != nil && o.complete.Load()
 }
 
-// verify checks that all objects of a commit are here and marks the commit complete. It descends only into trees that
-// are not marked yet, so its cost follows the new objects. It detects a server that misunderstands shallow clones at
-// the fetch, not in the middle of a release.
+// verify checks that all objects of a commit are here and marks it complete. It descends only into unmarked trees, so
+// the cost follows new objects. It detects a server that misunderstands shallow clones at the fetch.
 func (s *store) verify(commit plumbing.Hash) error {
 	o, err := s.typed(plumbing.CommitObject, commit)
 	if err != nil || o.complete.Load() {
@@ -221,7 +217,7 @@ func (s *store) verifyTree(id plumbing.Hash) error {
 	return err
 }
 
-// below calls folder and file for the entries directly in a tree. It skips submodules: they are other repositories.
+// below calls folder and file for a tree's direct entries, without submodules.
 func (s *store) below(id plumbing.Hash, folder, file func(plumbing.Hash) error) error {
 	entries, err := s.tree(id)
 	if err != nil {
@@ -242,7 +238,7 @@ func (s *store) below(id plumbing.Hash, folder, file func(plumbing.Hash) error) 
 	return nil
 }
 
-// reach copies a commit and its files into another store.
+// reach copies a commit with its files into another store.
 func (s *store) reach(commit plumbing.Hash, into *store) error {
 	c, err := s.commit(commit)
 	if err != nil {
@@ -272,7 +268,7 @@ func (s *store) reachTree(id plumbing.Hash, into *store) error {
 	return err
 }
 
-// The methods below implement plumbing.EncodedObject, from which go-git decodes trees and commits.
+// The methods below implement plumbing.EncodedObject, for go-git's decoding.
 
 func (o *stored) Hash() plumbing.Hash             { return o.id }
 func (o *stored) Type() plumbing.ObjectType       { return o.kind }

@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// builder makes the objects of one commit: blobs, and the trees on their paths. It puts an object into made even if the
-// mirror has it: the server may have dropped the object, and would refuse a push without it.
+// builder makes one commit's objects: blobs, and trees on their paths. Objects of the mirror go into made too: the
+// server may have dropped them, and would refuse a push.
 type builder struct {
 	from *store
 	made *store
@@ -30,7 +30,7 @@ type edit struct {
 	children map[string]*edit
 }
 
-// plan arranges edits by path. Deletions come first: deleting "a" and writing "a/b" replaces the old "a".
+// plan arranges edits by path. Deletions come first: "a" deleted and "a/b" written replaces the old "a".
 func plan(edits map[string][]byte) (*edit, error) {
 	root := &edit{}
 	for path, content := range edits {
@@ -76,8 +76,7 @@ func (e *edit) check(path string) error {
 	return nil
 }
 
-// tree applies edits to a tree (zero id: no tree) and returns the new tree's id. It returns the zero id for an empty
-// tree: Git has no empty directories.
+// tree applies edits to a tree (zero id: none) and returns the new id, zero if empty: Git has no empty directories.
 func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, error) {
 	var old []object.TreeEntry
 	if !id.IsZero() {
@@ -125,8 +124,7 @@ func (b *builder) tree(id plumbing.Hash, path string, e *edit) (plumbing.Hash, e
 	return b.made.Keep(plumbing.TreeObject, encodeTree(entries)), nil
 }
 
-// child applies an edit to one name; keep is false if nothing is left there. A mode of 0 means that the name did not
-// exist.
+// child applies an edit to one name; keep is false if nothing is left. A mode of 0 means a new name.
 func (b *builder) child(old object.TreeEntry, path string, e *edit) (next object.TreeEntry, keep bool, err error) {
 	if old, err = b.clear(old, path, e); err != nil {
 		return old, false, err
@@ -160,7 +158,7 @@ func (b *builder) clear(old object.TreeEntry, path string, e *edit) (object.Tree
 	return none, err
 }
 
-// file writes content. An executable file stays executable; any other entry becomes a plain file.
+// file writes content. Only an executable file stays executable.
 func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 	next := object.TreeEntry{Name: old.Name, Mode: filemode.Regular}
 	next.Hash = plumbing.ComputeHash(plumbing.BlobObject, content)
@@ -173,7 +171,7 @@ func (b *builder) file(old object.TreeEntry, content []byte) object.TreeEntry {
 	return next
 }
 
-// onlyRemoves reports whether a node only deletes. Below a file, such deletions have no effect.
+// onlyRemoves reports whether a node only deletes, without an effect below a file.
 func (e *edit) onlyRemoves() bool {
 	if e.set {
 		return false
@@ -186,7 +184,7 @@ func (e *edit) onlyRemoves() bool {
 	return true
 }
 
-// encodeTree encodes entries in Git's order: a directory sorts as if its name ended in a slash.
+// encodeTree encodes entries in Git's order: directories sort as with a final slash.
 func encodeTree(entries []object.TreeEntry) []byte {
 	sort.Sort(object.TreeEntrySorter(entries))
 	var buf bytes.Buffer
@@ -197,7 +195,7 @@ func encodeTree(entries []object.TreeEntry) []byte {
 	return buf.Bytes()
 }
 
-// Self is the default author and committer. Its address has no owner, as RFC 2606 reserves .invalid.
+// Self is the default author and committer. RFC 2606 reserves .invalid.
 var Self = rollout.Identity{Name: "gitrollout", Email: "gitrollout@noreply.invalid"}
 
 // checkIdentity refuses an identity that a commit cannot hold.
@@ -209,8 +207,8 @@ func checkIdentity(i rollout.Identity) error {
 	return nil
 }
 
-// encodeCommit encodes a commit object. Author and committer are the same, and the time is in whole seconds, UTC. Equal
-// inputs give equal bytes, so a push can be repeated after its response was lost.
+// encodeCommit encodes a commit object with one identity, in whole seconds UTC. Equal inputs give equal bytes, so a
+// push without a response can be repeated.
 func encodeCommit(tree, parent plumbing.Hash, who rollout.Identity, when time.Time, message string) ([]byte, error) {
 	message = strings.TrimRight(strings.ReplaceAll(message, "\r\n", "\n"), " \t\n")
 	switch {

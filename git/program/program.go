@@ -1,5 +1,4 @@
-// Package program runs the git program, which may be missing, to read a working copy and the user's settings. Package
-// git reads the content of repositories.
+// Package program runs the git program, if any, for a working copy and the user's settings, not for contents.
 package program
 
 import (
@@ -27,8 +26,7 @@ func Says(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Repository returns the origin of the current working copy, or its top folder if it has no origin. Outside of a
-// working copy it returns "".
+// Repository returns the working copy's origin, or its top folder without one; "" outside of a working copy.
 func Repository(ctx context.Context) string {
 	top, err := Says(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -47,8 +45,7 @@ func Repository(ctx context.Context) string {
 
 var commitID = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
-// Commit resolves a revision to a full commit id: HEAD~3, a branch, a tag, an abbreviated id. A full id is returned
-// unchecked.
+// Commit resolves a revision to a full id: HEAD~3, a branch, a tag, an abbreviation. A full id is unchecked.
 func Commit(ctx context.Context, name string) (id string, known bool) {
 	if commitID.MatchString(name) {
 		return name, true
@@ -57,7 +54,7 @@ func Commit(ctx context.Context, name string) (id string, known bool) {
 	return id, err == nil && commitID.MatchString(id)
 }
 
-// Parted returns the merge base of two commits, or tip if a shallow working copy knows none.
+// Parted returns two commits' merge base, or tip if a shallow working copy knows none.
 func Parted(ctx context.Context, tip, other string) string {
 	if id, err := Says(ctx, "merge-base", "--end-of-options", tip, other); err == nil && commitID.MatchString(id) {
 		return id
@@ -65,7 +62,7 @@ func Parted(ctx context.Context, tip, other string) string {
 	return tip
 }
 
-// Author returns the user's name and e-mail address from the environment or git's settings; "" for an unset value.
+// Author returns the user's name and e-mail address from environment or git's settings; "" if unset.
 func Author(ctx context.Context, env func(string) string) (name, email string) {
 	if name = env("GIT_AUTHOR_NAME"); name == "" {
 		name, _ = Says(ctx, "config", "--get", "user.name")

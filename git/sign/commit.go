@@ -19,9 +19,8 @@ type signed struct {
 	when      time.Time
 }
 
-// split separates the signature from a commit object, as git does. The header gpgsig with its continuation lines is the
-// signature; no header that begins with gpgsig is signed. It refuses a commit with two signatures, because programs
-// differ in which signature they read.
+// split separates the signature, gpgsig with its continuation lines, from a commit object, as git does. No header
+// that begins with gpgsig is signed. Two signatures are refused: programs differ in which they read.
 func split(commit []byte) (s signed, err error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok {
@@ -67,7 +66,7 @@ func split(commit []byte) (s signed, err error) {
 	return s, nil
 }
 
-// stamp parses the time of "Name <address> 1767225600 +0000"; zero if there is none.
+// stamp parses the time of "Name <address> 1767225600 +0000"; zero for none.
 func stamp(value []byte) time.Time {
 	i := bytes.LastIndexByte(value, '>')
 	if i < 0 {
@@ -84,7 +83,7 @@ func stamp(value []byte) time.Time {
 	return time.Unix(seconds, 0).UTC()
 }
 
-// Insert adds an armored signature to an unsigned commit object, after the last header, as git does.
+// Insert adds an armored signature to a commit object, after the last header, as git does.
 func Insert(commit []byte, signature string) ([]byte, error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok || strings.TrimSpace(signature) == "" {

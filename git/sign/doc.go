@@ -2,8 +2,8 @@
 // ssh-keygen(1)), and OpenPGP signatures by a keyring. It works like git with gpg.format=ssh and gpg.format=openpgp,
 // without external programs.
 //
-// The package reads no files and no clock. A commit is its bytes as Git stores them. An SSH key must be valid at the
-// time of the commit, as in git; an OpenPGP key at the time of the signature.
+// It reads no files and no clock. A commit is its bytes as Git stores them. As in git, an SSH key must be valid at the
+// time of the commit, an OpenPGP key at the time of the signature.
 //
 //	commit.go    the signed part of a commit, and the signature
 //	signers.go   the allowed_signers format

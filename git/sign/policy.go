@@ -11,9 +11,8 @@ type Policy struct {
 	OpenPGP *Keyring
 }
 
-// Verify returns the signer of a commit object: a principal of the list, or the user id and fingerprint of a key in the
-// keyring. An error states why the signature does not count: ErrUnsigned, a key that is not listed or was not valid
-// when it signed, or different content.
+// Verify returns a commit's signer: a principal of the list, or a keyring key's user id and fingerprint. An error is
+// why the signature does not count: ErrUnsigned, an unlisted or then invalid key, or different content.
 func (p Policy) Verify(commit []byte) (signer string, err error) {
 	c, err := split(commit)
 	if err != nil {

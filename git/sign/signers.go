@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// namespace is git's namespace for commits, so that a file's signature is not valid for a commit.
+// namespace is git's for commits, so that no file's signature is valid for a commit.
 const namespace = "git"
 
 // Signers is a list of SSH keys in the format of allowed_signers (ssh-keygen(1)), one on each line:
@@ -32,8 +32,7 @@ type allowed struct {
 	after, before time.Time // zero: no bound
 }
 
-// ParseSigners parses a list; file is for error messages, which name the line. A list without keys is an error: it
-// would refuse every commit, surely by mistake.
+// ParseSigners parses a list; file is for errors, with the line. A list without keys, surely a mistake, is an error.
 func ParseSigners(file string, data []byte) (*Signers, error) {
 	s := &Signers{file: file}
 	for i, line := range strings.Split(string(data), "\n") {
@@ -89,7 +88,7 @@ func word(s string) (first, rest string) {
 	return s[:i], strings.TrimLeft(s[i:], " \t")
 }
 
-// options parses the options of a line; ok is false if the key is not for commits.
+// options parses a line's options; ok is false if the key is not for commits.
 func (a *allowed) options(options []string) (ok bool, err error) {
 	ok = true
 	for _, option := range options {
@@ -114,7 +113,7 @@ func (a *allowed) options(options []string) (ok bool, err error) {
 	return ok, nil
 }
 
-// matches reports whether s matches OpenSSH's pattern list: at least one pattern, and no negated pattern.
+// matches reports whether s matches OpenSSH's pattern list: a pattern, and no negated one.
 func matches(patterns, s string) bool {
 	found := false
 	for pattern := range strings.SplitSeq(patterns, ",") {

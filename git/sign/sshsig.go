@@ -51,7 +51,7 @@ func digest(hash string, data []byte) ([]byte, error) {
 
 func (m message) bytes() []byte { return append([]byte(sshMagic), ssh.Marshal(m)...) }
 
-// readBlob parses an armored signature and its public key. It refuses signatures that are not for commits.
+// readBlob parses an armored signature for commits and its public key.
 func readBlob(armored string) (b blob, key ssh.PublicKey, err error) {
 	block, rest := pem.Decode([]byte(armored))
 	if block == nil || block.Type != sshType || strings.TrimSpace(string(rest)) != "" {
@@ -113,8 +113,7 @@ func (s *Signers) check(c signed) (string, error) {
 	return who, nil
 }
 
-// Key signs commits with an Ed25519 or an RSA key: equal content gives equal bytes, which keeps a repeated push
-// harmless.
+// Key signs with an Ed25519 or RSA key: equal content gives equal bytes, so a repeated push is harmless.
 type Key struct{ signer ssh.AlgorithmSigner }
 
 // ErrPassphrase reports an encrypted key with a missing or wrong passphrase.
@@ -139,8 +138,8 @@ func ParseKey(data, passphrase []byte) (*Key, error) {
 	return &Key{signer: algorithm}, nil
 }
 
-// Sign returns the armored signature of a commit object, for Insert. random is crypto/rand's Reader: some keys use it
-// against side channels, without an effect on the signature.
+// Sign returns a commit's armored signature, for Insert. random is crypto/rand's Reader: some keys use it against
+// side channels, without an effect.
 func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	const hash = "sha512"
 	sum, err := digest(hash, commit)
@@ -164,7 +163,7 @@ func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: sshType, Bytes: data})), nil
 }
 
-// Signers returns a list of this key alone, for verifying our own signatures.
+// Signers returns a list of this key, to verify our own signatures.
 func (k *Key) Signers(principal string) *Signers {
 	return &Signers{file: "the signing key", keys: []allowed{{principal: principal, key: k.signer.PublicKey().Marshal()}}}
 }

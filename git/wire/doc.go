@@ -2,11 +2,11 @@
 // Objects are bytes in a [Store]. Its only user is package git, except for [Remote], [Auth] and [GitHubApp]: the
 // repository's address and the credentials.
 //
-// The package implements the protocol because go-git v5 lacks features that a poller needs: protocol version 2 (one
-// response of 200 bytes where version 0 lists every ref), thin packs (a push that touches one file costs a kilobyte;
-// go-git's Fetch at depth 1 sends the whole tree again, and at depth 0 a merge of an old branch sends that branch's
-// history), a push that packs exactly the new objects (go-git's walks the history), and contexts that end an SSH
-// handshake. Packs, objects and reports are go-git's.
+// It implements the protocol because go-git v5 lacks features that a poller needs: protocol version 2 (one response of
+// 200 bytes where version 0 lists every ref), thin packs (a push of one file costs a kilobyte; go-git's Fetch at depth 1
+// sends the whole tree again, and at depth 0 a merge of an old branch sends its history), a push that packs exactly the
+// new objects (go-git's walks the history), and contexts that end an SSH handshake. Packs, objects and reports are
+// go-git's.
 //
 //	remote.go githubapp.go tls.go      the repository's address, and credentials
 //	link.go http.go stream.go ssh.go   connections: smart HTTP, and SSH, git://, local paths

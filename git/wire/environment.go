@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Complete sets the credentials from the environment: GITROLLOUT_GIT_USERNAME with a GITROLLOUT_GIT_TOKEN,
-// GITROLLOUT_GIT_PASSWORD, a file of either, or a GitHub App; and GITROLLOUT_SSH_PASSPHRASE. A token is sent as the
-// password, as forges expect.
+// Complete sets the credentials from the environment: GITROLLOUT_GIT_USERNAME with GITROLLOUT_GIT_TOKEN or
+// GITROLLOUT_GIT_PASSWORD, a file of either, or a GitHub App; and GITROLLOUT_SSH_PASSPHRASE. Tokens are sent as
+// password.
 func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	a.Username, a.Password = env("GITROLLOUT_GIT_USERNAME"), env("GITROLLOUT_GIT_PASSWORD")
 	a.SSHPassphrase = env("GITROLLOUT_SSH_PASSPHRASE")
@@ -59,8 +59,8 @@ func (a *Auth) useApp(id string, env func(string) string, now func() time.Time) 
 	return app.Check()
 }
 
-// Token returns the default credential for a forge's API: Git's, or else the password in a repository's URL. Refresh is
-// called for each request, because tokens expire.
+// Token returns the default credential for a forge's API: Git's, or a repository URL's password. Tokens expire, so
+// Refresh is called for each request.
 func (a *Auth) Token(repo string) func(context.Context) (string, error) {
 	if a.Refresh != nil {
 		return func(ctx context.Context) (string, error) {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Errors that callers test with errors.Is. No error of this package holds a credential.
+// Errors for errors.Is. None of this package holds a credential.
 var (
 	ErrAuth        = errors.New("not authorised") // or the server's host key is not accepted
 	ErrUnreachable = rollout.ErrUnreachable
@@ -20,14 +20,12 @@ var (
 	ErrRejected    = errors.New("rejected by the server") // a push; its message is in the text
 )
 
-// serverError is a server's message in place of a response: an ERR packet, the first kilobyte of stderr, or the text of
-// an HTTP error.
+// serverError is a server's message instead of a response: an ERR packet, stderr's first kilobyte, or HTTP's text.
 type serverError struct{ text string }
 
 func (e *serverError) Error() string { return "the server says: " + e.text }
 
-// Classify wraps an error of the network or of the protocol with its sentinel. Servers and x/crypto/ssh report causes
-// only as text; no other file interprets that text.
+// Classify wraps an error of network or protocol with its sentinel, here alone by servers' and x/crypto/ssh's texts.
 func Classify(err error) error {
 	switch {
 	case err == nil:
@@ -63,34 +61,33 @@ func Classify(err error) error {
 	return err
 }
 
-// IsMissing reports whether the server does not have a commit, or does not send it by id.
+// IsMissing reports whether the server lacks a commit, or does not send it by id.
 func IsMissing(err error) bool {
 	var server *serverError
 	return errors.As(err, &server) && containsAny(strings.ToLower(server.text),
 		"not our ref", "no such remote ref", "not valid", "unadvertised object", "bad object", "not a valid object")
 }
 
-// movedTexts are servers' reasons for a ref that is not at Old: git (all versions), libgit2, JGit, go-git, GitHub and
-// GitLab.
+// movedTexts are reasons for a ref not at Old: of git (all versions), libgit2, JGit, go-git, GitHub and GitLab.
 var movedTexts = []string{
 	"non-fast-forward", "fetch first", "cannot lock ref", "incorrect old value provided", "stale info",
 	"failed to update ref", "reference already exists", "failed to lock", "failed to write", "lock_failure",
 	"lock error", "atomic transaction failed", "unable to create", "but expected", "already exists",
 }
 
-// consequenceTexts are reasons that report only the failure of another ref in the same atomic push.
+// consequenceTexts report only the failure of another ref in the atomic push.
 var consequenceTexts = []string{
 	"atomic push fail", "atomic push reject", "atomic transaction failed", "transaction aborted",
 }
 
 func saysMoved(reason string) bool {
 	reason = strings.ToLower(reason)
-	// A hook's message is free text and may contain any of these words.
+	// A hook's message is free text and may contain these words.
 	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
 }
 
-// saysRace reports whether a reason can be true although a later lookup shows the ref at Old: another push held its
-// lock. A non-fast-forward is no race: a protected branch reports it for a forced push.
+// saysRace reports whether a later lookup may show the ref at Old: another push held its lock. A non-fast-forward is
+// no race: a protected branch says so to a forced push.
 func saysRace(reason string) bool {
 	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
 }
@@ -109,7 +106,7 @@ func containsAny(s string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
 }
 
-// oneLine makes a server's text fit for an error: lines joined, no control characters, at most 300 bytes.
+// oneLine makes a server's text fit for an error: one line, no control characters, at most 300 bytes.
 func oneLine(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	text = strings.Map(func(r rune) rune {

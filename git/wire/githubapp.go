@@ -24,8 +24,8 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// GitHubApp gets tokens for one installation of a GitHub App. It authenticates with the app's key and gets a token for
-// an hour, which it renews five minutes before the expiry. It is safe for concurrent use.
+// GitHubApp gets tokens of an hour for one installation of a GitHub App by its key, renewed five minutes before
+// expiry. It is safe for concurrent use.
 type GitHubApp struct {
 	API          string // default https://api.github.com; GitHub Enterprise Server: https://<host>/api/v3
 	ID           string // of the app, or its client id
@@ -39,7 +39,7 @@ type GitHubApp struct {
 	expires time.Time
 }
 
-// renewBefore is the remaining validity at which a token is renewed: longer than any operation takes.
+// renewBefore is the validity left at a renewal: longer than any operation.
 const renewBefore = 5 * time.Minute
 
 // Check sets the default API and reports a missing or invalid field or key.
@@ -63,8 +63,7 @@ func (a *GitHubApp) Check() error {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// Refresh implements Auth.Refresh: GitHub takes a token as the password. The token is valid for at least five minutes,
-// unless GitHub issues shorter ones.
+// Refresh implements Auth.Refresh: the token is GitHub's password, normally valid for at least five minutes.
 func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,7 +77,7 @@ func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err
 	return "x-access-token", a.token, nil
 }
 
-// Forget drops a token that the server no longer accepts.
+// Forget drops a refused token.
 func (a *GitHubApp) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,8 +119,7 @@ func (a *GitHubApp) ask(ctx context.Context) (token string, expires time.Time, e
 	return answer.Token, answer.Expires, nil
 }
 
-// jwt returns the app's identity, signed with its key. It is valid from a minute ago, as clocks differ, for ten
-// minutes: GitHub's maximum.
+// jwt returns the app's signed identity, valid from a minute ago, as clocks differ, for GitHub's maximum of ten.
 func (a *GitHubApp) jwt() (string, error) {
 	key, err := a.key()
 	if err != nil {
@@ -144,7 +142,7 @@ func (a *GitHubApp) jwt() (string, error) {
 	return text + "." + encode(signature), nil
 }
 
-// key reads the private key in GitHub's format (PKCS #1) or in PKCS #8.
+// key reads the private key, as PKCS #1 (GitHub's) or PKCS #8.
 func (a *GitHubApp) key() (*rsa.PrivateKey, error) {
 	data, err := os.ReadFile(a.KeyFile)
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"sync"
 )
 
-// httpLink implements smart HTTP. It requests the greeting once per service and keeps it if it is version 2, so that an
-// idle poll is exactly one POST.
+// httpLink implements smart HTTP. It keeps a service's greeting of version 2, so that an idle poll is one POST.
 type httpLink struct {
 	remote  Remote
 	auth    Auth
@@ -46,8 +45,8 @@ func newHTTPLink(remote Remote, auth Auth, stats *counters, limit int64) (*httpL
 	}, nil
 }
 
-// checkRedirect follows redirects of the greeting, as git does, but never from https to http. It never sends a
-// credential to another origin (net/http would, to a subdomain).
+// checkRedirect follows redirects of the greeting, as git does, but never from https to http, nor with a credential
+// to another origin (net/http would, to a subdomain).
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	switch {
@@ -74,7 +73,7 @@ func (l *httpLink) open(ctx context.Context, service string) (*Session, error) {
 		if greet, err = l.greet(ctx, service); err != nil {
 			return nil, err
 		}
-		// Before version 2 the greeting is the ref lookup, so each conversation requests it. A push needs only the
+		// Before version 2 the greeting is the ref lookup, so each conversation requests it. A push needs only
 		// capabilities: the server does the compare-and-swap.
 		if greet.v2 || service == receivePack {
 			kept := *greet.advertisement
@@ -131,7 +130,7 @@ func (l *httpLink) post(ctx context.Context, base, service string, request []byt
 	req.Header.Set("Content-Type", "application/x-"+service+"-request")
 	req.Header.Set("Accept", "application/x-"+service+"-result")
 	if service == uploadPack {
-		// Repeating a read is harmless: the header lets net/http do so when a kept connection is closed.
+		// The header lets net/http repeat a harmless read after a closed connection.
 		req.Header["X-Idempotency-Key"] = nil
 	}
 	l.stats.sent.Add(int64(len(request)))
@@ -139,7 +138,7 @@ func (l *httpLink) post(ctx context.Context, base, service string, request []byt
 	return body, err
 }
 
-// do sends one request and returns the body of a successful response.
+// do sends one request and returns a successful response's body.
 func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *url.URL, error) {
 	req.Header.Set("User-Agent", userAgent)
 	if req.URL.Query().Get("service") == uploadPack || strings.HasSuffix(req.URL.Path, "/"+uploadPack) {
@@ -169,7 +168,7 @@ func (l *httpLink) do(req *http.Request, contentType string) (io.ReadCloser, *ur
 	return nil, nil, rollout.NewRetryError(l.statusError(res, body, secrets), call.Pause(res.Header, nil))
 }
 
-// drained reads the few bytes after the last packet before it closes: otherwise the connection is not kept.
+// drained reads the last bytes before it closes, to keep the connection.
 type drained struct{ io.ReadCloser }
 
 func (d drained) Close() error {
@@ -177,7 +176,7 @@ func (d drained) Close() error {
 	return d.ReadCloser.Close()
 }
 
-// authorize adds the credentials to a request and returns the secret values.
+// authorize adds credentials to a request and returns the secrets.
 func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	if !sameOrigin(req.URL, &url.URL{Scheme: l.remote.scheme, Host: l.remote.host}) {
 		return nil, nil // redirected elsewhere
@@ -194,7 +193,7 @@ func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	if user != "" || password != "" {
 		req.SetBasicAuth(user, password)
 	}
-	// In some URLs, a user name without a password is a token.
+	// In some URLs, a user name alone is a token.
 	if secrets = []string{password}; password == "" {
 		secrets = []string{user}
 	}
@@ -202,8 +201,8 @@ func (l *httpLink) authorize(req *http.Request) (secrets []string, err error) {
 	return append(secrets, sent), nil
 }
 
-// statusError converts a response that is not Git's to an error. It quotes the body only if it is plain text: forges
-// put explanations there, while a login page would be noise.
+// statusError makes a response that is not Git's an error, with the body only if plain text: forges put explanations
+// there, unlike a login page.
 func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []string) error {
 	text := res.Status
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
@@ -232,7 +231,7 @@ func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets []str
 	return &serverError{text}
 }
 
-// scrub removes our credentials from a server's text, because some servers echo them.
+// scrub removes our credentials, which some servers echo, from a text.
 func scrub(text string, secrets []string) string {
 	for _, secret := range secrets {
 		if secret != "" {

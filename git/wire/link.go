@@ -13,20 +13,19 @@ const (
 	receivePack = "git-receive-pack" // push
 )
 
-// link connects to one repository. open begins a conversation with a service; it sends nothing if smart HTTP has kept
-// the server's greeting.
+// link connects to one repository. open begins a conversation, without a request if smart HTTP has a greeting.
 type link interface {
 	open(ctx context.Context, service string) (*Session, error)
 }
 
-// Server is the server of one repository. It is safe for concurrent use; each conversation is separate.
+// Server is one repository's server, for concurrent, separate conversations.
 type Server struct {
 	link   link
 	stats  *counters
 	bounds bounds
 }
 
-// Open validates the credentials, the key and the known hosts without a connection. maxBytes bounds each response.
+// Open validates credentials, key and known hosts without a connection. maxBytes bounds each response.
 func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	s := &Server{stats: &counters{}, bounds: boundsOver(1)}
 	stream := &streamLink{stats: s.stats, limit: maxBytes}
@@ -48,8 +47,7 @@ func Open(remote Remote, auth Auth, maxBytes int64) (*Server, error) {
 	return s, err
 }
 
-// Narrow divides the bounds on packs by times, so that a test does not need sixteen megabytes. Call it before the first
-// conversation.
+// Narrow divides the bounds on packs by times, before the first conversation of a test.
 func (s *Server) Narrow(times int64) { s.bounds = boundsOver(times) }
 
 // ToFetch begins a conversation for lookups and fetches.
@@ -72,23 +70,21 @@ type Session struct {
 	*advertisement
 	stats  *counters
 	bounds bounds
-	// exchange sends one request and returns its response. Smart HTTP allows any number; on a stream, the last exchange
-	// of version 0 ends the conversation.
+	// exchange sends one request and returns its response. Smart HTTP allows any number; a stream's last one of
+	// version 0 ends the conversation.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
 	// Close ends the conversation.
 	Close func()
-	// Stale drops the server's greeting after the server behaved differently; the next conversation requests it again.
+	// Stale drops the greeting of a server that behaved differently, for the next conversation.
 	Stale func()
 }
 
-// V2 reports whether the server speaks version 2 of the protocol.
+// V2 reports whether the server speaks protocol version 2.
 func (s *Session) V2() bool { return s.v2 }
 
-// Advertised returns the ids of all refs in the server's greeting, by full name; nil in version 2 and for a kept
-// greeting.
+// Advertised returns the ids of all refs in the greeting, by full name; nil in version 2 or if kept.
 func (s *Session) Advertised() map[string]string { return s.refs }
 
-// counters holds the running totals for Stats.
 type counters struct {
 	requests, lookups, fetches, pushes, sent, received atomic.Int64
 }
@@ -112,7 +108,7 @@ func (s *Server) Stats() Stats {
 	}
 }
 
-// countedReader counts the bytes read and fails past a limit, so that a broken server cannot fill the memory.
+// countedReader counts read bytes and fails past a limit, against a broken server that fills the memory.
 type countedReader struct {
 	io.Reader
 	io.Closer

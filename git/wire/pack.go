@@ -10,8 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// The default bounds of the content kept from one pack, in uncompressed bytes: compression can make a thousand bytes
-// one.
+// The default bounds of content kept from one pack, in uncompressed bytes: a thousand may be compressed to one.
 const (
 	maxBlob   = 16 << 20  // of one file: no app reads a larger one
 	largeBlob = 1 << 20   // a larger file counts as large
@@ -20,7 +19,7 @@ const (
 	maxBases  = 32 << 20  // of omitted files while the pack is read: deltas may need them as bases
 )
 
-// bounds holds the default bounds, divided by a factor in tests.
+// bounds holds the default bounds, in tests divided by a factor.
 type bounds struct {
 	blob, large, allLarge, other, bases int64
 	between                             int64
@@ -33,17 +32,15 @@ func boundsOver(n int64) bounds {
 
 // Store holds the objects of packs.
 type Store interface {
-	// Content returns an object's kind and content. The content never changes.
+	// Content returns an object's kind and immutable content.
 	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
-	// Keep stores an object without a copy and takes ownership of data.
+	// Keep stores an object and takes ownership of data.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
-	// Omit records a file that is too large to keep. The id is zero if it is unknown: the file came as a delta against
-	// another omitted file, or a filter left it out.
+	// Omit records a file too large to keep. A zero id is unknown, of a delta on an omitted file or a filter's.
 	Omit(id plumbing.Hash)
 }
 
-// unpacking reads a pack into a store. It keeps objects as they come, so that at most one more is in memory; the base
-// of a delta nearly always comes first.
+// unpacking reads a pack into a store object by object: one more at most is in memory. A base mostly precedes deltas.
 type unpacking struct {
 	bounds
 	from    *packfile.Scanner
@@ -128,8 +125,7 @@ func (u *unpacking) object(h *packfile.ObjectHeader) error {
 	return err
 }
 
-// isTooLarge reports whether a file of this size is not kept. It counts a kept file against the bound of all large
-// files.
+// isTooLarge reports whether a file of this size is not kept. A kept one counts against the bound of all large files.
 func (u *unpacking) isTooLarge(size int64) bool {
 	if size <= u.large {
 		return false
@@ -158,7 +154,7 @@ func (u *unpacking) omit(offset int64, id plumbing.Hash) {
 	u.into.Omit(id)
 }
 
-// skip copies an object's content to a writer, without keeping it.
+// skip copies an object's content to a writer only.
 func (u *unpacking) skip(to io.Writer) error {
 	_, _, err := u.from.NextObject(to)
 	return err
@@ -171,8 +167,7 @@ func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
 	return c.data, err
 }
 
-// content collects an object of declared length. It allocates the full length only after its first capacity has
-// arrived.
+// content collects an object of declared length, allocated in full only after its first capacity has arrived.
 type content struct {
 	data   []byte
 	length int
@@ -187,7 +182,7 @@ func (c *content) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// delta resolves a delta and keeps the result, or queues the delta until its base has come.
+// delta keeps a resolved delta, or queues it until its base has come.
 func (u *unpacking) delta(d delta) error {
 	kind, old := plumbing.BlobObject, u.leaned[d.base]
 	if old == nil {

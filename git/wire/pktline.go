@@ -11,8 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// A pkt-line is four hex digits of length, counting themselves, and the payload. The lengths 0 to 2 have no payload and
-// are separators; go-git's scanner accepts only 0.
+// A pkt-line is four hex digits of length, including themselves, and the payload. Lengths 0 to 2 are separators
+// without payload; go-git's scanner accepts only 0.
 type pktKind int
 
 const (
@@ -33,7 +33,7 @@ func newPktReader(r io.Reader) *pktReader {
 	return &pktReader{r: bufio.NewReaderSize(r, 16<<10)}
 }
 
-// next reads one line. The slice is valid until the next call. An ERR line is returned as an error.
+// next reads one line, valid until the next call. An ERR line is an error.
 func (p *pktReader) next() (pktKind, []byte, error) {
 	head, err := p.r.Peek(4)
 	if err != nil {
@@ -77,7 +77,7 @@ func (w *pktWriter) linef(format string, args ...any) {
 	w.buf = append(fmt.Appendf(w.buf, "%04x", len(text)+4), text...)
 }
 
-// each writes a line with word for each id.
+// each writes word with each id on a line.
 func (w *pktWriter) each(word string, ids []plumbing.Hash) {
 	for _, id := range ids {
 		w.linef("%s %s\n", word, id)
@@ -87,7 +87,7 @@ func (w *pktWriter) each(word string, ids []plumbing.Hash) {
 func (w *pktWriter) flush() { w.buf = append(w.buf, "0000"...) }
 func (w *pktWriter) delim() { w.buf = append(w.buf, "0001"...) }
 
-// capabilities maps a server's capabilities to their values, "" for a bare name.
+// capabilities maps a server's capabilities to values, "" for a bare name.
 type capabilities map[string]string
 
 func (c capabilities) has(name string) bool { _, ok := c[name]; return ok }
@@ -100,7 +100,7 @@ func (c capabilities) add(word string) {
 	c[name] = value
 }
 
-// only returns the named capabilities that the server has, and our agent if the server has that capability.
+// only returns the named capabilities that the server has, and our agent if it has that.
 func (c capabilities) only(names ...string) string {
 	var have []string
 	for _, name := range names {
@@ -114,14 +114,14 @@ func (c capabilities) only(names ...string) string {
 	return strings.Join(have, " ")
 }
 
-// advertisement is a server's greeting: its capabilities, and before version 2 all refs.
+// advertisement is a server's greeting: capabilities, and before version 2 all refs.
 type advertisement struct {
 	v2   bool
 	caps capabilities
 	refs map[string]string // full name to id; nil in version 2
 }
 
-// readAdvertisement reads a greeting up to its flush, with or without smart HTTP's service line before it.
+// readAdvertisement reads a greeting up to its flush, maybe after smart HTTP's service line.
 func readAdvertisement(p *pktReader) (*advertisement, error) {
 	a := &advertisement{caps: capabilities{}, refs: map[string]string{}}
 	for first := true; ; {
@@ -175,9 +175,8 @@ func checkObjectFormat(caps capabilities) error {
 	return nil
 }
 
-// bandReader extracts the data of a side-band stream. Each packet begins with the number of its band: 1 is data, 2 is
-// messages for users, 3 is a fatal error. It stops at the flush; go-git's reads on, which blocks forever on a
-// connection that stays open.
+// bandReader extracts a side-band stream's data. Each packet begins with its band: 1 is data, 2 messages for users, 3
+// a fatal error. It stops at the flush; go-git's reads on, for ever on an open connection.
 type bandReader struct {
 	p       *pktReader
 	remarks io.Writer

@@ -20,7 +20,7 @@ type Command struct {
 	Old, New plumbing.Hash
 }
 
-// Refused reports a push that the server understood and declined.
+// Refused reports a push that the server declined.
 type Refused struct {
 	Reasons []string // one for each ref that failed, root causes only
 	Remarks string   // output of hooks
@@ -36,8 +36,8 @@ func (e *Refused) Error() string {
 	return text
 }
 
-// Push sends commands with a pack of exactly the given objects, and reads the server's report. The server moves a ref
-// only if the ref is still at Old. Several commands are atomic where the server supports it.
+// Push sends commands with a pack of exactly the given objects, and reads the report. A ref moves only from Old.
+// Several commands are atomic where supported.
 func (s *Session) Push(
 	ctx context.Context, commands []Command, from Store, objects []plumbing.Hash,
 ) error {
@@ -78,14 +78,14 @@ func (s *Session) Push(
 
 func encodePack(from Store, objects []plumbing.Hash) ([]byte, error) {
 	var buf bytes.Buffer
-	// A window of 0: no deltas. A commit has few objects, and none is a version of another.
+	// A window of 0: no deltas. A commit has few objects, no versions of each other.
 	if _, err := packfile.NewEncoder(&buf, encodable{from: from}, false).Encode(objects, 0); err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
 	}
 	return buf.Bytes(), nil
 }
 
-// encodable adapts a Store to go-git's encoder: without deltas, objects by id.
+// encodable adapts a Store to go-git's encoder, without deltas.
 type encodable struct {
 	storer.EncodedObjectStorer
 	from Store
@@ -102,7 +102,7 @@ func (e encodable) EncodedObject(_ plumbing.ObjectType, id plumbing.Hash) (plumb
 	return o, err
 }
 
-// report reads the outcome of each command.
+// report reads each command's outcome.
 func (s *Session) report(body io.Reader, commands []Command) error {
 	var remarks tail
 	p := newPktReader(body)
@@ -117,7 +117,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 		}
 		return fmt.Errorf("report: %w", unexpected(err))
 	}
-	// The server's hooks may still run; hanging up now could end them.
+	// The server's hooks may still run; hanging up could end them.
 	_, _ = io.Copy(io.Discard, r)
 	_, _ = io.Copy(io.Discard, body)
 	outcome := Refused{Remarks: oneLine(remarks.String())}
@@ -158,7 +158,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 // Atomic reports whether the server moves several branches or none.
 func (s *Session) Atomic() bool { return s.caps.has("atomic") }
 
-// Moved lists the branches that are not at their command's Old; none if refs is nil, which means unknown.
+// Moved lists the branches that are not at their command's Old; none for nil refs, which are unknown.
 func Moved(refs map[string]string, commands []Command) []string {
 	var moved []string
 	for _, c := range commands {

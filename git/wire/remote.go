@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Remote is a repository's address without credentials: safe to print and to store.
+// Remote is a repository's address without credentials, safe to print and store.
 type Remote struct {
 	scheme string // https, http, ssh, git or file
 	user   string // ssh only
@@ -20,23 +20,21 @@ type Remote struct {
 	path   string
 }
 
-// Auth holds optional credentials. The URL determines which fields count.
+// Auth holds optional credentials, some of which the URL uses.
 type Auth struct {
-	// Username and Password are for HTTP basic authentication. Forges take a token as the password, with any user name.
+	// Username and Password are for HTTP basic authentication; forges take a token as password, with any user.
 	Username, Password string
-	// Refresh, when set, returns user name and password for each HTTP request: for tokens that expire within the hour
-	// and secrets that are rotated in place.
+	// Refresh, if set, returns user name and password for each HTTP request: for expiring tokens and rotated secrets.
 	Refresh func(context.Context) (username, password string, err error)
-	// Refused, when set, is called when the server responds 401 to Refresh's credentials.
+	// Refused, if set, is called after a 401 to Refresh's credentials.
 	Refused func()
 	// TLS is for https.
 	TLS
 
-	// SSHKeyFile is a private key (PEM), read again for each connection; empty means the SSH agent.
+	// SSHKeyFile is a private key (PEM), read for each connection; "": the SSH agent.
 	SSHKeyFile    string
 	SSHPassphrase string
-	// KnownHosts is a known_hosts file, read again for each connection; empty means ~/.ssh/known_hosts. Hosts that are
-	// not listed are refused.
+	// KnownHosts is a known_hosts file, read for each connection; "": ~/.ssh/known_hosts. Other hosts are refused.
 	KnownHosts string
 }
 
@@ -47,8 +45,8 @@ func (a Auth) HTTP() bool {
 
 var scpLike = regexp.MustCompile(`^(?:([^@/\s]+)@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([^/].*|/.*)$`)
 
-// ParseRemote parses https, http, ssh and git URLs, the scp form user@host:path, file URLs and local paths. It returns
-// the user name and password of an https or http URL as Auth.
+// ParseRemote parses https, http, ssh and git URLs, the scp form user@host:path, file URLs and local paths. An
+// http(s) URL's user name and password are Auth.
 func ParseRemote(raw string) (Remote, Auth, error) {
 	switch {
 	case raw == "" || strings.ContainsAny(raw, "\x00\n\r"):
@@ -73,7 +71,7 @@ func ParseRemote(raw string) (Remote, Auth, error) {
 func parseURL(raw string) (Remote, Auth, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// net/url's error quotes the URL, and odd characters of a password may be why it did not parse.
+		// net/url's error quotes the URL, maybe with a password's odd characters.
 		return Remote{}, Auth{}, fmt.Errorf("repository URL %q is malformed", RedactURL(raw))
 	}
 	r := Remote{scheme: strings.ToLower(u.Scheme), host: strings.ToLower(u.Host), path: u.Path}
@@ -121,7 +119,7 @@ func (r Remote) String() string {
 // Local reports whether the repository is on this machine's disk.
 func (r Remote) Local() bool { return r.scheme == "file" }
 
-// loopback reports whether the host is this machine, so that plain text does not leave it.
+// loopback reports whether the host is this machine, for plain text.
 func (r Remote) loopback() bool {
 	host := r.host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -131,7 +129,7 @@ func (r Remote) loopback() bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// hostPort returns the address to dial; port is the default.
+// hostPort returns the address to dial, by default with port.
 func (r Remote) hostPort(port string) string {
 	if h, p, err := net.SplitHostPort(r.host); err == nil {
 		return net.JoinHostPort(h, p)
@@ -141,8 +139,7 @@ func (r Remote) hostPort(port string) string {
 
 var query = regexp.MustCompile(`\?\S*`)
 
-// RedactURL removes possible secrets from a URL, even from a malformed one: everything between the scheme and the last
-// @ of the authority, and the query.
+// RedactURL removes possible secrets from any URL: all between scheme and the authority's last @, and the query.
 func RedactURL(raw string) string {
 	at := strings.Index(raw, "://")
 	if at < 0 {
@@ -152,7 +149,7 @@ func RedactURL(raw string) string {
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		authority = authority[i+1:]
 	} else if i := strings.LastIndexByte(rest, '@'); i >= 0 && strings.Contains(authority, ":") {
-		// A password with a slash, which net/url refuses as a port.
+		// A password with a slash, a port that net/url refuses.
 		return raw[:at+3] + query.ReplaceAllString(rest[i+1:], "")
 	}
 	if slash {

@@ -19,7 +19,6 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// sshDialer opens a connection for each conversation.
 type sshDialer struct {
 	remote Remote
 	addr   string
@@ -31,8 +30,7 @@ type sshDialer struct {
 	signer ssh.Signer
 }
 
-// newSSHDialer reads the key and the known hosts, so that a missing file is a startup error and not an error of the
-// first poll.
+// newSSHDialer reads key and known hosts, so that a missing file is a startup error.
 func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	d := &sshDialer{remote: remote, addr: remote.hostPort("22"), known: auth.KnownHosts, auth: auth}
 	d.remote.user = cmp.Or(remote.user, "git")
@@ -62,8 +60,7 @@ func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	return check, nil
 }
 
-// readKey returns the current key; nil means the agent. It keeps an unchanged key, because decrypting a key is slow on
-// purpose.
+// readKey returns the current key; nil means the agent. An unchanged key is kept: decryption is slow on purpose.
 func (d *sshDialer) readKey() (ssh.Signer, error) {
 	if d.auth.SSHKeyFile == "" {
 		return nil, nil
@@ -92,7 +89,7 @@ func (d *sshDialer) readKey() (ssh.Signer, error) {
 	return signer, nil
 }
 
-// methods returns the authentication methods, and a closer for the connection to the agent.
+// methods returns the authentication methods, and a closer of the agent's connection.
 func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
 	signer, err := d.readKey()
 	if err != nil {
@@ -104,7 +101,7 @@ func (d *sshDialer) methods() ([]ssh.AuthMethod, io.Closer, error) {
 	return []ssh.AuthMethod{ssh.PublicKeys(signer)}, io.NopCloser(nil), nil
 }
 
-// agentMethods connects to the agent for each connection: the agent may have been restarted.
+// agentMethods connects to the agent each time: it may have been restarted.
 func agentMethods() ([]ssh.AuthMethod, io.Closer, error) {
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
@@ -172,10 +169,10 @@ func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod, check ssh
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// hostKeyAlgorithms returns the algorithms of the host's known keys. Without the list a server may present a key of
-// another type, which then looks like an attack (go-git issues 411, 619, 1341, 1551).
+// hostKeyAlgorithms returns the algorithms of the host's known keys. Without them a server may present another type's
+// key, which looks like an attack (go-git issues 411, 619, 1341, 1551).
 func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) []string {
-	// Checking a key that cannot be the host's makes the callback return the known keys.
+	// With a key that cannot be the host's the callback returns the known keys.
 	nobody, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	if err != nil {
 		return nil
@@ -202,7 +199,7 @@ func (d *sshDialer) start(client *ssh.Client, service string) (*stream, error) {
 		return nil, err
 	}
 	if service == uploadPack {
-		// A server that refuses the variable responds in version 0, which Session supports as well.
+		// A server that refuses the variable responds in version 0, also supported.
 		_ = session.Setenv("GIT_PROTOCOL", "version=2")
 	}
 	in, err := session.StdinPipe()

@@ -16,18 +16,18 @@ import (
 
 const userAgent = "gitrollout/1"
 
-// stream is one connection to one service: SSH, git:// or a local process.
+// stream is one connection to a service: SSH, git:// or a local process.
 type stream struct {
 	in  io.Reader
 	out io.Writer
-	// end ends the request; close ends the connection, also in the middle of a read.
+	// end ends the request; close the connection, even during a read.
 	end   func() error
 	close func()
-	// stderr returns the server's error output outside the protocol, if the transport has such a channel.
+	// stderr returns the server's error output outside the protocol, if any.
 	stderr func() string
 }
 
-// streamLink is a link that dials for each conversation.
+// streamLink dials for each conversation.
 type streamLink struct {
 	dial  func(ctx context.Context, service string) (*stream, error)
 	stats *counters
@@ -40,7 +40,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	// The reads and writes below have no context: closing the connection ends them.
+	// Reads and writes below have no context: a closed connection ends them.
 	unwatch := context.AfterFunc(ctx, s.close)
 	in := &countedReader{Reader: s.in, total: &l.stats.received, left: l.limit}
 	out := countedWriter{s.out, &l.stats.sent}
@@ -74,7 +74,7 @@ func (l *streamLink) open(ctx context.Context, service string) (*Session, error)
 	}, nil
 }
 
-// explain replaces the error of a broken stream by its cause: the context's error or the server's message.
+// explain replaces a broken stream's error by its cause: the context's or the server's message.
 func (s *stream) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -89,7 +89,7 @@ func (s *stream) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// explained is the reading side of a stream; its errors pass through explain.
+// explained is a stream's reading side, whose errors pass through explain.
 type explained struct {
 	io.Reader
 	ctx context.Context
@@ -104,7 +104,7 @@ func (e *explained) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tail keeps the first kilobyte of a server's stderr.
+// tail keeps a stderr's first kilobyte.
 type tail struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -125,7 +125,7 @@ func (t *tail) String() string {
 	return t.buf.String()
 }
 
-// dialGit connects to git://. It has no authentication and no encryption.
+// dialGit connects to git://, without authentication and encryption.
 func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
 	return func(ctx context.Context, service string) (*stream, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", remote.hostPort("9418"))
@@ -147,9 +147,9 @@ func dialGit(remote Remote) func(context.Context, string) (*stream, error) {
 	}
 }
 
-// dialLocal serves a local repository with the git program. go-git's in-process server has no compare-and-swap of refs,
-// no hooks and no shallow clients, and moves a branch that is checked out in a worktree. git refuses to move that
-// branch (receive.denyCurrentBranch): ErrRejected.
+// dialLocal serves a local repository with the git program. go-git's server has no compare-and-swap of refs, no hooks
+// and no shallow clients, and moves a branch that a worktree has checked out. git refuses that
+// (receive.denyCurrentBranch): ErrRejected.
 func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	return func(ctx context.Context, service string) (*stream, error) {
 		if info, err := os.Stat(remote.path); err != nil || !info.IsDir() {
@@ -175,7 +175,7 @@ func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 		if err := cmd.Start(); err != nil {
 			return nil, fmt.Errorf("git: %w", err)
 		}
-		// Draining the output before waiting lets git finish.
+		// Draining the output first lets git finish.
 		wait := sync.OnceFunc(func() {
 			_ = in.Close()
 			_, _ = io.Copy(io.Discard, out)
@@ -190,7 +190,7 @@ func dialLocal(remote Remote) func(context.Context, string) (*stream, error) {
 	}
 }
 
-// localEnv returns the environment without variables that bind git to another repository: gitrollout may run in a hook.
+// localEnv returns the environment without variables of another repository: gitrollout may run in a hook.
 func localEnv(service string) []string {
 	var env []string
 	for _, kv := range os.Environ() {

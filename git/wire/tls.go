@@ -13,19 +13,18 @@ import (
 	"sync"
 )
 
-// TLS configures access to an https server: trusted certificates, a client certificate and a proxy, all optional. Files
-// are read before each request and used when they have changed, because Kubernetes updates mounted Secrets.
+// TLS configures an https server's trusted certificates, client certificate and proxy, all optional. Files are read
+// before each request, as Kubernetes updates mounted Secrets.
 type TLS struct {
-	// CAFile holds PEM certificates to trust in addition to the system's.
+	// CAFile holds PEM certificates to trust besides the system's.
 	CAFile string
-	// CertFile and KeyFile are a client certificate (PEM), for servers that request one; one file may hold both.
+	// CertFile and KeyFile are a client certificate (PEM), maybe in one file.
 	CertFile, KeyFile string
-	// Proxy is the URL of a proxy (http, https or socks5). Empty means the environment: HTTPS_PROXY, HTTP_PROXY and
-	// NO_PROXY.
+	// Proxy is a proxy's URL (http, https or socks5); "": HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment.
 	Proxy string
 }
 
-// Clients makes HTTP clients for one TLS. It is safe for concurrent use.
+// Clients makes HTTP clients for one TLS, for concurrent use.
 type Clients struct {
 	how   TLS
 	proxy func(*http.Request) (*url.URL, error)
@@ -56,7 +55,7 @@ func NewClients(how TLS) (*Clients, error) {
 	return c, err
 }
 
-// Client returns a client for the current files. It follows redirects as Git does.
+// Client returns a client for the current files, with redirects as in Git.
 func (c *Clients) Client() (*http.Client, error) {
 	var files [3][]byte
 	for i, f := range []struct{ what, name string }{

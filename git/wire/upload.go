@@ -18,8 +18,7 @@ type Refs struct {
 	Head string            // full name of HEAD's branch; "" when unknown
 }
 
-// LookUp returns the refs that begin with a prefix. In version 2 the server filters, so the response does not grow with
-// the repository (212 bytes against 1.3 MB at 20,000 refs).
+// LookUp returns the refs with a prefix. In version 2 the server filters (212 bytes against 1.3 MB at 20,000 refs).
 func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	s.stats.lookups.Add(1)
 	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
@@ -79,27 +78,24 @@ func (s *Session) header(req *pktWriter) {
 	req.delim()
 }
 
-// Question is a request for commits: the wants with their trees and Depth commits of history, without objects that the
-// haves reach. The caller holds the haves in full. With a depth, the request declares that the caller has nothing older
-// than the haves.
+// Question is a request for commits: the wants with trees and Depth commits of history, without objects of the haves,
+// which the caller holds in full. With a depth, it declares nothing older than the haves.
 type Question struct {
 	Wants, Haves []plumbing.Hash
 	Depth        Depth
 	Bare         bool // request commits without their trees, where the server supports it
 }
 
-// Between reports whether the question requests everything between the haves and the wants.
+// Between reports whether the question requests all between haves and wants.
 func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 
-// mostBetween bounds the pack of such a question, in bytes. A larger pack means that the history was rewritten.
+// mostBetween bounds such a question's pack, in bytes. A larger one means a rewritten history.
 const mostBetween = 4 << 20
 
-// Fetch puts the objects of the response into a store, which also holds the bases of deltas.
-//
-// With a depth, the request contains `deepen` and declares the haves shallow. Without `deepen`, a merge of a branch
-// older than our clone would bring that branch's whole history. Without the shallow haves, a revert to a state from
-// before our clone would come without its files, because the server would assume that we hold all older commits.
-// Without thin-pack, git's server sends the trees of a shallow have again.
+// Fetch puts the response's objects into a store, which also holds bases of deltas. With a depth, the request has
+// `deepen`, against the whole history of a merged older branch, and declares the haves shallow. Otherwise a revert to
+// a state before our clone would come without files that the server assumes here. Without thin-pack, git's server
+// sends the trees of a shallow have again.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))
@@ -126,12 +122,12 @@ func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	if s.v2 && s.filter(q) != "" {
 		into.Omit(plumbing.ZeroHash) // the filter left out files that are missing now
 	}
-	// A stream must be read to its end; otherwise the server dies of a broken pipe.
+	// A stream must be read to its end; else the server dies of a broken pipe.
 	_, err = io.Copy(io.Discard, pack)
 	return err
 }
 
-// Depth is the number of commits in a line that a request includes, the wanted commit among them.
+// Depth is how many commits of a line a request includes, with the wanted one.
 type Depth int
 
 // Full is the whole history, Shallow the commit alone.
@@ -158,7 +154,7 @@ func (s *Session) fetchRequest(q Question) []byte {
 		req.flush()
 		return req.buf
 	}
-	// multi_ack changes nothing for one round that ends in done, but Azure DevOps requires it.
+	// multi_ack changes nothing for one round with done, but Azure DevOps requires it.
 	caps := s.caps.only("multi_ack_detailed", "side-band-64k", "thin-pack", "ofs-delta", "shallow", "no-progress")
 	req.linef("want %s %s\n", q.Wants[0], caps)
 	req.each("want", q.Wants[1:])
@@ -171,9 +167,8 @@ func (s *Session) fetchRequest(q Question) []byte {
 	return req.buf
 }
 
-// filter returns a filter for the response, if the server supports filters: commits only for Bare, no files above the
-// size that is kept for Shallow. Other questions do not request all missing files, so a file that does not come must be
-// here already; they have no filter.
+// filter returns the response's filter, if supported: commits for Bare, no files above the kept size for Shallow.
+// Other questions do not request all missing files, so one that does not come must be here: they have none.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
@@ -187,7 +182,7 @@ func (s *Session) filter(q Question) string {
 	}
 }
 
-// history writes the requested depth.
+// history writes the depth.
 func (s *Session) history(req *pktWriter, q Question) {
 	if q.Depth == Full {
 		return
@@ -196,8 +191,8 @@ func (s *Session) history(req *pktWriter, q Question) {
 	req.linef("deepen %d\n", q.Depth)
 }
 
-// Common returns the commits that the server has, in version 2: it acknowledges each claimed commit that it has. known
-// is a commit that the server has. known is claimed as well, so a pack that may follow is empty.
+// Common returns which commits the server has, in version 2, by its acknowledgements. known, a commit that it has, is
+// claimed as well, so that a pack is empty.
 func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var req pktWriter
 	req.linef("command=fetch\n")
@@ -230,7 +225,7 @@ func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbin
 	}
 }
 
-// packSectionV2 skips to the packfile section; the others (shallow-info, wanted-refs) are not needed.
+// packSectionV2 skips to the packfile section, past shallow-info and wanted-refs.
 func packSectionV2(p *pktReader) (io.Reader, error) {
 	for {
 		text, ok, err := p.line()
@@ -272,7 +267,7 @@ func packSectionV0(p *pktReader, caps capabilities, d Depth) (io.Reader, error) 
 	}
 }
 
-// unexpected converts the io.EOF of a truncated response to io.ErrUnexpectedEOF.
+// unexpected converts a truncated response's io.EOF to io.ErrUnexpectedEOF.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
