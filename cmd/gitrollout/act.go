@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// pushCommand is the common part of the commands that push a user's request for one app.
+// pushCommand is the common part of commands that push a user's request for one app.
 type pushCommand struct {
 	streams
 	source sourceOptions
@@ -28,7 +28,7 @@ func (c *pushCommand) register(cmd *cobra.Command, run func(ctx context.Context,
 	registerAuthor(cmd, &c.author)
 }
 
-// open identifies the author, and reads Git.
+// open identifies the author and reads Git.
 func (c *pushCommand) open(ctx context.Context) (rollout.Identity, *console.World, error) {
 	who, err := identity(ctx, c.author)
 	if err != nil {
@@ -38,7 +38,6 @@ func (c *pushCommand) open(ctx context.Context) (rollout.Identity, *console.Worl
 	return who, w, err
 }
 
-// push pushes, and prints the result.
 func (c *pushCommand) push(w *console.World, do func() (said string, err error)) (err error) {
 	var said string
 	err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() error {
@@ -51,8 +50,7 @@ func (c *pushCommand) push(w *console.World, do func() (said string, err error))
 	return c.say(said)
 }
 
-// actCommand is the common part of promote, abort, hold and retry: each writes the promotion file of one app to the
-// users' branch.
+// actCommand is the common part of promote, abort, hold and retry, which write an app's promotion file.
 type actCommand struct {
 	pushCommand
 	action propose.Action
@@ -156,7 +154,7 @@ func (c *actCommand) run(ctx context.Context, name string) error {
 	return c.push(w, func() (string, error) { return w.Act(ctx, who, name, c.action, nil) })
 }
 
-// identity returns the author: from the flag, the environment, or git's settings.
+// identity returns the author: of the flag, the environment, or git's settings.
 func identity(ctx context.Context, flag string) (rollout.Identity, error) {
 	if flag != "" {
 		name, rest, ok := strings.Cut(flag, "<")

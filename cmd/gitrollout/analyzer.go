@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newAnalyzer returns the worker that takes the measurements of analyses.
+// newAnalyzer returns the worker for analyses' measurements.
 func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logger) *measure.Worker {
 	return measure.New(ctx, measure.Options{
 		Deps: provider.Deps{
@@ -28,7 +28,7 @@ func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logg
 	})
 }
 
-// ownSecrets reads Secrets: without a namespace from gitrollout's own namespace, otherwise only those with the label.
+// ownSecrets reads Secrets: without a namespace gitrollout's own, otherwise only labeled ones.
 func ownSecrets(
 	client *cluster.Client, label string,
 ) func(context.Context, string, string) (map[string]string, error) {

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/views/plan"
 )
 
-// post writes a plan as the comment of the CI job's pull request. A token without write permission, as for a fork's
-// pull request, does not fail the job.
+// post writes a plan as the comment of the CI job's pull request. A token without write permission, as of a fork, is
+// no failure.
 func (c *planCommand) post(ctx context.Context, text string) error {
 	config, number, err := forge.PullOf(os.Getenv)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *planCommand) post(ctx context.Context, text string) error {
 	return nil
 }
 
-// appendTo appends a text to a file that other steps may write too.
+// appendTo appends a text to a file that other steps may write.
 func appendTo(file, text string) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {

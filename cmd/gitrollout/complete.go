@@ -10,12 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// completeApps completes the names of apps.
 func completeApps() cobra.CompletionFunc {
 	return completeNames((*console.World).Names)
 }
 
-// completeNames completes the only argument. It returns nothing if Git cannot be read without a prompt.
+// completeNames completes the only argument, with nothing if Git needs a prompt.
 func completeNames(names func(*console.World) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		w := quietWorld(cmd)
@@ -26,9 +25,9 @@ func completeNames(names func(*console.World) []string) cobra.CompletionFunc {
 	}
 }
 
-// complete completes the values of a flag from Git.
+// complete completes a flag's values from Git.
 func complete(cmd *cobra.Command, flag string, values func(w *console.World, args []string) []string) {
-	// The only error is an unknown flag, which the help's test finds.
+	// The only error is an unknown flag.
 	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, _ string) (
 		[]string, cobra.ShellCompDirective,
 	) {
@@ -40,7 +39,7 @@ func complete(cmd *cobra.Command, flag string, values func(w *console.World, arg
 	})
 }
 
-// quietWorld reads Git with a command's flags and prints nothing; nil if that fails.
+// quietWorld reads Git with a command's flags, without output; nil if that fails.
 func quietWorld(cmd *cobra.Command) *console.World {
 	text := func(name string) string {
 		if f := cmd.Flags().Lookup(name); f != nil {
@@ -62,7 +61,7 @@ func quietWorld(cmd *cobra.Command) *console.World {
 	return w
 }
 
-// knownHashes returns the releases of the app in a command's arguments.
+// knownHashes returns the releases of the arguments' app.
 func knownHashes(w *console.World, args []string) []string {
 	if len(args) == 0 {
 		return nil
@@ -70,7 +69,7 @@ func knownHashes(w *console.World, args []string) []string {
 	return w.Hashes(args[0])
 }
 
-// stepNames returns the steps of an app's release as --through takes them.
+// stepNames returns the steps of an app's release for --through.
 func stepNames(w *console.World, args []string) []string {
 	if len(args) == 0 {
 		return nil

@@ -11,11 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// patience is how long a read-only command waits for the cluster.
+// patience is how long a read-only command awaits the cluster.
 const patience = 15 * time.Second
 
-// connect adds the cluster to a world and watches it until ctx ends. changed is called whenever an app's objects
-// change. An unreachable cluster, or another one than the state branch's, is an error.
+// connect adds the cluster to a world and watches it until ctx ends. changed is called when an app's objects change.
+// An unreachable or another cluster is an error.
 func connect(ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams) error {
 	var err error
 	w.Client, err = watchCluster(ctx, target, optionsOf(w, target, changed), s)
@@ -26,7 +26,7 @@ func optionsOf(w *console.World, target clusterOptions, changed func(app string)
 	return cluster.Options{Cluster: w.Cluster, OnChange: changed, Namespaces: target.namespaces, UID: w.UID}
 }
 
-// watchCluster returns a synced client. If the options have a uid, the cluster must have the same.
+// watchCluster returns a synced client, of the options' uid if any.
 func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options, s streams) (*cluster.Client, error) {
 	config, err := target.config()
 	if err != nil {
@@ -59,8 +59,8 @@ func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options,
 	return client, nil
 }
 
-// lookAt is connect for read-only commands. Without permission for the whole cluster it watches the readable
-// namespaces, and does not verify the cluster's uid.
+// lookAt is connect for read-only commands: with too few permissions for readable namespaces only, without checking
+// the uid.
 func lookAt(ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams) error {
 	err := connect(ctx, w, target, changed, s)
 	if !cluster.IsForbidden(err) {

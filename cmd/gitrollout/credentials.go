@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// credentialOptions configure the access to the Git server. Secrets come from files and from the environment: every
-// user on the machine can read a command line.
+// credentialOptions configure the Git server's access. Secrets come from files and environment: every user can read a
+// command line.
 type credentialOptions struct {
 	sshKey     string
 	knownHosts string
@@ -39,7 +39,6 @@ func (o *credentialOptions) register(cmd *cobra.Command) {
 		"sign the commits that are pushed with the SSH key in this `file` (default: unsigned)")
 }
 
-// options returns the options of the repository.
 func (o *sourceOptions) options() (git.Options, error) {
 	auth, err := o.auth()
 	if err != nil {
@@ -56,12 +55,12 @@ func (o *sourceOptions) options() (git.Options, error) {
 	return opts, nil
 }
 
-// signing returns the file of the signing key, "" if there is none.
+// signing returns the signing key's file, "" for none.
 func (o *sourceOptions) signing() string {
 	return cmp.Or(o.signingKey, os.Getenv("GITROLLOUT_SIGNING_KEY"))
 }
 
-// auth collects the credentials. Package git reads the ones in the URL.
+// auth collects the credentials besides the URL's, which package git reads.
 func (o *sourceOptions) auth() (wire.Auth, error) {
 	a := wire.Auth{SSHKeyFile: o.sshKey, KnownHosts: o.knownHosts,
 		TLS: wire.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy}}

@@ -22,10 +22,10 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// dashAddress is the default address of the dashboard: for this machine only, which includes a port-forward.
+// dashAddress is the dashboard's default address: for this machine, and so a port-forward.
 const dashAddress = "127.0.0.1:3100"
 
-// dashOptions configure how the dashboard is served, and its permissions.
+// dashOptions configure how the dashboard is served, with its permissions.
 type dashOptions struct {
 	address string
 	actions bool
@@ -37,7 +37,7 @@ type dashOptions struct {
 	email   bool
 }
 
-// register adds the flags, each with the prefix dashboard-.
+// register adds the flags, with the prefix dashboard-.
 func (o *dashOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.address, "dashboard-address", dashAddress, "`host:port` of the dashboard; \"\" for none")
@@ -54,7 +54,6 @@ func (o *dashOptions) register(cmd *cobra.Command) {
 		"say whether they are verified: only where people cannot choose theirs")
 }
 
-// check refuses flags that exclude each other.
 func (o *dashOptions) check() error {
 	u, err := url.Parse(o.url)
 	switch {
@@ -88,7 +87,7 @@ func (o *dashOptions) server(records *console.Records, board *dashboard.Board) (
 	return dashboard.New(options)
 }
 
-// serve serves browsers on a port until the returned function is called.
+// serve serves browsers until the returned function is called.
 func (o *dashOptions) serve(listener net.Listener, handler http.Handler, ended func(error)) (stop func()) {
 	return serve.On(listener, serve.Options{Address: o.address, Public: o.url, Server: quiet(handler, slog.DiscardHandler),
 		Ended: ended, Now: time.Now})
@@ -133,7 +132,6 @@ func newDashboardToken(s streams) *cobra.Command {
 	}
 }
 
-// dashCommand is gitrollout dashboard.
 type dashCommand struct {
 	streams
 	source  sourceOptions
@@ -184,7 +182,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 	return c.follow(ctx, w, board, changed, broken)
 }
 
-// follow updates the board until ctx ends. A failed refresh adds a note to the last content.
+// follow updates the board until ctx ends. A failed refresh adds a note.
 func (c *dashCommand) follow(ctx context.Context, w *console.World, board *dashboard.Board, changed <-chan struct{},
 	broken <-chan error) error {
 	looked, trouble := time.Now(), ""
@@ -229,7 +227,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.World, board *dashb
 	}
 }
 
-// listen opens the dashboard's port for run; nil without an address. A port in use does not stop releases.
+// listen opens the dashboard's port for run; nil without an address, or if in use, which stops no release.
 func (o *dashOptions) listen(log *slog.Logger) net.Listener {
 	if o.address == "" {
 		return nil
@@ -242,12 +240,12 @@ func (o *dashOptions) listen(log *slog.Logger) net.Listener {
 	return listener
 }
 
-// gone returns the apps of a board that no longer exist.
+// gone returns a board's apps that no longer exist.
 func gone(board *dashboard.Board, apps map[string]rollout.App) []string {
 	return slices.DeleteFunc(board.Names(), func(name string) bool { _, is := apps[name]; return is })
 }
 
-// startDashboard serves the dashboard of a loop until the returned function is called.
+// startDashboard serves a loop's dashboard until the returned function is called.
 func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop func(), err error) {
 	listener := o.listen(log)
 	if listener == nil {

@@ -84,7 +84,7 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// app prints the differences of one app and returns their number.
+// app prints an app's differences and returns their number.
 func (c *diffCommand) app(
 	ctx context.Context, w *console.World, server *cluster.DryRunner, app rollout.App,
 ) (int, error) {
@@ -133,7 +133,7 @@ func (c *diffCommand) app(
 	return differences, nil
 }
 
-// print prints the difference of one object and returns 1 if there is one.
+// print prints one object's difference and returns 1 for one.
 func (c *diffCommand) print(ref rollout.Ref, live, after rollout.Object) (int, error) {
 	text, err := plan.Compare("cluster/"+ref.String(), live, "git/"+ref.String(), after)
 	if err != nil || text == "" {

@@ -104,7 +104,7 @@ func (c *doctorCommand) run(ctx context.Context, now func() time.Time) error {
 	return nil
 }
 
-// printRBAC prints the least permissions for the apps in Git.
+// printRBAC prints the least permissions for Git's apps.
 func (c *doctorCommand) printRBAC(ctx context.Context) error {
 	const prefix = "system:serviceaccount:"
 	account, is := strings.CutPrefix(cmp.Or(c.as, prefix+rollout.OwnNamespace+":gitrollout"), prefix)
@@ -138,7 +138,7 @@ func (c *doctorCommand) git(w *console.World) doctor.Git {
 	return g
 }
 
-// cluster returns the cluster part of the examination; w is nil if Git cannot be read.
+// cluster returns the cluster part of the examination; w is nil if Git is unreadable.
 func (c *doctorCommand) cluster(w *console.World, config *rest.Config) doctor.Cluster {
 	look := doctor.Cluster{Config: config, As: c.as, Wait: patience, Namespaces: c.target.namespaces}
 	look.IdentifiedBy = cluster.Options{Namespaces: c.target.namespaces}.IdentifiedBy()

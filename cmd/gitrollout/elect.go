@@ -15,12 +15,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// electOptions configure leader election. The Lease is for liveness only: one replica works, and another one takes over
-// after it. Git's compare-and-swap keeps two replicas from both advancing.
+// electOptions configure leader election, by a Lease for liveness only: Git's compare-and-swap keeps two replicas
+// from advancing.
 type electOptions struct {
 	elect     bool
 	namespace string
-	// The defaults of kube-controller-manager; tests shorten these durations.
+	// kube-controller-manager's defaults; tests shorten them.
 	lease, renew, retry time.Duration
 }
 
@@ -33,11 +33,11 @@ func (o *electOptions) register(cmd *cobra.Command) {
 	o.lease, o.renew, o.retry = 15*time.Second, 10*time.Second, 2*time.Second
 }
 
-// podNamespace is the file in which Kubernetes gives a pod its namespace.
+// podNamespace is the file with a pod's namespace.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// identity returns the writer's name, and whether it stands down for another one. The name of the host or pod is enough
-// for a single process; each replica needs a distinct name, also on the same host.
+// identity returns the writer's name, and whether it stands down for another. A single process is named by host or
+// pod; each replica, even on one host, needs its own name.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {
@@ -72,7 +72,7 @@ func ownNamespace(otherwise string) string {
 // protected returns gitrollout's namespace, where no app may write.
 func protected() string { return ownNamespace(rollout.OwnNamespace) }
 
-// lead calls work while this process holds the Lease of a cluster, or at once without election.
+// lead calls work while this process holds a cluster's Lease, or at once without election.
 func (o *electOptions) lead(ctx context.Context, config *rest.Config, of, id string, log *slog.Logger,
 	work func(context.Context) error) error {
 	if !o.elect {

@@ -14,10 +14,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// exitCode is the exit code of the program.
 type exitCode int
 
-// The exit codes. They are part of the interface: newExitCodes documents them.
+// The exit codes, part of the interface, documented by newExitCodes.
 const (
 	exitOK      exitCode = 0
 	exitFailed  exitCode = 1
@@ -35,7 +34,7 @@ const (
 	exitChanges exitCode = 10
 )
 
-// failure is an error with its exit code. A failure without a message has been reported already.
+// failure is an error with its exit code, without a message if reported already.
 type failure struct {
 	code exitCode
 	err  error
@@ -54,7 +53,7 @@ func usagef(format string, args ...any) error {
 	return &failure{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
-// silent returns a failure with a code and no message.
+// silent returns a failure without a message.
 func silent(code exitCode) error { return &failure{code: code} }
 
 func isSilent(err error) bool {
@@ -62,7 +61,7 @@ func isSilent(err error) bool {
 	return errors.As(err, &f) && f.err == nil
 }
 
-// codeOf maps an error to an exit code, by the caller's possible reaction.
+// codeOf maps an error to an exit code, by the caller's reaction.
 func codeOf(err error) exitCode {
 	var stated *failure
 	var invalid *rollout.InvalidError
@@ -86,7 +85,7 @@ func codeOf(err error) exitCode {
 	}
 }
 
-// message formats an error for users: one line for each failure, and a hint where the error has none.
+// message formats an error for users: a line for each failure, with a hint.
 func message(err error) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "\n            ")
 	switch {
@@ -100,7 +99,6 @@ func message(err error) string {
 	return text
 }
 
-// newExitCodes is a help page.
 func newExitCodes() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exit-codes",

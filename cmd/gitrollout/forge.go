@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/edge"
 )
 
-// newForge returns a worker that is not started. It does nothing unless the configuration in Git has a forge section.
+// newForge returns a worker, not started, that does nothing without a forge section in Git's configuration.
 func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
 		Spread:  edge.Spread,
@@ -33,8 +33,7 @@ func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Log
 	})
 }
 
-// forgeToken returns the token for the forge's API: GITROLLOUT_FORGE_TOKEN, or else Git's. It is looked up for each
-// request, because tokens expire.
+// forgeToken returns the forge API's token for each request, as tokens expire: GITROLLOUT_FORGE_TOKEN, or else Git's.
 func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (string, error) {
 	if token := os.Getenv("GITROLLOUT_FORGE_TOKEN"); token != "" {
 		return func(context.Context) (string, error) { return token, nil }
@@ -42,7 +41,6 @@ func forgeToken(source sourceOptions, auth wire.Auth) func(context.Context) (str
 	return auth.Token(source.repo)
 }
 
-// hookOptions configure webhooks.
 type hookOptions struct {
 	address    string
 	secretFile string
@@ -56,7 +54,7 @@ func (o *hookOptions) register(cmd *cobra.Command) {
 		"`file` with the webhooks' secret (default: GITROLLOUT_WEBHOOK_SECRET)")
 }
 
-// secret reads the webhooks' secret, without surrounding white space.
+// secret reads the webhooks' secret, trimmed.
 func (o *hookOptions) secret() (string, error) {
 	text := []byte(os.Getenv("GITROLLOUT_WEBHOOK_SECRET"))
 	if o.secretFile != "" {

@@ -24,7 +24,7 @@ type lookCommand struct {
 
 	server      string
 	clusterOnly bool
-	// draw formats a listing as text; single is for one named app.
+	// draw formats a listing as text; single: of one named app.
 	draw func(l status.Listing, single bool, k terminal.Look) string
 	// only filters a listing; nil: no filter.
 	only func(l status.Listing) status.Listing
@@ -109,7 +109,6 @@ func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 	return c.print(l)
 }
 
-// print prints one listing.
 func (c *lookCommand) print(l status.Listing) error {
 	l = c.chosen(l)
 	single := c.single()
@@ -126,7 +125,6 @@ func (c *lookCommand) lookOf() terminal.Look {
 	return k
 }
 
-// single reports whether the arguments name one app.
 func (c *lookCommand) single() bool { return c.only == nil && len(c.args) == 1 }
 
 func (c *lookCommand) chosen(l status.Listing) status.Listing {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// historyCommand shows the releases of one app on the state branch.
+// historyCommand shows an app's releases on the state branch.
 type historyCommand struct {
 	streams
 	source sourceOptions

@@ -118,7 +118,7 @@ func (c *initCommand) run(dir string) error {
 	return c.write(dir, cluster, files, told)
 }
 
-// propose finds the apps of the cluster.
+// propose finds the cluster's apps.
 func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, error) {
 	told := time.Now()
 	survey, err := scaffold.Look(tree)
@@ -154,7 +154,7 @@ func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, e
 	return p, lines, nil
 }
 
-// rollouts returns the files that add stages to the Deployments of an app.
+// rollouts returns the files that stage an app's Deployments.
 func (c *initCommand) rollouts(tree rollout.Tree, cluster, dir string) ([]scaffold.File, []string, error) {
 	dir = path.Clean(filepath.ToSlash(dir))
 	config, err := readConfig(tree, cluster)
@@ -180,7 +180,6 @@ func (c *initCommand) rollouts(tree rollout.Tree, cluster, dir string) ([]scaffo
 	return files, notes, err
 }
 
-// withSchemas adds the missing schemas.
 func withSchemas(tree rollout.Tree, files []scaffold.File, kinds []string) ([]scaffold.File, error) {
 	for _, kind := range kinds {
 		name := scaffold.SchemaFolder + "/" + kind + ".json"

@@ -20,8 +20,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newNotifier returns the worker that sends notifications about the state branch. It has a separate Git connection, so
-// that no pass waits for it.
+// newNotifier returns the worker for notifications about the state branch, with its own Git connection: no pass
+// waits.
 func newNotifier(l *loop, writer string, log *slog.Logger) (*worker.Worker, error) {
 	id := make([]byte, 8)
 	if _, err := rand.Read(id); err != nil {

@@ -27,7 +27,6 @@ func newNotify(s streams) *cobra.Command {
 	return cmd
 }
 
-// notifyTest sends a sample to one receiver.
 type notifyTest struct {
 	streams
 	source sourceOptions
@@ -118,7 +117,7 @@ func (c *notifyTest) receiver(config *rollout.Config) (rollout.Receiver, error) 
 	}
 }
 
-// message returns a sample of the requested kind, or of the receiver's first kind.
+// message returns a sample of the requested kind, or the receiver's first.
 func (c *notifyTest) message(r rollout.Receiver) (notify.Message, error) {
 	profile := service.ProfileOf(r.Service)
 	kind := rollout.EventKind(c.event)

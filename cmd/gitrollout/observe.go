@@ -22,8 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// defaultMetrics is a port that Prometheus and its exporters do not use. Metrics name the apps, so the default is for
-// this machine only.
+// defaultMetrics is a port that Prometheus and exporters do not use, for this machine only: metrics name the apps.
 const defaultMetrics = "127.0.0.1:8085"
 
 // observeOptions configure the addresses of metrics and profiles.
@@ -42,7 +41,7 @@ func (o *observeOptions) register(cmd *cobra.Command) {
 	o.flags = flags
 }
 
-// outside serves metrics, probes and profiles of a running loop.
+// outside serves a running loop's metrics, probes and profiles.
 type outside struct {
 	log     *slog.Logger
 	standby bool // a replica that waits for the Lease before it fetches Git
@@ -54,7 +53,7 @@ type outside struct {
 	servers []func()    // stop
 }
 
-// open starts to serve. Another gitrollout on the machine may use the default address, which is only a warning.
+// open starts to serve. A default address in use, as by another gitrollout, is only a warning.
 func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) {
 	seen := &outside{log: log, standby: standby}
 	if o.pprof != "" {
@@ -78,7 +77,7 @@ func (o *observeOptions) open(log *slog.Logger, standby bool) (*outside, error) 
 	return seen, nil
 }
 
-// listenPprof refuses an address that others can reach: profiles contain memory, and taking one costs time.
+// listenPprof refuses an address that others can reach: profiles contain memory and take time.
 func (seen *outside) listenPprof(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -125,12 +124,12 @@ func (seen *outside) handler() http.Handler {
 	return mux
 }
 
-// quiet returns a server that logs connection errors at debug level.
+// quiet returns a server that logs connection errors as debug.
 func quiet(handler http.Handler, log slog.Handler) *http.Server {
 	return &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(log, slog.LevelDebug)}
 }
 
-// probe returns a handler that answers ok, or the trouble if there is any.
+// probe returns a handler that answers ok or the trouble.
 func probe(trouble func() string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if text := trouble(); text != "" {
@@ -141,7 +140,7 @@ func probe(trouble func() string) http.HandlerFunc {
 	}
 }
 
-// hangs returns the loop's stuck work, "" if there is none or the loop has not started.
+// hangs returns the loop's stuck work, "" if none or not started.
 func (seen *outside) hangs() string {
 	if hung, is := seen.hung.Load().(func() string); is {
 		return hung()
@@ -149,8 +148,7 @@ func (seen *outside) hangs() string {
 	return ""
 }
 
-// waiting returns why the process is not ready, "" if it is. A ready process stays ready: an unreachable Git server is
-// no reason for a restart.
+// waiting returns why the process is not ready, "" if it ever was: an unreachable Git server is no reason to restart.
 func (seen *outside) waiting() string {
 	switch {
 	case !seen.synced.Load():
@@ -209,9 +207,9 @@ func (seen *outside) leads(work func(context.Context) error) func(context.Contex
 	}
 }
 
-// counted returns the counters of Git, the cluster and the renderer.
+// counted returns the counters of Git, cluster and renderer.
 func counted(l *loop) metrics.Counted {
-	// The mirror is opened again when the state branch is renamed.
+	// The mirror is reopened when the state branch is renamed.
 	gitStats := func() git.Stats { return l.created.Stats() }
 	kube := l.client.Stats
 	return metrics.Counted{
@@ -226,7 +224,7 @@ func counted(l *loop) metrics.Counted {
 	}
 }
 
-// traceFlush is how long a stopping program goes on sending spans.
+// traceFlush is how long a stopping program sends spans.
 const traceFlush = 2 * time.Second
 
 func (seen *outside) stop() {

@@ -68,7 +68,7 @@ and a person has to do something: with each call, until it is done.`,
 	return cmd
 }
 
-// collect waits for the measurements that a pass started, and makes another pass if there are results.
+// collect waits for a pass's measurements, and makes another pass for results.
 func (l *loop) collect(ctx context.Context) error {
 	patient, end := context.WithTimeout(ctx, time.Minute)
 	defer end()

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sourceOptions select the repository and the cluster in it.
+// sourceOptions select the repository and its cluster.
 type sourceOptions struct {
 	repo    string
 	branch  string
@@ -22,7 +22,7 @@ type sourceOptions struct {
 	credentialOptions
 }
 
-// command completes a command line for the user to copy with the flags that select the repository and cluster.
+// command completes a command line to copy with the flags for repository and cluster.
 func (o *sourceOptions) command(line string) string {
 	if !strings.HasPrefix(line, "gitrollout ") {
 		return line
@@ -32,14 +32,14 @@ func (o *sourceOptions) command(line string) string {
 
 func (o *sourceOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	// resolve reads the defaults from the environment: a help text would show the credentials of a URL.
+	// Defaults of the environment are read by resolve: help would show a URL's credentials.
 	flags.StringVar(&o.repo, "repo", "", "Git repository: a URL or a local path (default: the working copy's origin)")
 	flags.StringVar(&o.branch, "branch", "main", "branch that people push to")
 	flags.StringVar(&o.cluster, "cluster", "", "the cluster's folder under .gitrollout/ (default: the only one)")
 	o.credentialOptions.register(cmd)
 }
 
-// register adds the flags of several options to a command.
+// register adds the flags of several options.
 func register(cmd *cobra.Command, all ...interface{ register(cmd *cobra.Command) }) {
 	for _, o := range all {
 		o.register(cmd)
@@ -53,7 +53,7 @@ func (o *sourceOptions) registerAuthor(cmd *cobra.Command) {
 			"(default: "+git.Self.Name+" <"+git.Self.Email+">)")
 }
 
-// clusterOptions configure the access to the Kubernetes cluster.
+// clusterOptions configure the access to the cluster.
 type clusterOptions struct {
 	kubeconfig string
 	context    string
@@ -81,7 +81,7 @@ func (o *logOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
 }
 
-// logger logs to standard error, so that standard output has data only.
+// logger logs to standard error: standard output has data only.
 func (o *logOptions) logger(s streams) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.level)); err != nil {
@@ -98,7 +98,6 @@ func (o *logOptions) logger(s streams) (*slog.Logger, error) {
 	}
 }
 
-// newEnvironment is a help page.
 func newEnvironment() *cobra.Command {
 	return &cobra.Command{
 		Use:   "environment",

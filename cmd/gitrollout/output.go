@@ -23,8 +23,6 @@ func (o *outputOption) register(cmd *cobra.Command, allowed ...string) {
 	cmd.Flags().VarP(o, "output", "o", "output `format`: "+strings.Join(allowed, ", "))
 }
 
-// String, Set and Type implement pflag.Value.
-
 // String returns the format.
 func (o *outputOption) String() string { return o.format }
 
@@ -40,7 +38,7 @@ func (o *outputOption) Set(format string) error {
 // Type returns the name of the value's type.
 func (o *outputOption) Type() string { return "format" }
 
-// show prints a value in the requested format, or else the text of draw.
+// show prints a value as requested, by default by draw.
 func (o *outputOption) show(s streams, v any, draw func() string) error {
 	if done, err := o.write(s, v); done {
 		return err
@@ -49,7 +47,7 @@ func (o *outputOption) show(s streams, v any, draw func() string) error {
 	return err
 }
 
-// write prints a value if the format is json or yaml.
+// write prints a value as json or yaml.
 func (o *outputOption) write(s streams, v any) (done bool, err error) {
 	var data []byte
 	switch o.format {

@@ -14,7 +14,6 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// plans is the output of plan as JSON or YAML.
 type plans struct {
 	Clusters []plan.Plan `json:"clusters"`
 }
@@ -107,7 +106,7 @@ func (c *planCommand) run(ctx context.Context, now time.Time) error {
 	return c.exit(all)
 }
 
-// clusters returns the clusters of either side, or the named one.
+// clusters returns either side's clusters, or the named one.
 func (c *planCommand) clusters(sides *planSides) ([]string, error) {
 	var all []string
 	for _, tree := range []rollout.Tree{sides.base, sides.head} {
@@ -132,7 +131,6 @@ func (c *planCommand) clusters(sides *planSides) ([]string, error) {
 	return []string{c.source.cluster}, nil
 }
 
-// cluster plans the apps of one cluster.
 func (c *planCommand) cluster(ctx context.Context, sides *planSides, cluster string, now time.Time) (plan.Plan, error) {
 	p := plan.Plan{Cluster: cluster, Base: sides.baseName, Head: sides.headName, At: now, Apps: []plan.App{}}
 	both := plan.Sides{Cluster: cluster, Own: protected(), Now: now, Renderer: newRenderer(c.streams, nil)}

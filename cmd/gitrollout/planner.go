@@ -23,7 +23,6 @@ type planSides struct {
 	baseName, headName string
 }
 
-// open opens both sides.
 func (c *planCommand) open(ctx context.Context) (*planSides, error) {
 	top, err := program.Says(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -55,8 +54,7 @@ func (c *planCommand) openHead(ctx context.Context, s *planSides) (err error) {
 	return err
 }
 
-// openBase finds the commit at which head left the base: in the working copy, or else the newest commit of the branch
-// on the server.
+// openBase finds the commit at which head left the base, in the working copy, or else the newest one on the server.
 func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	name := cmp.Or(c.base, c.source.branch)
 	for _, candidate := range []string{"refs/remotes/origin/" + name, name} {
@@ -92,7 +90,7 @@ func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch s
 	return source.open(ctx, stateBranch)
 }
 
-// record reads a cluster's state branch from the server, or the working copy's fetched copy. The text names the source.
+// record reads a cluster's state branch from the server or the fetched copy. The text names the source.
 func (c *planCommand) record(
 	ctx context.Context, s *planSides, cluster string, config *rollout.Config,
 ) (source.Snapshot, string, error) {

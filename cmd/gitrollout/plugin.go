@@ -8,14 +8,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// File names of the program as a kubectl plugin. kubectl finds plugins by the prefix of the first name, and calls the
-// second one to complete command lines.
+// File names of the kubectl plugin. kubectl finds plugins by the first's prefix, and calls the second for completion.
 const (
 	pluginName    = "kubectl-gitrollout"
 	completerName = "kubectl_complete-gitrollout"
 )
 
-// programName returns the name by which users call the program, for help and for commands to copy.
+// programName returns the program's name as called, for help and commands to copy.
 func programName() string {
 	if fileName() == pluginName {
 		return "kubectl gitrollout"
@@ -23,8 +22,7 @@ func programName() string {
 	return "gitrollout"
 }
 
-// commandLine returns the program's arguments. As kubectl's completer it receives the words so far, and passes these to
-// cobra's completion command.
+// commandLine returns the arguments. As kubectl's completer it passes the words so far to cobra's completion command.
 func commandLine() []string {
 	if fileName() == completerName {
 		return append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...)
@@ -34,7 +32,7 @@ func commandLine() []string {
 
 func fileName() string { return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") }
 
-// asCalled puts the program's name as called into the help and the examples of all commands.
+// asCalled puts the called name into all help and examples.
 func asCalled(root *cobra.Command, name string) {
 	if name == root.Name() {
 		return

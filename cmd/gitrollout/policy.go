@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// policyFileFlag adds the flag with the policy file, for commands that check a change.
+// policyFileFlag adds the policy's flag for commands that check a change.
 func policyFileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "policy", "",
 		"hold the apps that do not keep to the policy in this `file`: projects, and what their apps may do")
@@ -36,7 +36,7 @@ func (o *policyOptions) branch() string {
 	return branch
 }
 
-// check refuses flags that exclude each other, and an unreadable file.
+// check refuses exclusive flags, and an unreadable file.
 func (o *policyOptions) check(users string) error {
 	branch, path, found := strings.Cut(o.ref, ":")
 	switch {
@@ -51,7 +51,7 @@ func (o *policyOptions) check(users string) error {
 	return err
 }
 
-// readPolicy reads the policy in a file, nil if file is "".
+// readPolicy reads a policy, nil if file is "".
 func readPolicy(file string) (*rollout.Policy, error) {
 	if file == "" {
 		return nil, nil
@@ -63,7 +63,7 @@ func readPolicy(file string) (*rollout.Policy, error) {
 	return rollout.ParsePolicy(file, data)
 }
 
-// edges returns a reconciler's policy and approver: nil without a policy, and nil if every promotion file counts.
+// edges returns a reconciler's policy and approver: nil without a policy, nil if every promotion file counts.
 func (o policyOptions) edges(repo *git.Repo, keys *git.Keys) (
 	policy func(rollout.Heads) (*rollout.Policy, error), approve reconciler.Approver,
 ) {

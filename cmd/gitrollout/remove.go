@@ -15,14 +15,14 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// removeCommand deletes the objects of an app that Git no longer lists, and its record.
+// removeCommand deletes an unlisted app's objects, and its record.
 type removeCommand struct {
 	stateCommand
 	output outputOption
 	yes    bool
 }
 
-// removal is the result of gitrollout remove, or of its dry run.
+// removal is the result of gitrollout remove, or its dry run.
 type removal struct {
 	App     string        `json:"app"`
 	Cluster string        `json:"cluster"`
@@ -104,7 +104,7 @@ func (c *removeCommand) run(ctx context.Context, name string) error {
 	})
 }
 
-// confirm prints the objects to delete, and asks for confirmation.
+// confirm prints the objects to delete, and asks.
 func (c *removeCommand) confirm(r removal) (goOn bool, err error) {
 	out := c.err
 	if c.dryRun {

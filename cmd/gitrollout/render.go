@@ -110,7 +110,6 @@ func (c *renderCommand) objects(ctx context.Context, w *console.World, app rollo
 	return w.Desired(ctx, app, in)
 }
 
-// print prints one document for each object.
 func (c *renderCommand) print(objects []rollout.Object) error {
 	for _, o := range objects {
 		data, err := yaml.Marshal(o.Told())
@@ -124,7 +123,7 @@ func (c *renderCommand) print(objects []rollout.Object) error {
 	return nil
 }
 
-// rewind makes a world read another commit than the newest one.
+// rewind makes a world read an older commit.
 func rewind(ctx context.Context, w *console.World, commit string) error {
 	id, err := fullCommit(ctx, "--commit", commit)
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 // workerIdle is how long an idle render process is kept.
 const workerIdle = 10 * time.Minute
 
-// renderers returns how many apps are rendered at once: one for each CPU, and at least two, so that a slow app does not
-// hold up the others.
+// renderers returns how many apps are rendered at once: one per CPU, at least two, so that a slow app delays no
+// others.
 func renderers() int { return max(2, runtime.GOMAXPROCS(0)) }
 
-// newWorkers returns the pool of render processes: this program, without its environment.
+// newWorkers returns the pool of render processes: this program, without environment.
 func newWorkers() *worker.Pool {
 	return worker.NewPool(worker.Options{Most: renderers(), Idle: workerIdle, Command: func(memory int64) *exec.Cmd {
 		program := "/proc/self/exe" // also after another version replaced the file
@@ -36,8 +36,7 @@ func newWorkers() *worker.Pool {
 	}})
 }
 
-// newRenderer returns a Renderer with the metric providers' fields, which renders in a command's workers. With a log it
-// logs failed workers.
+// newRenderer returns a Renderer with the metric providers' fields and a command's workers, whose failures it logs.
 func newRenderer(s streams, log *slog.Logger) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check})
@@ -50,7 +49,7 @@ func newRenderer(s streams, log *slog.Logger) *render.Renderer {
 	return render.New(s.workers)
 }
 
-// newOpener is newRenderer for a reconciler: it also decrypts files.
+// newOpener is newRenderer for a reconciler, with decryption.
 func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Renderer {
 	if s.workers == nil {
 		return render.New(render.InProcess{CheckProvider: provider.Check, Unlock: unlock})
@@ -59,7 +58,7 @@ func newOpener(s streams, log *slog.Logger, unlock worker.Unlock) *render.Render
 	return newRenderer(s, log)
 }
 
-// newRenderWorker is the command of a render process; its argument is the memory limit in bytes.
+// newRenderWorker is a render process's command; its argument is the memory limit in bytes.
 func newRenderWorker(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "render-worker BYTES", Short: "Render for another gitrollout", Hidden: true, Args: exactlyOne("number of bytes"),

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// resizes has no signal on this system: the next drawing, at most a second later, reads the new size.
+// resizes has no signal here: the next drawing, at most a second later, reads the size.
 func resizes() (told <-chan os.Signal, stop func()) { return nil, func() {} }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// resizes returns a channel that signals each new size of the terminal, until stop is called.
+// resizes signals each new terminal size until stop is called.
 func resizes() (told <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGWINCH)

@@ -12,14 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// streams are a command's input and outputs, and its render processes; nil: it renders in its own process.
+// streams are a command's input, outputs and render processes; nil: it renders itself.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	workers  *worker.Pool
 }
 
-// say prints lines without terminal control sequences, because they may contain third-party text.
+// say prints lines without terminal control sequences of third-party text.
 func (s streams) say(text string) error {
 	_, err := io.WriteString(s.out, terminal.CleanLines(text))
 	return err
@@ -38,7 +38,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return int(codeOf(err))
 }
 
-// newRoot builds the command tree.
 func newRoot(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gitrollout",
@@ -104,7 +103,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return usagef("%s (gitrollout --help lists all)", text)
 }
 
-// atMostOne accepts one argument or none, and exactlyOne one; name describes the argument.
+// atMostOne accepts at most one argument, exactlyOne one; name describes it.
 func atMostOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {

@@ -16,7 +16,6 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/edge"
 )
 
-// runCommand is gitrollout run.
 type runCommand struct {
 	streams
 	source   sourceOptions
@@ -81,7 +80,7 @@ case; a second one at once.`,
 	return cmd
 }
 
-// reconcile runs the reconciler after its flags were checked.
+// reconcile runs the reconciler with checked flags.
 func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50) // the process is mostly idle: 30 MiB of garbage on 60 in use, not 60
@@ -137,7 +136,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// slowly calls do, and prints a progress message to standard error if it takes longer than two seconds.
+// slowly calls do, and prints progress to standard error after two seconds.
 func slowly(s streams, what string, do func() error) error {
 	timer := time.AfterFunc(2*time.Second, func() { _, _ = fmt.Fprintln(s.err, what+" …") })
 	defer timer.Stop()

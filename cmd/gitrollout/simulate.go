@@ -143,7 +143,7 @@ func keep(script simulate.Script, file, timeline string) error {
 	return os.WriteFile(file, script.With(timeline), 0o644)
 }
 
-// tree returns the repository that the command line names, nil if the script contains it.
+// tree returns the command line's repository, nil if the script contains it.
 func (c *simulateCommand) tree(cmd *cobra.Command) (rollout.Tree, error) {
 	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || c.commit != ""
 	switch {

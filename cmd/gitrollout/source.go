@@ -15,8 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// resolve completes the flags: with the environment's defaults, the working copy's remote, and the repository's only
-// cluster.
+// resolve completes the flags by the environment, the working copy's remote, and the repository's only cluster.
 func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, error) {
 	if err := checkArgument(o.repo); err != nil {
 		return o, err
@@ -43,7 +42,7 @@ func (o sourceOptions) resolve(ctx context.Context, s streams) (sourceOptions, e
 	return o, err
 }
 
-// find uses the repository of the current working copy if no repository is named.
+// find uses the working copy's repository if none is named.
 func (o *sourceOptions) find(ctx context.Context) error {
 	if o.repo == "" {
 		o.repo = program.Repository(ctx)
@@ -54,7 +53,7 @@ func (o *sourceOptions) find(ctx context.Context) error {
 	return nil
 }
 
-// open opens the repository. Without stateBranch the configuration names the state branch.
+// open opens the repository, without stateBranch with the configured one.
 func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*edge.Repository, error) {
 	if err := o.find(ctx); err != nil {
 		return nil, err
@@ -67,7 +66,7 @@ func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*edge.Rep
 	return openRepository(ctx, options)
 }
 
-// newest reads the newest commit of the users' branch.
+// newest reads the users' branch's newest commit.
 func newest(
 	ctx context.Context, repo *edge.Repository, s streams,
 ) (heads rollout.Heads, tree reconciler.Snapshot, err error) {
@@ -95,7 +94,7 @@ func onlyCluster(tree rollout.Tree) (string, error) {
 	return clusters[0], nil
 }
 
-// fullCommit returns the full commit id of a flag's value.
+// fullCommit returns the full commit id of a flag.
 func fullCommit(ctx context.Context, flag, commit string) (string, error) {
 	id, known := program.Commit(ctx, commit)
 	if !known {
@@ -106,7 +105,6 @@ func fullCommit(ctx context.Context, flag, commit string) (string, error) {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// quoted quotes a word for a shell.
 func quoted(word string) string {
 	if plainWord.MatchString(word) {
 		return word
@@ -114,7 +112,6 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// openDir opens a folder that the command line names.
 func openDir(dir string) (worktree.Dir, error) {
 	tree, err := worktree.Open(dir)
 	if err != nil {

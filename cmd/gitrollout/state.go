@@ -30,7 +30,7 @@ Each one pushes one commit under your name, and the reconciler goes on from it.`
 	return cmd
 }
 
-// stateCommand is the common part of the commands on the state branch.
+// stateCommand is the common part of commands on the state branch.
 type stateCommand struct {
 	streams
 	source sourceOptions
@@ -45,7 +45,7 @@ func (c *stateCommand) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "say what would be recorded, and push nothing")
 }
 
-// open reads Git, and connects to the cluster if cluster is set.
+// open reads Git and, if cluster is set, connects to the cluster.
 func (c *stateCommand) open(ctx context.Context, cluster bool) (*console.World, rollout.Identity, error) {
 	who, err := identity(ctx, c.author)
 	if err != nil {
@@ -82,7 +82,6 @@ func (c *stateCommand) push(
 	return err
 }
 
-// commit commits edits to the state branch.
 func (c *stateCommand) commit(
 	ctx context.Context, w *console.World, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {

@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// statusCommand reports the result of a release to scripts.
+// statusCommand reports a release's result to scripts.
 type statusCommand struct {
 	streams
 	source  sourceOptions
@@ -142,11 +142,10 @@ func (c *statusCommand) run(ctx context.Context, name string) error {
 	}
 }
 
-// endings are the exit codes.
 var endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reached: exitOK,
 	status.Missed: exitDegraded, status.Stuck: exitHeld}
 
-// conclude prints the result and returns the exit code.
+// conclude prints the result and returns its exit code.
 func (c *statusCommand) conclude(lines io.Writer, w *console.World, a status.App, v status.Verdict) error {
 	done, code := v.Ending != status.NotYet, endings[v.Ending]
 	if !done && a.Held != nil && !a.Waits() {
@@ -170,7 +169,7 @@ func (c *statusCommand) conclude(lines io.Writer, w *console.World, a status.App
 	return silent(code)
 }
 
-// again waits, and then reads Git again. Until the deadline an unreachable server is only a warning.
+// again waits, then reads Git again. Until the deadline an unreachable server is a warning.
 func (c *statusCommand) again(ctx context.Context, w *console.World, deadline time.Time) error {
 	select {
 	case <-ctx.Done():
@@ -185,7 +184,6 @@ func (c *statusCommand) again(ctx context.Context, w *console.World, deadline ti
 	return err
 }
 
-// goal builds the goal from the flags.
 func (c *statusCommand) goal(ctx context.Context, w *console.World, app rollout.App) (status.Goal, error) {
 	g := status.Goal{Until: c.until}
 	switch {

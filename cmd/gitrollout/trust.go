@@ -14,8 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// trustOptions configure trusted signatures, and the permissions of analyses. They are flags, because an attacker could
-// change a configuration in Git.
+// trustOptions configure trusted signatures and analyses' permissions, by flags: an attacker could change Git.
 type trustOptions struct {
 	commits   string
 	keyring   string
@@ -44,7 +43,7 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 	o.policy.register(cmd)
 }
 
-// reach returns the addresses that analyses may call. open has refused invalid ranges.
+// reach returns the addresses that analyses may call; open has refused invalid ranges.
 func (o trustOptions) reach() (r call.Reach) {
 	for _, text := range o.allowed {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
@@ -54,7 +53,7 @@ func (o trustOptions) reach() (r call.Reach) {
 	return r
 }
 
-// as returns the context for an app's work in the cluster: with its service account, or the default one.
+// as returns the context for an app's work in the cluster: its service account, or the default.
 func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 	if app.ServiceAccount == "" {
 		app.Namespace = cmp.Or(app.Namespace, "default")
@@ -63,7 +62,7 @@ func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 	return cluster.As(ctx, app.ServiceAccount)
 }
 
-// open reads the key files once, so that errors are found at the start; nil if there are none.
+// open reads the key files once, to find errors at the start; nil for none.
 func (o trustOptions) open() (*git.Keys, error) {
 	for _, text := range o.allowed {
 		if _, err := netip.ParsePrefix(text); err != nil {
@@ -77,7 +76,7 @@ func (o trustOptions) open() (*git.Keys, error) {
 	return keys, nil
 }
 
-// stateCheck returns the check of a state branch's commit; nil trusts all.
+// stateCheck returns the check of a state commit; nil trusts all.
 func stateCheck(keys *git.Keys) func(reconciler.Snapshot) error {
 	if keys.Files().State == "" {
 		return nil

@@ -105,7 +105,7 @@ func (c *vendorCommand) run(ctx context.Context, at string) error {
 	return nil
 }
 
-// folders vendors the sources of each folder's vendor.yaml, or checks the files, and returns the printed lines.
+// folders vendors each folder's vendor.yaml, or checks the files, and returns the printed lines.
 func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []string, err error) {
 	home, _ := os.UserHomeDir() // without a home folder there are no logins
 	getter := &vendoring.Getter{Login: vendoring.Logins(home, os.Getenv)}
@@ -129,7 +129,7 @@ func (c *vendorCommand) folders(ctx context.Context, dirs []string) (all []strin
 	return all, nil
 }
 
-// rewrite writes a vendor.yaml with the remote sources of a kustomization.
+// rewrite writes a vendor.yaml with a kustomization's remote sources.
 func (c *vendorCommand) rewrite() error {
 	root, err := os.OpenRoot(c.from)
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 // vendorBranch is the branch of vendor's pull requests.
 const vendorBranch = "gitrollout-vendor"
 
-// vendorPull proposes vendor's files in a working copy as a pull request. The working copy stays unchanged.
+// vendorPull proposes vendor's files as a pull request, without changes to the working copy.
 type vendorPull struct {
 	streams
 	at, base string
 }
 
-// propose opens the pull request; its body lists the changes.
+// propose opens the pull request, whose body lists the changes.
 func (p vendorPull) propose(ctx context.Context, lines []string) error {
 	title := "Vendor: what is newer elsewhere"
 	if len(lines) == 1 {
@@ -60,8 +60,8 @@ func (p vendorPull) propose(ctx context.Context, lines []string) error {
 	return p.say(fmt.Sprintf("proposed by pull request %d, from the branch %s", number, vendorBranch))
 }
 
-// forge returns the destination of the pull request: the CI job's repository, or else origin's. Origin's forge is known
-// by its host or by a configuration in the working copy.
+// forge returns the pull request's destination: the CI job's repository, or origin's, by its host or a configuration
+// in the working copy.
 func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, error) {
 	origin, err := program.Says(ctx, "-C", p.at, "remote", "get-url", "origin")
 	if err != nil {
@@ -88,7 +88,7 @@ func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, er
 	return options, config, err
 }
 
-// configured returns the forge in a configuration of the working copy, the zero value if there is none.
+// configured returns the forge in the working copy's configuration, zero for none.
 func (p vendorPull) configured(ctx context.Context) (rollout.Forge, error) {
 	top, err := program.Says(ctx, "-C", p.at, "rev-parse", "--show-toplevel")
 	if err != nil {

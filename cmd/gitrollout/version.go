@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// versionInfo is the output of version as JSON.
 type versionInfo struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
@@ -18,10 +17,10 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
-// A release build sets its version and its commit. In other builds the Go toolchain's stamps count.
+// A release build sets version and commit; else the Go toolchain's stamps count.
 var released, commit string
 
-// versionOf returns the release's version, or else the Go toolchain's build information.
+// versionOf returns the release's version, or the toolchain's build information.
 func versionOf() versionInfo {
 	v := versionInfo{Version: cmp.Or(released, "unknown"), Commit: commit,
 		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}

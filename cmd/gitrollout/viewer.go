@@ -15,17 +15,17 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// viewer provides the data of get and list: from Git and, if reachable, the cluster; from the cluster alone; or from a
+// viewer provides get's and list's data: from Git and, if reachable, the cluster; the cluster alone; or a
 // reconciler's page.
 type viewer interface {
-	// Listing returns the status of the app in args, of all apps without args.
+	// Listing returns the status of args' app, or of all.
 	Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error)
 	// Refresh reads changes for the next listing.
 	Refresh(ctx context.Context) (changed bool, err error)
 }
 
-// open returns the viewer that the flags select. If Git is unreachable, it shows the cluster alone. told is called
-// after a change in the cluster.
+// open returns the viewer that the flags select, of the cluster alone if Git is unreachable. told is called after a
+// change there.
 func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ viewer, err error) {
 	server := cmp.Or(c.server, os.Getenv("GITROLLOUT_SERVER"))
 	switch {
@@ -71,7 +71,7 @@ func openClusterView(ctx context.Context, source sourceOptions, target clusterOp
 	return &console.ClusterView{Client: w.Client, Name: name, Why: why}, nil
 }
 
-// serverView shows the content of a reconciler's page.
+// serverView shows a reconciler's page.
 type serverView struct {
 	*dashboard.Client
 	args []string
@@ -88,7 +88,7 @@ func (v *serverView) Listing(context.Context, []string, time.Time) (status.Listi
 	return v.Client.Listing(), nil
 }
 
-// explain adds similar names to the error for an unknown app.
+// explain adds similar names to an unknown app's error.
 func (v *serverView) explain(ctx context.Context, err error) error {
 	if !errors.Is(err, dashboard.ErrNoSuchApp) {
 		return err

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// vouchOptions select the commits that a command may sign on top of: a signed commit vouches for all commits below it.
+// vouchOptions select the commits to sign on top of: a signed commit vouches for all below.
 type vouchOptions struct {
 	vouch bool
 	keys  trustOptions
@@ -27,7 +27,7 @@ func (o *vouchOptions) register(cmd *cobra.Command) {
 		"with --signing-key: their OpenPGP keys, in this `file` (armored)")
 }
 
-// verifier returns the check of the commit below a signed one; nil without one.
+// verifier returns the check of the commit below a signed one, or nil.
 func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.Verifier, error) {
 	if source.signing() == "" || o.vouch {
 		return nil, nil
@@ -47,7 +47,7 @@ func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.V
 	return either, err
 }
 
-// openToSign reads Git for a command that pushes, signed or not.
+// openToSign reads Git for a command that pushes, maybe signed.
 func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s streams) (*console.World, error) {
 	signers, err := vouch.verifier(ctx, *from)
 	if err != nil {

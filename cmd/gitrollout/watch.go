@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// watcher prints a listing repeatedly: in place on a terminal, otherwise a line after each change.
+// watcher prints a listing repeatedly: in place on a terminal, else a line per change.
 type watcher struct {
 	*lookCommand
 	view    viewer
@@ -26,7 +26,7 @@ type watcher struct {
 	trouble string         // why the last refresh failed, "" if it did not
 }
 
-// follow watches until ctx ends. A failed refresh adds a note to the last listing, and is repeated.
+// follow watches until ctx ends. A failed refresh adds a note, and is repeated.
 func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struct{}) error {
 	_, _, isTerminal := terminalSize(c.out)
 	f := &watcher{lookCommand: c, view: v, changed: changed, screen: terminal.Screen{Out: c.out}, looked: time.Now()}
@@ -79,22 +79,19 @@ func (f *watcher) look(ctx context.Context) error {
 	return nil
 }
 
-// text formats the last listing.
 func (f *watcher) text(k terminal.Look) string { return f.draw(f.chosen(f.seen), f.single(), k) }
 
-// redraw draws in place.
 func (f *watcher) redraw() error {
 	columns, rows, _ := terminalSize(f.out)
 	return f.screen.Draw(f.lookOf(), columns, rows, f.text)
 }
 
-// print prints for a pipe.
 func (f *watcher) print() error {
 	_, err := io.WriteString(f.out, f.news.Of(f.chosen(f.seen), f.lookOf(), f.text))
 	return err
 }
 
-// pause waits for the next refresh: less if the cluster changed, and at most a second on a terminal, for countdowns.
+// pause waits for the next refresh: less if the cluster changed, at most a second on a terminal, for countdowns.
 func (f *watcher) pause(ctx context.Context, isTerminal bool) bool {
 	every := f.every
 	if isTerminal {

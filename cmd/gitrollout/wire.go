@@ -23,7 +23,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loop is a reconciler with all its parts, ready for its first pass.
+// loop is a reconciler with its parts, before its first pass.
 type loop struct {
 	*reconciler.Reconciler
 	source   sourceOptions
@@ -67,14 +67,13 @@ func (l *loop) close() {
 	l.client.Wait()
 }
 
-// writer is the name under which a loop commits, and how long it runs.
+// writer is a loop's name in commits, and how long it runs.
 type writer struct {
 	id        string
 	exclusive bool // it stands down for another writer
 	ends      bool // after one pass
 }
 
-// newLoop connects Git and the cluster to a reconciler.
 func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, who writer,
 	log *slog.Logger, s streams,
 ) (*loop, error) {
@@ -104,7 +103,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	}); err != nil {
 		return nil, &failure{code: exitCluster, err: fmt.Errorf("cluster %s: %w", config.Host, err)}
 	}
-	// The watches go on while the last pass finishes.
+	// The watches outlive the last pass.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	if l.notifier, err = newNotifier(l, who.id, log); err != nil {
@@ -135,7 +134,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	return l, nil
 }
 
-// readySource returns the repository with its options and trusted keys, after checking that the flags fit together.
+// readySource returns the repository with options and trusted keys, after a check of the flags.
 func readySource(
 	ctx context.Context, source sourceOptions, keys trustOptions, s streams,
 ) (sourceOptions, git.Options, error) {
@@ -167,7 +166,7 @@ func readySource(
 	return source, options, err
 }
 
-// kubectl returns the client configuration that kubectl would use.
+// kubectl returns kubectl's client configuration.
 func (o clusterOptions) kubectl() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
@@ -175,7 +174,7 @@ func (o clusterOptions) kubectl() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }
 
-// ownNamespaces returns the namespace that the kubeconfig selects, as kubectl does.
+// ownNamespaces returns the kubeconfig's namespace, as kubectl does.
 func (o clusterOptions) ownNamespaces() []string {
 	name, _, err := o.kubectl().Namespace()
 	if err != nil {
@@ -184,7 +183,7 @@ func (o clusterOptions) ownNamespaces() []string {
 	return []string{name}
 }
 
-// config reads the kubeconfig, or inside a pod its own account.
+// config reads the kubeconfig, or a pod's own account.
 func (o clusterOptions) config() (*rest.Config, error) {
 	config, err := o.kubectl().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -197,12 +196,11 @@ func (o clusterOptions) config() (*rest.Config, error) {
 	return config, nil
 }
 
-// readConfig reads a cluster's configuration from a commit.
 func readConfig(tree rollout.Tree, cluster string) (*rollout.Config, error) {
 	return source.NewReader(cluster, nil).ConfigAt(tree)
 }
 
-// startBackground starts the workers beside the passes and returns a function that stops them.
+// startBackground starts the workers beside passes; the returned function stops them.
 func (l *loop) startBackground() (stop func()) {
 	stopForge, stopNotifier := edge.Start(l.forge), edge.Start(l.notifier)
 	return func() {

@@ -12,7 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// openWorld reads Git.
 func openWorld(ctx context.Context, from *sourceOptions, s streams) (*console.World, error) {
 	var err error
 	if *from, err = from.resolve(ctx, s); err != nil {
@@ -38,7 +37,6 @@ func openRepository(ctx context.Context, options git.Options) (*edge.Repository,
 	return &edge.Repository{Repo: repo}, nil
 }
 
-// worldOptions returns the options of a world of an open repository.
 func worldOptions(from sourceOptions, repo *edge.Repository, s streams) console.Options {
 	return console.Options{
 		Cluster: from.cluster, Branch: from.branch, Repo: repo.Repo, Renderer: newRenderer(s, nil), Own: protected(),
@@ -55,7 +53,7 @@ func dashRecords(from sourceOptions, repo *edge.Repository, s streams) *console.
 	return &console.Records{Options: o}
 }
 
-// dashActor carries out users' actions on the dashboard.
+// dashActor carries out the dashboard's actions.
 type dashActor struct{ *console.Records }
 
 // Act implements dashboard.Actor.
