@@ -225,4 +225,4 @@ run gitrollout get checkout
 chapter "What happened is in Git, on a branch that only gitrollout writes"
 run git fetch -q '&&' git log --oneline origin/gitrollout/state/demo
 say ""
-say "That was all. To try it on a repository of your own: README.md, Quick start."
+say "That was all. To try it on a repository of your own: README.md, Getting started."
