@@ -3,9 +3,9 @@
 // repository's address and the credentials.
 //
 // It implements the protocol because go-git v5 lacks features that a poller needs: protocol version 2 (one response of
-// 200 bytes where version 0 lists every ref), thin packs (a push of one file costs a kilobyte; go-git's Fetch at depth 1
-// sends the whole tree again, and at depth 0 a merge of an old branch sends its history), a push that packs exactly the
-// new objects (go-git's walks the history), and contexts that end an SSH handshake. Packs, objects and reports are
+// 200 bytes where version 0 lists every ref), thin packs (a push of one file costs a kilobyte; go-git's Fetch sends the
+// whole tree again at depth 1, and the history of an old branch's merge at depth 0), a push that packs exactly the new
+// objects (go-git's walks the history), and contexts that end an SSH handshake. Packs, objects and reports are
 // go-git's.
 //
 //	remote.go githubapp.go tls.go      the repository's address, and credentials
