@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Beyond holds the objects in Git that an app's entry of the configuration does not allow. The zero value has none.
+// Beyond holds the objects in Git that an app's configuration entry does not allow; zero: none.
 type Beyond struct {
 	Namespaces       []string // of such objects, sorted
 	ClusterResources []string // cluster-scoped kinds, written as in the configuration, sorted
@@ -20,7 +20,7 @@ type Beyond struct {
 }
 
 // BeyondOf checks all objects of a render. own is gitrollout's namespace, which no entry can allow. An unknown kind
-// counts as namespaced: the cluster is asked before anything is applied.
+// counts as namespaced: the cluster is asked before an apply.
 func BeyondOf(r *rollout.Render, own string) (b Beyond) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -68,8 +68,7 @@ func (b *Beyond) Add(o Beyond) {
 	b.ClusterResources = distinct(slices.Concat(b.ClusterResources, o.ClusterResources))
 }
 
-// Lines returns the fields of an entry that would allow the objects, as YAML, with the values that it already has. It
-// has no line for gitrollout's namespace.
+// Lines returns an entry's fields that would allow the objects, as YAML, except for gitrollout's namespace.
 func (b Beyond) Lines(namespaces, clusterResources []string) (lines []string) {
 	line := func(field string, has, more []string) {
 		if len(more) > 0 {
@@ -85,7 +84,7 @@ func (b Beyond) Lines(namespaces, clusterResources []string) (lines []string) {
 	return lines
 }
 
-// Quoted returns a text as a YAML scalar: an unquoted * at the beginning would be an alias.
+// Quoted returns a YAML scalar: an unquoted leading * would be an alias.
 func Quoted(text string) string {
 	data, err := yaml.Marshal(text)
 	if err != nil { // cannot happen for a string
@@ -94,9 +93,9 @@ func Quoted(text string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// Allow returns an InvalidError with the reason Forbidden if an app's objects are not all allowed, else nil. tree is
-// the commit's, config the file with the app's entry, own gitrollout's namespace. It is for the newest commit only:
-// later rules take nothing back.
+// Allow returns an InvalidError with the reason Forbidden unless an app's objects are all allowed. tree is the
+// commit's, config the entry's file, own gitrollout's namespace. It is for the newest commit: later rules take
+// nothing back.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
 	if b.First == nil {
@@ -125,8 +124,7 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	return Blame(tree, r, invalid, ref)
 }
 
-// Reach returns an InvalidError with the reason Forbidden if an app has objects outside the reconciler's namespaces.
-// Without namespaces all are allowed. tree is the commit's.
+// Reach returns an InvalidError with the reason Forbidden for objects outside the reconciler's namespaces, if any.
 func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
@@ -147,7 +145,7 @@ func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error
 	return err
 }
 
-// Blame adds to an error the file of the commit that holds its object.
+// Blame adds the file with its object to an error.
 func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
 	fs := newTreeFS(tree)
 	for _, name := range r.Files {

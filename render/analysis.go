@@ -9,14 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// isTemplate reports whether an object is an analysis template. Templates are read but never applied, so the cluster
-// needs no CRD.
+// isTemplate reports whether an object is an analysis template: read but never applied, so no CRD is needed.
 func isTemplate(ref rollout.Ref) bool {
 	return (ref.Kind == "AnalysisTemplate" || ref.Kind == "ClusterAnalysisTemplate") &&
 		(ref.Group == ownGroup || ref.Group == argoGroup)
 }
 
-// takeTemplate keeps a template for the documents that name it.
+// takeTemplate keeps a template for documents that name it.
 func (a *assembly) takeTemplate(object rollout.Object) error {
 	t, err := analysis.ParseTemplate(object.Ref(), object["spec"])
 	if err != nil {
@@ -26,7 +25,6 @@ func (a *assembly) takeTemplate(object rollout.Object) error {
 	return nil
 }
 
-// measured is an analysis in a document.
 type measured struct {
 	at        string // its path
 	named     string // the field below it with the names of templates
@@ -39,8 +37,7 @@ type measured struct {
 	experiment bool // of an experiment: arguments may name its pods
 }
 
-// readAnalysis reads an analysis of a document, nil if there is none. Templates are looked up later, when all are
-// known.
+// readAnalysis reads a document's analysis, nil for none. Templates are looked up when all are known.
 func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rollout.Analysis {
 	if form == nil {
 		return nil
@@ -51,7 +48,6 @@ func (d *document) readAnalysis(at string, form *analysisForm, finite bool) *rol
 	return m.into
 }
 
-// addAnalysis keeps an analysis until all templates are known.
 func (d *document) addAnalysis(m measured) {
 	for i := range m.args {
 		d.readArgument(fmt.Sprintf("%s.args[%d]", m.at, i), &m.args[i])
@@ -59,7 +55,7 @@ func (d *document) addAnalysis(m measured) {
 	d.analyses = append(d.analyses, m)
 }
 
-// readArgument checks an argument's value and fills in values that come from the document.
+// readArgument checks an argument's value and fills in the document's.
 func (d *document) readArgument(at string, a *argument) {
 	switch {
 	case a.ValueFrom == nil && a.Value == nil:
@@ -142,7 +138,6 @@ func (a *assembly) instantiate(d *document) error {
 	return nil
 }
 
-// values returns the values of the arguments.
 func (m measured) values(document rollout.Object) analysis.Values {
 	values := analysis.Values{Plain: map[string]string{}, Pods: map[string]string{},
 		Field: func(path string) (string, bool) { return fieldAt(document, path) }}
@@ -161,8 +156,7 @@ func (m measured) values(document rollout.Object) analysis.Values {
 	return values
 }
 
-// findTemplate finds a template by the document's name for it, which kustomize may have changed. A cluster template is
-// valid for all namespaces.
+// findTemplate finds a template by the document's name, which kustomize may change. A cluster template is for all.
 func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *analysis.Template {
 	for _, name := range []string{ref.TemplateName, a.affixed(from, ref.TemplateName)} {
 		for _, t := range a.analysisTemplates {
@@ -175,7 +169,7 @@ func (a *assembly) findTemplate(from rollout.Ref, ref analysis.TemplateRef) *ana
 	return nil
 }
 
-// blameAnalysis locates an error in a template or in its use.
+// blameAnalysis locates an error in a template or its use.
 func (a *assembly) blameAnalysis(err error, d *document, m measured) error {
 	var invalid *rollout.InvalidError
 	if errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {

@@ -9,15 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unnamed is a listed folder that cannot be an app: its name is invalid or taken, or it is a link.
+// Unnamed is a listed folder that cannot be an app: an invalid or taken name, or a link.
 type Unnamed struct {
 	Path string // slash-separated, relative to the repository's root
 	Err  error  // an InvalidError
 }
 
-// FindApps returns the apps that a configuration names, sorted by name. An app is a folder that matches a glob and has
-// a kustomization, a chart if the entry has helm, or manifests if it has directory. Globs do not match symlinks. A
-// folder that cannot be an app is an InvalidError.
+// FindApps returns a configuration's apps, by name: folders that match a glob and have a kustomization, a chart if
+// the entry has helm, or manifests if it has directory. Globs do not match symlinks. Other matches are InvalidErrors.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {
@@ -29,8 +28,7 @@ func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	return apps, nil
 }
 
-// FindAll is FindApps that also returns folders that cannot be apps. Of two folders with one name, the first listed is
-// the app.
+// FindAll is FindApps with the folders that cannot be apps. Of two with one name, the first listed is the app.
 func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unnamed, err error) {
 	apps, byName := []rollout.App{}, map[string]rollout.App{}
 	left := mostFolders
@@ -81,7 +79,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 	return apps, unnamed, nil
 }
 
-// linksTo returns the symbolic links to folders that an entry matches: links are no apps.
+// linksTo returns the symbolic links to folders that an entry matches, which are no apps.
 func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []Unnamed, err error) {
 	dir, last := path.Split(entry.Path)
 	dir = strings.TrimSuffix(dir, "/")
@@ -104,17 +102,17 @@ func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []Unnamed, err err
 	return links, err
 }
 
-// LinkedApp returns the error for a folder that is a symbolic link.
+// LinkedApp returns the error for a symbolic link to a folder.
 func LinkedApp(dir string) *rollout.InvalidError {
 	return rollout.Invalidf(dir, "", "is a symbolic link, and links to apps are not followed").
 		WithFix("list the folder that it leads to, or make it a folder")
 }
 
-// mostFolders bounds the folders that a configuration's globs match: a small tree can contain itself many times.
+// mostFolders bounds the matched folders: a small tree can contain itself many times.
 const mostFolders = 20_000
 
-// expand returns the kustomizations below dir that match a glob's segments, and charts and folders of manifests if the
-// entry allows these. It subtracts each folder that a wildcard matches from left, and stops below zero.
+// expand returns the kustomizations below dir that match a glob's segments, and charts and manifests if allowed. It
+// subtracts each folder matched by a wildcard from left, and stops below zero.
 func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string, left *int) ([]string, error) {
 	if len(glob) == 0 {
 		is, err := isKustomization(tree.Lookup, dir)
@@ -161,7 +159,7 @@ func expand(tree rollout.Tree, entry rollout.AppGlob, dir string, glob []string,
 	return out, nil
 }
 
-// lookupFunc looks up a path in a tree. A build's lookups are recorded with the build.
+// lookupFunc looks up a path in a tree, recorded with a build.
 type lookupFunc func(path string) (rollout.Entry, bool, error)
 
 func isKustomization(lookup lookupFunc, dir string) (bool, error) {

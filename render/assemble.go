@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// assembly makes a Render from the objects that kustomize built for one app.
+// assembly makes a Render from an app's built objects.
 type assembly struct {
 	origins
 	app      rollout.App
@@ -64,8 +64,7 @@ func (a *assembly) assemble(built []rollout.Object) error {
 	return a.hash()
 }
 
-// unique refuses two objects that are equal once the default namespace is filled in; kustomize treats them as
-// different.
+// unique refuses two objects that are equal with the default namespace, which kustomize distinguishes.
 func unique(objects []rollout.Object, file string) error {
 	seen := make(map[rollout.Ref]bool, len(objects))
 	for _, object := range objects {
@@ -79,7 +78,7 @@ func unique(objects []rollout.Object, file string) error {
 	return nil
 }
 
-// take consumes one object, or adds it to the objects to apply.
+// take consumes an object, or adds it to the ones to apply.
 func (a *assembly) take(object rollout.Object) error {
 	ref := object.Ref()
 	if err := a.checkSpelling(object); err != nil {
@@ -125,8 +124,7 @@ func (a *assembly) take(object rollout.Object) error {
 	return nil
 }
 
-// dropOwned removes and returns annotations that Kubernetes' controllers write and kubectl get -o yaml prints. If
-// applied, they would conflict with their owner at each apply.
+// dropOwned removes and returns controllers' annotations, as from kubectl get -o yaml: an apply would conflict.
 func dropOwned(object rollout.Object) (dropped []string) {
 	annotations := object.Map("metadata", "annotations")
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
@@ -138,7 +136,6 @@ func dropOwned(object rollout.Object) (dropped []string) {
 	return dropped
 }
 
-// hash fills in the template hashes.
 func (a *assembly) hash() error {
 	a.templates = make(map[rollout.Workload]rollout.Hash, len(a.deployments))
 	for w, deployment := range a.deployments {
@@ -151,7 +148,6 @@ func (a *assembly) hash() error {
 	return nil
 }
 
-// render returns the result.
 func (a *assembly) render() (*rollout.Render, error) {
 	slices.SortFunc(a.specs, func(x, y rollout.Spec) int { return cmp.Compare(x.Workload.String(), y.Workload.String()) })
 	told := make([]rollout.Object, len(a.objects))

@@ -14,8 +14,7 @@ import (
 )
 
 // schema guards kustomize's OpenAPI schema, a global variable. A build with an `openapi:` field replaces it, and
-// parallel builds would merge by the wrong schema. Such builds run alone; all others share the built-in schema, which
-// is parsed once. The guard is package state because the schema is.
+// parallel builds would merge by the wrong one. Such builds run alone; others share the built-in schema, parsed once.
 var schema schemaGuard
 
 type schemaGuard struct {
@@ -54,8 +53,7 @@ func (g *schemaGuard) alone(f func()) {
 	f()
 }
 
-// kustomize builds the kustomization in a folder and returns its objects in
-// kustomize's order, with their variables substituted.
+// kustomize builds a folder's kustomization and returns its objects, in order, with variables substituted.
 func kustomize(fs *treeFS, dir string, p *plan, v variables) ([]rollout.Object, error) {
 	built, err := buildMap(fs, dir, *p)
 	if err != nil {
@@ -64,8 +62,7 @@ func kustomize(fs *treeFS, dir string, p *plan, v variables) ([]rollout.Object, 
 	return decode(fs, built, p, v)
 }
 
-// decode returns the built objects as plain values. It goes through JSON, as kustomize's printing does, so that each
-// scalar equals the printed one.
+// decode returns the built objects as plain values, by JSON like kustomize's printing, so that scalars are equal.
 func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Object, error) {
 	objects, size := make([]rollout.Object, 0, built.Size()), 0
 	for _, resource := range built.Resources() {
@@ -90,7 +87,6 @@ func decode(fs *treeFS, built resmap.ResMap, p *plan, v variables) ([]rollout.Ob
 	return objects, nil
 }
 
-// buildMap runs kustomize.
 func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 	run := func() {
 		defer func() {
@@ -116,15 +112,14 @@ func buildMap(fs *treeFS, dir string, p plan) (built resmap.ResMap, err error) {
 	return built, nil
 }
 
-// options returns the kustomize command's options: no plugins, no helm, only files below the kustomization, and the
-// legacy order unless sortOptions are set. The library's default order, none, differs.
+// options returns the kustomize command's options: no plugins, no helm, files below the kustomization only, and
+// legacy order unless sortOptions are set, unlike the library.
 func options() *krusty.Options {
 	o := krusty.MakeDefaultOptions()
 	o.Reorder = krusty.ReorderOptionUnspecified
 	return o
 }
 
-// decodeObject reads an object in JSON.
 func decodeObject(raw []byte) (rollout.Object, error) {
 	object, err := rollout.FromJSON[map[string]any](raw)
 	if err != nil {

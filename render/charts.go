@@ -27,8 +27,7 @@ const (
 	noteNamespace = "chart.gitrollout.dev/namespace" // of the release, the default for its objects
 )
 
-// charts renders the charts of a kustomization. Kustomize gets the kustomization without charts, with the rendered
-// objects as its last resources, so that it patches and renames them like its own generator's.
+// charts renders a kustomization's charts. Kustomize gets their objects as last resources, to patch and rename.
 func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	old, globals := types.SplitHelmParameters(k.HelmChartInflationGenerator)
 	if k.HelmGlobals != nil {
@@ -104,7 +103,6 @@ func (in *inspector) chart(at referrer, globals types.HelmGlobals, c types.HelmC
 	return in.inflate(path.Join(at.dir, at.field), dir, r, c.SkipHooks)
 }
 
-// chartDir returns the folder of a chart that a kustomization names.
 func (in *inspector) chartDir(at referrer, name, p string) (string, error) {
 	joined := path.Join(at.dir, p)
 	if !path.IsAbs(p) && !strings.HasPrefix(joined, "../") {
@@ -118,7 +116,7 @@ func (in *inspector) chartDir(at referrer, name, p string) (string, error) {
 	return dir, err
 }
 
-// chartValues returns a kustomization's values for a chart, merged as kustomize does.
+// chartValues returns a kustomization's values for a chart, merged like kustomize.
 func (in *inspector) chartValues(at referrer, dir string, c types.HelmChart) (map[string]any, error) {
 	file, content := path.Join(dir, "values.yaml"), []byte(nil)
 	var err error
@@ -155,7 +153,7 @@ func mergeValues(values map[string]any, file string, content []byte) (map[string
 	return merged, nil
 }
 
-// inlineValues merges valuesInline with the values of a file.
+// inlineValues merges valuesInline with a file's values.
 func inlineValues(content []byte, c types.HelmChart) ([]byte, error) {
 	values := c.ValuesInline
 	if c.ValuesMerge != "replace" {
@@ -182,8 +180,7 @@ func inlineValues(content []byte, c types.HelmChart) ([]byte, error) {
 	return yaml.Marshal(values)
 }
 
-// chartApp turns a chart's folder into a kustomization of the chart's objects. It leaves a kustomization and a folder
-// without a chart unchanged.
+// chartApp turns a chart's folder into a kustomization of its objects. Other folders are unchanged.
 func (in *inspector) chartApp() error {
 	dir := in.app.Path
 	is, err := isKustomization(in.fs.ask, dir)
@@ -230,7 +227,7 @@ func isChart(lookup lookupFunc, dir string) (bool, error) {
 	return found && entry.Kind != rollout.Dir && entry.Kind != rollout.Submodule, err
 }
 
-// inflate renders the chart in a folder into a made file.
+// inflate renders a folder's chart into a made file.
 func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) error {
 	files, err := in.fs.chartFiles(dir)
 	if err != nil {
@@ -279,7 +276,7 @@ func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) 
 	return nil
 }
 
-// within adds the chart's folder to the file of an error.
+// within adds the chart's folder to an error's file.
 func within(dir string, err error) error {
 	var invalid *rollout.InvalidError
 	if errors.As(err, &invalid) {
@@ -288,7 +285,7 @@ func within(dir string, err error) error {
 	return err
 }
 
-// noted returns a chart's object with its notes, "" for an empty document.
+// noted returns a chart's object with its notes, "" if empty.
 func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	notes := map[string]string{}
 	if len(in.stack) > 0 { // in a kustomization, it marks the namespace as Helm's
@@ -324,7 +321,7 @@ func (in *inspector) noted(text, hook, namespace string) (string, error) {
 	return "---\n" + text, err
 }
 
-// chartFiles reads all files of a chart except those in its .helmignore.
+// chartFiles reads a chart's files except by .helmignore.
 func (f *treeFS) chartFiles(dir string) ([]chart.File, error) {
 	w := chartWalk{fs: f, root: dir}
 	var helmignore []byte
@@ -350,7 +347,7 @@ type chartWalk struct {
 	files   []chart.File
 }
 
-// folder reads a folder, at a real path and at its path in the chart. It follows symlinks.
+// folder reads a folder, at a real path and at its path in the chart, through symlinks.
 func (w *chartWalk) folder(real, below string) error {
 	entries, err := w.fs.tree.ReadDir(real)
 	if err != nil {
@@ -386,7 +383,7 @@ func (w *chartWalk) folder(real, below string) error {
 	return nil
 }
 
-// takeNote removes and returns a note of an object, "" without one.
+// takeNote removes and returns an object's note, "" for none.
 func takeNote(o rollout.Object, key string) string {
 	notes := o.Map("metadata", "annotations")
 	note, noted := notes[key].(string)

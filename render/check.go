@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
-// check validates the whole app: for example, that selectors match labels and that Services exist.
+// check validates the whole app, such as that selectors match labels and Services exist.
 func (a *assembly) check() error {
 	if err := a.checkNames(); err != nil {
 		return err
@@ -36,8 +36,8 @@ func (a *assembly) check() error {
 	return checkTemplates(a)
 }
 
-// checkTemplates validates the templates that no Rollout names. Arguments without a value stay unreplaced. With
-// arguments or further templates, only errors in providers' blocks count.
+// checkTemplates validates templates that no Rollout names. Arguments without a value stay. With arguments or further
+// templates, only errors in providers' blocks count.
 func checkTemplates(a *assembly) error {
 	for _, t := range a.analysisTemplates {
 		given := analysis.Values{Secrets: map[string]analysis.SecretRef{}}
@@ -59,8 +59,7 @@ func checkTemplates(a *assembly) error {
 	return nil
 }
 
-// checkNames refuses invalid namespaces (RFC 1123 labels) and names that are no path segment: "../" in a name could
-// address an object of another kind or namespace.
+// checkNames refuses invalid namespaces (RFC 1123 labels) and names that are no path segment, such as "../".
 func (a *assembly) checkNames() error {
 	format := rollout.Formats()["label"]
 	for _, object := range a.objects {
@@ -79,7 +78,6 @@ func (a *assembly) checkNames() error {
 	return nil
 }
 
-// checkWorkload compares a workload's selector with its template.
 func (a *assembly) checkWorkload(d *document) error {
 	deployment := a.deployments[d.workload]
 	from := originOf(d)
@@ -104,13 +102,11 @@ func (a *assembly) checkWorkload(d *document) error {
 	return nil
 }
 
-// serviceField is a document's field with the name of a Service.
 type serviceField struct {
 	field string
 	name  *string
 }
 
-// services returns the Services named in a document.
 func (d *document) services() []serviceField {
 	var all []serviceField
 	if c := d.spec.Canary; c != nil {
@@ -155,8 +151,7 @@ func (a *assembly) checkService(d *document, field, name string) error {
 // pins are the labels that identify one version's pods.
 var pins = []string{rollout.LabelPodHash, rollout.LabelRevision}
 
-// checkPins refuses Services that select one revision: releases set this selector, and a value in Git would select old
-// pods.
+// checkPins refuses Services that select one revision: releases set this, and Git's value would select old pods.
 func (a *assembly) checkPins() error {
 	if len(a.specs) == 0 {
 		return nil

@@ -7,9 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// closure records a build's lookups at a path and below, with their results. It is a tree, so that one folder id stands
-// for everything below: an unchanged app costs about one lookup for each folder that it reads. asked is false for a
-// path that is only on the way to a requested one.
+// closure records a build's lookups at a path and below, with results. In the tree one folder id stands for all
+// below: an unchanged app costs about one lookup per folder. asked is false on the way to a requested path.
 type closure struct {
 	asked    bool
 	was      string // mark of the result
@@ -19,7 +18,7 @@ type closure struct {
 	children map[string]*closure
 }
 
-// newClosure returns the closure of a build's lookups in a tree.
+// newClosure returns the closure of lookups in a tree.
 func newClosure(looked Looked, tree rollout.Tree) (*closure, error) {
 	root := &closure{}
 	for _, p := range looked.At {
@@ -36,7 +35,7 @@ func newClosure(looked Looked, tree rollout.Tree) (*closure, error) {
 	return root, root.fill("", tree)
 }
 
-// at returns the closure of a path below, and creates it if needed.
+// at returns the closure of a path below, created if needed.
 func (n *closure) at(p string) *closure {
 	for _, name := range segments(p) {
 		next := n.children[name]
@@ -52,8 +51,7 @@ func (n *closure) at(p string) *closure {
 	return n
 }
 
-// fill records the ids of folders on the way. Below a path that is no folder there is nothing to record: all lookups
-// failed.
+// fill records the ids of folders on the way. Below a path that is no folder all lookups failed.
 func (n *closure) fill(p string, tree rollout.Tree) error {
 	if len(n.children) == 0 && !n.lists {
 		return nil
@@ -71,7 +69,7 @@ func (n *closure) fill(p string, tree rollout.Tree) error {
 	return nil
 }
 
-// holds reports whether all lookups have the same result in a tree. p is the closure's path.
+// holds reports whether all lookups have the same result in a tree; p is the closure's path.
 func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	entry, found, err := tree.Lookup(p)
 	if err != nil {
@@ -99,7 +97,6 @@ func (n *closure) holds(tree rollout.Tree, p string) (bool, error) {
 	return true, nil
 }
 
-// segments splits a path into its names; the root has none.
 func segments(p string) []string {
 	if p == "" {
 		return nil

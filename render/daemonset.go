@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mergeDaemonSet reads the strategy of a DaemonSet. At a step, as many nodes may lack a ready pod as in its own rolling
-// update, or one if that uses maxSurge instead. Kubernetes' default is 1.
+// mergeDaemonSet reads a DaemonSet's strategy. At a step, as many nodes may lack a ready pod as in its own update
+// (default 1), or one if that uses maxSurge.
 func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	d.mergeNodes(o, own, other)
 	if d.spec.Canary != nil {
@@ -26,8 +26,7 @@ func (d *document) mergeDaemonSet(o rollout.Object, _ *deploymentForm, own, othe
 // nodesElsewhere is the error for a node order on another kind of workload.
 const nodesElsewhere = "only a DaemonSet of apps/v1 has its nodes chosen"
 
-// mergeNodes reads the strategy of a workload with a pod on each node. It has no replicas field, and requests cannot be
-// routed by version.
+// mergeNodes reads the strategy of a workload with a pod on each node, without replicas and routing by version.
 func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	inPlace{
 		second: "a node has one of them", beside: "beside the one on each node",

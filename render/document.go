@@ -8,15 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The groups of Rollout documents, and the annotation for a setting without a field in Argo Rollouts.
+// The groups of Rollout documents, and the annotation for a setting that Argo Rollouts lacks.
 const (
 	ownGroup          = "gitrollout.dev"
 	argoGroup         = "argoproj.io"
 	annotationScaling = "gitrollout.dev/scaling"
 )
 
-// ofOthers lists the kinds by which other controllers stage or measure releases, with the fix. If applied, they would
-// have no effect or move the same pods.
+// ofOthers lists other controllers' kinds, with the fix. Applied, they would have no effect or move the same pods.
 var ofOthers = map[string]string{
 	"rollouts.kruise.io/Rollout": "write a Rollout of gitrollout.dev, as in docs/coming-from-kruise-rollouts.md",
 	"flagger.app/Canary":         "write a Rollout, as in docs/coming-from-flagger.md",
@@ -26,12 +25,10 @@ var ofOthers = map[string]string{
 	"argoproj.io/AnalysisRun":    "write an AnalysisTemplate, and name it in a Rollout",
 }
 
-// isRollout reports whether an object is a Rollout document.
 func isRollout(ref rollout.Ref) bool {
 	return ref.Kind == "Rollout" && (ref.Group == ownGroup || ref.Group == argoGroup)
 }
 
-// document is a parsed Rollout document.
 type document struct {
 	*rollout.Reader
 	object   rollout.Object
@@ -50,7 +47,6 @@ type block struct {
 	raw  any
 }
 
-// The paths of the two strategies.
 const (
 	canaryPath    = "spec.strategy.canary"
 	blueGreenPath = "spec.strategy.blueGreen"
@@ -76,7 +72,7 @@ func newDocument(object rollout.Object) (*document, error) {
 	return d, nil
 }
 
-// shortRef formats an object for messages: Rollout/shop/checkout.
+// shortRef formats an object: Rollout/shop/checkout.
 func shortRef(ref rollout.Ref) string { return ref.Kind + "/" + ref.Namespace + "/" + ref.Name }
 
 // read validates the fields together and sets the spec.
@@ -94,7 +90,7 @@ func (d *document) read(form *specForm) {
 	}
 }
 
-// readWorkload reads the workload to move: a reference, or the template.
+// readWorkload reads the workload: a reference, or the template.
 func (d *document) readWorkload() {
 	d.workload = rollout.Workload{Namespace: d.ref.Namespace, Name: d.ref.Name}
 	ref, template, selector := d.form.WorkloadRef, d.form.Template, d.form.Selector
@@ -170,11 +166,10 @@ func (d *document) readScaling(form *canaryForm) {
 	}
 }
 
-// scaleDownDelay is the default delay before pods without traffic are removed, until every node has stopped sending
-// requests (30 s, as in Argo Rollouts).
+// scaleDownDelay is the default delay, 30 s as in Argo Rollouts, for nodes to stop sending requests to removed pods.
 const scaleDownDelay = 30
 
-// readDelays reads settings that matter only while additional canary pods exist.
+// readDelays reads settings for additional canary pods.
 func (d *document) readDelays(form *canaryForm) {
 	c := d.spec.Canary
 	surge := d.spec.Scaling == rollout.Surge
@@ -275,7 +270,6 @@ func (d *document) checkPause(at string, p *rollout.Pause) {
 	}
 }
 
-// checkSteps validates the steps as a whole.
 func (d *document) checkSteps() {
 	names := map[string]int{}
 	for i, step := range d.spec.Canary.Steps {

@@ -12,14 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
-// The labels that Kubernetes accepts.
 var (
 	labelKey = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?` +
 		`[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 	labelValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
 )
 
-// readExperiment reads an experiment step. checkExperiments validates its objects.
+// readExperiment reads an experiment step, whose objects checkExperiments validates.
 func (d *document) readExperiment(at string, form *experimentForm) *rollout.Experiment {
 	e := &form.Experiment
 	for i := range form.Templates {
@@ -99,7 +98,7 @@ func (d *document) readRuns(at string, form experimentRuns, of *experimentForm) 
 	return rollout.ExperimentAnalysis{Name: form.Name, Required: form.Required, Analysis: m.into}
 }
 
-// checkVariable refuses a variable that the experiment does not have.
+// checkVariable refuses a variable that the experiment lacks.
 func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 	if name == "experiment.finishedAt" && e.Duration == nil {
 		d.Fail(at, "give the experiment a duration", "asks for {{%s}}, and the experiment has no duration", name)
@@ -113,7 +112,7 @@ func (d *document) checkVariable(at, name string, e *rollout.Experiment) {
 	}
 }
 
-// checkExperiments generates the experiments' objects from the current version to validate them.
+// checkExperiments generates the experiments' objects from the current version, for validation.
 func (a *assembly) checkExperiments() error {
 	taken := map[rollout.Ref]string{}
 	for _, o := range a.objects {

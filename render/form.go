@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The form of a Rollout document. The tags of rollout.Field describe the fields, and the reader, the schemas and the
-// reference all use them. The names are those in Argo Rollouts v1.10 (pkg/apis/rollouts/v1alpha1/types.go); its fields
-// that these structs lack are unknown. Fields without a translation are in rollout.Spec.
+// The form of a Rollout document, by tags of rollout.Field for reader, schemas and reference. Names are Argo Rollouts
+// v1.10's (pkg/apis/rollouts/v1alpha1/types.go); its other fields are unknown. Untranslated fields are in
+// rollout.Spec.
 
 // Form returns the type of a Rollout document.
 func Form() reflect.Type { return reflect.TypeFor[documentForm]() }
 
-// Routers is the name of the form field with the routers' blocks of trafficRouting.
+// Routers is the form field with the routers' blocks of trafficRouting.
 const Routers = "routers"
 
 type documentForm struct {
@@ -125,7 +125,7 @@ type mirrorMatch struct {
 	Headers map[string]rollout.StringMatch `json:"headers"`
 }
 
-// trafficForm also holds the routers' blocks, whose fields package traffic knows.
+// trafficForm also holds the routers' blocks, which package traffic knows.
 type trafficForm struct {
 	rollout.Traffic
 	ManagedRoutes []managedRoute `json:"managedRoutes"`
@@ -144,7 +144,7 @@ type pluginsForm struct {
 	_          any `unknown:"describe any other router in trafficRouting.object"`
 }
 
-// analysisForm is an analysis of a step, or before or after a switch.
+// analysisForm is an analysis at a step, or before or after a switch.
 type analysisForm struct {
 	Templates []analysis.TemplateRef `json:"templates" needs:"name at least one: - templateName: NAME"`
 	Args      []argument             `json:"args"`
@@ -152,7 +152,6 @@ type analysisForm struct {
 	_ any `field:"analysisRunMetadata" ignored:"there are no AnalysisRuns that could carry it"`
 }
 
-// backgroundForm is an analysis during the release.
 type backgroundForm struct {
 	analysisForm
 	StartingStep int `json:"startingStep"`
@@ -197,7 +196,6 @@ type templateForm struct {
 	_ any `field:"weight" notYet:"leave it out: routers split users' requests between stable and canary only; give the template a service, and send requests there"`
 }
 
-// experimentRuns is one analysis of an experiment's pods.
 type experimentRuns struct {
 	Name         string                 `json:"name" needs:"name the analysis" is:"part"`
 	TemplateName string                 `json:"templateName"`
@@ -209,7 +207,7 @@ type experimentRuns struct {
 	_            any                    `one:"templateName templates" none:"name an AnalysisTemplate of this app in templateName"`
 }
 
-// deploymentForm holds the fields of a Deployment's spec that a release needs.
+// deploymentForm holds the fields of a Deployment's spec for a release.
 type deploymentForm struct {
 	Paused                  bool           `json:"paused"`
 	Replicas                *int           `json:"replicas"`

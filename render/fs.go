@@ -18,11 +18,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mount is the path of the repository's root for kustomize. It is a folder, so that a path with too many ".." leaves it
-// and is refused; at "/", filepath.Join would stay inside.
+// mount is the repository's root for kustomize. Too many ".." leave it; at "/", filepath.Join would stay inside.
 const mount = "/repository-root"
 
-// The bounds of one build; a larger build is refused. The largest bundles of CRDs in use are below 4 MiB.
+// The bounds of one build. The largest bundles of CRDs in use are below 4 MiB.
 const (
 	maxFile  = 16 << 20
 	maxTotal = 64 << 20
@@ -32,8 +31,7 @@ const (
 // lfsPointer is the start of a Git LFS pointer file.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
-// Marks record the result of a lookup for the closure. A folder has a constant mark, because its relevant content has
-// separate marks.
+// Marks record a lookup's result for the closure. A folder has a constant one: its content has separate marks.
 const (
 	markAbsent = ""
 	markDir    = "dir"
@@ -50,14 +48,12 @@ func markOf(e rollout.Entry, found bool) string {
 	}
 }
 
-// lookup is a recorded result of the tree.
 type lookup struct {
 	entry rollout.Entry
 	found bool
 }
 
-// treeFS is kustomize's file system: a commit's tree, read only. It follows symlinks as in a worktree as long as they
-// stay inside. It records every lookup. It serves one build, in one goroutine.
+// treeFS is a commit's tree for one build and goroutine, read only. It follows symlinks inside and records lookups.
 type treeFS struct {
 	tree    rollout.Tree
 	made    map[string][]byte // generated files, which take precedence over the tree's
@@ -86,7 +82,6 @@ func newTreeFS(tree rollout.Tree) *treeFS {
 	}
 }
 
-// files returns the sorted paths of all files that were read.
 func (f *treeFS) files() []string { return slices.Sorted(maps.Keys(f.blobs)) }
 
 func (f *treeFS) lookup(p string) (rollout.Entry, bool, error) {
@@ -117,8 +112,8 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 	return entry, found, nil
 }
 
-// resolve follows symlinks and returns the real path and its entry. It returns fs.ErrNotExist if there is none, and an
-// InvalidError (without a field) if the path leaves the repository or enters a submodule.
+// resolve follows symlinks and returns the real path and its entry, fs.ErrNotExist, or an InvalidError without a
+// field if the path leaves the repository or enters a submodule.
 func (f *treeFS) resolve(p string) (string, rollout.Entry, error) {
 	entry, found, err := f.lookup(p)
 	if err != nil {
@@ -194,7 +189,7 @@ func (f *treeFS) target(link string, entry rollout.Entry) (string, error) {
 	return target, nil
 }
 
-// refuse records the first refusal: kustomize tries a path in several ways and would hide the reason.
+// refuse records the first refusal: kustomize's several tries would hide the reason.
 func (f *treeFS) refuse(p, msg, fix string) error {
 	err := &rollout.InvalidError{File: p, Msg: msg, Fix: fix}
 	if f.refused == nil {
@@ -203,7 +198,6 @@ func (f *treeFS) refuse(p, msg, fix string) error {
 	return err
 }
 
-// read returns the content of the file at a real path.
 func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
 	if content, made := f.made[real]; made {
 		return content, nil
@@ -300,8 +294,7 @@ func (f *treeFS) ReadFile(p string) ([]byte, error) {
 	return withNames(data), nil
 }
 
-// errReadOnly is the error of every write and list operation. No build uses them; if a newer kustomize does, the
-// byte-for-byte test fails.
+// errReadOnly is the error of writes and lists, which builds do not use: the byte-for-byte test would find one.
 var errReadOnly = errors.New("a commit's tree can only be read, file by file")
 
 func (f *treeFS) Open(string) (filesys.File, error)    { return nil, errReadOnly }

@@ -9,13 +9,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// generatedSuffix is kustomize's suffix of generated ConfigMaps and Secrets: "-" and ten characters of its hash
-// alphabet.
+// generatedSuffix is kustomize's suffix of generated objects: "-" and ten characters of its hash alphabet.
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// warnGenerated warns about templates in Rollout documents that name a generated ConfigMap or Secret without its hash.
-// Kustomize rewrites such names in a Rollout only with `configurations` for it. This mistake is common, and the pods
-// would never start.
+// warnGenerated warns about templates in Rollouts that name a generated ConfigMap or Secret without its hash, which
+// kustomize rewrites only with `configurations`. This mistake is common: the pods would never start.
 func (a *assembly) warnGenerated() {
 	exists := map[rollout.Ref]bool{}
 	generated := map[rollout.Ref]string{} // by the name without the hash
@@ -47,7 +45,7 @@ func (a *assembly) warnGenerated() {
 	}
 }
 
-// referenceFields are the fields of a pod template that hold a reference, with the key of the name in it.
+// referenceFields are a pod template's fields with a reference, with the key of its name.
 var referenceFields = map[string]struct{ kind, key string }{
 	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
 	"secret": {"Secret", "secretName"}, "secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},

@@ -13,8 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// contentOf returns the content hash of an app without Rollout documents, its release identity if it has hooks; "" for
-// any other app. Encrypted values are still sealed, so the record reveals nothing about them.
+// contentOf returns an app's content hash, the release if it has hooks but no documents; else "". Values are sealed.
 func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	var told []rollout.Object
 	for _, o := range built {
@@ -28,9 +27,8 @@ func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	return rollout.HashContent(app.Namespace, told)
 }
 
-// withHooks returns the objects without hooks for other events than releases, such as tests, with a warning. It keeps
-// Jobs around releases, which are not applied with the objects. An unreadable hook of a chart is left out, because a
-// user of the chart cannot change it.
+// withHooks returns the objects without hooks for other events, such as tests, with a warning. Jobs around releases
+// stay. A chart's unreadable hook, which users cannot change, is left out.
 func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	kept := built[:0:0]
 	for _, o := range built {
@@ -54,8 +52,7 @@ func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	return kept, nil
 }
 
-// warnOfServices warns about Services that select the pods of a hook's Job, for example by kustomize's common labels:
-// these pods would receive requests.
+// warnOfServices warns about Services that select a hook's pods, as by kustomize's common labels: these get requests.
 func (a *assembly) warnOfServices(objects []rollout.Object) {
 	for _, job := range objects {
 		if !hook.Is(job) {
@@ -83,14 +80,13 @@ func (a *assembly) warnOfChartHook(o rollout.Object, when string, err error) {
 	a.warn("%s is a hook of Helm's (%s), and is left out", shortRef(o.Ref()), when)
 }
 
-// generated matches a generateName with its prefix; between matches the separators of a file's documents.
+// generated matches a generateName with its prefix; between matches the separators of documents.
 var (
 	generated = regexp.MustCompile(`(?m)^( *)generateName: *["']?([a-z0-9.-]*[a-z0-9])[.-]*["']?[ \r]*(#.*)?$`)
 	between   = regexp.MustCompile(`(?m)^---.*\n`)
 )
 
-// withNames adds a name to hooks' Jobs with a generateName, its prefix: kustomize requires names, and the Jobs of a
-// hook are numbered anyway.
+// withNames adds a name to hooks' Jobs with a generateName, its prefix: kustomize requires one, Jobs are numbered.
 func withNames(data []byte) []byte {
 	if !bytes.Contains(data, []byte("generateName:")) {
 		return data

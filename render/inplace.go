@@ -2,7 +2,7 @@ package render
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// inPlace describes why a kind of workload can only replace pods in place, without additional pods of the new version.
+// inPlace is why a kind of workload can only replace pods in place.
 type inPlace struct {
 	second     string // why there is no second set of pods
 	beside     string // which pods it does not have
@@ -12,7 +12,7 @@ type inPlace struct {
 	unrouted   string // why routers cannot select new pods, "" if one can
 }
 
-// refuse refuses settings that cannot be used in place.
+// refuse refuses settings that do not work in place.
 func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	kind, c := d.workload.Ref().Kind, d.spec.Canary
 	if c == nil {
@@ -48,8 +48,7 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	}
 }
 
-// refuseWeights refuses router settings that need weights: the router only has matched requests, all others follow the
-// pods.
+// refuseWeights refuses router settings that need weights: the router has matched requests only, others follow pods.
 func (inPlace) refuseWeights(c *rollout.Canary, own *rollout.Reader) {
 	const why = ", and with pods that are replaced in place a weight is a share of them"
 	if c.PingPong != nil {

@@ -13,19 +13,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plan is the result of inspecting the kustomizations before kustomize runs.
+// plan is the result of inspecting the kustomizations.
 type plan struct {
 	file     string // the app's own kustomization file
 	openAPI  bool   // a kustomization sets kustomize's global schema
 	warnings []string
 }
 
-// maxRoots bounds the kustomizations that one build enters. Bases are entered again for each reference, so 30 small
-// files could need 2^30.
+// maxRoots bounds the entered kustomizations. Bases are entered for each reference: 30 small files could need 2^30.
 const maxRoots = 1000
 
 // inspector walks the kustomizations as kustomize will. It refuses by name anything that would leave the repository,
-// start a program, or never end. Other errors are left to kustomize if its message is good enough.
+// start a program, or never end. Other errors are kustomize's if its message is good enough.
 type inspector struct {
 	fs      *treeFS
 	app     rollout.App
@@ -40,7 +39,7 @@ type inspector struct {
 	charted   map[string]string // the namespace that a kustomization's charts were rendered for, by file
 }
 
-// inspect inspects an app's kustomization and everything that it refers to.
+// inspect inspects an app's kustomization and all that it refers to.
 func inspect(fs *treeFS, app rollout.App) (plan, error) {
 	in := &inspector{fs: fs, app: app, checked: map[string]shape{}, charted: map[string]string{}}
 	dir := app.Path
@@ -68,7 +67,7 @@ func orMissing(err error, missing *rollout.InvalidError) error {
 	return missing
 }
 
-// referrer is the place of a reference: a kustomization file, its folder, and a field.
+// referrer is a reference's place: a kustomization file, its folder, and a field.
 type referrer struct {
 	file  string
 	dir   string
@@ -80,7 +79,6 @@ func (r referrer) at(format string, args ...any) referrer {
 	return r
 }
 
-// below returns the place of a field inside r's.
 func (r referrer) below(field string) referrer {
 	r.field = strings.TrimPrefix(r.field+"."+field, ".")
 	return r
@@ -90,7 +88,7 @@ func (r referrer) invalid(fix, format string, args ...any) *rollout.InvalidError
 	return &rollout.InvalidError{File: r.file, Field: r.field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 }
 
-// enter checks the kustomization in a folder.
+// enter checks a folder's kustomization.
 func (in *inspector) enter(dir string, from referrer) error {
 	if in.roots++; in.roots > maxRoots {
 		return from.invalid("enter each base once", "brings the build to more than %d kustomizations", maxRoots)
@@ -142,11 +140,11 @@ func named(dirs []string) []string {
 	return out
 }
 
-// KustomizationNames are the file names that make a folder a kustomization, in kustomize's order
+// KustomizationNames are a kustomization's file names, in kustomize's order
 // (konfig.RecognizedKustomizationFileNames).
 var KustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// load reads the kustomization of a folder. Kustomize looks for all three names, so all three are part of the closure.
+// load reads a folder's kustomization. The closure has all three names, which kustomize looks for.
 func (in *inspector) load(dir string, from referrer) (string, *types.Kustomization, error) {
 	var found []string
 	var content []byte
@@ -195,17 +193,17 @@ func invalidKustomization(file string, err error) error {
 		"error converting YAML to JSON: ")}
 }
 
-// count adds the operations that apply to all of a kustomization's objects.
+// count adds the operations on all of a kustomization's objects.
 func (in *inspector) count(k *types.Kustomization) {
 	if len(k.OpenAPI) > 0 {
 		in.plan.openAPI = true
 	}
-	// Each of these applies to every object, so each counts as one more object.
+	// Each of these applies to, and so counts like, every object.
 	in.total.objects += len(k.Replacements) + len(k.Vars) + len(k.Images) + len(k.Replicas) +
 		len(k.Labels) + len(k.ConfigMapGenerator) + len(k.SecretGenerator)
 }
 
-// component checks an entry that can only be another kustomization.
+// component checks an entry that can only be a kustomization.
 func (in *inspector) component(at referrer, p string) error {
 	dir, entry, err := in.find(at, p)
 	if err != nil {
@@ -217,7 +215,7 @@ func (in *inspector) component(at referrer, p string) error {
 	return in.enter(dir, at)
 }
 
-// resource checks an entry that may be a file or another kustomization.
+// resource checks an entry: a file or a kustomization.
 func (in *inspector) resource(at referrer, p string) error {
 	real, entry, err := in.find(at, p)
 	if err != nil {

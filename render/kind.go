@@ -2,8 +2,7 @@ package render
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// merger reads a workload kind's own update strategy and refuses document settings that the kind does not support. A
-// kind is one line of this table and one file.
+// merger reads a workload kind's update strategy and refuses unsupported settings. A kind is one line and one file.
 type merger struct {
 	merge    func(d *document, o rollout.Object, from *deploymentForm, own, other *rollout.Reader)
 	ordinals bool // its pods have ordinals, so those above a partition can be rolled back
@@ -16,7 +15,6 @@ var mergers = map[string]merger{
 	"DaemonSet":   {merge: (*document).mergeDaemonSet, nodes: true},
 }
 
-// merger returns the merger of a document's workload.
 func (d *document) merger() merger {
 	if d.spec.Partition != nil {
 		return merger{merge: (*document).mergePartitioned}

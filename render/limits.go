@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The parsing bounds of one build. Kustomize expands aliases, compares each object with every other one, and recurses
-// into nested values without bounds: a few hundred bytes could use all memory.
+// The parsing bounds of one build. Kustomize expands aliases, compares each object with every other, and recurses
+// without bounds: a few hundred bytes could use all memory.
 const (
 	maxObjects = 2000       // 2,000 take kustomize about eight seconds, 4,000 fifty
 	maxWork    = 12_000_000 // objects squared, summed over the kustomizations that pass them on
@@ -43,9 +43,8 @@ func (s *shape) add(more shape) {
 	s.copies += more.copies
 }
 
-// sound refuses YAML that kustomize could not print as JSON in bounded time and memory, and adds its size to the
-// build's. Some values would even end the process: kustomize calls log.Fatal on values that JSON lacks. field is the
-// text's place in the file, "" for the whole file.
+// sound refuses YAML that kustomize could not print as JSON in bounded memory and time, and counts its size. For
+// values that JSON lacks kustomize even calls log.Fatal. field is the text's place, "" for the file.
 func (in *inspector) sound(file, field string, content []byte) error {
 	key := file + "\x00" + field
 	known, ok := in.checked[key]
@@ -113,7 +112,7 @@ func measure(file, field string, content []byte) (shape, error) {
 
 var lineNumber = regexp.MustCompile(`line (\d+)`)
 
-// shiftLine corrects the line of an error in a later document.
+// shiftLine corrects an error's line in a later document.
 func shiftLine(text string, by int) string {
 	if !lineNumber.MatchString(text) { // the parser omits line 1
 		text = "line 1: " + strings.TrimPrefix(text, "yaml: ")
@@ -127,8 +126,7 @@ func shiftLine(text string, by int) string {
 	})
 }
 
-// meter counts the values below a node with aliases expanded. expanded holds the count of each anchor, -1 during its
-// count.
+// meter counts a node's values with expanded aliases. expanded holds each anchor's count, -1 while counting.
 type meter struct {
 	expanded map[*kyaml.Node]int
 	line     int // of the problem
@@ -186,8 +184,7 @@ func (m *meter) alias(n *kyaml.Node, depth int) (int, string) {
 // isTwice is the end of the error for a duplicate key.
 const isTwice = " is there twice"
 
-// checkKeys refuses keys that are no strings, which JSON lacks, and duplicate keys, which kustomize finds too late to
-// name the file.
+// checkKeys refuses keys that are no strings, which JSON lacks, and duplicates, which kustomize reports without file.
 func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	seen := make(map[string]bool, len(mapping.Content)/2)
 	for i := 0; i < len(mapping.Content); i += 2 {
@@ -211,7 +208,7 @@ func checkKeys(mapping *kyaml.Node) (line int, problem string) {
 	return 0, ""
 }
 
-// measured parses an object of a chart. The last value of a duplicate key counts, as in Helm.
+// measured parses a chart's object. Of duplicate keys the last value counts, as in Helm.
 func (in *inspector) measured(file, text string) (string, shape, error) {
 	total, err := measure(file, "", []byte(text))
 	var object any
@@ -229,7 +226,6 @@ func notFinite(value string) bool {
 	return lower == ".inf" || lower == ".nan"
 }
 
-// objects counts the objects in a document.
 func objects(doc *kyaml.Node) int {
 	if len(doc.Content) == 0 || doc.Content[0].Kind != kyaml.MappingNode {
 		return 1
@@ -243,7 +239,6 @@ func objects(doc *kyaml.Node) int {
 	return 1
 }
 
-// copies counts the copy operations of a JSON patch.
 func copies(doc *kyaml.Node) int {
 	if len(doc.Content) == 0 || doc.Content[0].Kind != kyaml.SequenceNode {
 		return 0

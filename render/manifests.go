@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plain turns a folder of manifests into a kustomization that lists them, as `kustomize create --autodetect` does, and
-// returns the list. It leaves a kustomization unchanged.
+// plain turns a folder of manifests into a kustomization of them, as `kustomize create --autodetect` does, and
+// returns the list. A kustomization is unchanged.
 func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	is, err := isKustomization(f.ask, app.Path)
 	if err != nil || is {
@@ -44,7 +44,7 @@ func (f *treeFS) plain(app rollout.App) ([]string, error) {
 	return all, nil
 }
 
-// orNoObject returns an error for a listed manifest that is no object, or else kustomize's error, which has no fix.
+// orNoObject returns an error for a listed manifest that is no object, or kustomize's, which has no fix.
 func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	for _, name := range listed {
 		file := path.Join(dir, name)
@@ -62,11 +62,11 @@ func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 	return err
 }
 
-// maxManifests bounds the files and folders of a plain folder: a small tree can contain itself many times.
+// maxManifests bounds a plain folder's entries: a small tree can contain itself many times.
 const maxManifests = 10_000
 
-// manifests returns the sorted relative paths of a folder's manifests and of kustomizations in folders below, whose
-// files are not listed. If it sees more than maxManifests entries it stops and returns a longer list.
+// manifests returns the sorted relative paths of a folder's manifests and of kustomizations below, whose files are
+// not listed. Beyond maxManifests entries it returns a longer list.
 func manifests(tree rollout.Tree, dir string, d rollout.Directory) ([]string, error) {
 	w := manifestWalk{tree: tree, root: dir, Directory: d}
 	if err := w.folder(""); err != nil {

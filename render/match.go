@@ -11,13 +11,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// routeReader reads a step's managed route.
 type routeReader struct {
 	*rollout.Reader
 	traffic *rollout.Traffic // of the canary; nil without trafficRouting
 }
 
-// read reads a step that matches requests, nil for another step.
+// read reads a step that matches requests, else nil.
 func (r routeReader) read(at string, form *stepForm) *rollout.ManagedRoute {
 	var route *rollout.ManagedRoute
 	switch {
@@ -62,14 +61,14 @@ func (r routeReader) mirror(at string, form *mirrorRoute) *rollout.ManagedRoute 
 	return route
 }
 
-// checkManaged refuses a route that managedRoutes does not list: its precedence would be unknown.
+// checkManaged refuses a route that managedRoutes lacks: its precedence is unknown.
 func (r routeReader) checkManaged(at, name string) {
 	if r.traffic != nil && !slices.Contains(r.traffic.ManagedRoutes, name) {
 		r.Fail(at, "add it there: - name: "+name, "%q is not among trafficRouting.managedRoutes", name)
 	}
 }
 
-// checkMatch validates one entry of a step's match, whose fields must all match.
+// checkMatch validates an entry of a step's match; all fields must match.
 func (r routeReader) checkMatch(at string, m rollout.Match) {
 	for _, named := range []struct {
 		field, what string
@@ -88,7 +87,7 @@ func (r routeReader) checkMatch(at string, m rollout.Match) {
 	r.checkSingle(at, m)
 }
 
-// checkSingle validates the fields that a request has only one value for, and refuses impossible values.
+// checkSingle validates the fields with a single value per request, and refuses impossible ones.
 func (r routeReader) checkSingle(at string, m rollout.Match) {
 	for _, single := range []struct {
 		field string
@@ -118,8 +117,7 @@ func (r routeReader) checkSingle(at string, m rollout.Match) {
 	}
 }
 
-// checkPath refuses a path that no request has: proxies compare the path without the query, after they resolve "//" and
-// "..".
+// checkPath refuses a path that no request has: proxies compare it without the query, and resolve "//" and "..".
 func (r routeReader) checkPath(at, p string) {
 	switch bad := pathForbidden.FindString(p); {
 	case !strings.HasPrefix(p, "/"):

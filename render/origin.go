@@ -9,19 +9,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// origins finds the files with an app's objects.
 type origins struct {
 	fs   *treeFS
 	file string // the app's kustomization, for errors without another file
 }
 
-// invalid returns an error about an object of the app.
 func (o origins) invalid(ref rollout.Ref, field, fix, format string, args ...any) error {
 	return o.blame(&rollout.InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}, ref)
 }
 
-// blame adds the file of the object to an error; the object is ref unless the error has another. Kustomize could record
-// origins only in annotations of the output; this search costs time only for errors.
+// blame adds an object's file to an error: ref's, unless the error has another. Kustomize records origins only in
+// annotations; this search costs time only for errors.
 func (o origins) blame(err error, ref rollout.Ref) error {
 	var invalid *rollout.InvalidError
 	if !errors.As(err, &invalid) || invalid.File != "" {
@@ -35,9 +33,8 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 	return invalid
 }
 
-// source returns the file that most likely holds an object, and its name there; by default the app's kustomization.
-// Among documents of the kind it takes the longest name within the object's name, to which kustomize may have added a
-// prefix and a suffix.
+// source returns the file that most likely holds an object, and its name there, else the app's kustomization. Of
+// documents of the kind it takes the longest name within the object's, which kustomize may have extended.
 func (o origins) source(ref rollout.Ref) (file, name string) {
 	file = o.file
 	for _, candidate := range o.fs.files() {
@@ -61,8 +58,8 @@ func (o origins) source(ref rollout.Ref) (file, name string) {
 	return file, name
 }
 
-// renamed returns kustomize's new name for a name in an object. Kustomize rewrites references of Kubernetes' own kinds
-// but not of Rollouts. A reference that names nothing gets the prefix and the suffix of the object itself.
+// renamed returns kustomize's name for one in an object, as kustomize rewrites no references of Rollouts. One to
+// nothing gets the object's own prefix and suffix.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name
@@ -73,7 +70,7 @@ func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	return name
 }
 
-// affixed returns a name with the prefix and the suffix of an object, as far as they are known.
+// affixed returns a name with an object's known prefix and suffix.
 func (o origins) affixed(like rollout.Ref, name string) string {
 	_, source := o.source(like)
 	if source == "" {
@@ -92,7 +89,7 @@ func (a *assembly) has(kind, namespace, name string) bool {
 	})
 }
 
-// resolve replaces the names in a document by kustomize's names.
+// resolve replaces a document's names by kustomize's.
 func (a *assembly) resolve(d *document) error {
 	if !d.inline {
 		d.workload.Name = a.renamed(d.ref, d.workload.Ref().Kind, d.workload.Name)

@@ -7,13 +7,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// isBuiltIn reports whether the workload's kind needs no description.
 func (d *document) isBuiltIn() bool {
 	_, is := rollout.WorkloadOf(d.workload.Ref())
 	return is
 }
 
-// describe finds the description of a document's workload kind, unless it is built in.
+// describe finds a document's workload kind's description, unless built in.
 func (a *assembly) describe(d *document) error {
 	if d.isBuiltIn() {
 		return nil
@@ -42,8 +41,7 @@ func (a *assembly) describe(d *document) error {
 	}
 }
 
-// mergePartitioned reads the strategy of a kind with a partition. Its own updateStrategy determines how pods are
-// replaced and how many at once.
+// mergePartitioned reads the strategy of a kind with a partition, whose updateStrategy determines the replacement.
 func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	p := d.spec.Partition
 	if p.Nodes != "" {
@@ -72,7 +70,7 @@ func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, ot
 	}
 }
 
-// mergePods refuses settings that do not work for pods counted by a partition.
+// mergePods refuses settings that do not work with a partition.
 func (d *document) mergePods(own *rollout.Reader) {
 	inPlace{
 		second: "the partition stages the one that there is", beside: "beside those that its partition counts",
@@ -81,7 +79,7 @@ func (d *document) mergePods(own *rollout.Reader) {
 	}.refuse(d, own)
 }
 
-// mergeMinReady returns the minimum ready time of a pod. Some kinds have it elsewhere than in their spec.
+// mergeMinReady returns a pod's minimum ready time, which some kinds have outside of spec.
 func (d *document) mergeMinReady(from *deploymentForm, o rollout.Object, other *rollout.Reader) int {
 	p := d.spec.Partition
 	if p == nil {

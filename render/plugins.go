@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// plugin checks an entry of generators, transformers or validators: an inline configuration, or a file or kustomization
-// of configurations. Kustomize's built-in plugins have no side effects, but some load files by path, and a path may be
-// a URL. All other plugins start a program and are refused.
+// plugin checks an entry of generators, transformers or validators: a configuration inline, in a file or a
+// kustomization. Built-in plugins have no side effects, but some load files by path, maybe a URL. Others start a
+// program and are refused.
 func (in *inspector) plugin(at referrer, entry string) error {
 	if isInline(entry) {
 		return in.configs(at, at.file, at.field, []byte(entry))
@@ -35,7 +35,7 @@ func (in *inspector) plugin(at referrer, entry string) error {
 }
 
 // pluginDir checks a kustomization of plugin configurations. It may only list files: patches and generators could
-// compose a configuration that is not visible in the files, for example one whose path is a URL.
+// compose an invisible configuration, such as with a URL.
 func (in *inspector) pluginDir(at referrer, dir string) error {
 	if in.roots++; in.roots > maxRoots {
 		return at.invalid("", "brings the build to more than %d kustomizations", maxRoots)
@@ -59,8 +59,7 @@ func (in *inspector) pluginDir(at referrer, dir string) error {
 	return nil
 }
 
-// configs checks the plugin configurations in a text. Their references are relative to the kustomization that lists
-// them.
+// configs checks plugin configurations in a text, with references relative to their kustomization.
 func (in *inspector) configs(at referrer, file, field string, content []byte) error {
 	if err := in.sound(file, field, content); err != nil {
 		return err
@@ -81,7 +80,7 @@ func (in *inspector) configs(at referrer, file, field string, content []byte) er
 	return nil
 }
 
-// decrypts matches the names of plugins and functions that generate Secrets from encrypted files, such as ksops.
+// decrypts matches plugins and functions that generate Secrets from encrypted files, such as ksops.
 var decrypts = regexp.MustCompile(`(?i)sops|secret|crypt|vault`)
 
 // functionAnnotations make a resource a KRM function: a container or a program.
@@ -122,12 +121,10 @@ func (in *inspector) config(at referrer, config map[string]any) error {
 	return in.configPaths(at, config)
 }
 
-// pathKeys are the fields of built-in plugins that name files to load (internal/builtins of kustomize), in lower case:
-// Go's JSON ignores case.
+// pathKeys are plugins' fields that name files (internal/builtins of kustomize), lower-case: JSON ignores case in Go.
 var pathKeys = []string{"path", "paths", "files", "env", "envs", "targetfilepath"}
 
-// configPaths checks the fields of a plugin configuration that name files. They are at the top level, except in a
-// ReplacementTransformer.
+// configPaths checks a plugin configuration's fields that name files, top-level except in a ReplacementTransformer.
 func (in *inspector) configPaths(at referrer, config map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		lower := strings.ToLower(key)
@@ -156,10 +153,9 @@ func (in *inspector) configPaths(at referrer, config map[string]any) error {
 	return nil
 }
 
-// patchKeys are the fields that hold patches, which are also parsed.
+// patchKeys are fields with patches, which are parsed.
 var patchKeys = []string{"patch", "patches", "jsonop"}
 
-// configPath checks one value of a plugin configuration.
 func (in *inspector) configPath(at referrer, key, value string) error {
 	if slices.Contains(patchKeys, key) {
 		return in.inline(at, value)

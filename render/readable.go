@@ -17,12 +17,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newest is the newest minor version of Kubernetes whose kinds and fields are known.
+// newest is the newest minor Kubernetes version with known kinds and fields.
 const newest = 36
 
-// checkReadable refuses objects of Kubernetes' own kinds that no API server can decode: `memory: 12x`, `container: []`.
-// The server's error for these has no stable reason, so it looks like a temporary failure. If kubernetes.version is
-// newer than the known fields, unknown fields are left to the server.
+// checkReadable refuses objects of Kubernetes' own kinds that no API server can decode: `memory: 12x`, `container:
+// []`. Its error has no stable reason and looks temporary. If kubernetes.version is newer, unknown fields are the
+// server's.
 func (a *assembly) checkReadable() error {
 	var minor int
 	_, err := fmt.Sscanf(strings.TrimPrefix(a.app.Kubernetes, "v"), "1.%d", &minor)
@@ -47,7 +47,7 @@ func (a *assembly) checkReadable() error {
 	return nil
 }
 
-// spellings are the kinds that are known here, by their lower-case form.
+// spellings are the known kinds, by lower case.
 var spellings = func() map[groupKind]string {
 	known := []groupKind{{argoGroup, "Rollout"}, {ownGroup, "Rollout"}, {argoGroup, "AnalysisTemplate"},
 		{"apiextensions.k8s.io", "CustomResourceDefinition"}, {"apiregistration.k8s.io", "APIService"}}
@@ -62,8 +62,8 @@ var spellings = func() map[groupKind]string {
 	return out
 }()
 
-// checkSpelling refuses kinds and versions that no cluster has in this spelling. The app would wait for ever for their
-// definition, and no rule for the known kind would count.
+// checkSpelling refuses kinds and versions that no cluster has in this spelling: the app would wait for ever for a
+// definition, without the known kind's rules.
 func (o origins) checkSpelling(object rollout.Object) error {
 	ref, lower := object.Ref(), strings.ToLower(object.Kind())
 	switch version, known := object.APIVersion(), spellings[groupKind{ref.Group, lower}]; {
@@ -77,7 +77,7 @@ func (o origins) checkSpelling(object rollout.Object) error {
 	return nil
 }
 
-// typeReader reads an object as an API server does, and refuses each field and each value that its type does not have.
+// typeReader reads an object as an API server does, and refuses fields and values that its type lacks.
 type typeReader struct {
 	rollout.Reader
 	ref     rollout.Ref
@@ -129,7 +129,7 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 	}
 }
 
-// shown formats a value for messages; values of Secrets, long texts, mappings and lists are not shown.
+// shown formats a value for messages, unless a Secret's, long, a mapping or a list.
 func shown(ref rollout.Ref, v any) string {
 	text, isText := v.(string)
 	kind := reflect.ValueOf(v).Kind()
@@ -142,7 +142,7 @@ func shown(ref rollout.Ref, v any) string {
 	return fmt.Sprint(v)
 }
 
-// otherType matches the error of Go's decoder for a value of the wrong type.
+// otherType matches Go's decoder's error for a wrong type.
 var otherType = regexp.MustCompile(`^json: cannot unmarshal (\w+) into Go .* of type (\[\])?(?:\w+\.)?(\S+)$`)
 
 // reason returns a decoder's error without Go's terms.

@@ -10,16 +10,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxMessage bounds the shortened errors of kustomize, which quote whole objects.
+// maxMessage bounds kustomize's errors, which quote whole objects.
 const maxMessage = 400
 
-// rootPart matches the folder in kustomize's error, once for each level of bases.
+// rootPart matches the folder in kustomize's error, for each level of bases.
 var rootPart = regexp.MustCompile(`(?:recursed accumulation of path|couldn't make target for path|` +
 	`recursed merging from path) '([^']*)': `)
 
-// reductions match parts of kustomize's errors that describe its attempts, for each path as a file and then as a
-// folder, with their replacements. They are regular expressions, because kustomize's errors have no types at this depth
-// (api/internal/target/kusttarget.go).
+// reductions match parts of kustomize's errors about its attempts, each path as a file and a folder, with
+// replacements. Its errors have no types at this depth (api/internal/target/kusttarget.go).
 var reductions = []struct {
 	part *regexp.Regexp
 	left string
@@ -30,7 +29,7 @@ var reductions = []struct {
 	{regexp.MustCompile(`accumulation err='(.*)': must build at directory: '[^']*': file is not directory`), "$1"},
 	{regexp.MustCompile(`accumulating (?:resources|components): |merging from generator &\{[^}]*\}: |` +
 		`trouble configuring builtin \w+ with config: \x60.*\x60: |error converting YAML to JSON: `), ""},
-	// The literal and the patch may contain a password.
+	// Literal and patch may contain a password.
 	{regexp.MustCompile(`literal sources \[.*\]: invalid literal source .*, expected key=value`),
 		"a literal is not key=value"},
 	{regexp.MustCompile(`(unable to parse SM or JSON patch) from \[.*\]`), "$1"},
@@ -44,8 +43,7 @@ var reductions = []struct {
 	{regexp.MustCompile(`0x[0-9a-f]{6,}`), "…"},
 }
 
-// reduce shortens kustomize's error to one line: the file and the cause, without the chain of attempts. The result does
-// not depend on the machine or run, because it becomes part of the state.
+// reduce shortens kustomize's error to one line, file and cause, independent of machine and run as part of the state.
 func reduce(fs *treeFS, file string, err error) error {
 	var invalid *rollout.InvalidError
 	if errors.As(err, &invalid) {
@@ -66,7 +64,7 @@ func reduce(fs *treeFS, file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "kustomize: " + text, Fix: fixOf(text)}
 }
 
-// fixes are the fixes for errors of kustomize that contain the text.
+// fixes are the fixes for kustomize's errors with the text.
 var fixes = []struct{ text, fix string }{
 	{"kustomization.yaml is empty", "list its manifests under resources; a Component is listed under components"},
 	{"unable to parse SM or JSON patch",
@@ -93,7 +91,7 @@ func fixOf(text string) string {
 	return ""
 }
 
-// unquote unquotes the errors of components, which are nested.
+// unquote unquotes components' nested errors.
 func unquote(text string) string {
 	for range maxRoots {
 		before, quoted, found := strings.Cut(text, `accumulateDirectory: "`)
@@ -109,7 +107,7 @@ func unquote(text string) string {
 	return text
 }
 
-// kustomizationIn returns the kustomization file of a folder if it was read, else otherwise.
+// kustomizationIn returns a folder's kustomization file if it was read, else otherwise.
 func (f *treeFS) kustomizationIn(dir, otherwise string) string {
 	for _, name := range KustomizationNames {
 		if p := path.Join(dir, name); f.blobs[p] != nil {

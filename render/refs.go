@@ -12,16 +12,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// remotePrefix and remoteQuery match kustomize's forms of a Git repository (its internal/git/repospec.go), and further
-// forms that a newer kustomize may accept.
+// remotePrefix and remoteQuery match kustomize's forms of a Git repository (its internal/git/repospec.go), and more.
 var (
 	remotePrefix = regexp.MustCompile(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*://|[a-z][a-z0-9-]*@|` +
 		`(www\.)?(github\.com|gitlab\.com|bitbucket\.org)[/:]|gh:|oci:)`)
 	remoteQuery = regexp.MustCompile(`\?(.*&)?(ref|version|timeout|submodules)=`)
 )
 
-// clones matches the fields whose entries kustomize clones if they are files without resources. In other fields, such
-// as a generator's, a file may have a name that looks remote.
+// clones matches fields whose entries kustomize clones if they are no files with resources; others may look remote.
 var clones = regexp.MustCompile(`^(resources|bases|components|generators|transformers|validators)\b`)
 
 // isWeb reports whether kustomize would fetch a path over HTTP (internal/loader/fileloader.go, IsRemoteFile).
@@ -30,8 +28,7 @@ func isWeb(p string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// isInline reports whether an entry that may be a path or YAML is YAML. A remote form is never YAML: kustomize takes a
-// text that does not parse for a path, or for a repository to clone.
+// isInline reports whether an entry is YAML and no path. A remote form is none: unparsable text may be a repository.
 func isInline(entry string) bool {
 	return strings.ContainsAny(entry, "\n{") && !remotePrefix.MatchString(entry)
 }
@@ -44,7 +41,7 @@ func unroot(p string) string {
 	return p
 }
 
-// find resolves a reference of a kustomization and refuses one that leaves the repository.
+// find resolves a kustomization's reference and refuses one that leaves the repository.
 func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) {
 	var none rollout.Entry
 	joined := path.Join(at.dir, p)
@@ -73,7 +70,7 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 	}
 	var missing *rollout.InvalidError
 	if refused := in.fs.refused; refused != nil {
-		// The refusal has its own path, but a user needs the reference to it.
+		// The refusal has its own path; a user needs the reference.
 		missing = at.invalid(refused.Fix, "%s is refused: %s %s", p, refused.File, refused.Msg)
 		in.fs.refused = missing
 		return "", none, missing
@@ -81,7 +78,7 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 	return "", none, orMissing(err, at.invalid("", "%s does not exist in this commit", p))
 }
 
-// file resolves a reference to a file and returns its content.
+// file resolves a reference to a file's content.
 func (in *inspector) file(at referrer, p string) (real string, content []byte, err error) {
 	real, entry, err := in.find(at, p)
 	if err != nil {
@@ -94,8 +91,7 @@ func (in *inspector) file(at referrer, p string) (real string, content []byte, e
 	return real, content, err
 }
 
-// readBelow reads a file if kustomize's own rule allows it: files, unlike bases, come from the kustomization's folder
-// or below (LoadRestrictionsRootOnly).
+// readBelow reads a file if kustomize allows it: in the kustomization's folder or below (LoadRestrictionsRootOnly).
 func (in *inspector) readBelow(at referrer, p, real string, entry rollout.Entry) ([]byte, error) {
 	if at.dir != "" && !strings.HasPrefix(real, at.dir+"/") {
 		return nil, at.invalid("move the file, or give its folder a kustomization and refer to the folder",
@@ -108,7 +104,7 @@ func (in *inspector) readBelow(at referrer, p, real string, entry rollout.Entry)
 	return content, err
 }
 
-// yamlFile checks a reference to a file that kustomize parses.
+// yamlFile checks a reference to a file to parse.
 func (in *inspector) yamlFile(at referrer, p string) error {
 	real, content, err := in.file(at, p)
 	if err != nil {
@@ -117,7 +113,7 @@ func (in *inspector) yamlFile(at referrer, p string) error {
 	return in.sound(real, "", content)
 }
 
-// patchText checks an entry that is a patch or a path of one.
+// patchText checks an entry that is a patch or its path.
 func (in *inspector) patchText(at referrer, text string) error {
 	if isInline(text) {
 		return in.inline(at, text)
@@ -125,18 +121,17 @@ func (in *inspector) patchText(at referrer, text string) error {
 	return in.yamlFile(at, text)
 }
 
-// inline checks an entry that is YAML.
 func (in *inspector) inline(at referrer, text string) error {
 	return in.sound(at.file, at.field, []byte(text))
 }
 
-// data checks a reference to a generator's file, whose content is not parsed.
+// data checks a reference to a generator's unparsed file.
 func (in *inspector) data(at referrer, p string) error {
 	_, _, err := in.file(at, p)
 	return err
 }
 
-// keyed is data with an optional key before the path.
+// keyed is data with an optional key first.
 func (in *inspector) keyed(at referrer, source string) error {
 	if _, after, ok := strings.Cut(source, "="); ok {
 		source = after
@@ -144,14 +139,14 @@ func (in *inspector) keyed(at referrer, source string) error {
 	return in.data(at, source)
 }
 
-// reference is an entry of a kustomization that refers to files or is YAML, with its check.
+// reference is a kustomization's entry that refers to files or is YAML, with its check.
 type reference struct {
 	at    referrer
 	entry string
 	check func(at referrer, entry string) error
 }
 
-// references returns all references of a kustomization, in the order of the checks.
+// references returns a kustomization's references, in order.
 func (in *inspector) references(here referrer, k *types.Kustomization) (all []reference) {
 	one := func(check func(referrer, string) error, entry, field string, args ...any) {
 		all = append(all, reference{here.at(field, args...), entry, check})

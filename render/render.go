@@ -11,25 +11,23 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kept is the number of cached results of an app: head and stable alternate during a release, and a superseding push
-// and its revert need two more.
+// kept is an app's number of cached results: head and stable alternate; a superseding push and its revert need two.
 const kept = 4
 
-// Builder builds one app of a tree, in this process or in another.
+// Builder builds an app of a tree, in this or another process.
 type Builder interface {
-	// Build returns the app without a commit, and the paths that the result depends on, also for an InvalidError. For
-	// errors, see Renderer.Render.
+	// Build returns the app without a commit, and the paths it depends on, for InvalidErrors too (see
+	// Renderer.Render).
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 
-// Looked holds the paths of a tree that a build depends on.
+// Looked holds a tree's paths that a build depends on.
 type Looked struct {
 	At  []string // paths, also of missing files
 	All []string // folders with their whole content
 }
 
-// Renderer builds apps and caches the results with their dependencies. It is safe for concurrent use, which is
-// efficient for different apps.
+// Renderer builds apps and caches results with dependencies, for concurrent use, efficient for different apps.
 type Renderer struct {
 	builder Builder
 	builds  atomic.Int64
@@ -37,8 +35,7 @@ type Renderer struct {
 	cache   map[string][]*cached // by the app's name, newest first
 }
 
-// cached is the result of one build: a Render or an InvalidError. A failure to read the tree is not cached, because it
-// does not depend on the commit.
+// cached is one build's Render or InvalidError. An unreadable tree does not depend on the commit and is not cached.
 type cached struct {
 	app     rollout.App
 	closure *closure
@@ -46,18 +43,17 @@ type cached struct {
 	invalid *rollout.InvalidError
 }
 
-// New returns a Renderer with an empty cache that builds with b.
+// New returns a Renderer, with an empty cache, for b.
 func New(b Builder) *Renderer { return &Renderer{builder: b, cache: map[string][]*cached{}} }
 
 // Builds returns the number of kustomize builds so far.
 func (r *Renderer) Builds() int { return int(r.builds.Load()) }
 
-// Render builds one app at a commit. If all dependencies of a cached build are unchanged, missing files included, it
-// returns that result with the new commit. An InvalidError is about the repository; after any other error the tree
-// could not be read, and a retry may succeed.
+// Render builds one app at a commit. If a cached build's dependencies, with missing files, are unchanged, it is that
+// result with the new commit. An InvalidError is about the repository; after any other error a retry may succeed.
 func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	built := app
-	// Permissions and the service account do not change the objects.
+	// Permissions and the service account change no objects.
 	built.Namespaces, built.ClusterResources, built.ServiceAccount = "", "", ""
 	found, err := r.find(tree, built)
 	if err != nil {
@@ -81,7 +77,7 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 	return &out, nil
 }
 
-// find returns a cached result that is valid for the tree, nil if there is none.
+// find returns a cached result that is valid for the tree, or nil.
 func (r *Renderer) find(tree rollout.Tree, app rollout.App) (*cached, error) {
 	r.mu.Lock()
 	candidates := slices.Clone(r.cache[app.Name])
@@ -108,7 +104,7 @@ func (r *Renderer) keep(c *cached) {
 	r.cache[c.app.Name] = list[:min(kept, len(list))]
 }
 
-// KeepOnly drops the cached builds of all other apps.
+// KeepOnly drops all other apps' cached builds.
 func (r *Renderer) KeepOnly(apps []rollout.App) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +113,6 @@ func (r *Renderer) KeepOnly(apps []rollout.App) {
 	})
 }
 
-// build builds an app without the cache.
 func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 	render, looked, err := r.builder.Build(tree, app)
 	var invalid *rollout.InvalidError
@@ -131,12 +126,11 @@ func (r *Renderer) build(tree rollout.Tree, app rollout.App) (*cached, error) {
 	return &cached{app: app, closure: closed, render: render, invalid: invalid}, nil
 }
 
-// InProcess builds apps in the calling process. Only the inspection before kustomize bounds memory and time.
+// InProcess builds apps in the calling process, bounded only by the inspection.
 type InProcess struct {
-	// CheckProvider validates the providers' blocks of analysis templates. Nil: any block of any provider is accepted.
+	// CheckProvider validates the providers' blocks of analysis templates; nil accepts all.
 	CheckProvider func(kind string, config map[string]any) error
-	// Unlock returns the data key of an encrypted file, with the keys that the app may use. Nil: Secrets that are
-	// encrypted in Git are rendered without values and annotated rollout.AnnotationSealed.
+	// Unlock returns an encrypted file's data key, with the app's keys. Nil: Secrets get rollout.AnnotationSealed.
 	Unlock func(app rollout.App, locks []sops.Lock) ([]byte, error)
 }
 
@@ -150,8 +144,7 @@ func (b InProcess) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, L
 	return built, Looked{At: slices.Collect(maps.Keys(fs.asked)), All: slices.Collect(maps.Keys(fs.listed))}, err
 }
 
-// render checks the references of an app's kustomizations, builds these, and takes the Rollout documents out of the
-// result.
+// render checks references, builds an app's kustomizations, and takes the Rollout documents out.
 func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) {
 	plan, objects, err := build(fs, app)
 	if err != nil {
@@ -177,7 +170,7 @@ func (b InProcess) render(fs *treeFS, app rollout.App) (*rollout.Render, error) 
 	return a.render()
 }
 
-// build runs kustomize for an app. A file that cannot be decrypted takes precedence over other errors.
+// build runs kustomize for an app. An undecryptable file precedes other errors.
 func build(fs *treeFS, app rollout.App) (plan, []rollout.Object, error) {
 	plan, objects, err := buildAll(fs, app)
 	if r := fs.refused; err != nil && r != nil && r.Reason == rollout.HeldUndecryptable {

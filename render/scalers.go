@@ -7,7 +7,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// scaler is an autoscaler of a workload.
 type scaler struct {
 	ref    rollout.Ref
 	target map[string]any // its spec.scaleTargetRef, or the spec.targetRef of a VPA
@@ -43,8 +42,7 @@ func scalersAmong(objects []rollout.Object) []scaler {
 	return out
 }
 
-// scale points autoscalers of a Rollout at its workload, and removes replicas from every workload with an autoscaler:
-// applying them would undo the scaling.
+// scale points a Rollout's autoscalers at its workload, and removes replicas that would undo their scaling.
 func (a *assembly) scale() {
 	for _, s := range scalersAmong(a.objects) {
 		w := rollout.Workload{Namespace: s.ref.Namespace, Name: s.name}
@@ -78,7 +76,7 @@ func (a *assembly) document(w rollout.Workload) *document {
 	return d
 }
 
-// omitReplicas leaves the replicas of a workload, staged or not, to its autoscaler.
+// omitReplicas leaves a workload's replicas to its autoscaler.
 func (a *assembly) omitReplicas(w rollout.Workload, by rollout.Ref) {
 	deployment, ok := a.deployments[w]
 	if !ok {

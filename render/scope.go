@@ -12,11 +12,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// groupKind is a kind in all of its versions.
+// groupKind is a kind in all versions.
 type groupKind struct{ group, kind string }
 
-// clusterScoped are cluster-scoped kinds that kustomize's schema, older than Kubernetes, lacks, and whose CRD is
-// usually not in the app. All other unknown kinds count as namespaced, as nearly all custom resources are.
+// clusterScoped are cluster-scoped kinds that kustomize's older schema lacks, with CRDs usually elsewhere. Other
+// unknown kinds count as namespaced, like nearly all custom resources.
 var clusterScoped = map[groupKind]bool{
 	{"networking.k8s.io", "ServiceCIDR"}:                                 true,
 	{"networking.k8s.io", "IPAddress"}:                                   true,
@@ -67,7 +67,7 @@ func definitions(objects []rollout.Object) map[groupKind]bool {
 	return inBuild
 }
 
-// defaultNamespaces sets missing namespaces of namespaced objects to their release's namespace, or the app's.
+// defaultNamespaces sets missing namespaces to the objects' release's, or the app's.
 func defaultNamespaces(objects []rollout.Object, namespace string) {
 	inBuild := definitions(objects)
 	for _, object := range objects {
@@ -88,7 +88,7 @@ func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
 	if namespaced, known := openapi.IsNamespaceScoped(of); known {
 		return namespaced
 	}
-	// A kind has one scope in all versions, so an unknown version has the scope of a version in client-go.
+	// A kind has one scope: an unknown version has that of a version in client-go.
 	for _, v := range scheme.Scheme.VersionsForGroupKind(runtime.GroupKind{Group: ref.Group, Kind: ref.Kind}) {
 		of.APIVersion = v.String()
 		if namespaced, known := openapi.IsNamespaceScoped(of); known {
@@ -99,9 +99,8 @@ func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
 	return namespaced || !defined
 }
 
-// applyOrder lists kinds in apply order: namespaces and definitions, then identities and rights, volumes and
-// configuration, routing to pods, workloads, and autoscalers and budgets. Unlisted kinds are custom resources and come
-// last.
+// applyOrder lists kinds in apply order: namespaces and definitions, identities and rights, volumes and
+// configuration, routing, workloads, autoscalers and budgets. Unlisted kinds, custom resources, are last.
 var applyOrder = []string{
 	"Namespace",
 	"CustomResourceDefinition",
@@ -118,7 +117,7 @@ var applyOrder = []string{
 	"HorizontalPodAutoscaler", "PodDisruptionBudget",
 }
 
-// webhooks come after everything else: an unserved webhook rejects the objects that it guards.
+// webhooks come last: an unserved one rejects the objects that it guards.
 var webhooks = []string{"APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
 
 // rank returns an object's place in the apply order.

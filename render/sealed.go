@@ -15,11 +15,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// An app with encrypted files is built three times: sealed, with substitutes for the encrypted values; sealed with
-// other substitutes (the twin); and open. Differences between the first two builds derive from encrypted values, and
-// only values of Secrets may differ. The first build is applied, with the values of the open Secrets, so names, hashes
-// and all output are the same with and without keys. The open build may differ elsewhere only if a template tests a
-// value.
+// An app with encrypted files is built three times: sealed, with substitutes for encrypted values; with other
+// substitutes (the twin); and open. The sealed builds may differ only in values of Secrets. The first is applied with
+// the open Secrets' values, so that names, hashes and output do not depend on keys. The open build may differ
+// elsewhere only if a template tests a value.
 
 // decrypt returns the content of an encrypted file, open or sealed.
 func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
@@ -53,7 +52,7 @@ func (f *treeFS) decrypt(real string, content []byte) ([]byte, error) {
 	return content, nil
 }
 
-// isLeftAlone reports whether another operator decrypts all objects of an encrypted file.
+// isLeftAlone reports whether another operator decrypts an encrypted file's objects.
 func isLeftAlone(content []byte) bool {
 	docs, err := decodeDocuments(content)
 	return err == nil && !slices.ContainsFunc(docs, func(doc *kyaml.Node) bool {
@@ -64,7 +63,6 @@ func isLeftAlone(content []byte) bool {
 	})
 }
 
-// undecryptable refuses a file, as refuse does.
 func (f *treeFS) undecryptable(real string, why error) error {
 	var wrong *sops.Error
 	if !errors.As(why, &wrong) {
@@ -78,7 +76,7 @@ func (f *treeFS) undecryptable(real string, why error) error {
 	return err
 }
 
-// open sets the values of Secrets that are encrypted in Git, or marks these Secrets as sealed if there are no keys.
+// open sets the values of Secrets encrypted in Git, or marks them as sealed without keys.
 func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object, error) {
 	if err := neverEncrypted(sealed, a.origins); err != nil || len(a.fs.encrypted) == 0 {
 		return sealed, err
@@ -110,7 +108,7 @@ func (b InProcess) open(a *assembly, sealed []rollout.Object) ([]rollout.Object,
 	return merge(&c, sealed, open, files[0])
 }
 
-// unlocks sets the keys that open the encrypted files of a build, if there are keys.
+// unlocks sets the keys for a build's encrypted files, if any.
 func (b InProcess) unlocks(fs *treeFS, app rollout.App) {
 	if b.Unlock == nil || app.Sealed {
 		return
@@ -140,8 +138,7 @@ func openable(fs *treeFS, app rollout.App, files []string) error {
 	return nil
 }
 
-// again builds an app again with other settings for encrypted files. If the tree cannot be read, the whole build fails:
-// see InProcess.Build.
+// again builds an app with other settings for encrypted files. An unreadable tree fails all: see InProcess.Build.
 func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, error) {
 	fs := newTreeFS(of.tree)
 	set(fs)
@@ -150,8 +147,8 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns the error of a failed build, or an error that the failure depends on encrypted values: then the
-// twin builds or fails differently, for example at a number with a bound in a schema.
+// orDepends returns a failed build's error, or that it depends on encrypted values: the twin builds or fails
+// differently, as at a number's bound in a schema.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err
@@ -170,20 +167,20 @@ const (
 	encryptLess   = "encrypt only what belongs into Secrets (sops encrypt --encrypted-regex), or refer to a Secret there"
 )
 
-// dependsOn refuses an app in which something depends on an encrypted value.
+// dependsOn refuses an app that depends on an encrypted value.
 func dependsOn(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets, Fix: encryptLess}
 }
 
-// dependsSomewhere refuses an app that depends on encrypted values elsewhere than in the values of Secrets. It does not
-// name the place: a hundred objects that each depend on a character of a password would reveal it.
+// dependsSomewhere refuses an app that depends on encrypted values outside of Secrets' values, without the place: a
+// hundred objects that each test a character would reveal a password.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
 		Fix: "look for templates that ask about them, and encrypt only what belongs into Secrets " +
 			"(sops encrypt --encrypted-regex); the place is not told, for it would tell of the values"}
 }
 
-// neverEncrypted refuses objects with values in SOPS' encrypted form that no key would open.
+// neverEncrypted refuses objects with SOPS' encrypted values that no key would open.
 func neverEncrypted(objects []rollout.Object, in origins) error {
 	for _, o := range objects {
 		const annotated = "metadata.annotations[" + rollout.AnnotationDecryption + "]"
@@ -213,7 +210,7 @@ func neverEncrypted(objects []rollout.Object, in origins) error {
 	return nil
 }
 
-// each calls f with each text of an object, and with the decoded base64 values of a Secret.
+// each calls f with an object's texts, and a Secret's decoded base64 values.
 func each(o rollout.Object, f func(at, text string)) {
 	eachText(map[string]any(o), "", func(at, text string) {
 		f(at, text)
@@ -225,7 +222,7 @@ func each(o rollout.Object, f func(at, text string)) {
 	})
 }
 
-// alike returns the twin in the order of sealed. It refuses differences other than values of Secrets.
+// alike returns the twin in sealed's order, and refuses differences besides Secrets' values.
 func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origins) ([]rollout.Object, error) {
 	twin, lone := counterparts(sealed, twin)
 	if lone != (rollout.Ref{}) {
@@ -252,7 +249,7 @@ func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origin
 	return nil, err
 }
 
-// keep marks the Secrets whose values are unknown.
+// keep marks Secrets with unknown values.
 func keep(sealed, twin []rollout.Object) []rollout.Object {
 	for i, o := range sealed {
 		if !o.IsSecret() || reflect.DeepEqual(o["data"], twin[i]["data"]) &&
@@ -270,8 +267,7 @@ func keep(sealed, twin []rollout.Object) []rollout.Object {
 	return sealed
 }
 
-// merge returns the sealed objects with the values of the open Secrets. Encrypted values must not determine the names
-// of values, which error messages show.
+// merge returns the sealed objects with the open Secrets' values. Names, which errors show, must not be encrypted.
 func merge(c *comparison, sealed, open []rollout.Object, file string) ([]rollout.Object, error) {
 	open, lone := counterparts(sealed, open)
 	if lone != (rollout.Ref{}) {

@@ -11,11 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// valueFields are the fields of a Secret that may have encrypted values.
+// valueFields are a Secret's fields of maybe encrypted values.
 var valueFields = []string{"data", "stringData"}
 
-// counterparts sorts other, a second build of the same app, like the first build: kustomize sorts objects by name, and
-// generated Secrets have other suffixes. lone is an object that only one build has.
+// counterparts sorts other, a second build, like the first: names and suffixes may differ. lone is in one build only.
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
 		ref := o.Ref()
@@ -43,8 +42,8 @@ func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout
 	return in, rollout.Ref{}
 }
 
-// comparison finds the differences between two builds of an app. Digests, such as a chart's checksum/secret, may
-// differ, because they reveal nothing of the content. Both sealed builds show which texts are digests.
+// comparison finds differences between an app's builds. Digests, such as a chart's checksum/secret, reveal nothing
+// and may differ. Both sealed builds show which texts are digests.
 type comparison struct {
 	names   *strings.Replacer // from names of generated Secrets to their names in the first build
 	digests map[string]bool   // by index of the object and field
@@ -52,8 +51,7 @@ type comparison struct {
 	object  int
 }
 
-// first returns the index of the first different object and its field, -1 if none differs. It ignores values of Secrets
-// that are texts with the same names.
+// first returns the first different object's index and field, -1 if none, apart from texts in Secrets.
 func (c *comparison) first(sealed, other []rollout.Object) (object int, field string) {
 	var names []string
 	for i, o := range sealed {
@@ -82,7 +80,7 @@ func (c *comparison) first(sealed, other []rollout.Object) (object int, field st
 	return -1, ""
 }
 
-// differ reports whether two values differ, and the first place below at where they do.
+// differ reports whether two values differ, and first where below at.
 func (c *comparison) differ(at string, sealed, other any) (string, bool) {
 	switch sealed := sealed.(type) {
 	case map[string]any:
@@ -119,8 +117,7 @@ var (
 	annotation = regexp.MustCompile(`(^|\.)metadata\.annotations(\.[^.\[\]]+|\[[^\[\]]+\])$`)
 )
 
-// leastDigest is the minimum number of digits of a digest in any field. An annotation, which changes no behaviour,
-// needs fewer, if they are no number.
+// leastDigest is a digest's minimum number of digits. An annotation, without effects, needs fewer if it is no number.
 const leastDigest = 40
 
 // isDigest reports whether two texts are digests of different content.
@@ -140,7 +137,7 @@ func sameKeys(a, b map[string]any) bool {
 	return maps.EqualFunc(a, b, func(any, any) bool { return true })
 }
 
-// namesDiffer reports whether the values of a Secret have different names, or differ and are no texts, and where.
+// namesDiffer reports whether a Secret's values have different names, or are different non-texts, and where.
 func namesDiffer(field string, sealed, other any) (string, bool) {
 	was, _ := sealed.(map[string]any)
 	is, isMap := other.(map[string]any)

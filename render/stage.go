@@ -13,7 +13,7 @@ const (
 	defaultPercent          = 25 // maxSurge and maxUnavailable
 )
 
-// stage applies one Rollout document. Its settings override the Deployment's, and both together make the Spec.
+// stage applies a Rollout document, whose settings override the Deployment's, to make the Spec.
 func (a *assembly) stage(d *document) error {
 	for _, w := range d.Warnings {
 		a.warn("%s: %s", shortRef(d.ref), w)
@@ -53,7 +53,7 @@ func (a *assembly) stage(d *document) error {
 	return nil
 }
 
-// mergeInto merges a document into its Deployment. An error names the object with the wrong setting.
+// mergeInto merges a document into its Deployment. Errors name the object with the wrong setting.
 func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	from := originOf(d)
 	into := deployment.Map("spec")
@@ -78,7 +78,7 @@ func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	return nil
 }
 
-// originOf returns the object that has the pod template.
+// originOf returns the object with the pod template.
 func originOf(d *document) rollout.Ref {
 	if d.inline {
 		return d.ref
@@ -86,7 +86,7 @@ func originOf(d *document) rollout.Ref {
 	return d.workload.Ref()
 }
 
-// deployment generates the Deployment of a document that has the template.
+// deployment generates the Deployment of a document with the template.
 func (d *document) deployment() rollout.Object {
 	meta := map[string]any{"name": d.ref.Name, "namespace": d.ref.Namespace}
 	for _, key := range []string{"labels", "annotations"} {
@@ -106,8 +106,8 @@ func (d *document) deployment() rollout.Object {
 	}
 }
 
-// merge writes the document's settings into the Deployment's spec, and takes missing settings from it. own receives
-// errors about the document, other those about the Deployment.
+// merge writes the document's settings into the Deployment's spec, and reads missing ones. own receives the
+// document's errors, other the Deployment's.
 func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rollout.Reader) {
 	into := o.Map("spec")
 	if from.Paused {
@@ -143,9 +143,8 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	kind.merge(d, o, from, own, other)
 }
 
-// mergeReplicas returns the number of replicas, nil if the manifests have none: then another controller may set it, and
-// Kubernetes' default is 1. If an Argo Rollout's Deployment was scaled to 0, as its migration guide requires, Argo
-// Rollouts' default of 1 applies.
+// mergeReplicas returns the replicas, nil if manifests have none: another controller may set it, by default 1. For an
+// Argo Rollout's Deployment scaled to 0, as its migration guide requires, Argo Rollouts' default of 1 applies.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	switch {
 	case d.form.Replicas != nil:
@@ -208,8 +207,7 @@ func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, ot
 	}
 }
 
-// recreate refuses settings that do not work with the strategy Recreate. said reports whether the document has maxSurge
-// or maxUnavailable.
+// recreate refuses settings that do not work with Recreate. said: the document has maxSurge or maxUnavailable.
 func (d *document) recreate(said bool, other *rollout.Reader) {
 	const at = "spec.strategy.type"
 	switch {

@@ -18,7 +18,7 @@ const gatewayPlugin = "argoproj-labs/gatewayAPI"
 
 const trafficPath = canaryPath + ".trafficRouting"
 
-// readTraffic reads trafficRouting. The routers' own blocks are read later, when the names of all objects are known.
+// readTraffic reads trafficRouting, without routers' blocks until all objects' names are known.
 func (d *document) readTraffic(form *trafficForm) {
 	t := &form.Traffic
 	d.spec.Canary.Traffic = t
@@ -46,7 +46,6 @@ func (d *document) readTraffic(form *trafficForm) {
 	}
 }
 
-// readRouters keeps the blocks of the routers.
 func (d *document) readRouters(form *trafficForm) {
 	d.routers = map[string]block{}
 	for _, kind := range slices.Sorted(maps.Keys(form.Routers)) {
@@ -130,7 +129,7 @@ func (a *assembly) blameTraffic(err error, d *document) error {
 	return a.blame(err, d.ref)
 }
 
-// checkTraffic overlays every route of a future release on the objects, so that errors are found before a push.
+// checkTraffic overlays every future route on the objects, to find errors before a push.
 func (a *assembly) checkTraffic() error {
 	all, made := traffic.NewObjects(a.objects), map[rollout.Ref]*document{}
 	for i, spec := range a.specs {
@@ -151,7 +150,7 @@ func (a *assembly) checkTraffic() error {
 				return err
 			}
 		}
-		// All Rollouts of an app together: no two may write to one place.
+		// All Rollouts together: no two may write to one place.
 		if err := traffic.Overlay(all, spec.Canary.Traffic.Routers, routes[0]); err != nil {
 			return a.blameTraffic(err, d)
 		}

@@ -16,15 +16,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// variables are the values of ${name} in an app's objects, in the syntax of Flux's post-build substitution. Nil: the
-// objects stay unchanged.
+// variables are the values of ${name} in an app's objects, as in Flux's post-build substitution. Nil changes nothing.
 type variables map[string]string
 
-// substituteKey is the label or annotation that excludes an object with the value "disabled".
+// substituteKey is the label or annotation that, "disabled", excludes an object.
 const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 
-// The bounds of substitution in one object: the library recurses for each part of a text, and copies the whole text for
-// each $$.
+// The bounds of substitution in an object: the library recurses for each part of a text, and copies it for each $$.
 const (
 	maxParts  = 20_000
 	maxCopied = 1 << 30 // bytes
@@ -59,7 +57,7 @@ func (f *treeFS) variables(app rollout.App) (variables, error) {
 	return all, nil
 }
 
-// variablesIn reads a file of variables: the manifest of a ConfigMap, or lines of NAME=value.
+// variablesIn reads variables: a ConfigMap's manifest, or lines of NAME=value.
 func variablesIn(file string, content []byte) (values map[string]string, err error) {
 	if slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(file)) {
 		values, err = configMapIn(file, content)
@@ -114,8 +112,7 @@ func environmentIn(file string, content []byte) (map[string]string, error) {
 	return values, nil
 }
 
-// into substitutes variables in an object, given also as kustomize's output, and returns warnings. The error names the
-// object.
+// into substitutes variables in an object, given also as kustomize's output, and returns warnings. Errors name it.
 func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []string, error) {
 	off := func(field string) bool { return object.Map("metadata", field)[substituteKey] == "disabled" }
 	if v == nil || !bytes.Contains(raw, []byte("${")) && !bytes.Contains(raw, []byte("$$")) ||
@@ -160,7 +157,7 @@ func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []st
 	return substituted, inScripts(object), nil
 }
 
-// eval returns a text with its variables substituted, or the first required variable that is not set.
+// eval returns a text with its variables, or the first required one that is not set.
 func (v variables) eval(text string) (out, unset string, err error) {
 	defer func() {
 		if cause := recover(); cause != nil { // the library panics for ${a:1:9223372036854775807}
@@ -190,7 +187,7 @@ func (v variables) eval(text string) (out, unset string, err error) {
 	return out, unset, err
 }
 
-// blamed returns the first field of an object whose text cannot be substituted on its own, "" if there is none.
+// blamed returns an object's first field that cannot be substituted, "" if none.
 func (v variables) blamed(object rollout.Object) (field string) {
 	eachText(map[string]any(object), "", func(at, text string) {
 		if _, _, err := v.eval(text); err != nil && field == "" {
@@ -216,7 +213,6 @@ func eachText(value any, at string, f func(at, text string)) {
 	}
 }
 
-// fieldBelow returns the path of a key below a path.
 func fieldBelow(at, key string) string {
 	switch {
 	case strings.ContainsAny(key, "./"):
@@ -227,7 +223,7 @@ func fieldBelow(at, key string) string {
 	return key
 }
 
-// A script is a text for a shell: a script file, or a line of a container's command with a shell's operators.
+// A script is a text for a shell: a file, or a line of a container's command with shell operators.
 var (
 	scriptFile = regexp.MustCompile(`\.(sh|bash|zsh|ksh)\]$`)
 	scriptLine = regexp.MustCompile(`\.(command|args)\[\d+\]$`)
@@ -237,7 +233,7 @@ var (
 
 var unsupported = regexp.MustCompile(`\$\{\w+:[?+]`)
 
-// inScripts returns warnings about scripts in which variables of a shell may have been substituted.
+// inScripts returns warnings about scripts with maybe substituted shell variables.
 func inScripts(object rollout.Object) (warnings []string) {
 	eachText(map[string]any(object), "", func(at, text string) {
 		switch {

@@ -1,10 +1,8 @@
-// Package chart renders Helm charts as `helm template` does, with Helm's own engine, from the chart's files and values
-// alone. There is no cluster, clock, randomness, environment, network or file system: lookup finds nothing, and objects
-// with random or time-dependent content are returned by name, for the caller to refuse.
+// Package chart renders Helm charts as `helm template` does, with Helm's own engine, from a chart's files and values
+// alone: without cluster, clock, randomness, environment, network and file system. lookup finds nothing, and objects
+// with random or time-dependent content are returned by name, to be refused. Memory and time are not bounded.
 //
-// A template's memory and time are not bounded within the calling process.
-//
-// Its neighbour is package render, which reads the files from a commit and builds on the rendered objects.
+// Its neighbour is package render, which reads files from a commit and builds on the objects.
 package chart
 
 import (
@@ -25,7 +23,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Release is the input of a chart besides its files.
+// Release is a chart's input besides files.
 type Release struct {
 	Name, Namespace string
 	Values          map[string]any // merged over the chart's own
@@ -35,7 +33,7 @@ type Release struct {
 	Draw            Draw
 }
 
-// Draw selects the results of template functions that differ from call to call.
+// Draw selects the results of functions that differ from call to call.
 type Draw int
 
 // Fixed and Other have constant results, which never reach a cluster.
@@ -66,7 +64,7 @@ type Chance struct {
 	Why        *rollout.InvalidError // its place, the functions, and the fix
 }
 
-// Render renders a chart. Errors are InvalidErrors whose File is a path in the chart's folder, "." for the whole chart.
+// Render renders a chart. Errors are InvalidErrors with a path in the chart's folder, "." for the chart.
 func Render(files []File, r Release) (*Rendered, error) {
 	if chartutil.ValidateReleaseName(r.Name) != nil {
 		return nil, &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("the release name %q is none", r.Name),
@@ -90,7 +88,7 @@ func Render(files []File, r Release) (*Rendered, error) {
 	}
 	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
 	run := func(f *functions) ([]Document, error) {
-		// The values are computed for each run: templates may change them.
+		// Values are computed for each run: templates may change them.
 		values, err := util.ToRenderValues(c, r.Values, options, caps)
 		if err != nil {
 			return nil, &rollout.InvalidError{File: ".", Msg: rollout.OneLine(err.Error()), Fix: "change the values"}
@@ -164,7 +162,7 @@ func crds(c *helm.Chart) []Document {
 	})
 }
 
-// invalid returns Helm's error as an InvalidError in one line.
+// invalid returns Helm's error as a one-line InvalidError.
 func invalid(file string, err error) error {
 	var known *rollout.InvalidError
 	if errors.As(err, &known) {
@@ -173,8 +171,7 @@ func invalid(file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "Helm: " + rollout.OneLine(err.Error())}
 }
 
-// ReleaseName renders a release name from a template, as helm's --name-template. A name that differs at each render is
-// an error.
+// ReleaseName renders a release name, as helm's --name-template. One that differs at each render is an error.
 func ReleaseName(text string) (string, error) {
 	const file = "templates/name"
 	c := &helm.Chart{Metadata: &helm.Metadata{Name: "release"},

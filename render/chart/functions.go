@@ -18,8 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// functions replaces template functions whose results differ from render to render. The replacements are constant, with
-// other constants in a second run; objects that differ between both runs are reported.
+// functions replaces template functions with varying results by two sets of constants, whose objects are compared.
 type functions struct {
 	draw   Draw
 	called map[string]bool // by name
@@ -36,10 +35,9 @@ func pick[T any](f *functions, name string, first, second T) T {
 
 var errNoClock = errors.New("durationRound is not rendered: there is no clock")
 
-// certificate is the result of functions that generate certificates.
 type certificate struct{ Cert, Key string }
 
-// table returns the functions for Helm's engine, which override its own of the same names.
+// table returns the functions that override Helm's engine's own.
 func (f *functions) table() template.FuncMap {
 	t := template.FuncMap{
 		"now": f.now, "ago": f.ago, "date": f.date, "dateInZone": f.dateInZone, "date_in_zone": f.dateInZone,
@@ -96,7 +94,7 @@ func (f *functions) table() template.FuncMap {
 	return t
 }
 
-// withoutChance are the functions that stay replaced when Helm's own random ones are used.
+// withoutChance are functions replaced even when Helm's random ones are used.
 var withoutChance = []string{"toDate", "mustToDate", "durationRound", "keys", "values"}
 
 // now returns a constant time; both constants differ in every part.
@@ -104,7 +102,7 @@ func (f *functions) now() time.Time {
 	return pick(f, "now", time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC), time.Date(2012, 11, 10, 21, 32, 43, 54, time.UTC))
 }
 
-// at returns a function's time argument, or now if it is no time. The zone is UTC on every machine.
+// at returns a function's time argument, or now for no time, in UTC.
 func (f *functions) at(date any) time.Time {
 	switch date := date.(type) {
 	case time.Time:
@@ -133,7 +131,7 @@ func (f *functions) dateInZone(layout string, date any, zone string) string {
 	return f.at(date).In(in).Format(layout)
 }
 
-// differences returns the objects that differ between two renders. Other sets of objects are an InvalidError.
+// differences returns the objects that differ between renders. Other sets of objects are an InvalidError.
 func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chance, error) {
 	names := strings.Join(slices.Sorted(maps.Keys(f.called)), ", ")
 	var all []Chance
@@ -173,7 +171,7 @@ func (f *functions) differences(c *helm.Chart, first, second []Document) ([]Chan
 	return all, nil
 }
 
-// difference returns the path of the first different value, "" if the values are equal.
+// difference returns the first different value's path, "" if equal.
 func difference(x, y any) string {
 	a, isMap := x.(map[string]any)
 	b, alike := y.(map[string]any)
@@ -205,8 +203,7 @@ func difference(x, y any) string {
 
 var valueName = regexp.MustCompile(`\.Values((?:\.\w+)+)`)
 
-// fix returns a fix that names values beside the called functions in the templates: usually these values take
-// precedence. It prefers values in the template that differed.
+// fix returns a fix with values beside the called functions, which usually win, first of the template that differed.
 func (f *functions) fix(c *helm.Chart, source string) string {
 	near, far := map[string]bool{}, map[string]bool{}
 	calls := regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(f.called)), "|") + `)\b`)

@@ -31,7 +31,7 @@ const (
 // Main is the file that makes a folder a chart.
 const Main = "Chart.yaml"
 
-// Ignored returns whether a .helmignore excludes a file or folder, by its path in the chart's folder.
+// Ignored returns whether a .helmignore excludes a path in the chart's folder.
 func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 	rules, err := ignore.Parse(bytes.NewReader(helmignore))
 	if err != nil {
@@ -47,7 +47,7 @@ func Ignored(helmignore []byte) (func(name string, isDir bool) bool, error) {
 	}, nil
 }
 
-// Merge parses values, one or several YAML documents, and returns them merged over others, which stay unchanged.
+// Merge parses values, in one or more YAML documents, and returns them merged over others, unchanged.
 func Merge(values map[string]any, text []byte) (map[string]any, error) {
 	more, err := loader.LoadValues(bytes.NewReader(text))
 	if err != nil {
@@ -56,7 +56,6 @@ func Merge(values map[string]any, text []byte) (map[string]any, error) {
 	return loader.MergeMaps(values, more), nil
 }
 
-// load reads a chart and its dependencies.
 func load(files []File) (*helm.Chart, error) {
 	u := unpacker{}
 	all, err := u.unpack(files)
@@ -74,7 +73,7 @@ func load(files []File) (*helm.Chart, error) {
 	return c, arrange(c, ".")
 }
 
-// unpacker unpacks the archives of a chart, which may be nested.
+// unpacker unpacks a chart's archives, which may be nested.
 type unpacker struct{ files, size int }
 
 func (u *unpacker) unpack(files []File) ([]*archive.BufferedFile, error) {
@@ -116,7 +115,7 @@ func tooMuch(what string, most int) error {
 		Fix: "list in .helmignore what it does not need"}
 }
 
-// arrange sorts a chart's dependencies, whose order is random in Helm, and checks that all are present.
+// arrange sorts a chart's dependencies, random in Helm, and checks that all are present.
 func arrange(c *helm.Chart, dir string) error {
 	dependencies := c.Dependencies()
 	slices.SortFunc(dependencies, func(a, b *helm.Chart) int {

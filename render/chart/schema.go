@@ -11,8 +11,7 @@ import (
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// localSchemas removes remote references from value schemas, which Helm would read from the network or local files, and
-// returns warnings.
+// localSchemas removes remote references, which Helm would read, from value schemas, and returns warnings.
 func localSchemas(c *helm.Chart) (warnings []string) {
 	decoder := json.NewDecoder(bytes.NewReader(c.Schema))
 	decoder.UseNumber()
@@ -33,7 +32,6 @@ func localSchemas(c *helm.Chart) (warnings []string) {
 	return warnings
 }
 
-// withoutRemote removes and returns references that leave a schema.
 func withoutRemote(v any) (gone []string) {
 	switch v := v.(type) {
 	case map[string]any:

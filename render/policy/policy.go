@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Allow returns why an app's objects are not allowed, by its entry of the configuration or by a policy, which may be
-// nil. For the other arguments, see render.Allow.
+// Allow returns why an app's objects are not allowed, by its entry or a policy, if any. Arguments are render.Allow's.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.Policy) error {
 	if err := render.Allow(tree, r, config, own); err != nil {
 		return err
@@ -19,9 +18,9 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.
 	return Check(tree, r, p, own)
 }
 
-// Check returns an InvalidError with the reason HeldPolicy if a policy does not allow an app's objects, with the
-// project, the rule, and the object or file; else nil. A nil policy allows everything. tree is the commit's, own
-// gitrollout's namespace. It is for the newest commit only: later rules take nothing back.
+// Check returns an InvalidError with the reason HeldPolicy, with project, rule, and object or file, if a policy,
+// which may be nil, does not allow an app's objects. tree is the commit's, own gitrollout's namespace. It is for the
+// newest commit only: later rules take nothing back.
 func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) error {
 	project, err := p.ProjectOf(r.App.Name)
 	if err != nil || project == nil {
@@ -51,7 +50,6 @@ type breach struct {
 	file                  string
 }
 
-// judge is an app with its project's rules.
 type judge struct {
 	*rollout.Project
 	render *rollout.Render
@@ -157,13 +155,13 @@ func (j judge) rollouts() *breach {
 	return nil
 }
 
-// runsPods reports whether an object has long-running pods, which Jobs and CronJobs do not.
+// runsPods reports whether an object has long-running pods, unlike Jobs and CronJobs.
 func runsPods(o rollout.Object) bool {
 	ref := o.Ref()
 	return ref.Group != "batch" && (len(o.Map("spec", "template", "spec")) > 0 || ref.Group == "" && ref.Kind == "Pod")
 }
 
-// guarded returns a spec without the steps and analyses that begin once all users have the new version.
+// guarded returns a spec without steps and analyses after all users have the new version.
 func guarded(s rollout.Spec) rollout.Spec {
 	if s.BlueGreen != nil {
 		before := *s.BlueGreen
@@ -213,8 +211,8 @@ func (j judge) quota() *breach {
 	return nil
 }
 
-// FirstWeight returns the first percentage of users, or without a router of pods, that a release gives the new version:
-// 100 without steps and for blue-green. Requests matched by a managed route do not count.
+// FirstWeight returns the first percentage of users, or without a router of pods, for the new version: 100 without
+// steps and for blue-green. Matched requests of a managed route do not count.
 func FirstWeight(s rollout.Spec) int {
 	if s.Canary == nil {
 		return 100
@@ -234,7 +232,7 @@ func FirstWeight(s rollout.Spec) int {
 	return 100
 }
 
-// Duration returns the minimum duration of a release without promotions, from its timed pauses and experiments.
+// Duration returns a release's minimum duration without promotions, from timed pauses and experiments.
 func Duration(s rollout.Spec) (sum time.Duration) {
 	if s.BlueGreen != nil {
 		return time.Duration(s.BlueGreen.AutoPromotionSeconds) * time.Second

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// elsewhere is a chart that an engine takes from a repository of charts or a registry.
+// elsewhere is an engine's chart from a repository of charts or a registry.
 type elsewhere struct {
 	who   string    // the engine's object that releases it
 	of    sourceRef // Flux's object with the address
@@ -27,13 +27,12 @@ type sourceRef struct {
 	Name string `json:"name"`
 }
 
-// brought is a chart in a vendor.yaml.
 type brought struct {
 	dir string // folder of vendor.yaml
 	rollout.VendorSource
 }
 
-// vendored reads a vendor.yaml. It ignores an unreadable file, for which gitrollout vendor reports the error.
+// vendored reads a vendor.yaml. For an unreadable one gitrollout vendor reports the error.
 func (s *Survey) vendored(name string, data []byte) {
 	sources, _ := rollout.ParseVendor(name, data)
 	for _, v := range sources {
@@ -43,8 +42,7 @@ func (s *Survey) vendored(name string, data []byte) {
 	}
 }
 
-// built replaces HelmReleases in files by the results of the kustomizations that Flux would build, with the patches of
-// an environment. HelmReleases of a kustomization that cannot be built stay as in the files.
+// built replaces HelmReleases by the results of Flux's kustomizations, if buildable, with an environment's patches.
 func (s *Survey) built(env string, build Builder) {
 	of := map[string]bool{} // files and folders
 	var all []Given
@@ -72,8 +70,7 @@ func (s *Survey) built(env string, build Builder) {
 	}), all...)
 }
 
-// beside describes workloads in a kustomization with an engine's objects, which would no longer be deployed; "" without
-// any. It ignores the engine's own kustomization.
+// beside describes workloads beside an engine's objects that would no longer be deployed; "" for none or its own.
 func (p *Proposal) beside(k Kustomization) string {
 	r, err := p.build(rollout.App{Name: "beside", Path: k.Path})
 	if err != nil || path.Base(k.Path) == "flux-system" {
@@ -88,8 +85,7 @@ func (p *Proposal) beside(k Kustomization) string {
 	return ""
 }
 
-// ofFlux returns the folders that Flux builds: the folders of its Kustomizations, and others that no kustomization
-// uses.
+// ofFlux returns the folders that Flux builds: its Kustomizations', and others that no kustomization uses.
 func (s *Survey) ofFlux() (dirs []string) {
 	used := s.used()
 	for _, k := range s.Kustomizations {
@@ -100,7 +96,7 @@ func (s *Survey) ofFlux() (dirs []string) {
 	return dirs
 }
 
-// into adds a kustomization's folder and everything that it uses.
+// into adds a kustomization's folder and all that it uses.
 func (s *Survey) into(of map[string]bool, dir string) {
 	if of[dir] {
 		return
@@ -115,7 +111,7 @@ func (s *Survey) into(of map[string]bool, dir string) {
 	}
 }
 
-// settle finds the folders of engines' external charts, and leaves out sources that are not in the repository.
+// settle finds the folders of engines' external charts, and leaves out sources outside the repository.
 func (s *Survey) settle(tree rollout.Tree) error {
 	given := s.Given
 	s.Given = nil
@@ -153,7 +149,7 @@ func (s *Survey) settle(tree rollout.Tree) error {
 	return nil
 }
 
-// knows reports whether a folder's content is known: the source of an app, or an engine's own objects.
+// knows reports whether a folder's content is known: an app's source, or an engine's own objects.
 func (s *Survey) knows(dir string) bool {
 	isChart := func(c Chart) bool { return c.Path == dir }
 	isBelow := func(other string) bool { return holds(dir, other) }
@@ -162,8 +158,7 @@ func (s *Survey) knows(dir string) bool {
 		slices.Contains(s.engines, dir) || slices.ContainsFunc(s.Kustomizations, isKustomized)
 }
 
-// chartOf returns the folder of a vendored chart with the name, and with the address if it is known. Among several
-// versions it prefers the requested one, then the first.
+// chartOf returns the folder of a vendored chart by name and known address: the requested version, then the first.
 func (s *Survey) chartOf(c *elsewhere) (dir string, is bool) {
 	if c == nil {
 		return "", false
@@ -200,7 +195,7 @@ func (c elsewhere) address(sources map[sourceRef]fluxSource) (repo, name string)
 // fluxSource is an object of Flux with an address.
 type fluxSource struct{ file, url string }
 
-// bothIn returns the folder that contains both the engine's object and Flux's object with the address.
+// bothIn returns the folder with the engine's object and Flux's with the address.
 func (s *Survey) bothIn(g Given) string {
 	dir, source := path.Dir(g.File), s.sources[g.chart.of].file
 	for source != "" && !holds(dir, source) && dir != "." {

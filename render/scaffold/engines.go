@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Given is an entry derived from an object of Argo CD or Flux that deploys a folder of the repository.
+// Given is an entry from an object of Argo CD or Flux that deploys a folder of the repository.
 type Given struct {
 	File  string // of the engine's object
 	Entry        // Path, Namespace, Directory, Variables, and Helm for a chart
@@ -32,7 +32,6 @@ type Given struct {
 	files     []string   // of values, relative to the chart, or with a leading / to the repository's root
 }
 
-// at sets the folder.
 func (g *Given) at(dir string) {
 	if g.Path = dir; g.Name == path.Base(dir) {
 		g.Name = "" // this is the default name
@@ -50,7 +49,7 @@ func (g *Given) at(dir string) {
 	g.Helm.ValueFiles = strings.Join(files, "\n")
 }
 
-// application holds the needed fields of an Argo CD Application (argoproj.io/v1alpha1).
+// application holds an Argo CD Application's fields (argoproj.io/v1alpha1).
 type application struct {
 	Metadata struct {
 		Name string `json:"name"`
@@ -66,8 +65,7 @@ type application struct {
 	} `json:"spec"`
 }
 
-// The destination of an Application for Argo CD's own cluster, and a targetRevision that is a commit or version and no
-// branch.
+// An Application's destination in Argo CD's own cluster, and a targetRevision that is a commit or version, no branch.
 const (
 	ownServer = "https://kubernetes.default.svc"
 	ownName   = "in-cluster"
@@ -136,8 +134,7 @@ func (g *Given) lose(field string, has bool) {
 	}
 }
 
-// argoHelm carries over the values in Argo CD's order: files, then valuesObject or else values, then parameters. The
-// release has the Application's name by default.
+// argoHelm carries over the default name, and values in Argo CD's order: files, valuesObject or values, parameters.
 func (g *Given) argoHelm(source argoSource, name string) *rollout.Helm {
 	given := source.Helm
 	h := &rollout.Helm{ReleaseName: cmp.Or(given.ReleaseName, name), SkipCRDs: given.SkipCRDs}
@@ -187,8 +184,7 @@ func asJSON(values map[string]any) string {
 	return string(data)
 }
 
-// fluxObject holds the needed fields of a Kustomization (kustomize.toolkit.fluxcd.io) and of a HelmRelease
-// (helm.toolkit.fluxcd.io).
+// fluxObject holds a Kustomization's (kustomize.toolkit.fluxcd.io) or HelmRelease's (helm.toolkit.fluxcd.io) fields.
 type fluxObject struct {
 	Metadata struct {
 		Name      string `json:"name"`
@@ -227,7 +223,7 @@ type fluxObject struct {
 	} `json:"spec"`
 }
 
-// postBuild holds the variables of Flux's Kustomization.
+// postBuild holds a Kustomization's variables.
 type postBuild struct {
 	Substitute     map[string]string `json:"substitute"`
 	SubstituteFrom []struct {
@@ -236,7 +232,7 @@ type postBuild struct {
 	} `json:"substituteFrom"`
 }
 
-// variables carries the variables over for an environment; a ConfigMap needs its manifest in the repository.
+// variables carries over an environment's variables; a ConfigMap needs its manifest in the repository.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return
@@ -310,8 +306,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry completes the entries of folders from engines' objects, of which it prefers the environment's. A chart that is
-// released more than once gets further entries. It returns these, and notes about lost settings.
+// carry completes folders' entries from engines' objects, preferably of the environment. A chart released more than
+// once gets further entries. It returns these, and notes about lost settings.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {
@@ -347,7 +343,7 @@ func (g Given) same(other Given) bool {
 	return g.File == other.File && g.chart == other.chart && g.as == other.as
 }
 
-// complete returns an entry with the given settings, and adds a note about lost ones.
+// complete returns an entry with the settings, and notes lost ones.
 func (g Given) complete(e Entry, configMaps map[string][]string, env string, notes *[]string) Entry {
 	g.variables(configMaps, env)
 	e.Name, e.Namespace, e.Variables, e.Decryption = g.Name, g.Namespace, g.Variables, g.Decryption

@@ -8,17 +8,16 @@ import (
 	"strings"
 )
 
-// environments are common folder names for a cluster's environment, in the order of preference.
+// environments are common folder names of environments, in order of preference.
 var environments = []string{"prod", "production", "live", "staging", "stage", "preprod", "uat", "qa", "test", "dev",
 	"development", "demo"}
 
-// synonyms are other names of an environment.
 var synonyms = map[string][]string{
 	"prod": {"production", "live"}, "production": {"prod", "live"}, "live": {"prod", "production"},
 	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
 }
 
-// markers are folders whose subfolders are environments; generic are folder names that name no app.
+// markers are folders of environments; generic are folder names that name no app.
 var (
 	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
 		"variants"}
@@ -26,10 +25,10 @@ var (
 		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
-// shown matches folders of documentation, samples or tests, whose content is not deployed.
+// shown matches folders of documentation, samples or tests.
 var shown = regexp.MustCompile(`^(.*/)?(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)(/|$)`)
 
-// environment returns the environment of a folder, "" if none.
+// environment returns a folder's environment, "" if none.
 func environment(dir string) string {
 	segments := strings.Split(dir, "/")
 	for i, s := range segments[1:] {
@@ -51,8 +50,7 @@ func (g Given) isFor(env string) bool {
 	return env == "" || e == "" || e == env || slices.Contains(synonyms[env], e)
 }
 
-// onlyFor returns another environment that alone deploys a folder, and the file of its engine's object; "" if the
-// folder is for any or for env.
+// onlyFor returns another environment that alone deploys a folder, and its engine's file; "" if for any or env.
 func (s Survey) onlyFor(dir, env string) (file, other string) {
 	for _, g := range s.Given {
 		switch {
@@ -66,7 +64,7 @@ func (s Survey) onlyFor(dir, env string) (file, other string) {
 	return file, other
 }
 
-// ofEnvironment returns the roots that are apps of an environment, and records why others are not.
+// ofEnvironment returns an environment's apps among roots, and records why others are not.
 func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen []string) {
 	isApp := slices.ContainsFunc(roots, func(r string) bool { return !shown.MatchString(r) })
 	for _, r := range roots {
@@ -89,7 +87,7 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 	return chosen
 }
 
-// isOnly reports whether a root has no sibling: an app with one overlay has it in each cluster.
+// isOnly reports whether a root has no sibling: such an overlay is in each cluster.
 func isOnly(root string, roots []string) bool {
 	return !slices.ContainsFunc(roots, func(r string) bool { return r != root && path.Dir(r) == path.Dir(root) })
 }

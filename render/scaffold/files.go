@@ -31,7 +31,7 @@ type File struct {
 	Changes bool // the file exists and gets further lines
 }
 
-// Write creates a new file in a folder, or rewrites an existing one if Changes is set.
+// Write creates a new file in a folder, or rewrites one if Changes is set.
 func (f File) Write(dir string) error {
 	name := filepath.Join(dir, filepath.FromSlash(f.Path))
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -49,7 +49,7 @@ func (f File) Write(dir string) error {
 	return errors.Join(err, file.Close())
 }
 
-// Folders returns the folders to add to Git: .gitrollout, and the folders of apps' documents.
+// Folders returns the folders to add to Git: .gitrollout, and the apps' documents'.
 func Folders(files []File) []string {
 	set := map[string]bool{}
 	for _, f := range files {
@@ -101,7 +101,6 @@ func configText(entries []Entry) string {
 	return b.String()
 }
 
-// variablesText returns an entry's lines for its variables.
 func variablesText(v rollout.Variables) string {
 	if !v.On {
 		return ""
@@ -116,13 +115,13 @@ func variablesText(v rollout.Variables) string {
 	return "  " + strings.Join(yamlLines(lines), "\n  ") + "\n"
 }
 
-// yamlLines formats plain values as YAML, which cannot fail.
+// yamlLines formats values as YAML, which cannot fail.
 func yamlLines(v map[string]any) []string {
 	text, _ := yaml.Marshal(v)
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// settings formats the non-empty fields of an entry, in one line if there is a single short one.
+// settings formats an entry's non-empty fields, a single short one in one line.
 func settings(field string, all map[string]any) string {
 	maps.DeleteFunc(all, func(_ string, v any) bool {
 		of := reflect.ValueOf(v)
@@ -142,13 +141,12 @@ func settings(field string, all map[string]any) string {
 	}
 }
 
-// modeline returns the comment by which editors find a file's schema.
+// modeline returns the comment with a file's schema for editors.
 func modeline(file, kind string) string {
 	return "# yaml-language-server: $schema=" + relative(path.Dir(file), SchemaFolder+"/"+kind+".json") + "\n"
 }
 
-// Rollouts returns Rollout documents for an app's Deployments without one, and the kustomization that lists them. told
-// describes omissions with their reasons.
+// Rollouts returns documents for Deployments without one, and the kustomization that lists them; told has omissions.
 func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string, err error) {
 	var names []string
 	for _, o := range r.Objects {
@@ -197,7 +195,7 @@ func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string
 	return files, told, err
 }
 
-// documentFolder returns the folder for an app's documents: its own, or the templates of its chart.
+// documentFolder returns an app's folder for documents: its own, or its chart's templates.
 func documentFolder(tree rollout.Tree, app string) (string, error) {
 	for _, name := range render.KustomizationNames {
 		if _, found, err := tree.Lookup(path.Join(app, name)); err != nil || found {
@@ -236,7 +234,6 @@ var resources = regexp.MustCompile(`(?m)^resources:[ \t]*(#.*)?\n(([ \t]*)- )?`)
 // oneLine matches a list of resources in brackets.
 var oneLine = regexp.MustCompile(`(?m)^resources:[ \t]*\[[^\]\n#]*\][ \t]*$`)
 
-// asLines rewrites such a list with one line for each entry.
 func asLines(text string) string {
 	var k struct {
 		Resources []string `json:"resources"`
@@ -251,8 +248,7 @@ func asLines(text string) string {
 	return lines
 }
 
-// kustomizationWith returns an app's kustomization with more resources and otherwise unchanged, or the zero value for
-// plain manifests.
+// kustomizationWith returns an app's kustomization with more resources, zero for plain manifests.
 func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, error) {
 	for _, name := range render.KustomizationNames {
 		file := path.Join(dir, name)

@@ -23,7 +23,7 @@ type Proposal struct {
 
 	own   string
 	build Builder
-	also  map[string][]Entry // further entries by folder, for a chart that is released more than once
+	also  map[string][]Entry // further entries by folder, for a chart released more than once
 }
 
 // Entry is one entry of apps.
@@ -46,8 +46,7 @@ type LeftOut struct{ Path, Why string }
 // Builder renders an app.
 type Builder func(rollout.App) (*rollout.Render, error)
 
-// Propose finds the apps of a cluster, or with "" of the most likely one. It leaves out apps that cannot be rendered or
-// have an object of another app. own is gitrollout's namespace.
+// Propose finds the apps of a cluster, "" for the likeliest, except unrenderable ones or with an object of another.
 func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (Proposal, error) {
 	p := Proposal{Cluster: cluster, own: own, build: build}
 	plain := map[string]Entry{}
@@ -128,7 +127,7 @@ func (p *Proposal) choose(roots []string) string {
 	return env
 }
 
-// cover names the chosen folders with as few entries as match nothing else, and returns folders that cannot be apps.
+// cover names the folders with few entries that match nothing else, and returns ones that cannot be apps.
 func (p *Proposal) cover(
 	tree rollout.Tree, chosen []string, plain map[string]Entry,
 ) (bad []LeftOut, err error) {
@@ -184,7 +183,7 @@ func (p *Proposal) cover(
 	return append(bad, p.built(entryOf, plain)...), nil
 }
 
-// built renders the apps, whose entries are in entryOf, and returns those whose objects rule them out as apps.
+// built renders the apps with entries in entryOf, and returns those ruled out by their objects.
 func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []LeftOut) {
 	var all []*rollout.Render
 	for _, app := range p.Apps {
@@ -205,8 +204,7 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 	return append(bad, twice(all, plain)...)
 }
 
-// twice returns apps that have an object of another app, for example folders of rendered output. It keeps
-// kustomizations first, then the first app.
+// twice returns apps with an object of another, such as rendered output. Kustomizations and first apps win.
 func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	isPlain := func(r *rollout.Render) bool {
 		e := plain[r.App.Path]
@@ -233,7 +231,7 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 	return bad
 }
 
-// likeAll returns an entry that reads all these folders, also without a kustomization; false if their settings differ.
+// likeAll returns an entry that reads all folders, also without a kustomization; false if settings differ.
 func likeAll(group []string, plain map[string]Entry) (e Entry, alike bool) {
 	first := plain[group[0]]
 	alike, e.Namespace, e.Variables, e.Decryption = true, first.Namespace, first.Variables, first.Decryption
@@ -269,8 +267,7 @@ func appsOf(tree rollout.Tree, e Entry) ([]rollout.App, error) {
 	return render.FindApps(tree, config)
 }
 
-// appIn splits a path and returns the index of the last folder that can name an app, which environments and generic
-// names cannot; -1 if there is none.
+// appIn splits a path and returns the index of the last folder that is no environment or generic name; -1 if none.
 func appIn(dir string) (segments []string, last int) {
 	segments, env := strings.Split(dir, "/"), environment(dir)
 	for i, s := range slices.Backward(segments) {
@@ -281,7 +278,7 @@ func appIn(dir string) (segments []string, last int) {
 	return segments, -1
 }
 
-// globOf returns a folder's path with a * for the app's name, or the path itself without one.
+// globOf returns a folder's path with * for the app's name, if any.
 func globOf(dir string) string {
 	segments, app := appIn(dir)
 	if app < 0 || len(segments) == 1 { // at the root a pattern would match every later folder
@@ -291,7 +288,7 @@ func globOf(dir string) string {
 	return path.Join(segments...)
 }
 
-// nameOf returns the explicit name of an app with its own entry, "" if the last folder is its name.
+// nameOf returns an app's explicit name, "" if its last folder is that.
 func nameOf(dir string) string {
 	segments, app := appIn(dir)
 	if app < 0 || app == len(segments)-1 && label(segments[app]) == segments[app] {
@@ -300,7 +297,7 @@ func nameOf(dir string) string {
 	return label(segments[app])
 }
 
-// label converts a folder's name to a DNS label as far as possible.
+// label converts a folder's name to a DNS label where possible.
 func label(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
@@ -313,10 +310,10 @@ func label(name string) string {
 	return strings.Trim(name[:min(len(name), 63)], "-")
 }
 
-// mostLeftOut bounds the printed paths that are left out for one reason.
+// mostLeftOut bounds the paths printed for one reason.
 const mostLeftOut = 5
 
-// Told describes the proposal, one line each: apps, left-out paths with reasons, and notes.
+// Told describes the proposal in lines: apps, left-out paths with reasons, and notes.
 func (p Proposal) Told(survey Survey) []string {
 	told := rollout.Mapped(p.Apps, func(a rollout.App) string { return fmt.Sprintf("app      %s: %s", a.Name, a.Path) })
 	count := map[string]int{}

@@ -1,7 +1,6 @@
 // Package scaffold inspects a repository without gitrollout's files and generates them.
 //
-// It reads a tree and returns data. Its neighbours: render, which finds and renders apps; and cmd/gitrollout, which
-// writes the files.
+// It reads a tree and returns data. Package render finds and renders apps; cmd/gitrollout writes the files.
 package scaffold
 
 import (
@@ -52,7 +51,7 @@ type Kustomization struct {
 	Engine    string   // the engine of its objects: Flux, Argo CD; "" for an app
 }
 
-// The limits of a survey; anything beyond is ignored.
+// The limits of a survey, which ignores the rest.
 const (
 	maxDepth = 8
 	maxFiles = 20_000
@@ -140,7 +139,7 @@ func (l *looker) folder(dir string, depth int) error {
 
 var environmentValues = regexp.MustCompile(`^values[-.].+\.ya?ml$`)
 
-// chart records the chart in a folder with these entries.
+// chart records a folder's chart.
 func (l *looker) chart(dir string, main rollout.Entry, entries []rollout.Entry) error {
 	data, err := l.tree.ReadBlob(main.ID)
 	if err != nil {
@@ -160,7 +159,7 @@ func (l *looker) chart(dir string, main rollout.Entry, entries []rollout.Entry) 
 	return nil
 }
 
-// readKustomization reads the folders that a kustomization refers to.
+// readKustomization reads the folders of a kustomization.
 func readKustomization(dir string, data []byte) *Kustomization {
 	var k struct {
 		Kind       string   `json:"kind"`
@@ -192,7 +191,6 @@ func readKustomization(dir string, data []byte) *Kustomization {
 	return out
 }
 
-// head holds the needed fields of an object.
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -201,13 +199,13 @@ type head struct {
 	} `json:"metadata"`
 }
 
-// runsPods reports whether an object runs pods, which makes a plain folder an app.
+// runsPods reports whether an object runs pods, so that its plain folder is an app.
 func (h head) runsPods() bool {
 	_, is := rollout.WorkloadOf(rollout.Object{"apiVersion": h.APIVersion, "kind": h.Kind}.Ref())
 	return is || h.Kind == "CronJob" || h.Kind == "Job" || h.Kind == "Pod"
 }
 
-// file records a manifest's objects. It returns their engine, and whether the manifest has a workload.
+// file records a manifest's objects, and returns their engine and whether it has a workload.
 func (l *looker) file(name string, data []byte) (engine string, workload bool) {
 	var kinds []string
 	var last head
@@ -260,7 +258,6 @@ func engineOf(group, kind string) string {
 	return ""
 }
 
-// flux records an object of Flux.
 func (l *looker) flux(file, text, kind string) {
 	switch kind {
 	case "Kustomization":
@@ -282,7 +279,6 @@ func (l *looker) flux(file, text, kind string) {
 	}
 }
 
-// argoCD records an object of Argo CD.
 func (l *looker) argoCD(file, text string, h head) {
 	switch h.Kind {
 	case "Application":
@@ -298,8 +294,7 @@ func (l *looker) argoCD(file, text string, h head) {
 	}
 }
 
-// roots returns the kustomizations to build separately: no other one refers to them, and they hold no engine's own
-// objects.
+// roots returns kustomizations to build separately: no other refers to them, and they hold no engine's objects.
 func (s Survey) roots() []string {
 	used := s.used()
 	for _, k := range s.Kustomizations { // an engine's folder is built separately
@@ -327,8 +322,8 @@ func (s Survey) used() map[string]bool {
 	return used
 }
 
-// plain returns the folders of manifests that are apps, with their settings. It excludes folders in charts and folders
-// that a kustomization contains or refers to. A folder includes the folders below, unless one is a kustomization.
+// plain returns folders of manifests that are apps, with settings, except in charts or kustomizations and their
+// references. A folder includes the folders below, unless one is a kustomization.
 func (s Survey) plain() map[string]rollout.Directory {
 	apps := map[string]rollout.Directory{}
 	for _, dir := range s.Plain {
@@ -353,7 +348,7 @@ func (s Survey) plain() map[string]rollout.Directory {
 	return apps
 }
 
-// noObjects returns the pattern of a plain folder's files that are no objects, "" for none.
+// noObjects returns the pattern of a plain folder's files without objects, "" for none.
 func (s Survey) noObjects(dir string, recurse bool) string {
 	var names []string
 	for _, file := range s.NoObjects {
@@ -371,8 +366,7 @@ func holds(dir, name string) bool {
 	return dir == "" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// charts returns the charts that are apps: not subcharts, libraries, or charts of a kustomization. Each has the value
-// file of the first environment with one.
+// charts returns charts that are apps: no subcharts, libraries or kustomizations', with the first value file.
 func (s Survey) charts(environments ...string) map[string]rollout.Helm {
 	apps := map[string]rollout.Helm{}
 	for _, c := range s.Charts {

@@ -46,7 +46,7 @@ func rolloutSchema(argo bool) node {
 	return headed(s, "Rollout", version, "metadata", "spec")
 }
 
-// headed adds apiVersion and kind to a document's schema.
+// headed adds apiVersion and kind to a schema.
 func headed(s node, kind, version string, required ...string) node {
 	fields := s["properties"].(node)
 	fields["apiVersion"], fields["kind"] = oneOf(strings.Fields(version)...), node{"const": kind}
@@ -68,7 +68,7 @@ func fileSchema(kind string) node {
 	return headed(s, kind, rollout.APIVersion)
 }
 
-// services restricts each notification service to its own fields, and a receiver to exactly one service.
+// services restricts each notification service to its fields, a receiver to one service.
 func services(config node) {
 	receiver := config["notifications"].(node)["items"].(node)
 	fields := receiver["properties"].(node)

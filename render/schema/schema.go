@@ -1,9 +1,8 @@
-// Package schema generates a JSON Schema for each kind of document, by which editors complete and check documents. It
-// uses the same tables and types as the reader, so both always agree. Checks that need the whole app (that a Service
-// exists, that a selector matches) are left to gitrollout validate.
+// Package schema generates a JSON Schema for each kind of document, for editors. It uses the reader's tables and types,
+// so both always agree. Checks that need the whole app (that a Service exists, that a selector matches) are left to
+// gitrollout validate.
 //
-// It is pure. Its neighbours: rollout, render, traffic, analysis and analysis/provider, which know the fields;
-// cmd/gitrollout, which prints them.
+// It is pure. rollout, render, traffic, analysis and analysis/provider know the fields; cmd/gitrollout prints it.
 package schema
 
 import (
@@ -15,16 +14,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// base is the URL prefix of the published schemas: the folder docs/schemas of the repository that serves this name.
+// base prefixes the published schemas' URLs: the folder docs/schemas of the repository behind it.
 const base = "https://gitrollout.dev/schemas/"
 
-// draft is the version of JSON Schema: the newest one that the YAML language server fully supports.
+// draft is the newest version that the YAML language server fully supports.
 const draft = "http://json-schema.org/draft-07/schema#"
 
 // node is one JSON Schema.
 type node map[string]any
 
-// kind is one kind of document.
 type kind struct {
 	name, group string // as in gitrollout schema NAME
 	title       string
@@ -59,7 +57,7 @@ func Names() []string {
 	return rollout.Mapped(kinds(), func(k kind) string { return k.name })
 }
 
-// Title returns the purpose of a kind, "" for an unknown one.
+// Title returns a kind's purpose, "" if unknown.
 func Title(name string) string {
 	for _, k := range kinds() {
 		if k.name == name {
@@ -69,7 +67,7 @@ func Title(name string) string {
 	return ""
 }
 
-// URL returns the address of a kind's published schema.
+// URL returns a kind's published schema's address.
 func URL(name string) string { return base + name + ".json" }
 
 // Of returns the schema of a kind of document.
@@ -93,7 +91,7 @@ func metadata() node {
 	}}
 }
 
-// closed returns the schema of a mapping with only these fields.
+// closed returns the schema of a mapping with these fields only.
 func closed(fields node, required ...string) node {
 	s := node{"type": "object", "additionalProperties": false, "properties": fields}
 	if len(required) > 0 {

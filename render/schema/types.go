@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maker generates schemas from the tags of the structs that documents are read into (see rollout.Field).
+// maker generates schemas from the tags of documents' structs (see rollout.Field).
 type maker struct {
 	argo  bool            // for documents of Argo Rollouts
 	args  bool            // a number or a duration can be {{args.name}}
@@ -86,7 +86,7 @@ func (m *maker) isRequired(f rollout.Field) bool {
 	return f.Has("needs") || m.omit && !omitted
 }
 
-// together adds a mapping's constraints across its fields.
+// together adds constraints across a mapping's fields.
 func (m *maker) together(s node, f rollout.Field) {
 	if f.Has("some") {
 		s["minProperties"] = 1
@@ -103,7 +103,7 @@ func (m *maker) together(s node, f rollout.Field) {
 	s["oneOf"] = one
 }
 
-// list returns the schema of a slice. A named slice type also accepts a single element.
+// list returns a slice's schema. A named slice type also accepts a single element.
 func (m *maker) list(t reflect.Type, f rollout.Field) node {
 	if t.Elem().Kind() == reflect.Uint8 {
 		return anything()
@@ -154,7 +154,7 @@ func (m *maker) whole(f rollout.Field) node {
 	return s
 }
 
-// duration returns the schema of a Go duration, or of a number of seconds as a number or text.
+// duration returns the schema of a Go duration, or of seconds as a number or text.
 func (m *maker) duration(f rollout.Field) node {
 	least := f.Literal("min")
 	if least == nil {
@@ -168,5 +168,5 @@ func (m *maker) duration(f rollout.Field) node {
 	return s
 }
 
-// argument matches an argument that is filled in before a template is read.
+// argument matches an argument to fill in before reading.
 const argument = `\{\{\s*args\.`

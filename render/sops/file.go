@@ -25,7 +25,7 @@ type File struct {
 	changed string // sops.lastmodified, which the MAC is bound to
 }
 
-// Lock is the data key of a file, encrypted for one recipient.
+// Lock is a file's data key, encrypted for one recipient.
 type Lock struct {
 	Kind      string // KindAge, KindPGP, or SOPS' name
 	Recipient string
@@ -38,7 +38,6 @@ const (
 	KindPGP = "pgp"
 )
 
-// form is the format of a file.
 type form int
 
 const (
@@ -55,7 +54,7 @@ var (
 	dotenvMAC   = regexp.MustCompile(`(?m)^sops_mac=`)
 )
 
-// Error is a problem of an encrypted file with its fix. It contains no values.
+// Error is an encrypted file's problem and fix, without values.
 type Error struct{ Msg, Fix string }
 
 func (e *Error) Error() string { return e.Msg + "; " + e.Fix }
@@ -63,13 +62,13 @@ func (e *Error) Error() string { return e.Msg + "; " + e.Fix }
 // again is the fix for a file that is not in sops' format.
 const again = "take it back to what sops wrote, or encrypt it again with sops encrypt"
 
-// Is reports whether a file seems to be encrypted by SOPS, without a full parse.
+// Is reports whether a file seems to be encrypted by SOPS.
 func Is(content []byte) bool {
 	return bytes.Contains(content, []byte("sops")) && noted.Match(content) &&
 		(bytes.Contains(content, sealedValue) || bytes.Contains(content, []byte("lastmodified")))
 }
 
-// Read reads an encrypted file. Errors contain no values. It returns nil for a file that only looked encrypted.
+// Read reads an encrypted file, nil if it only looked so. Errors contain no values.
 func Read(name string, content []byte) (*File, error) {
 	f := &File{}
 	var notes map[string]any
@@ -102,7 +101,7 @@ func Read(name string, content []byte) (*File, error) {
 	return f, f.note(notes)
 }
 
-// readYAML reads documents. It returns nil for other content, and for YAML without SOPS' metadata.
+// readYAML reads documents, nil for other content or without SOPS' metadata.
 func (f *File) readYAML(content []byte) (map[string]any, error) {
 	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
 		var doc yaml.Node
@@ -123,7 +122,7 @@ func (f *File) readYAML(content []byte) (map[string]any, error) {
 	return f.take()
 }
 
-// take removes SOPS' metadata from all documents and returns the first one's.
+// take removes SOPS' metadata from all documents and returns the first's.
 func (f *File) take() (notes map[string]any, err error) {
 	for i, doc := range f.docs {
 		for at := 0; at < len(doc.Content); {
@@ -171,7 +170,7 @@ func (f *File) readDotenv(content []byte) (map[string]any, error) {
 	return notes, nil
 }
 
-// place sets a value by its flat name, as in age__list_0__map_enc. Lists become mappings by number.
+// place sets a value by its flat name, as in age__list_0__map_enc, with lists as mappings by number.
 func place(into map[string]any, name, value string) {
 	parts := strings.FieldsFunc(strings.NewReplacer("__list_", "\x00", "__map_", "\x00").Replace(name),
 		func(r rune) bool { return r == 0 })
@@ -189,7 +188,7 @@ func place(into map[string]any, name, value string) {
 	}
 }
 
-// text returns a string node, whatever the text looks like.
+// text returns a string node.
 func text(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
 
 // note reads SOPS' metadata.
@@ -236,7 +235,7 @@ func (f *File) note(notes map[string]any) (err error) {
 	return nil
 }
 
-// entries returns the mappings of a list, which may be a mapping by number.
+// entries returns a list's mappings, or a mapping's by number.
 func entries(v any) (all []map[string]any) {
 	switch v := v.(type) {
 	case []any:
@@ -258,7 +257,7 @@ func entries(v any) (all []map[string]any) {
 // Locks returns the file's encrypted data keys, sorted by kind.
 func (f *File) Locks() []Lock { return f.locks }
 
-// NoKey returns the error for a file that no key in a Secret opens.
+// NoKey returns the error for a file that no key of a Secret opens.
 func (f *File) NoKey(name, secret string) error {
 	return &Error{fmt.Sprintf("is encrypted by SOPS for %s, and no key in Secret %s opens it", Recipients(f.locks),
 		secret),

@@ -14,7 +14,7 @@ const maxDepth = 200
 
 var errNoJSON = errors.New("is no JSON")
 
-// readJSON reads an object and keeps the order of its keys, on which the file's MAC depends.
+// readJSON reads an object in the order of its keys, on which the MAC depends.
 func readJSON(content []byte) (*yaml.Node, error) {
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.UseNumber()

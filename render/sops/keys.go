@@ -21,8 +21,8 @@ type Keys struct {
 	pgp openpgp.EntityList
 }
 
-// ReadKeys reads the keys of a Secret, or of other named contents: age keys in entries with the suffix .agekey, and
-// armored OpenPGP keys without a passphrase in entries with the suffix .asc. Errors contain no contents.
+// ReadKeys reads the keys of named contents, as of a Secret: age in .agekey entries, armored OpenPGP without
+// passphrase in .asc entries. Errors contain no contents.
 func ReadKeys(data map[string]string) (*Keys, error) {
 	k := &Keys{}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -47,7 +47,7 @@ func ReadKeys(data map[string]string) (*Keys, error) {
 	return k, nil
 }
 
-// The bounds of the locks that are tried.
+// The bounds of tried locks.
 const (
 	mostLocks  = 100
 	mostLock   = 64 << 10
@@ -57,7 +57,7 @@ const (
 // ErrLocked is the error for a file that no key opens.
 var ErrLocked = errors.New("none of the keys opens it")
 
-// Unlock returns the data key from the first lock that a key fits. The locks are untrusted input.
+// Unlock returns the data key from the first fitting lock. Locks are untrusted.
 func (k *Keys) Unlock(locks []Lock) ([]byte, error) {
 	for _, l := range locks[:min(len(locks), mostLocks)] {
 		if len(l.Encrypted) > mostLock {
@@ -83,7 +83,7 @@ func (k *Keys) Unlock(locks []Lock) ([]byte, error) {
 	return nil, ErrLocked
 }
 
-// message decrypts an OpenPGP message. Keys with a passphrase are not usable.
+// message decrypts an OpenPGP message, by keys without a passphrase.
 func (k *Keys) message(armored string) (io.Reader, error) {
 	block, err := pgparmor.Decode(strings.NewReader(armored))
 	if err != nil {
@@ -96,7 +96,7 @@ func (k *Keys) message(armored string) (io.Reader, error) {
 	return message.UnverifiedBody, nil
 }
 
-// Recipients describes the recipients of a file for messages.
+// Recipients describes a file's recipients.
 func Recipients(locks []Lock) string {
 	var names []string
 	for _, l := range locks[:min(len(locks), 5)] {

@@ -20,19 +20,18 @@ import (
 	yaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// ErrChanged is the error for a file whose values were changed after the encryption.
+// ErrChanged is the error for values changed after encryption.
 var ErrChanged = &Error{
 	"was changed by something else than sops, or the key is another file's (its MAC does not match)", again,
 }
 
-// errPlain is the error for a plain value that should be encrypted.
+// errPlain is the error for a plain value to encrypt.
 var errPlain = &Error{"is to be encrypted, and is not", "run sops encrypt, or sops edit, and commit what it writes"}
 
 // partlySeed is SOPS' first input of a MAC over encrypted values only.
 var partlySeed = sha256.Sum256([]byte("sops"))
 
-// Open returns the decrypted file without comments. If the values are not those that SOPS encrypted, the error is
-// ErrChanged. It may be called once.
+// Open returns the decrypted file without comments, or ErrChanged for other values than SOPS'. Call it once.
 func (f *File) Open(dataKey []byte) ([]byte, error) {
 	block, err := aes.NewCipher(dataKey)
 	if err != nil {
@@ -53,9 +52,9 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 	return f.print()
 }
 
-// Seal replaces each encrypted value by a substitute that differs for different encrypted values and reveals nothing.
-// The substitute has the value's type, and is valid as plain text and base64. The twin's substitutes have another
-// start, end and length, so differences between both results derive from encrypted values. It may be called once.
+// Seal replaces each encrypted value by a different substitute that reveals nothing, of its type, valid as text and
+// base64. The twin's have another start, end and length, so that differences derive from encrypted values. Call it
+// once.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {
@@ -67,8 +66,7 @@ func (f *File) Seal(twin bool) ([]byte, error) {
 // IsEncrypted reports whether a text contains an encrypted value.
 func IsEncrypted(text string) bool { return anyValue.MatchString(text) }
 
-// sealWord informs users who decode a substitute. Its length is a multiple of three bytes, so that its base64 is a
-// prefix of the whole base64.
+// sealWord informs users who decode a substitute. Its length is a multiple of three bytes, for a prefix in base64.
 const sealWord = "gitrollout-sealed:"
 
 var (
@@ -76,7 +74,7 @@ var (
 	anyValue = regexp.MustCompile(`ENC\[AES256_GCM,data:[^,\]]+,iv:[^,\]]+,tag:[^,\]]+,type:\w+\]`)
 )
 
-// walk visits all values in order. Without a block it seals.
+// walk visits all values in order, and seals without a block.
 type walk struct {
 	file  *File
 	block cipher.Block
@@ -93,7 +91,7 @@ func (w *walk) all() error {
 	return nil
 }
 
-// node decrypts a value in place, and reports whether it was a comment, which is left out.
+// node decrypts a value in place, and reports whether it was a comment, left out.
 func (w *walk) node(n *yaml.Node, path []string) (comment bool, err error) {
 	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
 	switch n.Kind {
@@ -244,7 +242,7 @@ func typed(kind string, opened []byte) (v any, err error) {
 	return v, err
 }
 
-// seal returns the substitute of an encrypted value, or the twin's. A number is a valid port in both.
+// seal returns an encrypted value's substitute, or the twin's. A number is a valid port.
 func seal(sealed, kind string, twin bool) any {
 	sum := sha256.Sum256([]byte(sealed))
 	n := int(sum[0])<<8 + int(sum[1])

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// engineObject is an object of Flux or Argo CD in a file. Its spec is decoded by kind.
+// engineObject is an object of Flux or Argo CD in a file, with its spec by kind.
 type engineObject struct {
 	file       string
 	APIVersion string `json:"apiVersion"`
@@ -30,24 +30,22 @@ type engineObject struct {
 
 func (o engineObject) group() string { group, _, _ := strings.Cut(o.APIVersion, "/"); return group }
 
-// sourceRef names an object of Flux.
 type sourceRef struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 }
 
-// engineGroups are the API groups of objects that name external sources.
+// engineGroups are API groups of objects that name external sources.
 var engineGroups = []string{
 	"argoproj.io", "helm.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io",
 }
 
-// ownSource is the GitRepository that flux bootstrap creates for the repository that it writes to.
+// ownSource is flux bootstrap's GitRepository for its own repository.
 const ownSource = "flux-system"
 
 var betweenDocuments = regexp.MustCompile(`(?m)^---.*$`)
 
-// engineObjects returns the objects of Flux and Argo CD in the YAML files of a folder and below. It ignores files that
-// are no YAML, such as a chart's templates.
+// engineObjects returns the objects of Flux and Argo CD in YAML files in and below a folder, except unparsable ones.
 func engineObjects(dir *os.Root) (all []engineObject, err error) {
 	err = fs.WalkDir(dir.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -73,8 +71,8 @@ func engineObjects(dir *os.Root) (all []engineObject, err error) {
 	return all, err
 }
 
-// engines adds the external sources of Flux's HelmReleases and Kustomizations and of Argo CD's Applications. The
-// objects stay unchanged: gitrollout init reads them. It returns an error for each source that no entry can express.
+// engines adds the external sources of Flux's HelmReleases and Kustomizations and of Argo CD's Applications, which
+// stay for gitrollout init. Sources that no entry can express are errors.
 func (f *from) engines(objects []engineObject) (leftOut []error) {
 	for _, o := range objects {
 		var add []rollout.VendorSource
@@ -130,7 +128,7 @@ func (f *from) add(s rollout.VendorSource) (into string, isNew bool) {
 	return into, len(f.known) > before
 }
 
-// fluxSource holds the needed fields of a HelmRepository, a GitRepository or an OCIRepository.
+// fluxSource holds a HelmRepository's, GitRepository's or OCIRepository's fields.
 type fluxSource struct {
 	URL string `json:"url"`
 	Ref struct {
@@ -141,7 +139,7 @@ type fluxSource struct {
 	} `json:"ref"`
 }
 
-// named returns the source that an object of Flux names, from the same folder's objects.
+// named returns the source that a Flux object names, of the same folder.
 func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
 	i := slices.IndexFunc(objects, func(o engineObject) bool {
 		return o.group() == "source.toolkit.fluxcd.io" && o.Kind == ref.Kind && o.Metadata.Name == ref.Name
@@ -155,7 +153,7 @@ func named(ref sourceRef, objects []engineObject) (s fluxSource, err error) {
 	return s, nil
 }
 
-// git returns a folder of a GitRepository. A range of versions is not supported as a ref.
+// git returns a GitRepository's folder, without a range of versions.
 func (s fluxSource) git(at string) ([]rollout.VendorSource, error) {
 	for _, ref := range []string{s.Ref.Commit, s.Ref.Tag, s.Ref.Branch} {
 		if ref != "" && s.Ref.Semver == "" {
@@ -227,7 +225,7 @@ func fluxKustomization(o engineObject, objects []engineObject) ([]rollout.Vendor
 	}
 }
 
-// application returns the charts of an Application. Its other sources are usually the repository that it is in.
+// application returns an Application's charts. Other sources are usually its repository.
 func application(o engineObject) (all []rollout.VendorSource, err error) {
 	type source struct {
 		RepoURL        string `json:"repoURL"`

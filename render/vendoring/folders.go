@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Folders returns the folders with a vendor.yaml at a path and below. It omits folders within a vendored folder, whose
-// files have other authors.
+// Folders returns the folders with a vendor.yaml at a path and below, outside of vendored ones: others write these.
 func Folders(at string) (dirs []string, err error) {
 	err = filepath.WalkDir(at, func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -36,8 +35,7 @@ func Folders(at string) (dirs []string, err error) {
 	return slices.DeleteFunc(dirs, func(dir string) bool { return slices.Contains(foreign, dir) }), err
 }
 
-// brings reports whether a folder is within one that the vendor.yaml above it vendors. An unreadable vendor.yaml
-// reports its error when it is read for its own folder.
+// brings reports whether a folder is within one that a vendor.yaml above vendors. An unreadable one vendors none.
 func brings(dir, below string) bool {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

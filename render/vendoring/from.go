@@ -22,10 +22,10 @@ import (
 // kustomizations are the possible names of a kustomization.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// From adds the external sources of a folder's kustomization to its vendor.yaml and rewrites the kustomization to their
-// future folders. It also adds external sources of objects of Flux and Argo CD in and below the folder, which stay
-// unchanged, as do helmCharts: kustomize looks for charts where Update puts them. It fetches nothing. It returns a line
-// for each change and omission, and writes nothing if an entry of the kustomization cannot be rewritten.
+// From adds the external sources of a folder's kustomization to its vendor.yaml and rewrites it to their future
+// folders. It also adds those of objects of Flux and Argo CD in and below the folder, unchanged like helmCharts:
+// kustomize looks where Update puts them. It fetches nothing, and returns lines about changes and omissions. If an
+// entry of the kustomization cannot be rewritten, it writes nothing.
 func From(dir *os.Root) (said []string, err error) {
 	objects, err := engineObjects(dir)
 	if err != nil {
@@ -66,7 +66,7 @@ func From(dir *os.Root) (said []string, err error) {
 	return f.said, err
 }
 
-// kustomization rewrites a folder's kustomization. The error wraps fs.ErrNotExist if there is none.
+// kustomization rewrites a folder's kustomization, else fs.ErrNotExist.
 func (f *from) kustomization(dir *os.Root) error {
 	file, text, err := kustomization(dir)
 	if err != nil {
@@ -87,7 +87,7 @@ func (f *from) kustomization(dir *os.Root) error {
 	return f.charts(text)
 }
 
-// references rewrites the addresses in a field of a kustomization.
+// references rewrites a kustomization's field's addresses.
 func (f *from) references(at string, n *kyaml.Node) error {
 	switch n.Kind {
 	case kyaml.ScalarNode:
@@ -117,7 +117,7 @@ func kustomization(dir *os.Root) (file string, text []byte, err error) {
 	return "", nil, err
 }
 
-// vendorYAML returns the sources of a folder's vendor.yaml, and its text, to which entries are appended.
+// vendorYAML returns a vendor.yaml's sources, and its text to append to.
 func vendorYAML(dir *os.Root) (known []rollout.VendorSource, head []byte, err error) {
 	head, err = dir.ReadFile(rollout.VendorFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -155,7 +155,7 @@ type from struct {
 	before int // number of known sources that are in vendor.yaml already
 }
 
-// added returns the entries that vendor.yaml does not have yet, without redundant fields.
+// added returns the entries that vendor.yaml lacks, without redundant fields.
 func (f *from) added() []rollout.VendorSource {
 	for _, s := range f.known[f.before:] {
 		if s.Git != nil && s.Git.Path == "." {
@@ -168,7 +168,7 @@ func (f *from) added() []rollout.VendorSource {
 	return f.known[f.before:]
 }
 
-// reference rewrites an entry that is an address, also behind the key of a generator. It ignores inline YAML.
+// reference rewrites an entry that is an address, also behind a generator's key, not inline YAML.
 func (f *from) reference(at string, n *kyaml.Node) error {
 	entry := n.Value
 	if key, source, keyed := strings.Cut(entry, "="); keyed && !strings.ContainsAny(key, ":/?") {
@@ -205,7 +205,7 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	return nil
 }
 
-// folder returns the target of a repository's folder, and adds it to the sources if it is missing.
+// folder returns a repository's folder's target, added to the sources if missing.
 func (f *from) folder(g rollout.VendorGit) string {
 	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(g.URL, ":", "/")), ".git")
 	if g.Path != "." {
@@ -255,7 +255,7 @@ func (f *from) charts(text []byte) error {
 	return nil
 }
 
-// isChart reports whether a source vendors a chart. It ignores the target's layout and the allowed signers.
+// isChart reports whether a source vendors a chart, apart from layout and signers.
 func isChart(s rollout.VendorSource, c rollout.VendorChart) bool {
 	if s.Chart == nil {
 		return false
@@ -264,7 +264,7 @@ func isChart(s rollout.VendorSource, c rollout.VendorChart) bool {
 	return *s.Chart == c
 }
 
-// hosts matches the hosts for which kustomize accepts an address without a scheme.
+// hosts matches hosts for which kustomize accepts an address without a scheme.
 var hosts = regexp.MustCompile(`(?i)^(www\.)?(github\.com|gitlab\.com|bitbucket\.org)/`)
 
 // isRemote reports whether kustomize would fetch an entry.
@@ -273,13 +273,13 @@ func isRemote(entry string) bool {
 		hosts.MatchString(entry)
 }
 
-// rawHost and rawFile match the addresses of single files on GitHub and GitLab.
+// rawHost and rawFile match addresses of single files on GitHub and GitLab.
 var (
 	rawHost = regexp.MustCompile(`^https://raw\.githubusercontent\.com/([^/]+/[^/]+)/`)
 	rawFile = regexp.MustCompile(`^(https://[^/]+/.+?)/(?:-/)?(?:raw|blob)/(?:refs/(?:heads|tags)/)?([^/]+)/([^?]+)`)
 )
 
-// remote splits an address as kustomize does, into a repository, a ref and a folder.
+// remote splits an address as kustomize does: repository, ref and folder.
 func remote(entry string) (repo, ref, below string) {
 	entry, query, _ := strings.Cut(strings.TrimPrefix(entry, "git::"), "?")
 	if q, err := url.ParseQuery(query); err == nil {

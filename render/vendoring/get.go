@@ -20,8 +20,8 @@ import (
 type Getter struct {
 	Client *http.Client // default: http.DefaultClient
 
-	// Login returns the credentials for a host, "" for none; default: none. They are sent to no other host, also after
-	// a redirect, and are in no error.
+	// Login returns a host's credentials, "" for none (default). No other host, even by redirect, and no error has
+	// them.
 	Login func(host string) (user, password string)
 
 	Silence time.Duration // timeout without data from a server; default: a minute
@@ -32,17 +32,16 @@ const (
 	maxTime   = 15 * time.Minute // of a response: 70 KiB a second for the largest one
 )
 
-// errSilent is the error for a server that stops sending.
 var errSilent = errors.New("nothing more has come for a while: the server hangs, or a proxy before it")
 
-// answer is a server's response, with at most maxAnswer bytes.
+// answer is a response of at most maxAnswer bytes.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// get sends a request with an authorization, "" for none. Errors have the host and the path.
+// get sends a request with an authorization, "" for none. Errors have host and path.
 func (g *Getter) get(ctx context.Context, address, authorization, accept string) (answer, error) {
 	ctx, end := context.WithTimeout(ctx, maxTime)
 	defer end()
@@ -106,7 +105,7 @@ type readFunc func(p []byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// plainly returns the cause of a url.Error, whose text has the address with possible secrets.
+// plainly returns the cause of a url.Error, whose address may have secrets.
 func plainly(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -115,7 +114,7 @@ func plainly(err error) error {
 	return err
 }
 
-// refusal returns the error for an unsuccessful response, with the fix if it is known.
+// refusal returns an unsuccessful response's error, with a known fix.
 func refusal(what string, status int) error {
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
 		const fix = "log in with docker login or helm registry login, as somebody who may read it"
@@ -124,7 +123,7 @@ func refusal(what string, status int) error {
 	return fmt.Errorf("%s answers %d", what, status)
 }
 
-// isHere reports whether a host is this machine, so that requests use no network.
+// isHere reports whether a host is this machine.
 func isHere(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -143,7 +142,7 @@ func (g *Getter) basic(host string) string {
 
 var challenge = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// registry requests a path of a registry's API, with a token if the registry requires one.
+// registry requests a path of a registry's API, with a token if required.
 func (g *Getter) registry(ctx context.Context, host, p, accept string, token *string) (answer, error) {
 	scheme := "https"
 	if name, _, err := net.SplitHostPort(host); isHere(host) || err == nil && isHere(name) {

@@ -13,13 +13,12 @@ import (
 	"time"
 )
 
-// dockerHub is docker's name for the credentials of Docker Hub; hubHosts are the hosts of Docker Hub.
+// dockerHub is docker's name for Docker Hub's credentials; hubHosts are its hosts.
 const dockerHub = "https://index.docker.io/v1/"
 
 var hubHosts = map[string]bool{"index.docker.io": true, "registry-1.docker.io": true, "docker.io": true}
 
-// Logins reads the files that docker login and helm registry login write, and returns a function for Getter.Login. The
-// programs in credHelpers and credsStore are called when their credentials are needed.
+// Logins reads docker login's and helm registry login's files; credHelpers and credsStore programs run when needed.
 func Logins(home string, getenv func(string) string) func(host string) (user, password string) {
 	folder := cmp.Or(getenv("DOCKER_CONFIG"), filepath.Join(home, ".docker"))
 	known, helpers := map[string]string{}, map[string]string{}
@@ -58,7 +57,6 @@ func Logins(home string, getenv func(string) string) func(host string) (user, pa
 	}
 }
 
-// bare returns the host of docker's name of a registry.
 func bare(name string) string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(name, "https://"), "/")
 	if hubHosts[host] {
@@ -69,8 +67,7 @@ func bare(name string) string {
 
 var helperName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*$`)
 
-// askHelper requests credentials from docker's helper program, "" if it returns none. It does not use an identity token
-// in place of a password.
+// askHelper requests credentials from docker's helper program, "" for none. An identity token is no password.
 func askHelper(program, host string) (user, password string) {
 	if !helperName.MatchString(program) {
 		return "", ""

@@ -11,7 +11,7 @@ import (
 // WorkingCopy is a folder of a clone whose changes are proposed.
 type WorkingCopy string
 
-// Clean refuses other changes, because all changes would be proposed.
+// Clean refuses other changes, which would be proposed too.
 func (w WorkingCopy) Clean(ctx context.Context) error {
 	changes, err := w.git(ctx, "", "status", "--porcelain")
 	if err == nil && changes != "" {
@@ -20,8 +20,8 @@ func (w WorkingCopy) Clean(ctx context.Context) error {
 	return err
 }
 
-// Commit commits all changes on top of HEAD without changing the working copy, and returns the commit, "" without
-// changes. It returns the commit of origin's branch if that has the same tree and parent.
+// Commit commits all changes on HEAD without changing the working copy, and returns the commit, "" without changes,
+// or origin's branch's if tree and parent are equal.
 func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string, error) {
 	temp, err := os.MkdirTemp("", "gitrollout-vendor")
 	if err != nil {
@@ -50,7 +50,7 @@ func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string
 	return git("commit-tree", tree, "-p", head, "-m", message), err
 }
 
-// Push sets a branch of origin to a commit, by force.
+// Push forces a branch of origin to a commit.
 func (w WorkingCopy) Push(ctx context.Context, commit, branch string) error {
 	_, err := w.git(ctx, "", "push", "--quiet", "--force", "origin", commit+":refs/heads/"+branch)
 	return err

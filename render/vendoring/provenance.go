@@ -11,11 +11,10 @@ import (
 	"helm.sh/helm/v4/pkg/provenance"
 )
 
-// provenanceType is the media type of a registry's layer with a chart's provenance.
+// provenanceType is the media type of a chart's provenance in a registry.
 const provenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov"
 
-// signers are the public keys of a chart's allowed signers, from a file beside vendor.yaml; nil if any chart is
-// allowed.
+// signers are a chart's allowed signers' public keys, from a file beside vendor.yaml; nil allows any.
 type signers openpgp.EntityList
 
 func readSigners(dir *os.Root, file string) (signers, error) {
@@ -41,7 +40,7 @@ func readSigners(dir *os.Root, file string) (signers, error) {
 	return signers(keys), nil
 }
 
-// verify returns the fingerprint of the key that has signed an archive, as helm package --sign does.
+// verify returns the fingerprint of an archive's signing key, as by helm package --sign.
 func (s signers) verify(archive []byte, name string, signed []byte) (fingerprint string, err error) {
 	helm := provenance.Signatory{KeyRing: openpgp.EntityList(s)}
 	by, err := helm.Verify(archive, signed, name)

@@ -38,7 +38,7 @@ func (p Pin) is(other Pin) bool {
 	return p.Version == other.Version && p.Commit == other.Commit && p.Digest == other.Digest && p.Tree == other.Tree
 }
 
-// fetch fetches a source at its locked version, or at the newest allowed one.
+// fetch fetches a source at its locked version, or the newest allowed one.
 func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource, locked *Pin) (Pin, files, error) {
 	var p Pin
 	var all files
@@ -76,7 +76,7 @@ func (g *Getter) fetch(ctx context.Context, dir *os.Root, s rollout.VendorSource
 	return p, all, nil
 }
 
-// onlyChart checks that an archive contains just the expected chart.
+// onlyChart checks that an archive contains just the chart.
 func onlyChart(all files, name, version string) error {
 	var head struct {
 		Name    string `json:"name"`
@@ -91,7 +91,7 @@ func onlyChart(all files, name, version string) error {
 	return nil
 }
 
-// newest returns the locked version, or without a lock the newest version that a range allows.
+// newest returns the locked version, or the newest in a range.
 func newest(versions []string, wants string, locked *Pin) (string, error) {
 	if locked != nil {
 		if !slices.Contains(versions, locked.Version) {
@@ -124,14 +124,14 @@ func newest(versions []string, wants string, locked *Pin) (string, error) {
 	return text, nil
 }
 
-// indexed is a version of a chart in the index.yaml of its repository.
+// indexed is a chart's version in its repository's index.yaml.
 type indexed struct {
 	Version string   `json:"version"`
 	URLs    []string `json:"urls"`
 	Digest  string   `json:"digest"`
 }
 
-// indexed returns the version of a chart in a repository for its range.
+// indexed returns a chart's version in a repository for its range.
 func (g *Getter) indexed(ctx context.Context, repo *url.URL, c rollout.VendorChart, locked *Pin) (indexed, error) {
 	a, err := g.found(ctx, repo.JoinPath("index.yaml"), g.basic(repo.Host))
 	if err != nil {
@@ -197,7 +197,6 @@ func (g *Getter) chart(ctx context.Context, c rollout.VendorChart, locked *Pin, 
 	return p, all, err
 }
 
-// found fetches an address of a repository.
 func (g *Getter) found(ctx context.Context, at *url.URL, who string) (answer, error) {
 	a, err := g.get(ctx, at.String(), who, "")
 	if err == nil && a.status != http.StatusOK {
@@ -206,7 +205,6 @@ func (g *Getter) found(ctx context.Context, at *url.URL, who string) (answer, er
 	return a, err
 }
 
-// manifest holds the needed fields of an OCI image manifest.
 type manifest struct {
 	Layers []struct {
 		MediaType string `json:"mediaType"`
@@ -214,7 +212,7 @@ type manifest struct {
 	} `json:"layers"`
 }
 
-// artifact fetches an artifact from an oci:// address, by its tag or as the newest in a range of versions.
+// artifact fetches an oci:// artifact by tag, or the newest in a range.
 func (g *Getter) artifact(
 	ctx context.Context, address, wants string, isTag bool, locked *Pin, keys signers,
 ) (Pin, files, error) {
@@ -273,7 +271,7 @@ func (g *Getter) artifact(
 	return p, all, err
 }
 
-// tagged returns the tag for a range of versions, with + in place of a registry's _.
+// tagged returns the tag for a range of versions, with + for a registry's _.
 func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *Pin, token *string) (string, error) {
 	var all []string
 	next := base + "/tags/list?n=1000"
@@ -301,7 +299,7 @@ func (g *Getter) tagged(ctx context.Context, host, base, wants string, locked *P
 	return newest(all, wants, locked)
 }
 
-// fromGit fetches a folder of another repository with the git program and its credentials.
+// fromGit fetches another repository's folder with the git program and its credentials.
 func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files, err error) {
 	dir, err := os.MkdirTemp("", "gitrollout-vendor-")
 	if err != nil {
@@ -338,7 +336,7 @@ func fromGit(ctx context.Context, s rollout.VendorGit) (commit string, all files
 	return commit, all, err
 }
 
-// runGit runs the git program without password prompts and returns its output.
+// runGit returns the git program's output, without password prompts.
 func runGit(ctx context.Context, options, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", slices.Concat(options, args)...)
 	cmd.Env = append(append(os.Environ(), "GIT_TERMINAL_PROMPT=0"), env...)

@@ -17,7 +17,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The bounds of one vendored source.
 const (
 	maxBytes   = 20 << 20 // unpacked
 	maxEntries = 5000     // files and folders
@@ -84,7 +83,7 @@ func untar(from io.Reader) (files, error) {
 	}
 }
 
-// checkName refuses paths that lead elsewhere on some system, and those that a tool gives a meaning.
+// checkName refuses paths that lead elsewhere on some system, or that a tool gives a meaning.
 func checkName(name string) error {
 	if !rollout.IsPlainPath(name) || name == "." || len(name) > maxPath {
 		return fmt.Errorf("has a file with the path %.100q, which is not one below its folder", name)
@@ -116,7 +115,7 @@ func (f files) check() error {
 	return nil
 }
 
-// below returns the files of a folder, by their relative paths.
+// below returns a folder's files, by relative paths.
 func (f files) below(dir string) files {
 	if dir == "." || dir == "" {
 		return f
@@ -130,7 +129,6 @@ func (f files) below(dir string) files {
 	return out
 }
 
-// tree returns the digest of all paths and contents.
 func (f files) tree() string {
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(f)) {

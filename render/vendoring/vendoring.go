@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// lockFile is the format of vendor.lock. Entries are in the order of vendor.yaml.
+// lockFile is vendor.lock, in vendor.yaml's order.
 type lockFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -24,10 +24,10 @@ type lockFile struct {
 
 const lockKind = "VendorLock"
 
-// All as a name updates all sources.
+// All is the name for all sources.
 const All = "*"
 
-// read reads a folder's vendor.yaml and its vendor.lock, which may be absent.
+// read reads a folder's vendor.yaml and its vendor.lock, if any.
 func read(dir *os.Root) (sources []rollout.VendorSource, locked []Pin, err error) {
 	data, err := dir.ReadFile(rollout.VendorFile)
 	if err == nil {
@@ -69,7 +69,7 @@ func pinOf(s rollout.VendorSource, pins []Pin) *Pin {
 	return &pins[i]
 }
 
-// Check compares the folders of a vendor.yaml with its lock, without the network, and returns the differences.
+// Check compares a vendor.yaml's folders with its lock, offline, and returns differences.
 func Check(dir *os.Root) (wrong []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -102,8 +102,7 @@ func Check(dir *os.Root) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// leftOver returns folders of other versions of a chart, which a merge of two updates can leave. A kustomization with
-// such a version would be rendered from unlocked files.
+// leftOver returns folders of a chart's other versions, as after a merge of two updates: they may render, unlocked.
 func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []string) {
 	if s.Chart == nil {
 		return nil
@@ -118,7 +117,7 @@ func leftOver(dir *os.Root, s rollout.VendorSource, locked []Pin) (wrong []strin
 	return wrong
 }
 
-// onDisk reads a folder, which may only contain regular files and folders.
+// onDisk reads a folder of regular files and folders only.
 func onDisk(dir *os.Root, at string) (files, error) {
 	all := files{}
 	err := fs.WalkDir(dir.FS(), at, func(name string, e fs.DirEntry, err error) error {
@@ -135,9 +134,9 @@ func onDisk(dir *os.Root, at string) (files, error) {
 	return all, err
 }
 
-// Update fetches the sources of a folder's vendor.yaml and writes vendor.lock. Sources keep their locked versions,
-// except the source of the name, or all for All; other content for a locked version is an error. It writes nothing if
-// any source fails, and returns a line for each source.
+// Update fetches a vendor.yaml's sources and writes vendor.lock. Only the named source, or all for All, leaves its
+// locked version; other content for a locked one is an error. If a source fails it writes nothing. It returns a line
+// each.
 func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -169,7 +168,7 @@ func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []
 	return write(dir, pins, contents, locked)
 }
 
-// moved returns the error for a source whose locked version has other content now.
+// moved returns the error for other content of a locked version.
 func moved(s rollout.VendorSource, old, now Pin) error {
 	if old.names() == now.names() {
 		return fmt.Errorf("%s: vendor.lock has other files for %s than it is made of: take vendor.lock and %s from Git "+
@@ -179,7 +178,7 @@ func moved(s rollout.VendorSource, old, now Pin) error {
 		s.Wants(), now.Into, old.names(), now.names(), s.Name())
 }
 
-// names describes a pin's version at the source: commit, digest, or else the tree.
+// names describes a pin's version: commit, digest, or else the tree.
 func (p Pin) names() string {
 	for _, text := range []string{p.Commit, p.Digest} {
 		if text != "" {
@@ -189,8 +188,7 @@ func (p Pin) names() string {
 	return p.Tree
 }
 
-// apart refuses nested folders, and existing folders that were not vendored or were changed since. An existing folder
-// with the new content is accepted: an interrupted update can leave it.
+// apart refuses nested folders, and existing ones neither vendored nor, as after an interruption, of the new content.
 func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {
@@ -218,7 +216,6 @@ func apart(dir *os.Root, pins, locked []Pin) error {
 	return nil
 }
 
-// isIn reports whether the folder exists with the pin's content.
 func (p Pin) isIn(dir *os.Root) bool {
 	all, err := onDisk(dir, p.Into)
 	return err == nil && all.tree() == p.Tree

@@ -14,12 +14,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// staging is the folder beside vendor.yaml for new files. All are written there first, so that a full disk changes no
-// existing file. The next update removes a remaining one.
+// staging is the folder for new files, written first so that a full disk changes nothing. The next update removes it.
 const staging = ".vendor-new"
 
-// write moves contents to their folders, and the lock last. If it is interrupted, each folder is old, new or missing,
-// and the same update completes it.
+// write moves contents to their folders, the lock last. If interrupted, the same update completes it.
 func write(dir *os.Root, pins []Pin, contents []files, locked []Pin) (said []string, err error) {
 	defer func() { err = errors.Join(err, dir.RemoveAll(staging)) }()
 	fresh, err := stage(dir, pins, contents)
@@ -56,7 +54,7 @@ func write(dir *os.Root, pins []Pin, contents []files, locked []Pin) (said []str
 
 func staged(i int) string { return path.Join(staging, strconv.Itoa(i)) }
 
-// stage writes changed sources and the lock to the staging folder, and returns the indices of the changed pins.
+// stage writes changed sources and the lock to the staging folder, and returns the changed pins' indices.
 func stage(dir *os.Root, pins []Pin, contents []files) (fresh []int, err error) {
 	if err := dir.RemoveAll(staging); err != nil {
 		return nil, err

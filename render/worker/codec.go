@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// The encoding of messages is exact, unlike encoding/json and encoding/gob: it keeps nil lists, pointers to 0, and 1.0
-// as a float. A struct is encoded as its fields in order, because both sides are the same program.
+// Messages are encoded exactly, unlike by encoding/json and encoding/gob: with nil lists, pointers to 0, and 1.0 as a
+// float. A struct is its fields in order, as both sides are one program.
 
-// The types of an any value. A router's configuration is tagged with the router's name.
+// The types of an any value. A router's configuration has the router's name.
 const (
 	isNil = iota
 	isFalse
@@ -27,7 +27,7 @@ const (
 	isRouter
 )
 
-// short bounds the texts that are sent once and then by number, because keys, kinds and names recur.
+// short bounds texts that are sent once and then by number, as keys, kinds and names recur.
 const short = 64
 
 var errGarbled = errors.New("the message is garbled")
@@ -37,7 +37,6 @@ type encoder struct {
 	texts map[string]uint64
 }
 
-// encode returns the encoded value.
 func encode(v any) ([]byte, error) {
 	e := &encoder{texts: map[string]uint64{}}
 	if err := e.value(reflect.ValueOf(v)); err != nil {
@@ -60,7 +59,7 @@ func (e *encoder) text(s string) {
 	}
 }
 
-// length encodes the length of a list or mapping: 0 is nil, otherwise the length plus 1.
+// length encodes a list's or mapping's length: 0 is nil, else plus 1.
 func (e *encoder) length(n int, isNil bool) {
 	if isNil {
 		n = -1
@@ -151,7 +150,7 @@ func (e *encoder) mapping(v reflect.Value) error {
 	return nil
 }
 
-// object encodes objects, nearly all of a Render, without reflection.
+// object encodes objects, most of a Render, without reflection.
 func (e *encoder) object(m map[string]any) error {
 	e.length(len(m), m == nil)
 	for key, v := range m {

@@ -15,7 +15,6 @@ type decoder struct {
 	err   error
 }
 
-// decode decodes a value.
 func decode(data []byte, into any) error {
 	d := &decoder{in: data}
 	d.value(reflect.ValueOf(into).Elem())
@@ -25,7 +24,7 @@ func decode(data []byte, into any) error {
 	return d.err
 }
 
-// fail ends the message: all further reads return 0, so that decoding ends soon.
+// fail ends the message: further reads return 0, to end soon.
 func (d *decoder) fail() { d.in, d.err = nil, errGarbled }
 
 func (d *decoder) uint() uint64 {
@@ -48,7 +47,7 @@ func advance[N int64 | uint64](d *decoder, n N, size int) N {
 	return n
 }
 
-// bytes returns the next n bytes without a copy.
+// bytes returns the next n bytes, not copied.
 func (d *decoder) bytes(n uint64) []byte {
 	if n > uint64(len(d.in)) {
 		d.fail()
@@ -82,7 +81,7 @@ func (d *decoder) text() string {
 	return s
 }
 
-// length decodes the length of a list or mapping, whose elements take at least one byte each.
+// length decodes a list's or mapping's length, with at least one byte per element.
 func (d *decoder) length() (n int, isNil bool) {
 	sent := d.uint()
 	if sent > uint64(len(d.in))+1 {

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// Limit bounds the memory of this process to its current size plus that many bytes. It is called before Serve. Go
-// collects garbage more eagerly near the bound, and ends the process if that is not enough. Only Linux has a hard
-// bound; elsewhere only the time is bounded.
+// Limit bounds this process's memory to its size plus that many bytes, before Serve. Near it Go collects garbage more
+// eagerly, and then ends. Only Linux has a hard bound; elsewhere only time is bounded.
 func Limit(memory int64) error {
 	soften(memory)
 	statm, err := os.ReadFile("/proc/self/statm")
@@ -31,14 +30,14 @@ func Limit(memory int64) error {
 	return nil
 }
 
-// soften makes Go try to stay below a bound. Its stack bound ends endless recursion before that uses all the memory.
+// soften makes Go try to stay below a bound. A stack bound ends endless recursion before that.
 func soften(memory int64) {
 	debug.SetMemoryLimit(memory * 9 / 10)
 	debug.SetMaxStack(64 << 20)
 	debug.SetGCPercent(500) // a build's garbage is most of a worker: 10 MiB remain of at most 50
 }
 
-// cpu returns the CPU time that this process has used.
+// cpu returns this process's CPU time.
 func cpu() time.Duration {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // cannot fail

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Limit makes Go collect garbage more eagerly near that many bytes. There is no hard bound of memory: only Linux has
-// one, and elsewhere only the bound of time applies.
+// Limit makes Go collect garbage more eagerly near that many bytes, without the hard bound of Linux.
 func Limit(memory int64) error {
 	debug.SetMemoryLimit(memory)
 	return nil

@@ -1,6 +1,5 @@
-// Package worker builds apps in separate processes with bounds of memory and time, so that a failing build affects no
-// other work. A worker is the same program without an environment; it requests the commit's files over its standard
-// output and input.
+// Package worker builds apps in processes with bounds of memory and time, so that a failing build affects no other
+// work. A worker is the same program without environment; it requests files over standard output and input.
 package worker
 
 import (
@@ -17,24 +16,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options determine how workers are started, and their number.
+// Options determine how, and how many, workers start.
 type Options struct {
-	// Command returns a program that calls Limit with the bytes and then Serve on its standard input and output.
+	// Command returns a program that calls Limit with the bytes, then Serve on standard input and output.
 	Command func(memory int64) *exec.Cmd
-	// Most is the maximum number of workers, idle ones included; at least 1.
+	// Most is the maximum of workers, with idle ones; at least 1.
 	Most int
-	// Idle is how long idle workers are kept. A worker needs about a second of CPU to start and to warm up.
+	// Idle is how long idle workers are kept. A start costs about a second of CPU.
 	Idle time.Duration
-	// Trouble is called for each worker that was given up, with the stack of a panic, or with the first output of a
-	// worker that ended for another reason than its bounds. May be nil.
+	// Trouble, if set, is called for each given-up worker, with a panic's stack, or with output if no bound ended it.
 	Trouble func(app string, cause string, stack []byte)
-	// Unlock returns data keys with keys that no worker has, as in render.InProcess. It is set before the first build.
-	// Nil: encrypted files are not opened.
+	// Unlock returns data keys with keys that no worker has, as in render.InProcess. Nil: encrypted files stay.
 	Unlock Unlock
 }
 
-// Pool is a render.Builder that starts workers on demand. One app has one worker at a time, so that a slow app leaves
-// the other workers to other apps.
+// Pool is a render.Builder that starts workers on demand. An app has one at a time: a slow one leaves the others.
 type Pool struct {
 	Options
 
@@ -63,7 +59,7 @@ const mostTold = 4 << 10
 var errClosed = errors.New("rendering has been given up: the program ends")
 
 // Build implements render.Builder. An app that exceeds its bounds, or ends its worker twice, is an InvalidError. Any
-// other error is the machine's, such as a kernel that kills workers: a retry may succeed.
+// other error is the machine's, such as killed workers: a retry may succeed.
 func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	asked, err := p.begin(app)
 	if err != nil {
@@ -115,7 +111,6 @@ func widen(field string) string {
 	return "make the app smaller, or widen limits." + field + " in the cluster's config.yaml"
 }
 
-// result converts an outcome to Build's results.
 func (p *Pool) result(app rollout.App, o *outcome) (*rollout.Render, render.Looked, error) {
 	switch {
 	case o.Panic != "":
@@ -136,7 +131,7 @@ func (p *Pool) tell(app, cause string, stack []byte) {
 	}
 }
 
-// begin waits until an app is not being built, and returns the paths that it will probably request.
+// begin waits for an app's other build, and returns paths that it will probably request.
 func (p *Pool) begin(app rollout.App) (ask []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +156,7 @@ func (p *Pool) finish(app string, asked []string) {
 	p.news.Broadcast()
 }
 
-// take waits for a worker with that bound of memory.
+// take waits for a worker with that memory bound.
 func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +184,7 @@ func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 	return w, nil
 }
 
-// put returns a worker that still runs to the pool, and reports whether the pool is closed.
+// put returns a running worker to the pool, and reports whether that is closed.
 func (p *Pool) put(w *process, alive bool) (closed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,7 +213,7 @@ func (p *Pool) endIdle() {
 	p.idle = nil
 }
 
-// Close ends all workers and the builds in progress. The pool accepts no further builds.
+// Close ends all workers and builds. The pool accepts no more.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true

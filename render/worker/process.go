@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// process is one worker, seen from its parent process.
+// process is a worker, seen from its parent.
 type process struct {
 	memory rollout.Bytes // its bound
 	cmd    *exec.Cmd
@@ -28,7 +28,6 @@ type process struct {
 	last   lastWords
 }
 
-// start starts a worker with that bound of memory.
 func (p *Pool) start(memory rollout.Bytes) (*process, error) {
 	w := &process{memory: memory, cmd: p.Command(int64(memory))}
 	w.cmd.Env = []string{} // no credentials, and no PATH to find git or ssh
@@ -48,7 +47,7 @@ func (p *Pool) start(memory rollout.Bytes) (*process, error) {
 	return w, nil
 }
 
-// end ends an idle worker, which exits when its input is closed.
+// end ends an idle worker by closing its input.
 func (w *process) end() {
 	_ = w.in.Close()
 	_ = w.cmd.Wait()
@@ -56,13 +55,13 @@ func (w *process) end() {
 
 var errLate = errors.New("the time is over")
 
-// outOfTime is the last output of a worker that has used up its CPU time.
+// outOfTime is the last output of a worker without CPU time left.
 const outOfTime = "fatal error: out of time"
 
-// mostStalled is the factor of wall-clock time over CPU time that a build may take on a busy or suspended machine.
+// mostStalled is a build's most wall-clock time over CPU time, on a busy or suspended machine.
 const mostStalled = 4
 
-// build builds an app in a worker that exits when it has used up its time. After an error the worker has ended.
+// build builds an app in a worker that exits when out of time. After an error it has ended.
 func (w *process) build(s *session, app rollout.App) (done *outcome, err error) {
 	deadline := time.AfterFunc(mostStalled*app.Limits.OrDefault().RenderTime, func() { _ = w.cmd.Process.Kill() })
 	done, err = w.converse(s, app)
@@ -102,23 +101,19 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	return nil, err
 }
 
-// fatal matches Go's lines with the reason for a program's end; the last form is a signal in Go's runtime itself.
+// fatal matches Go's lines with the reason of a program's end; the last form is a signal in Go's runtime.
 var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
-// outOfMemory matches Go's messages, also for threads that it cannot start. The last one is a nil pointer in Go's
-// runtime: Go 1.26 does not check whether its collector got the requested memory (newSpanSPMC, whose ring is then nil).
-// A nil pointer of the program is a panic with another message.
+// outOfMemory matches Go's messages, also for threads. The last is a nil pointer in the runtime: Go 1.26 does not
+// check whether its collector got memory (newSpanSPMC, whose ring is then nil). The program's own is another panic.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|cannot map pages|` +
 	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed|` +
 	`(?m)^SIGSEGV: segmentation violation\nPC=.* addr=0x0$`)
 
-// hasRunOut reports whether an ended worker exceeded its bound of memory.
 func (w *process) hasRunOut() bool { return outOfMemory.Match(w.last.bytes()) }
 
-// isLate reports whether an ended worker exceeded its bound of time.
 func (w *process) isLate() bool { return bytes.Contains(w.last.bytes(), []byte(outOfTime)) }
 
-// isKilled reports whether an ended worker was killed from outside.
 func (w *process) isKilled() bool {
 	return w.cmd.ProcessState.ExitCode() < 0 && !fatal.Match(w.last.bytes())
 }
@@ -131,7 +126,7 @@ func (w *process) cause() string {
 	return strings.TrimSpace(w.cmd.ProcessState.String())
 }
 
-// session is one build's tree and the state of its worker's requests.
+// session is a build's tree and its worker's requests.
 type session struct {
 	tree   rollout.Tree
 	ahead  []string        // paths to send before they are requested
@@ -142,18 +137,18 @@ type session struct {
 	unlock Unlock
 }
 
-// known returns everything that was sent to the worker, on which its result may depend.
+// known returns all that was sent to the worker, on which its result may depend.
 func (s *session) known() render.Looked {
 	return render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}
 }
 
-// worthwhile returns the paths to send ahead next time: this build's, and the additional requests.
+// worthwhile returns the paths to send ahead next time: this build's and additional requests.
 func (s *session) worthwhile() []string {
 	all := append(slices.Clone(s.ahead), s.asked...)
 	return all[:min(len(all), mostAhead)]
 }
 
-// The bounds of additional data in a response.
+// The bounds of a response's additional data.
 const (
 	mostAhead   = 40        // paths
 	mostEntries = 200       // of a folder
@@ -161,7 +156,6 @@ const (
 	mostFiles   = 256 << 10 // bytes
 )
 
-// order returns the first message to a worker.
 func (s *session) order(app rollout.App) order {
 	o := order{App: &app}
 	for _, p := range s.ahead {
@@ -172,7 +166,6 @@ func (s *session) order(app rollout.App) order {
 	return o
 }
 
-// lookup answers a request for a path.
 func (s *session) lookup(p string) order {
 	s.asked = append(s.asked, p)
 	a, err := s.answer(p)
@@ -188,14 +181,13 @@ func (s *session) orFailed(o order, err error) order {
 	return o
 }
 
-// readDir answers a request for a folder.
 func (s *session) readDir(dir string) order {
 	s.listed = append(s.listed, dir)
 	entries, err := s.tree.ReadDir(dir)
 	return s.orFailed(order{Answer: &answer{Path: dir, Folder: entries}}, err)
 }
 
-// answer returns the entry of a path, with its folder.
+// answer returns a path's entry, with its folder.
 func (s *session) answer(p string) (*answer, error) {
 	entry, found, err := s.tree.Lookup(p)
 	if err != nil {
@@ -210,7 +202,7 @@ func (s *session) answer(p string) (*answer, error) {
 	return a, nil
 }
 
-// list adds the content of a small folder. It omits unreadable content, which the worker may request.
+// list adds a small folder's readable content; a worker may request the rest.
 func (s *session) list(dir string, a *answer) {
 	folder, found, err := s.tree.Lookup(dir)
 	if err != nil {
@@ -239,7 +231,7 @@ func (s *session) list(dir string, a *answer) {
 
 var isManifest = regexp.MustCompile(`(?i)^kustomization$|\.(ya?ml|json|env|properties)$`)
 
-// unlocked answers with the data key of an encrypted file, or with the reason why there is none.
+// unlocked answers with an encrypted file's data key, or why there is none.
 func (s *session) unlocked(app rollout.App, locks []sops.Lock) order {
 	if s.unlock == nil {
 		return order{Locked: sops.ErrLocked.Error()}
@@ -251,7 +243,6 @@ func (s *session) unlocked(app rollout.App, locks []sops.Lock) order {
 	return order{Key: key}
 }
 
-// read answers a request for a file.
 func (s *session) read(id string) order {
 	content, err := s.tree.ReadBlob(id)
 	if errors.Is(err, rollout.ErrTooLarge) {
@@ -260,17 +251,16 @@ func (s *session) read(id string) order {
 	return s.orFailed(order{Content: &content}, err)
 }
 
-// lastWords is a worker's standard error, with the reason for its end. Go prints that first, and may add the stacks of
-// all goroutines.
+// lastWords is a worker's standard error. Go first prints the reason of an end, and may add all goroutines' stacks.
 type lastWords struct {
 	mu  sync.Mutex
 	all []byte
 }
 
-// mostWords bounds the kept output of a worker, in bytes.
+// mostWords bounds a worker's kept output, in bytes.
 const mostWords = 64 << 10
 
-// Write appends output within the bound: it keeps the first half and the newest rest.
+// Write appends output within the bound: the first half and the newest rest stay.
 func (l *lastWords) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

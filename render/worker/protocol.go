@@ -11,11 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxMessage bounds one message in bytes: the largest file of a build is 16 MiB, and its result is at most 16 MiB as
-// JSON.
+// maxMessage bounds one message in bytes: a build's largest file, and its result as JSON, are at most 16 MiB.
 const maxMessage = 64 << 20
 
-// order is a message to a worker: an app to build, or the response to a request of that build.
+// order is a message to a worker: an app to build, or the response to its request.
 type order struct {
 	App     *rollout.App
 	Ahead   []answer // responses for the paths that the app requested last time
@@ -26,7 +25,7 @@ type order struct {
 	Locked  string  // why there is no key
 }
 
-// answer is the entry at Path and, if small, the rest of its folder, which is usually requested next.
+// answer is the entry at Path and, if small, its folder's rest, usually requested next.
 type answer struct {
 	Path   string
 	Entry  rollout.Entry
@@ -36,8 +35,7 @@ type answer struct {
 	Files  map[string][]byte // contents of small files of the folder, by id
 }
 
-// word is a message of a worker: a request about the tree, or the result of the build. The response to List has the
-// whole content as Folder.
+// word is a worker's message: a request about the tree, or the build's result. List is answered by a whole Folder.
 type word struct {
 	Lookup *string     // a path
 	List   *string     // a folder

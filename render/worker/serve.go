@@ -22,8 +22,8 @@ type Builder func(unlock Unlock) render.Builder
 // Unlock returns data keys, as in render.InProcess.
 type Unlock = func(app rollout.App, locks []sops.Lock) ([]byte, error)
 
-// Serve runs a worker: it builds the apps requested on in and sends the results on out, until in ends. It then calls
-// orphaned, which should end the process and so any build in progress.
+// Serve runs a worker: it builds the apps requested on in and sends results on out, until in ends. Then it calls
+// orphaned, which should end the process and any build.
 func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error {
 	orders, ended := make(chan order), make(chan error, 1)
 	go func() {
@@ -60,7 +60,7 @@ func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error 
 	}
 }
 
-// tell sends an outcome, or why it is too large to be sent.
+// tell sends an outcome, or why it is too large.
 func tell(out io.Writer, o *outcome) error {
 	err := send(out, word{Done: o})
 	if errors.Is(err, errTooLarge) {
@@ -86,8 +86,7 @@ func build(builder render.Builder, tree rollout.Tree, app rollout.App) (o *outco
 	return o
 }
 
-// limitTime ends this process after that much more CPU time, unless stop is called before. A busy or suspended machine
-// does not use up that time.
+// limitTime ends this process after that much more CPU time, unless stopped. A busy or suspended machine uses none.
 func limitTime(most time.Duration) (stop func()) {
 	ended, end := make(chan struct{}), cpu()+most
 	go func() {
@@ -197,7 +196,6 @@ func (t *remoteTree) unlock(_ rollout.App, locks []sops.Lock) ([]byte, error) {
 	return o.Key, nil
 }
 
-// folderOf splits a path of a tree.
 func folderOf(p string) (dir, name string) {
 	dir, name = path.Split(p)
 	return strings.TrimSuffix(dir, "/"), name

@@ -1,5 +1,4 @@
-// Package worktree reads a folder as package render reads a commit, with the content that a commit would have. Its
-// neighbours: package render, whose Tree it implements, and the commands that read a working copy.
+// Package worktree reads a folder of a working copy as package render reads a commit, with a commit's content.
 package worktree
 
 import (
@@ -13,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Dir is a folder as a rollout.Tree, with the content that a commit would have. It must not change during use; ids are
-// paths. It omits the .git folder, and reads nothing outside the folder.
+// Dir is a folder as a rollout.Tree, with a commit's content, without .git. It must not change; ids are paths.
 type Dir struct{ root *os.Root }
 
 var _ rollout.Tree = Dir{}
@@ -51,7 +49,7 @@ func (t Dir) Lookup(name string) (rollout.Entry, bool, error) {
 	return e, ok, nil
 }
 
-// belowLink reports whether a folder's path contains a symbolic link, which a tree does not follow.
+// belowLink reports whether a path contains a symbolic link, which a tree does not follow.
 func (t Dir) belowLink(dir string) (bool, error) {
 	for ; dir != "."; dir = path.Dir(dir) {
 		info, err := t.root.Lstat(dir)

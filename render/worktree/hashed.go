@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Hashed is a folder whose files have Git's ids, so that a commit's render can be recognized as valid for the folder.
-// Folders have no id, which would require reading them in full.
+// Hashed is a folder with Git's ids for files, to recognize a commit's render as valid. Folders have none: too slow.
 type Hashed struct {
 	Dir
 	mu    sync.Mutex
