@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Act performs an action on one app and returns the result as text. A non-nil check can refuse the action.
+// Act performs an action on one app and returns a text. A non-nil check can refuse it.
 func (w *World) Act(ctx context.Context, who rollout.Identity, name string, a propose.Action,
 	check func(strategies.Input) error) (said string, err error) {
 	app, err := w.App(name)
@@ -33,8 +33,7 @@ func (w *World) Act(ctx context.Context, who rollout.Identity, name string, a pr
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	// The edit goes on top of the branch's newest commit. The file names the release by its hash, so it cannot approve
-	// a newer one.
+	// The edit goes on the branch's newest commit, and names the release by its hash: it approves no newer one.
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		return rollout.Update{Edits: o.Edits, Message: o.Message, When: o.When, Author: who}, w.mayBuildOn(ctx, now)
 	})
@@ -50,14 +49,13 @@ func (w *World) Act(ctx context.Context, who rollout.Identity, name string, a pr
 	return w.warned(said), nil
 }
 
-// mostUnsigned bounds the search for a signed commit; mostListed bounds the unsigned commits in the error.
+// mostUnsigned bounds the search for a signed commit, mostListed the commits in the error.
 const (
 	mostUnsigned = 1000
 	mostListed   = 20
 )
 
-// mayBuildOn refuses to commit on top of commits without an allowed signature and lists the commits that would be
-// vouched for.
+// mayBuildOn refuses to commit on top of commits without an allowed signature, and lists them.
 func (w *World) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
 	if w.Signers == nil || head.Commit().ID == "" {
 		return nil

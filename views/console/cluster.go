@@ -19,7 +19,7 @@ type ClusterView struct {
 // Refresh does nothing: watches keep the caches current.
 func (v *ClusterView) Refresh(context.Context) (bool, error) { return false, nil }
 
-// Listing returns the app named by args, or all apps without args.
+// Listing returns args' app, or all apps.
 func (v *ClusterView) Listing(_ context.Context, args []string, _ time.Time) (status.Listing, error) {
 	type name struct{ cluster, app string }
 	l := status.Listing{Cluster: v.Name}

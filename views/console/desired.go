@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Desired returns the objects that the cluster should hold now, with gitrollout's label and annotation on each.
+// Desired returns the objects that the cluster should hold, with gitrollout's label and annotation.
 func (w *World) Desired(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	objects, err := w.gatherer(ctx, in.Head.Render, true).Desired(ctx, in, time.Time{})
 	if err != nil {
@@ -18,7 +18,7 @@ func (w *World) Desired(ctx context.Context, app rollout.App, in strategies.Inpu
 	return w.marked(app, objects), nil
 }
 
-// Wanted returns the objects of the state, or of the newest commit if there is no state.
+// Wanted returns the objects of the state, or of the newest commit without one.
 func (w *World) Wanted(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	switch {
 	case in.State.Source != "":

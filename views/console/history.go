@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// History reads an app's record in the commits of the state branch until limit releases are complete.
+// History reads an app's record in state commits until limit releases are complete.
 func (w *World) History(ctx context.Context, app string, limit, depth int) (status.History, error) {
 	r := status.NewRecord(app)
 	whole, err := w.Repo.Log(ctx, w.Heads.State, depth, func(s *git.Snapshot) (bool, error) {
@@ -34,8 +34,7 @@ func (w *World) History(ctx context.Context, app string, limit, depth int) (stat
 	return h, nil
 }
 
-// nameAuthors adds the commit authors that records lack: for apps without stages, and for releases rejected before
-// their first stage. An unavailable commit stays without an author.
+// nameAuthors adds available commits' authors that records lack: of apps without stages, and of early rejections.
 func (w *World) nameAuthors(ctx context.Context, releases []status.Past) {
 	var commits []string
 	for _, p := range releases {

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// lookers is the number of apps inspected in parallel; each is rendered.
+// lookers is how many apps are inspected, and so rendered, in parallel.
 const lookers = 4
 
 // Listing returns the status of the selected apps.
@@ -60,7 +60,7 @@ func (w *World) look(ctx context.Context, app rollout.App, now time.Time) (statu
 	return a, err
 }
 
-// Touch drops the cached status of an app after a change.
+// Touch drops an app's cached status.
 func (w *World) Touch(app string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,8 +68,7 @@ func (w *World) Touch(app string) {
 	w.touched[app]++
 }
 
-// status returns the status of one app. An unreadable state file or a panic becomes part of the status, so that the
-// other apps are still shown.
+// status returns an app's status. An unreadable state file or a panic becomes part of it, for the other apps' sake.
 func (w *World) status(ctx context.Context, app rollout.App, now time.Time) (a status.App, err error) {
 	unknown := func(reason rollout.HeldReason, why string) status.App {
 		return status.App{App: app.Name, Cluster: w.Cluster, Path: app.Path, Phase: status.Unknown, Note: w.Note,
@@ -102,8 +101,7 @@ func (w *World) status(ctx context.Context, app rollout.App, now time.Time) (a s
 	return a, nil
 }
 
-// proposals returns the existing proposal branches. With Detail it omits a branch whose merge would do anything else
-// than gitrollout proposes, so that no user is told to merge it.
+// proposals returns the existing proposal branches; with Detail not ones whose merge would do anything else.
 func (w *World) proposals(ctx context.Context, in strategies.Input) map[string]string {
 	all := maps.Clone(w.Heads.Proposals)
 	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{
@@ -121,8 +119,7 @@ func (w *World) proposals(ctx context.Context, in strategies.Input) map[string]s
 	return all
 }
 
-// restores reports whether a merge reverts the rejected version. For an undo, whose target the user chose, a clean
-// merge is enough.
+// restores reports whether a merge reverts the rejected version. For an undo to a chosen one a clean merge suffices.
 func (w *World) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
 	if !propose.WantsRevert(in.State) || in.State.Stable == nil || in.Head.Render == nil {
 		return m.Clean

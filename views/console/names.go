@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Hashes returns the releases of an app, each with its role after a tab: in flight, stable, rejected or served before.
+// Hashes returns an app's releases, each with its role after a tab: in flight, stable, rejected or served before.
 func (w *World) Hashes(app string) []string {
 	s, err := w.States.Of(app)
 	if err != nil {
@@ -39,7 +39,7 @@ func (w *World) Hashes(app string) []string {
 	return hashes
 }
 
-// StepNames returns the name or number of each step of an app's release, with the step's text after a tab.
+// StepNames returns the name or number of an app's steps, each with its text after a tab.
 func (w *World) StepNames(ctx context.Context, name string) []string {
 	app, err := w.App(name)
 	if err != nil {

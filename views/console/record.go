@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record commits edits to the state branch. change computes the edits from the current snapshot, again after a
-// conflict.
+// Record commits edits to the state branch. change computes them from the current snapshot, again after a conflict.
 func (w *World) Record(
 	ctx context.Context, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {
@@ -25,8 +24,8 @@ func (w *World) Record(
 	})
 }
 
-// Repaired returns an app's record from the state branch or from an older commit: checked, sealed, with a serial above
-// the cluster's. It returns nil if the record is already valid and sign is false.
+// Repaired returns an app's record from the state branch or an older commit: checked, sealed, with a serial above the
+// cluster's. It is nil if the record is valid and sign is false.
 func (w *World) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State
@@ -62,7 +61,7 @@ func (w *World) Repaired(ctx context.Context, app, from string, sign bool) (*rol
 	return state, data, err
 }
 
-// removeWithin bounds Remove's wait for pods that still use an app's configuration.
+// removeWithin bounds Remove's wait for pods that use an app's configuration.
 const removeWithin = 3 * time.Minute
 
 // Remove deletes objects of an app: first the workloads, then the objects that these used.

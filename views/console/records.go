@@ -15,8 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/plan"
 )
 
-// Records reads Git for the dashboard and pushes its users' actions. It uses the mirror through Repo.Beside, so that a
-// history request delays no pass of the reconciler.
+// Records reads Git for the dashboard and pushes its users' actions, by Repo.Beside so that no pass is delayed.
 type Records struct {
 	Options // Repo is the loop's; open uses Repo.Beside
 
@@ -24,14 +23,13 @@ type Records struct {
 	world *World // nil until it is needed
 }
 
-// historyReleases is the number of shown releases of an app. historyDepth is the number of commits of the state branch
-// to search.
+// historyReleases is how many releases are shown, historyDepth how many state commits are searched.
 const (
 	historyReleases = 20
 	historyDepth    = 2000
 )
 
-// open fetches from Git; the caller holds the lock.
+// open fetches from Git, under the caller's lock.
 func (r *Records) open(ctx context.Context) (*World, error) {
 	w := r.world
 	if w == nil {
@@ -46,7 +44,7 @@ func (r *Records) open(ctx context.Context) (*World, error) {
 	return w, err
 }
 
-// Diff implements dashboard.Records: from stable to the release in flight or to the rejected version.
+// Diff implements dashboard.Records: from stable to the release in flight or the rejected version.
 func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +92,7 @@ func diffOf(from, to *rollout.Render) (dashboard.Diff, error) {
 	return d, nil
 }
 
-// History implements dashboard.Records: it returns the app's newest releases.
+// History implements dashboard.Records by the newest releases.
 func (r *Records) History(ctx context.Context, name string) (dashboard.History, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +103,7 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	pages := forge.PagesOf(w.Config().Forge, w.Repo.Remote().String())
 	h := dashboard.History{Links: dashboard.Links{
 		Commit: pages.Commit("{}"),
-		// The address is for a branch named {}, and the URL escapes both characters.
+		// The URL escapes the braces of the branch {}.
 		Branch: strings.ReplaceAll(pages.Pull(w.Branch, "{}"), url.QueryEscape("{}"), "{}"),
 	}}
 	if w.Heads.State == "" {
@@ -120,8 +118,7 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	return h, nil
 }
 
-// Act implements dashboard.Actor: promote, hold, abort, retry and undo, with the signed-in user as author. It refuses
-// an action that was meant for another release.
+// Act implements dashboard.Actor: promote, hold, abort, retry and undo of this release, by the signed-in user.
 func (r *Records) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +129,6 @@ func (r *Records) Act(ctx context.Context, who dashboard.Person, app string, a p
 	return w.actFor(ctx, rollout.Identity{Name: who.Name, Email: who.Email}, app, a)
 }
 
-// actFor performs any verb on the release that the user sees.
 func (w *World) actFor(ctx context.Context, who rollout.Identity, app string, a propose.Action) (string, error) {
 	if a.Verb != propose.Undo {
 		return w.Act(ctx, who, app, a, a.StillAbout)

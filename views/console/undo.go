@@ -18,10 +18,10 @@ import (
 type Undo struct {
 	To     string // a template hash or a full commit id, "" for the version before
 	Reason string
-	Depth  int // maximum number of commits of the state branch to search
+	Depth  int // maximum number of state commits to search
 }
 
-// UndoOrder returns the proposal that takes an app back, and the target version.
+// UndoOrder returns the proposal to take an app back, and the target version.
 func (w *World) UndoOrder(ctx context.Context, name string, u Undo) (o propose.Order, to propose.Version, err error) {
 	app, err := w.App(name)
 	if err != nil {
@@ -44,14 +44,12 @@ func (w *World) UndoOrder(ctx context.Context, name string, u Undo) (o propose.O
 	return o, to, nil
 }
 
-// undoing is an app with its state, to be taken back.
 type undoing struct {
 	*World
 	app   rollout.App
 	state rollout.State
 }
 
-// to returns the target version.
 func (b undoing) to(ctx context.Context, u Undo) (to propose.Version, err error) {
 	if u.To == "" || rollout.IsHash(u.To) {
 		known := func() ([]propose.Version, error) { return b.versions(ctx, u.Depth) }
@@ -69,7 +67,6 @@ func (b undoing) to(ctx context.Context, u Undo) (to propose.Version, err error)
 	return to, nil
 }
 
-// at returns the app's version in a commit.
 func (b undoing) at(ctx context.Context, commit string) (propose.Version, error) {
 	built, err := b.RenderAt(ctx, b.app, commit)
 	if err != nil {
@@ -93,7 +90,7 @@ func (b undoing) versions(ctx context.Context, depth int) ([]propose.Version, er
 	return all, nil
 }
 
-// order returns the commit that restores the app to a version.
+// order returns the commit that restores a version.
 func (b undoing) order(ctx context.Context, to propose.Version, reason string) (propose.Order, error) {
 	old, err := b.Repo.Snapshot(ctx, to.Commit)
 	if err != nil {
@@ -102,7 +99,7 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	}
 	from := b.Head(b.app)
 	if from.Render == nil {
-		// Without a render there is no list of files, so all files of the older version are restored.
+		// Without a render there is no list of files: all files of the older version are restored.
 		from.Render = &rollout.Render{App: b.app}
 	}
 	before, err := b.reader.Render(old, b.app)
@@ -119,7 +116,7 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	return o, nil
 }
 
-// renders returns the render of each app on the branch that can be built.
+// renders returns the renders of the branch's apps that can be built.
 func (b undoing) renders() []*rollout.Render {
 	var all []*rollout.Render
 	for _, name := range b.Names() {

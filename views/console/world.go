@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Options select the cluster of a World and hold its dependencies.
+// Options select a World's cluster and hold its dependencies.
 type Options struct {
 	Cluster  string           // its folder below .gitrollout/
 	Branch   string           // the users' branch
@@ -29,15 +29,14 @@ type Options struct {
 	Now      func() time.Time
 	Command  func(line string) string // completes a command line so that it can be copied
 
-	// Detail requests each app's current commit even where no decision depends on it; with many apps, that fetches many
-	// commits.
+	// Detail requests each app's current commit even without a decision on it: for many apps, many commits.
 	Detail bool
 
 	Signers  git.Verifier // checks the commit below a new one; nil for no check
 	Unsigned string       // the fix for unsigned commits
 }
 
-// World is a user's view: the users' branch, the state branch, and the cluster if it is reachable.
+// World is a user's view: users' branch, state branch, and the cluster if reachable.
 type World struct {
 	Options
 	Heads  rollout.Heads
@@ -64,7 +63,7 @@ func New(o Options) *World {
 	return w
 }
 
-// Refresh fetches from Git and reports whether any head has changed.
+// Refresh fetches from Git and reports whether a head has changed.
 func (w *World) Refresh(ctx context.Context) (changed bool, err error) {
 	heads, err := w.Repo.Fetch(ctx)
 	if err != nil {
@@ -95,7 +94,7 @@ func (w *World) Refresh(ctx context.Context) (changed bool, err error) {
 	return true, w.At(ctx, heads.Main)
 }
 
-// At sets the apps of both branches as of a commit of the users' branch.
+// At sets the apps of both branches as of a commit.
 func (w *World) At(ctx context.Context, commit string) error {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -122,8 +121,7 @@ func (w *World) At(ctx context.Context, commit string) error {
 	return nil
 }
 
-// configBefore returns the configuration of the newest readable commit at or before commit, nil if none of the last
-// 1000 is readable. The loop keeps it in memory; a command has to search.
+// configBefore returns the newest readable configuration at or before commit, nil if none of 1000 commits has one.
 func (w *World) configBefore(ctx context.Context, commit string) (last *rollout.Config, err error) {
 	_, err = w.Repo.Log(ctx, commit, 1000, func(s *git.Snapshot) (more bool, err error) {
 		if last, err = w.reader.ConfigAt(s); rollout.IsInvalid(err) {
@@ -134,7 +132,7 @@ func (w *World) configBefore(ctx context.Context, commit string) (last *rollout.
 	return last, err
 }
 
-// Warning returns why the configuration in force is not the newest, with the fix; "" if it is.
+// Warning returns why an older configuration is in force, with the fix; "" if none is.
 func (w *World) Warning() string {
 	if w.Tip.Behind == nil {
 		return ""
@@ -142,7 +140,6 @@ func (w *World) Warning() string {
 	return w.Tip.Behind.Error() + "; until then no release advances, and the apps are those from before"
 }
 
-// warned returns a text about one app with the warning appended.
 func (w *World) warned(text string) string {
 	return strings.TrimSuffix(text+"\nwarning: "+w.Warning(), "\nwarning: ")
 }
@@ -153,7 +150,7 @@ func (w *World) Config() *rollout.Config { return w.Tip.Config }
 // Names lists the apps.
 func (w *World) Names() []string { return slices.Sorted(maps.Keys(w.Apps)) }
 
-// Selected returns the named app, and turns on Detail, or all apps.
+// Selected returns the named app, with Detail on, or all apps.
 func (w *World) Selected(args []string) ([]rollout.App, error) {
 	if len(args) == 0 {
 		return rollout.Mapped(w.Names(), func(name string) rollout.App { return w.Apps[name] }), nil
@@ -163,7 +160,7 @@ func (w *World) Selected(args []string) ([]rollout.App, error) {
 	return []rollout.App{app}, err
 }
 
-// Namespaces returns the sorted namespaces in the entries and records of apps.
+// Namespaces returns the sorted namespaces in apps' entries and records.
 func Namespaces(apps map[string]rollout.App, states *source.States) (all []string) {
 	for name, app := range apps {
 		state, _ := states.Of(name) // an unreadable one is shown later
@@ -176,13 +173,13 @@ func Namespaces(apps map[string]rollout.App, states *source.States) (all []strin
 	})
 }
 
-// NoAppError is the error for an unknown app; it suggests a similar name.
+// NoAppError is the error for an unknown app, with a similar name.
 type NoAppError string
 
 // Error returns the message.
 func (e NoAppError) Error() string { return string(e) }
 
-// App finds an app by name; otherwise the error suggests a similar name.
+// App finds an app by name, or suggests a similar one.
 func (w *World) App(name string) (rollout.App, error) {
 	if app, ok := w.Apps[name]; ok {
 		if s, err := w.States.Of(name); err == nil {
@@ -202,7 +199,7 @@ func (w *World) App(name string) (rollout.App, error) {
 	return rollout.App{}, NoAppError(text)
 }
 
-// Input gathers the input of an app's decision, as the loop does. Without a cluster it observes nothing.
+// Input gathers an app's decision's input, as the loop does, without a cluster unobserved.
 func (w *World) Input(ctx context.Context, app rollout.App, now time.Time) (in strategies.Input, err error) {
 	a := source.App{App: app, Calendar: w.Tip.Calendar(app.Name)}
 	if a.State, err = w.States.Of(app.Name); err != nil {
@@ -233,11 +230,11 @@ func (w *World) Input(ctx context.Context, app rollout.App, now time.Time) (in s
 	return in, err
 }
 
-// errNotNeeded is the error for a commit that is not read because no decision depends on it.
+// errNotNeeded is the error for a commit on which no decision depends.
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer gathers for one app. head is the app's render at the newest commit; needed allows reading another commit. An
-// error of Git or the cluster is returned; a commit that is gone or cannot be rendered is no error.
+// gatherer gathers for one app. head is its newest render; needed allows reading another commit. Errors of Git or the
+// cluster are returned; a commit that is gone or unrenderable is none.
 func (w *World) gatherer(ctx context.Context, head *rollout.Render, needed bool) *worldGatherer {
 	g := &worldGatherer{}
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
@@ -275,7 +272,7 @@ type worldGatherer struct {
 	err error
 }
 
-// Gather calls source.Gatherer's Gather and adds the recorded error.
+// Gather adds the recorded error to source.Gatherer's.
 func (g *worldGatherer) Gather(ctx context.Context, a source.App, now time.Time) (strategies.Input, error) {
 	in, err := g.Gatherer.Gather(ctx, a, now)
 	return in, errors.Join(err, g.err)
@@ -291,7 +288,7 @@ func (w *World) Head(app rollout.App) strategies.Head {
 	return strategies.Head{Commit: commit, Render: built, Err: err}
 }
 
-// RenderAt returns an app's render at a commit, from the folder that it had there.
+// RenderAt returns an app's render at a commit, in the folder of that time.
 func (w *World) RenderAt(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -300,7 +297,7 @@ func (w *World) RenderAt(ctx context.Context, app rollout.App, commit string) (*
 	return w.reader.Render(tree, app)
 }
 
-// Unlisted returns the apps that have a record and are not in Git.
+// Unlisted returns apps with a record that are not in Git.
 func (w *World) Unlisted() []string {
 	return slices.DeleteFunc(w.Names(), func(name string) bool {
 		_, listed := w.Tip.Find(name)

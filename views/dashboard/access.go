@@ -17,8 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Access is the file with the users' rights. It is read for each request that depends on it, so that a revoked right
-// takes effect at once.
+// Access is the file with the users' rights, read for each request so that a revoked right ends at once.
 type Access struct{ File string }
 
 // rules are the contents of the file.
@@ -63,13 +62,13 @@ type groupRule struct {
 
 const tokenPrefix = "sha256:"
 
-// Check reads the file once, so that a mistake is found at the start.
+// Check reads the file once, to find mistakes at the start.
 func (a *Access) Check() error {
 	_, err := a.read()
 	return err
 }
 
-// read parses the file strictly. It returns InvalidErrors or errors of the file system.
+// read parses the file strictly, with InvalidErrors or the file system's errors.
 func (a *Access) read() (*rules, error) {
 	data, err := os.ReadFile(a.File)
 	if err != nil {
@@ -111,7 +110,6 @@ func (a *Access) read() (*rules, error) {
 	return &r, nil
 }
 
-// isAuthor reports whether a commit's author can have the name and address.
 func isAuthor(name, email string) bool {
 	return name != "" && email != "" && !strings.ContainsAny(name+email, "<>\n\r\x00")
 }
@@ -148,19 +146,19 @@ func (r right) on(app string) []rollout.Verb {
 	return nil
 }
 
-// NewToken returns a token of 160 random bits and its digest for the file.
+// NewToken returns a token of 160 random bits, and its digest for the file.
 func NewToken() (token, digest string) {
 	token = "gitrollout_" + rand.Text() + rand.Text()[:6]
 	return token, digestOf(token)
 }
 
-// digestOf returns a fast hash, which is enough because tokens are long and random.
+// digestOf returns a fast hash, enough for long random tokens.
 func digestOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return tokenPrefix + hex.EncodeToString(sum[:])
 }
 
-// Person is a signed-in user. Commits have this user as author.
+// Person is a signed-in user, the author of commits.
 type Person struct {
 	Name   string   `json:"name"`
 	Email  string   `json:"email"`
@@ -168,7 +166,6 @@ type Person struct {
 	Claims []string `json:"claims,omitempty"` // claim=value, only claims in the rules
 }
 
-// byToken returns the user of a token.
 func (r *rules) byToken(token string) (Person, bool) {
 	digest := digestOf(token)
 	found := -1
@@ -184,7 +181,7 @@ func (r *rules) byToken(token string) (Person, bool) {
 	return Person{Name: p.Name, Email: p.Email, Token: digest}, true
 }
 
-// may returns a user's verbs for an app. A token that is no longer in the file gives no right.
+// may returns a user's verbs for an app. A token that left the file gives none.
 func (r *rules) may(p Person, app string) []rollout.Verb {
 	granted := map[rollout.Verb]bool{}
 	for _, rule := range r.People {

@@ -8,13 +8,13 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/propose"
 )
 
-// Actor performs a user's actions. Its result and errors are shown to the user.
+// Actor performs a user's actions, and returns a result or error to show.
 type Actor interface {
 	Act(ctx context.Context, who Person, app string, a propose.Action) (said string, err error)
 }
 
-// act is POST /api/v1/apps/{app}/actions. A browser must show that the request is from this page and not from another
-// site: by its origin (ServeHTTP), its content type, and the session's token in X-CSRF-Token.
+// act is POST /api/v1/apps/{app}/actions. Origin (ServeHTTP), content type, and the session's token in X-CSRF-Token
+// show that a browser's request is from this page.
 func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	var a propose.Action
 	if !receive(w, r, &a) {

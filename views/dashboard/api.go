@@ -11,7 +11,7 @@ func (s *Server) listApps(w http.ResponseWriter, _ *http.Request) {
 	send(w, http.StatusOK, s.Board.Listing())
 }
 
-// ofApp calls answer with the app in the path, or responds 404.
+// ofApp calls answer with the path's app, or responds 404.
 func (s *Server) ofApp(answer func(w http.ResponseWriter, r *http.Request, app Detail)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		d, _, found := s.Board.app(r.PathValue("app"))
@@ -23,7 +23,7 @@ func (s *Server) ofApp(answer func(w http.ResponseWriter, r *http.Request, app D
 	}
 }
 
-// showApp is GET /api/v1/apps/{app}: a status.App with the page's additional data.
+// showApp is GET /api/v1/apps/{app}: a status.App with the page's data.
 func (s *Server) showApp(w http.ResponseWriter, _ *http.Request, app Detail) {
 	send(w, http.StatusOK, app)
 }

@@ -14,8 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Board holds the status of each app and wakes watchers. Every change has a number; a watcher that sends a number gets
-// only the later changes. There is no queue for a slow watcher.
+// Board holds each app's status and wakes watchers, without a queue: after a change's number they get later ones.
 type Board struct {
 	cluster string
 	epoch   string // of this process: another process's numbers are invalid
@@ -30,7 +29,6 @@ type Board struct {
 	changed chan struct{}    // closed at the next change
 }
 
-// shown is one app.
 type shown struct {
 	app         status.App
 	row         Row
@@ -41,10 +39,10 @@ type shown struct {
 	rowAsBefore []byte
 }
 
-// maxGone bounds the remembered removals. A watcher that was away for longer gets everything.
+// maxGone bounds the remembered removals. A watcher from before gets everything.
 const maxGone = 1000
 
-// NewBoard returns an empty board of a cluster. The note gives the reason why it is empty.
+// NewBoard returns a cluster's empty board, with the reason as note.
 func NewBoard(cluster, note string) *Board {
 	return &Board{
 		cluster: cluster, epoch: rand.Text()[:8], note: note, number: 1, noted: 1,
@@ -55,7 +53,7 @@ func NewBoard(cluster, note string) *Board {
 // Cluster returns the cluster's name.
 func (b *Board) Cluster() string { return b.cluster }
 
-// Show adds or updates apps, removes others, and replaces the note. now is the time of the observation.
+// Show adds or updates apps, removes others, and replaces the note, as observed at now.
 func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
 	type update struct {
 		app       status.App
@@ -151,7 +149,7 @@ func (b *Board) Listing() status.Listing {
 		Apps: rollout.Mapped(names, func(name string) status.App { return b.apps[name].app })}
 }
 
-// Rows returns the fleet view's row of all apps.
+// Rows returns all apps' rows of the fleet view.
 func (b *Board) Rows() []Row {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -165,7 +163,7 @@ type Detail struct {
 	Board   string              `json:"boardNote,omitempty"` // the note about the whole cluster
 }
 
-// app returns one app in full and the number of its last change.
+// app returns one app in full, with its last change's number.
 func (b *Board) app(name string) (d Detail, number int64, found bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -176,7 +174,6 @@ func (b *Board) app(name string) (d Detail, number int64, found bool) {
 	return Detail{App: s.app, Samples: s.moves.copy(), Board: b.note}, max(s.number, b.noted), true
 }
 
-// fleet is the data of one event of the fleet view.
 type fleet struct {
 	Cluster string   `json:"cluster"`
 	Note    string   `json:"note,omitempty"`
@@ -184,8 +181,7 @@ type fleet struct {
 	Gone    []string `json:"gone,omitempty"`
 }
 
-// since returns the changes after a number, and the newest number. whole is true if it returns everything, because the
-// number is too old or of another process.
+// since returns the changes after a number, and the newest; whole: all, for an old number or another process's.
 func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -205,14 +201,13 @@ func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	return f, b.number, whole, whole || len(f.Apps)+len(f.Gone) > 0 || b.noted > number
 }
 
-// wake returns a channel that is closed at the next change.
+// wake returns a channel, closed at the next change.
 func (b *Board) wake() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.changed
 }
 
-// clip returns the start of the first line of a text.
 func clip(text string, runes int) string {
 	text, _, _ = strings.Cut(text, "\n")
 	return rollout.Cut(text, runes)

@@ -1,5 +1,5 @@
-// Package dashboard is the web page of a cluster's releases: a fleet view and a view of each app, live by server-sent
-// events, and the JSON that both use. It shows its input and decides nothing.
+// Package dashboard is the web page of a cluster's releases: a fleet view and each app's view, live by server-sent
+// events, and their JSON. It decides nothing.
 package dashboard
 
 import (
@@ -20,13 +20,13 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// Records reads data for the pages that the Board does not hold. Errors are shown to users.
+// Records reads pages' data that the Board lacks. Errors are shown.
 type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
 	History(ctx context.Context, app string) (History, error)
 }
 
-// Diff holds the changes of a release by object. Values of Secrets are masked.
+// Diff holds a release's changes by object, with masked values of Secrets.
 type Diff struct {
 	From    string   `json:"from,omitempty"` // the stable commit
 	To      string   `json:"to,omitempty"`   // the release's commit; "" if there is none to compare
@@ -46,18 +46,18 @@ type History struct {
 	Links Links `json:"links"`
 }
 
-// Links are addresses of the forge's pages, with {} in place of the id or the name; "" if no forge is known.
+// Links are the forge's addresses, with {} for id or name; "" without a forge.
 type Links struct {
 	Commit string `json:"commit,omitempty"`
 	Branch string `json:"branch,omitempty"` // its pull requests
 }
 
-// Options are the dependencies and settings of a Server.
+// Options are a Server's dependencies and settings.
 type Options struct {
 	Board   *Board
 	Records Records
 	Now     func() time.Time
-	// Secure restricts cookies to https, for browsers that connect by https.
+	// Secure restricts cookies to https.
 	Secure bool
 	Access *Access // nil: read-only
 	Actor  Actor   // nil: read-only
@@ -73,7 +73,7 @@ type Server struct {
 	origin   *http.CrossOriginProtection
 }
 
-// New returns a server. It reads and starts nothing.
+// New returns a server, without reading or starting anything.
 func New(o Options) (*Server, error) {
 	pages, err := template.New("").Funcs(template.FuncMap{"symbol": symbol}).ParseFS(embedded, "assets/*.html")
 	if err != nil {
@@ -114,7 +114,7 @@ func New(o Options) (*Server, error) {
 // acts reports whether users can perform actions.
 func (s *Server) acts() bool { return s.Actor != nil && s.Access != nil }
 
-// policy allows the page to load its own files only.
+// policy allows the page its own files only.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -135,7 +135,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// assets serves files and refuses listings of folders.
+// assets serves files, but no listings of folders.
 func assets(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "" || r.URL.Path[len(r.URL.Path)-1] == '/' {
@@ -178,14 +178,12 @@ func (s *Server) render(w http.ResponseWriter, name string, data any) {
 	_ = s.pages.ExecuteTemplate(w, name, data) // the browser is gone
 }
 
-// send responds with JSON.
 func send(w http.ResponseWriter, code int, data any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(data) // the browser is gone
 }
 
-// fail responds with an error message.
 func fail(w http.ResponseWriter, code int, message string) {
 	send(w, code, map[string]string{"error": message})
 }

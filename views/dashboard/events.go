@@ -10,23 +10,21 @@ import (
 )
 
 const (
-	// heartbeat is the interval of comments that keep proxies from closing an idle stream.
+	// heartbeat is the interval of comments that keep proxies from closing a stream.
 	heartbeat = 15 * time.Second
-	// together is the time for which changes are collected before they are sent.
+	// together is how long changes are collected.
 	together = 100 * time.Millisecond
-	// patience is the write timeout for a browser.
+	// patience is a browser's write timeout.
 	patience = 20 * time.Second
 )
 
-// message is one server-sent event.
 type message struct {
 	id, event string
 	data      any
 }
 
-// events streams changes of the fleet, or of one app (?app=NAME). A browser that reconnects sends its last number
-// (Last-Event-ID, or ?since=) and gets the changes since then. Without a number, or with one that is too old, it gets
-// everything.
+// events streams changes of the fleet, or of one app (?app=NAME). A reconnecting browser sends its last number
+// (Last-Event-ID, or ?since=) and gets later changes; without one, or with a too old one, everything.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	name := r.FormValue("app")
 	known := s.Board.parse(r.Header.Get("Last-Event-ID"), r.FormValue("since"))
@@ -65,7 +63,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next returns the next message for a watcher with the number known.
+// next returns the next message for a watcher that knows a number.
 func (s *Server) next(name string, known int64) (m message, number int64, news bool) {
 	if name == "" {
 		f, newest, whole, news := s.Board.since(known)
@@ -83,7 +81,7 @@ func (s *Server) next(name string, known int64) (m message, number int64, news b
 	return m, number, number > known
 }
 
-// write sends an event with the server's time, or a heartbeat if m has no event.
+// write sends an event with the server's time, or a heartbeat.
 func write(w http.ResponseWriter, control *http.ResponseController, now time.Time, m message) error {
 	text := ": alive\n\n"
 	if m.event != "" {
@@ -108,7 +106,7 @@ func write(w http.ResponseWriter, control *http.ResponseController, now time.Tim
 // id returns the event id of a change.
 func (b *Board) id(number int64) string { return fmt.Sprintf("%s-%d", b.epoch, number) }
 
-// parse returns the number of the first valid id, 0 without one.
+// parse returns the first valid id's number, else 0.
 func (b *Board) parse(ids ...string) int64 {
 	for _, id := range ids {
 		epoch, number, _ := strings.Cut(id, "-")

@@ -13,8 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Feed passes the results of the reconciler's passes to a board without delaying a pass. Until the board takes them, it
-// keeps the newest result of each app.
+// Feed passes the results of passes to a board without a delay, keeping each app's newest until the board takes it.
 type Feed struct {
 	board *Board
 	warn  func(what string, facts ...any)
@@ -26,7 +25,7 @@ type Feed struct {
 	news  chan struct{}
 }
 
-// NewFeed reports errors by warn, and programming errors by fail.
+// NewFeed reports errors by warn, programming errors by fail.
 func NewFeed(board *Board, warn, fail func(what string, facts ...any)) *Feed {
 	return &Feed{board: board, warn: warn, fail: fail, looks: map[string]report.App{}, gone: map[string]bool{},
 		news: make(chan struct{}, 1)}
@@ -72,8 +71,7 @@ func (f *Feed) Run(ctx context.Context, now func() time.Time) {
 	}
 }
 
-// statusOf returns the status of a report. A panic is a programming error; it becomes a note, because it must not end
-// the process that releases.
+// statusOf returns a report's status. A panic becomes a note: it must not end the process.
 func (f *Feed) statusOf(l report.App) (a status.App) {
 	defer func() {
 		if trouble := recover(); trouble != nil {

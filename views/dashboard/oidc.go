@@ -15,22 +15,21 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// OIDC signs users in at an identity provider, by the authorization code flow with PKCE.
+// OIDC signs users in by an identity provider's authorization code flow with PKCE.
 type OIDC struct {
 	Issuer   string
 	ClientID string
 	Secret   string   // "" for a public client
 	URL      string   // of the dashboard, as browsers see it
 	Scopes   []string // besides openid, profile and email
-	// Unverified accepts an email address without an email_verified claim. If users can choose their address, any user
-	// can then sign in as any other.
+	// Unverified accepts an email without email_verified claim. If users choose theirs, any can sign in as another.
 	Unverified bool
 
 	mu       sync.Mutex
 	provider *oidc.Provider // nil until its first response
 }
 
-// flow is a browser's data between the start and the end of a sign-in.
+// flow is a browser's data during a sign-in.
 type flow struct {
 	State, Nonce, Verifier string
 	Expires                time.Time
@@ -42,12 +41,12 @@ const (
 	oidcWait   = 20 * time.Second // for all answers of the provider together
 )
 
-// setup reads the provider's metadata at the first sign-in, so that the dashboard starts without the provider.
+// setup reads the provider's metadata at the first sign-in: the dashboard starts without it.
 func (o *OIDC) setup(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.provider == nil {
-		// The provider's keys are fetched later, with this context.
+		// The provider's keys are fetched later with this context.
 		p, err := oidc.NewProvider(context.WithoutCancel(ctx), o.Issuer)
 		if err != nil {
 			return nil, nil, fmt.Errorf("the identity provider: %w", err)
@@ -75,7 +74,7 @@ func (s *Server) oidcStart(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	// The provider's redirect is a cross-site request, with which a Strict cookie would not be sent.
+	// The provider's redirect is cross-site, without a Strict cookie.
 	http.SetCookie(w, s.sessions.cookie(flowCookie, sealed, flowTime, http.SameSiteLaxMode))
 	http.Redirect(w, r, config.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)),
 		http.StatusFound)
@@ -107,11 +106,11 @@ func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, err.Error())
 		return
 	}
-	// A redirect would still be a cross-site request, without the new Strict cookie. This page continues on its own.
+	// A redirect would still be cross-site, without the new Strict cookie. This page continues by itself.
 	s.render(w, "signedin.html", struct{ Cluster, App string }{Cluster: s.Board.Cluster()})
 }
 
-// person exchanges a code for the signed-in user.
+// person exchanges a code for the user.
 func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Person, error) {
 	config, provider, err := o.setup(ctx)
 	if err != nil {

@@ -19,21 +19,20 @@ type Sample struct {
 	Want   int       `json:"want"`   // desired pods
 }
 
-// The bounds of samples in memory: maxSamples for each workload, in the maxDrawn apps that moved last. This is about 3
-// MB.
+// The bounds of samples, about 3 MB: maxSamples per workload, in the maxDrawn apps that moved last.
 const (
 	maxSamples = 240
 	maxDrawn   = 200
 )
 
-// moves holds the samples of one release until the next release begins.
+// moves holds a release's samples until the next one.
 type moves struct {
 	release rollout.Hash
 	last    time.Time
 	of      map[string][]Sample
 }
 
-// add records a sample of an app while it moves, and once when it has come to rest. A nil m has no samples yet.
+// add records an app's sample while it moves, and once at rest. A nil m has none.
 func (m *moves) add(now time.Time, a status.App) *moves {
 	moving := a.Release != nil && a.Stable != nil
 	if moving && (m == nil || m.release != a.Release.Hash) {
@@ -69,8 +68,7 @@ func sampleOf(now time.Time, w status.Workload, moving bool) Sample {
 	return s
 }
 
-// appended adds a sample unless it equals the last one. A full list loses every second sample, so that it still covers
-// the whole release.
+// appended adds a sample unless equal to the last. A full list loses every second one, to still cover the release.
 func appended(list []Sample, s Sample) []Sample {
 	if n := len(list); n > 0 {
 		if same := list[n-1]; same.Weight == s.Weight && same.Real == s.Real && same.New == s.New && same.Old == s.Old &&
@@ -88,7 +86,7 @@ func appended(list []Sample, s Sample) []Sample {
 	return append(list, s)
 }
 
-// copy returns a copy that can be read during add.
+// copy returns a copy to read during add.
 func (m *moves) copy() map[string][]Sample {
 	if m == nil {
 		return nil

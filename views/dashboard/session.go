@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sessions seals the browsers' cookies. The key is of this process: a restart signs all users out.
+// sessions seals the cookies with this process's key: a restart signs all users out.
 type sessions struct {
 	key    []byte
 	now    func() time.Time
@@ -32,7 +32,7 @@ const sessionTime = 8 * time.Hour
 
 const sessionCookie = "gitrollout_session"
 
-// session is the content of the cookie.
+// session is the cookie's content.
 type session struct {
 	Person
 	CSRF    string    `json:"csrf"`
@@ -76,7 +76,7 @@ func (s *sessions) open(purpose, sealed string, data any) error {
 	return json.Unmarshal(raw, data)
 }
 
-// of returns the valid session of a request, or nil.
+// of returns a request's valid session, or nil.
 func (s *sessions) of(r *http.Request) *session {
 	cookie, err := r.Cookie(sessionCookie)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *sessions) of(r *http.Request) *session {
 	return &found
 }
 
-// end signs a user out and invalidates copies of the cookie.
+// end signs a user out, also in copies of the cookie.
 func (s *sessions) end(of *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,6 @@ func (s *sessions) end(of *session) {
 	s.ended[of.CSRF] = of.Expires
 }
 
-// begin signs a user in.
 func (s *sessions) begin(w http.ResponseWriter, p Person) (*session, error) {
 	begun := &session{Person: p, CSRF: rand.Text(), Expires: s.now().Add(sessionTime).UTC()}
 	sealed, err := s.seal("session", begun)
@@ -118,8 +117,7 @@ func (s *sessions) cookie(name, value string, age time.Duration, site http.SameS
 		Secure: s.secure, SameSite: site}
 }
 
-// signedIn returns the user of a request, by the session or by a program's bearer token. The session is nil for a
-// program, which no other site can make send requests.
+// signedIn returns a request's user, by session or a program's bearer token. A program needs no session.
 func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session, ok bool) {
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
 		p, ok = rules.byToken(token)
@@ -141,7 +139,7 @@ type self struct {
 	May     []rollout.Verb `json:"may"` // with ?app=
 }
 
-// rules returns the access rules. If the file is unreadable it responds with the error and returns nil.
+// rules returns the access rules, nil after responding with the file's error.
 func (s *Server) rules(w http.ResponseWriter) *rules {
 	found, err := s.Access.read()
 	if err != nil {
@@ -170,10 +168,9 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, who)
 }
 
-// maxBody bounds a request's body.
 const maxBody = 16 << 10
 
-// receive decodes the JSON of a request. Forms of other sites cannot send this content type.
+// receive decodes a request's JSON, a content type that other sites' forms cannot send.
 func receive(w http.ResponseWriter, r *http.Request, data any) bool {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, "send application/json")
@@ -223,7 +220,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, map[string]string{})
 }
 
-// same compares a secret in constant time.
+// same compares secrets in constant time.
 func same(a, b string) bool {
 	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }

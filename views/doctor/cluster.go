@@ -27,7 +27,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// oldestKubernetes is the oldest minor version of 1.x with stable server-side apply that keeps other managers' fields.
+// oldestKubernetes is the oldest minor version of 1.x whose stable server-side apply keeps other managers' fields.
 const oldestKubernetes = 25
 
 // App is an app in Git, with its record.
@@ -40,7 +40,7 @@ type App struct {
 	Encrypted map[string][]byte // the files of Render.Unopened
 }
 
-// Cluster is the cluster to examine, with the apps in Git.
+// Cluster is the cluster to examine, with Git's apps.
 type Cluster struct {
 	Config *rest.Config
 	As     string // the account whose rights are checked, "" for the account of Config
@@ -52,11 +52,10 @@ type Cluster struct {
 	Namespaces   []string // the namespaces of gitrollout; none: the whole cluster
 	IdentifiedBy string   // the namespace whose uid is on the state branch
 
-	// Foreign returns the signs that another controller owns objects; nil if this cannot be checked.
+	// Foreign returns the signs that another controller owns objects; nil if unknown.
 	Foreign func(ctx context.Context, objects []rollout.Object, now time.Time) ([]rollout.Foreign, error)
 }
 
-// clients are the API clients of an examination.
 type clients struct {
 	authorization *authorization.AuthorizationV1Client
 	core          *core.CoreV1Client
@@ -78,7 +77,7 @@ func newClients(config *rest.Config) (c clients, err error) {
 	return c, err
 }
 
-// Examine checks the cluster. now is this machine's clock.
+// Examine checks the cluster; now is this machine's clock.
 func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	config := rest.CopyConfig(c.Config)
 	config.QPS, config.Timeout = -1, c.Wait
@@ -133,7 +132,7 @@ func examineAPIClock(ctx context.Context, e *Examination, config *rest.Config, n
 	Clock(ctx, e, "clock.cluster", "the API server", client, host.JoinPath("version").String(), now)
 }
 
-// examineHands looks for other controllers that own objects of the apps. Both controllers would fight over these.
+// examineHands looks for other controllers of the apps' objects, which would fight over them.
 func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time) {
 	if c.Foreign == nil {
 		e.Add("cluster.controllers", Unknown, "", "who has the objects of the apps in hand cannot be seen")
@@ -164,7 +163,7 @@ func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time
 	}
 }
 
-// rightsExam collects the rights that the apps need and checks them.
+// rightsExam collects and checks the apps' rights.
 type rightsExam struct {
 	e      *Examination
 	client clients
@@ -174,8 +173,8 @@ type rightsExam struct {
 	namespaces []string // Cluster.Namespaces
 }
 
-// needs collects the rights for every cluster and for each kind in each namespace. One watch of a kind serves all apps:
-// in all namespaces, or in each of Cluster.Namespaces.
+// needs collects the rights for every cluster and for each kind in each namespace. A watch serves all apps: in all
+// namespaces, or each of Cluster.Namespaces.
 func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}
 	var as wants = func(account, namespace, group, resource string, verbs ...string) {
@@ -212,7 +211,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
-// needsOfApp adds the rights that an app needs, and to missing the kinds that the cluster does not know.
+// needsOfApp adds an app's rights, and unknown kinds to missing.
 func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
 	account := ""
 	writes := func(ref rollout.Ref, version ...string) error {
@@ -257,7 +256,7 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 	}
 }
 
-// needsOfRelease adds the rights for releases of a workload, besides the rights for the app's objects.
+// needsOfRelease adds the rights for a workload's releases, besides the objects'.
 func needsOfRelease(spec rollout.Spec, account string, as wants) {
 	namespace := spec.Workload.Namespace
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
@@ -280,7 +279,7 @@ func needsOfRelease(spec rollout.Spec, account string, as wants) {
 	}
 }
 
-// ask checks each right with the API server and reports the missing ones by resource.
+// ask checks each right with the API server, and reports missing ones by resource.
 func (x *rightsExam) ask(ctx context.Context) {
 	wanted := map[right]bool{}
 	for r := range x.wanted {
@@ -331,7 +330,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 	}
 }
 
-// examineSecrets checks the Secret keys that analyses name. It keeps no values.
+// examineSecrets checks the Secret keys of analyses, without keeping values.
 func (c Cluster) examineSecrets(ctx context.Context, e *Examination, client clients) {
 	type key struct{ namespace, secret, key string }
 	seen := map[key]bool{}

@@ -1,5 +1,5 @@
-// Package doctor finds problems and their fixes: in the configuration and the apps of a tree (gitrollout validate), and
-// in Git, the cluster and the clocks (gitrollout doctor).
+// Package doctor finds problems and fixes: in a tree's configuration and apps (gitrollout validate), and in Git, the
+// cluster and the clocks (gitrollout doctor).
 package doctor
 
 import (
@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Examination holds the findings about Git and the cluster. Its fields are the form of the JSON.
+// Examination holds the findings about Git and the cluster, as JSON.
 type Examination struct {
 	Cluster  string    `json:"cluster"`
 	Problems int       `json:"problems"`
@@ -35,7 +35,7 @@ const (
 	Unknown Health = "unknown" // it could not be checked from here
 )
 
-// Add records the result of a check. fix is "" if there is nothing to do.
+// Add records a check's result; fix is "" if there is nothing to do.
 func (e *Examination) Add(check string, status Health, fix, format string, args ...any) {
 	message := rollout.OneLine(fmt.Sprintf(format, args...)) // servers' messages may have several lines
 	e.Findings = append(e.Findings, Finding{Check: check, Status: status, Message: message, Fix: fix})

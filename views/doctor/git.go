@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// GitFix returns the fix for an error of Git, "" if none is known.
+// GitFix returns the fix for an error of Git, "" if unknown.
 func GitFix(err error) string {
 	switch {
 	case errors.Is(err, git.ErrAuth):
@@ -30,7 +30,7 @@ func GitFix(err error) string {
 	}
 }
 
-// Git holds the inputs of the checks of Git, which was readable, and of the forge.
+// Git holds the inputs of the checks of a readable Git, and the forge.
 type Git struct {
 	Repo    *git.Repo
 	Heads   rollout.Heads
@@ -43,7 +43,7 @@ type Git struct {
 	Forge   forge.Options // if the configuration names one
 }
 
-// Examine adds its findings. It calls now before and after each request to a clock.
+// Examine adds its findings, and calls now around each request to a clock.
 func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	repo, config := g.Repo, g.Branch.Config
 	e.Add("git.read", Healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(),
@@ -75,12 +75,12 @@ func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) 
 		e.Add("clock.git", Unknown, "", "%s is not spoken to by HTTP, so its clock cannot be seen", remote)
 		return
 	}
-	// The content of the response is irrelevant, and the request has no credentials.
+	// The response's content is irrelevant, and the request has no credentials.
 	const asked = "/info/refs?service=git-upload-pack"
 	Clock(ctx, e, "clock.git", "the Git server", http.DefaultClient, remote+asked, now)
 }
 
-// examineApps reports apps that cannot be rendered or are forbidden.
+// examineApps reports apps that are unrenderable or forbidden.
 func (g Git) examineApps(e *Examination) {
 	broken, forbidden := len(g.Branch.Unnamed), 0
 	var first error
@@ -115,8 +115,7 @@ func (g Git) examineApps(e *Examination) {
 	}
 }
 
-// examinePush pushes a branch and deletes it. There is no other way to know: hooks, protected branches and read-only
-// credentials reject only a real push.
+// examinePush pushes and deletes a branch: hooks, protected branches and read-only credentials show only so.
 func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, g.Cluster, fmt.Sprintf("doctor-%d", at.UnixNano()))
 	repo := g.Repo
@@ -150,7 +149,7 @@ func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 		branch)
 }
 
-// examineForge checks branch protection, as far as the forge shows it without administrator rights.
+// examineForge checks branch protection as the forge shows it without administrator rights.
 func (g Git) examineForge(ctx context.Context, e *Examination) {
 	if g.Branch.Config.Forge == nil {
 		e.Add("forge", Unknown, "", "%s names no forge, so branch protection cannot be seen", g.Branch.Config.File)
@@ -177,7 +176,7 @@ func (g Git) examineForge(ctx context.Context, e *Examination) {
 	g.examineOwners(ctx, e)
 }
 
-// examineOwners checks whether the forge requires a review from the code owners for releases and promotions.
+// examineOwners checks whether the forge requires the code owners' review of releases and promotions.
 func (g Git) examineOwners(ctx context.Context, e *Examination) {
 	const check = "forge.owners"
 	var file string

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// examineKeys tries the keys of each app on its encrypted files. It keeps no decrypted data.
+// examineKeys tries each app's keys on its encrypted files, without keeping data.
 func (c Cluster) examineKeys(ctx context.Context, e *Examination, client clients) {
 	for _, app := range c.Apps {
 		if len(app.Encrypted) == 0 {
@@ -52,7 +52,6 @@ func (c Cluster) examineKeys(ctx context.Context, e *Examination, client clients
 	}
 }
 
-// try decrypts a file and returns the error.
 func try(keys *sops.Keys, name, secret string, content []byte) error {
 	file, err := sops.Read(name, content)
 	if err != nil || file == nil {
@@ -66,7 +65,7 @@ func try(keys *sops.Keys, name, secret string, content []byte) error {
 	return err
 }
 
-// Contents returns the contents of the readable files in a tree.
+// Contents returns the readable files' contents.
 func Contents(tree rollout.Tree, files []string) map[string][]byte {
 	all := map[string][]byte{}
 	for _, file := range files {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// RBAC returns the minimal roles and bindings of gitrollout's account, namespace/name, and of the apps' service
-// accounts, as YAML. It requests only discovery from the cluster; unknown kinds become comments.
+// RBAC returns the minimal roles and bindings of gitrollout's account, namespace/name, and the apps' accounts, as
+// YAML. It requests only discovery; unknown kinds become comments.
 func (c Cluster) RBAC(account string) (string, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(rest.CopyConfig(c.Config))
 	if err != nil {
@@ -36,10 +36,9 @@ func (c Cluster) RBAC(account string) (string, error) {
 	return b.String(), nil
 }
 
-// role identifies one role: a ClusterRole if it has no namespace.
+// role identifies a role, a ClusterRole without a namespace.
 type role struct{ account, namespace string }
 
-// writeRoles writes the rights of each account, role by role.
 func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy string) {
 	roles := map[role]map[string][]string{} // "group resource" to verbs
 	add := func(to role, what, verb string) {
@@ -80,7 +79,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 	}
 }
 
-// writeRules writes one rule for all resources of a group with the same verbs.
+// writeRules writes a rule for a group's resources with the same verbs.
 func writeRules(b *strings.Builder, rights map[string][]string) {
 	rules := map[string][]string{} // "group verbs name" to resources
 	for what, verbs := range rights {

@@ -8,11 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// right is one permission of an account: an app's service account, or "" for gitrollout. A subresource is written as in
-// a role: pods/log.
+// right is one permission of an app's service account, or of gitrollout's: "". A subresource is pods/log.
 type right struct{ account, namespace, group, resource, verb string }
 
-// asked returns the right as attributes of an access review.
+// asked returns the right for an access review.
 func (r right) asked() *authorizationv1.ResourceAttributes {
 	resource, part, _ := strings.Cut(r.resource, "/")
 	return &authorizationv1.ResourceAttributes{
@@ -20,10 +19,9 @@ func (r right) asked() *authorizationv1.ResourceAttributes {
 	}
 }
 
-// wants records rights that an account needs.
 type wants func(account, namespace, group, resource string, verbs ...string)
 
-// jobs records the rights to get, create and delete Jobs. Jobs are not watched.
+// jobs records the rights to get, create and delete Jobs, which are not watched.
 func (as wants) jobs(account, namespace string) {
 	as(account, namespace, "batch", "jobs", "get", "create", "delete")
 	if account != "" { // gitrollout already lists all pods

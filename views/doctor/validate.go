@@ -13,14 +13,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Report holds the problems of a tree. Its fields are the form of the JSON.
+// Report holds a tree's problems, as JSON.
 type Report struct {
 	Clusters []ClusterReport `json:"clusters"`
 	Errors   int             `json:"errors"`
 	Warnings int             `json:"warnings"`
 }
 
-// ClusterReport holds the problems of one cluster's part of a tree.
+// ClusterReport holds the problems of a cluster's part of a tree.
 type ClusterReport struct {
 	Cluster  string                  `json:"cluster"`
 	Errors   []*rollout.InvalidError `json:"errors,omitempty"` // of the configuration and of promotion files
@@ -29,7 +29,7 @@ type ClusterReport struct {
 	Allow    []string                `json:"allow,omitempty"` // entries that would allow the forbidden objects, as YAML
 }
 
-// AppReport is one app: a summary of its render, or why it cannot be built.
+// AppReport is one app: its render's summary, or why it cannot be built.
 type AppReport struct {
 	App      string                `json:"app"`
 	Path     string                `json:"path"`
@@ -53,8 +53,8 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check checks one cluster's part of a tree. own is gitrollout's namespace; rules are the policy besides the
-// configuration, or nil. An error means that the tree cannot be read.
+// Check checks a cluster's part of a tree, unless unreadable. own is gitrollout's namespace; rules the policy, or
+// nil.
 func Check(
 	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
 ) (ClusterReport, error) {
@@ -126,8 +126,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim records the owner of an app's objects. It refuses an object of another app, except an equal object that is
-// never deleted, which apps may share.
+// claim records the owner of an app's objects. Another app's is refused, except an equal one that is never deleted.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()
@@ -148,14 +147,13 @@ func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error 
 	return nil
 }
 
-// refuse records why the app would be held.
 func (a *AppReport) refuse(err error) {
 	if err != nil {
 		a.Error = rollout.ProblemOf(err)
 	}
 }
 
-// allowing returns a configuration's entries with the lines that would allow their forbidden objects.
+// allowing returns a configuration's entries with lines that allow their forbidden objects.
 func allowing(config *rollout.Config, beyond map[*rollout.AppGlob]render.Beyond) (lines []string) {
 	for i := range config.Apps {
 		entry := &config.Apps[i]

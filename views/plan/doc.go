@@ -1,7 +1,7 @@
-// Package plan predicts the effect of a change of the users' branch before it is pushed: the changed apps and objects,
-// the stages of each release with pods and times, and changes that cannot be staged, with the reason. Its types are the
-// form of the JSON of gitrollout plan; fields are only ever added.
+// Package plan predicts the effect of a change of the users' branch before its push: changed apps and objects, each
+// release's stages with pods and times, and changes that cannot be staged, with the reason. Its types are the JSON of
+// gitrollout plan; fields are only ever added.
 //
-// It is pure: its inputs are both renders of each app, the record, and the time. Its neighbours: strategies, which
-// predicts a release, and cmd/gitrollout, which renders both sides and prints the result.
+// It is pure, with both renders, the record and the time as inputs. Package strategies predicts a release;
+// cmd/gitrollout renders both sides and prints the result.
 package plan

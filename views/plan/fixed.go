@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// fixed lists the immutable fields of the API server's validation (apps/v1 and batch/v1: "field is immutable"), by
-// kind.
+// fixed lists the API server's immutable fields (apps/v1 and batch/v1: "field is immutable"), by kind.
 var fixed = map[string][][]string{
 	"apps/Deployment": {{"spec", "selector"}},
 	"apps/StatefulSet": {{"spec", "selector"}, {"spec", "serviceName"},
@@ -58,8 +57,7 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) []Note {
 	return all
 }
 
-// renumbered notes a change of a StatefulSet's ordinals: pods outside the new ordinals are deleted and missing ones are
-// created, one after another, whatever the step.
+// renumbered notes a change of a StatefulSet's ordinals: pods are deleted and created one by one, whatever the step.
 func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	const field = "start"
 	from, to := was.Map("spec", "ordinals")[field], now.Map("spec", "ordinals")[field]
@@ -75,14 +73,13 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	}}
 }
 
-// unset holds the default of fixed fields for which the server chooses no value, for manifests without the field
-// (apps/v1, batch/v1, core/v1 and storage.k8s.io/v1).
+// unset holds fixed fields' defaults, unless the server chooses (apps/v1, batch/v1, core/v1, storage.k8s.io/v1).
 var unset = map[string]any{
 	"spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "", "spec.volumeClaimTemplates": nil,
 	"spec.completionMode": "NonIndexed", "type": "Opaque", "parameters": nil, "reclaimPolicy": "Delete",
 }
 
-// at returns the value of a field, and false if only the API server knows it.
+// at returns a field's value, false if only the API server knows it.
 func at(o rollout.Object, path []string, field string) (any, bool) {
 	v, ok := o.Map(path[:len(path)-1]...)[path[len(path)-1]]
 	if list, is := v.([]any); is && len(list) == 0 || v == nil {

@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// hooks notes the Jobs around the release that a change begins, and the Jobs that read old objects: before a release,
-// only new objects are applied.
+// hooks notes a change's Jobs, and Jobs that read old objects: before a release, only new ones are applied.
 func (c comparison) hooks(a App) (all []Note) {
 	if a.Change == Apply {
 		return c.changedHooks()
@@ -45,7 +44,7 @@ func (c comparison) hooks(a App) (all []Note) {
 	return all
 }
 
-// changedHooks notes the Jobs that run because they have changed, although the version has not.
+// changedHooks notes changed Jobs that run without a new version.
 func (c comparison) changedHooks() (all []Note) {
 	if s := c.in.State; s != nil && s.Release != nil || c.in.Head.Render.Release() == "" {
 		return nil
@@ -64,7 +63,7 @@ func (c comparison) changedHooks() (all []Note) {
 	return all
 }
 
-// seesOld notes the changed objects whose old content a Job before the release reads.
+// seesOld notes changed objects whose old content a Job before the release reads.
 func (c comparison) seesOld(h hook.Hook, which hook.Release) (all []Note) {
 	for _, o := range hook.Named(h, c.in.Head.Render.Objects) {
 		was, had := c.before[o.Ref()]

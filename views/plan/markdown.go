@@ -9,14 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MarkdownLimit bounds a comment's length: GitHub takes 65,536 characters, GitLab and Gitea more. The rest is omitted,
-// differences first.
+// MarkdownLimit bounds a comment: GitHub takes 65,536 characters, others more. Differences are omitted first.
 const MarkdownLimit = 60_000
 
-// Mark is the start of a plan's comment, by which a CI job finds its previous comment.
+// Mark starts a plan's comment, for a CI job to find it.
 const Mark = "<!-- gitrollout plan -->\n"
 
-// Markdown returns the plans as a comment for a pull request. It begins with Mark.
+// Markdown returns the plans as a pull request's comment, with Mark.
 func Markdown(all []Plan) string {
 	text := markdown(all, true)
 	if len(text) > MarkdownLimit {
@@ -29,7 +28,7 @@ func Markdown(all []Plan) string {
 	return text
 }
 
-// visible drops control characters, and those that change the direction of text.
+// visible drops control characters and direction marks.
 func visible(r rune) rune {
 	if unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) {
 		return -1
@@ -64,7 +63,6 @@ func markdown(all []Plan, diffs bool) string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// headline counts the apps by change.
 func headline(p Plan) string {
 	by := map[Change]int{}
 	for _, a := range p.Apps {
@@ -165,7 +163,7 @@ func objectsCount(all []Object) string {
 	return rollout.Count(len(all), "object") + ": " + strings.Join(parts, ", ")
 }
 
-// inline escapes a user's text for a line of Markdown: no HTML, mentions, images, links or line breaks.
+// inline escapes a user's text for Markdown: no HTML, mentions, images, links or line breaks.
 func inline(text string) string {
 	return markdownEscapes.Replace(strings.Join(strings.Fields(text), " "))
 }

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Compare returns the unified diff of two versions of an object, either of which may be nil; "" if they are equal. It
-// omits fields that the API server writes. For values of Secrets it shows only whether they differ.
+// Compare returns the unified diff of two versions of an object, which may be nil; "" if equal. It omits the API
+// server's fields, and of Secrets' values shows only whether they differ.
 func Compare(wasName string, was rollout.Object, nowName string, now rollout.Object) (string, error) {
 	was, now = withoutServer(was), withoutServer(now)
 	if was.IsSecret() || now.IsSecret() {
@@ -47,7 +47,7 @@ func document(o rollout.Object) ([]byte, error) {
 	return data, nil
 }
 
-// withoutServer returns an object without the fields that the API server and appliers write.
+// withoutServer returns an object without the API server's and appliers' fields.
 func withoutServer(o rollout.Object) rollout.Object {
 	if o == nil {
 		return nil
@@ -90,10 +90,10 @@ func plainSecret(o rollout.Object) rollout.Object {
 	return o
 }
 
-// openFields are the fields of a Secret without values. Any other field may hold one, for example by a typo.
+// openFields are a Secret's fields without values. Any other may hold one, as by a typo.
 var openFields = []string{"apiVersion", "kind", "metadata", "type", "immutable"}
 
-// hide masks the values of a Secret, and annotations that may contain the whole object.
+// hide masks a Secret's values, and annotations that may contain the object.
 func hide(o, other rollout.Object, changed string) rollout.Object {
 	if o == nil {
 		return nil
@@ -117,10 +117,10 @@ func hide(o, other rollout.Object, changed string) rollout.Object {
 	return o
 }
 
-// longAnnotation is the maximum length in bytes of a shown annotation of a Secret.
+// longAnnotation is the longest shown annotation of a Secret, in bytes.
 const longAnnotation = 200
 
-// star masks a value and shows only whether it differs from another object's.
+// star masks a value, and shows only whether it differs from another.
 func star(values, others map[string]any, key, changed string) {
 	value := values[key]
 	values[key] = "***"

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Note is information about a change for its author, before the push.
+// Note is information for a change's author, before the push.
 type Note struct {
 	Level   Level  `json:"level"`
 	Code    string `json:"code"`             // CamelCase, for machines
@@ -20,7 +20,7 @@ type Note struct {
 	Fix     string `json:"fix,omitempty"`
 }
 
-// Level is the severity of a note.
+// Level is a note's severity.
 type Level string
 
 // The levels.
@@ -30,7 +30,7 @@ const (
 	Hint    Level = "hint"    // worth knowing
 )
 
-// notes lists the notes about a changed app, by severity.
+// notes lists a changed app's notes, by severity.
 func notes(in Input, a App) []Note {
 	c := comparison{in: in, before: in.Base.Render.ByRef(), after: in.Head.Render.ByRef()}
 	var all []Note
@@ -55,7 +55,6 @@ func notes(in Input, a App) []Note {
 
 var levels = []Level{Refused, AtOnce, Hint}
 
-// comparison holds the two sides of an app.
 type comparison struct {
 	in            Input
 	before, after map[rollout.Ref]rollout.Object
@@ -82,8 +81,7 @@ func endless(a App) []Note {
 	return all
 }
 
-// changedSteps notes the step at which the release in flight continues with head's steps. Without a gate it is AtOnce:
-// the author may have removed the gate by mistake.
+// changedSteps notes where the release in flight continues with head's steps: AtOnce if that removes the gate.
 func (c comparison) changedSteps(a App) []Note {
 	s, source, head := c.in.State, c.in.Base.Render, c.in.Head.Render
 	if s == nil || s.Release == nil || s.Stable == nil || s.Release.Hash != a.To || source == nil {
@@ -121,12 +119,12 @@ func (c comparison) changedSteps(a App) []Note {
 	return all
 }
 
-// gates returns the number of promotions that are needed from a step on.
+// gates returns the number of promotions from a step on.
 func gates(spec rollout.Spec, from int) int {
 	return strategies.Predict(strategies.Planned{Spec: spec, From: from}).Gates
 }
 
-// atOnce notes the parts of a change that no stage protects.
+// atOnce notes the parts of a change without a stage.
 func (c comparison) atOnce(o Object) []Note {
 	ref := o.Object
 	was, now := c.before[ref], c.after[ref]
@@ -142,13 +140,12 @@ func (c comparison) atOnce(o Object) []Note {
 	return nil
 }
 
-// isPartitioned reports whether an object's kind can be moved by its partition.
 func (c comparison) isPartitioned(o rollout.Object) bool {
 	p, _ := rollout.FindPartitioned(rollout.PartitionedOf(c.in.Head.Render.App), o.APIVersion(), o.Kind())
 	return p != nil
 }
 
-// inPlace notes unprotected changes of a workload whose controller replaces pods in place.
+// inPlace notes unprotected changes of a workload with pods replaced in place.
 func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	w, _ := rollout.WorkloadOf(ref)
 	spec, staged := c.in.Head.Render.Spec(w)
@@ -178,13 +175,13 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	return []Note{note}
 }
 
-// hasSurge reports whether a workload's rolling update allows an additional pod of the new version on a node.
+// hasSurge reports whether a rolling update allows an additional new pod on a node.
 func hasSurge(o rollout.Object) bool {
 	surge := o.Map("spec", "updateStrategy", "rollingUpdate")["maxSurge"]
 	return surge != nil && surge != int64(0) && surge != "0%"
 }
 
-// sharedData notes a ConfigMap or Secret whose content changes while pods of both versions use its name.
+// sharedData notes a ConfigMap or Secret that changes while pods of both versions use it.
 func (c comparison) sharedData(ref rollout.Ref) []Note {
 	var mounts, reads []string
 	for _, o := range c.in.Head.Render.Objects {
@@ -223,8 +220,7 @@ func (c comparison) sharedData(ref rollout.Ref) []Note {
 	return all
 }
 
-// uses reports whether a pod template mounts a ConfigMap or Secret, and whether it reads it as environment, which
-// happens only at the start.
+// uses reports whether a pod template mounts a ConfigMap or Secret, or reads it as environment, at the start only.
 func uses(v any, ref rollout.Ref) (mounted, read bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -253,7 +249,7 @@ func templateChanged(was, now rollout.Object) bool {
 	return !reflect.DeepEqual(was.Map("spec", "template"), now.Map("spec", "template"))
 }
 
-// unstagedDeployment notes why the pods of a Deployment are not moved in stages.
+// unstagedDeployment notes why a Deployment's pods are not staged.
 func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []Note {
 	spec, staged := c.in.Head.Render.Spec(rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
 	recreate := now.Map("spec", "strategy")["type"] == "Recreate"
@@ -280,7 +276,7 @@ func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []No
 	return []Note{n}
 }
 
-// unstaged returns the workloads whose pods Kubernetes' own update replaces.
+// unstaged returns the workloads that Kubernetes' own update moves.
 func unstaged(in Input) []Workload {
 	var all []Workload
 	before := in.Base.Render.ByRef()
@@ -312,7 +308,6 @@ func unstaged(in Input) []Workload {
 	return all
 }
 
-// hints notes accepted changes that may be mistakes.
 func (c comparison) hints(a App) []Note {
 	var all []Note
 	for _, w := range c.in.Head.Render.Warnings {
@@ -351,10 +346,10 @@ func (c comparison) hints(a App) []Note {
 	return all
 }
 
-// neverDeleted are the kinds that stay in the cluster after they leave Git.
+// neverDeleted are the kinds that stay after they leave Git.
 var neverDeleted = []string{"Namespace", "PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition"}
 
-// lostRollouts notes remaining workloads that are no longer staged.
+// lostRollouts notes remaining workloads that are not staged any more.
 func (c comparison) lostRollouts(isHeld bool) []Note {
 	var all []Note
 	if c.in.Base.Render == nil {

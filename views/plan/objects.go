@@ -10,16 +10,16 @@ import (
 // Object is one changed object.
 type Object struct {
 	Object rollout.Ref `json:"object"`
-	// Was is the previous name of a generated ConfigMap or Secret, whose name carries a hash of its content.
+	// Was is a generated ConfigMap's or Secret's former name, which has its content's hash.
 	Was    string `json:"was,omitempty"`
 	Change string `json:"change"` // added, changed, removed
 	Diff   string `json:"diff"`   // unified; values of Secrets are masked
 }
 
-// generatedSuffix is kustomize's suffix of generated ConfigMaps and Secrets.
+// generatedSuffix is kustomize's suffix of generated objects.
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// differences compares the objects of two renders, either of which may be nil.
+// differences compares the objects of two renders, which may be nil.
 func differences(base, head *rollout.Render) []Object {
 	before, after := base.ByRef(), head.ByRef()
 	var all []Object
@@ -55,8 +55,7 @@ func differences(base, head *rollout.Render) []Object {
 	return all
 }
 
-// generatedBefore finds the previous object of a generated ConfigMap or Secret: the only removed one with the same name
-// apart from the hash.
+// generatedBefore finds a generated object's predecessor: the only removed one with the same name but the hash.
 func generatedBefore(ref rollout.Ref, before, after map[rollout.Ref]rollout.Object) rollout.Object {
 	if !isData(ref) || !generatedSuffix.MatchString(ref.Name) {
 		return nil
@@ -80,7 +79,6 @@ func isData(ref rollout.Ref) bool {
 	return ref.Group == "" && (ref.Kind == "ConfigMap" || ref.Kind == "Secret")
 }
 
-// textOf returns the unified diff of one object, "" if there is none.
 func textOf(ref rollout.Ref, was, now rollout.Object) string {
 	old := ref
 	if was != nil {

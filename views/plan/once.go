@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// madeOnce notes create-only Secrets with new keys. There is no other sign of these keys: the version does not include
-// the content, and the cluster keeps the existing Secret.
+// madeOnce notes create-only Secrets with new keys, of which there is no other sign: the cluster keeps the Secret.
 func madeOnce(base, head *rollout.Render) (all []Note) {
 	before := map[rollout.Ref]rollout.Object{}
 	for _, o := range base.Objects {
@@ -34,7 +33,6 @@ func madeOnce(base, head *rollout.Render) (all []Note) {
 	return all
 }
 
-// keysOf returns the sorted keys of a Secret.
 func keysOf(o rollout.Object) []string {
 	keys := map[string]any{}
 	maps.Copy(keys, o.Map("data"))

@@ -19,7 +19,7 @@ type Plan struct {
 	Base    string    `json:"base"` // the commit to compare with
 	Head    string    `json:"head"` // the commit, or "the working tree"
 	At      time.Time `json:"at"`   // time of the plan: windows and times count from here
-	// State is the source of stable and rejected versions: the state branch, or why base stands for the stable version.
+	// State is the source of stable and rejected versions: the state branch, or why base stands for stable.
 	State     string                `json:"state,omitempty"`
 	Error     *rollout.InvalidError `json:"error,omitempty"` // of the configuration: no app is planned
 	Apps      []App                 `json:"apps"`            // changed apps, sorted by name
@@ -28,7 +28,7 @@ type Plan struct {
 	Errors    int                   `json:"errors"` // apps that could not be rendered, and the configuration
 }
 
-// Shared is a file that changes more than one app.
+// Shared is a file that changes several apps.
 type Shared struct {
 	File string   `json:"file"`
 	Apps []string `json:"apps"`
@@ -43,7 +43,7 @@ type App struct {
 	From    rollout.Hash          `json:"from,omitempty"`
 	To      rollout.Hash          `json:"to,omitempty"`
 	Error   *rollout.InvalidError `json:"error,omitempty"`
-	// Workloads are the workloads whose pods change; Objects all changed objects.
+	// Workloads are workloads with changed pods; Objects all changed objects.
 	Workloads []Workload `json:"workloads,omitempty"`
 	Objects   []Object   `json:"objects,omitempty"`
 	Notes     []Note     `json:"notes,omitempty"`
@@ -54,10 +54,9 @@ type App struct {
 	Gates     int        `json:"gates,omitempty"`   // number of promotions needed
 }
 
-// Change is the kind of change of an app.
+// Change is an app's kind of change.
 type Change string
 
-// The changes.
 const (
 	First    Change = "first"    // it is deployed for the first time: no steps
 	Release  Change = "release"  // a new version goes through its steps
@@ -69,7 +68,7 @@ const (
 	Invalid  Change = "invalid"  // it cannot be rendered or followed: the app would be held
 )
 
-// Span is a duration, encoded in JSON as text: 1h30m0s.
+// Span is a duration, in JSON as text: 1h30m0s.
 type Span time.Duration
 
 // MarshalText returns the text form.
@@ -94,7 +93,7 @@ type Input struct {
 	Files      []string // sorted: the changed files among both sides' sources
 }
 
-// Of plans one app. It returns false if nothing of the app changes.
+// Of plans one app, false if nothing of it changes.
 func Of(in Input) (App, bool) {
 	a := App{App: in.App.Name, Path: in.App.Path, Files: in.Files}
 	switch {
@@ -139,7 +138,7 @@ func Of(in Input) (App, bool) {
 	return a, true
 }
 
-// has returns the known number of the app's objects.
+// has returns the known number of an app's objects.
 func has(in Input) int {
 	switch {
 	case in.State != nil:
@@ -170,8 +169,7 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns the hashes of workloads that get their Rollout document, together with the stable hashes of others.
-// The next version of these workloads goes through its steps. It returns nil if no workload gets a document.
+// standing returns the hashes of workloads with a first document, whose next version has steps, and stable ones.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""
@@ -197,13 +195,13 @@ func standing(in Input) map[rollout.Workload]rollout.Hash {
 	return all
 }
 
-// byDocument reports whether only a Rollout document makes the object a workload, so that there is no earlier record.
+// byDocument reports whether only a document makes the object a workload, without an earlier record.
 func byDocument(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return !is
 }
 
-// unrecorded returns such a workload whose document comes together with another version.
+// unrecorded returns such a workload whose document comes with another version.
 func unrecorded(in Input) (what string, is bool) {
 	for _, spec := range in.Head.Render.Specs {
 		w, isSame := spec.Workload, func(o rollout.Object) bool { return o.Ref() == spec.Workload.Ref() }
@@ -222,7 +220,7 @@ func unrecorded(in Input) (what string, is bool) {
 	return "", false
 }
 
-// renamed returns a Deployment whose name changes together with its version.
+// renamed returns a Deployment whose name and version change together.
 func renamed(in Input) (what string, is bool) {
 	switch {
 	case in.State != nil && in.State.Stable != nil:
@@ -234,7 +232,7 @@ func renamed(in Input) (what string, is bool) {
 	}
 }
 
-// judge returns the change of an app whose objects differ, with a summary.
+// judge returns the change of an app with different objects, and a summary.
 func judge(in Input, from, to rollout.Hash) (Change, string) {
 	if name, is := renamed(in); is {
 		return Invalid, name + ", and all pods of it would start at once: the app would be held as it is; " +
@@ -278,7 +276,6 @@ func judge(in Input, from, to rollout.Hash) (Change, string) {
 	}
 }
 
-// add adds an app's plan, or counts an unchanged app.
 func (p *Plan) add(a App, changes bool) {
 	if !changes {
 		p.Unchanged++
@@ -290,7 +287,7 @@ func (p *Plan) add(a App, changes bool) {
 	p.Apps = append(p.Apps, a)
 }
 
-// finish sorts the apps and finds files shared by several apps.
+// finish sorts the apps and finds shared files.
 func (p *Plan) finish() {
 	slices.SortFunc(p.Apps, func(a, b App) int { return cmp.Compare(a.App, b.App) })
 	by := map[string][]string{}

@@ -28,8 +28,7 @@ type uncommitted struct{ rollout.Tree }
 
 func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
 
-// Read reads the cluster's configuration from both trees. If base has none, the cluster is new. If base's configuration
-// is unreadable, head's applies.
+// Read reads both trees' configurations. Without base's the cluster is new; if it is unreadable, head's applies.
 func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	reader := source.NewReader(s.Cluster, nil)
 	if s.After, err = reader.Open(uncommitted{head}, nil); err != nil || s.After.Behind != nil {
@@ -43,7 +42,7 @@ func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	return err
 }
 
-// planners is the number of apps planned in parallel; each is rendered twice.
+// planners is how many apps are planned, and so rendered twice, in parallel.
 const planners = 4
 
 // Add plans each app of either side, until ended returns an error.
@@ -92,8 +91,7 @@ func (s *Sides) Names() []string {
 	return slices.Compact(names)
 }
 
-// Plan plans one app; it returns false if nothing of the app changes. The renderer knows a build's files and renders an
-// unchanged app once.
+// Plan plans one app, false if nothing of it changes. The renderer renders an unchanged app once.
 func (s *Sides) Plan(name string) (App, bool, error) {
 	in := Input{Now: s.Now, Calendar: s.After.Calendar(name)}
 	if in.App, _ = s.After.Find(name); in.App.Name == "" {
@@ -134,7 +132,7 @@ func (s *Sides) side(b *source.Branch, name string) (Side, error) {
 	return Side{Render: built}, err
 }
 
-// differing returns the changed files among the app's sources.
+// differing returns the changed files of the app's sources.
 func (s *Sides) differing(in Input) ([]string, error) {
 	var all []string
 	for _, side := range []Side{in.Base, in.Head} {
@@ -160,7 +158,7 @@ func (s *Sides) differing(in Input) ([]string, error) {
 	return differ, nil
 }
 
-// state returns an app's record, nil without a state branch or file.
+// state returns an app's record, nil if there is none.
 func (s *Sides) state(app string) (*rollout.State, error) {
 	if s.Record == nil {
 		return nil, nil

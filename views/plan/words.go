@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Takes returns a stage's minimum duration or its condition: 10m, a promotion, a promotion (2h: abort) with the action
-// on timeout, or "-" if the duration is unknown.
+// Takes returns a stage's minimum duration or condition: 10m, a promotion, a promotion (2h: abort), or "-".
 func (s Stage) Takes() string {
 	switch {
 	case s.Wait == "promotion" && s.Timeout > 0:
@@ -29,7 +28,7 @@ func (w Workload) Share(weight int) string {
 	return rollout.Share(weight, cmp.Or(w.Full, 100))
 }
 
-// Sizing returns the number of a workload's pods, with its source.
+// Sizing returns a workload's number of pods, with its source.
 func (w Workload) Sizing() string {
 	text := rollout.Count(w.Replicas, "pod")
 	if w.Sized != "" {
@@ -38,7 +37,7 @@ func (w Workload) Sizing() string {
 	return text
 }
 
-// Cost summarizes a release, "" if it has no stages: at least 25m, 2 promotions.
+// Cost summarizes a release, "" without stages: at least 25m, 2 promotions.
 func (a App) Cost() string {
 	var parts []string
 	if a.AtLeast > 0 {
@@ -53,7 +52,7 @@ func (a App) Cost() string {
 // Short writes 1h0m0s as 1h, and 10m0s as 10m.
 func Short(s Span) string { return rollout.ShortSpan(time.Duration(s)) }
 
-// Moment formats the earliest time of an event, relative to now.
+// Moment formats an event's earliest time, relative to now.
 func Moment(at *time.Time, now time.Time) string {
 	switch {
 	case at == nil:

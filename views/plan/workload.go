@@ -15,7 +15,7 @@ type Workload struct {
 	Strategy string `json:"strategy"`
 	Staged   bool   `json:"staged"`
 	Replicas int    `json:"replicas"`
-	// Sized is the source of Replicas if it is not the manifest.
+	// Sized is the source of Replicas besides the manifest.
 	Sized  string  `json:"sized,omitempty"`
 	Routed bool    `json:"routed,omitempty"` // weights are shares of requests
 	Full   int     `json:"full,omitempty"`   // the weight of all requests
@@ -65,7 +65,7 @@ func (a *App) workloads(in Input) {
 	a.Workloads = append(a.Workloads, unstaged(in)...)
 }
 
-// stableTemplate returns a workload's stable template hash, "" if there is none.
+// stableTemplate returns a workload's stable template hash, "" if none.
 func stableTemplate(in Input, w rollout.Workload) rollout.Hash {
 	if templates := standing(in); len(templates) > 0 {
 		return templates[w]
@@ -97,8 +97,7 @@ func stagesOf(f strategies.Forecast, sized string) Workload {
 	return w
 }
 
-// size returns the number of a workload's pods in Git, with its source: replicas, the minimum of its autoscaler, or
-// Kubernetes' default.
+// size returns a workload's pods in Git, with the source: replicas, its autoscaler's minimum, or Kubernetes' default.
 func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
 	if spec.Replicas != nil {
 		return *spec.Replicas, ""

@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Live is one Deployment as the cluster alone shows it, with gitrollout's annotations.
+// Live is one Deployment in the cluster, with gitrollout's annotations.
 type Live struct {
 	Workload rollout.Workload
 	Observed rollout.ObservedWorkload
@@ -14,11 +14,10 @@ type Live struct {
 	Held     string // the step and release at which it is held, "" if it is not
 }
 
-// Unknown is the phase of an app at rest if Git is not known.
+// Unknown is the phase of an app at rest without Git.
 const Unknown rollout.Phase = "Unknown"
 
-// OfCluster describes an app from the cluster alone, when Git cannot be read: the running versions and the step of a
-// release. The target version, later steps, measurements and the author are in Git only.
+// OfCluster describes an app without Git, and so without target, later steps, measurements and author.
 func OfCluster(app, cluster string, live []Live) App {
 	a := App{App: app, Cluster: cluster, Phase: Unknown,
 		Reason: "all pods are of one version; whether Git asks for another one is not known"}

@@ -7,18 +7,17 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Goal is a condition to wait for. An empty hash stands for an app without stages; an empty digest matches any content
-// with the hash.
+// Goal is a condition to wait for. An empty hash is of an app without stages; an empty digest matches any content.
 type Goal struct {
 	Until  string // one of GoalNames
 	Hash   rollout.Hash
 	Digest string // of the render
 }
 
-// GoalNames lists the possible values of Until.
+// GoalNames lists the values of Until.
 func GoalNames() []string { return []string{"healthy", "paused", "started", "degraded"} }
 
-// Ending is the outcome of waiting for a Goal.
+// Ending is the outcome of a wait for a Goal.
 type Ending int
 
 // The endings.
@@ -67,7 +66,7 @@ func (g Goal) Judge(in strategies.Input) Verdict {
 	return Verdict{}
 }
 
-// serves reports whether the goal's version is in the cluster and healthy.
+// serves reports whether the goal's version runs and is healthy.
 func (g Goal) serves(in strategies.Input) bool {
 	s := in.State
 	if s.Phase != rollout.Healthy || (s.Held != nil && !s.Held.Waits()) {
@@ -79,7 +78,7 @@ func (g Goal) serves(in strategies.Input) bool {
 	return s.Stable != nil && s.Stable.Hash == g.Hash
 }
 
-// overtaken reports whether the branch has another version and the app follows it.
+// overtaken reports whether the app follows another version of the branch.
 func (g Goal) overtaken(in strategies.Input) bool {
 	head, s := in.Head.Render, in.State
 	if head == nil || s.Source == "" || (g.Digest != "" && head.Digest == g.Digest) ||

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Event is one commit of the state branch that changed an app's record.
+// Event is a state commit that changed an app's record.
 type Event struct {
 	Commit string
 	At     time.Time
@@ -38,7 +38,7 @@ type History struct {
 	Note     string `json:"note,omitempty"` // why older releases are missing
 }
 
-// Past is one release of an app, from its first record to its last.
+// Past is a release, from its first record to its last.
 type Past struct {
 	Hash        rollout.Hash          `json:"hash,omitempty"`
 	Commit      string                `json:"commit"`
@@ -68,8 +68,7 @@ type Transition struct {
 	back   Outcome       // the release's outcome if the rollback completes; "" if it is not rolling back
 }
 
-// Releases returns an app's releases, newest first, from its events, oldest first. whole means that there is no older
-// record.
+// Releases returns an app's releases, newest first, of events, oldest first. whole: no record is older.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {
@@ -79,14 +78,13 @@ func Releases(events []Event, whole bool) []Past {
 	return h.past
 }
 
-// chronicle is a history under construction.
+// chronicle is an unfinished history.
 type chronicle struct {
 	past    []Past
 	last    rollout.State // from the previous event
 	waiting *Past         // the release whose hooks run before it begins
 }
 
-// take adds one event.
 func (h *chronicle) take(e Event, first, whole bool) {
 	s, was := e.State, h.last
 	h.last = s
@@ -138,7 +136,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 }
 
-// refusedAtRest returns the new rejection of a release that had not begun: its hook failed, or a user aborted it.
+// refusedAtRest returns the new rejection of a release that had not begun, by its hook or a user.
 func refusedAtRest(was, s rollout.State) (rollout.Rejection, bool) {
 	if was.App == "" || s.Release != nil || len(s.Rejected) == 0 ||
 		len(was.Rejected) > 0 && was.Rejected[0] == s.Rejected[0] {
@@ -155,13 +153,13 @@ func (h *chronicle) open() *Past {
 	return nil
 }
 
-// knows reports whether the newest release has this hash: it has just become stable.
+// knows reports whether the newest release has this hash, just stable.
 func (h *chronicle) knows(hash rollout.Hash) bool {
 	n := len(h.past)
 	return n > 0 && h.past[n-1].Hash == hash
 }
 
-// is reports whether a record is about this release, and not about a retry of the same content.
+// is reports whether a record is of this release, not of a retry of its content.
 func (p *Past) is(r *rollout.Release) bool { return p.Hash == r.Hash && p.Started.Equal(r.Since) }
 
 func (p *Past) ended(at time.Time) {
@@ -169,7 +167,7 @@ func (p *Past) ended(at time.Time) {
 	p.Ended = &at
 }
 
-// end closes a release that is no longer in flight.
+// end closes a release that has left flight.
 func (p *Past) end(e Event) {
 	s := e.State
 	p.ended(e.At)
@@ -188,7 +186,7 @@ func (p *Past) end(e Event) {
 	}
 }
 
-// back returns the outcome in the last record of a rollback, or without if there was no rollback.
+// back returns the last rollback's outcome, or without if there was none.
 func (p *Past) back(without Outcome) Outcome {
 	for _, t := range p.Transitions {
 		without = cmp.Or(t.back, without)
@@ -196,8 +194,7 @@ func (p *Past) back(without Outcome) Outcome {
 	return without
 }
 
-// backOf returns the outcome of a release that rolls back: superseded if Retreat goes to stable's commit and not to the
-// head's.
+// backOf returns a rollback's outcome: superseded if Retreat goes to stable's commit and not the head's.
 func backOf(s rollout.State) Outcome {
 	switch {
 	case s.Phase != rollout.Aborting:
@@ -209,7 +206,6 @@ func backOf(s rollout.State) Outcome {
 	}
 }
 
-// note adds a record to the release.
 func (p *Past) note(e Event) {
 	s := e.State
 	p.Transitions = append(p.Transitions, Transition{At: e.At.UTC(), Phase: s.Phase, Text: recorded(s), Commit: e.Commit,
@@ -242,7 +238,7 @@ func (p *Past) note(e Event) {
 	}
 }
 
-// Took returns a release's duration, up to now while it is in flight.
+// Took returns a release's duration, in flight up to now.
 func (p Past) Took(now time.Time) time.Duration {
 	if p.Ended != nil {
 		return p.Ended.Sub(p.Started)

@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wait tracks a release whose hooks run before it begins. It returns the release when this wait ends, by its begin or
-// rejection. A release that gives way to another one or to stable before that is added with a separate outcome.
+// wait tracks a release whose hooks run before it begins, and returns it at its begin or rejection. One that gives
+// way to another or to stable gets a separate outcome.
 func (h *chronicle) wait(e Event) (ended *Past) {
 	run, waits := h.waitsFor(e.State)
 	if p := h.waiting; p != nil && !(waits && run.Release == p.Hash) {
@@ -33,7 +33,7 @@ func (h *chronicle) wait(e Event) (ended *Past) {
 	return ended
 }
 
-// waitsFor returns the newest Job before a release that has not begun.
+// waitsFor returns the newest Job before an unbegun release.
 func (h *chronicle) waitsFor(s rollout.State) (run rollout.HookRun, waits bool) {
 	if len(s.Hooks) == 0 || s.Release != nil || s.Held == nil || h.waiting == nil && s.Held.Reason != rollout.HeldHook {
 		return run, false
@@ -42,14 +42,14 @@ func (h *chronicle) waitsFor(s rollout.State) (run rollout.HookRun, waits bool) 
 	return run, run.When == rollout.HookBefore && !run.Past && (s.Stable == nil || s.Stable.Hash != run.Release)
 }
 
-// takeUp copies the hooks and transitions from before the release's begin or rejection.
+// takeUp copies hooks and transitions from before the begin or rejection.
 func (p *Past) takeUp(waited *Past) {
 	if waited != nil && waited.Hash == p.Hash {
 		p.Transitions, p.Hooks = waited.Transitions, waited.Hooks
 	}
 }
 
-// noteHooks updates the release's Jobs, which may end after it. The record keeps only the newest Job's log.
+// noteHooks updates the release's Jobs, which may end later. Only the newest's log is recorded.
 func (p *Past) noteHooks(s rollout.State) {
 	for _, run := range s.Hooks {
 		i := slices.IndexFunc(p.Hooks, func(known rollout.HookRun) bool { return known.Job == run.Job })

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// hooksOf returns the Jobs around the release of the newest Job.
+// hooksOf returns the Jobs around the newest Job's release.
 func hooksOf(s rollout.State) (hooks []rollout.HookRun) {
 	for _, h := range s.Hooks {
 		if h.Release == s.Hooks[len(s.Hooks)-1].Release {
@@ -20,7 +20,7 @@ func hooksOf(s rollout.State) (hooks []rollout.HookRun) {
 // IsRunning reports whether a hook's Job has not ended.
 func IsRunning(h rollout.HookRun) bool { return h.Phase == rollout.HookRunning }
 
-// nextOfHooks returns commands about the running Job, and about the failed Job that stopped a release.
+// nextOfHooks returns commands about the running Job, and a failed one that stopped a release.
 func nextOfHooks(s rollout.State, coming *rollout.Release, canRetry bool, app string) (out []Next) {
 	if canRetry {
 		defer func() { out = append(out, Next{To: "try it again", Command: "gitrollout retry " + app}) }()

@@ -58,7 +58,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 	return out
 }
 
-// nextInFlight adds the commands for a release that has begun and has a stable version.
+// nextInFlight adds the commands for a begun release with a stable version.
 func nextInFlight(in strategies.Input, merge func(to string, kind rollout.ProposalKind),
 	add func(to string, commands ...string)) {
 	app, s, head := in.App.Name, in.State, in.Head.Render
@@ -79,7 +79,7 @@ func nextInFlight(in strategies.Input, merge func(to string, kind rollout.Propos
 	}
 	merge("go back", rollout.ProposeRevert)
 	stands := s.Phase == rollout.Paused || s.Phase == rollout.Stalled
-	// An undo cannot fix an unreadable or unlisted head, and it would also revert a waiting newer commit.
+	// An undo cannot fix an unreadable or unlisted head, and would revert a waiting newer commit.
 	if head != nil && (stands || head.Release() == s.Release.Hash) {
 		add("go back", "gitrollout undo "+app) // several commits may have brought it, with other apps
 	}

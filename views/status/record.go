@@ -7,8 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record reads one app's file in a series of commits, newest first. A change of the file is an event; commit messages
-// are ignored.
+// Record reads an app's file in commits, newest first. A change of it is an event; messages are ignored.
 type Record struct {
 	path     string
 	newer    propose.Snapshot // the commit of the last Visit
@@ -22,7 +21,7 @@ func NewRecord(app string) *Record {
 	return &Record{path: rollout.StatePath(app), releases: map[string]bool{}}
 }
 
-// Visit reads the next commit and returns the number of known releases. The oldest one may be incomplete.
+// Visit reads the next commit and returns the number of releases, of which the oldest may be incomplete.
 func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	entry, _, err := s.Lookup(r.path)
 	if err != nil {
@@ -33,7 +32,7 @@ func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	return len(r.releases), err
 }
 
-// Releases returns the releases in the visited commits, newest first. whole means that there are no earlier commits.
+// Releases returns the visited releases, newest first. whole: there are no earlier commits.
 func (r *Record) Releases(whole bool) ([]Past, error) {
 	if whole {
 		if err := r.changed(""); err != nil {
@@ -44,7 +43,7 @@ func (r *Record) Releases(whole bool) ([]Past, error) {
 	return Releases(r.events, whole), nil
 }
 
-// changed adds an event if the file has another id in the commit before the last visited one, or is missing there.
+// changed adds an event if the commit before the last visited one has another file, or none.
 func (r *Record) changed(before string) error {
 	if r.id == "" || r.id == before {
 		return nil

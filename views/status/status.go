@@ -1,8 +1,7 @@
 // Package status describes an app's state for the commands get and list and for the dashboard. Its types are the form
 // of their JSON; fields are only ever added.
 //
-// It is pure. Its neighbours: strategies, which explains an app, and cmd/gitrollout and dashboard, which show the
-// result.
+// It is pure. strategies explains an app; cmd/gitrollout and dashboard show the result.
 package status
 
 import (
@@ -25,8 +24,8 @@ type Listing struct {
 	Apps    []App  `json:"apps"`
 }
 
-// App is the state of one app, and the JSON or YAML output of get. Fields are only ever added. It is constant while
-// nothing happens: the views compute ages and countdowns.
+// App is one app's state, and the output of get as JSON or YAML; fields are only ever added. While nothing happens it
+// is constant: views compute ages and countdowns.
 type App struct {
 	App       string          `json:"app"`
 	Cluster   string          `json:"cluster"`
@@ -40,8 +39,7 @@ type App struct {
 	Rejected  *Rejected       `json:"rejected,omitempty"` // the rejected release of Git's newest version
 	Source    *rollout.Commit `json:"source,omitempty"`   // the commit whose objects are in the cluster
 	Workloads []Workload      `json:"workloads,omitempty"`
-	// Analyses are of the release, or of the last rejected one: as recorded, and in the reconciler with later
-	// measurements.
+	// Analyses are of the release, or the last rejected one, in the reconciler with later measurements.
 	Analyses []rollout.AnalysisRun `json:"analyses,omitempty"`
 	Hooks    []rollout.HookRun     `json:"hooks,omitempty"`   // Jobs of the newest release with Jobs
 	Waiting  string                `json:"waiting,omitempty"` // the condition that it waits for
@@ -69,8 +67,8 @@ type Rejected struct {
 	At     time.Time    `json:"at"`
 }
 
-// Workload is one Deployment. Strategy is canary, blueGreen, rollingUpdate (a release without steps), plain (no Rollout
-// document) or experiment (it exists for a step of another workload).
+// Workload is one Deployment. Strategy is canary, blueGreen, rollingUpdate (a release without steps), plain (no
+// document) or experiment (for a step of another workload).
 type Workload struct {
 	Workload   string     `json:"workload"`
 	Strategy   string     `json:"strategy"`
@@ -102,7 +100,7 @@ type Step struct {
 	Status string `json:"status,omitempty"` // done, current or pending; "" at rest and in a rollback
 }
 
-// Revision is one ReplicaSet. Role is stable, canary, active, preview, or "" for another one that still has pods.
+// Revision is one ReplicaSet. Role is stable, canary, active, preview, or "" for another one with pods.
 type Revision struct {
 	Name    string       `json:"name"`
 	Role    string       `json:"role,omitempty"`
@@ -172,8 +170,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	return a
 }
 
-// showHealth sets the phase of an app at rest: Degraded if the record has it as unhealthy, Progressing if it is only
-// ailing now.
+// showHealth sets the phase of an app at rest: Degraded if recorded as unhealthy, Progressing if only ailing now.
 func (a *App) showHealth(in strategies.Input) {
 	ailing := strategies.Ailing(in)
 	switch unhealthy := in.State.Unhealthy; {
@@ -194,7 +191,7 @@ func heldOf(in strategies.Input) *rollout.Held {
 // Waits reports whether the app waits only for a time or a Job.
 func (a App) Waits() bool { return a.Held.Waits() }
 
-// WhyHeld returns why the app is held, in one line, with the live Job or hold reason that the record lacks.
+// WhyHeld returns in one line why the app is held, with the live Job or reason.
 func (a App) WhyHeld() string {
 	what, until, waits := strings.Cut(a.Held.Message, " waits ")
 	isLive := a.Held.Is(rollout.HeldHook) || strings.HasPrefix(until, "for the end of decision: ")
@@ -204,7 +201,7 @@ func (a App) WhyHeld() string {
 	return a.Held.Message
 }
 
-// HeldText returns a short label for a held app.
+// HeldText returns a held app's short label.
 func (a App) HeldText() string {
 	switch {
 	case a.Held != nil && a.Held.Reason == rollout.HeldHook:
@@ -264,7 +261,7 @@ func revisionOf(r rollout.Revision, role string) Revision {
 	return out
 }
 
-// plainWorkloads returns the app's live Deployments without a Rollout document.
+// plainWorkloads returns live Deployments without a document.
 func plainWorkloads(in strategies.Input) []Workload {
 	source := cmp.Or(in.Source, in.Head.Render)
 	var out []Workload
@@ -293,7 +290,7 @@ func plainWorkloads(in strategies.Input) []Workload {
 	return out
 }
 
-// waitingOf returns the condition that the app waits for. It is "" if only the reconciler's next pass is due.
+// waitingOf returns the condition that the app waits for, "" for the next pass.
 func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	isBusy := slices.ContainsFunc(in.State.Hooks, IsRunning)
 	var due *time.Time
@@ -330,7 +327,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	return d.Waiting, nil
 }
 
-// stepsWait returns the conditions of the workloads' steps, with workload names unless all are equal.
+// stepsWait returns the workloads' steps' conditions, with names unless all are equal.
 func stepsWait(all []Workload) string {
 	all = slices.DeleteFunc(slices.Clone(all), func(w Workload) bool { return w.Waiting == "" })
 	if same := slices.Compact(rollout.Mapped(all, func(w Workload) string { return w.Waiting })); len(same) < 2 {
@@ -371,7 +368,7 @@ func (w Workload) Current() *Step {
 	return nil
 }
 
-// Desired returns the desired pods of both versions: in a blue-green release twice the replicas.
+// Desired returns the desired pods of both versions: in blue-green twice the replicas.
 func (w Workload) Desired() int {
 	total := 0
 	for _, r := range w.Revisions {
@@ -391,7 +388,7 @@ func (w Workload) Asked() string {
 	return w.Share(w.Weight)
 }
 
-// SetNote sets why the cluster is not shown, for the listing and all apps.
+// SetNote sets why the cluster is not shown, for listing and apps.
 func (l *Listing) SetNote(note string) {
 	l.Note = note
 	for i := range l.Apps {

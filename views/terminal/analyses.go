@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// verdicts are the symbols and colours of measurements, metrics and runs.
+// verdicts are the symbols and colours of analyses.
 var verdicts = map[rollout.AnalysisPhase]span{
 	rollout.AnalysisSuccessful: {"✔", green}, rollout.AnalysisFailed: {"✖", red}, rollout.AnalysisErrored: {"✖", red},
 	rollout.AnalysisInconclusive: {"?", yellow}, rollout.AnalysisRunning: {"●", cyan},
@@ -20,8 +20,7 @@ var verdicts = map[rollout.AnalysisPhase]span{
 
 func verdictMark(p rollout.AnalysisPhase) span { return cmp.Or(verdicts[p], span{"○", dim}) }
 
-// drawAnalyses draws each run with a line for each metric: its measurements as bars, the last value, and the counts of
-// verdicts.
+// drawAnalyses draws each run with a line per metric: measurements as bars, the last value, and counts of verdicts.
 func drawAnalyses(a status.App, k Look) string {
 	var b strings.Builder
 	for _, r := range a.Analyses {
@@ -71,7 +70,7 @@ func lastValue(m rollout.MetricProgress) string {
 	return value
 }
 
-// metricCounts returns the counts of a metric's verdicts: 12 ok, 1 failed.
+// metricCounts returns a metric's verdicts: 12 ok, 1 failed.
 func metricCounts(m rollout.MetricProgress) []string {
 	var counts []string
 	for _, c := range []struct {
@@ -92,13 +91,12 @@ func metricCounts(m rollout.MetricProgress) []string {
 	return counts
 }
 
-// sparkBars is the number of the last measurements to draw.
+// sparkBars is how many last measurements are drawn.
 const sparkBars = 12
 
 var firstNumber = regexp.MustCompile(`[-+]?\d+(\.\d+)?([eE][-+]?\d+)?`)
 
-// sparkline draws the last measurements as bars, scaled between their minimum and maximum, in the colours of their
-// verdicts: × for a failed measurement, · for a value that is no number.
+// sparkline draws the last measurements as scaled bars in their verdicts' colours: × for failed, · for no number.
 func sparkline(all []rollout.Measurement) []span {
 	all = all[max(0, len(all)-sparkBars):]
 	values := make([]float64, len(all))
@@ -125,7 +123,7 @@ func sparkline(all []rollout.Measurement) []span {
 		case high == low:
 			bars[i].text = "▄"
 		default:
-			// In halves, so that the span between two large numbers does not overflow.
+			// In halves: the span of two large numbers does not overflow.
 			share := (v/2 - low/2) / (high/2 - low/2)
 			bars[i].text = string(levels[int(math.Round(share*float64(len(levels)-1)))])
 		}

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
-// Examination draws a line for each check with its fix below. Without a terminal no line is wrapped.
+// Examination draws a line per check with its fix below, unwrapped without a terminal.
 func Examination(e doctor.Examination, k Look) string {
 	colors := map[doctor.Health]paint{doctor.Healthy: green, doctor.Warning: yellow, doctor.Problem: red,
 		doctor.Unknown: dim}
@@ -28,7 +28,7 @@ func Examination(e doctor.Examination, k Look) string {
 	return b.String()
 }
 
-// Report draws a line for each app with its warnings below.
+// Report draws a line per app with its warnings below.
 func Report(r doctor.Report, k Look) string {
 	var b strings.Builder
 	k.Width = 0 // no message is cut

@@ -48,7 +48,7 @@ func (f *Filter) matches(a status.App) bool {
 		(f.Text == "" || strings.Contains(strings.ToLower(searchText(a)), strings.ToLower(f.Text)))
 }
 
-// waitsForPeople reports whether the app stays as it is until a user acts.
+// waitsForPeople reports whether the app needs a user to act.
 func waitsForPeople(a status.App) bool {
 	if a.Held != nil {
 		return !a.Waits()
@@ -76,7 +76,7 @@ func searchText(a status.App) string {
 var byUrgency = []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, "held", rollout.Paused,
 	rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy}
 
-// urgency returns an app's rank, 0 first: failing apps, apps that wait for a user, moving apps, healthy apps.
+// urgency returns an app's rank from 0: failing, waiting for a user, moving, healthy.
 func urgency(a status.App) int {
 	phase := a.Phase
 	if a.Held != nil && !a.Waits() {
@@ -117,7 +117,7 @@ func PhaseNames() []string {
 	return rollout.Mapped(append(rollout.Phases(), status.Unknown), func(p rollout.Phase) string { return string(p) })
 }
 
-// Check refuses a filter that matches nothing because of a typo.
+// Check refuses a filter with a typo.
 func (f *Filter) Check() error {
 	for i, p := range f.Phases {
 		known := slices.IndexFunc(PhaseNames(), func(name string) bool { return strings.EqualFold(name, p) })

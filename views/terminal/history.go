@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// History draws a few lines for each release.
+// History draws a few lines per release.
 func History(h status.History, k Look) string {
 	var b strings.Builder
 	b.WriteString(k.apart(span{h.Cluster, dim}, span{h.App, bold},
@@ -23,7 +23,7 @@ func History(h status.History, k Look) string {
 	return b.String()
 }
 
-// outcomes are the symbols and colours of releases' outcomes.
+// outcomes are the outcomes' symbols and colours.
 var outcomes = map[status.Outcome]span{
 	status.Succeeded: {"✔", green}, status.Applied: {"✔", green}, status.Recorded: {"✔", green},
 	status.Refused: {"✖", red}, status.Reverted: {"▼", yellow}, status.Superseded: {"»", dim},

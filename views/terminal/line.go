@@ -50,13 +50,13 @@ func watchLine(a status.App) string {
 	return Clean(line)
 }
 
-// News prints a changing listing where redrawing is impossible: first everything, then a line for each changed app.
+// News prints a changing listing without redrawing: first everything, then a line per changed app.
 type News struct {
 	lines map[string]string // the last line of each app
 	note  string
 }
 
-// Of returns the news: whole at first, and with Wide at every change. It returns "" without changes.
+// Of returns the news: whole at first, and with Wide at each change; "" without one.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}

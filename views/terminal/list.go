@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// List draws one line for each app, in aligned columns. With limited rows, a line above counts the apps, and apps that
-// do not fit are omitted.
+// List draws one aligned line per app. With limited rows, a line above counts the apps, and some are omitted.
 func List(l status.Listing, k Look) string {
 	if k.Wide {
 		k.Width = 0
@@ -63,7 +62,7 @@ func drawTable(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// narrow drops the least important columns until the last one, the suggested action, fits. A width of 0 is unlimited.
+// narrow drops the least important columns until the last one, the suggested action, fits; 0 is unlimited.
 func narrow(widths []int, columns int) {
 	const stable, strategy, author, release, room = 6, 2, 8, 7, 24
 	for _, drop := range []int{stable, strategy, author, release} {
@@ -96,7 +95,7 @@ func listRow(a status.App) []span {
 	}
 }
 
-// summary totals an app's workloads. Step and weight are of the workload with the lowest weight.
+// summary totals an app's workloads, with the lowest weight's step and weight.
 func summary(a status.App) (strategy, step, weight, ready string) {
 	strategy, step, weight = "-", "-", "-"
 	have, want := 0, 0

@@ -83,7 +83,6 @@ func drawPlanned(p plan.Plan, a plan.App, k Look) string {
 	return b.String()
 }
 
-// drawStages draws a table of a workload's stages.
 func drawStages(p plan.Plan, w plan.Workload, k Look) string {
 	if len(w.Stages) == 0 {
 		return ""

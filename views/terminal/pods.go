@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxPods is the number of a revision's pods to draw. Failing pods come first, so that "and 40 more" hides none.
+// maxPods is how many pods of a revision are drawn, failing ones first.
 const maxPods = 6
 
 func drawRevision(r status.Revision, k Look) string {
@@ -55,7 +55,7 @@ func drawRevision(r status.Revision, k Look) string {
 	return b.String()
 }
 
-// trouble ranks pods: 2 for a failing pod, 1 for one with restarts, 0 otherwise.
+// trouble ranks pods: 2 if failing, 1 with restarts, else 0.
 func trouble(p status.Pod) int {
 	switch {
 	case !p.Ready && p.Status != "Terminating":
@@ -67,7 +67,7 @@ func trouble(p status.Pod) int {
 	}
 }
 
-// podText returns a pod's status; Running alone would hide that the pod is not ready.
+// podText returns a pod's status; Running alone would hide an unready one.
 func podText(p status.Pod) string {
 	if !p.Ready && p.Status == "Running" {
 		return "not ready"
@@ -93,7 +93,7 @@ func drawPod(p status.Pod, branch string, names, states int, k Look) string {
 		span{Pad(podText(p), states), color}, span{padLeft(age(k.Now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
 }
 
-// truncateMiddle keeps the end of a pod's name, which is unique.
+// truncateMiddle keeps the unique end of a pod's name.
 func truncateMiddle(s string, n int) string {
 	if width(s) <= n || n < 8 {
 		return Truncate(s, n)

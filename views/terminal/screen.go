@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Screen draws texts over each other. It moves the cursor up and rewrites changed lines, so that nothing flickers and
-// earlier terminal output stays in the scroll-back.
+// Screen draws texts over each other by rewriting changed lines, without flicker or loss of the scroll-back.
 type Screen struct {
 	Out io.Writer
 
@@ -18,8 +17,7 @@ type Screen struct {
 	last    []string
 }
 
-// Draw draws the result of text on a terminal of a size. If it does not fit, pods are omitted first, because conditions
-// and suggested commands stand below them.
+// Draw draws text's result on a terminal of a size. Pods are omitted first, as conditions and commands stand below.
 func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	k.Rows = rows - 1
 	var drawn string
@@ -32,7 +30,7 @@ func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	return s.show(drawn, columns, rows)
 }
 
-// show draws a text on a terminal of a size. It cuts off extra rows, because a cursor cannot move above the top.
+// show draws a text on a terminal of a size, without extra rows: a cursor cannot move above the top.
 func (s *Screen) show(text string, columns, rows int) error {
 	lines := fit(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), columns, rows-1)
 	var b strings.Builder
@@ -65,7 +63,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 	return err
 }
 
-// fit cuts lines off at the bottom and adds their number.
+// fit cuts off bottom lines and adds their number.
 func fit(lines []string, columns, rows int) []string {
 	if rows < 2 || height(lines, columns) <= rows {
 		return lines
@@ -80,7 +78,7 @@ func fit(lines []string, columns, rows int) []string {
 
 var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// height returns the rows that the lines take, where long lines continue in the next row.
+// height returns the rows of lines, where long ones continue.
 func height(lines []string, columns int) int {
 	n := 0
 	for _, line := range lines {

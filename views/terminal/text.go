@@ -33,7 +33,7 @@ const (
 	cyan   paint = "36"
 )
 
-// paint returns a text in a colour. Every text that is drawn passes here, so that none controls the terminal.
+// paint returns a text in a colour. All drawn text passes here, so that none controls the terminal.
 func (l Look) paint(p paint, text string) string {
 	text = visible(text)
 	if !l.Color || p == plain || text == "" {
@@ -48,7 +48,7 @@ type span struct {
 	color paint
 }
 
-// line paints spans and cuts them off at the right edge.
+// line paints spans up to the right edge.
 func (l Look) line(spans ...span) string {
 	var b strings.Builder
 	left := l.Width
@@ -63,7 +63,7 @@ func (l Look) line(spans ...span) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// apart puts the last span at the right edge, or after two spaces if there is no edge or no room.
+// apart puts the last span at the right edge, or after two spaces without edge or room.
 func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {
@@ -89,17 +89,16 @@ func (l Look) columns() int {
 	return min(l.Width, 100)
 }
 
-// field draws a label and a text, wrapped beside the label.
+// field draws a label and a wrapped text beside it.
 func (l Look) field(label, text string, labelColor, color paint) string {
 	return l.beside(text, l.columns(), color, span{Pad("  "+label, labelWidth), labelColor})
 }
 
-// below draws an indented, wrapped text.
 func (l Look) below(indent int, text string, color paint) string {
 	return l.beside(text, l.columns(), color, span{strings.Repeat(" ", indent), plain})
 }
 
-// beside is a text to the right of others, in as many lines as it takes for so many columns together.
+// beside is a text to the right of others, in as many lines as needed for the columns together.
 func (l Look) beside(text string, columns int, color paint, left ...span) string {
 	var b strings.Builder
 	used := 0
@@ -113,7 +112,7 @@ func (l Look) beside(text string, columns int, color paint, left ...span) string
 	return b.String()
 }
 
-// width returns a text's columns on a terminal: East Asian wide characters and emoji take two, combining marks none.
+// width returns a text's terminal columns: East Asian wide characters and emoji take two, combining marks none.
 func width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -133,11 +132,10 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Clean returns a text of others that is fit for a terminal, without space around it.
+// Clean returns a third-party text fit for a terminal, trimmed.
 func Clean(s string) string { return strings.TrimSpace(visible(s)) }
 
-// visible returns a text in one line, without control characters and those that change its direction. So no commit's
-// subject and no folder's name moves the cursor or looks like another one.
+// visible returns a text in one line without control and direction characters, which move cursors or imitate names.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -150,7 +148,7 @@ func visible(s string) string {
 	}, s)
 }
 
-// CleanLines cleans a text of several lines and keeps their indentation. The last line ends with a newline, too.
+// CleanLines cleans a text of lines with their indentation and a final newline.
 func CleanLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -165,7 +163,7 @@ func Pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-width
 
 func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-width(s))) + s }
 
-// Truncate cuts a text to n columns and ends a cut text with an ellipsis.
+// Truncate cuts a text to n columns, with an ellipsis if cut.
 func Truncate(s string, n int) string {
 	switch {
 	case width(s) <= n:
@@ -176,7 +174,7 @@ func Truncate(s string, n int) string {
 	return cut(s, n-1) + "…"
 }
 
-// wrap breaks a text into lines of at most n columns, between words if possible.
+// wrap breaks a text into lines of at most n columns, if possible between words.
 func wrap(s string, n int) []string {
 	n = max(n, 20)
 	var lines []string
@@ -206,7 +204,7 @@ func wrap(s string, n int) []string {
 	return append(lines, line)
 }
 
-// cut returns the longest start of a text that takes at most n columns.
+// cut returns a text's longest start within n columns.
 func cut(s string, n int) string {
 	used := 0
 	for i, r := range s {
@@ -241,7 +239,7 @@ func countdown(d time.Duration) string {
 	return (d + time.Second - 1).Truncate(time.Second).String()
 }
 
-// person returns the name of "Ann Lee <ann@example.com>", or the address if there is no name.
+// person returns the name of "Ann Lee <ann@example.com>", or the address without one.
 func person(author string) string {
 	name, address, _ := strings.Cut(author, "<")
 	if name = strings.TrimSpace(name); name != "" {
@@ -250,7 +248,6 @@ func person(author string) string {
 	return Clean(strings.TrimSuffix(address, ">"))
 }
 
-// widest returns the width of the widest drawn item.
 func widest[T any](all []T, drawn func(T) string) (columns int) {
 	for _, t := range all {
 		columns = max(columns, width(drawn(t)))
