@@ -15,10 +15,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxWait is the longest pause after which Do retries. After a longer one, the caller decides.
+// maxWait is the longest pause before Do retries. After a longer one the caller decides.
 const maxWait = 10 * time.Second
 
-// Caller sends requests that share credentials. It adds them to Secrets as it uses them, so one goroutine may use it.
+// Caller sends requests with shared credentials, added to Secrets when used, in one goroutine.
 type Caller struct {
 	Client  func(insecure bool) *http.Client // as Clients returns it
 	Secrets *Secrets                         // no error and no message contains them
@@ -65,7 +65,7 @@ type Error struct {
 	cause   error
 }
 
-// Error returns the request, the status and the server's message.
+// Error returns request, status and the server's message.
 func (e *Error) Error() string {
 	text := e.What + ": "
 	if e.Status != 0 {
@@ -82,7 +82,7 @@ func Backoff(failures int) time.Duration {
 	return min(time.Second<<min(failures-1, 9), 5*time.Minute)
 }
 
-// Do sends a request, retries transient errors, and returns the response. The error is an *Error.
+// Do sends a request, retries transient errors, and returns the response or an *Error.
 func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 	pause := cmp.Or(c.Backoff, 250*time.Millisecond)
 	for try := 1; ; try++ {
@@ -102,8 +102,7 @@ func (c *Caller) Do(ctx context.Context, r Request) (Answer, error) {
 	}
 }
 
-// JSON sends in as JSON, unless it is nil, and decodes the response into out, unless it is nil. The error is an *Error,
-// or Decode's.
+// JSON sends in as JSON and decodes the response into out, each unless nil. The error is an *Error, or Decode's.
 func (c *Caller) JSON(ctx context.Context, r Request, in, out any) (Answer, error) {
 	if in != nil {
 		body, err := Encode(in)
@@ -150,7 +149,6 @@ func (c *Caller) try(ctx context.Context, r Request) (Answer, *Error) {
 	return Answer{res.StatusCode, res.Header, body}, nil
 }
 
-// request makes an HTTP request and hides its secrets.
 func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) {
 	u, err := url.Parse(r.Base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -190,7 +188,7 @@ func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) 
 	return req, nil
 }
 
-// what names a request without its secrets.
+// what names a request without secrets.
 func (r Request) what() string {
 	text := r.Method
 	if r.Path != "" {
@@ -202,7 +200,7 @@ func (r Request) what() string {
 	return rollout.OneLine(text)
 }
 
-// Encode returns JSON without HTML escapes, for readers.
+// Encode returns JSON without HTML escapes.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// Clients returns the function for Caller.Client: one client that verifies
-// certificates and one that does not, both with the proxies of the environment.
+// Clients returns Caller.Client: clients with and without certificate checks, both with the environment's proxies.
 func Clients() func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive})
 }
 
-// ClientsWithin is Clients for addresses that other people configure: connections outside of r fail.
+// ClientsWithin is Clients for addresses by other users: connections outside of r fail.
 func ClientsWithin(r Reach) func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive, Control: r.control})
 }
@@ -46,8 +45,8 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 // errRedirect reports a redirect that is not followed.
 var errRedirect = errors.New("it redirects")
 
-// redirects follows redirects only within the same host and with the same method, so that no credential goes elsewhere.
-// Only a GET without headers, signature and userinfo may go to another host, without a Referer.
+// redirects follows redirects with the same host and method, so that no credential goes elsewhere. Only a GET without
+// headers, signature and userinfo may go to another host, without a Referer.
 func redirects(r Request, first *http.Request) func(next *http.Request, via []*http.Request) error {
 	bare := r.Method == http.MethodGet && r.Sign == nil && len(r.Header) == 0 && first.URL.User == nil
 	return func(next *http.Request, via []*http.Request) error {

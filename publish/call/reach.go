@@ -7,13 +7,12 @@ import (
 	"syscall"
 )
 
-// Reach restricts the addresses of requests. It checks an address when it is dialled, so a DNS name cannot lead
-// elsewhere after the check. With a proxy, it checks the proxy's address.
+// Reach restricts requests' addresses when dialled: no DNS name leads elsewhere after the check. A proxy's counts.
 type Reach struct {
 	Own []netip.Prefix // allowed although they belong to this machine, its network or its cloud
 }
 
-// own returns the addresses of this machine, of its link, and of clouds' metadata services elsewhere.
+// own returns the addresses of this machine, its link, and clouds' metadata services.
 func own() []netip.Prefix {
 	var all []netip.Prefix
 	for _, text := range []string{
@@ -29,10 +28,10 @@ func own() []netip.Prefix {
 	return all
 }
 
-// nat64 is IPv4 within IPv6: the last four bytes are the IPv4 address.
+// nat64 is IPv4 within IPv6, as the last four bytes.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// check returns an error for an address that is not allowed.
+// check returns an error for a forbidden address.
 func (r Reach) check(ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	if nat64.Contains(ip) {

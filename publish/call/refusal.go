@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// MaxMessage bounds the message of a refusal, in characters.
+// MaxMessage bounds a refusal's message, in characters.
 const MaxMessage = 300
 
-// maxBreak bounds the pause that a server may request, because clocks are wrong.
+// maxBreak bounds a server's requested pause, because clocks are wrong.
 const maxBreak = time.Hour
 
-// refused returns the error for a response with a status that is not accepted.
+// refused returns the error for a response with a refused status.
 func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	undone := res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable
 	return &Error{
@@ -35,7 +35,7 @@ func (c *Caller) refused(r Request, res *http.Response, body []byte) *Error {
 	}
 }
 
-// noAnswer returns the error for a request without a response. It omits ports and addresses, which differ each time.
+// noAnswer returns the error for a request without a response, without ports and addresses, which vary.
 func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, err error) *Error {
 	e := &Error{What: r.what()}
 	if ctx.Err() != nil {
@@ -67,7 +67,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 	return e
 }
 
-// Pause returns the pause that Retry-After requests: a number of seconds, whole or not, or a time, which needs a clock.
+// Pause returns the pause of Retry-After: seconds, whole or not, or a time, which needs a clock.
 func Pause(header http.Header, now func() time.Time) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
@@ -79,8 +79,7 @@ func Pause(header http.Header, now func() time.Time) time.Duration {
 	return 0
 }
 
-// Reason extracts the message of a refusal in JSON or plain text: one line without hidden texts, at most MaxMessage
-// characters.
+// Reason extracts a refusal's message from JSON or plain text: one line without hidden texts, of at most MaxMessage.
 func (s *Secrets) Reason(body []byte) string {
 	var parsed any
 	text := ""
@@ -95,7 +94,7 @@ func (s *Secrets) Reason(body []byte) string {
 	return text
 }
 
-// Words extracts the message from a decoded JSON value: a text, a list or an object, also nested. "" means none.
+// Words extracts the message from decoded JSON: a text, a list or an object, also nested; "" for none.
 func Words(v any) string { return words(v, 8) }
 
 func words(v any, depth int) string {
@@ -135,7 +134,7 @@ func join(parts []string, between string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(text string) bool { return text == "" }), between)
 }
 
-// Decode parses the JSON of a response. Errors name the server and quote no part of the response.
+// Decode parses a response's JSON. Errors name the server without quotes.
 func Decode(from string, body []byte, into any) error {
 	err := json.Unmarshal(body, into)
 	if err == nil {
@@ -154,5 +153,5 @@ func Decode(from string, body []byte, into any) error {
 	return fmt.Errorf("the answer of %s is not what its documentation says: %s", from, what)
 }
 
-// kinds maps encoding/json's names of JSON types to the names in messages.
+// kinds maps encoding/json's type names to messages' names.
 var kinds = map[string]string{"array": "list", "object": "mapping", "string": "text"}

@@ -13,15 +13,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// minSecret is the shortest text that is hidden: hiding one letter would blacken every message.
+// minSecret is the shortest hidden text: hiding one letter would blacken every message.
 const minSecret = 4
 
-// Secrets are texts that no error and no message may contain. The zero value hides nothing.
+// Secrets are texts that no error and no message may contain.
 type Secrets struct{ texts []string }
 
-// Hide adds texts in all forms that a server may echo: plain, and as in URLs, JSON, HTML and basic authentication. For
-// Bearer abc it hides abc, too. For a URL, which many services use as a password, it hides its path, its query and
-// their longer parts.
+// Hide adds texts in all forms that a server may echo: plain, and as in URLs, JSON, HTML and basic authentication, of
+// Bearer abc also abc. Of a URL, often a password, it hides path, query and their longer parts.
 func (s *Secrets) Hide(texts ...string) {
 	for _, text := range texts {
 		if len(text) < minSecret || slices.Contains(s.texts, text) {
@@ -42,7 +41,7 @@ func (s *Secrets) Hide(texts ...string) {
 	}
 }
 
-// forms returns the encodings of a text, including the plain text.
+// forms returns a text's encodings, with the plain one.
 func forms(text string) []string {
 	inJSON, _ := json.Marshal(text) // a text always is JSON
 	data := []byte(text)
@@ -53,8 +52,7 @@ func forms(text string) []string {
 	}
 }
 
-// HideURL hides the secrets in a URL that is not secret itself: userinfo, the query's values, and path elements that
-// are long enough for a password.
+// HideURL hides a URL's secrets: userinfo, the query's values, and path elements long enough for a password.
 func (s *Secrets) HideURL(u *url.URL) { s.hideURL(u, 16) }
 
 func (s *Secrets) hideURL(u *url.URL, long int) {
@@ -83,7 +81,7 @@ func (s *Secrets) hideHeader(header http.Header) {
 	}
 }
 
-// Scrub blackens hidden texts, the longest first, because a text may contain another.
+// Scrub blackens hidden texts, the longest first, as one may contain another.
 func (s *Secrets) Scrub(text string) string {
 	all := slices.Clone(s.texts)
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
@@ -93,7 +91,7 @@ func (s *Secrets) Scrub(text string) string {
 	return text
 }
 
-// ScrubValue blackens the texts of a decoded JSON value.
+// ScrubValue blackens a decoded JSON value's texts.
 func (s *Secrets) ScrubValue(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -112,8 +110,8 @@ func (s *Secrets) ScrubValue(v any) any {
 	return v
 }
 
-// line returns a text in one line of at most MaxMessage characters, without hidden texts. It scrubs again after
-// OneLine, which can join a hidden text that an invalid byte split.
+// line returns a text in one line of at most MaxMessage, without hidden texts, scrubbed again after OneLine, which
+// can join one split by an invalid byte.
 func (s *Secrets) line(text string) string {
 	return rollout.Cut(s.Scrub(rollout.OneLine(s.Scrub(text))), MaxMessage)
 }

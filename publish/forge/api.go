@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// requestTimeout bounds one request, maxAnswer the bytes read of its response.
+// requestTimeout bounds a request, maxAnswer the bytes of its response.
 const (
 	requestTimeout = 30 * time.Second
 	maxAnswer      = 8 << 20
@@ -23,7 +23,7 @@ const (
 var errNoToken = errors.New("there is no token for the forge's API: set GITROLLOUT_FORGE_TOKEN, " +
 	"or GITROLLOUT_GIT_TOKEN if it is the same one")
 
-// api sends one forge's requests, and none during a break that the forge requested.
+// api sends one forge's requests, except during a break that it requested.
 type api struct {
 	client  func(insecure bool) *http.Client
 	base    string // the address, without a slash at the end
@@ -35,8 +35,8 @@ type api struct {
 	wrote   time.Time
 }
 
-// call sends in as JSON, unless it is nil, and decodes the response into out, unless it is nil. path may have a query.
-// A *call.Error with After requests a break.
+// call sends in as JSON, unless nil, and decodes the response into out, unless nil. path may have a query. A
+// *call.Error with After requests a break.
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	path, query, _ := strings.Cut(path, "?")
 	if wait := a.until.Sub(a.now()); wait > 0 {
@@ -71,7 +71,7 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 	return err
 }
 
-// pages reads a list of at most maxPages pages, up to the first incomplete page.
+// pages reads a list up to the first incomplete page, at most maxPages.
 func pages[T any](ctx context.Context, a *api, path, query string) ([]T, error) {
 	var all []T
 	for page := 1; page <= maxPages; page++ {
@@ -103,21 +103,20 @@ func (a *api) space(ctx context.Context, method string) error {
 	return nil
 }
 
-// heed starts a break when a response reports that no request is left. GitHub's headers begin with X-, GitLab's do not;
-// both give the time in seconds.
+// heed starts a break when no requests are left. GitHub's headers begin with X-, GitLab's do not; both give seconds.
 func (a *api) heed(header http.Header) {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 		if header.Get(prefix+"Remaining") != "0" {
 			continue
 		}
 		if at, err := strconv.ParseInt(header.Get(prefix+"Reset"), 10, 64); err == nil {
-			// An hour is the longest break of the forges: a wrong clock does not end all requests.
+			// An hour is the forges' longest break: a wrong clock does not end all requests.
 			a.until = a.now().Add(min(time.Unix(at, 0).Sub(a.now()), time.Hour))
 		}
 	}
 }
 
-// breakFor returns the break after a refused request; 0 if the refusal is not about the rate of requests.
+// breakFor returns the break after a refused request; 0 if not about the rate.
 func (a *api) breakFor(failed *call.Error) time.Duration {
 	tooMany := failed.Status == http.StatusTooManyRequests
 	switch {

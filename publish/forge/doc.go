@@ -2,8 +2,6 @@
 // its commit. GitHub, GitLab, and Gitea with Forgejo are one file and one line of a table each.
 //
 // The forge is decoration. A promotion is a merge into the users' branch, and a forge that is down, slow or refuses
-// requests delays nothing. A Worker queues orders and carries them out in the background, within the forge's rate
-// limits. It stores no record, and finds an open pull request by its branch.
-//
-// Hook handles the forge's webhooks, so that a push takes effect at once.
+// requests delays nothing. A Worker carries out orders in the background, within the forge's rate limits, without a
+// record: it finds an open pull request by its branch. Hook handles webhooks, so that a push takes effect at once.
 package forge

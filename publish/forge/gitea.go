@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gitea is the API of Gitea and of Forgejo, version 1.
+// gitea is the API of Gitea and Forgejo, version 1.
 var gitea = kind{
 	name:       rollout.Gitea,
 	isAt:       func(host string) bool { return host == "gitea.com" || host == "codeberg.org" },
@@ -66,8 +66,7 @@ func (p giteaPull) pull() pull {
 	}
 }
 
-// find implements finder. Gitea cannot filter by head: find reads the open pull requests, and the closed ones that
-// changed last.
+// find implements finder. Without a filter by head, it reads open pull requests and the last changed closed ones.
 func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, list := range []struct {
 		query string
@@ -95,7 +94,7 @@ func (g *giteaRepository) open(ctx context.Context) ([]pull, error) {
 	return g.list(ctx, "state=open", maxPages)
 }
 
-// list reads pages until one is empty: a server's limit may be smaller than the requested one.
+// list reads pages until one is empty: a server's limit may be smaller than requested.
 func (g *giteaRepository) list(ctx context.Context, query string, pages int) ([]pull, error) {
 	var all []pull
 	for page := 1; page <= pages; page++ {
@@ -124,8 +123,7 @@ func (g *giteaRepository) create(ctx context.Context, branch string, t text) (pu
 	return made.pull(), err
 }
 
-// label implements announcer. Gitea ignores unknown names, so those are created first. Labels of an organisation are
-// known, too.
+// label implements announcer. Gitea ignores unknown names, so ones that the organisation lacks too are made first.
 func (g *giteaRepository) label(ctx context.Context, p pull, labels []string) error {
 	path := fmt.Sprintf("%s/issues/%d/labels", g.path, p.number)
 	var added []struct {

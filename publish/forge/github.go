@@ -43,8 +43,7 @@ func newGitHub(a *api, path, base string) host {
 	return host{g, g, g, g, g}
 }
 
-// gitHubAPI returns the API's address: a separate host for github.com and GitHub's hosted tenants, a path for an
-// Enterprise Server.
+// gitHubAPI returns the API's address: a host for github.com and hosted tenants, a path for Enterprise Server.
 func gitHubAPI(address string) string {
 	u, err := url.Parse(address)
 	if err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
@@ -74,14 +73,14 @@ type gitHubPull struct {
 	Labels []labelled `json:"labels"`
 }
 
-// labelled is a label of a pull request in GitHub's and Gitea's form.
+// labelled is a pull request's label in GitHub's and Gitea's form.
 type labelled struct {
 	Name string `json:"name"`
 }
 
 func (l labelled) name() string { return l.Name }
 
-// foreign reports whether a pull request is from a fork. A deleted fork has no repository.
+// foreign reports whether a pull request is from a fork, maybe deleted, without repository.
 func (p gitHubPull) foreign() bool { return p.Head.Repo == nil || p.Head.Repo.ID != p.Base.Repo.ID }
 
 func (p gitHubPull) pull() pull {
@@ -131,7 +130,7 @@ func (g *gitHubRepository) create(ctx context.Context, branch string, t text) (p
 	return made.pull(), err
 }
 
-// label implements announcer. GitHub makes labels that do not exist.
+// label implements announcer. GitHub makes missing labels.
 func (g *gitHubRepository) label(ctx context.Context, p pull, labels []string) error {
 	return g.call(ctx, http.MethodPost, fmt.Sprintf("%s/issues/%d/labels", g.path, p.number),
 		map[string]any{"labels": labels}, nil)

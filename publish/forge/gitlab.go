@@ -118,7 +118,7 @@ func (g *gitLabProject) edit(ctx context.Context, p pull, t text, closed bool) e
 	return g.put(ctx, p, change)
 }
 
-// ask implements announcer. GitLab needs the ids of users, and has no teams.
+// ask implements announcer. GitLab needs users' ids, and has no teams.
 func (g *gitLabProject) ask(ctx context.Context, p pull, reviewers []string) error {
 	var ids []int64
 	var unknown []string
@@ -148,7 +148,7 @@ func (g *gitLabProject) ask(ctx context.Context, p pull, reviewers []string) err
 	return nil
 }
 
-// label implements announcer. GitLab makes labels that do not exist.
+// label implements announcer. GitLab makes missing labels.
 func (g *gitLabProject) label(ctx context.Context, p pull, labels []string) error {
 	return g.put(ctx, p, map[string]any{"add_labels": strings.Join(labels, ",")})
 }
@@ -179,8 +179,7 @@ func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string
 	return found, err
 }
 
-// setStatus implements marker. Older versions refuse a status that differs only in its description; that error is
-// ignored.
+// setStatus implements marker. It ignores that older versions refuse a status that differs only in its description.
 func (g *gitLabProject) setStatus(ctx context.Context, commit, name string, s status) error {
 	err := g.call(ctx, http.MethodPost, g.path+"/statuses/"+commit,
 		map[string]any{"state": gitLabStates[s.state], "name": name, "description": s.description, "ref": g.base}, nil)
@@ -196,10 +195,10 @@ func (g *gitLabProject) isProtected(ctx context.Context, branch string) (bool, e
 	return g.protected(ctx, g.path+"/repository/branches/"+url.PathEscape(branch))
 }
 
-// maxHookAge bounds the age of GitLab's signatures, which contain a time.
+// maxHookAge bounds GitLab's signatures' age.
 const maxHookAge = 5 * time.Minute
 
-// gitLabSignature verifies a signature with a signing token or, from older versions, the plain secret.
+// gitLabSignature verifies a signing token's signature or, of older versions, the plain secret.
 func gitLabSignature(r hookRequest) (given, right bool) {
 	if text := r.header.Get("Webhook-Signature"); text != "" {
 		return true, standardSignature(r, text)
@@ -209,7 +208,7 @@ func gitLabSignature(r hookRequest) (given, right bool) {
 	return token != "", subtle.ConstantTimeCompare(sum[:], want[:]) == 1
 }
 
-// standardSignature verifies the form of standardwebhooks.com: an HMAC of id, time and body, among several after "v1,".
+// standardSignature verifies standardwebhooks.com's form: an HMAC of id, time and body, among several after "v1,".
 func standardSignature(r hookRequest, signatures string) bool {
 	stamp := r.header.Get("Webhook-Timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
@@ -227,7 +226,7 @@ func standardSignature(r hookRequest, signatures string) bool {
 	return false
 }
 
-// signingKey returns the key of a secret whsec_…, which is base64, or else the secret.
+// signingKey returns a secret's key: base64 after whsec_, or itself.
 func signingKey(secret string) []byte {
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		if key, err := base64.StdEncoding.DecodeString(text); err == nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // Hook handles the webhooks of one repository. Only a push to the users' branch with the right secret calls Pushed. It
-// responds
+// responds without a body:
 //
 //	202  accepted, whether or not there is something to do
 //	401  the secret is wrong or missing
@@ -25,8 +25,6 @@ import (
 //	405  another method than POST
 //	413  the body is larger than 8 MiB
 //	503  too many at once
-//
-// without a body.
 type Hook struct {
 	Secret string // never empty
 	Remote string // the repository's URL, without credentials
@@ -41,15 +39,14 @@ type Hook struct {
 // HookPath is the path of a Hook.
 const HookPath = "/webhook"
 
-// Bounds on requests. Bodies are read whole, because signatures cover all bytes, so their number and the time for one
-// are bounded, too.
+// Bounds on requests. Signatures cover all bytes, so bodies are read whole, and number and time are bounded, too.
 const (
 	maxHook    = 8 << 20
 	maxReading = 8
 	bodyTime   = 5 * time.Second
 )
 
-// NewHook returns a handler for HookPath. An empty secret is an error: any client could make the server fetch.
+// NewHook returns a handler for HookPath. An empty secret is an error: any client could cause fetches.
 func NewHook(h Hook) (*Hook, error) {
 	if h.Secret == "" {
 		return nil, errors.New("there is no secret")
@@ -83,7 +80,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	default:
 		return http.StatusServiceUnavailable
 	}
-	// The recorder of tests has no deadlines.
+	// The tests' recorder has no deadlines.
 	_ = http.NewResponseController(w).SetReadDeadline(h.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
@@ -105,7 +102,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) int {
 	return http.StatusAccepted
 }
 
-// hookRequest is the input for checking a signature.
+// hookRequest is a signature check's input.
 type hookRequest struct {
 	header http.Header
 	body   []byte
@@ -113,7 +110,7 @@ type hookRequest struct {
 	now    time.Time
 }
 
-// hub verifies a header with an HMAC of the body, keyed with the secret, as hexadecimal digits after a prefix.
+// hub verifies a header with the body's HMAC by the secret, in hexadecimal digits after a prefix.
 func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	text := r.header.Get(name)
 	if text == "" {
@@ -124,8 +121,7 @@ func (r hookRequest) hub(name, prefix string) (given, right bool) {
 	return true, ok && err == nil && hmac.Equal(sum, mac([]byte(r.secret), r.body))
 }
 
-// signature reports whether a request has a signature, and whether it matches the secret. Only the first signature
-// counts: a right one does not replace a wrong one.
+// signature reports whether a request has a signature, and the right one. Only the first counts.
 func (h *Hook) signature(r hookRequest) (given, right bool) {
 	for _, k := range h.forges {
 		if given, right = k.signature(r); given {
@@ -145,7 +141,7 @@ func mac(key, message []byte) []byte {
 	return m.Sum(nil)
 }
 
-// event holds the fields of the forges' payloads that Hook reads.
+// event holds the fields of payloads that Hook reads.
 type event struct {
 	Ref        string `json:"ref"`
 	Repository struct {
@@ -170,7 +166,7 @@ func parseEvent(contentType string, body []byte) (e event, ok bool) {
 	return e, e.Repository.FullName != "" || e.Project.Path != ""
 }
 
-// isOurs compares paths only: from inside a network, a forge often has another name than it reports.
+// isOurs compares paths only: inside a network, a forge often has another name than it reports.
 func (h *Hook) isOurs(e event) bool {
 	_, _, path := remoteOf(h.Remote)
 	path = cmp.Or(path, strings.TrimSuffix(strings.Trim(h.Remote, "/"), ".git"))

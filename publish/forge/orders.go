@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// proposal returns the order that updates the pull request of one branch.
+// proposal returns the order to update a branch's pull request.
 func (w *Worker) proposal(t rollout.Transition, p rollout.Proposal) func(context.Context, host) error {
 	return func(ctx context.Context, h host) error {
 		was, found, err := h.find(ctx, p.Branch)
@@ -50,8 +50,7 @@ func (w *Worker) proposal(t rollout.Transition, p rollout.Proposal) func(context
 	}
 }
 
-// lookAgain queues a second look at the pull request of a branch that was removed and created again. Gitea processes
-// removals in the background: a late removal closes the new pull request of that branch.
+// lookAgain queues a second look at the pull request of a recreated branch: Gitea's late removal closes the new one.
 func (w *Worker) lookAgain(t rollout.Transition, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,7 +72,7 @@ func (w *Worker) lookAgain(t rollout.Transition, p rollout.Proposal) {
 	}
 }
 
-// closedHere reports whether a pull request was closed because its branch was removed, and not by a user.
+// closedHere reports whether a pull request was closed by its branch's removal, not a user.
 func (w *Worker) closedHere(p pull) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +93,7 @@ func (w *Worker) label(ctx context.Context, h host, p pull) error {
 	return w.tolerate(h.label(ctx, p, labels))
 }
 
-// tolerate logs a permanent refusal and continues: a pull request without a label is better than none.
+// tolerate logs a permanent refusal and goes on: a pull request without a label is better than none.
 func (w *Worker) tolerate(err error) error {
 	var failed *call.Error
 	if !errors.As(err, &failed) || failed.Status/100 != 4 || failed.After > 0 {
@@ -106,7 +105,7 @@ func (w *Worker) tolerate(err error) error {
 	return nil
 }
 
-// update edits a pull request if text or state changes.
+// update edits a pull request whose text or state changes.
 func update(ctx context.Context, h host, p pull, t text, closed bool) error {
 	if same(p.title, t.title) && same(p.body, t.body) && (!closed || !p.isOpen) {
 		return nil
@@ -114,12 +113,12 @@ func update(ctx context.Context, h host, p pull, t text, closed bool) error {
 	return h.edit(ctx, p, t, closed && p.isOpen)
 }
 
-// same compares texts as forges store them: without white space at the ends, and with either kind of line ends.
+// same compares texts as forges store them: trimmed, with either line ends.
 func same(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
 }
 
-// sweep closes the open pull requests of this cluster whose branches are gone.
+// sweep closes this cluster's open pull requests without branches.
 func (w *Worker) sweep(ctx context.Context, h host) error {
 	open, err := h.open(ctx)
 	if err != nil {

@@ -7,16 +7,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pages returns the URLs of a repository's pages for a browser, without requests. All URLs are "" if configuration and
-// remote do not determine the forge.
+// Pages returns the URLs of a repository's pages for a browser, without requests; "" if the forge is unknown.
 type Pages struct {
 	home   string
 	kind   kind
 	opened bool // pull requests are opened
 }
 
-// PagesOf takes the configuration, which may be nil: a forge's public host needs none. A browser gets no token, so the
-// configuration may name any address.
+// PagesOf takes the configuration, maybe nil: a public host needs none, and a browser gets no token anywhere.
 func PagesOf(config *rollout.Forge, remote string) Pages { return forges.pages(config, remote) }
 
 func (t table) pages(config *rollout.Forge, remote string) Pages {
@@ -48,8 +46,8 @@ func (p Pages) Branch(name string) string {
 	return p.home + p.kind.branchPage(strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
 }
 
-// Pull returns the page for the open pull request of a proposal's branch: the forge's search, or its comparison with
-// the base. It is "" without a configuration, because no pull request is opened then.
+// Pull returns the page for a proposal's open pull request: the forge's search, or its comparison with the base. It
+// is "" without a configuration: no pull request is opened.
 func (p Pages) Pull(base, branch string) string {
 	if p.home == "" || !p.opened {
 		return ""
@@ -57,7 +55,7 @@ func (p Pages) Pull(base, branch string) string {
 	return p.home + p.kind.pullPage(base, branch)
 }
 
-// below returns a function that appends a name to a prefix.
+// below returns a function that appends a name.
 func below(prefix string) func(string) string {
 	return func(name string) string { return prefix + name }
 }

@@ -11,8 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// IsProtected reports whether the forge protects an existing branch: against all pushes, or against pushes without a
-// review. Forges show the rules only to administrators.
+// IsProtected reports whether the forge protects an existing branch against all, or against unreviewed, pushes.
 func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -21,8 +20,8 @@ func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch st
 	return h.isProtected(ctx, branch)
 }
 
-// AsksOwners reports whether the forge requires a review by CODEOWNERS for changes of a branch. It returns an error if
-// the forge does not show that, such as to an account without administrator rights.
+// AsksOwners reports whether the forge requires a review by CODEOWNERS for a branch. An error means that the forge
+// does not show it, as without administrator rights.
 func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -31,7 +30,7 @@ func AsksOwners(ctx context.Context, o Options, config rollout.Forge, branch str
 	return h.asksOwners(ctx, branch)
 }
 
-// CodeOwners returns the files in which a forge looks for code owners.
+// CodeOwners returns a forge's files of code owners.
 func CodeOwners() []string {
 	return []string{"CODEOWNERS", "docs/CODEOWNERS", ".github/CODEOWNERS", ".gitlab/CODEOWNERS",
 		".gitea/CODEOWNERS", ".forgejo/CODEOWNERS"}
@@ -40,7 +39,7 @@ func CodeOwners() []string {
 var errHidden = errors.New("it is protected, and the forge tells only its administrators whether code owners " +
 	"have to agree: set GITROLLOUT_FORGE_TOKEN to the token of one")
 
-// asksOwners implements guard. Every reader sees rulesets; only administrators see branch protection.
+// asksOwners implements guard. All readers see rulesets; only administrators see branch protection.
 func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	type rule struct {
 		Type       string `json:"type"`
@@ -77,7 +76,7 @@ func (g *gitHubRepository) asksOwners(ctx context.Context, branch string) (bool,
 	return classic.Reviews.Owners, err
 }
 
-// asksOwners implements guard. Several patterns may protect a branch; a single pattern can require owners.
+// asksOwners implements guard. Of several patterns for a branch, one can require owners.
 func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, error) {
 	type pattern struct {
 		Name   string `json:"name"`
@@ -93,8 +92,7 @@ func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, er
 	return false, err
 }
 
-// asksOwners implements guard. Gitea requests reviews of code owners itself, and waits for them where it waits for
-// requested reviews.
+// asksOwners implements guard. Gitea requests owners' reviews itself, and waits where it waits for requested reviews.
 func (g *giteaRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	var answer struct {
 		Protected bool   `json:"protected"`

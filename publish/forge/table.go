@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// table lists the supported forges. A forge is one file, which makes a kind, and one line here.
+// table lists the supported forges, each one file, which makes a kind, and one line here.
 type table []kind
 
 var forges = table{gitHub, gitLab, gitea}
@@ -27,17 +27,16 @@ type kind struct {
 	// comments returns the API paths of a pull request's comments.
 	comments func(repository string, number int) commentPaths
 
-	// Paths of pages below a repository's page, by a commit's id or by escaped names of branches.
+	// Paths of pages below a repository's, by a commit's id or escaped branch names.
 	commitPage, branchPage func(name string) string
 	pullPage               func(base, branch string) string
 
-	// signature reports whether a webhook's request has this forge's signature, and whether it is right. isPush reports
-	// whether the event is a push.
+	// signature reports whether a webhook has this forge's signature, and the right one. isPush reports a push.
 	signature func(r hookRequest) (given, right bool)
 	isPush    func(http.Header) bool
 }
 
-// named returns the forge of a type, or the forge known at a host.
+// named returns a type's forge, or the one known at a host.
 func (t table) named(name rollout.ForgeType, host string) (kind, bool) {
 	i := slices.IndexFunc(t, func(k kind) bool { return k.name == name || name == "" && k.isAt(host) })
 	if i < 0 {
@@ -46,13 +45,13 @@ func (t table) named(name rollout.ForgeType, host string) (kind, bool) {
 	return t[i], true
 }
 
-// names returns the types of all forges, as a sentence lists them.
+// names returns all forges' types, for a sentence.
 func (t table) names() string {
 	all := rollout.Mapped(t, func(k kind) string { return string(k.name) })
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 
-// host is one forge's API for one repository. It ignores pull requests from forks. Errors of requests are *call.Errors.
+// host is one forge's API for one repository, without pull requests from forks. Request errors are *call.Errors.
 type host struct {
 	finder
 	editor
@@ -62,15 +61,15 @@ type host struct {
 }
 
 type finder interface {
-	// find returns the open pull request of a branch, or else its newest pull request.
+	// find returns a branch's open pull request, or else the newest.
 	find(ctx context.Context, branch string) (p pull, found bool, err error)
-	// open lists the open pull requests, from maxPages pages at most.
+	// open lists the open pull requests, of maxPages pages at most.
 	open(ctx context.Context) ([]pull, error)
 }
 
 type editor interface {
 	create(ctx context.Context, branch string, t text) (pull, error)
-	// edit sets title and body, and closes the pull request if closed is set.
+	// edit sets title and body, and closes the pull request if closed.
 	edit(ctx context.Context, p pull, t text, closed bool) error
 }
 
@@ -81,7 +80,7 @@ type announcer interface {
 }
 
 type marker interface {
-	// statuses returns the newest statuses of a commit, by context.
+	// statuses returns a commit's newest statuses, by context.
 	statuses(ctx context.Context, commit string) (map[string]status, error)
 	setStatus(ctx context.Context, commit, name string, s status) error
 }
@@ -89,7 +88,7 @@ type marker interface {
 type guard interface {
 	// isProtected needs an existing branch.
 	isProtected(ctx context.Context, branch string) (bool, error)
-	// asksOwners reports whether a branch requires the reviews of code owners.
+	// asksOwners reports whether a branch requires code owners' reviews.
 	asksOwners(ctx context.Context, branch string) (bool, error)
 }
 
@@ -104,10 +103,9 @@ type pull struct {
 	labels []string
 }
 
-// text is the visible part of a pull request.
+// text is a pull request's visible part.
 type text struct{ title, body string }
 
-// status is a commit's status.
 type status struct {
 	state       statusState
 	description string // at most 140 characters

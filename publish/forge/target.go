@@ -19,7 +19,7 @@ type target struct {
 
 var scpForm = regexp.MustCompile(`^(?:[^@/]+@)?([^:/]+):(.+)$`)
 
-// remoteOf splits a repository's URL. The host is "" for a local path.
+// remoteOf splits a repository's URL; host is "" for a local path.
 func remoteOf(remote string) (scheme, host, path string) {
 	if u, err := url.Parse(remote); err == nil && strings.Contains(remote, "://") {
 		scheme, host, path = u.Scheme, u.Host, u.Path
@@ -30,7 +30,7 @@ func remoteOf(remote string) (scheme, host, path string) {
 		if name, _, err := net.SplitHostPort(host); err == nil {
 			host = name // the port is ssh's
 		}
-		// Hosts that serve ssh on port 443.
+		// Hosts with ssh on port 443.
 		switch host {
 		case "ssh.github.com":
 			host = "github.com"
@@ -41,8 +41,7 @@ func remoteOf(remote string) (scheme, host, path string) {
 	return scheme, host, strings.TrimSuffix(strings.Trim(path, "/"), ".git")
 }
 
-// resolve completes the configuration. Credentials go only to the host that Git uses, or to the address trusted, so
-// that an edit of the configuration cannot send them elsewhere.
+// resolve completes the configuration. Credentials go only to Git's host or the trusted address, whatever is edited.
 func (t table) resolve(config rollout.Forge, remote, trusted string) (target, error) {
 	scheme, host, path := remoteOf(remote)
 	address := config.URL

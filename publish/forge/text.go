@@ -9,11 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxChanges bounds how many changed objects a pull request lists.
+// maxChanges bounds a pull request's listed objects.
 const maxChanges = 20
 
-// describe returns the pull request of a proposal. Equal input gives equal text. Text of other authors is quoted, so
-// that it mentions no user and formats nothing.
+// describe returns a proposal's pull request, equal for equal input. Third-party text is quoted, without effects.
 func describe(t rollout.Transition, p rollout.Proposal) text {
 	if p.Kind == rollout.ProposeRevert {
 		return describeRevert(t, p)
@@ -109,7 +108,7 @@ func writeEvidence(b *strings.Builder, runs []rollout.AnalysisRun) {
 
 const goneText = "This proposal is over, and its branch was removed. There is nothing to merge."
 
-// describeGone returns the text of a pull request after its branch was removed.
+// describeGone returns a pull request's text after its branch's removal.
 func describeGone(p pull, why string) text {
 	b := goneText + "\n"
 	if why != "" {
@@ -143,12 +142,12 @@ func writeChanges(b *strings.Builder, changes []rollout.Change) {
 	}
 }
 
-// code quotes a text as code. It replaces backticks, which would end the quotation.
+// code quotes a text as code, without backticks.
 func code(s string) string {
 	return "`" + strings.ReplaceAll(plainLine(s, 300), "`", "'") + "`"
 }
 
-// plainLine returns a text in one line, of most characters at most, without control characters.
+// plainLine returns a text in one line of at most most characters, without control ones.
 func plainLine(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -159,14 +158,12 @@ func plainLine(s string, most int) string {
 	return rollout.Cut(rollout.OneLine(s), most)
 }
 
-// marked is a status for a commit.
 type marked struct {
 	commit string
 	status
 }
 
-// statusesOf returns a transition's statuses for commits: for the release, and for a release that was given up. It
-// omits a status that the state before already had.
+// statusesOf returns a transition's changed statuses for commits: of the release, and of one that was given up.
 func statusesOf(t rollout.Transition) []marked {
 	var all []marked
 	now, has := statusOf(t.After)

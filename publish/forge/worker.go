@@ -14,19 +14,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Options selects the repository of a Worker.
+// Options selects a Worker's repository.
 type Options struct {
 	Cluster string // the cluster of the proposals
 	Remote  string // the repository's URL, without credentials
 	Branch  string // the users' branch, the base of pull requests
 	Trusted string // an address that may get the token besides the remote's host; "": none
-	// Token returns the current credential; it is called before each request.
+	// Token returns the current credential, before each request.
 	Token func(context.Context) (string, error)
 	Now   func() time.Time
-	// Settle is how long a forge may take to notice a removed branch: it then closes the pull request of a new branch
-	// with the same name, too. Default 30 s.
+	// Settle is how long a forge may notice a removed branch late, and close a new one's pull request. Default 30 s.
 	Settle time.Duration
-	// Spread lengthens the pauses between tries by a small amount that differs between processes; nil changes nothing.
+	// Spread lengthens pauses between tries a little, differently by process; it may be nil.
 	Spread func(time.Duration) time.Duration
 	// Log receives completed work, and each problem once.
 	Log func(problem error, done string)
@@ -34,11 +33,10 @@ type Options struct {
 	forges table // default: all
 }
 
-// maxJobs bounds the queue while a forge does not respond.
+// maxJobs bounds the queue while a forge is silent.
 const maxJobs = 4096
 
-// Worker carries out orders in the background, one request after another. Show, Resume and Flush may be called from any
-// goroutine.
+// Worker carries out orders in the background, one request at a time. Any goroutine may call Show, Resume and Flush.
 type Worker struct {
 	Options
 	mu      sync.Mutex
@@ -60,7 +58,7 @@ type Worker struct {
 	reported map[string]bool
 }
 
-// job is one order. A newer order with the same key replaces it.
+// job is one order, replaced by a newer one with its key.
 type job struct {
 	do    func(ctx context.Context, h host) error
 	tries int
@@ -81,7 +79,7 @@ func NewWorker(o Options) *Worker {
 	return w
 }
 
-// Show implements edge.ForgeReader: it queues orders for recorded transitions, and returns at once.
+// Show implements edge.ForgeReader: it queues orders for recorded transitions, at once.
 func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,8 +95,8 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
 	})
 }
 
-// Resume implements edge.ForgeReader: it queues orders that bring the forge in line with all apps. Pull requests of
-// removed branches are closed, and existing statuses are not set again.
+// Resume implements edge.ForgeReader: it queues orders for all apps' state. Pull requests of removed branches are
+// closed; existing statuses stay.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.Transition, branches []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +122,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.Transition, 
 	})
 }
 
-// take queues orders for the proposals and the statuses of transitions; the caller holds the lock.
+// take queues orders for transitions' proposals and statuses; the caller holds the lock.
 func (w *Worker) take(
 	transitions []rollout.Transition, mark func(ctx context.Context, h host, name string, m marked) error,
 ) {
@@ -175,7 +173,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// next starts the oldest due order, or returns how long to wait for one.
+// next starts the oldest due order, or returns the wait for one.
 func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +184,7 @@ func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	return key, j, wait
 }
 
-// due returns the oldest due order, or the time until one is due; the caller holds the lock.
+// due returns the oldest due order, or the time until then; the caller holds the lock.
 func (w *Worker) due() (key string, j *job, wait time.Duration) {
 	now := w.Now()
 	if now.Before(w.pause) && len(w.jobs) > 0 {
@@ -217,7 +215,7 @@ func (w *Worker) carryOut(ctx context.Context, j *job) error {
 	return j.do(ctx, w.host)
 }
 
-// connect returns the API for a configuration, without a request.
+// connect returns a configuration's API, without a request.
 func (o Options) connect(config rollout.Forge) (host, error) {
 	t, a, err := o.reach(config)
 	if err != nil {
@@ -226,7 +224,6 @@ func (o Options) connect(config rollout.Forge) (host, error) {
 	return t.kind.client(a, t.repository, o.Branch), nil
 }
 
-// reach resolves the forge and its repository.
 func (o Options) reach(config rollout.Forge) (target, *api, error) {
 	known := o.forges
 	if known == nil {
@@ -242,13 +239,13 @@ func (o Options) reach(config rollout.Forge) (target, *api, error) {
 	}, nil
 }
 
-// unusable reports a configuration that fails until it changes.
+// unusable is a configuration that fails until it changes.
 type unusable struct{ error }
 
-// maxTries bounds the tries of an order that the forge refuses as wrong.
+// maxTries bounds the tries of a refused order.
 const maxTries = 5
 
-// done removes an order from the queue or sets its next try.
+// done removes an order or sets its next try.
 func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -294,8 +291,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	j.after = now.Add(w.Spread(call.Backoff(j.tries)))
 }
 
-// mayHeal reports whether the same order can succeed later: after a right is granted, or when the forge has caught up
-// with a push.
+// mayHeal reports whether the order can succeed later: after a right is granted, or the forge has caught up.
 func mayHeal(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound
 }

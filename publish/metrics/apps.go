@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// known is the remembered state of an app between two passes.
+// known is an app's state between passes.
 type known struct {
 	state   rollout.State
 	wait    Wait
@@ -19,7 +19,7 @@ type known struct {
 	failing bool
 }
 
-// appCollector makes the metrics of single apps at each scrape, so that a removed app leaves no series.
+// appCollector makes single apps' metrics at each scrape: a removed app leaves no series.
 type appCollector struct {
 	mu   sync.Mutex
 	apps map[string]known
@@ -88,7 +88,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts the results of a pass. The first report of an app after a start counts only the transition of that pass.
+// Tell counts a pass's results. An app's first report after a start counts only that pass's transition.
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)
@@ -130,8 +130,7 @@ func (m *Metrics) look(l report.App) {
 	}
 }
 
-// beginAtZero creates the series of an app's outcomes before their first event: Prometheus computes no increase for a
-// series that begins at 1.
+// beginAtZero creates an app's outcomes before their first event: Prometheus computes no increase from a first 1.
 func (m *Metrics) beginAtZero(app string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

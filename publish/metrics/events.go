@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Outcome is how a release ended, or why it began to roll back.
+// Outcome is a release's end, or why it began to roll back.
 type Outcome string
 
 // The outcomes.
@@ -31,13 +31,13 @@ const (
 	OnRevert    On = "revert"    // to make Git agree with the serving version, after a rejection
 )
 
-// Wait is an app's wait for a user action, with its start; the zero value means none.
+// Wait is an app's wait for a user action, since its start; zero: none.
 type Wait struct {
 	On    On
 	Since time.Time
 }
 
-// WaitOf returns an app's wait. Its start is from the recorded state.
+// WaitOf returns an app's wait, with its start by the state.
 func WaitOf(in strategies.Input) Wait {
 	s := in.State
 	if _, shut := strategies.Gate(in); shut {
@@ -53,7 +53,7 @@ func WaitOf(in strategies.Input) Wait {
 	return Wait{}
 }
 
-// Change is the effect of one transition on the metrics. A duration is nil if nothing ended.
+// Change is a transition's effect on the metrics. A duration is nil if nothing ended.
 type Change struct {
 	Phase    rollout.Phase // afterwards; "" if no transition was recorded
 	Started  bool          // a release began
@@ -64,8 +64,7 @@ type Change struct {
 	Verdicts []rollout.AnalysisPhase
 }
 
-// Between returns the effect of a transition between two recorded states of an app. asked is the version that Git
-// requests.
+// Between returns the effect of a transition between two recorded states; asked is Git's version.
 func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Change {
 	var c Change
 	if after.Serial != before.Serial {
@@ -94,7 +93,7 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 	return c
 }
 
-// outcome returns the outcome of the release in before, "" while it is still in flight.
+// outcome returns the outcome of before's release, "" in flight.
 func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	was := before.Release
 	ended := !was.Same(after.Release)
@@ -104,7 +103,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	case ended && after.Stable != nil && after.Stable.Hash == was.Hash:
 		return Promoted
 	}
-	// A rejected hash that is retried is not in the list of rejections while it is in flight.
+	// A retried hash is no rejection while in flight.
 	if _, ok := after.IsRejected(was.Hash); ok {
 		return Rejected
 	}
@@ -118,7 +117,7 @@ func wasDone(s rollout.State, run rollout.AnalysisRun) bool {
 	return slices.ContainsFunc(s.Analyses, func(r rollout.AnalysisRun) bool { return r.Same(run) && r.Phase.Done() })
 }
 
-// span returns a duration, never a negative one: the clock of another machine may have been ahead.
+// span returns a duration of at least 0: another machine's clock may have been ahead.
 func span(from, to time.Time) *time.Duration {
 	d := max(to.Sub(from), 0)
 	return &d

@@ -22,7 +22,7 @@ type Options struct {
 	Now                        func() time.Time
 }
 
-// Metrics holds the metrics of one process. Its methods may be called from any goroutine.
+// Metrics holds one process's metrics. Any goroutine may call it.
 type Metrics struct {
 	now      func() time.Time
 	registry *prometheus.Registry
@@ -151,7 +151,7 @@ func result(err error) string {
 	}
 }
 
-// Handler serves the metrics in Prometheus' and OpenMetrics' formats.
+// Handler serves the metrics as Prometheus' and OpenMetrics' formats.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
@@ -165,7 +165,7 @@ func (m *Metrics) Leading(is bool) {
 	}
 }
 
-// Trace returns a report.Tracer. It reads the loop's counters with stats after a pass, a fetch or a push.
+// Trace returns a report.Tracer, which reads the loop's counters by stats after a pass, fetch or push.
 func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 	return func(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
 		began := m.now()
@@ -209,14 +209,14 @@ func (m *Metrics) count(stats func() report.Stats) {
 	m.stats = s
 }
 
-// Counted are counters of other packages, read at each scrape.
+// Counted are other packages' counters, read at each scrape.
 type Counted struct {
 	GitRequests, GitReceived, GitSent          func() float64 // requests, bytes, bytes
 	KubeReads, KubeWrites, KubeDryRuns, Events func() float64 // requests; lost Events
 	Builds                                     func() float64 // kustomize builds
 }
 
-// Watch registers counters of other packages. Call it once.
+// Watch registers other packages' counters, once.
 func (m *Metrics) Watch(c Counted) {
 	m.counterFunc("gitrollout_git_requests_total",
 		"Requests to the Git server: of HTTP, or connections of another transport.", "", "", c.GitRequests)

@@ -9,13 +9,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Links return URLs on the forge; nil functions return none.
+// Links return the forge's URLs; nil functions none.
 type Links struct {
 	Commit func(id string) string
 	Branch func(name string) string
 }
 
-// Events returns the events of one commit of the state branch, sorted by app. Apps without an event are left out.
+// Events returns the events of one state commit, sorted by app, without others.
 func Events(cluster string, commit rollout.Recorded, links Links) []rollout.Event {
 	var events []rollout.Event
 	for _, app := range commit.Apps {
@@ -67,7 +67,7 @@ func eventOf(cluster string, commit rollout.Recorded, app rollout.RecordedApp, l
 	return eventAs(e, kinds[0]), true
 }
 
-// eventAs returns the event as a single kind, with outcome, title and text.
+// eventAs returns the event as one kind, with outcome, title and text.
 func eventAs(e rollout.Event, kind rollout.EventKind) rollout.Event {
 	e.Kind, e.Outcome = kind, told[kind].outcome
 	e.Title, e.Text = title(e), text(e)
@@ -101,7 +101,7 @@ func describeRelease(e *rollout.Event, about, after rollout.State) {
 	}
 }
 
-// describeWait sets the condition for an app to go on, as far as its state shows.
+// describeWait sets an app's condition to go on, as its state shows.
 func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 	switch {
 	case after.Held != nil:
@@ -120,7 +120,7 @@ func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 	}
 }
 
-// told describes each kind of event for users: its outcome, its words, and whether they name the step.
+// told describes each kind of event: outcome, words, and whether they name the step.
 var told = map[rollout.EventKind]struct {
 	outcome rollout.Outcome
 	what    string
@@ -163,7 +163,7 @@ func title(e rollout.Event) string {
 	return title
 }
 
-// text returns the reason, the condition that the app waits for, and bad measurements.
+// text returns the reason, the awaited condition, and bad measurements.
 func text(e rollout.Event) string {
 	var lines []string
 	if e.Reason != "" {

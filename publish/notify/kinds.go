@@ -6,8 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Kinds returns the kinds of event in a transition between two recorded states, most significant first. Equal states
-// give none.
+// Kinds returns a transition's kinds of event, the most significant first; none for equal states.
 func Kinds(before, after rollout.State) []rollout.EventKind {
 	is := map[rollout.EventKind]bool{}
 	releaseKinds(is, before, after)
@@ -57,7 +56,7 @@ func moved(before, after rollout.State) (stepped, opened bool) {
 	return stepped, opened
 }
 
-// stalls reports whether a release, or its rollback, is past its deadline.
+// stalls reports whether a release or rollback is past its deadline.
 func stalls(s rollout.State) bool {
 	return s.Phase == rollout.Stalled || (s.Retreat != nil && s.Retreat.Late)
 }
@@ -79,11 +78,10 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	}
 }
 
-// unhealthy names the trouble of an app at rest that is unhealthy.
+// unhealthy names an unhealthy app's trouble at rest.
 const unhealthy = "unhealthy"
 
-// troubles returns names of an app's troubles. A name is stable while the trouble lasts, from a stalled release to its
-// revert. There are at most three, and the release's is first.
+// troubles returns an app's troubles, at most three, the release's first. Names are stable from stall to revert.
 func troubles(prefix string, s rollout.State) []string {
 	var all []string
 	switch {

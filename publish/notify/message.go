@@ -29,8 +29,7 @@ type Fact struct{ Name, Value string }
 // maxText bounds a template's output and a reason, in characters: Slack's blocks take 3,000, Discord's embeds 4,096.
 const maxText = 2500
 
-// MessageFor returns a receiver's message for an event, if there is one. If a template fails, the error is returned and
-// the default text is used.
+// MessageFor returns a receiver's message for an event, if any, with default text and error if a template fails.
 func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message, ok bool, err error) {
 	wanted := r.On
 	if len(wanted) == 0 {
@@ -62,7 +61,7 @@ func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message
 	return m, true, err
 }
 
-// bounded limits a template's output, so that no template fills the memory.
+// bounded limits a template's output, and so memory.
 type bounded struct{ b *strings.Builder }
 
 // Write implements io.Writer.
@@ -94,7 +93,7 @@ func factsOf(e rollout.Event) []Fact {
 	return all
 }
 
-// Sample returns an event of one kind for testing a receiver.
+// Sample returns an event of one kind to test a receiver.
 func Sample(cluster string, kind rollout.EventKind, at time.Time) rollout.Event {
 	const app = "sample"
 	e := rollout.Event{

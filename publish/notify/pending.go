@@ -7,14 +7,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// MaxAge is the age after which an event is dropped: it is no news, and a service must not get days of events after an
-// outage.
+// MaxAge is the age at which events are dropped: a service must not get days of events after an outage.
 const MaxAge = 24 * time.Hour
 
-// MaxPending bounds the waiting events of a receiver; the oldest are dropped.
+// MaxPending bounds a receiver's waiting events; the oldest are dropped.
 const MaxPending = 200
 
-// Due is one message for a receiver, and the receiver's cursor after the message.
+// Due is one message for a receiver, and its cursor afterwards.
 type Due struct {
 	Message
 	After rollout.Cursor
@@ -28,8 +27,8 @@ type Backlog struct {
 	Err     error          // of the receiver's templates
 }
 
-// Pending returns a receiver's messages from a line of commits that begins after its cursor. Messages up to the commit
-// claimed may already have been sent by a process that was killed; "" if none was claimed.
+// Pending returns a receiver's messages from a line of commits after its cursor. Up to the commit claimed, if any, a
+// killed process may have sent them.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.Recorded, links Links, now time.Time) Backlog {
 	var b Backlog

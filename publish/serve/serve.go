@@ -1,5 +1,5 @@
-// Package serve answers HTTP on a port of this program: the dashboard, the metrics, webhooks. It bounds the connections
-// and the time of clients, and accepts only the program's host names.
+// Package serve answers HTTP on a port: the dashboard, the metrics, webhooks. It bounds clients' connections and
+// time, and accepts only the program's host names.
 package serve
 
 import (
@@ -15,15 +15,14 @@ import (
 	"time"
 )
 
-// Bounds on connections. A browser opens at most six for a page (https://html.spec.whatwg.org leaves the number to the
-// browser, and all browsers use six).
+// Bounds on connections. All browsers open at most six for a page (https://html.spec.whatwg.org leaves it to them).
 const (
 	mostConnections = 128
 	mostOfAddress   = 64
 	writeTime       = 30 * time.Second // for one write; a stream of events may have many
 )
 
-// Options configure the server of a port.
+// Options configure a port's server.
 type Options struct {
 	Address string // as configured; with Public, the URL in browsers, it determines the accepted names (ownNames)
 	Public  string
@@ -32,10 +31,10 @@ type Options struct {
 	Now     func() time.Time
 }
 
-// lastAnswers is the time that responses in progress get after a stop.
+// lastAnswers is how long responses may take after a stop.
 const lastAnswers = 3 * time.Second
 
-// On serves a listener until the returned function is called. That also cancels the requests' contexts.
+// On serves a listener until the returned function is called, which also cancels the requests' contexts.
 func On(listener net.Listener, o Options) (stop func()) {
 	streams, end := context.WithCancel(context.Background())
 	server := o.server()
@@ -58,7 +57,7 @@ func On(listener net.Listener, o Options) (stop func()) {
 	}
 }
 
-// server returns an HTTP server that accepts only the program's host names.
+// server returns an HTTP server for the program's host names only.
 func (o Options) server() *http.Server {
 	names := ownNames(o.Address, o.Public)
 	s, handler := o.Server, o.Server.Handler
@@ -77,10 +76,9 @@ func (o Options) server() *http.Server {
 
 func anyName(string) bool { return true }
 
-// ownNames returns a check of a request's host, so that a page of another site cannot reach this server by a DNS name
-// that points here (DNS rebinding). A loopback address accepts the machine's names and the public URL's host. Another
-// address accepts the public URL's host, any IP address, and names that no public name can be: without a dot, or of a
-// Service in the cluster. Without a public URL such an address accepts any name.
+// ownNames returns a check of a request's host, against another site's DNS name that points here (DNS rebinding). A
+// loopback address accepts the machine's names and the public URL's host. Others accept that host, any IP address,
+// and names without a dot or of a Service in the cluster; without a public URL any name.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}
@@ -110,8 +108,8 @@ func hostOf(address string) string {
 	return strings.Trim(address, "[]")
 }
 
-// bounded keeps at most mostConnections open, and mostOfAddress of one client. It accepts every new connection, so that
-// a probe is answered whatever other clients do, and closes an older one instead.
+// bounded keeps at most mostConnections open, and mostOfAddress of one client. It closes older ones for new ones, so
+// that a probe is always answered.
 type bounded struct {
 	net.Listener
 	now func() time.Time
@@ -136,8 +134,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection to close for a client's new connection, nil if there is room. A client at its limit
-// loses a connection; otherwise the client with the most does. Idle connections go first. The caller holds mu.
+// victim returns the connection to close for a client's new one, nil if there is room: of a client at its limit, or
+// the one with the most. Idle ones go first. The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {

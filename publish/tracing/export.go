@@ -22,9 +22,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// exporter sends spans by OTLP over HTTP, as JSON, which every collector accepts
-// (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding). The SDK's exporter would add gRPC, 2 MB of unused
-// code.
+// exporter sends spans by OTLP over HTTP as JSON (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding),
+// for every collector. The SDK's would add gRPC, 2 MB of unused code.
 type exporter struct {
 	caller  call.Caller
 	ask     call.Request
@@ -32,14 +31,13 @@ type exporter struct {
 	failed  string // the last error, "" after a success
 }
 
-// variable returns OpenTelemetry's environment variable for traces, or else for all signals.
+// variable returns OpenTelemetry's variable for traces, or for all signals.
 func variable(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
 
-// newExporter reads the variables ENDPOINT, HEADERS, TIMEOUT (milliseconds; default 10000), CERTIFICATE,
-// CLIENT_CERTIFICATE and CLIENT_KEY of https://opentelemetry.io/docs/specs/otel/protocol/exporter/. The error names the
-// invalid variable.
+// newExporter reads ENDPOINT, HEADERS, TIMEOUT (milliseconds; default 10000), CERTIFICATE, CLIENT_CERTIFICATE and
+// CLIENT_KEY of https://opentelemetry.io/docs/specs/otel/protocol/exporter/. The error names the invalid variable.
 func newExporter(now func() time.Time) (*exporter, error) {
 	e := &exporter{timeout: 10 * time.Second}
 	client, err := httpClient()
@@ -78,7 +76,7 @@ func newExporter(now func() time.Time) (*exporter, error) {
 	return e, nil
 }
 
-// httpClient uses the certificates from the environment.
+// httpClient uses the environment's certificates.
 func httpClient() (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -103,8 +101,7 @@ func httpClient() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// ExportSpans implements trace.SpanExporter, which calls it from one goroutine at a time. It returns an error only if
-// the error is new: the SDK would log a repeated one every 5 s.
+// ExportSpans implements trace.SpanExporter, for one goroutine. Only new errors are returned: the SDK would log each.
 func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
 	if len(spans) == 0 {
 		return nil
@@ -123,11 +120,11 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) 
 	return fmt.Errorf("traces: %w; they are left out until it is over", err)
 }
 
-// Shutdown implements trace.SpanExporter; there is nothing to send.
+// Shutdown implements trace.SpanExporter, with nothing to send.
 func (*exporter) Shutdown(context.Context) error { return nil }
 
-// request is opentelemetry/proto/collector/trace/v1's ExportTraceServiceRequest with the fields of gitrollout's spans.
-// Identifiers are hexadecimal, and 64-bit numbers are texts.
+// request is opentelemetry/proto/collector/trace/v1's ExportTraceServiceRequest for gitrollout's spans. Identifiers
+// are hexadecimal, 64-bit numbers texts.
 type request struct {
 	ResourceSpans []resourceSpans `json:"resourceSpans"`
 }
@@ -176,7 +173,7 @@ const (
 	statusError  = 2
 )
 
-// encoded converts spans of one provider, which share their resource, to a request.
+// encoded converts one provider's spans, with one resource, to a request.
 func encoded(spans []trace.ReadOnlySpan) request {
 	all := scopeSpans{Spans: make([]span, len(spans))}
 	all.Scope.Name = scope
@@ -199,7 +196,7 @@ func encoded(spans []trace.ReadOnlySpan) request {
 	return request{ResourceSpans: []resourceSpans{of}}
 }
 
-// texts converts attributes; all attributes of gitrollout's spans and of resources from the environment are texts.
+// texts converts attributes: all of gitrollout's spans and the environment's resources are texts.
 func texts(attributes []attribute.KeyValue) []keyValue {
 	all := make([]keyValue, len(attributes))
 	for i, a := range attributes {

@@ -1,5 +1,4 @@
-// Package tracing sends spans to an OpenTelemetry collector: the pass, and within it the fetch, each app's render,
-// decision and apply, and the push.
+// Package tracing sends spans to an OpenTelemetry collector: passes with fetch, renders, decisions, applies and push.
 package tracing
 
 import (
@@ -16,13 +15,13 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// Variables returns the environment variables that enable tracing if one is not empty. OpenTelemetry's other variables
-// apply as well: headers, timeout, sampler, resource attributes.
+// Variables returns the environment variables that enable tracing. OpenTelemetry's others apply as well: headers,
+// timeout, sampler, resource attributes.
 func Variables() []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
 }
 
-// Options describe the origin of the spans.
+// Options describe the spans' origin.
 type Options struct {
 	Version string
 	Cluster string
@@ -36,8 +35,7 @@ type Tracing struct{ provider *trace.TracerProvider }
 // scope is OpenTelemetry's instrumentation scope.
 const scope = "gitrollout.dev/gitrollout"
 
-// Start prepares the export to the environment's collector, by OTLP over HTTP. A collector that does not respond loses
-// spans and delays no pass.
+// Start prepares the export to the environment's collector, by OTLP over HTTP. A silent one delays no pass.
 func Start(ctx context.Context, o Options) (*Tracing, error) {
 	exporter, err := newExporter(o.Now)
 	if err != nil {
@@ -62,7 +60,6 @@ func Start(ctx context.Context, o Options) (*Tracing, error) {
 // Stop sends the remaining spans.
 func (t *Tracing) Stop(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 
-// appKey is the attribute with the app of a span.
 const appKey = attribute.Key("gitrollout.app")
 
 // Trace implements report.Tracer.
@@ -79,11 +76,10 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 	}
 }
 
-// fromMemory bounds the duration of a render from memory. A build takes several milliseconds.
+// fromMemory bounds a render from memory; a build takes several milliseconds.
 const fromMemory = time.Millisecond
 
-// withoutMemory drops renders from memory: after each push there is one for every app, and they would displace other
-// spans from the queue.
+// withoutMemory drops renders from memory: one for every app after each push would displace other spans.
 type withoutMemory struct{ trace.SpanProcessor }
 
 // OnEnd implements trace.SpanProcessor.

@@ -9,12 +9,11 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// alertLasts is the duration of an alert that no message resolves. Alertmanager drops an alert without an end after its
-// resolve_timeout, 5 minutes, unless it is sent again and again.
+// alertLasts is an unresolved alert's duration. Without one, Alertmanager drops it after 5 minutes (resolve_timeout).
 const alertLasts = 30 * 24 * time.Hour
 
-// sendAlertmanager posts alerts by the API v2. Labels identify an alert: the same labels with an end in the past
-// resolve it. https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml
+// sendAlertmanager posts alerts by the API v2, identified by labels: an end in the past resolves them.
+// https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml
 func sendAlertmanager(ctx context.Context, s *session, m notify.Message) error {
 	var alerts []any
 	at := m.At.UTC()

@@ -1,5 +1,3 @@
-// Package service sends messages: one file for each service, with one line in the table. It tries once; notify/worker
-// decides on retries, from the Failure.
-//
-// No error of this package holds a credential, nor an address that serves as a credential.
+// Package service sends messages, one file and one line of the table per service, once: notify/worker retries by the
+// Failure. No error holds a credential, nor an address that is one.
 package service

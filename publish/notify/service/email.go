@@ -15,8 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// sendEmail sends one message to all recipients. Its Message-ID is derived from the event, so mail servers that know it
-// drop a repeat.
+// sendEmail sends one message to all recipients, with the event's Message-ID: mail servers may drop a repeat.
 func sendEmail(ctx context.Context, s *session, m notify.Message) error {
 	msg, err := email(s, m)
 	if err != nil {
@@ -72,7 +71,7 @@ func emailText(m notify.Message) string {
 	return b.String()
 }
 
-// mailClient connects by STARTTLS on port 587 by default, by TLS on port 465, or without TLS on port 25.
+// mailClient connects by STARTTLS on port 587 (default), TLS on 465, or without TLS on 25.
 func mailClient(s *session) (*mail.Client, error) {
 	options := []mail.Option{mail.WithTimeout(Timeout)}
 	port, without := 587, false
@@ -106,8 +105,7 @@ func mailClient(s *session) (*mail.Client, error) {
 	return mail.NewClient(host, options...)
 }
 
-// isFinalMail reports a 5xx response, which a retry would not change. A 4xx response and a broken connection are
-// transient (RFC 5321, 4.2.1).
+// isFinalMail reports a 5xx response. A 4xx one and a broken connection are transient (RFC 5321, 4.2.1).
 func isFinalMail(err error) bool {
 	var sent *mail.SendError
 	if errors.As(err, &sent) && sent.ErrorCode() != 0 {

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// sendGoogleChat posts a card to a space's webhook, in one thread for each
-// release. https://developers.google.com/workspace/chat/quickstart/webhooks
+// sendGoogleChat posts a card to a space's webhook, in a thread per release.
+// https://developers.google.com/workspace/chat/quickstart/webhooks
 func sendGoogleChat(ctx context.Context, s *session, m notify.Message) error {
 	u, err := url.Parse(s.values["url"])
 	if err != nil {

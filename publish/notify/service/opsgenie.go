@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendOpsgenie creates and closes alerts with the trouble as alias: creating an open alert again only counts it.
+// sendOpsgenie creates and closes alerts with the trouble as alias: an open one is only counted again.
 // https://docs.opsgenie.com/docs/alert-api
 func sendOpsgenie(ctx context.Context, s *session, m notify.Message) error {
 	address := s.base("https://api.opsgenie.com") + "/v2/alerts"

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// sendPagerDuty triggers and resolves by the Events API v2. A trouble keeps its key until it is over, and triggering an
-// open key opens nothing new. https://developer.pagerduty.com/docs/events-api-v2-overview
+// sendPagerDuty triggers and resolves by the Events API v2, with a trouble's key: an open one is triggered once.
+// https://developer.pagerduty.com/docs/events-api-v2-overview
 func sendPagerDuty(ctx context.Context, s *session, m notify.Message) error {
 	address := s.base("https://events.pagerduty.com") + "/v2/enqueue"
 	for _, over := range m.Over {
@@ -39,7 +39,7 @@ func sendPagerDuty(ctx context.Context, s *session, m notify.Message) error {
 	return err
 }
 
-// details returns a message's facts and its text, by name.
+// details returns a message's facts and text, by name.
 func details(m notify.Message) map[string]string {
 	d := map[string]string{}
 	for _, f := range m.Facts {
@@ -51,7 +51,7 @@ func details(m notify.Message) map[string]string {
 	return d
 }
 
-// linksOf returns a message's URLs on the forge.
+// linksOf returns a message's forge URLs.
 func linksOf(m notify.Message) []notify.Fact {
 	var all []notify.Fact
 	for _, l := range []notify.Fact{{Name: "Commit", Value: m.CommitURL}, {Name: "Proposal", Value: m.ProposalURL}} {

@@ -61,7 +61,6 @@ func (t rows) send(ctx context.Context, deps Deps, r rollout.Receiver, m notify.
 	return &Failure{Final: failed.Final, After: failed.After, msg: rollout.Cut(s.Scrub(failed.msg), 500)}
 }
 
-// session is one attempt, with its credentials.
 type session struct {
 	Deps
 	receiver rollout.Receiver
@@ -70,7 +69,7 @@ type session struct {
 	call.Secrets
 }
 
-// open reads the credentials for each message, because they are rotated.
+// open reads the credentials for each message, as they rotate.
 func (s *session) open(ctx context.Context) error {
 	for name, c := range s.receiver.Credentials {
 		value, err := s.credential(ctx, c)
@@ -120,7 +119,7 @@ func (s *session) credential(ctx context.Context, c rollout.Credential) (string,
 	return value, nil
 }
 
-// base returns the address of a service's API, without a slash at the end.
+// base returns a service's API's address, without a final slash.
 func (s *session) base(usual string) string {
 	if address := s.receiver.Settings["address"]; address != "" {
 		return strings.TrimRight(address, "/")
@@ -134,14 +133,14 @@ type (
 	list   = []any
 )
 
-// tell sets a field of a message, unless the text is empty.
+// tell sets a message's field, unless empty.
 func tell(message object, field, text string) {
 	if text != "" {
 		message[field] = text
 	}
 }
 
-// post sends a value as JSON and returns the body of a 2xx response.
+// post sends a value as JSON and returns a 2xx response's body.
 func (s *session) post(ctx context.Context, address string, header http.Header, body any) ([]byte, error) {
 	data, err := call.Encode(body)
 	if err != nil {
@@ -150,8 +149,7 @@ func (s *session) post(ctx context.Context, address string, header http.Header, 
 	return s.postBytes(ctx, address, header, data, "application/json")
 }
 
-// postBytes sends encoded JSON with another media type. A 2xx is a success even if the body is cut off: a delivered
-// message must not be sent again.
+// postBytes sends JSON with another media type. A 2xx is a success even if cut off: a repeat must not be sent.
 func (s *session) postBytes(
 	ctx context.Context, address string, header http.Header, body []byte, media string,
 ) ([]byte, error) {
@@ -169,8 +167,7 @@ func (s *session) postBytes(
 	return nil, failed
 }
 
-// isFinal reports whether a retry cannot change the response. A redirect to another host is not followed, so it is
-// final.
+// isFinal reports whether a retry is useless, as after a redirect to another host.
 func isFinal(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -179,8 +176,7 @@ func isFinal(status int) bool {
 	return status < 500
 }
 
-// plain changes foreign text for services that read Markdown, so that no words link elsewhere and no user is mentioned.
-// Addresses that are written out stay unchanged.
+// plain changes foreign text for Markdown: no words link elsewhere and no user is mentioned. Written addresses stay.
 func plain(text string) string {
 	return strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
 		"@everyone", "@ everyone").Replace(text)

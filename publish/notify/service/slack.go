@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// colors maps outcomes to colors, for services that support colors.
+// colors maps outcomes to colors.
 var colors = map[rollout.Outcome]string{
 	rollout.OutcomeGood: "#2eb67d", rollout.OutcomeBad: "#e01e5a", rollout.OutcomeWarning: "#ecb22e",
 	rollout.OutcomeNews: "#36c5f0",

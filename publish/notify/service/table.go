@@ -7,7 +7,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// row describes one service.
 type row struct {
 	send     func(ctx context.Context, s *session, m notify.Message) error
 	defaults []rollout.EventKind // events of a receiver that selects none
@@ -24,7 +23,7 @@ var chat = []rollout.EventKind{
 // rows maps services by the name of their block.
 type rows map[string]row
 
-// table holds all services. A service is one file and one line of the table.
+// table holds all services, each one file and one line here.
 var table = rows{
 	"slack":        {send: sendSlack, defaults: chat},
 	"msteams":      {send: sendTeams, defaults: chat},
@@ -47,5 +46,5 @@ func (t rows) profile(service string) notify.Profile {
 	return notify.Profile{Defaults: t[service].defaults, Resolves: t[service].resolves}
 }
 
-// Dedups reports whether a service or its reader recognizes a repeated message, so that a repeat does no harm.
+// Dedups reports whether a service or its reader recognizes a harmless repeat.
 func Dedups(service string) bool { return table[service].dedups }

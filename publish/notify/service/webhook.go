@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// cloudEvent is a CloudEvent 1.0 in its structured form. Source and ID identify an event, so a receiver recognizes a
-// repeat. https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
+// cloudEvent is a CloudEvent 1.0 in structured form. A receiver recognizes a repeat by Source and ID.
+// https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
 type cloudEvent struct {
 	SpecVersion     string    `json:"specversion"`
 	ID              string    `json:"id"`
@@ -34,7 +34,7 @@ type eventData struct {
 	Links map[string]string `json:"links,omitempty"`
 }
 
-// signatureHeader holds sha256= and the HMAC of the body, in hex, as in forges' webhooks.
+// signatureHeader holds sha256= and the body's HMAC in hex, as in forges' webhooks.
 const signatureHeader = "X-Gitrollout-Signature"
 
 func sendWebhook(ctx context.Context, s *session, m notify.Message) error {

@@ -12,35 +12,32 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLag bounds the commits without a message between two writes of a cursor, so that a start has little to read.
+// maxLag bounds commits without a message between a cursor's writes, for short starts.
 const maxLag = 100
 
-// claimTime bounds the sending to one receiver on one claim. It is less than the lease, so that no process takes over
-// from a live one.
+// claimTime bounds sending to a receiver on one claim: less than the lease, so no process takes over from a live one.
 const claimTime = 20 * time.Second
 
-// forgotten is the age at which a claim counts as dead, whatever its process's clock.
+// forgotten is the age of a dead claim, whatever its process's clock.
 const forgotten = 10 * time.Minute
 
 // errBusy reports that another process is sending.
 var errBusy = errors.New("another gitrollout is telling")
 
-// task holds the messages for one receiver in a round.
+// task holds a round's messages for one receiver.
 type task struct {
 	receiver rollout.Receiver
 	due      []notify.Due
 	end      rollout.Cursor
 }
 
-// plan holds the work of a round.
 type plan struct {
 	tasks   []task
 	changed bool
 	wait    time.Duration // upper bound until the next work
 }
 
-// round writes cursors, claims the next messages, and sends them. It returns the pause before the next round; 0 means
-// at once.
+// round writes cursors, claims the next messages, and sends them. It returns the pause before the next round.
 func (w *Worker) round(ctx context.Context) time.Duration {
 	now, v := w.Now(), w.view()
 	if now.Before(w.trouble.after) {
@@ -87,8 +84,7 @@ func clone(n *rollout.Notified) *rollout.Notified {
 	return &c
 }
 
-// plan updates a record, which claims the messages to send. It may run several times, and changes only foreign, since
-// and reported of the worker.
+// plan updates a record, which claims messages. It may run again, and changes only foreign, since and reported.
 func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time.Time) (plan, error) {
 	p := plan{wait: time.Hour}
 	if left := w.busy(n, now); left > 0 {
@@ -151,7 +147,7 @@ func (w *Worker) writeDown(n *rollout.Notified) {
 	w.sign(n)
 }
 
-// sign sets the process that owns a record's claims, if there are any.
+// sign sets the process of a record's claims, if any.
 func (w *Worker) sign(n *rollout.Notified) {
 	n.By = ""
 	for _, c := range n.Receivers {
@@ -164,8 +160,8 @@ func (w *Worker) sign(n *rollout.Notified) {
 	}
 }
 
-// busy returns how long to respect another process's claim. A claim that this process has seen unchanged for the lease
-// is a dead process's. The clocks of two machines are compared only for claims older than forgotten.
+// busy returns how long to respect another process's claim. Unchanged for the lease, it is a dead process's; only if
+// older than forgotten are two machines' clocks compared.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	if n.By == "" || n.By == w.ID {
 		w.foreign = ""
@@ -186,7 +182,7 @@ func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
 	return left
 }
 
-// task returns a receiver's messages, and how many commits its cursor is behind.
+// task returns a receiver's messages, and its cursor's lag in commits.
 func (w *Worker) task(
 	ctx context.Context, v view, at rollout.Cursor, r rollout.Receiver, now time.Time,
 ) (task, int, error) {
@@ -223,7 +219,7 @@ func (w *Worker) task(
 	return t, len(line), nil
 }
 
-// carryOut sends to all receivers concurrently, and notes the results.
+// carryOut sends to all receivers concurrently.
 func (w *Worker) carryOut(ctx context.Context, tasks []task) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -240,7 +236,6 @@ func (w *Worker) carryOut(ctx context.Context, tasks []task) {
 	wg.Wait()
 }
 
-// sent is the result of a task.
 type sent struct {
 	n       int     // messages that were delivered or refused for good
 	refused []error // one error for each refused message
@@ -248,7 +243,7 @@ type sent struct {
 	after   time.Duration
 }
 
-// send sends messages in order, up to the first one that must be retried.
+// send sends messages in order, up to the first to be retried.
 func (w *Worker) send(ctx context.Context, t task) sent {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
@@ -272,7 +267,7 @@ func (w *Worker) send(ctx context.Context, t task) sent {
 	return s
 }
 
-// note stores the result of a task for the record.
+// note stores a task's result for the record.
 func (w *Worker) note(ctx context.Context, t task, s sent) {
 	name := t.receiver.Name
 	switch {

@@ -1,9 +1,8 @@
-// Package worker sends the notifications of the state branch in the background, so that no release waits for a
-// receiver.
+// Package worker sends the state branch's notifications in the background, so that no release waits for a receiver.
 //
 // A record in Git holds a cursor for each receiver. A process claims messages there by a compare-and-swap before it
 // sends them: two processes never send the same message, and a killed process loses none. The next process sends its
-// claimed messages again, and marks them as possible repeats where the service cannot recognize a repeat.
+// claimed messages again, marked as possible repeats where the service cannot recognize one.
 package worker
 
 import (
@@ -21,18 +20,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrGone is a History's error if the state branch does not lead back to the given commit: the branch was rewritten, or
-// the commit is too old.
+// ErrGone is a History's error if the state branch does not lead back to the commit: rewritten, or too old.
 var ErrGone = errors.New("is not among the last commits of the state branch")
 
-// Options are the dependencies of a Worker.
+// Options are a Worker's dependencies.
 type Options struct {
 	ID      string // of this process, unique
 	Cluster string
-	// Update applies change to the record. It may call change again after another process won a race. If change returns
-	// an error or changes nothing, nothing is written.
+	// Update applies change to the record, again after a lost race. Without a change, or after an error, it writes
+	// none.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
-	// History lists the commits of the state branch after one commit, "" for all, up to another, oldest first.
+	// History lists the state commits after one, "" for all, up to another, oldest first.
 	History   func(ctx context.Context, after, upTo string) ([]rollout.Recorded, error)
 	Send      func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error)
 	ProfileOf func(service string) notify.Profile
@@ -40,17 +38,16 @@ type Options struct {
 	Links     func(*rollout.Forge) notify.Links
 	Now       func() time.Time
 	Lease     time.Duration // how long a claim is unchanged before its process counts as dead; default 30s
-	// Spread lengthens the pauses between tries by a small amount that differs between processes; nil changes nothing.
+	// Spread lengthens pauses between tries a little, differently by process; it may be nil.
 	Spread func(time.Duration) time.Duration
 	// Log receives completed work, and each problem once until it is over.
 	Log func(problem error, done string)
 }
 
-// maxKnown bounds the states kept of this process's commits; other commits are read from Git. A state takes a few
-// kilobytes.
+// maxKnown bounds the kept states of own commits, a few kilobytes each; others are read from Git.
 const maxKnown = 1000
 
-// Worker sends notifications. Notify and Flush may be called from any goroutine.
+// Worker sends notifications. Any goroutine may call Notify and Flush.
 type Worker struct {
 	Options
 	wake chan struct{}
@@ -74,7 +71,7 @@ type Worker struct {
 	reported  map[string]string // by receiver
 }
 
-// retry is the time of the next try after a failure.
+// retry is the next try after a failure.
 type retry struct {
 	tries int
 	after time.Time
@@ -94,8 +91,7 @@ func New(o Options) *Worker {
 	return w
 }
 
-// Notify implements edge.Notifier: it stores the configuration, the head of the state branch and this process's newest
-// commit, and returns at once.
+// Notify implements edge.Notifier: it stores configuration, state head and this process's newest commit, at once.
 func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.Recorded) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +115,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.Recor
 	}
 }
 
-// keep adds a commit and drops the oldest ones; the caller holds the lock.
+// keep adds a commit and drops the oldest; the caller holds the lock.
 func (w *Worker) keep(made rollout.Recorded) {
 	w.known = append(w.known, made)
 	apps := 0
@@ -131,7 +127,7 @@ func (w *Worker) keep(made rollout.Recorded) {
 	}
 }
 
-// Run sends messages until the context ends, and then writes the last cursors.
+// Run sends messages until the context ends, then writes the last cursors.
 func (w *Worker) Run(ctx context.Context) {
 	defer w.settle()
 	for ctx.Err() == nil {
@@ -159,7 +155,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// settle writes the last cursors. The next process repeats messages that are not on record.
+// settle writes the last cursors. The next process repeats unrecorded messages.
 func (w *Worker) settle() {
 	if len(w.unwritten) == 0 {
 		return
@@ -180,7 +176,7 @@ func (w *Worker) settle() {
 // lastWrite bounds settle.
 const lastWrite = 5 * time.Second
 
-// Flush waits until every message has been tried, or the context ends.
+// Flush waits until all messages are tried, or the context ends.
 func (w *Worker) Flush(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()
@@ -195,7 +191,6 @@ func (w *Worker) Flush(ctx context.Context) {
 	}
 }
 
-// view is the input of one round.
 type view struct {
 	config *rollout.Config
 	head   string
@@ -213,7 +208,7 @@ func (w *Worker) view() view {
 	return v
 }
 
-// line returns the commits after one, from this process's commits or from Git.
+// line returns the commits after one, of this process or from Git.
 func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Recorded, error) {
 	var line []rollout.Recorded
 	for id := v.head; id != after; {
@@ -230,11 +225,10 @@ func (w *Worker) line(ctx context.Context, v view, after string) ([]rollout.Reco
 	return line, nil
 }
 
-// errAhead reports that another process's cursor is newer than the head known here.
+// errAhead reports another process's cursor beyond the known head.
 var errAhead = errors.New("is newer than the known head of the state branch")
 
-// read reads the commits from Git. If they do not lead back to after, the branch was rewritten, or after is newer than
-// upTo.
+// read reads the commits from Git. If they do not lead back to after, the branch was rewritten, or after is newer.
 func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.Recorded, error) {
 	line, err := w.History(ctx, after, upTo)
 	if !errors.Is(err, ErrGone) {
@@ -261,7 +255,7 @@ func (w *Worker) report(about string, err error) {
 	}
 }
 
-// next returns the retry after another failure, at least the pause that a service requested.
+// next returns the retry after another failure, at least a service's pause.
 func (w *Worker) next(r retry, now time.Time, asked time.Duration) retry {
 	r.tries++
 	r.after = now.Add(max(asked, w.Spread(call.Backoff(r.tries))))
