@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// alb is the AWS Load Balancer Controller. Its Ingresses split the requests of a path by an annotation: the path's
-// backend names an action instead of a Service, with the port use-annotation
+// alb is the AWS Load Balancer Controller. Its Ingresses split a path's requests by an annotation: the backend names
+// an action instead of a Service, with the port use-annotation
 // (https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/#actions). Weights
 // are shares of their sum, each 0 to 999 (ELBv2 TargetGroupTuple).
 var alb = router{
@@ -36,13 +36,13 @@ type albConfig struct {
 	StickinessConfig *albStickiness `json:"stickinessConfig,omitempty"` // at rest, too; sticky is for a release only
 }
 
-// albStickiness keeps a user at the first Service by the cookie AWSALBTG, whose name cannot be chosen.
+// albStickiness keeps a user at the first Service by the cookie AWSALBTG, a fixed name.
 type albStickiness struct {
 	Enabled         bool  `json:"enabled"`
 	DurationSeconds int64 `json:"durationSeconds"` // 1 to 604800, which is 7 days
 }
 
-// albAction is the annotation's value, with the keys in Argo Rollouts' order. The controller ignores the case of keys.
+// albAction is the annotation's value, with keys in Argo Rollouts' order and any case.
 type albAction struct {
 	Type          string     `json:"Type"`
 	ForwardConfig albForward `json:"ForwardConfig"`
@@ -111,14 +111,14 @@ func (c *albConfig) valid(r Route) error {
 
 func albDuration(seconds int64) bool { return seconds >= 1 && seconds <= 604800 }
 
-// action returns the name of the action to split, which is also the backend of its paths.
+// action returns the action to split, also its paths' backend.
 func (c *albConfig) action(r Route) string { return cmp.Or(c.RootService, r.Stable) }
 
 func (c *albConfig) key(what, action string) string {
 	return cmp.Or(c.AnnotationPrefix, "alb.ingress.kubernetes.io") + "/" + what + "." + action
 }
 
-// split writes the action of an Ingress and the paths for matched users.
+// split writes an Ingress's action and the paths for matched users.
 func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	ref, action := object.Ref(), c.action(r)
 	found := false
@@ -160,7 +160,7 @@ func (c *albConfig) split(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albOther returns a Service or target group besides stable and canary to which the user's annotation sends requests.
+// albOther returns another Service or target group than stable and canary in the user's annotation.
 func albOther(annotation string, r Route) string {
 	var action struct {
 		ForwardConfig struct {
@@ -187,8 +187,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
 	if s := c.StickinessConfig; s != nil && s.Enabled {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, s.DurationSeconds}
 	}
-	// A cookie outlives a weight of 0, so it is set only while both versions receive requests. It also keeps users at
-	// stable: the weight is the share of the new users.
+	// A cookie outlives a weight of 0, so it is set only while both versions get requests. It also keeps users at
+	// stable: the weight is the new users' share.
 	if r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}
@@ -199,9 +199,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) (string, error) {
 	return string(data), nil
 }
 
-// match adds a path for matched users before each split path, with a separate action and an annotation for the
-// conditions. The controller sorts Exact paths first, then Prefix paths from long to short, then the others. In this
-// order a copy with the same path stays before its original.
+// match adds a path for matched users before each split path, with an action and an annotation for conditions. The
+// controller sorts Exact paths first, then Prefix from long to short, then others: a copy stays before its original.
 func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	own, err := c.ownConditions(object, r)
 	if err != nil {
@@ -251,10 +250,10 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	return nil
 }
 
-// albName matches the backend names that the API server accepts.
+// albName matches the API server's backend names.
 var albName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// free refuses the name of an action or backend that the Ingress already has.
+// free refuses the name of an existing action or backend.
 func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route) error {
 	if !albName.MatchString(name) {
 		return misfit("", "the steps' route %s becomes a backend, and its name is not that of a Service", name).
@@ -275,7 +274,7 @@ func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route
 	return nil
 }
 
-// ownConditions returns the user's conditions for the action to split.
+// ownConditions returns the user's conditions for the action.
 func (c *albConfig) ownConditions(object rollout.Object, r Route) ([]any, error) {
 	key := c.key("conditions", c.action(r))
 	value := object.Annotation(key)

@@ -9,9 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// albConditions returns the conditions of a match besides the path; a request must meet all of these
-// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have the
-// wildcards * and ?. Headers and query parameters are compared without case.
+// albConditions returns a match's conditions besides the path, all to be met
+// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have
+// the wildcards * and ?. Headers and query parameters are compared without case.
 func albConditions(m rollout.Match) []any {
 	var all []any
 	add := func(field, config string, values ...any) {
@@ -25,8 +25,8 @@ func albConditions(m rollout.Match) []any {
 		header(h.Name, albValue(h.StringMatch))
 	}
 	for _, c := range m.Cookies {
-		// The three values of a condition can anchor the end of an exact cookie or the start of a prefix, not both: on
-		// is also found in the cookie xbeta=on.
+		// A condition's three values can anchor the end of an exact cookie or the start of a prefix, not both: on is
+		// also found in the cookie xbeta=on.
 		if c.Prefix != "" {
 			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
 		} else {
@@ -53,12 +53,12 @@ func albValue(m rollout.StringMatch) string {
 	return m.Exact
 }
 
-// albEscape escapes wildcards in query strings, the only values that allow it (ELBv2 QueryStringConditionConfig).
+// albEscape escapes wildcards in query strings, where alone that is allowed (ELBv2 QueryStringConditionConfig).
 func albEscape(s string) string {
 	return strings.NewReplacer("*", `\*`, "?", `\?`).Replace(s)
 }
 
-// albSource writes a single address as a network, the only accepted form.
+// albSource writes an address as a network, the only accepted form.
 func albSource(m rollout.StringMatch) string {
 	s := cmp.Or(m.Prefix, m.Exact)
 	switch {
@@ -71,7 +71,7 @@ func albSource(m rollout.StringMatch) string {
 	}
 }
 
-// paths adds the paths of one match for each split path.
+// paths adds one match's paths for each split path.
 func (c *albConfig) paths(
 	object rollout.Object, r Route, m rollout.Match, name string, conditions []any, added map[[2]int][]any,
 ) error {
@@ -123,11 +123,10 @@ func (c *albConfig) paths(
 	return nil
 }
 
-// albPath is a path of an Ingress as the controller reads it: Exact, Prefix by whole elements, or a pattern with
-// wildcards.
+// albPath is an Ingress's path for the controller: Exact, Prefix by whole elements, or a pattern with wildcards.
 type albPath struct{ kind, path string }
 
-// albBoth returns the paths that match both own and m; it returns false if these cannot be determined.
+// albBoth returns the paths that match both own and m, false if unknown.
 func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	switch own.kind {
 	case "Exact":
@@ -146,8 +145,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 		}
 		return nil, true
 	}
-	// The copies of a pattern stay patterns: Exact and Prefix paths come first and would take requests of the paths
-	// before this one.
+	// The copies of a pattern stay patterns: Exact and Prefix paths come first and would take earlier requests.
 	front, all := strings.CutSuffix(own.path, "/*")
 	if strings.ContainsAny(front, "*?") {
 		return nil, false
@@ -169,7 +167,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	return nil, true
 }
 
-// taken reports whether another path of the rule, and not own, would have received the requests of the narrower path f.
+// taken reports whether another path of the rule than own would have received the narrower path f's requests.
 func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	for _, p := range all {
 		if p.rule != own.rule || p.index == own.index {
@@ -185,8 +183,8 @@ func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	return false
 }
 
-// limits returns why a rule is too large for a load balancer, which allows 5 values, host and path included, and 5
-// wildcards (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
+// limits returns why a rule is too large for a load balancer: 5 values, with host and path, and 5 wildcards
+// (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
 func (f albPath) limits(p ingressPath, conditions []any) string {
 	var values []string
 	if p.host != "" {

@@ -8,10 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ambassador is Emissary-ingress, formerly Ambassador. A Mapping generated for a release takes its share in percent
-// from the Mapping that it copies (Mapping.spec.weight; Mappings without a weight share the rest). Matched users have
-// Mappings with more constraints: "those that are more highly constrained are evaluated before those less highly
-// constrained" (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings). Query parameters need 1.5.
+// ambassador is Emissary-ingress, formerly Ambassador. A release's Mapping takes its share in percent from the
+// Mapping that it copies (Mapping.spec.weight; those without a weight share the rest). Matched users have Mappings
+// with more constraints: "those that are more highly constrained are evaluated before those less highly constrained"
+// (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings). Query parameters need 1.5.
 var ambassador = router{
 	kind: "ambassador", title: "Emissary-ingress (Ambassador)", since: "1.5",
 	features: features{splits: can, byHeader: anyText, byCookie: anyText, byQuery: anyText, byMethod: anyText},
@@ -20,7 +20,7 @@ var ambassador = router{
 
 const ambassadorGroup = "getambassador.io"
 
-// ambassadorConfig has the field of Argo Rollouts' trafficRouting.ambassador.
+// ambassadorConfig is Argo Rollouts' trafficRouting.ambassador.
 type ambassadorConfig struct {
 	Mappings []string `json:"mappings"`
 }
@@ -53,8 +53,7 @@ func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// ambassadorMapping points a Mapping at the stable Service, which pingPong alternates, and generates the release's
-// Mappings.
+// ambassadorMapping points a Mapping at the stable Service, which pingPong alternates, and generates the release's.
 func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route) error {
 	spec := base.Map("spec")
 	service := text(spec["service"])
@@ -78,8 +77,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 		after = object.Ref()
 		return err
 	}
-	// Ambassador 1.x drops zeros when a Mapping passes through the API getambassador.io/v2: with a weight of 0 the
-	// Mapping would get half of the requests.
+	// Ambassador 1.x drops zeros in the API getambassador.io/v2: a weight of 0 would get half of the requests.
 	if r.Weight > 0 {
 		if err := generate("canary", func(spec map[string]any) { spec["weight"] = int64(r.Weight) }); err != nil {
 			return err
@@ -108,8 +106,7 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 	return nil
 }
 
-// ambassadorCopy returns a copy of a Mapping. It keeps the labels, by which Hosts select Mappings: Mappings share a
-// weight only among the same Hosts.
+// ambassadorCopy returns a Mapping's copy with labels, by which Hosts select it: a weight is for the same Hosts.
 func ambassadorCopy(base rollout.Object, suffix string) rollout.Object {
 	object := base.Copy()
 	delete(object, "status")
@@ -117,7 +114,7 @@ func ambassadorCopy(base rollout.Object, suffix string) rollout.Object {
 	return object
 }
 
-// suffixed joins a name and a suffix with a dash. It cuts the name to stay within an object name's 253 characters.
+// suffixed joins a name, cut for an object name's 253 characters, and a suffix with a dash.
 func suffixed(base, suffix string) string {
 	if room := 253 - 1 - len(suffix); len(base) > room {
 		base = base[:max(room, 0)]
@@ -125,8 +122,8 @@ func suffixed(base, suffix string) string {
 	return base + "-" + suffix
 }
 
-// ambassadorService replaces the Service in a Mapping's service and keeps scheme, namespace and port, as in
-// https://shop.store:8443. It returns false if the service is neither stable nor canary.
+// ambassadorService replaces the Service in a Mapping's service with scheme, namespace and port, as in
+// https://shop.store:8443. It is false for another Service.
 func ambassadorService(service string, r Route, to string) (string, bool) {
 	scheme, rest, ok := strings.Cut(service, "://")
 	if ok {
@@ -146,8 +143,7 @@ func ambassadorService(service string, r Route, to string) (string, bool) {
 	return scheme + to + rest[len(name):], true
 }
 
-// ambassadorMatch returns the Mapping's comparisons together with the managed route's; it returns false if no request
-// can match both.
+// ambassadorMatch combines the Mapping's comparisons with the managed route's, false if no request can match both.
 func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	fields := map[string]any{}
 	for _, field := range []string{"headers", "regex_headers", "query_parameters", "regex_query_parameters"} {
@@ -179,7 +175,7 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 		return nil, false, wrong(ref, "spec.method", "%q is an expression, to which the step's method cannot be added", own).
 			WithFix("leave out the method in the step")
 	case own != "" && matches(*m.Method, own) && !added:
-		// It would be a second Mapping for the same requests and share them with the first.
+		// It would be a second Mapping for, and share, the first's requests.
 		return nil, false, wrong(ref, "spec.method", "is %s, and the step's match asks for nothing more", own).
 			WithFix("set the weight instead, or match a header too")
 	case own != "":

@@ -7,9 +7,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apisix is the ingress controller of Apache APISIX. The backends of an ApisixRoute's rules get weights, shares of
-// their sum (default 100 each). Matched users have a separate ApisixRoute for the time of a release: a copy of the
-// rules with more match.exprs and a higher priority, which decides between rules of one path
+// apisix is the ingress controller of Apache APISIX. Backends of an ApisixRoute's rules have weights, shares of their
+// sum (default 100 each). Matched users have their own ApisixRoute during a release: a copy of the rules with more
+// match.exprs and a higher priority, which decides between rules of one path
 // (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). apisix.apache.org/v2 needs 1.5.
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",
@@ -23,12 +23,12 @@ var apisix = router{
 
 const apisixGroup = "apisix.apache.org"
 
-// apisixConfig has the field of Argo Rollouts' trafficRouting.apisix.
+// apisixConfig is Argo Rollouts' trafficRouting.apisix.
 type apisixConfig struct {
 	Route struct {
 		Name string `json:"name"`
 
-		// Default: the rule with the route's name, or else all rules that have the stable Service.
+		// Default: the rule with the route's name, or all rules with the stable Service.
 		Rules []string `json:"rules,omitempty"`
 	} `json:"route"`
 }
@@ -125,8 +125,8 @@ func apisixShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backends"]), "serviceName", r, nil)
 }
 
-// verify reads the only condition that the controller writes: Accepted, or ResourcesAvailable before version 2. The
-// controller retries a failed sync with APISIX; it rejects an invalid spec.
+// verify reads the controller's only condition: Accepted, or ResourcesAvailable before version 2. A failed sync with
+// APISIX is retried, an invalid spec rejected.
 func (*apisixConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, c := range list(route.Status["conditions"]) {
 		condition := mapping(c)

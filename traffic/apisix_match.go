@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apisixManaged returns the ApisixRoute of one managed route, nil if no request can match both it and a rule.
+// apisixManaged returns a managed route's ApisixRoute, nil if no request can match it and a rule.
 func apisixManaged(
 	ref rollout.Ref, object rollout.Object, chosen []int, managed rollout.ManagedRoute, priority int64, r Route,
 ) (rollout.Object, error) {
@@ -48,8 +48,7 @@ func apisixManaged(
 	return out, nil
 }
 
-// apisixMatch combines a rule's match with a managed route's; it returns false if no request can match both. All of the
-// exprs must be true.
+// apisixMatch combines a rule's match with a managed route's, false if nothing matches both. All exprs must hold.
 func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	exprs := list(both["exprs"])
@@ -62,7 +61,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 		}
 	}
 	if m.Path != nil {
-		// The name is ignored. Version 2 of the controller's CRD requires it, version 1 rejects an empty one.
+		// The name is ignored: the CRD of version 2 requires it, version 1 rejects an empty one.
 		exprs = append(exprs, apisixExpr(map[string]any{"scope": "Path", "name": "path"}, *m.Path))
 	}
 	if len(exprs) > 0 {
@@ -92,7 +91,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	return both, len(sources) > 0, nil
 }
 
-// apisixExpr compares one part of a request. RegexMatch searches anywhere in a value.
+// apisixExpr compares one part of a request. RegexMatch searches anywhere.
 func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	if m.Exact != "" {
 		return map[string]any{"subject": subject, "op": "Equal", "value": m.Exact}
@@ -100,7 +99,7 @@ func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	return map[string]any{"subject": subject, "op": "RegexMatch", "value": whole(pattern(m))}
 }
 
-// apisixSources returns the addresses both in a rule's list, where an empty list means all, and in a network.
+// apisixSources returns the addresses both in a rule's list, all if empty, and in a network.
 func apisixSources(own []any, network string) ([]any, error) {
 	want, err := apisixNetwork(network)
 	if err != nil {

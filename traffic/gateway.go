@@ -8,9 +8,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gatewayAPI is the Kubernetes Gateway API, which most ingress controllers and meshes serve. The overlay sets the
-// weights in each rule with the stable Service and adds a missing canary backend for the release. Matched users get a
-// separate rule, a copy with the match added: a rule that matches more of a request wins in any order
+// gatewayAPI is the Kubernetes Gateway API, which most ingress controllers and meshes serve. The overlay sets weights
+// in each rule with the stable Service, with a canary backend for the release. Matched users get a copy of the rule
+// with the match: more specific rules win in any order
 // (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
 var gatewayAPI = router{
 	kind: "gatewayAPI", title: "Gateway API", since: "v1.0",
@@ -23,7 +23,7 @@ var gatewayAPI = router{
 
 const gatewayGroup = "gateway.networking.k8s.io"
 
-// gatewayConfig has the fields of Argo Rollouts' Gateway API plugin.
+// gatewayConfig is Argo Rollouts' Gateway API plugin's.
 type gatewayConfig struct {
 	Namespace  string        `json:"namespace,omitempty"`
 	HTTPRoute  string        `json:"httpRoute,omitempty"`
@@ -35,8 +35,7 @@ type gatewayConfig struct {
 	TCPRoutes  []gatewayName `json:"tcpRoutes,omitempty"`
 	TLSRoutes  []gatewayName `json:"tlsRoutes,omitempty"`
 
-	// Argo Rollouts sets this label to keep other tools away. It is accepted and unused: routes are applied with their
-	// weights.
+	// Argo Rollouts' label against other tools, accepted and unused: routes are applied with their weights.
 	InProgressLabelKey     string `json:"inProgressLabelKey,omitempty"`
 	InProgressLabelValue   string `json:"inProgressLabelValue,omitempty"`
 	DisableInProgressLabel bool   `json:"disableInProgressLabel,omitempty"`
@@ -49,13 +48,13 @@ type gatewayName struct {
 	UseHeaderRoutes bool `json:"useHeaderRoutes,omitempty"`
 }
 
-// gatewayRoute is a route named in the configuration, with its field.
+// gatewayRoute is a route in the configuration, with its field.
 type gatewayRoute struct {
 	kind, field string
 	name        *string
 }
 
-// routes returns all routes that the configuration names, in the fields for one route and for several.
+// routes returns the configuration's routes, of the fields for one and for several.
 func (c *gatewayConfig) routes() (all []gatewayRoute) {
 	for _, f := range []struct {
 		kind, field string
@@ -106,7 +105,7 @@ func (c *gatewayConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// gatewayRules sets the weights of a route and adds the rules of matched users.
+// gatewayRules sets a route's weights and adds matched users' rules.
 func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) error {
 	var rules, added []any
 	found := false
@@ -145,8 +144,7 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 	return gatewayLimits(ref, rules, r)
 }
 
-// gatewayShares finds the Rollout's Services among the backends of a rule, by name. Implementations also accept "core"
-// as the group of Services.
+// gatewayShares finds the Rollout's Services among a rule's backends, by name. "core" is also a group of Services.
 func gatewayShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backendRefs"]), "name", r, func(b map[string]any) bool {
 		kind, group := text(b["kind"]), text(b["group"])
@@ -154,8 +152,8 @@ func gatewayShares(rule map[string]any, r Route) shares {
 	})
 }
 
-// verify reads the conditions that each Gateway's controller writes (RouteParentStatus). A controller that has not seen
-// the newest spec is late; Accepted or ResolvedRefs with the status False is a rejection.
+// verify reads the conditions of each Gateway's controller (RouteParentStatus). One that has not seen the newest spec
+// is late; a False Accepted or ResolvedRefs is a rejection.
 func (*gatewayConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, p := range list(route.Status["parents"]) {

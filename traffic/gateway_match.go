@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gatewayManaged returns the rule for one managed route: a copy of rule with every combination of their matches.
+// gatewayManaged returns a managed route's rule: a copy of rule with every combination of their matches.
 func gatewayManaged(
 	ref rollout.Ref, place string, object rollout.Object, rule map[string]any, managed rollout.ManagedRoute, r Route,
 ) ([]any, error) {
@@ -45,8 +45,7 @@ func gatewayManaged(
 	return []any{out}, nil
 }
 
-// gatewayTaken reports whether a rule with a longer path and other Services already receives the requests of a step's
-// path. They stay there.
+// gatewayTaken reports whether a rule with a longer path and other Services receives, and keeps, a path's requests.
 func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool {
 	path, mine := text(mapping(both["path"])["value"]), text(mapping(own["path"])["value"])
 	for _, item := range list(object.Map("spec")["rules"]) {
@@ -64,7 +63,7 @@ func gatewayTaken(object rollout.Object, own, both map[string]any, r Route) bool
 	return false
 }
 
-// gatewayMatch combines a rule's match with a managed route's; it returns false if no request can match both.
+// gatewayMatch combines a rule's match with a managed route's, false if no request can match both.
 func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	both := copyMap(own)
 	if ref.Kind == "GRPCRoute" && (m.Path != nil || m.Method != nil || len(m.QueryParams) > 0) {
@@ -105,7 +104,7 @@ func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.M
 	return both, ok, err
 }
 
-// gatewayHeaders adds the headers and cookies of a match to a rule's headers.
+// gatewayHeaders adds a match's headers and cookies to a rule's headers.
 func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Match) ([]any, error) {
 	for _, h := range m.Headers {
 		headers = append(headers, gatewayNamed(h.Name, h.StringMatch))
@@ -129,7 +128,7 @@ func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Matc
 	return headers, nil
 }
 
-// gatewayParams adds the query parameters of a match to a rule's query parameters.
+// gatewayParams adds a match's query parameters to a rule's.
 func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match) ([]any, error) {
 	for _, q := range m.QueryParams {
 		if !gatewayParam.MatchString(q.Name) {
@@ -152,13 +151,13 @@ func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match)
 	return params, nil
 }
 
-// The values of headers and names of parameters that the Gateway API's CRDs allow.
+// The values of headers and names of parameters that Gateway API's CRDs allow.
 var (
 	gatewayValue = regexp.MustCompile(`^[!-~]+([\t ]?[!-~]+)*$`)
 	gatewayParam = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+\\-.^_\x60|~]{1,256}$")
 )
 
-// short returns the first 60 bytes of a long text, for a message.
+// short returns a text's first 60 bytes.
 func short(s string) string {
 	if len(s) > 60 {
 		return strings.ToValidUTF8(s[:60], "") + "…"
@@ -176,7 +175,7 @@ func gatewayNamed(name string, m rollout.StringMatch) map[string]any {
 	return map[string]any{"name": name, "type": "RegularExpression", "value": whole(pattern(m))}
 }
 
-// repeated returns a name that occurs twice after form is applied.
+// repeated returns a name that occurs twice after form.
 func repeated(headers []any, form func(string) string) string {
 	seen := map[string]bool{}
 	for _, h := range headers {
@@ -217,14 +216,13 @@ func gatewayPath(
 	}
 }
 
-// below reports whether a path is the prefix itself or under it, by whole elements as in PathPrefix.
+// below reports whether a path is the prefix or under it, by whole elements as in PathPrefix.
 func below(path, prefix string) bool {
 	prefix = strings.TrimSuffix(prefix, "/")
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 
-// gatewayLimits refuses more than the API allows (maxItems in its CRDs, and a validation rule of HTTPRoute). Otherwise
-// the error would appear only at the step that needs it.
+// gatewayLimits refuses more than the API allows (maxItems in its CRDs, and a validation rule of HTTPRoute), early.
 func gatewayLimits(ref rollout.Ref, rules []any, r Route) error {
 	if len(r.Managed) == 0 {
 		return nil

@@ -13,10 +13,9 @@ func ingressRef(namespace, name string) rollout.Ref {
 	return rollout.Ref{Group: ingressGroup, Kind: "Ingress", Namespace: namespace, Name: name}
 }
 
-// namedIngress is an Ingress named in a Rollout document, with its field.
 type namedIngress struct{ field, name string }
 
-// ingressNames reads a pair of fields of which Argo Rollouts requires exactly one.
+// ingressNames reads a pair of fields, of which Argo Rollouts requires exactly one.
 func ingressNames(one, name, many string, names []string) ([]namedIngress, error) {
 	switch {
 	case name != "" && len(names) > 0:
@@ -51,7 +50,7 @@ func ingressPaths(object rollout.Object) []ingressPath {
 	return all
 }
 
-// backend returns the Service of a path, nil if its backend is no Service.
+// backend returns a path's Service, nil for another backend.
 func (p ingressPath) backend() map[string]any { return mapping(mapping(p.path["backend"])["service"]) }
 
 func (p ingressPath) service() string { return text(p.backend()["name"]) }
@@ -64,7 +63,7 @@ func (p ingressPath) kind() string { return text(p.path["pathType"]) }
 
 func (p ingressPath) text() string { return text(p.path["path"]) }
 
-// carried refuses managed routes that a kind of router does not support.
+// carried refuses managed routes that a router does not support.
 func carried(kind string, routes []rollout.ManagedRoute) error {
 	for _, route := range routes {
 		if field, why := Unsupported(kind, route); why != "" {

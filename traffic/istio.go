@@ -11,10 +11,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// istio splits at the routes of VirtualServices, between two Services or two subsets of a DestinationRule, whose labels
-// select the pods. Matched users get a separate route right before the original: the first matching route wins
+// istio splits routes of VirtualServices between two Services or two subsets of a DestinationRule, whose labels
+// select pods. Matched users get a route right before the original: the first match wins
 // (https://istio.io/latest/docs/reference/config/networking/virtual-service/). Weights are shares of their sum
-// (HTTPRouteDestination.weight); older versions require a sum of 100. A status needs 1.6.
+// (HTTPRouteDestination.weight), 100 in older versions. A status needs 1.6.
 var istio = router{
 	kind: "istio", title: "Istio", since: "1.6",
 	features: features{
@@ -26,14 +26,14 @@ var istio = router{
 
 const istioGroup = "networking.istio.io"
 
-// istioConfig has the fields of Argo Rollouts' trafficRouting.istio.
+// istioConfig is Argo Rollouts' trafficRouting.istio.
 type istioConfig struct {
 	VirtualService  *istioVirtualService  `json:"virtualService,omitempty"`
 	VirtualServices []istioVirtualService `json:"virtualServices,omitempty"`
 	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // nil: split between Services
 }
 
-// istioVirtualService names the routes to split. If it names no route of a kind, the only route of that kind is split.
+// istioVirtualService names the routes to split, by default the only route of a kind.
 type istioVirtualService struct {
 	Name      string       `json:"name"` // NAME or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`
@@ -41,7 +41,7 @@ type istioVirtualService struct {
 	TCPRoutes []istioRoute `json:"tcpRoutes,omitempty"`
 }
 
-// istioRoute finds TLS and TCP routes, which have no names, by what they match.
+// istioRoute finds TLS and TCP routes, without names, by their match.
 type istioRoute struct {
 	Port     int64    `json:"port,omitempty"`
 	SNIHosts []string `json:"sniHosts,omitempty"`
@@ -52,7 +52,7 @@ type istioRule struct {
 	CanarySubsetName string `json:"canarySubsetName"`
 	StableSubsetName string `json:"stableSubsetName"`
 
-	// Destinations with these subsets keep their weight, which is taken from stable.
+	// Destinations with these subsets keep their weight, taken from stable.
 	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"`
 }
 
@@ -67,7 +67,7 @@ func (c *istioConfig) all() []*istioVirtualService {
 	return all
 }
 
-// bySubset reports whether a DestinationRule separates the versions, so that no Services are needed.
+// bySubset reports whether a DestinationRule, not Services, separates the versions.
 func (c *istioConfig) bySubset() bool { return c.DestinationRule != nil }
 
 func (c *istioConfig) names(visit func(kind string, name *string)) {
@@ -90,8 +90,7 @@ func (c *istioConfig) watched(namespace string) []rollout.Ref {
 	return refs
 }
 
-// refs returns the objects that the name can mean: shop.edge is shop.edge in the Rollout's namespace, or shop in the
-// namespace edge.
+// refs returns the objects that a name can mean: shop.edge in the Rollout's namespace, or shop in namespace edge.
 func (v *istioVirtualService) refs(namespace string) []rollout.Ref {
 	refs := []rollout.Ref{{Group: istioGroup, Kind: "VirtualService", Namespace: namespace, Name: v.Name}}
 	if name, other, ok := strings.Cut(v.Name, "."); ok && !strings.Contains(other, ".") {
@@ -133,8 +132,7 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// label sets the pod labels of the DestinationRule's subsets: one version each during a release, all pods at rest. It
-// returns the rule's host.
+// label sets the pods of the DestinationRule's subsets, at rest all, else one version each, and returns its host.
 func (r *istioRule) label(o *Objects, route Route) (string, error) {
 	ref := r.ref(route.Namespace)
 	object, ok := o.Edit(ref)
@@ -250,7 +248,7 @@ func (v *istioVirtualService) chosen(section string, routes []any, t istioTarget
 	return slices.Compact(split), nil
 }
 
-// istioWanted finds a route that the configuration names.
+// istioWanted finds a configured route.
 type istioWanted struct {
 	text string
 	is   func(route map[string]any) bool
@@ -286,7 +284,7 @@ func (r istioRoute) String() string {
 	return strings.Join(parts, " ")
 }
 
-// is compares as Argo Rollouts does: the only port of all matches, and all of their SNI hosts.
+// is compares as Argo Rollouts does: the only port of all matches, and all their SNI hosts.
 func (r istioRoute) is(route map[string]any) bool {
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {
@@ -303,9 +301,9 @@ func (r istioRoute) is(route map[string]any) bool {
 	return len(ports) <= 1 && (r.Port == 0 || ports[r.Port]) && (len(want) == 0 || maps.Equal(want, hosts))
 }
 
-// verify reads Istio's status, which is off by default (https://istio.io/latest/docs/reference/config/config-status/).
-// Reconciled is False until every proxy has the newest configuration. An ERROR among the validationMessages means that
-// the configuration does not work.
+// verify reads Istio's status, off by default (https://istio.io/latest/docs/reference/config/config-status/).
+// Reconciled is False until every proxy has the configuration. An ERROR in validationMessages means that it does not
+// work.
 func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	if isOlder(route.Status, route) {
 		return Verdict{Text: "is not yet seen by istiod"}
@@ -328,7 +326,7 @@ func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	return Verdict{Taken: true}
 }
 
-// isOlder reports whether a status is about an older generation of the object. Protobuf's JSON encodes numbers as text.
+// isOlder reports whether a status is of an older generation. Protobuf's JSON encodes numbers as text.
 func isOlder(said map[string]any, route rollout.ObservedRoute) bool {
 	seen, isNumber := number(said["observedGeneration"])
 	if !isNumber {

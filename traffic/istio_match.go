@@ -7,9 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// matched returns the routes to insert before a route: for sticky users of the canary, then for each managed route.
-// Each is a copy, with its timeouts, retries and rewrites, that matches more. From the second on, their names are
-// numbered within the VirtualService.
+// matched returns the routes before a route: for sticky users of the canary, then each managed route. Each is a copy,
+// with timeouts, retries and rewrites, that matches more, with numbered names from the second on.
 func (t istioTarget) matched(place string, route map[string]any, made map[string]int) ([]any, error) {
 	managed := t.Managed
 	if t.sticks() {
@@ -41,8 +40,8 @@ func (t istioTarget) matched(place string, route map[string]any, made map[string
 	return routes, nil
 }
 
-// managed returns a copy of a route that sends all requests to the canary. With Mirror it keeps the route's weights and
-// mirrors requests to the canary (HTTPRoute.mirror, mirrorPercentage.value in percent).
+// managed returns a copy of a route that sends all requests to the canary or, with Mirror, keeps the weights and
+// mirrors requests there (HTTPRoute.mirror, mirrorPercentage.value in percent).
 func (t istioTarget) managed(place string, route map[string]any, m rollout.ManagedRoute) (map[string]any, error) {
 	out, canary := copyMap(route), t.destination(route)
 	if m.Mirror == nil {
@@ -65,8 +64,7 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 	return out, nil
 }
 
-// both combines a route's match (HTTPMatchRequest) with a managed route's; it returns false if no request can match
-// both.
+// both combines a route's match (HTTPMatchRequest) with a managed route's, false if no request can match both.
 func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error) {
 	out := copyMap(own)
 	for _, named := range []struct {

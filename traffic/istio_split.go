@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// istioTarget is a Route with the destinations of both versions in a VirtualService.
+// istioTarget is a Route with both versions' destinations in a VirtualService.
 type istioTarget struct {
 	Route
 	ref            rollout.Ref // the VirtualService
@@ -17,7 +17,7 @@ type istioTarget struct {
 	kept           []string // other subsets, whose destinations keep their weight
 }
 
-// istioVersion is one version as a destination: a Service, or a subset of the host of a DestinationRule.
+// istioVersion is a version's destination: a Service, or a subset of a DestinationRule's host.
 type istioVersion struct{ host, subset string }
 
 // name returns the stable destination for messages.
@@ -28,7 +28,7 @@ func (t istioTarget) name() string {
 	return "the stable Service " + t.Stable
 }
 
-// find returns the index of a version among the destinations of a route, -1 if absent.
+// find returns a version's index among a route's destinations, -1 if absent.
 func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	return slices.IndexFunc(list(route["route"]), func(d any) bool {
 		destination := mapping(mapping(d)["destination"])
@@ -36,8 +36,8 @@ func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	})
 }
 
-// sameHost compares a destination's host with a Service's name or another host. By Istio's rule, a short host is in the
-// VirtualService's namespace; other is in the Rollout's namespace.
+// sameHost compares a destination's host, if short in the VirtualService's namespace by Istio's rule, with other, in
+// the Rollout's namespace.
 func (t istioTarget) sameHost(host, other string) bool {
 	full := func(host, namespace string) string {
 		name, rest, _ := strings.Cut(host, ".")
@@ -50,7 +50,7 @@ func (t istioTarget) sameHost(host, other string) bool {
 	return host != "" && full(host, t.ref.Namespace) == full(other, t.Namespace)
 }
 
-// split sets the weights of the chosen routes and inserts the routes of matched users right before them.
+// split sets the chosen routes' weights and inserts matched users' routes before them.
 func (t istioTarget) split(o *Objects, section string, routes []any, chosen []int) ([]any, error) {
 	var out []any
 	made := map[string]int{}
@@ -117,7 +117,7 @@ func istioName(destination map[string]any) string {
 	return name
 }
 
-// destination returns the canary's destination in a route, or a copy of stable's that points to the canary.
+// destination returns the canary's destination in a route, or a copy of stable's.
 func (t istioTarget) destination(route map[string]any) map[string]any {
 	destinations := list(route["route"])
 	if i := t.find(route, t.canary); i >= 0 {
@@ -137,13 +137,12 @@ func (t istioTarget) destination(route map[string]any) map[string]any {
 	return out
 }
 
-// sticks reports whether users get a cookie. Its value is the new version's pod hash, so that a cookie of an earlier
-// release has no effect.
+// sticks reports whether users get a cookie, with the pod hash so that an earlier release's has no effect.
 func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }
 
-// setCookie sets the cookie for users whom the weight sends to the canary (HTTPRouteDestination.headers.response.add).
+// setCookie sets the cookie for users sent to the canary by weight (HTTPRouteDestination.headers.response.add).
 func (t istioTarget) setCookie(place string, destination map[string]any) error {
 	add := mapping(mapping(mapping(destination["headers"])["response"])["add"])
 	for key := range add {

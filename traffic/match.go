@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unsupported returns the first part of a managed route that a kind of router does not support, as the field below the
-// step and the reason; both are "" if it supports all.
+// Unsupported returns a managed route's first part that a router lacks, as field below the step and reason, or "".
 func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	r, ok := find(kind)
 	if !ok {
@@ -27,7 +26,7 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	return "", ""
 }
 
-// CannotStick returns why a kind of router cannot keep users on the canary, "" if it can.
+// CannotStick returns why a router cannot keep users on the canary, "" if it can.
 func CannotStick(kind string) string {
 	if r, ok := find(kind); ok && r.features[sticks] == 0 {
 		return fmt.Sprintf("%s cannot keep users on the canary; routers that can: %s", r.name(), able(sticks, can))
@@ -106,7 +105,7 @@ func comparisonOf(m rollout.StringMatch) comparison {
 	}
 }
 
-// pattern returns a regular expression that matches the whole of a text that m matches. RE2 and PCRE read it alike.
+// pattern returns a regular expression for the whole of a text that m matches, alike in RE2 and PCRE.
 func pattern(m rollout.StringMatch) string {
 	switch {
 	case m.Regex != "":
@@ -118,8 +117,7 @@ func pattern(m rollout.StringMatch) string {
 	}
 }
 
-// cookiePattern returns a regular expression for a whole Cookie header in which
-// one cookie matches. The header is a list, "a=1; b=2" (RFC 6265, 4.2.1).
+// cookiePattern returns a regular expression for a Cookie header, "a=1; b=2" (RFC 6265, 4.2.1), with one match.
 func cookiePattern(c rollout.NamedMatch) string {
 	value := group(strings.ReplaceAll(pattern(c.StringMatch), ".*", "[^;]*"))
 	return `(.*;\s*)?` + regexp.QuoteMeta(c.Name) + "=" + value + `(;.*)?`
@@ -136,7 +134,7 @@ func cookieHeaders(cookies []rollout.NamedMatch) []rollout.NamedMatch {
 	return headers
 }
 
-// compares reports whether a match already compares a header or parameter. Header names are case-insensitive.
+// compares reports whether a match already compares a header, in any case, or parameter.
 func compares(match map[string]any, field, name string) bool {
 	for key := range mapping(match[field]) {
 		if key == name || strings.HasSuffix(field, "headers") && strings.EqualFold(key, name) {
@@ -146,7 +144,7 @@ func compares(match map[string]any, field, name string) bool {
 	return false
 }
 
-// whole anchors a pattern to the whole text: some routers search anywhere in a value.
+// whole anchors a pattern: some routers search anywhere.
 func whole(p string) string { return "^" + group(p) + "$" }
 
 // group encloses a pattern's alternatives in parentheses.
@@ -170,8 +168,7 @@ func matches(m rollout.StringMatch, s string) bool {
 	}
 }
 
-// combine pairs each match of a rule, where an empty list matches all requests, with each match of a managed route. The
-// function both returns false for a pair that no request can match.
+// combine pairs matches of a rule, all requests if empty, with a managed route's. both is false if none can match.
 func combine(
 	place string, own []any, matches []rollout.Match,
 	both func(place string, own map[string]any, m rollout.Match) (map[string]any, bool, error),
@@ -193,13 +190,13 @@ func combine(
 	return combined, nil
 }
 
-// inOrder sorts managed routes by the order of managedRoutes; unnamed routes come first, in their own order.
+// inOrder sorts managed routes by managedRoutes; unnamed ones come first.
 func inOrder(routes []rollout.ManagedRoute, names []string) []rollout.ManagedRoute {
 	rank := func(r rollout.ManagedRoute) int { return slices.Index(names, r.Name) }
 	return slices.SortedStableFunc(slices.Values(routes), func(a, b rollout.ManagedRoute) int { return rank(a) - rank(b) })
 }
 
-// Managed returns the routes in force after the given steps, in the order of their precedence.
+// Managed returns the routes in force after steps, by precedence.
 func Managed(steps []rollout.Step, order []string) []rollout.ManagedRoute {
 	var routes []rollout.ManagedRoute
 	for _, step := range steps {

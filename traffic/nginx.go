@@ -30,16 +30,15 @@ var nginx = router{
 
 const ingressClass = "kubernetes.io/ingress.class"
 
-// nginxConfig has the fields of Argo Rollouts' trafficRouting.nginx.
+// nginxConfig is Argo Rollouts' trafficRouting.nginx.
 type nginxConfig struct {
 	StableIngress   string   `json:"stableIngress,omitempty"`   // this or stableIngresses
 	StableIngresses []string `json:"stableIngresses,omitempty"` //
 
-	// The prefix of the controller's annotations, its flag --annotations-prefix; default nginx.ingress.kubernetes.io.
+	// The prefix of the controller's annotations (--annotations-prefix); default nginx.ingress.kubernetes.io.
 	AnnotationPrefix string `json:"annotationPrefix,omitempty"`
 
-	// Annotations for the canary Ingress. Additional annotations get the prefix unless they have it; canary annotations
-	// are copied unchanged and win.
+	// Annotations for the canary Ingress. Additional ones get a missing prefix; canary ones are unchanged and win.
 	AdditionalIngressAnnotations map[string]string `json:"additionalIngressAnnotations,omitempty"`
 	CanaryIngressAnnotations     map[string]string `json:"canaryIngressAnnotations,omitempty"`
 }
@@ -82,8 +81,7 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 		}
 		at := o.after(ref)
 		if r.Sticky != nil && !nginxSticks(r) {
-			// The weight comes before the removal of cookies: in the other order, users of the canary would see stable
-			// again.
+			// The weight comes before the removal of cookies: else canary users would see stable again.
 			at--
 		}
 		if err := o.generate(canary, at, r); err != nil {
@@ -93,8 +91,8 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// canary returns the canary Ingress without annotations: the paths of the stable Service and, as in Argo Rollouts, TLS
-// and the class. ingress-nginx ignores everything else in a canary Ingress.
+// canary returns the canary Ingress without annotations: the stable Service's paths and, as in Argo Rollouts, TLS and
+// class. ingress-nginx ignores the rest.
 func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollout.Object, error) {
 	ref := stable.Ref()
 	var rules []any
@@ -135,7 +133,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	if value, ok := copied["tls"]; ok {
 		spec["tls"] = value
 	}
-	// The API server rejects a new Ingress with both; for an existing one, ingress-nginx reads the annotation.
+	// The API server rejects a new Ingress with both; of an existing one, ingress-nginx reads the annotation.
 	if value, ok := copied["ingressClassName"]; ok && stable.Annotation(ingressClass) == "" {
 		spec["ingressClassName"] = value
 	}
@@ -146,14 +144,14 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 	}, nil
 }
 
-// nginxName returns Argo Rollouts' name of the canary Ingress, cut to the 253 characters of a name.
+// nginxName returns Argo Rollouts' name of the canary Ingress, cut to 253 characters.
 func nginxName(by, ingress string) string {
 	const suffix = "-canary"
 	name := by + "-" + ingress
 	return name[:min(len(name), 253-len(suffix))] + suffix
 }
 
-// annotations returns the canary Ingress's annotations. As in Argo Rollouts, later sources override earlier ones.
+// annotations returns the canary Ingress's annotations. As in Argo Rollouts, later sources win.
 func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string, r Route) (map[string]any, error) {
 	out := map[string]any{}
 	if class := stable.Annotation(ingressClass); class != "" {
@@ -178,7 +176,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	for name, value := range users {
 		out[c.key(name)] = value
 	}
-	// A total of less than 100 counts as 100: 3 of 30 is written as 12 of 120.
+	// A total below 100 counts as 100: 3 of 30 is written as 12 of 120.
 	times := 1
 	if r.Max > 0 && r.Max < 100 {
 		times = (100 + r.Max - 1) / r.Max
@@ -192,21 +190,20 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	case nginxSticks(r):
 		out[c.key("affinity-canary-behavior")] = "sticky"
 	case r.Weight == 0 && stable.Annotation(c.key("affinity")) != "":
-		// The user's own session cookies would also keep users at a failed canary.
+		// The user's own session cookies would keep users at a failed canary.
 		out[c.key("affinity-canary-behavior")] = "legacy"
 	}
 	return out, nil
 }
 
-// nginxSticks reports whether session cookies decide. At the full weight or at 0 they would keep users at a version
-// that gets no more requests.
+// nginxSticks reports whether session cookies decide: not at the full weight or 0, where a version gets no requests.
 func nginxSticks(r Route) bool {
 	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
 }
 
-// stick turns on session affinity at the stable Ingress, which its canary inherits. The cookie holds the user's Service
-// and pod, so stable's users stay at stable and the weight is the share of the new users. The pod hash in the cookie's
-// name makes the cookie new for each release. The user's own affinity is kept and has the same effect.
+// stick turns on session affinity at the stable Ingress, inherited by its canary. The cookie holds the user's Service
+// and pod: stable's users stay, and the weight is the new users' share. Its name has the pod hash, new for each
+// release. The user's own affinity is kept and has the same effect.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return
@@ -223,9 +220,8 @@ func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	}
 }
 
-// nginxAlone reports whether the stable Service, with one port, is the only Service of its hosts in an Ingress. Then
-// one cookie serves all paths. Otherwise each path keeps a separate cookie, the default: a cookie of another Service or
-// port would replace it.
+// nginxAlone reports whether the stable Service, with one port, is the only Service of its hosts in an Ingress: then
+// one cookie serves all paths. Otherwise each path has one (default): another Service's would replace it.
 func nginxAlone(stable rollout.Object, service string) bool {
 	hosts, ports := map[string]bool{}, map[string]bool{}
 	for _, p := range ingressPaths(stable) {

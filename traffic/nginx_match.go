@@ -8,9 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nginxUsers holds the users that a canary Ingress sends to the canary at any weight: one header with one value or
-// pattern, or one cookie with the value "always". All matches of the steps have to fit. A cookie with another value is
-// matched in the header Cookie.
+// nginxUsers holds the users that a canary Ingress sends to the canary at any weight, for all matches: one header
+// with a value or pattern, or one cookie with the value "always". Others are matched in the header Cookie.
 type nginxUsers struct {
 	header   string // its name, "" if no match uses a header
 	exact    string // its value, "" if there are patterns
@@ -18,8 +17,7 @@ type nginxUsers struct {
 	cookie   string
 }
 
-// nginxUsersOf returns the annotations that match the users of all routes. The order of routes is irrelevant: each
-// leads to the canary.
+// nginxUsersOf returns the annotations for all routes' users, in any order: each leads to the canary.
 func nginxUsersOf(routes []rollout.ManagedRoute) (map[string]string, error) {
 	if err := carried("nginx", routes); err != nil {
 		return nil, err
@@ -99,7 +97,7 @@ func (u *nginxUsers) annotations() map[string]string {
 		out["canary-by-header-value"] = u.exact
 		return out
 	}
-	// The controller searches for the pattern anywhere in the value, as PCRE.
+	// The controller searches anywhere in the value, as PCRE.
 	all := whole(either(u.patterns))
 	out["canary-by-header-pattern"] = nginxForbidden.ReplaceAllStringFunc(all, func(s string) string {
 		escaped := ""
@@ -120,7 +118,7 @@ func either(patterns []string) string {
 }
 
 // The controller ignores annotations with other characters (parser/validators.go, BasicCharsRegex and IsValidRegex).
-// Without canary-by-header-value, only the header value "always" would match.
+// Without canary-by-header-value, only the value "always" would match.
 var (
 	nginxPlain     = regexp.MustCompile(`^[-._~a-zA-Z0-9/:]+$`)
 	nginxForbidden = regexp.MustCompile(`[^-._~a-zA-Z0-9/:^$\[\](){}*+?|&=\\]`)

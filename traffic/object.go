@@ -10,9 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// anyObject is any other router: the Rollout gives the paths of the weights in objects, without code. The fields at the
-// paths must be in Git already, with 0 as the canary's weight. Otherwise a typo in a path would add a field that no
-// router reads, and the release would go on without requests. It does not check for a third backend with a weight.
+// anyObject is any other router: the Rollout gives paths of weights in objects, without code. Git must have the
+// fields, with 0 for the canary. Otherwise a typo would add a field that no router reads, and the release would go on
+// without requests. A third backend with a weight is not checked.
 var anyObject = router{
 	kind: "object", title: "Any other, by paths", since: "any",
 	features: features{splits: can, anyTotal: can, reports: can},
@@ -20,11 +20,10 @@ var anyObject = router{
 	config:   func() editor { return &objectConfig{} },
 }
 
-// objectConfig is one mapping or a list of mappings.
 type objectConfig []objectEntry
 
-// objectEntry is one object with paths into it (see path). A path can contain {{.stable}}, {{.canary}}, {{.name}} and
-// {{.namespace}}: the current Services, the Rollout's name and its namespace.
+// objectEntry is one object with paths into it (see path). They can contain {{.stable}}, {{.canary}}, {{.name}} and
+// {{.namespace}}: the current Services, the Rollout's name and namespace.
 type objectEntry struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -42,13 +41,13 @@ type objectEntry struct {
 	Verify *objectVerify `json:"verify,omitempty"` // nil: the object does not report whether it is in force
 }
 
-// objectVerify is the status of an object in force.
+// objectVerify is an object's status when in force.
 type objectVerify struct {
 	Path  string `json:"path"` // below status, as in status.currentStatus
 	Value any    `json:"value"`
 }
 
-// bySubset reports whether every object has a path for the canary's pod hash, so that no Services are needed.
+// bySubset reports whether every object has a path for the canary's pod hash, instead of Services.
 func (c *objectConfig) bySubset() bool {
 	for _, e := range *c {
 		if e.CanaryHash == "" {
@@ -198,7 +197,7 @@ func objectWrite(
 
 var objectVariable = regexp.MustCompile(`\{\{\s*\.?(\w*)\s*\}\}`)
 
-// objectPath fills the variables of a path and parses it.
+// objectPath fills a path's variables and parses it.
 func objectPath(field, written string, r Route) (path, error) {
 	names := map[string]string{"stable": r.Stable, "canary": r.Canary, "name": r.Name, "namespace": r.Namespace}
 	unknown := ""
@@ -222,8 +221,7 @@ func objectPath(field, written string, r Route) (path, error) {
 	return p, nil
 }
 
-// verify compares the status with Verify. A status is late if observedGeneration, beside the value or at the top, is
-// older than the spec.
+// verify compares the status with Verify. An older observedGeneration, beside the value or at the top, is late.
 func (c *objectConfig) verify(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, e := range *c {
 		if e.Verify == nil || e.ref(ref.Namespace) != ref {

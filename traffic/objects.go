@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Objects holds an app's objects while overlays change them. Edit copies, so the originals stay unchanged.
+// Objects holds an app's objects while overlays change copies by Edit.
 type Objects struct {
 	list   []rollout.Object
 	at     map[rollout.Ref]int
@@ -43,7 +43,7 @@ func (o *Objects) Edit(ref rollout.Ref) (rollout.Object, bool) {
 	return object, ok
 }
 
-// after returns the index right after an object, or the end if it is absent.
+// after returns the index after an object, or the end.
 func (o *Objects) after(ref rollout.Ref) int {
 	if i, ok := o.at[ref]; ok {
 		return i + 1
@@ -51,7 +51,7 @@ func (o *Objects) after(ref rollout.Ref) int {
 	return len(o.list)
 }
 
-// generate inserts an object that is not in Git at an index in apply order. It refuses to replace a user's object.
+// generate inserts an object that is not in Git at an index in apply order, unless a user has it.
 func (o *Objects) generate(object rollout.Object, at int, by Route) error {
 	ref := object.Ref()
 	if _, taken := o.at[ref]; taken {
@@ -72,8 +72,7 @@ func (o *Objects) number() {
 	}
 }
 
-// Claim records that a Rollout writes to a place of an object. It refuses a second Rollout there: two releases would
-// undo each other's weights.
+// Claim records that a Rollout writes to an object's place, refusing a second: they would undo each other's weights.
 func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	key := ref.String() + " " + place
 	other, taken := o.claims[key]
@@ -88,7 +87,7 @@ func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 // set is rollout.Object's Set for any part of an object.
 func set(m map[string]any, value any, path ...string) { rollout.Object(m).Set(value, path...) }
 
-// mapping, list and text read plain JSON values; they return the zero value for another type.
+// mapping, list and text read plain JSON values, zero for another type.
 func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }
 func list(v any) []any             { l, _ := v.([]any); return l }
 func text(v any) string            { s, _ := v.(string); return s }

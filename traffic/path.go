@@ -39,7 +39,7 @@ type place struct {
 	path  string
 }
 
-// parsePath parses a path. A leading $ is allowed, as in JSONPath.
+// parsePath parses a path, maybe with JSONPath's leading $.
 func parsePath(s string) (path, error) {
 	rest := strings.TrimPrefix(s, "$")
 	if rest != "" && rest[0] != '.' && rest[0] != '[' {
@@ -60,7 +60,7 @@ func parsePath(s string) (path, error) {
 	return p, nil
 }
 
-// parseStep parses the first step of a text and returns its length.
+// parseStep parses a text's first step and returns its length.
 func parseStep(s string) (pathStep, int, error) {
 	if s[0] == '.' {
 		end := strings.IndexAny(s[1:], ".[") + 1
@@ -107,7 +107,7 @@ func parseStep(s string) (pathStep, int, error) {
 	return pathStep{kind: atFilter, filter: fields, want: want}, end + 1, nil
 }
 
-// closing returns the index of the bracket that closes the first one, -1 if none does. It skips brackets inside quotes.
+// closing returns the index of the first bracket's end outside quotes, -1 for none.
 func closing(s string) int {
 	quote := byte(0)
 	for i := 1; i < len(s); i++ {
@@ -134,7 +134,7 @@ func unquoted(s string) (string, bool) {
 	return inner, strings.IndexByte(inner, s[0]) < 0
 }
 
-// find returns all values at a path, at least one. The error names the part of the path that finds nothing.
+// find returns all values at a path, at least one. The error names the part that finds nothing.
 func (p path) find(root any) ([]place, error) {
 	places := []place{{value: root}}
 	for i, step := range p {
@@ -150,7 +150,7 @@ func (p path) find(root any) ([]place, error) {
 	return places, nil
 }
 
-// String returns the path as it was written, without the first dot.
+// String returns the path as written, without the first dot.
 func (p path) String() string {
 	var s strings.Builder
 	for _, step := range p {
@@ -202,7 +202,7 @@ func plain(value any) string {
 	}
 }
 
-// nothing returns why a step finds nothing in places, the values of the steps before it.
+// nothing returns why a step finds nothing in places, the earlier steps' values.
 func (s pathStep) nothing(before path, places []place) string {
 	where := "the object"
 	if len(before) > 0 {
@@ -231,8 +231,7 @@ func (s pathStep) nothing(before path, places []place) string {
 	return fmt.Sprintf("%s has %d elements", where, length)
 }
 
-// parents splits off the last step of a path, which must be a field, and returns the mappings that have or could have
-// the field.
+// parents splits off a path's last step, a field, and returns the mappings that have or could have it.
 func (p path) parents(root any) (mappings []place, field pathStep, err error) {
 	last := p[len(p)-1]
 	if last.kind != atField {

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// shares are the weighted entries of a list, with the indices of stable and canary.
+// shares are a list's weighted entries, with stable's and canary's indices.
 type shares struct {
 	entries        []any
 	name           string // the field with the name of an entry's Service
@@ -25,8 +25,8 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone refuses an entry besides stable and canary, unless its weight is 0. For the message, what names an entry, and
-// owner the place for the third one, as in "a rule".
+// alone refuses an entry with a weight besides stable and canary. For the message, what names an entry, and owner the
+// third one's place, as in "a rule".
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])
@@ -37,14 +37,14 @@ func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	return nil
 }
 
-// third returns the error for an entry that would take requests from both versions.
+// third returns the error for an entry that takes requests from both versions.
 func third(ref rollout.Ref, field, what, name, owner string) *rollout.InvalidError {
 	return wrong(ref, field, "is a third %s (%s), "+
 		"so that the weights of stable and canary would not add up to all requests", what, name).
 		WithFix("give it %s of its own, or weight: 0", owner)
 }
 
-// forCanary returns a copy of the canary's entry, or of stable's if there is none, for the canary.
+// forCanary returns a copy of the canary's entry, or stable's, for the canary.
 func (s shares) forCanary(r Route, weight int) map[string]any {
 	i := s.canary
 	if i < 0 {
@@ -55,7 +55,7 @@ func (s shares) forCanary(r Route, weight int) map[string]any {
 	return entry
 }
 
-// weighed returns weights after alone has found no third entry.
+// weighed returns weights if alone finds no third entry.
 func (s shares) weighed(ref rollout.Ref, place, what, owner string, r Route) ([]any, error) {
 	if err := s.alone(ref, place, what, owner); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (s shares) weighed(ref rollout.Ref, place, what, owner string, r Route) ([]
 	return s.weights(r), nil
 }
 
-// weights sets the weights of a route and returns the entries.
+// weights sets a route's weights and returns the entries.
 func (s shares) weights(r Route) []any {
 	mapping(s.entries[s.stable])["weight"] = int64(r.rest())
 	switch {

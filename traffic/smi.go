@@ -6,10 +6,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// smi is the Service Mesh Interface, which Linkerd and others implement. A TrafficSplit distributes the requests to a
-// root Service
+// smi is the Service Mesh Interface of Linkerd and others. A TrafficSplit distributes a root Service's requests
 // (https://github.com/servicemeshinterface/smi-spec/blob/main/apis/traffic-split/v1alpha2/traffic-split.md). It is
-// generated for a release; a TrafficSplit in Git gets the weights instead. Weights are integer shares of their sum.
+// generated for a release, unless in Git. Weights are integer shares of their sum.
 var smi = router{
 	kind: "smi", title: "SMI (Linkerd and others)", since: "v1alpha1",
 	features: features{splits: can, anyTotal: can},
@@ -18,7 +17,7 @@ var smi = router{
 
 const smiGroup = "split.smi-spec.io"
 
-// smiConfig has the fields of Argo Rollouts' trafficRouting.smi, and apiVersion.
+// smiConfig is Argo Rollouts' trafficRouting.smi, with apiVersion.
 type smiConfig struct {
 	RootService      string `json:"rootService,omitempty"`      // called by clients; default: the stable Service
 	TrafficSplitName string `json:"trafficSplitName,omitempty"` // default: the Rollout's name
@@ -61,7 +60,7 @@ func (c *smiConfig) overlay(o *Objects, r Route) error {
 	return o.generate(object, o.after(root), r)
 }
 
-// smiWeights sets the weights of a TrafficSplit that is in Git.
+// smiWeights sets the weights of Git's TrafficSplit.
 func smiWeights(o *Objects, object rollout.Object, ref rollout.Ref, r Route) error {
 	if err := o.Claim(ref, "spec.backends", r); err != nil {
 		return err

@@ -2,8 +2,7 @@ package traffic
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// Stages returns every Route that releases of a spec can need, at rest first, so that errors are found before a release
-// begins. The pod hashes are placeholders.
+// Stages returns every Route of a spec's releases, at rest first, with placeholder pod hashes, to find errors early.
 func Stages(spec rollout.Spec) []Route {
 	c := spec.Canary
 	t := c.Traffic

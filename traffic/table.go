@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// table holds all routers that trafficRouting can name, in the order of the docs.
+// table holds all routers of trafficRouting, in the docs' order.
 var table = []router{gatewayAPI, nginx, alb, traefik, istio, smi, ambassador, apisix, anyObject}
 
 // router describes one kind of router.
@@ -29,9 +29,9 @@ func (r router) name() string {
 	return r.title
 }
 
-// editor is the configuration of one router, decoded from JSON. It is decoded for each use and has no state.
+// editor is one router's configuration, decoded for each use, without state.
 type editor interface {
-	// names visits each name of an object of the app, so that it can be replaced by kustomize's name.
+	// names visits names of the app's objects, to replace them by kustomize's.
 	names(visit func(kind string, name *string))
 	// overlay lays a route over the objects.
 	overlay(*Objects, Route) error
@@ -44,7 +44,7 @@ func visitAll(visit func(kind string, name *string), kind string, names []string
 	}
 }
 
-// reporter is an editor with objects whose status reports whether the router has accepted them.
+// reporter is an editor with objects whose status reports the router's acceptance.
 type reporter interface {
 	watched(namespace string) []rollout.Ref
 	verify(rollout.Ref, rollout.ObservedRoute) Verdict
@@ -53,7 +53,7 @@ type reporter interface {
 // feature is a feature that a router may support.
 type feature string
 
-// The features, in the order of the docs' table.
+// The features, in the docs' order.
 const (
 	splits   feature = "weight" // an exact share of the requests
 	byHeader feature = "header" // match steps …
@@ -68,7 +68,7 @@ const (
 	reports  feature = "verify"           // its status reports whether it has accepted the routes
 )
 
-// comparison is a set of flags: how a router supports a feature, for matches the comparisons.
+// comparison is a set of flags: a feature's support, for matches the comparisons.
 type comparison uint8
 
 const (
@@ -96,7 +96,7 @@ func (h comparison) String() string {
 
 type features map[feature]comparison
 
-// Kinds returns the names of all routers, in the order of the docs.
+// Kinds returns all routers' names, in the docs' order.
 func Kinds() []string {
 	return rollout.Mapped(table, func(r router) string { return r.kind })
 }
@@ -109,8 +109,7 @@ func find(kind string) (router, bool) {
 	return table[i], true
 }
 
-// Types returns the configuration types of all routers by kind, for the schemas in editors. A list type stands for a
-// mapping or a list of mappings.
+// Types returns all routers' configuration types by kind, for editors. A list type stands for one or more mappings.
 func Types() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	for _, r := range table {

@@ -12,7 +12,7 @@ import (
 
 // traefik splits at a weighted TraefikService
 // (https://doc.traefik.io/traefik/reference/routing-configuration/kubernetes/crd/http/traefikservice/). Matched users
-// get separate routes in its IngressRoutes. Rules from the source of v3.7, in pkg/provider/kubernetes/crd and
+// get routes in its IngressRoutes. Rules of v3.7's source, in pkg/provider/kubernetes/crd and
 // pkg/server/service/loadbalancer/wrr:
 //
 //   - An entry with weight 0 counts as absent, also for users with a cookie.
@@ -34,7 +34,7 @@ const (
 	traefikOld   = "traefik.containo.us" // in v2 only
 )
 
-// traefikConfig has the field of Argo Rollouts' trafficRouting.traefik, and the IngressRoutes to match users in.
+// traefikConfig is Argo Rollouts' trafficRouting.traefik, with the IngressRoutes to match users in.
 type traefikConfig struct {
 	WeightedTraefikServiceName string   `json:"weightedTraefikServiceName"`
 	IngressRoutes              []string `json:"ingressRoutes,omitempty"`
@@ -45,7 +45,6 @@ func (c *traefikConfig) names(visit func(kind string, name *string)) {
 	visitAll(visit, "IngressRoute", c.IngressRoutes)
 }
 
-// traefikEdit is the state of one overlay.
 type traefikEdit struct {
 	*Objects
 	Route
@@ -130,8 +129,7 @@ func (e *traefikEdit) split() error {
 	return nil
 }
 
-// stick adds the release's cookie unless the user has one, which keeps users as well. The pod hash makes its name new
-// for each release.
+// stick adds the release's cookie, new by the pod hash, unless the user has one, which keeps users as well.
 func (e *traefikEdit) stick() {
 	if e.Sticky == nil || !e.Active || e.Weight == 0 || e.weighted.Map("spec", "weighted", "sticky", "cookie") != nil {
 		return
@@ -141,8 +139,7 @@ func (e *traefikEdit) stick() {
 	}, "spec", "weighted", "sticky", "cookie")
 }
 
-// routes inserts the routes of matched users before the routes of an IngressRoute that lead to the TraefikService or to
-// the stable Service.
+// routes inserts matched users' routes before an IngressRoute's routes to the TraefikService or stable Service.
 func (e *traefikEdit) routes(object rollout.Object) error {
 	ref := object.Ref()
 	own := list(object.Map("spec")["routes"])
@@ -187,7 +184,7 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 	return nil
 }
 
-// managed returns the copy of a route for one managed route, with a separate match and priority (traefik_match.go).
+// managed returns a route's copy for a managed route, with its match and priority (traefik_match.go).
 func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[string]any, error) {
 	route := e.Managed[k]
 	out := copyMap(mapping(own[i]))
@@ -207,8 +204,8 @@ func (e *traefikEdit) managed(own []any, i, k int, service map[string]any) (map[
 	return out, err
 }
 
-// mirror generates a TraefikService that mirrors requests and forwards them to service: the weighted TraefikService, or
-// a port of the stable Service. It returns the name of an equal one if there is one.
+// mirror generates a TraefikService that mirrors requests and forwards them to service: the weighted one, or a stable
+// Service's port. It returns its name, or an equal one's.
 func (e *traefikEdit) mirror(route rollout.ManagedRoute, service, canary map[string]any) (string, error) {
 	spec, to := copyMap(service), copyMap(canary)
 	delete(spec, "weight")

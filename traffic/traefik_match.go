@@ -9,10 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// traefikCopy returns the match and the priority of a route's copy for the managed route with index k. Traefik tries
-// routes by priority, by default the length of the match in bytes (pkg/muxer/http/mux.go, GetRulePriority). The copy
-// for the last managed route has its original's priority plus 1, the copy for the first has the highest. A copy
-// excludes the requests of routes with a priority in between, which would have won.
+// traefikCopy returns the match and priority of a route's copy for the managed route with index k. Traefik tries routes
+// by priority, by default the match's length in bytes (pkg/muxer/http/mux.go, GetRulePriority). The last managed
+// route's copy has its original's priority plus 1, the first's the highest. A copy excludes the requests of routes with
+// a priority in between, which would have won.
 //
 //	Host(`shop`)                   own priority    12
 //	(Host(`shop`)) && …            two copies  14, 13
@@ -37,7 +37,7 @@ func traefikPriority(route map[string]any) int64 {
 	return int64(len(text(route["match"])))
 }
 
-// traefikRule returns a rule that is true if any of the matches is
+// traefikRule returns a rule for any of the matches
 // (https://doc.traefik.io/traefik/reference/routing-configuration/http/routing/rules-and-priority/).
 func traefikRule(matches []rollout.Match) string {
 	all := rollout.Mapped(matches, func(m rollout.Match) string {
@@ -49,8 +49,7 @@ func traefikRule(matches []rollout.Match) string {
 	return "(" + strings.Join(all, " || ") + ")"
 }
 
-// traefikParts returns the matchers of a match. Patterns are searched anywhere in a value; PathPrefix compares
-// characters, not whole elements.
+// traefikParts returns a match's matchers. Patterns are searched anywhere; PathPrefix compares characters.
 func traefikParts(m rollout.Match) []string {
 	var all []string
 	add := func(matcher string, args ...string) {
@@ -97,7 +96,7 @@ func traefikParts(m rollout.Match) []string {
 	return all
 }
 
-// traefikText quotes a text for Traefik, which uses Go's strconv.Unquote (in github.com/vulcand/predicate).
+// traefikText quotes a text for Go's strconv.Unquote in Traefik (github.com/vulcand/predicate).
 func traefikText(s string) string {
 	if strconv.CanBackquote(s) {
 		return "`" + s + "`"

@@ -13,11 +13,11 @@ type Route struct {
 	Name      string `json:"name"` // of the Rollout document
 	Namespace string `json:"namespace"`
 
-	// The versions' current Services; "" only where a router needs none.
+	// The versions' current Services; "" only if not needed.
 	Stable string `json:"stable,omitempty"`
 	Canary string `json:"canary,omitempty"`
 
-	// The values of PodLabel on the pods of each version during a release, "" for all pods.
+	// The values of PodLabel on each version's pods during a release, "" for all.
 	StablePods string `json:"stablePods,omitempty"`
 	CanaryPods string `json:"canaryPods,omitempty"`
 	PodLabel   string `json:"podLabel,omitempty"` // "" for rollout.LabelPodHash
@@ -29,8 +29,7 @@ type Route struct {
 	Active  bool                   `json:"active,omitempty"` // during a release: generated objects exist
 }
 
-// cookie returns the name of the cookie that keeps users at the canary. It differs between releases if the pod hash is
-// known.
+// cookie returns the cookie that keeps users at the canary, different by a known pod hash.
 func (r Route) cookie() string {
 	if r.CanaryPods == "" {
 		return r.Sticky.Cookie
@@ -41,8 +40,8 @@ func (r Route) cookie() string {
 // rest returns the stable version's weight.
 func (r Route) rest() int { return r.Max - r.Weight }
 
-// Parse reads one router's block of trafficRouting strictly. Rename returns kustomize's name for an object of the app;
-// it may be nil. Errors are InvalidErrors whose Field is below trafficRouting.
+// Parse reads one router's block of trafficRouting strictly. Rename, which may be nil, returns kustomize's name for
+// an object. InvalidErrors have a Field below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {
@@ -74,8 +73,7 @@ func decode(r router, raw any) (editor, error) {
 	return e, nil
 }
 
-// Overlay applies a route to the objects for each router. An error is an InvalidError; render checks all Stages before
-// a commit is followed.
+// Overlay applies a route to the objects for each router, or returns an InvalidError, as found by Stages before.
 func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	for _, service := range []string{r.Stable, r.Canary} {
 		if service == "" {
@@ -103,13 +101,13 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	return nil
 }
 
-// NeedsServices reports whether a router splits requests between two Services, and not between subsets.
+// NeedsServices reports whether a router splits between two Services, not subsets.
 func NeedsServices(r rollout.Router) bool {
 	s, can := r.Config.(interface{ bySubset() bool })
 	return !can || !s.bySubset()
 }
 
-// NeedsHundred returns why a kind of router requires a total weight of 100, "" if it does not.
+// NeedsHundred returns why a router requires a total weight of 100, "" if not.
 func NeedsHundred(kind string) string {
 	if r, ok := find(kind); ok && r.features[anyTotal] == 0 {
 		return fmt.Sprintf("%s takes percentages; routers that take weights of any size: %s",
@@ -118,7 +116,7 @@ func NeedsHundred(kind string) string {
 	return ""
 }
 
-// Watched returns the objects whose status reports whether the routers have accepted them, in the Rollout's namespace.
+// Watched returns the objects whose status reports the routers' acceptance, in the Rollout's namespace.
 func Watched(routers []rollout.Router, namespace string) []rollout.Ref {
 	var refs []rollout.Ref
 	for _, configured := range routers {
@@ -136,7 +134,7 @@ type Verdict struct {
 	Text     string // why it is not in force
 }
 
-// Verify returns the routers' verdict: the first object not in force, where a rejected one precedes late ones.
+// Verify returns the routers' verdict: the first object not in force, rejected before late.
 func Verify(routers []rollout.Router, namespace string, seen map[rollout.Ref]rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, configured := range routers {
@@ -172,7 +170,7 @@ func misfit(field, format string, args ...any) *rollout.InvalidError {
 	return wrong(rollout.Ref{}, field, format, args...)
 }
 
-// missing returns the error for a name that no object of the app has.
+// missing returns the error for a name that no object has.
 func missing(field, kind, namespace, name string) error {
 	if name == "" {
 		return misfit(field, "is missing").WithFix("name the %s", kind)
