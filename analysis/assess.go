@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// errorRetry is the delay before a measurement that could not be made is repeated, whatever the interval (Argo
-// Rollouts' DefaultErrorRetryInterval).
+// errorRetry is the delay before a repeated measurement after an error (Argo Rollouts' DefaultErrorRetryInterval).
 const errorRetry = 10 * time.Second
 
 // Start returns a new run of metrics.
@@ -22,7 +21,7 @@ func Start(name string, release rollout.Hash, metrics []Metric, now time.Time) R
 	return r
 }
 
-// Due returns the time of a metric's next measurement; false if there is none.
+// Due returns the time of a metric's next measurement; false for none.
 func Due(r Run, m Metric) (time.Time, bool) {
 	p, ok := progressOf(r, m.Name)
 	if !ok || r.Phase.Done() || p.Phase.Done() {
@@ -45,8 +44,7 @@ func progressOf(r Run, metric string) (Progress, bool) {
 	return rollout.Find(r.Metrics, func(p Progress) bool { return p.Metric == metric })
 }
 
-// Record adds a measurement to a run and assesses metric and run. A measurement after the verdict changes nothing. It
-// does not modify the given run.
+// Record adds a measurement to a copy of a run and assesses both. After the verdict nothing changes.
 func Record(r Run, m Metric, got Measurement) Run {
 	if r.Phase.Done() {
 		return r
@@ -93,8 +91,7 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	return p
 }
 
-// assess sets a metric's phase from its measurements. If several limits are exceeded, the last one in this order
-// counts, as in Argo Rollouts.
+// assess sets a metric's phase from its measurements. Of exceeded limits the last counts, as in Argo Rollouts.
 func assess(m Metric, p Progress) Progress {
 	last, _ := p.Last()
 	p.Phase, p.Message = Running, ""
@@ -151,8 +148,7 @@ func conditionOf(m Metric) string {
 // severity orders phases; a run has the worst phase of its metrics.
 var severity = []Phase{Successful, Running, Pending, Inconclusive, Errored, Failed}
 
-// assessRun ends a run when a metric that counts has failed, or when all metrics are done. Dry runs are measured to
-// their end as well, as in Argo Rollouts.
+// assessRun ends a run when a metric that counts has failed, or all are done, dry runs too as in Argo Rollouts.
 func assessRun(r Run) (Phase, string) {
 	worst, message := Successful, ""
 	for _, p := range r.Metrics {
@@ -171,8 +167,7 @@ func assessRun(r Run) (Phase, string) {
 	}
 }
 
-// Stop ends a run whose release goes on or rolls back without a verdict: the run has neither failed nor passed. It does
-// not modify the given run.
+// Stop ends a copy of a run whose release goes on or rolls back: it has neither failed nor passed.
 func Stop(r Run) Run {
 	if r.Phase.Done() {
 		return r
@@ -186,8 +181,7 @@ func Stop(r Run) Run {
 	return r
 }
 
-// Follow updates a run to the metrics of its current document: new metrics start, and removed metrics no longer count.
-// A verdict that rolled back its release stays. It does not modify the given run.
+// Follow updates a copy of a run to its document's metrics, new and removed. A verdict that rolled back stays.
 func Follow(r Run, metrics []Progress) Run {
 	same := func(a, b Progress) bool { return a.Metric == b.Metric && a.DryRun == b.DryRun }
 	if r.Phase == Failed || r.Phase == Errored || r.Phase == Stopped || slices.EqualFunc(r.Metrics, metrics, same) {

@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// defaultConfidence is the confidence that fails a new version as worse. Of a thousand good releases, at most one is
-// rolled back without cause.
+// defaultConfidence is the confidence of a failure: of a thousand good releases, at most one is rolled back.
 const defaultConfidence = 0.999
 
-// JudgeComparison compares two results [bad, all], the bad requests among all, of the new version and of stable in the
-// same period. It fails if the new version is worse beyond reasonable doubt; fewer than MinSamples decide nothing. Each
-// measurement of a run is another chance of an error, so the k-th one gets alpha/(k(k+1)), which adds up to alpha. A
-// crash forgets good measurements, so k is at least the count possible since the run's start.
+// JudgeComparison compares two results [bad, all], bad requests among all, of the new version and stable in one
+// period. It fails a version worse beyond reasonable doubt; fewer than MinSamples decide nothing. Each measurement is
+// another chance of an error, so the k-th gets alpha/(k(k+1)), in all alpha. As a crash forgets measurements, k is at
+// least the count possible since the run's start.
 func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable any, at time.Time) Measurement {
 	got := Measurement{At: at.UTC()}
 	if phase, ok := withoutData(m.OnNoData); ok && (isEmpty(canary) || isEmpty(stable)) {
@@ -49,7 +48,7 @@ func JudgeComparison(m Metric, before Progress, began time.Time, canary, stable 
 	return got
 }
 
-// looks returns the number of measurements that were possible by now, including this one.
+// looks returns how many measurements were possible by now, with this one.
 func looks(m Metric, began, at time.Time) int {
 	if m.Interval <= 0 {
 		return 1
@@ -67,7 +66,7 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf parses [bad, all]; a list of one value is no request. Extrapolated rates (Prometheus' increase) are not
+// sampleOf parses [bad, all]; a list of one value is no request. Extrapolated rates (Prometheus' increase) are no
 // whole numbers: bad is rounded down, all to the nearest.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
@@ -96,11 +95,10 @@ func sampleOf(v any) (sample, error) {
 	return s, nil
 }
 
-// mostSamples bounds the requests of a sample; more add no information.
+// mostSamples bounds a sample's requests; more add no information.
 const mostSamples = 1_000_000_000
 
-// judged caps a sample at mostSamples requests with the same share of bad requests. The cap widens the interval, so it
-// cannot fail a good release.
+// judged caps a sample at mostSamples with the same share. This widens the interval: it cannot fail a good release.
 func (s sample) judged() sample {
 	if s.all <= mostSamples {
 		return s
@@ -108,9 +106,9 @@ func (s sample) judged() sample {
 	return sample{bad: int(float64(s.bad) / float64(s.all) * mostSamples), all: mostSamples}
 }
 
-// worse returns the probability of at least c.bad bad requests if the new version is at most margin worse than stable.
-// Without a margin it is Fisher's exact test, which holds for any number of samples. With a margin, stable's share is
-// the upper end of its exact confidence interval (Clopper and Pearson), for half of alpha.
+// worse returns the probability of at least c.bad bad requests if the new version is at most margin worse than
+// stable. Without margin it is Fisher's exact test, for any number of samples. With one, stable's share is the upper
+// end of its exact confidence interval (Clopper and Pearson), for half of alpha.
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)
@@ -131,8 +129,8 @@ func fisher(c, s sample) float64 {
 }
 
 // tail returns the probability of k or more in a distribution that falls on both sides of its mean. rise(k) is the
-// ratio of the term after k to the term of k. Terms are added from k outwards until they make no difference: some ten
-// thousand terms with 1e9 requests.
+// ratio of the terms after and at k. Terms are added outwards until they make no difference: some ten thousand of
+// 1e9.
 func tail(k, least, most int, mean float64, term, rise func(int) float64) float64 {
 	sum := 0.0
 	if float64(k) > mean {
@@ -147,7 +145,7 @@ func tail(k, least, most int, mean float64, term, rise func(int) float64) float6
 	return math.Max(0, 1-sum)
 }
 
-// choose returns the logarithm of the binomial coefficient.
+// choose returns a binomial coefficient's logarithm.
 func choose(n, k int) float64 {
 	if k < 0 || k > n {
 		return math.Inf(-1)
@@ -173,8 +171,7 @@ func binomialTail(k, n int, p float64) float64 {
 	return tail(k, 0, n, float64(n)*p, term, rise)
 }
 
-// upper returns the upper end of the exact confidence interval of a share: the share at which s.bad or fewer bad
-// requests have the probability alpha.
+// upper returns the upper end of a share's exact confidence interval, where s.bad or fewer have probability alpha.
 func upper(s sample, alpha float64) float64 {
 	if s.bad >= s.all {
 		return 1

@@ -5,15 +5,14 @@ import (
 	"regexp"
 )
 
-// Known holds values that are known only when a metric is measured.
+// Known holds values known only at a measurement.
 type Known struct {
 	Latest string            // pod-template-hash of the new version
 	Stable string            // of the stable version
 	Texts  map[string]string // of an experiment: templates.NAME.podTemplateHash and the like
 }
 
-// Complete returns a metric's configuration with the values of measurement time: hashes and names of pods, and values
-// of Secrets, which secret looks up.
+// Complete returns a metric's configuration with pods' hashes and names, and Secrets' values by secret.
 func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (map[string]any, error) {
 	values := Values{Plain: map[string]string{}}
 	for name, about := range m.Pods {
@@ -63,8 +62,7 @@ func (k Known) text(about string) (string, error) {
 // variable is a placeholder of an experiment's argument.
 var variable = regexp.MustCompile(`\{\{\s*([^{}\s]+)\s*\}\}`)
 
-// Variables returns the names of a text's placeholders: templates.NAME.podTemplateHash for
-// {{templates.NAME.podTemplateHash}}.
+// Variables returns a text's placeholders: templates.NAME.podTemplateHash for {{templates.NAME.podTemplateHash}}.
 func Variables(text string) []string {
 	var names []string
 	for _, found := range variable.FindAllStringSubmatch(text, -1) {

@@ -14,12 +14,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// environment is a condition's input. The result's type is unknown until the measurement.
+// environment is a condition's input. The result's type is unknown before.
 type environment struct {
 	Result any `expr:"result"`
 }
 
-// CheckCondition reports an error in a condition before there is a result.
+// CheckCondition reports a condition's error before there is a result.
 func CheckCondition(condition string) error {
 	if condition == "" {
 		return nil
@@ -33,14 +33,13 @@ func CheckCondition(condition string) error {
 	return nil
 }
 
-// firstLine returns an error's first line, without the excerpt of the condition that follows.
+// firstLine returns an error's first line, without the condition's excerpt.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
 }
 
-// Judge converts a result to a measurement, given the earlier measurements. samples is the number of samples behind the
-// result, or negative if the provider does not know.
+// Judge converts a result to a measurement, given earlier ones. samples is how many it is about, negative if unknown.
 func Judge(m Metric, before Progress, result any, samples int, at time.Time) Measurement {
 	got := Measurement{At: at.UTC(), Value: short(result)}
 	if m.StartWhen != "" && before.Count == 0 {
@@ -69,7 +68,7 @@ func Judge(m Metric, before Progress, result any, samples int, at time.Time) Mea
 	return got
 }
 
-// withoutData returns the phase for an empty result, if the metric sets one.
+// withoutData returns the phase for an empty result, if set.
 func withoutData(n NoData) (Phase, bool) {
 	switch n {
 	case NoDataWait:
@@ -83,8 +82,8 @@ func withoutData(n NoData) (Phase, bool) {
 	}
 }
 
-// evaluate applies the conditions in the order of Argo Rollouts: failure first, then success. A single condition also
-// decides the opposite; without conditions every result is successful.
+// evaluate applies conditions in Argo Rollouts' order: failure, then success. A single one also decides the opposite;
+// without any every result is successful.
 func evaluate(m Metric, result any) (Phase, error) {
 	failed, succeeded := false, false
 	var err error
@@ -183,7 +182,7 @@ func number(v any) (float64, error) {
 	}
 }
 
-// isEmpty reports whether a result holds no data: nil, an empty text, NaN, or a list of such values.
+// isEmpty reports whether a result has no data: nil, an empty text, NaN, or a list of these.
 func isEmpty(result any) bool {
 	switch r := result.(type) {
 	case nil:
@@ -199,7 +198,7 @@ func isEmpty(result any) bool {
 	}
 }
 
-// maxValue bounds the characters kept of a result.
+// maxValue bounds a result's kept characters.
 const maxValue = 120
 
 // short formats a result for users: numbers with four digits.

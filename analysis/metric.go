@@ -2,7 +2,7 @@ package analysis
 
 import "gitrollout.dev/gitrollout/rollout"
 
-// The types are in package rollout, because the state branch stores them.
+// The types are in package rollout, as the state branch stores them.
 type (
 	Phase       = rollout.AnalysisPhase
 	Metric      = rollout.Metric

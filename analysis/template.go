@@ -20,8 +20,8 @@ type Template struct {
 // IsCluster reports whether it is a ClusterAnalysisTemplate, which all namespaces share.
 func (t *Template) IsCluster() bool { return t.Ref.Kind == "ClusterAnalysisTemplate" }
 
-// TemplateSpec has the fields of Argo Rollouts' AnalysisTemplate. Metrics stay unparsed until their arguments are
-// known: a count may be {{args.n}}.
+// TemplateSpec has Argo Rollouts' AnalysisTemplate's fields. Metrics stay unparsed until arguments are known: a count
+// may be {{args.n}}.
 type TemplateSpec struct {
 	_       any              `some:"give at least one metric, or templates"`
 	Args    []Arg            `json:"args"`
@@ -36,7 +36,7 @@ type Rules struct {
 	MeasurementRetention []Retention `json:"measurementRetention"`
 }
 
-// Arg is one argument of a template: a value, or a reference to a Secret or to a field of the Rollout.
+// Arg is a template's argument: a value, or a reference to a Secret or a field of the Rollout.
 type Arg struct {
 	Name      string  `json:"name" needs:"name the argument"`
 	Value     *string `json:"value"`
@@ -50,12 +50,12 @@ type Arg struct {
 	} `json:"valueFrom"`
 }
 
-// DryRun selects metrics by a regular expression; they do not decide the run.
+// DryRun selects metrics by a regular expression that do not decide.
 type DryRun struct {
 	MetricName string `json:"metricName" needs:"for all metrics write .*"`
 }
 
-// Retention is the number of measurements to keep of the selected metrics.
+// Retention is how many measurements of selected metrics are kept.
 type Retention struct {
 	MetricName string `json:"metricName" needs:"for all metrics write .*"`
 	Limit      int    `json:"limit" min:"1" needs:"give 1 or more" fix:"give 1 or more"`
@@ -67,7 +67,7 @@ type TemplateRef struct {
 	ClusterScope bool   `json:"clusterScope"`
 }
 
-// ParseTemplate parses the spec of a template strictly. Errors are InvalidErrors.
+// ParseTemplate parses a template's spec strictly, with InvalidErrors.
 func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	t := &Template{Ref: ref}
 	r := rollout.Reader{Hide: true}
@@ -87,7 +87,7 @@ func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	return t, nil
 }
 
-// Values are the arguments for templates: plain values, and references that are resolved when a metric is measured.
+// Values are templates' arguments: plain values, and references resolved at a measurement.
 type Values struct {
 	Plain   map[string]string
 	Secrets map[string]SecretRef
@@ -95,9 +95,9 @@ type Values struct {
 	Field   func(path string) (text string, exists bool) // of the Rollout
 }
 
-// Instantiate merges templates and the templates that they reference, and fills in the arguments. Arguments from
-// Secrets stay {{args.name}} in Config, so that no record and no message contains them. check validates a provider's
-// block; its InvalidError names fields below the metric's. nil checks nothing.
+// Instantiate merges templates with referenced ones, and fills in arguments. Secrets' stay {{args.name}} in Config,
+// so that no record or message contains them. check, which may be nil, validates a provider's block; its InvalidError
+// has fields below the metric's.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template
@@ -136,7 +136,7 @@ func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Val
 	return metrics, nil
 }
 
-// below sets the object of an InvalidError and prefixes its field.
+// below sets an InvalidError's object and prefixes its field.
 func below(err error, ref rollout.Ref, field string) error {
 	var invalid *rollout.InvalidError
 	if errors.As(err, &invalid) {
@@ -145,8 +145,7 @@ func below(err error, ref rollout.Ref, field string) error {
 	return err
 }
 
-// ApplyRules sets dry run and retention of the metrics that the rules select. A rule that selects no metric is an
-// error, as in Argo Rollouts.
+// ApplyRules sets selected metrics' dry run and retention. A rule without metrics is an error, as in Argo Rollouts.
 func ApplyRules(rules Rules, metrics []Metric) error {
 	named := func(field, pattern string, apply func(*Metric)) error {
 		re, err := regexp.Compile(pattern)
@@ -180,8 +179,7 @@ func ApplyRules(rules Rules, metrics []Metric) error {
 	return nil
 }
 
-// collect lists templates without duplicates and refuses cycles. path holds the templates that led to refs; it is empty
-// for the Rollout's references.
+// collect lists templates without duplicates and refuses cycles. path led to refs, empty for the Rollout's.
 func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Template, all *[]*Template) error {
 	about, field := rollout.Ref{}, "templates"
 	if len(path) > 0 {
@@ -202,7 +200,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 			return below(wrong("", "", "names itself: %s", names(to)), t.Ref, "spec.templates")
 		}
 		if slices.Contains(*all, t) {
-			continue // and so are its references: there can be 2^40 paths to a template
+			continue // its references, too: there can be 2^40 paths to a template
 		}
 		*all = append(*all, t)
 		if err := collect(find, t.Spec.Templates, to, all); err != nil {
@@ -212,7 +210,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 	return nil
 }
 
-// names formats a path of templates: a -> cluster/b -> a.
+// names formats a path: a -> cluster/b -> a.
 func names(path []*Template) string {
 	return strings.Join(rollout.Mapped(path, func(t *Template) string {
 		if t.IsCluster() {
@@ -222,7 +220,7 @@ func names(path []*Template) string {
 	}), " -> ")
 }
 
-// arguments merges the declared arguments of templates with the given values.
+// arguments merges templates' declared arguments with given values.
 func arguments(all []*Template, given Values) (Values, error) {
 	out := Values{Plain: map[string]string{}, Secrets: map[string]SecretRef{}, Pods: map[string]string{}}
 	declared := map[string]Arg{}
@@ -270,8 +268,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 
 var placeholder = regexp.MustCompile(`\{\{\s*args\.([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// fill replaces {{args.name}} in every text of a value. Arguments from Secrets and pods stay; an unknown one is an
-// error.
+// fill replaces {{args.name}} in a value's texts, except from Secrets and pods. An unknown one is an error.
 func fill(v any, values Values, field string) (any, error) {
 	switch v := v.(type) {
 	case string:

@@ -10,9 +10,8 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// Bounds on the cost of any condition over any result. Each turn of a loop costs turn plus the weight of the result,
-// because a turn may read the whole result. So a nested loop has at most 300 by 300 turns, and a single loop at most
-// 9,000 values.
+// Bounds on any condition's cost. Each turn of a loop costs turn plus the result's weight, as it may read the whole
+// result. So a nested loop has at most 300 by 300 turns, a single one 9,000 values.
 const (
 	maxCondition = 4000        // bytes
 	maxList      = 20_000      // members of all lists that a condition makes
@@ -21,7 +20,7 @@ const (
 	made         = 8 // for each new byte or value: it takes memory until the end
 )
 
-// work is the remaining budget of an evaluation, and the cost of each turn.
+// work is an evaluation's remaining budget, and each turn's cost.
 type work struct{ left, each int }
 
 var errTooMuch = errors.New("is too much work, for this result: loop over fewer values, or over less at once")
@@ -56,7 +55,7 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 // spent is a function name that no condition can contain.
 const spent = "work spent on"
 
-// Visit charges each turn of a loop, and each text or list that is made.
+// Visit charges each turn of a loop, and each made text or list.
 func (w *work) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
@@ -74,8 +73,7 @@ func (w *work) Visit(node *ast.Node) {
 	}
 }
 
-// plain lists expr's functions that return numbers or booleans: they make no text or list, and a condition may be such
-// a call.
+// plain lists expr's functions of numbers or booleans: they make no text or list, and a condition may be such a call.
 var plain = []string{
 	"all", "any", "none", "one", "count", "len", "sum", "mean", "median", "abs", "ceil", "floor", "round", "int", "float",
 	"indexOf", "lastIndexOf", "findIndex", "findLastIndex", "hasPrefix", "hasSuffix",
@@ -95,7 +93,7 @@ func (w *work) spend(on any) error {
 	return nil
 }
 
-// weigh counts the values and bytes of a value, up to most.
+// weigh counts a value's values and bytes, up to most.
 func weigh(v any, most int) int {
 	n := 1
 	switch v := v.(type) {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// metricFile is a metric in a template, after its arguments are filled in.
+// metricFile is a template's metric with filled in arguments.
 type metricFile struct {
 	Name                    string         `json:"name" needs:"name the metric"`
 	Interval                time.Duration  `json:"interval" default:"0"`
@@ -36,7 +36,7 @@ type compareFile struct {
 	Compare
 }
 
-// whole is a whole number, or a text with one, such as a filled in {{args.n}}.
+// whole is a whole number, or a text with one, as from {{args.n}}.
 type whole int
 
 // ReadValue parses a number or a text.
@@ -80,7 +80,7 @@ func newMetric(raw map[string]any, values Values) (*Metric, error) {
 	return m, check(m)
 }
 
-// setProvider sets a metric's provider from the only key of the block.
+// setProvider sets a metric's provider from the block's only key.
 func setProvider(m *Metric, raw map[string]any) error {
 	if len(raw) > 1 {
 		return wrong("provider", "keep one of them", "names %s", strings.Join(slices.Sorted(maps.Keys(raw)), " and "))
@@ -100,7 +100,7 @@ func wrong(field, fix, format string, args ...any) error {
 	return rollout.Invalidf("", field, format, args...).WithFix("%s", fix)
 }
 
-// check refuses a metric that could never pass or never end, as Argo Rollouts does (utils/analysis, ValidateMetric).
+// check refuses a metric that could never pass or end, as Argo Rollouts does (utils/analysis, ValidateMetric).
 func check(m *Metric) error {
 	if err := checkNumbers(m); err != nil {
 		return err
@@ -156,5 +156,5 @@ func checkNumbers(m *Metric) error {
 	return nil
 }
 
-// MetricType returns the type of a metric in a template, for the JSON schemas of editors.
+// MetricType returns the type of a template's metric, for editors' schemas.
 func MetricType() reflect.Type { return reflect.TypeFor[metricFile]() }

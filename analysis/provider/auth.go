@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// authentication holds the credentials for a server. Argo Rollouts has oauth2 and sigv4, and basicAuth for basic;
-// bearer replaces an Authorization header.
+// authentication holds a server's credentials. Argo Rollouts has oauth2 and sigv4; basicAuth is for basic, bearer for
+// an Authorization header.
 type authentication struct {
 	OAuth2    *oauth2Config `json:"oauth2,omitempty"`
 	Sigv4     *sigv4Config  `json:"sigv4,omitempty"`
@@ -43,7 +43,7 @@ type sender struct {
 	Authentication authentication `json:"authentication,omitempty"`
 }
 
-// check takes the AWS service that requests could be signed for, "" if none, and the address that they go to.
+// check takes the AWS service to sign for, "" if none, and the requests' address.
 func (c sender) check(service, address string) error {
 	err := cmp.Or(checkHeaders(c.Headers), c.Authentication.check(service, c.Headers))
 	if err == nil && c.Authentication.Sigv4 != nil && address != "" && !hasArgument(address) {
@@ -52,7 +52,7 @@ func (c sender) check(service, address string) error {
 	return err
 }
 
-// send sends a request with the sender's headers and credentials. service is as for check.
+// send sends a request with headers and credentials; service is as for check.
 func (c sender) send(ctx context.Context, s *session, ask call.Request, service string) (call.Answer, error) {
 	ask.Insecure, ask.Header = c.Insecure, headerOf(c.Headers)
 	if err := c.Authentication.apply(ctx, s, &ask, service); err != nil {
@@ -69,8 +69,8 @@ type oauth2Config struct {
 	Scopes       []string `json:"scopes,omitempty"`
 }
 
-// check validates the credentials; service and headers are the sender's. A signature is for a host: with a Host header
-// of the template, a signature for AWS could be sent to another address.
+// check validates the credentials; service and headers are the sender's. With a template's Host header, a signature
+// for AWS could be sent to another address.
 func (a authentication) check(service string, headers []header) error {
 	given := 0
 	for _, is := range []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.BasicAuth != nil, a.Bearer != nil} {
@@ -107,7 +107,7 @@ func (a authentication) check(service string, headers []header) error {
 	return nil
 }
 
-// apply adds the credentials to a request. Each measurement requests a new token, so no token is stored.
+// apply adds the credentials to a request. Each measurement requests a new token, so none is stored.
 func (a authentication) apply(ctx context.Context, s *session, c *call.Request, service string) error {
 	switch basic := cmp.Or(a.Basic, a.BasicAuth); {
 	case basic != nil:
@@ -142,8 +142,7 @@ func authorize(c *call.Request, credentials string) {
 	c.Header.Set("Authorization", credentials)
 }
 
-// token requests an access token. Servers differ in where they expect the client's secret; most expect the header,
-// which is tried first.
+// token requests an access token. Most servers expect the client's secret in the header, tried first.
 func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (string, error) {
 	s.Hide(o.ClientSecret)
 	form := url.Values{"grant_type": {"client_credentials"}}

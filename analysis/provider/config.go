@@ -50,10 +50,10 @@ func parse(kind string, raw map[string]any) (config, error) {
 	return c, nil
 }
 
-// ofMetric lists fields of the metric that users often write one level too deep.
+// ofMetric lists fields of the metric often written one level too deep.
 var ofMetric = []string{"interval", "count", "successCondition", "failureCondition", "failureLimit"}
 
-// argument matches a placeholder for an argument. Other braces belong to the query.
+// argument matches an argument's placeholder; other braces are the query's.
 var argument = regexp.MustCompile(`\{\{\s*args\.`)
 
 func hasArgument(text string) bool { return argument.MatchString(text) }
@@ -87,7 +87,7 @@ func checkURL(field, value string) error {
 	return nil
 }
 
-// shown returns a URL without possible credentials.
+// shown returns a URL without credentials.
 func shown(value string) string {
 	value, _, _ = strings.Cut(value, "?")
 	if scheme, rest, ok := strings.Cut(value, "://"); ok {
@@ -107,7 +107,7 @@ func checkDuration(field, value string) error {
 	return nil
 }
 
-// duration parses a text that checkDuration has accepted.
+// duration parses an accepted text.
 func duration(value string, byDefault time.Duration) time.Duration {
 	if d, err := time.ParseDuration(value); err == nil {
 		return d

@@ -19,10 +19,8 @@ import (
 
 // datadog reads the newest point of a series (v1,
 // https://docs.datadoghq.com/api/latest/metrics/#query-timeseries-points), or one number (v2,
-// …/#query-scalar-data-across-multiple-products). No data is nil.
-//
-// The credentials are in the environment (DD_API_KEY, DD_APP_KEY, DD_ADDRESS), in gitrollout's Secret datadog, or in
-// the Secret of secretRef.
+// …/#query-scalar-data-across-multiple-products). No data is nil. The credentials are in the environment (DD_API_KEY,
+// DD_APP_KEY, DD_ADDRESS), in gitrollout's Secret datadog, or in the Secret of secretRef.
 var datadog = provider{
 	kind: "datadog", title: "Datadog", argo: true,
 	result: "a number",
@@ -111,7 +109,7 @@ func (c *datadogConfig) measure(ctx context.Context, s *session) (Result, error)
 	return Result{Value: value}, err
 }
 
-// credentials returns Datadog's address and the keys.
+// credentials returns Datadog's address and keys.
 func (c *datadogConfig) credentials(ctx context.Context, s *session) (string, map[string]string, error) {
 	name, namespace := c.SecretRef.Name, ""
 	if c.SecretRef.Namespaced {
@@ -150,7 +148,7 @@ func (c *datadogConfig) scalarRequest(from, to time.Time) any {
 	}}}
 }
 
-// datadogNewest returns the newest point with a value: the last point often has none yet.
+// datadogNewest returns the newest point with a value, which the last often lacks.
 func datadogNewest(body []byte) (any, error) {
 	var answered struct {
 		Status string `json:"status"`

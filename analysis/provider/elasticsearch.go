@@ -17,8 +17,8 @@ import (
 
 // elasticsearch and opensearch run a search
 // (https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-search,
-// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the number of hits, or the value
-// at jsonPath, by default the aggregations if there are aggs. Argo Rollouts has no such provider.
+// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the number of hits, or the
+// value at jsonPath, by default any aggregations. Argo Rollouts has no such provider.
 var (
 	elasticsearch = provider{
 		kind: "elasticsearch", title: "Elasticsearch",
@@ -123,7 +123,7 @@ func (c *searchConfig) measure(ctx context.Context, s *session) (Result, error) 
 	return c.result(a.Body, cmp.Or(c.JSONPath, path))
 }
 
-// result refuses a search that covered only a part of the index.
+// result refuses a search of only a part of the index.
 func (c *searchConfig) result(body []byte, path string) (Result, error) {
 	var state struct {
 		Error    any   `json:"error"`

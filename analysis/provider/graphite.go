@@ -47,7 +47,7 @@ func (c *graphiteConfig) check() error {
 
 func (c *graphiteConfig) timeout() time.Duration { return 10 * time.Second }
 
-// parameters returns the parameters of the request. White space in the query is ignored.
+// parameters returns the request's parameters, without the query's white space.
 func (c *graphiteConfig) parameters() (url.Values, error) {
 	q, err := url.ParseQuery(strings.Join(strings.Fields(c.Query), ""))
 	if err != nil {

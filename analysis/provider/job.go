@@ -14,9 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// job runs a Kubernetes Job for each measurement, in the Rollout's namespace. A complete Job is successful, a failed
-// Job has failed. A Job whose image cannot be pulled is inconclusive, because it would never end. A Job that a user
-// deletes is inconclusive too, and is not made again.
+// job runs a Kubernetes Job per measurement, in the Rollout's namespace. A complete Job is successful, a failed one
+// failed. A Job without its image, which would never end, or deleted by a user, not made again, is inconclusive.
 var job = provider{
 	kind: "job", title: "Kubernetes Jobs", argo: true,
 	result: "none, the Job judges: complete is successful, failed is failed, " +
@@ -27,15 +26,15 @@ var job = provider{
 
 // Jobs creates and deletes Jobs. Package cluster implements it.
 type Jobs interface {
-	// EnsureJob creates a Job unless a Job with this name exists, and returns its state. It does not create a Job that
-	// has begun. A Job with another value of the annotation belongs to another run: Taken. After an error, a repeated
-	// call finds any change. It looks up an owner without uid, and leaves a missing owner out.
+	// EnsureJob creates a Job, unless it has begun or its name exists, and returns its state. Another value of the
+	// annotation is another run's: Taken. After an error, a repeated call finds any change. An owner without uid is
+	// looked up, and left out if missing.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
-	// DeleteJob removes a Job and its pods; a missing Job is no error.
+	// DeleteJob removes a Job, if any, and its pods.
 	DeleteJob(ctx context.Context, namespace, name string) error
 }
 
-// Metadata of the Jobs of measurements.
+// Metadata of measurements' Jobs.
 const (
 	LabelMeasurement      = "gitrollout.dev/measurement"    // "true", for label selectors
 	AnnotationMeasurement = "gitrollout.dev/measurement-id" // Request.ID
@@ -49,7 +48,7 @@ type jobConfig struct {
 	Spec map[string]any `json:"spec"`
 }
 
-// jobFields are the fields of a Job's spec that a measurement may set. The selector is left to the Job controller.
+// jobFields are a Job's spec's fields for measurements; the selector is the Job controller's.
 var jobFields = []string{
 	"activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex", "completionMode", "completions", "maxFailedIndexes",
 	"parallelism", "podFailurePolicy", "podReplacementPolicy", "successPolicy", "template", "ttlSecondsAfterFinished",
@@ -141,7 +140,7 @@ func (c *jobConfig) stop(ctx context.Context, s *session) error {
 	return nil
 }
 
-// object returns the Job. It copies the user's spec, which the next request needs unchanged.
+// object returns the Job, with a copy of the user's spec, which the next request needs.
 func (c *jobConfig) object(r Request, name string) map[string]any {
 	spec := maps.Clone(c.Spec)
 	ttl, _ := spec["ttlSecondsAfterFinished"].(int64)
@@ -165,14 +164,14 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 	return o
 }
 
-// leastTTL is the least time that a finished Job stays until its verdict is read: a day, in seconds. The reader deletes
-// the Job. A process that starts after an earlier deletion would run the Job again.
+// leastTTL is how long a finished Job stays at least until its reader deletes it: a day, in seconds. After an earlier
+// deletion a new process would run it again.
 const leastTTL = int64(24 * 60 * 60)
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// jobName is readable and deterministic: up to 46 characters of the measurement's ID, and 12 of its hash. The names and
-// labels of pods allow 63.
+// jobName is readable and deterministic: up to 46 characters of the measurement's ID, and 12 of its hash, of the 63
+// for pods' names and labels.
 func jobName(id string) string {
 	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(id), "-"), "-")
 	if len(readable) > 46 {

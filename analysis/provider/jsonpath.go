@@ -9,20 +9,18 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// Paths are kubectl's, implemented by the library that Argo Rollouts uses:
-// https://kubernetes.io/docs/reference/kubectl/jsonpath/. Features without use in a metric are refused: texts around
-// the path, several paths, range and functions.
+// Paths are kubectl's, by Argo Rollouts' library: https://kubernetes.io/docs/reference/kubectl/jsonpath/. Features
+// without use in a metric are refused: texts around the path, several paths, range and functions.
 const jsonPathForm = "write it as in {$.data.value}"
 
-// Bounds on the cost of a path for any response: each .. finds all values of a response, and a union multiplies the
-// values before it by its members.
+// Bounds on a path's cost for any response: each .. finds all values, and a union multiplies the values before.
 const (
 	maxPath  = 1000 // bytes
 	maxUnion = 16   // members, of all unions multiplied
 	maxDepth = 100  // of a response that .. searches
 )
 
-// pathCost counts the parts of a path that multiply the values found.
+// pathCost counts a path's parts that multiply values.
 type pathCost struct {
 	recursive, union int
 	inFilter         bool
@@ -93,7 +91,7 @@ func (c *pathCost) add(node jsonpath.Node) error {
 	return nil
 }
 
-// checkJSONPath validates a path; an empty text means the default.
+// checkJSONPath validates a path; "" means the default.
 func checkJSONPath(text string) error {
 	if text == "" || hasArgument(text) {
 		return nil
@@ -104,8 +102,7 @@ func checkJSONPath(text string) error {
 	return nil
 }
 
-// valueAt returns the first value at a path, the only one that Argo Rollouts reads; nil if a filter or a slice leaves
-// none.
+// valueAt returns a path's first value, the only one for Argo Rollouts; nil if a filter or slice leaves none.
 func valueAt(text string, v any) (value any, err error) {
 	path, cost, err := parseJSONPath(text)
 	if err != nil {
@@ -132,7 +129,7 @@ func valueAt(text string, v any) (value any, err error) {
 	return found[0][0].Interface(), nil
 }
 
-// deeper reports whether a decoded JSON value is nested deeper than so many levels.
+// deeper reports whether a JSON value is nested deeper than so many levels.
 func deeper(v any, levels int) bool {
 	if levels == 0 {
 		return true

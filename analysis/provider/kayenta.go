@@ -15,8 +15,7 @@ import (
 
 // kayenta lets Spinnaker's Kayenta compare two versions
 // (https://github.com/spinnaker/kayenta/blob/master/docs/canary-config.md and its Swagger page). The first request
-// starts a comparison; later requests, with the first one's Metadata, read its score. The thresholds decide, not the
-// conditions.
+// starts a comparison; later ones, with its Metadata, read its score. The thresholds decide, not the conditions.
 var kayenta = provider{
 	kind: "kayenta", title: "Kayenta", argo: true,
 	result: "the judge's score, which Kayenta judges: `pass` and more is successful, `marginal` and more inconclusive",

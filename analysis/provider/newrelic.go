@@ -15,9 +15,8 @@ import (
 )
 
 // newRelic runs an NRQL query on New Relic's NerdGraph
-// (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/). The result is the mapping of one
-// row, or the list of several. Its Secret is in gitrollout's namespace: personal-api-key, account-id, and region, us or
-// eu.
+// (https://docs.newrelic.com/docs/apis/nerdgraph/examples/nerdgraph-nrql-tutorial/). The result is one row's mapping,
+// or several rows' list. Its Secret is in gitrollout's namespace: personal-api-key, account-id, and region, us or eu.
 var newRelic = provider{
 	kind: "newRelic", title: "New Relic", argo: true,
 	result: "the row as a mapping; of several, the list of them",
@@ -45,7 +44,7 @@ func (c *newRelicConfig) check() error {
 		checkSeconds("timeout", c.Timeout))
 }
 
-// timeout leaves the server 10 seconds to report that the query timed out.
+// timeout leaves the server 10 seconds to report a timeout.
 func (c *newRelicConfig) timeout() time.Duration {
 	return seconds(c.Timeout, 5*time.Second) + 10*time.Second
 }

@@ -13,9 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// prometheus runs an instant query or a range query on a server with Prometheus' API
-// (https://prometheus.io/docs/prometheus/latest/querying/api/): Prometheus itself, Thanos, Mimir, VictoriaMetrics and
-// others.
+// prometheus runs an instant or range query on Prometheus' API, as of Thanos, Mimir and VictoriaMetrics
+// (https://prometheus.io/docs/prometheus/latest/querying/api/).
 var prometheus = provider{
 	kind: "prometheus", title: "Prometheus", argo: true,
 	result: "a number; of a vector, the list of its values; of a range query, the list of all values",
@@ -38,7 +37,7 @@ type rangeQuery struct {
 	Step  string `json:"step"`
 }
 
-// prometheusAddresses are the environment variables with the default address.
+// prometheusAddresses are variables with the default address.
 var prometheusAddresses = []string{"GITROLLOUT_PROMETHEUS_ADDRESS", "ARGO_ROLLOUTS_PROMETHEUS_ADDRESS"}
 
 func (c *prometheusConfig) check() error {
@@ -95,7 +94,7 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 	return result, nil
 }
 
-// ask sends the query by POST, because a proxy may bound the length of URLs, and by GET to servers that refuse POST.
+// ask sends the query by POST, as proxies may bound URLs, or by GET if POST is refused.
 func (c *prometheusConfig) ask(
 	ctx context.Context, s *session, address, path string, form url.Values,
 ) (call.Answer, error) {

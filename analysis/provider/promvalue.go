@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// promValue parses a response of Prometheus or Loki. A scalar is a number, a vector the list of its series' values, a
-// matrix the list of all values. NaN and infinities are kept.
+// promValue parses a response of Prometheus or Loki: a scalar as number, a vector as its series' values, a matrix as
+// all values, with NaN and infinities.
 func promValue(from string, body []byte) (value any, warnings []string, err error) {
 	var answered struct {
 		Status    string   `json:"status"`
@@ -55,8 +55,8 @@ type promSeriesOf struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-// promPair returns [bad, of] for series of a comparison, with the label n set to bad or of, in any order. A counter at
-// zero has no series, so a missing "bad" is 0. Without "of" the pair has one value, which decides nothing.
+// promPair returns [bad, of] for series of a comparison, with the label n set to bad or of. A counter at zero has no
+// series, so a missing "bad" is 0. Without "of" the pair has one value, which decides nothing.
 func promPair(series []promSeriesOf) (pair []any, is bool) {
 	named := map[string]float64{}
 	for _, one := range series {

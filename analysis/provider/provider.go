@@ -28,19 +28,19 @@ type Request struct {
 
 // Result is the outcome of a measurement.
 type Result struct {
-	// Value is the conditions' result: a float64, a []any, a text, a mapping … nil or empty means no data. Hidden
-	// values are blackened, because a server may echo them and results are written to Git.
+	// Value is the conditions' result: a float64, a []any, a text, a mapping … nil or empty is no data. Hidden values
+	// are blackened, as servers may echo them and Git keeps results.
 	Value    any
 	Phase    analysis.Phase    // "": conditions decide. Running: ask again with Metadata
 	Message  string            // for users
 	Metadata map[string]string // for users, and for the next Request
 }
 
-// Deps are the external dependencies of measurements.
+// Deps are measurements' external dependencies.
 type Deps struct {
 	Client func(insecure bool) *http.Client // insecure: does not verify certificates; see call.ClientsWithin
 	Agent  func(insecure bool) *http.Client // for the credentials agent, whose address is in the environment
-	// Secret returns a Secret's data. The namespace "" means gitrollout's.
+	// Secret returns a Secret's data, in gitrollout's namespace for "".
 	Secret   func(ctx context.Context, namespace, name string) (map[string]string, error)
 	Jobs     Jobs
 	Getenv   func(string) string
@@ -59,22 +59,20 @@ type provider struct {
 	config func() config
 }
 
-// config is the configuration of one provider, decoded from JSON. Each use makes a new one, without state.
+// config is one provider's configuration, decoded for each use, without state.
 type config interface {
-	// check refuses a configuration that cannot be measured. Texts may still contain {{args.x}}. Fields are named
-	// relative to the kind.
+	// check refuses a configuration that cannot be measured, maybe with {{args.x}}. Fields are relative to the kind.
 	check() error
 	timeout() time.Duration
 	measure(context.Context, *session) (Result, error)
 }
 
-// Kinds returns the names of all providers, in the order of the docs.
+// Kinds returns all providers' names, in the docs' order.
 func Kinds() []string {
 	return rollout.Mapped(table, func(p provider) string { return p.kind })
 }
 
-// Check parses a provider's configuration strictly, without requests. An error is an InvalidError with a field such as
-// provider.prometheus.query.
+// Check parses a provider's configuration strictly, offline. Errors have fields such as provider.prometheus.query.
 func Check(kind string, raw map[string]any) error {
 	_, err := parse(kind, raw)
 	var invalid *fieldError
@@ -84,8 +82,7 @@ func Check(kind string, raw map[string]any) error {
 	return err
 }
 
-// Measure makes one measurement. After an error, external state may have changed only in ways that the same Request
-// finds again.
+// Measure makes one measurement. After an error, the same Request finds any changed external state again.
 func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -107,7 +104,7 @@ func Measure(ctx context.Context, deps Deps, r Request) (Result, error) {
 	return result, nil
 }
 
-// Timeout returns the time limit for all requests of a measurement.
+// Timeout returns the time limit of all a measurement's requests.
 func Timeout(r Request) time.Duration {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {
@@ -116,7 +113,7 @@ func Timeout(r Request) time.Duration {
 	return c.timeout()
 }
 
-// Stop ends the work of a Running measurement and removes the objects of a finished one. It may be repeated.
+// Stop ends a Running measurement and removes a finished one's objects. It may be repeated.
 func Stop(ctx context.Context, deps Deps, r Request) error {
 	c, err := parse(r.Kind, r.Config)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxTries bounds the attempts of a request with transient errors. maxMetadata bounds metadata in characters: a query
-// can be longer than a message.
+// maxTries bounds a request's attempts with transient errors, maxMetadata characters: a query can exceed a message.
 const (
 	maxTries    = 4
 	maxMetadata = 2000
@@ -31,7 +30,7 @@ func (s *session) do(ctx context.Context, r call.Request) (call.Answer, error) {
 	return s.caller("").Do(ctx, r)
 }
 
-// json sends in as JSON, unless it is nil, and decodes the response into out. Errors name the server as from.
+// json sends in as JSON, unless nil, and decodes the response into out. Errors name the server as from.
 func (s *session) json(ctx context.Context, from string, r call.Request, in, out any) error {
 	_, err := s.caller(from).JSON(ctx, r, in, out)
 	return err
@@ -43,7 +42,7 @@ func (s *session) caller(name string) *call.Caller {
 	}
 }
 
-// clean returns an error without hidden values and within the length limit; err itself if it conforms.
+// clean returns an error without hidden values and within the limit, if need be changed.
 func (s *session) clean(err error) error {
 	text := err.Error()
 	if scrubbed := rollout.Cut(s.Scrub(text), 2*call.MaxMessage); scrubbed != text {
@@ -52,7 +51,7 @@ func (s *session) clean(err error) error {
 	return err
 }
 
-// secret reads a Secret and hides its values; of URLs it hides the credentials. All keys must be present and not empty.
+// secret reads a Secret and hides its values, or URLs' credentials. All keys must be non-empty.
 func (s *session) secret(ctx context.Context, namespace, name string, keys ...string) (map[string]string, error) {
 	if s.deps.Secret == nil {
 		return nil, fmt.Errorf("the Secret %s cannot be read here", name)
@@ -78,7 +77,6 @@ func (s *session) secret(ctx context.Context, namespace, name string, keys ...st
 	return out, nil
 }
 
-// refusal returns an error for a server's error message.
 func refusal(from, reason string) error {
 	return fmt.Errorf("an error of %s: %s", from, cmp.Or(rollout.OneLine(reason), "it gives no reason"))
 }

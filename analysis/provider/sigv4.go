@@ -29,12 +29,12 @@ type awsKeys struct{ id, secret, token string }
 
 const sigv4Time = "20060102T150405Z"
 
-// awsHost matches hosts that requests are signed for, in all partitions of AWS and with VPC endpoints. It matches this
-// machine as well, which analyses do not reach unless an administrator lets them.
+// awsHost matches hosts to sign for, in all partitions of AWS and with VPC endpoints, and this machine, which
+// analyses reach only if an administrator lets them.
 var awsHost = regexp.MustCompile(`^([^.]+\.)*(aps-workspaces(-fips)?|es|aos)\.([^.]+\.)*` +
 	`(amazonaws\.com|amazonaws\.com\.cn|amazonaws\.eu|api\.aws|on\.aws)$|^(localhost|127\.0\.0\.1|::1)$`)
 
-// checkAWS refuses a server that is not of AWS: a signed request has the key's id and the session's token.
+// checkAWS refuses other servers than AWS's: a signed request has the key's id and the session's token.
 func checkAWS(address string) error {
 	u, err := url.Parse(address)
 	if err == nil && awsHost.MatchString(strings.ToLower(u.Hostname())) {
@@ -44,7 +44,7 @@ func checkAWS(address string) error {
 		"%q is no server of AWS, and requests to it would be signed", shown(address))
 }
 
-// sign adds the time and the signature. The body is as it will be sent.
+// sign adds time and signature; the body is as sent.
 func (g signer) sign(r *http.Request, body []byte) {
 	at := g.at.UTC().Format(sigv4Time)
 	r.Header.Set("X-Amz-Date", at)
@@ -78,7 +78,7 @@ func (g signer) sign(r *http.Request, body []byte) {
 		"AWS4-HMAC-SHA256 Credential="+g.id+"/"+scope+", SignedHeaders="+signed+", Signature="+hex.EncodeToString(key))
 }
 
-// canonicalPath encodes an encoded path once more, as all services but S3 require.
+// canonicalPath encodes an encoded path again, as all services but S3 require.
 func canonicalPath(u *url.URL) string {
 	elements := strings.Split(cmp.Or(u.EscapedPath(), "/"), "/")
 	return strings.Join(rollout.Mapped(elements, awsEscape), "/")

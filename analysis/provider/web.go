@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// web sends a request to any HTTP service. The result is the value at jsonPath of a JSON response, or the text of any
-// other response. (Argo Rollouts treats such a text as successful; here the conditions decide.)
+// web sends a request to any HTTP service. The result is the value at jsonPath of JSON, or another text, which in
+// Argo Rollouts is successful; here the conditions decide.
 var web = provider{
 	kind: "web", title: "Any HTTP service", argo: true,
 	result: "what `jsonPath` finds: a number, a text, a list, a mapping; a body that is no JSON is a text",

@@ -14,9 +14,9 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// webhook is a gate or starts a load test, with Flagger's contract (https://docs.flagger.app/usage/webhooks). It posts
-// name, namespace, phase, checksum and metadata, and the response's status is the verdict. Flagger's load tester and
-// other services for its hooks work unchanged. Argo Rollouts has no such provider.
+// webhook is a gate or starts a load test, with Flagger's contract (https://docs.flagger.app/usage/webhooks), for its
+// load tester and other hooks' services: it posts name, namespace, phase, checksum and metadata, and the status is
+// the verdict. Argo Rollouts has no such provider.
 var webhook = provider{
 	kind: "webhook", title: "Webhooks (Flagger)",
 	result: "none, the answer's status judges: 2xx accepts",
@@ -35,8 +35,7 @@ type webhookConfig struct {
 	Phase    string            `json:"phase,omitempty"` // in the payload; default Progressing
 }
 
-// webhookTypes maps each type to the phases of a 2xx response and of any other. A closed gate makes the release wait
-// and is requested again.
+// webhookTypes maps each type to the phases of a 2xx response and others. A closed gate lets the release wait.
 var webhookTypes = map[string]struct{ accepted, refused analysis.Phase }{
 	"rollout":                  {analysis.Successful, analysis.Failed},
 	"pre-rollout":              {analysis.Successful, analysis.Failed},
@@ -108,7 +107,7 @@ func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error)
 		Message: fmt.Sprintf("the webhook answers %d: %s", a.Status, s.Reason(a.Body))}, nil
 }
 
-// webhookVerdict reports whether a status is the webhook's verdict, and not a proxy's error or a redirect.
+// webhookVerdict reports whether a status is a verdict, not a proxy's error or a redirect.
 func webhookVerdict(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

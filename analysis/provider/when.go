@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A moment has the form of Argo Rollouts' range queries, which are expr expressions; only these forms are supported:
+// A moment is an expr expression of Argo Rollouts' range queries, in these forms only:
 //
 //	now()
 //	now() - duration("5m") + duration("30s")
@@ -18,7 +18,6 @@ var (
 	spanForm = regexp.MustCompile(`([+-])\s*duration\(\s*["']([^"']*)["']\s*\)`)
 )
 
-// moment evaluates a moment.
 func moment(text string, now time.Time) (time.Time, error) {
 	parts := momentForm.FindStringSubmatch(text)
 	if parts == nil {
