@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Effect is one action of a process on Git or the cluster, before it happens.
+// Effect is a process's action on Git or the cluster, before it happens.
 type Effect struct {
 	Verb   string // fetch, read, push, check, compare, apply, prune
 	Object string // the target
@@ -19,16 +19,16 @@ type Effect struct {
 // String returns the effect in words.
 func (e Effect) String() string { return strings.TrimSuffix(e.Verb+" "+e.Object, " ") }
 
-// Outcome is the result of an effect. The zero Outcome means that the effect happens.
+// Outcome is an effect's result; zero: it happens.
 type Outcome struct {
 	Err   error // the error that the process receives
 	After bool  // the effect happens, and only its response is lost
 }
 
-// Gate is called before each effect of a process, and may make the process wait.
+// Gate is called before each effect of a process, and may make it wait.
 type Gate func(Effect) Outcome
 
-// Clone is one process's mirror of the Git server, with the commits that it has fetched.
+// Clone is a process's mirror of the Git server, with its fetched commits.
 type Clone struct {
 	server  *Git
 	name    string // the process
@@ -42,7 +42,7 @@ type Clone struct {
 
 var _ reconciler.Repository = (*Clone)(nil)
 
-// Clone returns a mirror without commits, for the process of that name.
+// Clone returns a mirror without commits, for a process.
 func (g *Git) Clone(name, branch, cluster string, gate Gate) *Clone {
 	return &Clone{
 		server: g, name: name, branch: branch, cluster: cluster, gate: gate,
@@ -74,7 +74,7 @@ func (c *Clone) Fetch(context.Context) (rollout.Heads, error) {
 	return heads, nil
 }
 
-// followStateBranch reads the state branch's name from the configuration. An unreadable configuration changes nothing.
+// followStateBranch reads the state branch's name from the configuration, if readable.
 func (c *Clone) followStateBranch(main string) {
 	path := rollout.ConfigPath(c.cluster)
 	config, err := rollout.ParseConfig(path, []byte(c.server.commits[main].files[path].content))
@@ -215,7 +215,6 @@ type move struct {
 	to           *commit // nil deletes
 }
 
-// id returns the commit of the branch after the push, "" if it is deleted.
 func (m move) id() string {
 	if m.to == nil {
 		return ""
@@ -223,7 +222,7 @@ func (m move) id() string {
 	return m.to.ID
 }
 
-// prepare makes an update's commit; to is nil if it would change nothing.
+// prepare makes an update's commit; to is nil if nothing would change.
 func (c *Clone) prepare(u rollout.Update) (move, error) {
 	m := move{branch: u.Branch, from: u.Old}
 	proposal := rollout.IsProposal(u.Branch)
@@ -246,7 +245,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	return m, nil
 }
 
-// receive moves the branches of a push, unless a branch has moved meanwhile. A repeated push is no conflict.
+// receive moves a push's branches, unless one has moved. A repeated push is no conflict.
 func (g *Git) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true

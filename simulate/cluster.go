@@ -14,8 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// Cluster is an API server in memory: objects that one field manager applies with force, over the model of the
-// controllers in Kube.
+// Cluster is an API server in memory: objects that one field manager applies with force, over Kube's controllers.
 type Cluster struct {
 	Kube *kube.Cluster
 	Ends func(job string) rollout.JobState // the state of a Job that has not ended
@@ -31,14 +30,13 @@ type Cluster struct {
 	changed func(what string)                                 // called after each change
 }
 
-// object is an applied object in the API server.
 type object struct {
 	app    string
 	digest string
 	body   rollout.Object
 }
 
-// NewCluster returns an empty cluster, which draws its random numbers from rng.
+// NewCluster returns an empty cluster with random numbers from rng.
 func NewCluster(rng *rand.Rand, now time.Time) *Cluster {
 	c := &Cluster{Kube: kube.New(rng, now), objects: map[rollout.Ref]*object{},
 		jobs: map[string]*job{}, made: map[string]int{}, Ends: ends{}.of}
@@ -51,7 +49,6 @@ func NewCluster(rng *rand.Rand, now time.Time) *Cluster {
 	return c
 }
 
-// apply writes one object.
 func (c *Cluster) apply(app string, o rollout.Object, digest string) error {
 	if err := c.Kube.Apply(o); err != nil {
 		return err
@@ -63,7 +60,7 @@ func (c *Cluster) apply(app string, o rollout.Object, digest string) error {
 	return nil
 }
 
-// Delete removes an object and its dependents, as any user may.
+// Delete removes an object and its dependents.
 func (c *Cluster) Delete(ref rollout.Ref) {
 	delete(c.objects, ref)
 	delete(c.Kube.Pins, ref)
@@ -75,7 +72,6 @@ func (c *Cluster) Delete(ref rollout.Ref) {
 	c.changed(ref.Kind + " " + ref.Name + " deleted")
 }
 
-// digestOf identifies an applied object with its app.
 func digestOf(app string, o rollout.Object) (string, error) {
 	raw, err := json.Marshal(o)
 	if err != nil {
@@ -85,7 +81,7 @@ func digestOf(app string, o rollout.Object) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// drifted reports whether another writer changed a field of the applied object.
+// drifted reports whether another writer changed an applied field.
 func (c *Cluster) drifted(o rollout.Object) bool {
 	w, is := c.Kube.WorkloadOf(o.Ref())
 	d := c.Kube.Deployments[w]

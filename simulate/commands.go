@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// command executes one line of a script.
+// command executes a script's line.
 func (s *Story) command(verb string, args []string) error {
 	if after, ok := strings.CutPrefix(verb, "+"); ok {
 		d, err := time.ParseDuration(after)
@@ -132,7 +132,7 @@ func (s *Story) each(version string, do func(*kube.Pod) bool) {
 	}
 }
 
-// appOf returns the app that a line names, or else the only app, and the other words.
+// appOf returns the app that a line names, or the only one, and the other words.
 func (s *Story) appOf(args []string) (rollout.App, []string, error) {
 	apps := s.branch().Apps
 	var names []string
@@ -154,7 +154,7 @@ var (
 	image  = regexp.MustCompile(`(?m)(\bimage:\s*["']?[^\s"'@]*?[^\s"':@])(:[\w.-]+)?(["']?)(\s*[},]|\s*$)`)
 )
 
-// push commits a new version of an app or of all apps, or files of the script.
+// push commits a new version of one or all apps, or the script's files.
 func (s *Story) push(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("push what? write push v2, push APP=v2, or push files NAME")
@@ -191,8 +191,8 @@ func (s *Story) push(args []string) error {
 	return nil
 }
 
-// setVersion edits the files of an app: the tags in its kustomizations or, without such tags, the tags in a chart's
-// values or in the images themselves. The error says why no commit can be rendered.
+// setVersion edits an app's files: tags in kustomizations or, without these, in a chart's values or in images. The
+// error says why no commit can be rendered.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
 	for _, id := range slices.Backward(s.pushes) { // the newest commit that shows the app's files
@@ -245,7 +245,7 @@ func (s *Story) pushFiles(args []string) error {
 	return nil
 }
 
-// revert restores the newest commit in which the app was another release.
+// revert restores the newest commit with another release of the app.
 func (s *Story) revert(args []string) error {
 	app, _, err := s.appOf(args)
 	if err != nil {
@@ -292,7 +292,7 @@ func (s *Story) merge(args []string) error {
 	return fmt.Errorf("merge: there is no proposal for %s", app.Name)
 }
 
-// decide pushes a promotion file, like the command of the same name.
+// decide pushes a promotion file, like the command of its name.
 func (s *Story) decide(verb rollout.Verb, args []string) error {
 	app, rest, err := s.appOf(args)
 	if err != nil {

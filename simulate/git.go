@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Git is a server that keeps all commits, and branches at their last push. A commit's id follows from its content.
+// Git is a server with all commits, and branches at their last push. A commit's id follows from its content.
 type Git struct {
 	commits map[string]*commit
 	refs    map[string]string
@@ -35,7 +35,7 @@ type file struct {
 // Self is the author of reconcilers' commits in Snapshots.
 const Self = "a merged proposal"
 
-// NewGit returns a server without branches. It calls moved after each move of a branch.
+// NewGit returns a server without branches. It calls moved after each move of one.
 func NewGit(moved func(by string, branch, from, to string)) *Git {
 	if moved == nil {
 		moved = func(string, string, string, string) {}
@@ -43,7 +43,7 @@ func NewGit(moved func(by string, branch, from, to string)) *Git {
 	return &Git{commits: map[string]*commit{}, refs: map[string]string{}, moved: moved}
 }
 
-// Head returns the commit of a branch, "" if it does not exist.
+// Head returns a branch's commit, "" if it does not exist.
 func (g *Git) Head(branch string) string { return g.refs[branch] }
 
 // Branches lists the branches that begin with a prefix.
@@ -58,7 +58,7 @@ func (g *Git) Branches(prefix string) []string {
 	return names
 }
 
-// Files returns the files of a commit by path; links are left out.
+// Files returns a commit's files by path, without links.
 func (g *Git) Files(id string) map[string]string {
 	files := map[string]string{}
 	for name, f := range g.at(id).files {
@@ -69,7 +69,7 @@ func (g *Git) Files(id string) map[string]string {
 	return files
 }
 
-// at returns a commit, an empty one if there is none with that id.
+// at returns a commit, empty if there is none with that id.
 func (g *Git) at(id string) *commit {
 	if c := g.commits[id]; c != nil {
 		return c
@@ -102,7 +102,7 @@ func (g *Git) Commit(c Change) string {
 	return made.ID
 }
 
-// Set moves a branch to a commit, whatever its present commit; "" deletes it.
+// Set moves a branch to a commit, whatever its present one; "" deletes it.
 func (g *Git) Set(by, branch, id string) {
 	was := g.refs[branch]
 	if g.refs[branch] = id; id == "" {
@@ -111,7 +111,7 @@ func (g *Git) Set(by, branch, id string) {
 	g.moved(by, branch, was, id)
 }
 
-// make prepares a commit on a parent, which is not stored yet.
+// make prepares, but does not store, a commit on a parent.
 func (g *Git) make(parent string, edits map[string][]byte, author, message string, when time.Time) *commit {
 	files := map[string]file{}
 	maps.Copy(files, g.at(parent).files)
@@ -132,7 +132,6 @@ func (g *Git) make(parent string, edits map[string][]byte, author, message strin
 	}
 }
 
-// add gives a commit its id and stores it.
 func (g *Git) add(c *commit) {
 	c.ID = hashOf(fmt.Sprint(c.root().id, c.parent, c.Author, c.When.Unix(), c.message))
 	if g.commits[c.ID] == nil {

@@ -10,7 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// job is a Job of the cluster.
 type job struct {
 	annotation string // identifies the run that made it
 	state      rollout.JobState
@@ -22,7 +21,7 @@ var _ reconciler.Jobs = (*View)(nil)
 // CheckJob implements reconciler.Jobs. It accepts any Job.
 func (v *View) CheckJob(context.Context, map[string]any) error { return nil }
 
-// EnsureJob implements reconciler.Jobs. A Job ends when it is observed and the cluster's Ends returns an end.
+// EnsureJob implements reconciler.Jobs. A Job ends when observed with an end by the cluster's Ends.
 func (v *View) EnsureJob(
 	_ context.Context, object map[string]any, annotation string, begun bool,
 ) (rollout.JobState, error) {
@@ -48,7 +47,7 @@ func (v *View) EnsureJob(
 	return j.state, nil
 }
 
-// makeJob makes a Job. An existing one is no error, as in the real cluster.
+// makeJob makes a Job. An existing one is no error, as in a real cluster.
 func (c *Cluster) makeJob(key, annotation string) {
 	if c.jobs[key] == nil {
 		c.jobs[key] = &job{annotation: annotation, made: c.Kube.Now}
@@ -62,7 +61,7 @@ func (v *View) DeleteJob(_ context.Context, namespace, name string) error {
 	return v.act(Effect{Verb: "delete", Object: "Job/" + name}, func() { delete(v.cluster.jobs, namespace+"/"+name) })
 }
 
-// ends holds the states of hooks' Jobs by the prefix of their names. Jobs without an entry succeed.
+// ends holds states of hooks' Jobs by their names' prefix; others succeed.
 type ends map[string]rollout.JobState
 
 func (e ends) of(job string) rollout.JobState {
@@ -74,7 +73,7 @@ func (e ends) of(job string) rollout.JobState {
 	return rollout.JobState{Complete: true}
 }
 
-// set executes a line of a script: job migrate fails.
+// set executes a script's line: job migrate fails.
 func (e ends) set(name, how string) error {
 	state, known := map[string]rollout.JobState{
 		"completes": {Complete: true}, "runs": {}, "fails": {Failed: true, Message: "BackoffLimitExceeded"},

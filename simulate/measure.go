@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// meter returns the results that a script has set for a story's metrics. Metrics without a result are successful.
+// meter returns a script's results for a story's metrics; others are successful.
 type meter struct {
 	now   func() time.Time
 	touch func(app string)
@@ -24,7 +24,7 @@ type meter struct {
 	counts int // measurements made
 }
 
-// reading is a result for the conditions or, with a phase, a verdict.
+// reading is a result for conditions or, with a phase, a verdict.
 type reading struct {
 	phase rollout.AnalysisPhase
 	value any
@@ -55,7 +55,7 @@ func (m *meter) set(args []string) error {
 	return nil
 }
 
-// Measure implements the reconciler's Analyzer. It has the results at once.
+// Measure implements the reconciler's Analyzer, with results at once.
 func (m *meter) Measure(app rollout.App, _ []rollout.AnalysisRun, due []strategies.Measure) {
 	if len(due) == 0 {
 		return

@@ -12,9 +12,8 @@ import (
 // errDead ends the work of a dead process.
 var errDead = errors.New("the process is dead")
 
-// Process is one reconciler, whose work stops before each effect until the scheduler sets the outcome. Between two
-// effects nothing else runs, so a deterministic scheduler decides the whole order, also how the pumps of a process
-// interleave.
+// Process is one reconciler, whose work stops before each effect until the scheduler sets the outcome. Nothing runs
+// in between: a deterministic scheduler decides the whole order, also of a process's pumps.
 type Process struct {
 	*reconciler.Reconciler
 	Name  string
@@ -30,7 +29,7 @@ type Process struct {
 	current *thread   // the only running thread
 }
 
-// thread is one unit of a process's work: a whole pass, or a turn of one pump.
+// thread is a unit of a process's work: a whole pass, or a pump's turn.
 type thread struct {
 	name   string
 	next   Effect
@@ -38,14 +37,13 @@ type thread struct {
 	resume chan Outcome
 }
 
-// step is a thread's report: the next effect, or its end.
 type step struct {
 	effect Effect
 	ended  bool
 	err    error
 }
 
-// Parts holds the parts of a process, before the reconciler exists.
+// Parts holds a process's parts, before the reconciler exists.
 type Parts struct {
 	Git     *Git
 	Cluster *Cluster
@@ -54,7 +52,7 @@ type Parts struct {
 	Wrap    func(*Process, *reconciler.Options) // may wrap the reconciler's parts
 }
 
-// Start returns a process without any knowledge of Git or the cluster.
+// Start returns a process that knows nothing of Git or the cluster.
 func Start(name string, parts Parts) *Process {
 	p := &Process{Name: name}
 	p.View = parts.Cluster.View(name, p.gate)
@@ -82,7 +80,7 @@ func (p *Process) gate(e Effect) Outcome {
 	return <-t.resume
 }
 
-// Begin starts a pass, which runs to its first effect. It reports whether the pass is over already.
+// Begin runs a pass to its first effect, and reports whether it is over.
 func (p *Process) Begin(now time.Time, fetch bool) (ended bool) {
 	p.now = p.clock(now)
 	return p.start("pass", func() error { return p.RunOnce(context.Background(), p.now, fetch) })
@@ -107,8 +105,7 @@ func (p *Process) Choose(i int) {
 	p.next = p.current.next
 }
 
-// Resume ends the chosen thread's effect with an outcome and runs the thread to its next effect. It reports whether the
-// thread is over. Without a choice it resumes the thread of the last step.
+// Resume ends the chosen, or last, thread's effect with an outcome and runs it to the next. It reports its end.
 func (p *Process) Resume(o Outcome) (ended bool) {
 	p.current.resume <- o
 	return p.await()

@@ -54,8 +54,7 @@ func (s Script) With(timeline string) []byte {
 	return txtar.Format(s.archive)
 }
 
-// Options returns the options of the script's story in a cluster, "" for the only one. The repository is the tree or,
-// without a tree, the script's files.
+// Options returns the story's options in a cluster, "" for the only one, with the tree or the script's files.
 func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error) {
 	o := StoryOptions{Cluster: cluster, Files: s.Files, Extra: s.Files}
 	if tree != nil {
@@ -87,10 +86,10 @@ func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error)
 	}
 }
 
-// maxLoaded bounds a story's files in memory. Manifests are small; a larger repository is mostly other content.
+// maxLoaded bounds a story's files in memory. A larger repository is mostly no manifests.
 const maxLoaded = 256 << 20
 
-// load reads a folder of a tree with its subfolders, and counts the bytes.
+// load reads a folder of a tree, with subfolders, and counts bytes.
 func (o *StoryOptions) load(tree rollout.Tree, dir string, size *int) error {
 	entries, err := tree.ReadDir(dir)
 	if err != nil {

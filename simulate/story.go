@@ -20,11 +20,10 @@ import (
 // Branch is the users' branch in a story.
 const Branch = "main"
 
-// began is the start of every story: a Friday at noon.
+// began is every story's start: a Friday at noon.
 var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Story is a repository, a cluster and one reconciler, driven by the lines of a
-// script. Pods become ready at once unless the script says otherwise.
+// Story is a repository, a cluster and one reconciler, driven by a script. By default pods become ready at once.
 type Story struct {
 	git     *Git
 	cluster *Cluster
@@ -52,7 +51,7 @@ type StoryOptions struct {
 	Options reconciler.Options // Renderer and Log
 }
 
-// NewStory pushes the files and starts no process. A repository without a readable configuration is an InvalidError.
+// NewStory pushes the files, without a process. An unreadable configuration is an InvalidError.
 func NewStory(o StoryOptions) (*Story, error) {
 	config := rollout.ConfigPath(o.Cluster)
 	text, found := o.Files[config]
@@ -104,7 +103,6 @@ func (s *Story) branch() *gitsource.Branch {
 	return b
 }
 
-// input returns the input of a decision about an app.
 func (s *Story) input(app rollout.App) strategies.Input {
 	b := s.branch()
 	promotion := b.Promotion(app)
@@ -132,7 +130,7 @@ func (s *Story) input(app rollout.App) strategies.Input {
 
 func (s *Story) head() string { return s.git.Head(Branch) }
 
-// at returns an app as of a commit, nil if it cannot be rendered.
+// at returns an app at a commit, nil if it cannot be rendered.
 func (s *Story) at(app rollout.App, commit string) *rollout.Render {
 	c := s.git.commits[commit]
 	if c == nil {
@@ -142,7 +140,7 @@ func (s *Story) at(app rollout.App, commit string) *rollout.Render {
 	return made
 }
 
-// state returns an app's record in Git, the zero value if there is none.
+// state returns an app's record in Git, zero for none.
 func (s *Story) state(app string) rollout.State {
 	for _, branch := range s.git.Branches(rollout.OwnBranches) {
 		file := rollout.StatePath(app)
@@ -163,13 +161,11 @@ func (s *Story) touch() {
 	}
 }
 
-// start starts a process without any knowledge.
 func (s *Story) start() {
 	s.process = Start("gitrollout", s.parts)
 	s.touch()
 }
 
-// outcome returns the outcome of an effect.
 func (s *Story) outcome(e Effect) Outcome {
 	switch e.Verb {
 	case "fetch", "read", "push":
@@ -184,7 +180,7 @@ func (s *Story) outcome(e Effect) Outcome {
 	return Outcome{}
 }
 
-// rest runs all controllers and passes until nothing changes at this time.
+// rest runs controllers and passes until nothing changes at this time.
 func (s *Story) rest() error {
 	const most = 300
 	for range most {
@@ -210,7 +206,7 @@ func (s *Story) rest() error {
 	return fmt.Errorf("the release does not come to rest: %d passes at one moment", most)
 }
 
-// nextDue returns the next time at which a timer or a pod is due, zero if none is.
+// nextDue returns when a timer or pod is due, zero if none is.
 func (s *Story) nextDue() time.Time {
 	due := s.cluster.Kube.NextDue()
 	if s.process == nil {
@@ -245,7 +241,7 @@ func (s *Story) commit(message string, edits map[string][]byte) {
 	s.pushes = append(s.pushes, id)
 }
 
-// without returns deletions of the files that another map lacks.
+// without returns deletions of files that another map lacks.
 func without(files, keep map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name := range files {

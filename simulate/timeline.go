@@ -43,8 +43,8 @@ type wanted struct {
 //	  commit release v2
 //	  expect Paused | web: 4 v1, 1 v2
 //
-// A commit line expects a commit whose subject has that text, in the order given. An expect line expects each of its
-// parts, separated by |, in the status of some app. An error is about the script itself, and names the line.
+// A commit line expects a commit with that text in its subject, in this order. An expect line expects its parts,
+// separated by |, in the status of some app. An error, with the line, is about the script itself.
 func (s *Story) Play(script string) (*Timeline, error) {
 	t := &Timeline{}
 	for i, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {
@@ -71,7 +71,6 @@ func (s *Story) Play(script string) (*Timeline, error) {
 	return t, nil
 }
 
-// want adds an expectation.
 func (e *Event) want(line int, text string) error {
 	verb, _, _ := strings.Cut(text, " ")
 	if verb != "commit" && verb != "expect" && verb != "error" {
@@ -141,8 +140,7 @@ func (e *Event) check() {
 	}
 }
 
-// String returns the script with the results below each command, in the form of a script. Failed expectations are
-// marked.
+// String returns the script with the results below each command. Failed expectations are marked.
 func (t *Timeline) String() string {
 	var b strings.Builder
 	for _, e := range t.Events {
@@ -163,7 +161,7 @@ func (t *Timeline) String() string {
 	return b.String()
 }
 
-// status returns the status of each app and each invalid app, in one line each.
+// status returns each app's and invalid app's status in a line.
 func (s *Story) status() []string {
 	var all []string
 	b := s.branch()
@@ -261,7 +259,7 @@ func (s *Story) waiting(a rollout.App) string {
 	return ""
 }
 
-// readable replaces hashes by versions, and commits by the numbers of their pushes: #0 is the first one.
+// readable replaces hashes by versions, and commits by their pushes' numbers: #0 is the first.
 func (s *Story) readable(text string) string {
 	var pairs []string
 	apps := s.branch().Apps
@@ -275,7 +273,7 @@ func (s *Story) readable(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// versions pairs the hashes of a render with the versions of its images.
+// versions pairs a render's hashes with its images' versions.
 func versions(r *rollout.Render) []string {
 	if r == nil {
 		return nil

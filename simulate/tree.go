@@ -28,7 +28,7 @@ func (c *commit) root() *tree {
 	return c.tree
 }
 
-// folder indexes one folder: names are the sorted paths below it.
+// folder indexes one folder; names are the sorted paths below.
 func (t *tree) folder(dir string, names []string, files map[string]file) rollout.Entry {
 	prefix := ""
 	if dir != "" {

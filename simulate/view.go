@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// View is the cluster as one process observes and writes it. While Stale is set its watches bring nothing: it shows the
-// last state and the process's own later writes that Cluster.wrote adds. Unseen is the reason, if the process knows it.
+// View is the cluster as one process observes and writes it. While Stale is set, with the reason in Unseen if known,
+// it shows the last state and its own later writes that Cluster.wrote adds.
 type View struct {
 	Stale  bool
 	Unseen string
@@ -77,7 +77,7 @@ func (v *View) Serves(_ context.Context, service rollout.Ref, podHash string) (b
 	return v.cluster.Kube.Serves(service, podHash), nil
 }
 
-// SameTemplate implements reconciler.Observer. The model adds no defaults, so equal templates have the same JSON.
+// SameTemplate implements reconciler.Observer. Without defaults, equal templates have the same JSON.
 func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
 	if outcome := v.gate(Effect{Verb: "compare", Object: name(o)}); outcome.Err != nil {
 		return false, outcome.Err
@@ -102,7 +102,7 @@ func (v *View) Nodes(context.Context) (map[string]map[string]string, error) {
 	return v.cluster.Kube.NodeLabels(), nil
 }
 
-// Know implements reconciler.Options.Know. A newly described kind's controller starts with the existing objects.
+// Know implements reconciler.Options.Know. A new kind's controller starts with existing objects.
 func (v *View) Know(kinds []rollout.Partitioned) {
 	c := v.cluster
 	for _, p := range kinds {
@@ -161,7 +161,7 @@ func (v *View) Check(_ context.Context, app string, objects []rollout.Object) er
 	return nil
 }
 
-// refuseForeign keeps an object made for a release from taking over another app's object.
+// refuseForeign keeps a release's object from taking over another app's.
 func (v *View) refuseForeign(app string, o rollout.Object) error {
 	live := v.cluster.objects[o.Ref()]
 	if live != nil && live.app != app && o.Annotation(rollout.AnnotationGenerated) != "" {
@@ -170,7 +170,7 @@ func (v *View) refuseForeign(app string, o rollout.Object) error {
 	return nil
 }
 
-// Apply implements reconciler.Applier. An object that the watches show as desired costs nothing.
+// Apply implements reconciler.Applier. An object shown as desired costs nothing.
 func (v *View) Apply(_ context.Context, app string, objects []rollout.Object) error {
 	for _, o := range objects {
 		digest, err := digestOf(app, o)
@@ -217,7 +217,7 @@ func (v *View) act(e Effect, do func()) error {
 	return outcome.Err
 }
 
-// Prune implements reconciler.Applier. An object that is no longer the app's counts as gone.
+// Prune implements reconciler.Applier. An object of another app counts as gone.
 func (v *View) Prune(_ context.Context, app string, candidates []rollout.Ref) ([]rollout.Ref, error) {
 	var gone []rollout.Ref
 	for _, ref := range candidates {

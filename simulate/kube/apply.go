@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// VersionOf returns the version of a pod template: the field version of templates that only this model understands, or
-// else the tag of the first container's image.
+// VersionOf returns a pod template's version: the field version, of this model alone, or the first image's tag.
 func VersionOf(template string) string {
 	var t struct {
 		Version string `json:"version"`
@@ -70,7 +69,7 @@ type Backend struct {
 	Weight  int64
 }
 
-// Backends returns the backends of each rule of an HTTPRoute.
+// Backends returns each rule's backends of an HTTPRoute.
 func Backends(route rollout.Object) [][]Backend {
 	var all [][]Backend
 	rules, _ := route.Map("spec")["rules"].([]any)
@@ -92,7 +91,7 @@ func Backends(route rollout.Object) [][]Backend {
 	return all
 }
 
-// Split returns an HTTPRoute's weights as text, rule by rule: "web 80 web-canary 20".
+// Split returns an HTTPRoute's weights by rule: "web 80 web-canary 20".
 func Split(route rollout.Object) string {
 	share := func(b Backend) string { return fmt.Sprintf("%s %d", b.Service, b.Weight) }
 	shares := func(rule []Backend) string { return strings.Join(rollout.Mapped(rule, share), " ") }
@@ -153,7 +152,6 @@ func (k *Cluster) applyDeployment(o rollout.Object) error {
 	return nil
 }
 
-// minReadyOf returns the minReadySeconds of an object.
 func minReadyOf(o rollout.Object, by *rollout.Partitioned) int {
 	field := "spec.minReadySeconds"
 	if by != nil {
@@ -163,7 +161,7 @@ func minReadyOf(o rollout.Object, by *rollout.Partitioned) int {
 	return int(n)
 }
 
-// amountOf returns a number of pods or a percentage, the default of 25% if none is given, and -1 if it is neither.
+// amountOf returns a number of pods or a percentage, 25% if none is given, -1 if it is neither.
 func amountOf(v any) rollout.Amount {
 	a := rollout.Amount{Value: 25, Percent: true}
 	text, isText := v.(string)
@@ -207,7 +205,7 @@ func (d *Deployment) fenceposts() (surge, unavailable int) {
 	return surge, min(unavailable, d.Replicas)
 }
 
-// Check returns the error that an Apply of the object would return.
+// Check returns the error that an Apply would return.
 func (k *Cluster) Check(o rollout.Object) error {
 	empty := New(nil, k.Now)
 	empty.kinds = k.kinds

@@ -9,10 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Cluster is a model of Kubernetes. It has an API server with Deployments and Services, and the Deployment controller
-// with the arithmetic of k8s.io/kubernetes v1.36.3 pkg/controller/deployment. It also has the controllers of
-// ReplicaSets and StatefulSets, and a kubelet. Each step is one write, one pod or one status, drawn at random, so
-// controllers see each other's work late and in any order.
+// Cluster is a model of Kubernetes: an API server with Deployments and Services, the Deployment controller with the
+// arithmetic of k8s.io/kubernetes v1.36.3 pkg/controller/deployment, controllers of ReplicaSets and StatefulSets, and
+// a kubelet. Each step is one write, pod or status at random, so that controllers see each other's work late and in
+// any order.
 type Cluster struct {
 	Now         time.Time
 	rng         *rand.Rand
@@ -35,7 +35,7 @@ type Lifetime struct {
 	Never bool          // it never becomes ready
 }
 
-// Deployment is one Deployment, with its ReplicaSets, or one StatefulSet or DaemonSet, with its ControllerRevisions.
+// Deployment is one Deployment with its ReplicaSets, or a StatefulSet or DaemonSet with its ControllerRevisions.
 type Deployment struct {
 	Workload             rollout.Workload
 	Generation, Observed int
@@ -49,7 +49,7 @@ type Deployment struct {
 	sets    *ordinals      // nil for a Deployment
 }
 
-// settings are the parts of an object that an update may change.
+// settings are an object's parts that an update may change.
 type settings struct {
 	Template           string // JSON
 	Replicas           int
@@ -61,7 +61,7 @@ type settings struct {
 	onDelete           bool           // for a DaemonSet: the controller replaces no pod by itself
 }
 
-// ReplicaSet is one version of a Deployment, with its pods.
+// ReplicaSet is a Deployment's version, with its pods.
 type ReplicaSet struct {
 	Name, PodHash, Template string
 	Annotations             map[string]string
@@ -88,14 +88,14 @@ type Pod struct {
 	uid         string // for a StatefulSet's pod, whose name is used again
 }
 
-// write is one update of a ReplicaSet, made against the version that the controller has seen.
+// write is one update of a ReplicaSet, against the version that the controller has seen.
 type write struct {
 	set      *ReplicaSet
 	Version  int
 	Replicas int
 }
 
-// New returns a cluster without objects. It draws its random numbers from rng, so that a seed repeats a run.
+// New returns a cluster without objects, with random numbers from rng, so that a seed repeats a run.
 func New(rng *rand.Rand, now time.Time) *Cluster {
 	return &Cluster{
 		Now: now, rng: rng, Deployments: map[rollout.Workload]*Deployment{},
@@ -105,7 +105,7 @@ func New(rng *rand.Rand, now time.Time) *Cluster {
 	}
 }
 
-// Micro makes one random micro-step and reports whether there was one to make.
+// Micro makes one random micro-step, if there is one.
 func (k *Cluster) Micro() bool {
 	order := k.rng.Perm(4)
 	if k.Late && k.rng.IntN(4) > 0 {
@@ -129,7 +129,6 @@ func (k *Cluster) Micro() bool {
 	return false
 }
 
-// shuffled returns the Deployments in random order.
 func (k *Cluster) shuffled() []*Deployment {
 	all := slices.SortedFunc(maps.Values(k.Deployments), func(a, b *Deployment) int {
 		return a.Workload.Compare(b.Workload)

@@ -9,10 +9,10 @@ import (
 	"strconv"
 )
 
-// microDeployment is one step of the Deployment controller: the next write of its sync, or a new sync. With lag it may
-// work with numbers from before its last write. Kubernetes then removes more old pods than maxUnavailable allows,
-// because scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available (12 old, 12 new, maxSurge 100%,
-// 2 ready: 12 -> 11 -> 9). So the strictest invariants are checked without lag.
+// microDeployment is one step of the Deployment controller: its sync's next write, or a new sync. With lag it may
+// work with earlier numbers. Kubernetes then removes more old pods than maxUnavailable allows, as
+// scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available (12 old, 12 new, maxSurge 100%, 2
+// ready: 12 -> 11 -> 9). So the strictest invariants are checked without lag.
 func (k *Cluster) microDeployment() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
@@ -69,8 +69,8 @@ func (d *Deployment) scale(rs *ReplicaSet, replicas int) string {
 	return fmt.Sprintf("ReplicaSet %s %d -> %d", rs.Name, was, replicas)
 }
 
-// syncDeployment follows DeploymentController.syncDeployment. It queues the writes to ReplicaSets and makes the others
-// at once, except the status, which comes after the queue.
+// syncDeployment follows DeploymentController.syncDeployment: it queues ReplicaSets' writes, makes others at once,
+// and the status last.
 func (k *Cluster) syncDeployment(d *Deployment) string {
 	fresh, olds := d.split()
 	did := ""
@@ -106,8 +106,7 @@ func (d *Deployment) split() (fresh *ReplicaSet, olds []*ReplicaSet) {
 	return fresh, olds
 }
 
-// copyToReplicaSet follows SetNewReplicaSetAnnotations, and sets the minReadySeconds of the new ReplicaSet only
-// (sync.go, getNewReplicaSet).
+// copyToReplicaSet follows SetNewReplicaSetAnnotations, with new minReadySeconds (sync.go, getNewReplicaSet).
 func (d *Deployment) copyToReplicaSet(fresh *ReplicaSet, olds []*ReplicaSet) string {
 	number := 0
 	for _, rs := range olds {
@@ -144,7 +143,7 @@ func (k *Cluster) createReplicaSet(d *Deployment, olds []*ReplicaSet) *ReplicaSe
 	return rs
 }
 
-// podHash returns the hash of the template for names.
+// podHash returns the template's hash for names.
 func (d *Deployment) podHash() string {
 	sum := fnv.New32a()
 	sum.Write([]byte(d.Template))
@@ -163,7 +162,7 @@ func active(sets []*ReplicaSet) []*ReplicaSet {
 	return slices.DeleteFunc(slices.Clone(sets), func(rs *ReplicaSet) bool { return rs == nil || rs.Replicas == 0 })
 }
 
-// newReplicas follows util.NewRSNewReplicas. It resolves maxSurge without fenceposts.
+// newReplicas follows util.NewRSNewReplicas, with maxSurge without fenceposts.
 func (d *Deployment) newReplicas(fresh *ReplicaSet, olds []*ReplicaSet) int {
 	if d.recreate {
 		return d.Replicas
@@ -183,7 +182,7 @@ func (d *Deployment) queue(rs *ReplicaSet, replicas int, force bool) bool {
 	return rs.Replicas != replicas
 }
 
-// rolloutRolling follows rolling.go: scale up if possible, else scale down if possible.
+// rolloutRolling follows rolling.go: up if possible, else down.
 func (d *Deployment) rolloutRolling(fresh *ReplicaSet, olds []*ReplicaSet) {
 	switch {
 	case fresh.Replicas > d.Replicas:
@@ -305,7 +304,7 @@ func (d *Deployment) scaleProportionally(fresh *ReplicaSet, olds []*ReplicaSet) 
 	}
 }
 
-// activeOrLatest follows util.FindActiveOrLatest, where no more than one set is active.
+// activeOrLatest follows util.FindActiveOrLatest, with at most one active set.
 func activeOrLatest(active []*ReplicaSet, fresh *ReplicaSet, olds []*ReplicaSet) *ReplicaSet {
 	switch {
 	case len(active) == 1:
@@ -333,8 +332,7 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 	return int(scaled+0.5) - rs.Replicas // integer.RoundToInt32: half away from zero
 }
 
-// Moved returns how many pods a due scaling moves beyond each ReplicaSet's share. The controller uses the total size at
-// the ReplicaSet's last scaling, which may be long ago.
+// Moved returns how many pods a due scaling, by the total of their last one, moves beyond ReplicaSets' shares.
 func (d *Deployment) Moved() int {
 	surge, _ := d.fenceposts()
 	total, moved := sizeOf(d.Sets), 0

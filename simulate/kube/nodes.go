@@ -16,7 +16,7 @@ func (k *Cluster) replicasOf(o rollout.Object) int {
 	return 1
 }
 
-// defaultUnavailable returns the default maxUnavailable of a Deployment, and a DaemonSet's maxUnavailable.
+// defaultUnavailable returns a Deployment's default maxUnavailable, and a DaemonSet's maxUnavailable.
 func defaultUnavailable(o rollout.Object) rollout.Amount {
 	said := o.Map("spec", "updateStrategy", "rollingUpdate")["maxUnavailable"]
 	switch {
@@ -32,7 +32,7 @@ func defaultUnavailable(o rollout.Object) rollout.Amount {
 // IsByNode reports whether it is a DaemonSet.
 func (d *Deployment) IsByNode() bool { return d.sets != nil && d.sets.byNode }
 
-// nodeOf returns the node of a DaemonSet's pod, "" for other pods.
+// nodeOf returns a DaemonSet's pod's node, "" for others.
 func nodeOf(d *Deployment, p *Pod) string {
 	if !d.IsByNode() {
 		return ""
@@ -40,7 +40,7 @@ func nodeOf(d *Deployment, p *Pod) string {
 	return fmt.Sprintf("node-%d", p.ordinal+1)
 }
 
-// NodeLabels returns the labels of the nodes, which are in three zones.
+// NodeLabels returns the nodes' labels, of three zones.
 func (k *Cluster) NodeLabels() map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for n := range k.Nodes {
@@ -49,9 +49,8 @@ func (k *Cluster) NodeLabels() map[string]map[string]string {
 	return all
 }
 
-// mayGo returns the members that may be replaced. For Kruise's DaemonSets they are on the nodes that the partition
-// releases. These are nodes with a new pod or none, and then the last ones by name (v1.8, pkg/controller/daemonset,
-// daemonset_update.go: filterDaemonPodsNodeToUpdate).
+// mayGo returns the replaceable members. For Kruise's DaemonSets they are on the partition's nodes: with a new pod or
+// none, then the last by name (v1.8, pkg/controller/daemonset, daemonset_update.go: filterDaemonPodsNodeToUpdate).
 func (d *Deployment) mayGo(all []member) []member {
 	all = all[:min(len(all), d.Replicas)]
 	if d.Partition() == 0 {
@@ -70,8 +69,8 @@ func (d *Deployment) mayGo(all []member) []member {
 	return slices.Concat(on, rest)[:max(0, min(len(on)+len(rest), d.Replicas-d.Partition()))]
 }
 
-// microNodes is one step of the DaemonSet controller (pkg/controller/daemon), or of Kruise's: one pod. It creates
-// missing pods from the newest template. Unless OnDelete is set, it replaces pods that do not serve and others within
+// microNodes is one step, of one pod, of the DaemonSet controller (pkg/controller/daemon), or Kruise's. It creates
+// missing pods from the newest template and, without OnDelete, replaces ones that do not serve, others within
 // maxUnavailable. maxSurge is not modelled.
 func (k *Cluster) microNodes(d *Deployment, all []member) string {
 	for n, m := range all {

@@ -8,10 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forever is a minReadySeconds that exceeds every simulation, as the hold's.
+// forever is a minReadySeconds beyond every simulation, as the hold's.
 const forever = 1 << 30
 
-// NextDue returns the earliest time at which a pod becomes ready or available.
+// NextDue returns when the next pod becomes ready or available.
 func (k *Cluster) NextDue() time.Time {
 	var due time.Time
 	for _, d := range k.Deployments {
@@ -30,7 +30,7 @@ func (k *Cluster) NextDue() time.Time {
 	return due
 }
 
-// Observe returns the present state as the cluster package would.
+// Observe returns the present state like the cluster package.
 func (k *Cluster) Observe() rollout.Observed {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{}}
 	for w, d := range k.Deployments {
@@ -78,7 +78,7 @@ func (k *Cluster) Observe() rollout.Observed {
 	return o
 }
 
-// Serves reports whether a ReplicaSet with a pod hash has a ready pod; "" means any ReplicaSet.
+// Serves reports whether a ReplicaSet with a pod hash, "" for any, has a ready pod.
 func (d *Deployment) Serves(pin string) bool {
 	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool {
 		return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals has the fields of a StatefulSet that a Deployment lacks. Its ReplicaSets are ControllerRevisions: their pods
-// have ordinals, and the StatefulSet owns the pods itself.
+// ordinals has a StatefulSet's fields that a Deployment lacks. Its ReplicaSets are ControllerRevisions, with
+// ordinals; the StatefulSet owns the pods.
 type ordinals struct {
 	parallel     bool
 	byNode       bool        // for a DaemonSet: an ordinal is a node
@@ -18,8 +18,8 @@ type ordinals struct {
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-// ordinalsOf returns the ordinals of an object that is no Deployment, and sets the settings of its updateStrategy. By
-// has the fields of a described or built-in partitioned kind, nil for Kubernetes' kinds.
+// ordinalsOf returns the ordinals of an object that is no Deployment, and sets its updateStrategy's settings. By has
+// a partitioned kind's fields, nil for Kubernetes' kinds.
 func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
 	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
 	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"
@@ -37,9 +37,8 @@ func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinal
 	return out
 }
 
-// Partition returns how many pods keep the base, 0 for a Deployment; with ordinals these are the lowest. A percentage
-// is rounded up, and of unordered pods one is new below 100 % (pkg/util/tools.go of Kruise v1.8,
-// CalculatePartitionReplicas).
+// Partition returns how many pods, the lowest, keep the base, 0 for a Deployment. A percentage is rounded up; of
+// unordered pods one is new below 100 % (pkg/util/tools.go of Kruise v1.8, CalculatePartitionReplicas).
 func (d *Deployment) Partition() int {
 	if d.sets == nil {
 		return 0
@@ -58,13 +57,12 @@ func (d *Deployment) Partition() int {
 	return max(0, n)
 }
 
-// member is the pod of one ordinal.
 type member struct {
 	*Pod
 	of *ReplicaSet
 }
 
-// members returns the pods of a StatefulSet by ordinal, from 0 to the highest existing or desired one.
+// members returns a StatefulSet's pods by ordinal, from 0 to the highest existing or desired one.
 func (d *Deployment) members() []member {
 	all := make([]member, d.Replicas)
 	for _, rs := range d.Sets {
@@ -78,8 +76,7 @@ func (d *Deployment) members() []member {
 	return all
 }
 
-// IsUnordered reports whether it is a StatefulSet without a partition whose controller waits for no lower pod before it
-// replaces one.
+// IsUnordered reports whether it is a StatefulSet without partition whose controller waits for no lower pod.
 func (d *Deployment) IsUnordered() bool {
 	return d.sets != nil && (d.sets.parallel && d.Partition() == 0 || d.sets.byCount)
 }
@@ -92,12 +89,12 @@ func (d *Deployment) Base() string {
 	return VersionOf(d.sets.base.Template)
 }
 
-// isAvailable reports whether a pod counts as available for the StatefulSet controller.
+// isAvailable reports whether a pod is available for the StatefulSet controller.
 func (d *Deployment) isAvailable(m member, now time.Time) bool {
 	return m.Pod != nil && m.Ready && !m.Terminating && now.Sub(m.Since) >= time.Duration(d.minReady)*time.Second
 }
 
-// microOrdinals is one step of the controller of a StatefulSet or a similar kind: one pod, or the status.
+// microOrdinals is one step of a StatefulSet's or similar controller: one pod, or the status.
 func (k *Cluster) microOrdinals(d *Deployment) (did string) {
 	if d.Observed != d.Generation || d.sets.update == nil {
 		return k.readOrdinals(d)
@@ -116,8 +113,8 @@ func (k *Cluster) microOrdinals(d *Deployment) (did string) {
 	return d.reportOrdinals(k.Now)
 }
 
-// microOrdered is one step of the StatefulSet controller (pkg/controller/statefulset, stateful_set_control.go): one
-// pod. MaxUnavailableStatefulSet is off, as it is by default.
+// microOrdered is one step, of one pod, of the StatefulSet controller (pkg/controller/statefulset,
+// stateful_set_control.go), with MaxUnavailableStatefulSet off, as by default.
 func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	if did, stop := k.fill(d, all); stop {
 		return did
@@ -138,7 +135,7 @@ func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	return ""
 }
 
-// readOrdinals finds or makes the revision of the template. An older revision of the same template becomes the newest.
+// readOrdinals finds or makes the template's revision. An older equal one becomes the newest.
 func (k *Cluster) readOrdinals(d *Deployment) string {
 	newest := 0
 	for _, rs := range d.Sets {
@@ -163,7 +160,7 @@ func (k *Cluster) readOrdinals(d *Deployment) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " is at " + d.sets.update.Name
 }
 
-// fill creates missing pods, the lowest ordinal first. With OrderedReady each waits for the one before it.
+// fill creates missing pods, the lowest ordinal first. With OrderedReady each waits for the former.
 func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	for n := range d.Replicas {
 		switch m := all[n]; {
@@ -180,8 +177,7 @@ func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	return "", false
 }
 
-// shrink deletes the pods above the desired number, the highest ordinal first. With OrderedReady it waits until each is
-// gone.
+// shrink deletes surplus pods, the highest ordinal first, with OrderedReady one by one.
 func (k *Cluster) shrink(d *Deployment, all []member) (did string, stop bool) {
 	for n := len(all) - 1; n >= d.Replicas; n-- {
 		switch m := all[n]; {
@@ -234,7 +230,7 @@ func (d *Deployment) reportOrdinals(now time.Time) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " status"
 }
 
-// ask counts the pods that each revision has or should have, as spec.replicas of a ReplicaSet.
+// ask counts each revision's pods, existing or desired, as spec.replicas of a ReplicaSet.
 func (d *Deployment) ask() {
 	if d.sets.byCount {
 		d.askCounts()
@@ -256,7 +252,7 @@ func (d *Deployment) ask() {
 	}
 }
 
-// observeOrdinals adds the fields of a StatefulSet to an observed workload.
+// observeOrdinals adds a StatefulSet's fields to an observed workload.
 func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	live.Floor = d.Partition()
 	live.Complete = live.Complete && d.sets.base == d.sets.update
@@ -274,10 +270,10 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	}
 }
 
-// UID distinguishes a StatefulSet's pod from others with its name, and a DaemonSet's pod from all others.
+// UID distinguishes a StatefulSet's pod from others of its name, a DaemonSet's from all.
 func (p *Pod) UID() string { return p.uid }
 
-// Evict deletes a pod, if it is still the same one.
+// Evict deletes a pod, if still the same.
 func (k *Cluster) Evict(namespace string, pod rollout.Pod) {
 	for w, d := range k.Deployments {
 		if w.Namespace != namespace || d.sets == nil {

@@ -36,7 +36,6 @@ func (k *Cluster) microReplicaSet() string {
 	return ""
 }
 
-// report writes the ReplicaSet's status.
 func (k *Cluster) report(rs *ReplicaSet) bool {
 	was := rs.status
 	rs.status.Replicas = len(rs.Live())
@@ -58,7 +57,7 @@ func (rs *ReplicaSet) Ready() int {
 	return rs.count(func(p *Pod) bool { return p.Ready })
 }
 
-// Serving returns how many pods have been ready for that long.
+// Serving returns how many pods have been ready for minReady.
 func (rs *ReplicaSet) Serving(now time.Time, minReady time.Duration) int {
 	return rs.count(func(p *Pod) bool { return p.Ready && now.Sub(p.Since) >= minReady })
 }
@@ -84,9 +83,8 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 }
 
 // deletePod deletes the pod that the ReplicaSet controller deletes first on evenly used nodes: one that is not ready,
-// then the one that became ready last. On uneven nodes the controller takes a pod with a neighbour first, and so may
-// take a serving pod before an unready one. A plain Deployment loses the same pod, so the model does not count that
-// against a release.
+// then the one ready last. On uneven nodes it may take a serving pod, with a neighbour, before an unready one. A
+// plain Deployment loses the same one, so it does not count against a release.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]
