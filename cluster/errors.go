@@ -171,7 +171,7 @@ func firstCause(causes []metav1.StatusCause) string {
 	return rollout.OneLine(text)
 }
 
-// reasonOf classifies errors by code, and by text where a code has several causes: 403 is RBAC, quota, admission or a
+// reasonOf classifies errors by code, and by text where a code has several causes. 403 is RBAC, quota, admission or a
 // namespace being deleted; 422 a bad object or an immutable field.
 func reasonOf(err error, msg, verb string) (Reason, string) {
 	switch {

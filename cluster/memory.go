@@ -20,8 +20,8 @@ type known struct {
 	by       string    // who had changed it last
 }
 
-// An object that another writer changes is put back at once the first few times, then after 1 s, 2 s, 4 s … 1 min:
-// two programs would repeat their writes at the speed of the watch.
+// An object that another writer changes is put back at once the first few times, then after 1 s, 2 s, 4 s … 1 min.
+// Two programs would repeat their writes at the speed of the watch.
 const (
 	promptRepairs = 5
 	longestRepair = time.Minute

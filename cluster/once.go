@@ -12,7 +12,7 @@ import (
 )
 
 // makeOnce creates an object, without force, in case another is made now. On an existing one, whose random content a
-// database may use, it writes only the owner: not by an apply, which would remove fields of an earlier one.
+// database may use, it writes only the owner. It does not apply, which would remove an earlier apply's fields.
 func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):

@@ -132,7 +132,7 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 
 // byCounts counts each revision's pods. Missing ones get the base up to the partition's number, else the template,
 // whose revision gets the workload's hash. A pod replaced in place has its new label before its new containers, and
-// still counts as ready: so at most as many are ready as the controller reports.
+// still counts as ready. So at most as many are ready as the controller reports.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	for i := range out.Revisions {

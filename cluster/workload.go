@@ -158,8 +158,8 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	return nil
 }
 
-// unseen returns why the observation of some workloads may be outdated, "" if not: the first failing watch of theirs,
-// or of Kubernetes' built-in kinds, which all apps need.
+// unseen returns why the observation of some workloads may be outdated, "" if not. It is the first failing watch of
+// theirs, or of Kubernetes' built-in kinds, which all apps need.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""

@@ -10,8 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Compact replaces base, a branch's head, by a commit with the same files and no parent. The branch archive keeps the
-// history; where pushes are not atomic it comes first. ErrConflict: not at base, or archive exists. ErrRejected.
+// Compact replaces base, a branch's head, by a parentless commit with the same files. The branch archive keeps the
+// history; where pushes are not atomic it comes first. ErrConflict: not at base, or archive exists. ErrRejected: no
+// force.
 func (r *Repo) Compact(ctx context.Context, branch, archive, base, message string, when time.Time) (string, error) {
 	from, err := branchRef(branch)
 	if err != nil {

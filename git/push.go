@@ -176,7 +176,7 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 	return nil
 }
 
-// resolve classifies a failed push by the refs, as servers use one message for several causes: git's "failed to
+// resolve classifies a failed push by the refs, as servers use one message for several causes. git's "failed to
 // update ref" is a moved ref, a lost race for its lock, or a full disk. A race lost twice without a moved ref is
 // ErrRejected: the lock is stale, or another branch's name blocks the ref.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {

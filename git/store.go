@@ -55,8 +55,8 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive sets whether missing files count as omitted, of unknown id, if there are any: after a download of a whole
-// commit, not after one that leaves out files that should be here.
+// forgive sets whether missing files count as omitted, of unknown id, if there are any. They do after a download of a
+// whole commit, but not after one that leaves out files that should be here.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

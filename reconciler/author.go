@@ -101,8 +101,7 @@ func changed(line []Snapshot, paths ...string) rollout.Commit {
 	return rollout.Commit{}
 }
 
-// trace reads the history for isTraced and signed, and reports whether it had to. Without it the newest commit
-// counts.
+// trace reads the history for isTraced and signed, if any, and reports it. Without it the newest commit is named.
 func (l *lookout) trace(ctx context.Context, v *view) (any bool) {
 	p := l.renders
 	p.mu.Lock()

@@ -228,7 +228,7 @@ func (r *record) noteWriter(w rollout.Writer) error {
 	}
 }
 
-// nextWriter returns the next commit's writer: this process, in a new epoch unless it restarted on the same host.
+// nextWriter returns this process as the next writer: in its epoch, its predecessor's on the same host, or a new one.
 func (r *record) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:

@@ -91,8 +91,8 @@ func newRenders(o *Options, reader *source.Reader) *renders {
 	return p
 }
 
-// head returns an app at the head of the users' branch, not ready while that is being rendered: an older one is no
-// reason to advance or roll back.
+// head returns an app at the head of the users' branch. It is not ready while that is being rendered: an older one is
+// no reason to advance or roll back.
 func (p *renders) head(v *view, app rollout.App) (head strategies.Head, ready bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,8 +15,9 @@ type Unnamed struct {
 	Err  error  // an InvalidError
 }
 
-// FindApps returns a configuration's apps, by name: folders that match a glob and have a kustomization, a chart if
-// the entry has helm, or manifests if it has directory. Globs do not match symlinks. Other matches are InvalidErrors.
+// FindApps returns a configuration's apps, by name. They are folders that match a glob and have a kustomization, a
+// chart if the entry has helm, or manifests if it has directory. Globs do not match symlinks. Other matches are
+// InvalidErrors.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {

@@ -112,8 +112,8 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 	return entry, found, nil
 }
 
-// resolve follows symlinks and returns the real path and its entry, fs.ErrNotExist, or an InvalidError without a
-// field if the path leaves the repository or enters a submodule.
+// resolve follows symlinks and returns the real path and its entry, or fs.ErrNotExist. It is an InvalidError without
+// a field if the path leaves the repository or enters a submodule.
 func (f *treeFS) resolve(p string) (string, rollout.Entry, error) {
 	entry, found, err := f.lookup(p)
 	if err != nil {

@@ -147,7 +147,7 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns a failed build's error, or that it depends on encrypted values: the twin builds or fails
+// orDepends returns a failed build's error, or that it depends on encrypted values. Then the twin builds or fails
 // differently, as at a number's bound in a schema.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
@@ -172,7 +172,7 @@ func dependsOn(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets, Fix: encryptLess}
 }
 
-// dependsSomewhere refuses an app that depends on encrypted values outside of Secrets' values, without the place: a
+// dependsSomewhere refuses an app that depends on encrypted values outside of Secrets' values. It names no place: a
 // hundred objects that each test a character would reveal a password.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,

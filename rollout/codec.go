@@ -175,8 +175,8 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// Encode returns the bytes of the state file, with the seal, equal for equal states: keys are sorted, times are UTC
-// in whole seconds, or tenths for the start of a wait.
+// Encode returns the bytes of the state file, with the seal, equal for equal states. Keys are sorted, and times are
+// UTC in whole seconds, or tenths for the start of a wait.
 func (s State) Encode() ([]byte, error) {
 	seal, err := s.seal()
 	if err != nil {

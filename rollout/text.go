@@ -17,8 +17,8 @@ func Printable(text string) string { return Cut(OneLine(text), MaxText) }
 // varying matches parts of third-party texts that differ each time: numbers, addresses, request ids.
 var varying = regexp.MustCompile(`[\w.:+/=-]*[0-9][\w.:+/=-]*`)
 
-// SameText reports whether two third-party texts are equal except for numbers, ids and order: "used: 3 of 10" and
-// "used: 4 of 10", or a response with another request's id.
+// SameText reports whether two third-party texts are equal except for numbers, ids and order. Examples are "used: 3
+// of 10" and "used: 4 of 10", or a response with another request's id.
 func SameText(a, b string) bool { return a == b || slices.Equal(sortedWords(a), sortedWords(b)) }
 
 func sortedWords(text string) []string {

@@ -4,7 +4,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// With these minReadySeconds no pod is ever available, so the Deployment controller stops at exactly old = N-m and
+// With these minReadySeconds no pod is ever available. So the Deployment controller stops at exactly old = N-m and
 // new = s+m for maxSurge s and maxUnavailable m (k8s.io/kubernetes pkg/controller/deployment, rolling.go). The
 // progress deadline must be larger; the largest int32 switches it off.
 const (

@@ -146,8 +146,8 @@ func hasHook(r *rollout.Render, name string) bool {
 	})
 }
 
-// unversioned returns a hook's name without parts with a digit, as Jobs cannot be changed and hooks have versions in
-// their names: ns/migrate-v12 and ns/migrate-1.2.3 are ns/migrate.
+// unversioned returns a hook's name without parts with a digit: ns/migrate-v12 and ns/migrate-1.2.3 are ns/migrate.
+// Jobs cannot be changed, so many hooks have a version in their names.
 func unversioned(name string) string {
 	namespace, name, _ := strings.Cut(name, "/")
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' })

@@ -185,8 +185,8 @@ func (m moving) index(s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
-// nextPod returns when the next ready pod counts: with a router when proxies know it; in place, or with surplus pods,
-// after minReadySeconds, as each serving pod makes room for the next. Pauses too: an autoscaler may change replicas.
+// nextPod returns when the next ready pod counts. With a router that is when proxies know it. In place, or with
+// surplus pods, it is after minReadySeconds: each serving pod makes room. Pauses too, as replicas may change.
 func (m moving) nextPod(in Input) (due time.Time) {
 	if m.routing != nil {
 		due = servesNext(in.Now, learnt(m.routing), m.live.Revisions...)
@@ -271,8 +271,8 @@ func stepText(from, to rollout.Progress, by string) string {
 	return text
 }
 
-// rest returns the decision of a pass without moves: Paused while all workloads wait for users or the clock, Stalled
-// after a deadline or where waiting does not help.
+// rest returns the decision of a pass without moves. It is Paused while all workloads wait for users or the clock,
+// and Stalled after a deadline or where waiting does not help.
 func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
 	for _, w := range waits {

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withMark keeps the workloads' mark where neither pods nor routes move, as into a pause: a change of only an
+// withMark keeps the workloads' mark where neither pods nor routes move, as into a pause. A change of only an
 // annotation or label costs the Deployment controller three more writes.
 func withMark(in Input, d Decision, was rollout.State) Decision {
 	switch {

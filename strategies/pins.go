@@ -219,7 +219,7 @@ func (m pinning) mayGo() bool {
 	return !m.live.Synced && m.stable.Desired < want.stable && m.fresh.Desired > want.canary
 }
 
-// draining reports whether the controller may still remove the last stable pods: the rollback began without any, or
+// draining reports whether the controller may still remove the last stable pods. The rollback began without any, or
 // in the promotion, and the stable template is not applied yet.
 func (m pinning) draining() bool {
 	if m.isUntouched() {
@@ -235,8 +235,8 @@ func (m pinning) isUntouched() bool {
 	return m.Plan != m.digest() && m.Step < m.Of && m.Weight == 0 && (m.live.Synced || m.live.Hash == m.stable.Hash)
 }
 
-// neededStable returns how many stable pods a rollback needs ready before it sends them all traffic: all if the new
-// version had it all, one if stable kept its pods.
+// neededStable returns how many stable pods a rollback needs ready before it sends them all traffic. It is all if the
+// new version had it all, and one if stable kept its pods.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():

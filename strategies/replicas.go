@@ -70,7 +70,7 @@ func growth(m moving) int {
 
 // countInTurn keeps the previous replicas while both versions' pods exceed what the strategy allows at the new ones.
 // Seeing both changes in one write, the controller removes the surplus from all versions in proportion
-// (k8s.io/kubernetes pkg/controller/deployment, sync.go): a rollback from v2 with 6 replicas and maxSurge 1 would cut
+// (k8s.io/kubernetes pkg/controller/deployment, sync.go). A rollback from v2 with 6 replicas and maxSurge 1 would cut
 // 5 pods of v1 and 5 of v2 to 4 and 4. With the template first, the surplus is v2's.
 func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) rollout.Object {
 	n, live := asked(s, spec), v.Observed.Workloads[spec.Workload]

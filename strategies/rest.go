@@ -71,8 +71,8 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	return hold(s, reason, why, in.Head.Commit.ID)
 }
 
-// standing returns the running version of an app that had no documents: the applied templates of workloads that have
-// one now and run one version, or all content if it has hooks and no document; nil without both.
+// standing returns the running version of an app that had no documents, nil if unknown. It has the applied templates
+// of workloads that have one now and run one version, or all content if the app has hooks and no document.
 func standing(in Input) *rollout.Release {
 	switch head := in.Head.Render; {
 	case in.Source == nil:
@@ -107,8 +107,8 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled reports whether a workload gets document and new version at once while it runs two versions, or its kind
-// is one by its document alone: no steps would apply. Going back to the older of two running versions is allowed.
+// unsettled reports whether a workload gets document and new version at once, without steps. It runs two versions, or
+// its kind is one by its document alone. Going back to the older of two running versions is allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false

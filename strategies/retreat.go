@@ -153,7 +153,7 @@ func finishRetreat(in Input) (Decision, bool) {
 	return decideAtRest(after), true
 }
 
-// drainAt returns when the new pods may go: when recorded, or sooner for the next release or stable's growth, but
+// drainAt returns when the new pods may go: when recorded, or sooner for the next release or stable's growth. It is
 // never before every proxy knows the routes.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Retreat.Drain, settling(in)

@@ -52,8 +52,8 @@ func Watched(r *rollout.Render) []rollout.Ref {
 	return refs
 }
 
-// Ahead returns the objects that releases of a render will apply later, for the API server to check first: workloads
-// that still have stable's templates, routers' objects in each later form, and objects of experiments.
+// Ahead returns the objects that releases of a render will apply later, for the API server to check first. They are
+// workloads that still have stable's templates, routers' objects in each later form, and experiments' objects.
 func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plans{}
 	all := experimentsAhead(r, known)
@@ -203,8 +203,8 @@ func (m moving) isRoutedAsPlanned() bool {
 	return m.routedWeight(s) == m.Routed.Weight
 }
 
-// lessRouted returns why missing pods reduce the new version's requests, and when that may end: after its pods are
-// ready for a while, so that a crash loop is one transition.
+// lessRouted returns why missing pods reduce the new version's requests, and when that may end. Its pods must be
+// ready for a while before, so that a crash loop is one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range movers(in) {
 		t := m.routing
@@ -318,8 +318,8 @@ func gateRouters(in Input, m moving) verdict {
 	}
 }
 
-// drained returns how many stable pods may be gone: those gone already until all proxies have the step's weight, then
-// its number, within the new version's serving pods and maxUnavailable.
+// drained returns how many stable pods may be gone: as many as already are, until all proxies have the step's weight.
+// Then it is the step's number, within the new version's serving pods and maxUnavailable.
 func (m moving) drained(v View, want counts) int {
 	rest := m.n - want.stable
 	gone := min(max(0, m.n-m.stable.Desired), rest)

@@ -36,7 +36,7 @@ func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	return runsOnly(live, hash) && fresh.Serving(in.Now, minReady(spec)) >= available(spec, replicas(in.State, spec, live))
 }
 
-// isAllOn reports whether all users of a workload are on a version. One ready pod is enough.
+// isAllOn reports whether a workload's users are on a version. A ready pod and an unobserved promotion suffice.
 func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)

@@ -91,7 +91,7 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// reached waits, with rebalance, until surplus new pods are evicted; pods of a full release would be recreated.
+// reached waits, with rebalance, until surplus new pods are evicted, unless all were new and would come back.
 func (k statefulSet) reached(m moving, want counts) counts {
 	if m.spec.Canary.Rebalance && !m.fresh.Base {
 		return want
@@ -204,7 +204,7 @@ func isOrdered(spec rollout.Spec) bool {
 	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
 }
 
-// standsStill returns why a workload may never get all new pods, "" if unknown: no controller observes it, or it
+// standsStill returns why a workload may never get all new pods, "" if unknown. No controller observes it, or it
 // waits for an old pod that only a user may delete.
 func standsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// experimentWait waits for the experiment's pods, duration and required, by now conclusive, analyses or a promotion.
+// experimentWait waits for the experiment's pods, then its duration and required analyses, or for a promotion.
 type experimentWait struct{ *rollout.Experiment }
 
 // The digest of an experiment keeps the field names of its first version, whatever names a document uses now.

@@ -23,7 +23,7 @@ type sigv4Config struct {
 }
 
 // signer finds credentials as AWS's SDKs do: in environment or profile, by a service account's token (IRSA), and from
-// the agent of EKS Pod Identity or ECS, but not the node's.
+// the agent of EKS Pod Identity or ECS. It does not use the node's.
 func (c sigv4Config) signer(ctx context.Context, s *session, service string) (*signer, error) {
 	g := &signer{service: service, at: s.deps.Now(),
 		region: cmp.Or(c.Region, s.deps.Getenv("AWS_REGION"), s.deps.Getenv("AWS_DEFAULT_REGION"))}

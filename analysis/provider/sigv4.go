@@ -29,8 +29,8 @@ type awsKeys struct{ id, secret, token string }
 
 const sigv4Time = "20060102T150405Z"
 
-// awsHost matches hosts to sign for, in all partitions of AWS and with VPC endpoints, and this machine, which
-// analyses reach only if an administrator lets them.
+// awsHost matches hosts to sign for, in all partitions of AWS and with VPC endpoints. It matches this machine too,
+// which analyses reach only if an administrator lets them.
 var awsHost = regexp.MustCompile(`^([^.]+\.)*(aps-workspaces(-fips)?|es|aos)\.([^.]+\.)*` +
 	`(amazonaws\.com|amazonaws\.com\.cn|amazonaws\.eu|api\.aws|on\.aws)$|^(localhost|127\.0\.0\.1|::1)$`)
 

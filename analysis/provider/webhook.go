@@ -15,7 +15,7 @@ import (
 )
 
 // webhook is a gate or starts a load test, with Flagger's contract (https://docs.flagger.app/usage/webhooks), for its
-// load tester and other hooks' services: it posts name, namespace, phase, checksum and metadata, and the status is
+// load tester and other hooks' services. It posts name, namespace, phase, checksum and metadata, and the status is
 // the verdict. Argo Rollouts has no such provider.
 var webhook = provider{
 	kind: "webhook", title: "Webhooks (Flagger)",

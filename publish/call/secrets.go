@@ -110,7 +110,7 @@ func (s *Secrets) ScrubValue(v any) any {
 	return v
 }
 
-// line returns a text in one line of at most MaxMessage, without hidden texts, scrubbed again after OneLine, which
+// line returns a text in one line of at most MaxMessage, without hidden texts. It scrubs again after OneLine, which
 // can join one split by an invalid byte.
 func (s *Secrets) line(text string) string {
 	return rollout.Cut(s.Scrub(rollout.OneLine(s.Scrub(text))), MaxMessage)

@@ -134,8 +134,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection to close for a client's new one, nil if there is room: of a client at its limit, or
-// the one with the most. Idle ones go first. The caller holds mu.
+// victim returns the connection to close for a client's new one, nil if there is room. It is of a client at its
+// limit, or of the client with the most. Idle ones go first. The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {

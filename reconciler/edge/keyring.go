@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Keyring reads the keys of an app's encrypted files with the app's own account, from the Secret and namespace of its
-// entry, so that no app decrypts with another's key.
+// Keyring reads the keys of an app's encrypted files from the Secret and namespace of its entry. It uses the app's
+// own account, so that no app decrypts with another's key.
 type Keyring struct {
 	App    func(name string) rollout.App // as the newest commit has it
 	Client func() *cluster.Client

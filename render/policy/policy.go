@@ -18,8 +18,8 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string, p *rollout.
 	return Check(tree, r, p, own)
 }
 
-// Check returns an InvalidError with the reason HeldPolicy, with project, rule, and object or file, if a policy,
-// which may be nil, does not allow an app's objects. tree is the commit's, own gitrollout's namespace. It is for the
+// Check returns an InvalidError with the reason HeldPolicy if a policy, which may be nil, does not allow an app's
+// objects. It has project, rule, and object or file. tree is the commit's, own gitrollout's namespace. It is for the
 // newest commit only: later rules take nothing back.
 func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) error {
 	project, err := p.ProjectOf(r.App.Name)

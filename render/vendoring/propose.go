@@ -20,8 +20,8 @@ func (w WorkingCopy) Clean(ctx context.Context) error {
 	return err
 }
 
-// Commit commits all changes on HEAD without changing the working copy, and returns the commit, "" without changes,
-// or origin's branch's if tree and parent are equal.
+// Commit commits all changes on HEAD without changing the working copy, and returns the commit, "" without changes.
+// If origin's branch has the same tree and parent, it is that one.
 func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string, error) {
 	temp, err := os.MkdirTemp("", "gitrollout-vendor")
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Cluster is a model of Kubernetes: an API server with Deployments and Services, the Deployment controller with the
-// arithmetic of k8s.io/kubernetes v1.36.3 pkg/controller/deployment, controllers of ReplicaSets and StatefulSets, and
-// a kubelet. Each step is one write, pod or status at random, so that controllers see each other's work late and in
-// any order.
+// Cluster is a model of Kubernetes: an API server with Deployments and Services, controllers of Deployments,
+// ReplicaSets and StatefulSets, and a kubelet. The Deployment controller has the arithmetic of k8s.io/kubernetes
+// v1.36.3 pkg/controller/deployment. Each step is one write, pod or status at random, so that controllers see each
+// other's work late and in any order.
 type Cluster struct {
 	Now         time.Time
 	rng         *rand.Rand

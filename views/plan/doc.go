@@ -1,5 +1,5 @@
-// Package plan predicts the effect of a change of the users' branch before its push: changed apps and objects, each
-// release's stages with pods and times, and changes that cannot be staged, with the reason. Its types are the JSON of
+// Package plan predicts the effect of a change of the users' branch before its push: changed apps and objects, and each
+// release's stages with pods and times. Changes that cannot be staged have the reason. Its types are the JSON of
 // gitrollout plan; fields are only ever added.
 //
 // It is pure, with both renders, the record and the time as inputs. Package strategies predicts a release;

@@ -27,8 +27,7 @@ var ErrGone = errors.New("is not among the last commits of the state branch")
 type Options struct {
 	ID      string // of this process, unique
 	Cluster string
-	// Update applies change to the record, again after a lost race. Without a change, or after an error, it writes
-	// none.
+	// Update applies change to the record, again after a lost race, and writes nothing after its error or no change.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
 	// History lists the state commits after one, "" for all, up to another, oldest first.
 	History   func(ctx context.Context, after, upTo string) ([]rollout.Recorded, error)
