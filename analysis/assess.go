@@ -181,7 +181,8 @@ func Stop(r Run) Run {
 	return r
 }
 
-// Follow updates a copy of a run to its document's metrics, new and removed. A verdict that rolled back stays.
+// Follow updates a copy of a run to its document's metrics: new ones start, removed ones no longer count. A verdict
+// that rolled back its release stays.
 func Follow(r Run, metrics []Progress) Run {
 	same := func(a, b Progress) bool { return a.Metric == b.Metric && a.DryRun == b.DryRun }
 	if r.Phase == Failed || r.Phase == Errored || r.Phase == Stopped || slices.EqualFunc(r.Metrics, metrics, same) {

@@ -21,7 +21,7 @@ import (
 // lastAppliedAnnotation has the object that a client-side apply sent, as by kubectl apply or Argo CD.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// tools lists field managers of programs that apply files, besides "kubectl-"*. Other managers' fields stay.
+// tools lists field managers of programs that apply files, besides any with "kubectl-". Other managers' fields stay.
 var tools = []string{
 	"kubectl", "before-first-apply", // the latter is the API server's name for writers before managed fields
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",
@@ -30,9 +30,8 @@ var tools = []string{
 // races bounds how often an overtaken write is repeated, within 2.5 s: a starting Deployment's status changes often.
 var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
-// SameTemplate reports whether applying a Deployment, if it exists, keeps the live pod template, so that its adoption
-// restarts no pod. Only its dry run knows defaults and admission. Other tools' extra fields, which takeOver removes,
-// count.
+// SameTemplate reports whether applying an existing Deployment keeps its live pod template, so that its adoption
+// restarts no pod. A dry run alone knows defaults and admission. Other tools' fields, which takeOver removes, count.
 func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool, error) {
 	ref := object.Ref()
 	d, err := c.prepare("", object)
@@ -77,8 +76,8 @@ func podTemplate(u *unstructured.Unstructured) map[string]any {
 }
 
 // handOverReplicas releases spec.replicas when Git leaves it to an autoscaler. Server-side apply would remove the
-// field of its only owner and leave one pod: so a second manager applies the live number, without force, until the
-// first scaling.
+// field of its only owner and leave one pod. So a second manager applies the live number, without force, and owns it
+// until the autoscaler's first scaling.
 func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.live.get(d.kind.key(d.ref))
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {

@@ -80,8 +80,7 @@ func printNode(h hash.Hash, fields map[string]any, value any, exists bool) {
 }
 
 // holds reports whether gitrollout owns exactly desired's fields. With LabelApplied as desired's digest an apply
-// would change nothing, for a new process too. Values need no comparison: another manager's change ends the
-// ownership.
+// would change nothing, for a new process too. Values need no comparison: another manager's change ends ownership.
 func holds(owned map[string]any, desired map[string]any) bool {
 	want := without(desired, "apiVersion", "kind", "status")
 	if metadata, is := want["metadata"].(map[string]any); is {

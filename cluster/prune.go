@@ -69,7 +69,7 @@ func (c *Client) Removable(
 	return there, kept, nil
 }
 
-// candidate returns the live object if it is still the app's, else nil. Only rollout.LabelApp makes it so.
+// candidate returns the live object if it is still the app's, else nil: without rollout.LabelApp it stays.
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, ErrUnknownKind) {

@@ -49,8 +49,8 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 }
 
 // byOrdinals counts each revision's pods: a missing one gets the base below the partition, else the template. The
-// template's revision gets the StatefulSet's hash: an adopted one has none, or another's with other API server's
-// defaults.
+// template's revision gets the StatefulSet's hash, whatever it was made with: an adopted one has none, and one with
+// other API server's defaults has another's.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 	of := map[int]int{} // ordinal -> index of the revision
 	index := func(name string) int {

@@ -176,7 +176,7 @@ func (t *table[R]) unset(r R) {
 	}
 }
 
-// newer reports whether resource version a is newer than b (defined since Kubernetes 1.35); non-numbers by arrival.
+// newer reports whether resource version a is newer than b, as defined since Kubernetes 1.35, else by arrival.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0

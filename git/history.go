@@ -15,13 +15,13 @@ import (
 // ErrUnapproved reports a signature that does not count or is missing; its text has the reason.
 var ErrUnapproved = errors.New("not signed by somebody who may")
 
-// depths are a search's successive depths in commits: the mirror's own, 50, which nearly always suffice, and
-// maxDepth.
+// depths are a search's successive depths in commits: the mirror's own, 50, nearly always enough, and maxDepth.
 var depths = []wire.Depth{wire.Shallow, 50, maxDepth}
 
 const maxDepth = 1000
 
-// logDepths are Log's successive depths, about five times the former: long logs take few requests, short ones little.
+// logDepths are Log's successive depths, each about five times the former: a short log costs little, a long one few
+// requests. The last one is the limit.
 var logDepths = []wire.Depth{wire.Shallow, 100, 500, 2500, 10_000, 40_000, 150_000}
 
 // Log visits a commit and its ancestors along first parents, newest first, until visit returns false or limit commits

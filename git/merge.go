@@ -12,8 +12,7 @@ import (
 )
 
 // Merge returns a commit's changes to its only parent, and whether they merge into onto without a conflict, after
-// fetching. Without exactly one parent it is zero. ErrNotFound: the server lacks one. Also ErrAuth and
-// ErrUnreachable.
+// fetching. Without exactly one parent it is zero. ErrNotFound: one is gone. Also ErrAuth and ErrUnreachable.
 func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	s, err := r.Snapshot(ctx, commit)
 	if err != nil {

@@ -57,8 +57,7 @@ type Options struct {
 	Exclusive bool   // stand down when another writer takes over, as an elected leader does
 	Workers   int    // apps visited concurrently; default 16
 
-	// Spread lengthens intervals of fetches and retries a little, against retries in step after an outage. It may be
-	// nil.
+	// Spread lengthens intervals of fetches and retries a little, against retries in step after an outage; or nil.
 	Spread func(time.Duration) time.Duration
 }
 

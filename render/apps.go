@@ -16,8 +16,7 @@ type Unnamed struct {
 }
 
 // FindApps returns a configuration's apps, by name. They are folders that match a glob and have a kustomization, a
-// chart if the entry has helm, or manifests if it has directory. Globs do not match symlinks. Other matches are
-// InvalidErrors.
+// chart if the entry has helm, or manifests if it has directory. Globs match no symlinks. Others are InvalidErrors.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 // The form of a Rollout document, by tags of rollout.Field for reader, schemas and reference. Names are Argo Rollouts
-// v1.10's (pkg/apis/rollouts/v1alpha1/types.go); its other fields are unknown. Untranslated fields are in
+// v1.10's (pkg/apis/rollouts/v1alpha1/types.go); its other fields are unknown. Fields not translated are in
 // rollout.Spec.
 
 // Form returns the type of a Rollout document.

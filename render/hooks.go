@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// contentOf returns an app's content hash, the release if it has hooks but no documents; else "". Values are sealed.
+// contentOf returns an app's content hash, its release with hooks but no documents, else "". Its values are sealed.
 func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	var told []rollout.Object
 	for _, o := range built {

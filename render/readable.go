@@ -21,8 +21,7 @@ import (
 const newest = 36
 
 // checkReadable refuses objects of Kubernetes' own kinds that no API server can decode: `memory: 12x`, `container:
-// []`. Its error has no stable reason and looks temporary. If kubernetes.version is newer, unknown fields are the
-// server's.
+// []`. Its error has no stable reason and looks temporary. If kubernetes.version is newer, unknown fields are left.
 func (a *assembly) checkReadable() error {
 	var minor int
 	_, err := fmt.Sscanf(strings.TrimPrefix(a.app.Kubernetes, "v"), "1.%d", &minor)

@@ -19,7 +19,7 @@ var (
 	remoteQuery = regexp.MustCompile(`\?(.*&)?(ref|version|timeout|submodules)=`)
 )
 
-// clones matches fields whose entries kustomize clones if they are no files with resources; others may look remote.
+// clones matches fields whose entries kustomize clones if files without resources; elsewhere names may look remote.
 var clones = regexp.MustCompile(`^(resources|bases|components|generators|transformers|validators)\b`)
 
 // isWeb reports whether kustomize would fetch a path over HTTP (internal/loader/fileloader.go, IsRemoteFile).

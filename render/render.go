@@ -16,8 +16,7 @@ const kept = 4
 
 // Builder builds an app of a tree, in this or another process.
 type Builder interface {
-	// Build returns the app without a commit, and the paths it depends on, for InvalidErrors too (see
-	// Renderer.Render).
+	// Build returns the app without a commit, and the paths it depends on, even with an error (Renderer.Render).
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 

@@ -62,7 +62,7 @@ const (
 	NoDataFail  NoData = "fail" // it counts as failed
 )
 
-// Compare compares the new and stable versions at the same time. Each result is [bad, all]: numbers of requests.
+// Compare compares the new and stable versions at once. Each result is [bad, all]: numbers of bad and all requests.
 type Compare struct {
 	// MaxIncrease is the allowed increase of the share of bad requests; 0.01 is 1 %.
 	MaxIncrease float64 `json:"maxIncrease"`

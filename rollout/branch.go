@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// ErrConflict is the error of a push to a branch not at the expected commit. Nothing changed; decide again on its
-// head.
+// ErrConflict is the error of a push to a branch not at the expected commit. Nothing changed; decide on its head.
 var ErrConflict = errors.New("the branch has moved")
 
 // ErrUnreachable is the error of a fetch or push without connection or timely response, or with a failing server. A

@@ -59,7 +59,7 @@ const (
 
 	defaultPushInterval = time.Second
 
-	// DefaultKubernetes is the version for charts unless configured, whatever the libraries' is: charts differ by it.
+	// DefaultKubernetes is the version for charts unless configured. New libraries keep it: charts differ by it.
 	DefaultKubernetes = "1.36.0"
 )
 

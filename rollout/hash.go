@@ -16,8 +16,7 @@ const HashVersion = "h1"
 const contentVersion = "c1"
 
 // Hash identifies a pod template, or a release of several: "h1-" and the first ten hexadecimal digits of the SHA-256
-// of the rendered template as sorted JSON. No API server's defaults or library's structs, and so no upgrade, change
-// it.
+// of the rendered template as sorted JSON. API servers' defaults and libraries' structs do not change it.
 type Hash string
 
 // HashTemplate returns the hash of a pod template (spec.template).

@@ -98,7 +98,8 @@ func (m moving) changeOf(in Input) change {
 	return c
 }
 
-// leavesUsers reports whether all users are on the new version, proxies have yet to learn it, and no switch follows.
+// leavesUsers reports whether all users are on the new version, proxies have yet to learn it, and the new list has no
+// switch. It would send users to all pods again.
 func (c change) leavesUsers(in Input, m moving) bool {
 	return c.old != nil && c.old.hasMoved(m.Progress) && (in.State.Former != nil || !isPromoting(in.State)) &&
 		!m.hasSwitched(len(m.stages)) && !m.swaps()

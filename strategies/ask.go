@@ -48,7 +48,8 @@ func (in Input) HeadErr() error {
 	return cmp.Or(slices.Collect(maps.Values(in.Answers.Accepted))...)
 }
 
-// Emptied refuses a render without objects for an app that has some, as Argo CD does unless allowEmpty is set.
+// Emptied refuses a render without objects for an app that has some, as from a generator's empty file. Argo CD's
+// automated sync does too unless allowEmpty is set.
 func Emptied(r *rollout.Render, has int) error {
 	if r == nil || len(r.Objects) > 0 || has == 0 {
 		return nil

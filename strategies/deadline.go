@@ -49,7 +49,8 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 	return since
 }
 
-// peakOf returns the most ready pods of the new version since a time. A pod ready again after a crash adds none.
+// peakOf returns the most ready pods of the new version since a time, and when the last one became ready. A pod that
+// is ready again after a crash does not raise the peak.
 func peakOf(m moving, since time.Time) rollout.Peak {
 	now := rollout.Peak{Ready: m.fresh.Ready(), At: lastReady(since, m.fresh)}
 	if was := m.Peak; was != nil && now.Ready <= was.Ready && was.Ready <= m.fresh.Desired && !was.At.Before(since) {
@@ -58,7 +59,8 @@ func peakOf(m moving, since time.Time) rollout.Peak {
 	return now
 }
 
-// withPeaks records a peak of ready pods half a deadline after the last one: most steps are over by then.
+// withPeaks returns the release's progress with its peaks of ready pods. A peak is recorded only if its last pod
+// became ready half the deadline after the recorded one's: most steps are over by then.
 func withPeaks(in Input) []rollout.Progress {
 	all := in.State.Progress
 	if in.State.Release == nil || in.State.Phase == rollout.Aborting {

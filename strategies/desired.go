@@ -150,7 +150,7 @@ func workloadOf(r *rollout.Render, w rollout.Workload) (rollout.Object, bool) {
 	return rollout.Find(r.Objects, func(o rollout.Object) bool { return o.Ref() == w.Ref() })
 }
 
-// commitOf returns the commit of a staged template's release, "" for unstaged ones, which each push would write.
+// commitOf returns the commit of a staged template's release, "" for unstaged ones: each push would write the newest.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:

@@ -65,7 +65,7 @@ func isSpent(in Input) bool {
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry
 }
 
-// withoutLate drops, and records as spent, a decision about the serving version. It must not count after a rename.
+// withoutLate drops and records as spent a decision about the serving version: it must not count in a later release.
 func withoutLate(in Input) Input {
 	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash && p.Decision != rollout.Retry {
 		in.State.Spent, in.Promotion = p.Digest, nil

@@ -145,7 +145,7 @@ func (m moving) hasStrangers(want counts) bool {
 	})
 }
 
-// resting returns the pods at the stage's end and those that proxies may still reach. Replaced old pods stay away.
+// resting returns the pods at the stage's end and those that proxies may still reach. Replaced old pods stay gone.
 func (m moving) resting(v View) counts {
 	want := m.want()
 	if m.n == 0 || !m.stillRouted(v) {

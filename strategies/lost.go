@@ -31,7 +31,7 @@ func withoutDocument(in Input, held Decision) Decision {
 	return held
 }
 
-// followed returns the render that the cluster follows, with paused from Git's present documents: users edit those.
+// followed returns the cluster's render with paused from Git's present documents: in others users could not undo it.
 func followed(in Input) *rollout.Render {
 	r := *in.Source
 	r.Specs = slices.Clone(r.Specs)

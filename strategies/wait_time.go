@@ -48,7 +48,7 @@ func (w timerWait) end(m moving) time.Time {
 	return due
 }
 
-// recordedSoon is how long before its record a pause may begin, as transitions share a push. Later it begins anew.
+// recordedSoon is how long before its record a pause may begin, as pushes are shared. A longer push restarts it.
 const recordedSoon = 5 * time.Second
 
 // sinceHanded returns when a stage is entered: now, or a timed pause's first decision, whose pods are ready by then.

@@ -222,7 +222,7 @@ func below(path, prefix string) bool {
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 
-// gatewayLimits refuses more than the API allows (maxItems in its CRDs, and a validation rule of HTTPRoute), early.
+// gatewayLimits refuses more than the API allows (CRDs' maxItems, a validation rule of HTTPRoute) before it does.
 func gatewayLimits(ref rollout.Ref, rules []any, r Route) error {
 	if len(r.Managed) == 0 {
 		return nil

@@ -302,8 +302,7 @@ func (r istioRoute) is(route map[string]any) bool {
 }
 
 // verify reads Istio's status, off by default (https://istio.io/latest/docs/reference/config/config-status/).
-// Reconciled is False until every proxy has the configuration. An ERROR in validationMessages means that it does not
-// work.
+// Reconciled is False until every proxy has the configuration. With an ERROR in validationMessages it does not work.
 func (*istioConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	if isOlder(route.Status, route) {
 		return Verdict{Text: "is not yet seen by istiod"}

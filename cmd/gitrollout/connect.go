@@ -59,8 +59,7 @@ func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options,
 	return client, nil
 }
 
-// lookAt is connect for read-only commands: with too few permissions for readable namespaces only, without checking
-// the uid.
+// lookAt is connect for read-only commands: if need be for readable namespaces only, and without checking the uid.
 func lookAt(ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams) error {
 	err := connect(ctx, w, target, changed, s)
 	if !cluster.IsForbidden(err) {

@@ -14,8 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// credentialOptions configure the Git server's access. Secrets come from files and environment: every user can read a
-// command line.
+// credentialOptions configure access to the Git server. Secrets are in files and environment, not in command lines.
 type credentialOptions struct {
 	sshKey     string
 	knownHosts string

@@ -15,8 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// electOptions configure leader election, by a Lease for liveness only: Git's compare-and-swap keeps two replicas
-// from advancing.
+// electOptions configure leader election, a Lease for liveness only: Git's compare-and-swap lets only one advance.
 type electOptions struct {
 	elect     bool
 	namespace string

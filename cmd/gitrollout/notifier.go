@@ -20,8 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newNotifier returns the worker for notifications about the state branch, with its own Git connection: no pass
-// waits.
+// newNotifier returns the worker for notifications about the state branch, with its own Git connection.
 func newNotifier(l *loop, writer string, log *slog.Logger) (*worker.Worker, error) {
 	id := make([]byte, 8)
 	if _, err := rand.Read(id); err != nil {

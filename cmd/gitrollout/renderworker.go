@@ -19,8 +19,7 @@ import (
 // workerIdle is how long an idle render process is kept.
 const workerIdle = 10 * time.Minute
 
-// renderers returns how many apps are rendered at once: one per CPU, at least two, so that a slow app delays no
-// others.
+// renderers returns how many apps are rendered at once: one per CPU, at least two for the sake of a slow app.
 func renderers() int { return max(2, runtime.GOMAXPROCS(0)) }
 
 // newWorkers returns the pool of render processes: this program, without environment.

@@ -60,8 +60,8 @@ func (p vendorPull) propose(ctx context.Context, lines []string) error {
 	return p.say(fmt.Sprintf("proposed by pull request %d, from the branch %s", number, vendorBranch))
 }
 
-// forge returns the pull request's destination: the CI job's repository, or origin's, by its host or a configuration
-// in the working copy.
+// forge returns the pull request's destination: the CI job's repository, or origin's, whose forge is known by its
+// host or by a configuration in the working copy.
 func (p vendorPull) forge(ctx context.Context) (forge.Options, rollout.Forge, error) {
 	origin, err := program.Says(ctx, "-C", p.at, "remote", "get-url", "origin")
 	if err != nil {

@@ -24,8 +24,7 @@ type viewer interface {
 	Refresh(ctx context.Context) (changed bool, err error)
 }
 
-// open returns the viewer that the flags select, of the cluster alone if Git is unreachable. told is called after a
-// change there.
+// open returns the viewer that the flags select, of the cluster alone without Git. told is called on changes there.
 func (c *lookCommand) open(ctx context.Context, args []string, told func()) (_ viewer, err error) {
 	server := cmp.Or(c.server, os.Getenv("GITROLLOUT_SERVER"))
 	switch {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Reach restricts requests' addresses when dialled: no DNS name leads elsewhere after the check. A proxy's counts.
+// Reach restricts requests' addresses, or the proxy's, when dialled: no DNS name leads elsewhere after the check.
 type Reach struct {
 	Own []netip.Prefix // allowed although they belong to this machine, its network or its cloud
 }

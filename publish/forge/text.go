@@ -12,7 +12,8 @@ import (
 // maxChanges bounds a pull request's listed objects.
 const maxChanges = 20
 
-// describe returns a proposal's pull request, equal for equal input. Third-party text is quoted, without effects.
+// describe returns a proposal's pull request, equal for equal input. Text of other authors is quoted, so that it
+// mentions no user and formats nothing.
 func describe(t rollout.Transition, p rollout.Proposal) text {
 	if p.Kind == rollout.ProposeRevert {
 		return describeRevert(t, p)

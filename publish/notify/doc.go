@@ -1,2 +1,2 @@
-// Package notify computes an app's notifications purely from two recorded states: a commit always gives the same.
+// Package notify computes an app's notifications purely from two recorded states: equal commits give equal events.
 package notify

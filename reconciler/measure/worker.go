@@ -77,8 +77,7 @@ func New(ctx context.Context, o Options) *Worker {
 }
 
 // Measure starts the due measurements that neither run nor wait for collection: the caller may not have seen results.
-// going lists all unfinished runs. Measurements of other runs or removed metrics are cancelled, their objects
-// deleted.
+// going lists unfinished runs. Measurements of others or removed metrics are cancelled, their objects deleted.
 func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -44,8 +44,7 @@ func (a App) Note() (reason string, warning bool) {
 type Shown struct {
 	Forge       rollout.Forge
 	Transitions []rollout.Transition
-	// Resume is set after a start or a new forge configuration: transitions are current states, Branches all
-	// proposals.
+	// Resume is set after a start or a forge change: transitions are current states, Branches all proposals.
 	Resume   bool
 	Branches []string
 }

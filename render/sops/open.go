@@ -53,8 +53,8 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 }
 
 // Seal replaces each encrypted value by a different substitute that reveals nothing, of its type, valid as text and
-// base64. The twin's have another start, end and length, so that differences derive from encrypted values. Call it
-// once.
+// base64. The twin's have another start, end and length, so that differences derive from encrypted values. It may be
+// called once only, as Open.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {

@@ -20,8 +20,7 @@ import (
 type Getter struct {
 	Client *http.Client // default: http.DefaultClient
 
-	// Login returns a host's credentials, "" for none (default). No other host, even by redirect, and no error has
-	// them.
+	// Login returns a host's credentials, "" for none (default). No other host, even redirected to, gets them.
 	Login func(host string) (user, password string)
 
 	Silence time.Duration // timeout without data from a server; default: a minute

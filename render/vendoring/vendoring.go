@@ -135,8 +135,7 @@ func onDisk(dir *os.Root, at string) (files, error) {
 }
 
 // Update fetches a vendor.yaml's sources and writes vendor.lock. Only the named source, or all for All, leaves its
-// locked version; other content for a locked one is an error. If a source fails it writes nothing. It returns a line
-// each.
+// locked version; other content for a locked one is an error. If a source fails it writes nothing. It returns lines.
 func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []string, err error) {
 	sources, locked, err := read(dir)
 	if err != nil {
@@ -188,7 +187,8 @@ func (p Pin) names() string {
 	return p.Tree
 }
 
-// apart refuses nested folders, and existing ones neither vendored nor, as after an interruption, of the new content.
+// apart refuses nested folders, and existing ones that were not vendored or changed since, unless they have the new
+// content, as after an interrupted update.
 func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {

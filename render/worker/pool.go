@@ -26,7 +26,7 @@ type Options struct {
 	Idle time.Duration
 	// Trouble, if set, is called for each given-up worker, with a panic's stack, or with output if no bound ended it.
 	Trouble func(app string, cause string, stack []byte)
-	// Unlock returns data keys with keys that no worker has, as in render.InProcess. Nil: encrypted files stay.
+	// Unlock, set before the first build, returns data keys by keys that no worker has. Nil: encrypted files stay.
 	Unlock Unlock
 }
 

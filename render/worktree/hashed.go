@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Hashed is a folder with Git's ids for files, to recognize a commit's render as valid. Folders have none: too slow.
+// Hashed is a folder with Git's ids for files, to recognize a commit's render as valid. Folders have none, for speed.
 type Hashed struct {
 	Dir
 	mu    sync.Mutex

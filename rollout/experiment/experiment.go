@@ -64,7 +64,8 @@ func (t Template) Objects() []rollout.Object {
 	return objects
 }
 
-// deployment returns the Deployment under the experiment's label, without autoscaler and with the default strategy.
+// deployment returns the Deployment with the version's pods under a label of the experiment. No autoscaler applies,
+// and pods are replaced by Kubernetes' default.
 func (t Template) deployment() rollout.Object {
 	from := t.From.Copy()
 	from.Set(withTexts(nil, t.PodLabels()), "spec", "template", "metadata", "labels")

@@ -218,7 +218,7 @@ func (h *Hook) read(d dialect) error {
 // ours are gitrollout's annotations of hooks; others with the prefix are errors.
 var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt, annotationLog}
 
-// maxName is a hook's longest name: a Job's name, with release and attempt, is a label of its pods of 63 characters.
+// maxName is a hook's longest name: its Jobs' names, with release and attempt, are labels of at most 63 characters.
 const maxName = 63 - len("-00000000-000")
 
 func (h *Hook) check() error {

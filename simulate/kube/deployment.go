@@ -106,7 +106,8 @@ func (d *Deployment) split() (fresh *ReplicaSet, olds []*ReplicaSet) {
 	return fresh, olds
 }
 
-// copyToReplicaSet follows SetNewReplicaSetAnnotations, with new minReadySeconds (sync.go, getNewReplicaSet).
+// copyToReplicaSet follows SetNewReplicaSetAnnotations, and sets the new set's minReadySeconds (sync.go,
+// getNewReplicaSet).
 func (d *Deployment) copyToReplicaSet(fresh *ReplicaSet, olds []*ReplicaSet) string {
 	number := 0
 	for _, rs := range olds {

@@ -101,7 +101,8 @@ func (w *World) status(ctx context.Context, app rollout.App, now time.Time) (a s
 	return a, nil
 }
 
-// proposals returns the existing proposal branches; with Detail not ones whose merge would do anything else.
+// proposals returns the existing proposal branches. With Detail it omits one whose merge would do anything else than
+// gitrollout proposes: no user is to merge it.
 func (w *World) proposals(ctx context.Context, in strategies.Input) map[string]string {
 	all := maps.Clone(w.Heads.Proposals)
 	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{

@@ -117,7 +117,8 @@ func (s *sessions) cookie(name, value string, age time.Duration, site http.SameS
 		Secure: s.secure, SameSite: site}
 }
 
-// signedIn returns a request's user, by session or a program's bearer token. A program needs no session.
+// signedIn returns the user of a request, by the session or by a program's bearer token. The session is nil for a
+// program, which no other site can make send requests.
 func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session, ok bool) {
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
 		p, ok = rules.byToken(token)

@@ -53,8 +53,8 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check checks a cluster's part of a tree, unless unreadable. own is gitrollout's namespace; rules the policy, or
-// nil.
+// Check checks a cluster's part of a tree. own is gitrollout's namespace; rules are the policy besides the
+// configuration, or nil. An error means that the tree cannot be read.
 func Check(
 	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
 ) (ClusterReport, error) {

@@ -169,7 +169,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns the hashes of workloads with a first document, whose next version has steps, and stable ones.
+// standing returns the hashes of workloads with a first Rollout document, whose next version has steps, and others'
+// stable ones. It is nil if no workload gets a document.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// alertLasts is an unresolved alert's duration. Without one, Alertmanager drops it after 5 minutes (resolve_timeout).
+// alertLasts is an unresolved alert's duration. Without an end Alertmanager drops it after resolve_timeout, 5 min.
 const alertLasts = 30 * 24 * time.Hour
 
 // sendAlertmanager posts alerts by the API v2, identified by labels: an end in the past resolves them.
