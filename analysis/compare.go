@@ -129,8 +129,8 @@ func fisher(c, s sample) float64 {
 }
 
 // tail returns the probability of k or more in a distribution that falls on both sides of its mean. rise(k) is the
-// ratio of the terms after and at k. Terms are added outwards until they make no difference: ten thousand with 1e9
-// requests, say.
+// ratio of the terms after and at k. Terms are added outwards until they make no difference: some ten thousand with
+// 1e9 requests.
 func tail(k, least, most int, mean float64, term, rise func(int) float64) float64 {
 	sum := 0.0
 	if float64(k) > mean {

@@ -11,8 +11,8 @@ import (
 )
 
 // Compact replaces base, a branch's head, by a parentless commit with the same files. The branch archive keeps the
-// history; where pushes are not atomic it comes first. ErrConflict: not at base, or archive exists. ErrRejected: no
-// force.
+// history; where pushes are not atomic it comes first. ErrConflict: not at base, or archive exists. ErrRejected: the
+// server refuses a forced push.
 func (r *Repo) Compact(ctx context.Context, branch, archive, base, message string, when time.Time) (string, error) {
 	from, err := branchRef(branch)
 	if err != nil {

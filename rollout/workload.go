@@ -128,7 +128,7 @@ const (
 	// LabelPodHash is the Deployment controller's label on ReplicaSets and pods (apps/v1
 	// DefaultDeploymentUniqueLabelKey). It is read, never computed.
 	LabelPodHash = "pod-template-hash"
-	// LabelRevision is the StatefulSet controller's, a ControllerRevision's name, and the DaemonSet controller's, an
+	// LabelRevision is the StatefulSet controller's, a ControllerRevision's name, and the DaemonSet's, the name's
 	// end.
 	LabelRevision = "controller-revision-hash"
 )

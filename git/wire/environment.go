@@ -11,8 +11,7 @@ import (
 )
 
 // Complete sets the credentials from the environment: GITROLLOUT_GIT_USERNAME with GITROLLOUT_GIT_TOKEN or
-// GITROLLOUT_GIT_PASSWORD, a file of either, or a GitHub App; and GITROLLOUT_SSH_PASSPHRASE. Tokens are sent as
-// password.
+// GITROLLOUT_GIT_PASSWORD, a file of either, or a GitHub App; and GITROLLOUT_SSH_PASSPHRASE. A token is the password.
 func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	a.Username, a.Password = env("GITROLLOUT_GIT_USERNAME"), env("GITROLLOUT_GIT_PASSWORD")
 	a.SSHPassphrase = env("GITROLLOUT_SSH_PASSPHRASE")
