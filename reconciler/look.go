@@ -320,7 +320,7 @@ func (l *lookout) inFlightFirst(apps []string) []string {
 	return apps
 }
 
-// bring fetches all wanted commits at once, finds those of the users' branch, answers open approvals and traces
+// bring fetches all wanted commits at once, finds the ones of the users' branch, answers open approvals and traces
 // heads. It reports whether there was anything to do.
 func (l *lookout) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()

@@ -23,7 +23,7 @@ import (
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
 // From adds the external sources of a folder's kustomization to its vendor.yaml and rewrites it to their future
-// folders. It also adds those of objects of Flux and Argo CD in and below the folder, unchanged like helmCharts:
+// folders. It also adds sources of objects of Flux and Argo CD in and below the folder, unchanged like helmCharts:
 // kustomize looks where Update puts them. It fetches nothing, and returns lines about changes and omissions. If an
 // entry of the kustomization cannot be rewritten, it writes nothing.
 func From(dir *os.Root) (said []string, err error) {
