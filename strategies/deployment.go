@@ -33,14 +33,22 @@ func (f fence) limit(o rollout.Object) {
 // turn pauses the Deployment of a rollback until stable's ReplicaSet reports no more available pods than it asks for.
 // The controller subtracts that report from the replicas of its newest ReplicaSet (NewRSUnavailablePodCount). After a
 // scale-down from 5 to 2, of 8 pods with maxUnavailable 2, it would take 2-5 for missing pods and stop 5 new ones of 6.
+// The surge covers the pods that the controller may start before it sees the pause: it removes others in a pause.
 func (deployment) turn(m moving, o rollout.Object) rollout.Object {
+	n := m.live.Replicas
+	to := counts{canary: n}
+	if m.Of > 0 && m.Plan == m.digest() {
+		to = m.countsAt(m.Step, n)
+	}
 	isReported := m.stable.Available <= m.stable.Desired
-	switch n := m.live.Replicas; {
+	switch {
 	case m.stable.Hash == "" || m.stable.Desired >= n || rollout.In(o, "spec.strategy.type") == "Recreate":
 	case m.stable.Current && !m.live.Synced:
 		return nil // the controller has yet to see the pause, or its end
-	case !isReported, !m.stable.Current && m.stable.Desired > m.countsAt(m.Step, n).stable:
-		paused(m, n).limit(o)
+	case !isReported, !m.stable.Current && m.stable.Desired > to.stable:
+		f := paused(m, n)
+		f.s = max(f.s, min(m.stable.Desired+to.canary-n, max(m.spec.MaxSurge.RoundUp(n), to.stable+to.canary-n)))
+		f.limit(o)
 		setReplicas(o, int64(n))
 	}
 	return o
