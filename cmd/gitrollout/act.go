@@ -72,18 +72,18 @@ func newPromote(s streams) *cobra.Command {
 		Short: "Let a release pass the step that it waits at",
 		Long: `Let a release pass the step that it waits at.
 
-It pushes the app's promotion file to your branch, which is what merging the
-proposal gitrollout/promote/<cluster>/<app> does too. The file names the release
-by its hash: it approves this release and no other.
+It pushes the app's promotion file to your branch, as a merge of the proposal
+gitrollout/promote/<cluster>/<app> does. The file names the release by its hash:
+it approves this release and no other.
 
 --through takes a step's name or its number as "gitrollout get" shows it; the
 release then passes every gate up to and including that step, and skips timed
 pauses, analyses and experiments on the way. --full does so to the end, and skips
 the weights that are left. Pods are waited for in any case.
 
---adopt-anyway is for an app that gitrollout has no record of and that is held
-as ForeignController: it is taken over from Argo Rollouts, Flagger or whoever
-has it, at this version and once.`,
+--adopt-anyway is for an app that has no record yet and is held as
+ForeignController: gitrollout takes it over from Argo Rollouts, Flagger or another
+controller, at this version and once.`,
 		Example: `  gitrollout promote shop
   gitrollout promote shop --through 6
   gitrollout promote shop --full`,
@@ -169,7 +169,7 @@ func identity(ctx context.Context, flag string) (rollout.Identity, error) {
 	who.Name, who.Email = program.Author(ctx, os.Getenv)
 	if who.Name == "" || who.Email == "" {
 		return who,
-			usagef(`who are you? The commit needs an author: --author "Name <address>", or git config user.name and user.email`)
+			usagef(`the commit has no author: set --author "Name <address>", or git config user.name and user.email`)
 	}
 	return who, nil
 }

@@ -65,7 +65,7 @@ func (o *sourceOptions) auth() (wire.Auth, error) {
 		TLS: wire.TLS{CAFile: o.ca, CertFile: o.cert, KeyFile: o.key, Proxy: o.proxy}}
 	if u, err := url.Parse(o.proxy); err == nil && u.User != nil {
 		return a,
-			errors.New("--git-proxy has a user in it, which everybody on this machine could read: put that URL into HTTPS_PROXY")
+			errors.New("--git-proxy has a user in it, which all users of this machine could read: put that URL into HTTPS_PROXY")
 	}
 	err := a.Complete(os.Getenv, time.Now)
 	return a, err
@@ -75,7 +75,7 @@ func (o *sourceOptions) auth() (wire.Auth, error) {
 func checkArgument(repo string) error {
 	if u, err := url.Parse(repo); err == nil && u.User != nil && strings.HasPrefix(strings.ToLower(u.Scheme), "http") {
 		if _, has := u.User.Password(); has {
-			return usagef("--repo has a password in it, which everybody on this machine could read: " +
+			return usagef("--repo has a password in it, which all users of this machine could read: " +
 				"put that URL into GITROLLOUT_REPO, or the password into GITROLLOUT_GIT_TOKEN_FILE; see: gitrollout help environment")
 		}
 	}

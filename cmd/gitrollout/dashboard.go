@@ -43,7 +43,7 @@ func (o *dashOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&o.address, "dashboard-address", dashAddress, "`host:port` of the dashboard; \"\" for none")
 	flags.BoolVar(&o.actions, "dashboard-actions", false,
 		"let people who sign in promote, hold, abort, retry and undo there")
-	flags.StringVar(&o.tokens, "dashboard-tokens", "", "with --dashboard-actions: `file` that says who may do what")
+	flags.StringVar(&o.tokens, "dashboard-tokens", "", "with --dashboard-actions: `file` of people and their rights")
 	flags.StringVar(&o.url, "dashboard-url", "", "the dashboard's address in browsers, if it is not the one above")
 	flags.StringVar(&o.issuer, "dashboard-oidc-issuer", "", "`URL` of the OpenID Connect provider that people sign in at")
 	flags.StringVar(&o.client, "dashboard-oidc-client", "",
@@ -62,7 +62,7 @@ func (o *dashOptions) check() error {
 	case !o.actions && (o.tokens != "" || o.issuer != ""):
 		return usagef("--dashboard-tokens and --dashboard-oidc-issuer are for --dashboard-actions, which is not set")
 	case o.actions && o.tokens == "":
-		return usagef("--dashboard-actions is set, and nothing says who may do what: name a file with --dashboard-tokens")
+		return usagef("--dashboard-actions is set without a file of rights: name one with --dashboard-tokens")
 	case o.issuer != "" && (o.client == "" || o.url == ""):
 		return usagef(
 			"--dashboard-oidc-issuer needs --dashboard-oidc-client and --dashboard-url, to which the provider sends people back")
@@ -99,14 +99,14 @@ func newDashboard(s streams) *cobra.Command {
 		Use:   "dashboard",
 		Short: "Serve a web page of all releases",
 		Long: `Serve a web page that shows all apps of a cluster, and each release live: its
-steps, weights, pods, verdicts, what it changes, and what it waits for.
+steps, weights, pods, verdicts, changes, and why it waits.
 
 It reads Git, and the cluster if that can be reached, like get. "gitrollout run"
-serves the same page, with what is being measured as well.
+serves the same page, with the current measurements.
 
 The page is read-only. With --dashboard-actions, people who sign in can promote,
 hold, abort, retry and undo: each action is a commit under their name.
---dashboard-tokens names the file that says who may do what.`,
+--dashboard-tokens names the file of people and their rights.`,
 		Example: `  gitrollout dashboard
   gitrollout dashboard --cluster prod-eu --dashboard-address 127.0.0.1:8080`,
 		Args: noArguments,

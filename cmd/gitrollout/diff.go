@@ -26,8 +26,8 @@ func newDiff(s streams) *cobra.Command {
 	c := &diffCommand{streams: s}
 	cmd := &cobra.Command{
 		Use:   "diff [APP]",
-		Short: "Compare the cluster with what Git says it should hold",
-		Long: `Compare the cluster with what it should hold by Git: the commit that an app is
+		Short: "Compare the cluster with the objects that Git asks for",
+		Long: `Compare the cluster with the objects that Git asks for: the commit that an app is
 at, with the release's progress laid over it.
 
 For each object it asks the API server what applying it would change (a dry

@@ -33,16 +33,16 @@ func newDoctor(s streams) *cobra.Command {
 	c := &doctorCommand{streams: s}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what gitrollout needs of Git and of the cluster, with the fix for each",
-		Long: `Check what "gitrollout run" would need, with the rights that this command has, and
-say for each thing that is missing what to do:
+		Short: "Check the access to Git and to the cluster, and print a fix for each problem",
+		Long: `Check everything that "gitrollout run" needs, with the rights of this command, and
+print a fix for each problem:
 
   git      the branch can be read; branches below gitrollout/ can be pushed; the
            configuration can be read; whose state the state branch has
   forge    branch protection and code owners, where the configuration names a forge
   cluster  it answers; its version; the rights, kind by kind and namespace by
            namespace; that it knows all kinds; Secrets that analyses name; that keys
-           open what is encrypted
+           open the encrypted files
   clock    this machine's, the API server's and the Git server's
 
 Whether it may push is tried out: it pushes one commit to a new branch,
@@ -50,9 +50,9 @@ gitrollout/promote/<cluster>/doctor-<time>, and removes that again. --no-push
 leaves this out; then nothing at all is written. The rights on the cluster are asked for
 (SelfSubjectAccessReview), --as asks for another account's.
 
-With --rbac it does nothing of that: it prints the least that gitrollout has to be
-allowed for what is in Git and on record, and the accounts that apps are written as, as
-roles and bindings of --as (default: system:serviceaccount:gitrollout:gitrollout).
+With --rbac it checks nothing: it prints the least rights for the apps in Git and on
+record, and for the accounts that apps are written as, as roles and bindings of --as
+(default: system:serviceaccount:gitrollout:gitrollout).
 
 The exit code is 1 if there is a problem; warnings do not count.`,
 		Example: `  gitrollout doctor

@@ -110,7 +110,7 @@ func newExitCodes() *cobra.Command {
   2  the command line is wrong
   3  Git is unreachable, refuses the credentials, or has no such repository,
      branch or commit
-  4  the cluster is unreachable or forbids what is needed
+  4  the cluster is unreachable or forbids a request
   5  the configuration in Git is invalid
 
 and of gitrollout status, besides 0 for healthy (or what --for says):

@@ -66,7 +66,8 @@ func (o *hookOptions) secret() (string, error) {
 	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return "",
 			usagef(
-				"--webhook-address is set, and there is no secret for it, so anybody could make it fetch; set GITROLLOUT_WEBHOOK_SECRET or --webhook-secret-file, and enter the same at the forge")
+				"--webhook-address is set without a secret, so any caller could make it fetch; " +
+					"set GITROLLOUT_WEBHOOK_SECRET or --webhook-secret-file, and enter the same secret at the forge")
 	}
 	return string(text), nil
 }

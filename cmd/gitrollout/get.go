@@ -50,10 +50,10 @@ func newGet(s streams) *cobra.Command {
 	}}
 	cmd := &cobra.Command{
 		Use:   "get [APP]",
-		Short: "Show where a release stands, what it waits for and what to do",
+		Short: "Show the state of a release, why it waits, and the next commands",
 		Long: `Show an app: its release, the steps with a mark at the current one, the weight
-asked for and reached, the ReplicaSets and pods of each version, what it waits
-for, and the commands that move it on or back.
+asked for and reached, the ReplicaSets and pods of each version, why it waits, and
+the commands that move it on or back.
 
   ✔ Healthy   ◐ Progressing   ‖ Paused    ▲ Promoting
   ! Stalled   ▼ Aborting      ✖ Degraded  ■ held by bad input
@@ -62,8 +62,8 @@ Without APP it shows every app that is not Healthy in full and the others in a
 line each; -o wide shows all of them, and all of their pods.
 
 It reads Git, and the cluster if that can be reached; the cluster alone if Git
-cannot be. With --server it asks a running reconciler instead, which also knows
-what it has measured since the last record. With -w it is drawn in place on a
+cannot be. With --server it asks a running reconciler instead, which also has the
+measurements since the last record. With -w it is drawn in place on a
 terminal; otherwise a line is printed whenever something changed, and with -o wide
 everything.`,
 		Example: `  gitrollout get shop

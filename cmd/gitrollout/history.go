@@ -25,8 +25,8 @@ func newHistory(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history APP",
 		Short: "Show an app's releases: when, by whom, how long, and what became of them",
-		Long: `Show the releases of an app, newest first: who released and who promoted them,
-how long they took, what was measured, and what became of them.
+		Long: `Show the releases of an app, newest first: author, promoter, duration,
+measurements and outcome.
 
   healthy     it became stable
   rejected    it was aborted, or an analysis failed; the reason says which

@@ -97,8 +97,8 @@ func (c *initCommand) run(dir string) error {
 			return err
 		}
 		cluster, files = p.Cluster, append(files, p.ConfigFile())
-		told = append(more, "note     for CODEOWNERS, in this order: /.gitrollout/ to who runs the clusters, "+
-			"/.gitrollout/"+cluster+"/promote/ to who may promote (docs/forges.md)")
+		told = append(more, "note     for CODEOWNERS, in this order: /.gitrollout/ to the cluster operators, "+
+			"/.gitrollout/"+cluster+"/promote/ to the promoters (docs/forges.md)")
 	}
 	kinds := []string{"config", "promotion", "freeze"}
 	for _, app := range c.apps {

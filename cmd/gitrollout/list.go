@@ -18,7 +18,7 @@ func newList(s streams) *cobra.Command {
 		Aliases: []string{"ls"},
 		Short:   "List all apps, one line each",
 		Long: `List the apps of a cluster: phase, strategy, step, weight, ready pods, the stable
-and the new release, who released it, and what it waits for. Patterns are names
+and the new release, its author, and why it waits. Patterns are names
 with * and ?; the flags narrow it down further, and all of them must match.
 
 On a terminal the lines are cut at its width; -o wide or a pipe shows all. With -w
@@ -47,11 +47,11 @@ look, below a line that counts all.`,
 
 func registerFilter(cmd *cobra.Command, f *terminal.Filter) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.Phases, "phase", nil, "only apps in this `phase`, or one of several: Paused,Degraded")
+	flags.StringSliceVar(&f.Phases, "phase", nil, "only apps in this `phase`, or in several: Paused,Degraded")
 	flags.BoolVar(&f.Held, "held", false, "only apps that are left as they are because something is wrong")
 	flags.BoolVar(&f.Waiting, "waiting", false, "only apps that wait for a person: at a gate, on hold, rejected, or held")
 	flags.StringVar(&f.Text, "text", "", "only apps with this text in a name, commit, author, subject or reason")
 	flags.StringVar(&f.Sort, "sort", "",
-		"name, or urgency: what needs a look first (default: name; in place on a terminal urgency)")
+		"name, or urgency: apps with problems first (default: name; in place on a terminal urgency)")
 	complete(cmd, "phase", func(*console.World, []string) []string { return terminal.PhaseNames() })
 }

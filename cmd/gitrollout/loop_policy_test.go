@@ -174,7 +174,7 @@ func TestPolicyFlags(t *testing.T) {
 		"--policy and --policy-ref exclude each other":            {file: "a", ref: "b:c"},
 		`--policy-ref "platform" is not branch:path`:              {ref: "platform"},
 		`--policy-ref ":a" is not branch:path`:                    {ref: ":a"},
-		"--policy-ref names branch main, to which those push who": {ref: "main:a"},
+		"--policy-ref names branch main, the branch of the apps":  {ref: "main:a"},
 		"--policy: open /no/such/file: no such file or directory": {file: "/no/such/file"},
 	} {
 		if err := o.check("main"); err == nil || !strings.Contains(err.Error(), want) {

@@ -40,7 +40,7 @@ func newNotifyTest(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test --to NAME",
 		Short: "Send a sample to a receiver",
-		Long: `Send a sample to one of the receivers that the configuration in Git names.
+		Long: `Send a sample to a receiver that the configuration in Git names.
 
 It says that it is a sample. Credentials in Secrets are read from the cluster
 with your own rights; those in the environment from this shell's.`,

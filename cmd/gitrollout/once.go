@@ -24,12 +24,12 @@ func newOnce(s streams) *cobra.Command {
 	var logs logOptions
 	cmd := &cobra.Command{
 		Use:   "once",
-		Short: "Make one pass: look at Git and the cluster, and do what is due",
-		Long: `Make one pass: look at Git and the cluster, and do what is due now.
+		Short: "Make one pass: read Git and the cluster, and do the work that is due",
+		Long: `Make one pass: read Git and the cluster, and do the work that is due now.
 
 Each app makes at most one transition, which is printed as one line, and another
-one when what was measured calls for it. What is measured is waited for, up to a
-minute, and is recorded. A cron job that calls this is a complete, if slow,
+one when a measurement calls for it. It waits up to a minute for measurements, and
+records them. A cron job that calls this is a complete, if slow,
 reconciler.
 
 The exit code is not 0 if something went wrong with any app, and 8 if an app is held

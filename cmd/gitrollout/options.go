@@ -85,7 +85,7 @@ func (o *logOptions) register(cmd *cobra.Command) {
 func (o *logOptions) logger(s streams) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.level)); err != nil {
-		return nil, usagef("--log-level %q is not one of debug, info, warn, error", o.level)
+		return nil, usagef("--log-level %q must be debug, info, warn or error", o.level)
 	}
 	options := &slog.HandlerOptions{Level: level}
 	switch o.format {
@@ -94,7 +94,7 @@ func (o *logOptions) logger(s streams) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(s.err, options)), nil
 	default:
-		return nil, usagef("--log-format %q is not one of text, json", o.format)
+		return nil, usagef("--log-format %q must be text or json", o.format)
 	}
 }
 
@@ -130,8 +130,8 @@ func newEnvironment() *cobra.Command {
                                      OTEL_ variables count, too)
   GITROLLOUT_OIDC_CLIENT_SECRET      of the dashboard, where people sign in
   HTTPS_PROXY, NO_PROXY              proxy for https, and the hosts without it
-  GIT_AUTHOR_NAME                    author of what promote, abort, hold and retry
-  GIT_AUTHOR_EMAIL                   push (default: user.name and user.email of git)
+  GIT_AUTHOR_NAME                    author of the commits of promote, abort, hold and
+  GIT_AUTHOR_EMAIL                   retry (default: user.name and user.email of git)
   KUBECONFIG                         default of --kubeconfig
   NO_COLOR                           any value: no colours
 

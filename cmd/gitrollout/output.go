@@ -29,7 +29,7 @@ func (o *outputOption) String() string { return o.format }
 // Set sets one of the allowed formats.
 func (o *outputOption) Set(format string) error {
 	if !slices.Contains(o.allowed, format) {
-		return fmt.Errorf("%q is not one of %s", format, strings.Join(o.allowed, ", "))
+		return fmt.Errorf("%q is not supported; supported values: %s", format, strings.Join(o.allowed, ", "))
 	}
 	o.format = format
 	return nil

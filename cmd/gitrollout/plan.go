@@ -36,7 +36,7 @@ func newPlan(s streams) *cobra.Command {
 	c := &planCommand{streams: s}
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "Say what a change will do before it is pushed, for pull requests",
+		Short: "Show the effect of a change before it is pushed, for pull requests",
 		Long: `Compare the working tree, or the commit --head, with the branch that it is to
 be merged into, and say for each app that changes:
 
@@ -46,10 +46,10 @@ be merged into, and say for each app that changes:
   what the API server will refuse
   the objects that differ; the values of Secrets are never shown
 
-It needs the git command and a working copy, and no cluster. What serves and what
-was rejected is read from the state branch; where that cannot be read, the base
-is taken for what serves. The base is the commit at which the branches parted, or
-the newest one of --base if the working copy does not know it.
+It needs the git command and a working copy, and no cluster. The stable and
+the rejected versions are read from the state branch; where that cannot be read,
+the base is taken for the stable version. The base is the commit at which the
+branches parted, or the newest commit of --base if the working copy does not know it.
 
 -o markdown is a comment for a pull request. In a CI job of GitHub, GitLab, Gitea or
 Forgejo, --comment makes it the one comment of the job's pull request, with
@@ -68,10 +68,10 @@ if an app changes; it is 1 if one cannot be rendered, with or without it.`,
 	c.output.register(cmd, "markdown", "json", "yaml")
 	c.color.register(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&c.base, "base", "", "`branch` or commit to compare with (default: that of --branch)")
+	flags.StringVar(&c.base, "base", "", "`branch` or commit to compare with (default: --branch)")
 	flags.StringVar(&c.head, "head", "", "`commit` or branch to plan (default: the working tree)")
 	policyFileFlag(cmd, &c.policy)
-	flags.BoolVar(&c.noState, "no-state", false, "do not read the state branch: take the base for what serves")
+	flags.BoolVar(&c.noState, "no-state", false, "do not read the state branch: take the base for the stable version")
 	flags.BoolVar(&c.noDiff, "no-diff", false, "leave the differences of the objects out")
 	flags.BoolVar(&c.comment, "comment", false, "write the plan as the one comment of the CI job's pull request")
 	flags.BoolVar(&c.exitCode, "exit-code", false, "exit with 10 if an app changes")

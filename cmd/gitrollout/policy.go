@@ -27,7 +27,7 @@ type policyOptions struct {
 func (o *policyOptions) register(cmd *cobra.Command) {
 	policyFileFlag(cmd, &o.file)
 	cmd.Flags().StringVar(&o.ref, "policy-ref", "",
-		"the policy is this `branch:path` of the repository; nobody but the platform team may push to that branch")
+		"the policy is this `branch:path` of the repository; only the platform team may push to that branch")
 }
 
 // branch returns the policy's branch, "" without --policy-ref.
@@ -45,7 +45,7 @@ func (o *policyOptions) check(users string) error {
 	case o.ref != "" && (!found || branch == "" || path == ""):
 		return usagef("--policy-ref %q is not branch:path; write platform:policy/prod.yaml", o.ref)
 	case o.ref != "" && branch == users:
-		return usagef("--policy-ref names branch %s, to which those push who are to keep to the policy", branch)
+		return usagef("--policy-ref names branch %s, the branch of the apps; name a branch of the platform team", branch)
 	}
 	_, err := readPolicy(o.file)
 	return err

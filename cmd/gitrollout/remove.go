@@ -36,17 +36,16 @@ func newRemove(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove APP",
 		Short: "Delete the objects and the record of an app that Git no longer lists",
-		Long: `Delete from the cluster what an app has there, by the list of objects in its
-record, and then the record itself.
+		Long: `Delete an app's objects from the cluster, by the list of objects in its record, and
+then the record itself.
 
 It is for an app that Git no longer lists, which the reconciler leaves alone: one
 that is still listed is refused. Objects that are another app's by now stay, and so
-do Namespaces, volume claims and definitions, with what people have put into
-them, and what is annotated gitrollout.dev/prune: disabled or
-gitrollout.dev/create-only: "true".
+do Namespaces, volume claims and definitions, with their content, and objects with
+the annotation gitrollout.dev/prune: disabled or gitrollout.dev/create-only: "true".
 
-It shows what it would delete and asks; --yes does not ask. If it fails half way,
-say it again.`,
+It lists the objects to delete and asks; --yes does not ask. If it fails half way,
+run it again.`,
 		Example: `  gitrollout remove shop --dry-run
   gitrollout remove shop`,
 		Args:              exactlyOne("app"),

@@ -29,8 +29,8 @@ func newRender(s streams) *cobra.Command {
 		Long: `Print the objects of an app, or of all apps, as the newest commit renders them.
 
 With --with-state it prints exactly the objects that should be in the cluster
-now: those of the commit that the app is at, with the release's progress laid
-over them. While a release is in flight that depends on pod counts, which are
+now: the objects of the app's commit, with the release's progress laid over
+them. While a release is in flight that depends on pod counts, which are
 read from the cluster.`,
 		Example: `  gitrollout render shop
   gitrollout render shop --commit HEAD~3

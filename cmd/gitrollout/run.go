@@ -37,7 +37,7 @@ func newRun(s streams) *cobra.Command {
 		Long: `Reconcile a cluster with Git until told to stop.
 
 It polls the branch, starts releases, moves them on step by step and commits
-what it did to the branch gitrollout/state/<cluster>. It needs push rights to
+each transition to the branch gitrollout/state/<cluster>. It needs push rights to
 gitrollout/** only. Everything it knows is in Git: it can be killed and started
 elsewhere at any time.
 

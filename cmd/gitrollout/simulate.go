@@ -28,7 +28,7 @@ func newSimulate(s streams) *cobra.Command {
 	c := &simulateCommand{streams: s}
 	cmd := &cobra.Command{
 		Use:   "simulate SCRIPT",
-		Short: "Play a release in memory: what would happen, and when",
+		Short: "Play a release in memory: each transition, and its time",
 		Long: `Play a script of a release against your own manifests, with the real
 reconciler, a model of Kubernetes and a clock that does not wait. It needs
 neither a cluster nor a network, changes nothing, and takes milliseconds.
@@ -42,7 +42,7 @@ SCRIPT is a file, or - for the standard input. Commands stand at the margin:
   promote [APP] [STEP]     as the command: the gate that is shut opens, or all up
                            to STEP; also hold, abort, retry; withdraw undoes it
   merge [APP] [promote]    merge the open proposal (or: revert)
-  +30s                     time passes; what is due on the way happens
+  +30s                     time passes, with all that is due on the way
   never v2, slow v2 30s    pods of a version never become ready, or late
   heal v2, kill v1 2       they do become ready; two pods of v1 die
   scale web 5              an autoscaler sets the replicas
@@ -51,7 +51,7 @@ SCRIPT is a file, or - for the standard input. Commands stand at the margin:
   job migrate fails        how the Jobs of a hook end from now on (or: runs)
   git down, api down       and git up, api up
 
-Below a command, indented, may stand what it is to bring:
+Below a command, indented, may stand expectations:
 
   commit TEXT              a transition is recorded whose subject has TEXT
   expect PART | PART       the status of an app has all of these parts

@@ -42,7 +42,7 @@ type stateCommand struct {
 func (c *stateCommand) register(cmd *cobra.Command) {
 	c.source.register(cmd)
 	registerAuthor(cmd, &c.author)
-	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "say what would be recorded, and push nothing")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the new records, and push nothing")
 }
 
 // open reads Git and, if cluster is set, connects to the cluster.
@@ -98,15 +98,14 @@ func newStateRepair(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair APP",
 		Short: "Let the record on the state branch count as it is now",
-		Long: `Let an app's record count as it is on the state branch now, although somebody
-edited it by hand or the branch was rolled back. With --from it is as in an
-older commit of the branch.
+		Long: `Let an app's record count as it is on the state branch now, although it was edited
+by hand or the branch was rolled back. With --from it is as in an older commit of
+the branch.
 
 The record is checked, sealed, and numbered past what the cluster carries; with
 --signing-key the commit vouches for the branch as a whole, so look at its log
-first. The
-reconciler then makes the cluster what the record and the commits that it names
-ask for: look at what that is with --dry-run, and gitrollout diff afterwards.`,
+first. The reconciler then changes the cluster to the record and the commits that
+it names: look at the record with --dry-run, and run gitrollout diff afterwards.`,
 		Example: `  gitrollout state repair shop --dry-run
   gitrollout state repair shop --from 1f0c3d2`,
 		Args:              exactlyOne("app"),
@@ -147,10 +146,10 @@ func newStateAdopt(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adopt",
 		Short: "Bring another cluster, such as a rebuilt one, to what the state branch records",
-		Long: `Let the state branch be about the cluster that --context names, when the one
-that it was about is gone. Every app is first brought to its stable version
-there; a release that was in flight then starts again at its first step, for
-what it had shown was about other pods.
+		Long: `Let the state branch be about the cluster that --context names, when its old
+cluster is gone. Every app is first brought to its stable version there; a release
+that was in flight then starts again at its first step, because its evidence was
+about other pods.
 
 The old cluster must not come back: its reconciler would refuse the branch.`,
 		Example: `  gitrollout state adopt --cluster prod-eu --context new-prod-eu`,
@@ -198,11 +197,11 @@ func newStateCompact(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compact",
 		Short: "Start the state branch anew, and keep the old one as an archive",
-		Long: `Start the state branch anew with one commit that holds what is there now. The
-branch gitrollout/archive/<cluster>/<date> keeps the history up to here.
+		Long: `Start the state branch anew with one commit of its content. The branch
+gitrollout/archive/<cluster>/<date> keeps the history up to here.
 
 The reconciler needs no compaction: it reads no history, and what a commit costs
-does not grow with it. It is for those who clone all branches. The push is
+does not grow with it. Compact it for clones of all branches. The push is
 forced, so the server must permit that on gitrollout/state/** for once.`,
 		Example: `  gitrollout state compact --cluster prod-eu`,
 		Args:    noArguments,

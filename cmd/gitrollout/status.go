@@ -64,9 +64,9 @@ It reads Git alone. The other exit codes: gitrollout help exit-codes.`,
 	flags.BoolVar(&c.wait, "wait", false, "wait for the end")
 	flags.DurationVar(&c.timeout, "timeout", 10*time.Minute, "with --wait: how long at most")
 	flags.DurationVar(&c.every, "refresh", 2*time.Second, "with --wait: time between looks at Git")
-	flags.StringVar(&c.until, "for", "healthy", "what to wait for: "+strings.Join(status.GoalNames(), ", "))
-	flags.StringVar(&c.release, "release", "", "the template `hash` to wait for (default: what the branch asks for)")
-	flags.StringVar(&c.commit, "commit", "", "wait for what this `commit` asks for")
+	flags.StringVar(&c.until, "for", "healthy", "the goal to wait for: "+strings.Join(status.GoalNames(), ", "))
+	flags.StringVar(&c.release, "release", "", "the template `hash` to wait for (default: the newest on the branch)")
+	flags.StringVar(&c.commit, "commit", "", "wait for the version of this `commit`")
 	complete(cmd, "for", func(*console.World, []string) []string { return status.GoalNames() })
 	complete(cmd, "release", knownHashes)
 	return cmd
@@ -77,7 +77,7 @@ func (c *statusCommand) check() error {
 	case c.release != "" && c.commit != "":
 		return usagef("--release and --commit exclude each other")
 	case !slices.Contains(status.GoalNames(), c.until):
-		return usagef("--for %q is not one of %s", c.until, strings.Join(status.GoalNames(), ", "))
+		return usagef("--for %q is not supported; supported values: %s", c.until, strings.Join(status.GoalNames(), ", "))
 	case c.every < 100*time.Millisecond:
 		return usagef("--refresh %s is less than 100ms", c.every)
 	case c.timeout <= 0:

@@ -28,27 +28,27 @@ func newVendor(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vendor [PATH]",
 		Short: "Bring charts, remote bases and OCI artifacts into Git, with a lock",
-		Long: `Bring what every vendor.yaml in the folder PATH (default: the current one) and below
-it names into the folders that it names: Helm charts of repositories and registries,
-folders of other Git repositories, and artifacts of registries. What each of them is
-exactly, and the digest of what was written, is in vendor.lock beside it. Commit both
-and the files: renders never use the network.
+		Long: `Bring the sources of every vendor.yaml in the folder PATH (default: the current one)
+and below into the folders that it names: Helm charts of repositories and registries,
+folders of other Git repositories, and artifacts of registries. vendor.lock beside it
+has the exact version of each source and the digest of its files. Commit both and
+the files: renders never use the network.
 
-What is locked stays as it is. --update takes the newest version that vendor.yaml
+A locked source stays as it is. --update takes the newest version that vendor.yaml
 allows, of all sources or of one: --update=redis. A tag that has another content than
 the one that is locked is an error.
 
 --check compares the files with vendor.lock, without the network: for CI.
 
---pr proposes what has come as a pull request, from the branch gitrollout-vendor, and
+--pr proposes the new files as a pull request, from the branch gitrollout-vendor, and
 leaves the files in the working copy: for a job that runs every night with --update.
 Whose repository it is, CI says, or origin; the token is GITROLLOUT_FORGE_TOKEN.
 
---from reads the kustomization of a folder instead: what it names of other
-repositories, and its charts, is written into that folder's vendor.yaml, and the
-kustomization names where it will be. So is what Flux's HelmReleases and
-Kustomizations and Argo CD's Applications in the folder have of elsewhere; these
-stay as they are. Look at both, and call vendor.
+--from reads the kustomization of a folder instead: its remote references and its
+charts are written into that folder's vendor.yaml, and the kustomization names their
+new folders. The sources of Flux's HelmReleases and Kustomizations and of Argo CD's
+Applications in the folder are written into vendor.yaml as well; these objects stay
+as they are. Look at both files, and run gitrollout vendor.
 
 Registries and chart repositories are asked with what docker login and helm registry
 login have written, Git with the git program and its credentials.`,
@@ -66,7 +66,7 @@ login have written, Git with the git program and its credentials.`,
 	flags.BoolVar(&c.check, "check", false, "compare the files with vendor.lock, and write nothing")
 	flags.StringVar(&c.update, "update", "", "take the newest version of the source of this `name` (without one: of all)")
 	flags.StringVar(&c.from, "from", "",
-		"write a vendor.yaml of what is named elsewhere by the folder `path`")
+		"write a vendor.yaml of the remote sources of the folder `path`")
 	flags.StringVar(&c.pr, "pr", "", "propose it as a pull request into this `branch` (without one: main)")
 	flags.Lookup("update").NoOptDefVal, flags.Lookup("pr").NoOptDefVal = vendoring.All, "main"
 	return cmd

@@ -26,7 +26,7 @@ type vendorPull struct {
 
 // propose opens the pull request, whose body lists the changes.
 func (p vendorPull) propose(ctx context.Context, lines []string) error {
-	title := "Vendor: what is newer elsewhere"
+	title := "Vendor: newer versions of the sources"
 	if len(lines) == 1 {
 		_, what, _ := strings.Cut(lines[0], ": ")
 		title = "Vendor: " + strings.Fields(what + " ?")[0]

@@ -19,9 +19,9 @@ type vouchOptions struct {
 
 func (o *vouchOptions) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&o.vouch, "vouch", false, "with --signing-key: sign on top of commits that nobody who may has signed")
+	flags.BoolVar(&o.vouch, "vouch", false, "with --signing-key: sign on top of commits without an allowed signature")
 	flags.StringVar(&o.keys.commits, "verify-commits", "",
-		"with --signing-key: the SSH keys of those who may, in this `file` "+
+		"with --signing-key: the allowed SSH keys, in this `file` "+
 			"(default: git's gpg.ssh.allowedSignersFile); the signing key counts as well")
 	flags.StringVar(&o.keys.keyring, "verify-keyring", "",
 		"with --signing-key: their OpenPGP keys, in this `file` (armored)")

@@ -48,7 +48,7 @@ func worldOptions(from sourceOptions, repo *edge.Repository, s streams) console.
 func dashRecords(from sourceOptions, repo *edge.Repository, s streams) *console.Records {
 	o := worldOptions(from, repo, s)
 	if files := from.keys.Files(); files.Commits+files.Keyring != "" {
-		o.Signers, o.Unsigned = from.keys.Commits(), "nothing is pushed until somebody has signed one on top"
+		o.Signers, o.Unsigned = from.keys.Commits(), "nothing is pushed until a signed commit is on top"
 	}
 	return &console.Records{Options: o}
 }

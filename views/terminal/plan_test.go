@@ -38,7 +38,7 @@ func plannedViews() []plan.Plan {
 	return []plan.Plan{
 		{Cluster: "prod", Base: "4d6eb88 (main)", Head: "the working tree", At: at(), State: "gitrollout/state/prod at 2b53797", Apps: []plan.App{shop, broken}, Unchanged: 12,
 			Shared: []plan.Shared{{File: "base/deployment.yaml", Apps: []string{"shop", "web"}}}},
-		{Cluster: "staging", Base: "4d6eb88 (main)", Head: "the working tree", At: at(), State: "not read: the base is taken for what serves",
+		{Cluster: "staging", Base: "4d6eb88 (main)", Head: "the working tree", At: at(), State: "not read: the base is taken for the stable version",
 			Error: &rollout.InvalidError{File: ".gitrollout/staging/config.yaml", Field: "interval", Msg: `"fast" is not a duration`, Fix: "write 30s, 1m or the like"}},
 	}
 }
