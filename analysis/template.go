@@ -80,7 +80,7 @@ func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	}
 	for i, a := range t.Spec.Args {
 		if a.Value != nil && a.ValueFrom != nil {
-			err := wrong(fmt.Sprintf("args[%d].value", i), "keep one of them", "is given, and valueFrom too")
+			err := wrong(fmt.Sprintf("args[%d].value", i), "keep only one", "is given, and valueFrom too")
 			return nil, below(err, ref, "spec")
 		}
 	}

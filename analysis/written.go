@@ -83,7 +83,7 @@ func newMetric(raw map[string]any, values Values) (*Metric, error) {
 // setProvider sets a metric's provider from the block's only key.
 func setProvider(m *Metric, raw map[string]any) error {
 	if len(raw) > 1 {
-		return wrong("provider", "keep one of them", "names %s", strings.Join(slices.Sorted(maps.Keys(raw)), " and "))
+		return wrong("provider", "keep only one", "names %s", strings.Join(slices.Sorted(maps.Keys(raw)), " and "))
 	}
 	for kind, config := range raw {
 		block, ok := config.(map[string]any)
@@ -108,7 +108,7 @@ func check(m *Metric) error {
 	if c := m.Compare; c != nil {
 		switch {
 		case m.SuccessCondition != "" || m.FailureCondition != "":
-			return wrong("compare", "keep one of them", "is given, and a condition too")
+			return wrong("compare", "keep only one", "is given, and a condition too")
 		case c.MaxIncrease < 0 || c.MaxIncrease >= 1:
 			return wrong("compare.maxIncrease", "", "%v is not within 0..1", c.MaxIncrease)
 		case c.Confidence != 0 && (c.Confidence < 0.5 || c.Confidence >= 1):

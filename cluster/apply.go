@@ -110,7 +110,7 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	switch {
 	case err != nil:
 		return false, &Error{Ref: d.ref, Reason: Unavailable, Err: err,
-			Msg: fmt.Sprintf("is in app %s, and what that asks for now is not known: %v", l.app, err)}
+			Msg: fmt.Sprintf("is in app %s, whose wanted objects are not known now: %v", l.app, err)}
 	case wanted == nil:
 		return false, nil
 	case d.ref.HoldsData():
@@ -119,7 +119,7 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 			return true, nil
 		}
 	}
-	return false, &Error{Ref: d.ref, Reason: Contested, Fix: "keep it in one of them",
+	return false, &Error{Ref: d.ref, Reason: Contested, Fix: "keep it in one app",
 		Msg: fmt.Sprintf("is in app %s and in app %s", app, l.app)}
 }
 

@@ -35,8 +35,8 @@ func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 		whose = "is in app " + owner
 	}
 	return &Error{Ref: d.ref, Reason: Contested,
-		Msg: fmt.Sprintf("exists and %s, and Rollout %s would make one of this name for its release", whose, by),
-		Fix: "delete or rename the one that exists, or rename the Rollout or what the object is named after"}
+		Msg: fmt.Sprintf("exists and %s, and Rollout %s would make an object of this name for its release", whose, by),
+		Fix: "delete or rename the existing object, or rename the Rollout or the object that the name comes from"}
 }
 
 func (d *desired) annotation(name string) string { return d.meta("annotations", name) }

@@ -33,8 +33,8 @@ func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 	for _, c := range []struct {
 		name, labels, want string // "": it is taken
 	}{
-		{"somebody's", "", "exists and is none of this app's objects, and Rollout web would make one of this name for its release"},
-		{"another app's", "gitrollout.dev/app: other", "exists and is in app other, and Rollout web would make one of this name for its release"},
+		{"somebody's", "", "exists and is none of this app's objects, and Rollout web would make an object of this name for its release"},
+		{"another app's", "gitrollout.dev/app: other", "exists and is in app other, and Rollout web would make an object of this name for its release"},
 		{"the app's own, of an earlier process", "gitrollout.dev/app: shop", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -102,7 +102,7 @@ func (l *lookout) settled(v *view, app string, head strategies.Head) (settled st
 			Reason: rollout.HeldContested,
 			Msg: fmt.Sprintf("%s %s/%s is in app %s and in app %s, which has it",
 				rival.ref.Kind, rival.ref.Namespace, rival.ref.Name, app, rival.app),
-			Fix: "keep it in one of them",
+			Fix: "keep it in one app",
 		}
 		break
 	}

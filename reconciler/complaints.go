@@ -76,6 +76,6 @@ func (c *complaints) ofPanic(app string, problem any, stack []byte) {
 func panicked(what string, problem any) *rollout.InvalidError {
 	return &rollout.InvalidError{
 		Msg: fmt.Sprintf("%s: the program panicked: %v", what, problem),
-		Fix: "the log has the stack: report it, and go back to what was there before",
+		Fix: "the log has the stack: report it, and go back to the previous commit",
 	}
 }

@@ -71,7 +71,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 				apps = append(apps, app)
 			case other.Path != app.Path: // otherwise an earlier entry matched it, and its settings win
 				unnamed = append(unnamed, Unnamed{dir, rollout.Invalidf(cfg.File, at, "%s and %s are both the app %s",
-					other.Path, app.Path, app.Name).WithFix("give one of them a name of its own")})
+					other.Path, app.Path, app.Name).WithFix("give one app another name")})
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func TestFindApps(t *testing.T) {
 		"no wildcard": {"the last folder, or the name", "[{path: infra/ingress, namespace: edge}, {path: teams/a/shop, name: a-shop}]", []rollout.App{app("a-shop", "teams/a/shop", "default"), app("ingress", "infra/ingress", "edge")}, ""},
 		"nothing":     {"a folder may come later", "[{path: gone/*}, {path: infra/folder}, {path: apps/README.md}]", []rollout.App{}, ""},
 		"twice":       {"the first entry wins", "[{path: infra/ingress, namespace: edge}, {path: infra/*}]", []rollout.App{app("ingress", "infra/ingress", "edge")}, ""},
-		"same name":   {"", "[{path: teams/a/shop}, {path: teams/b/shop}]", nil, "c.yaml: apps[1].path: teams/a/shop and teams/b/shop are both the app shop; give one of them a name of its own"},
+		"same name":   {"", "[{path: teams/a/shop}, {path: teams/b/shop}]", nil, "c.yaml: apps[1].path: teams/a/shop and teams/b/shop are both the app shop; give one app another name"},
 		"a link":      {"to a folder, in place of one", "[{path: apps/linked}]", nil, "apps/linked: is a symbolic link, and links to apps are not followed; list the folder that it leads to, or make it a folder"},
 		"of links":    {"", "[{path: \"apps/l*\"}]", nil, "apps/linked: is a symbolic link, and links to apps are not followed; list the folder that it leads to, or make it a folder"},
 		"not a name":  {"", "[{path: apps/*/overlays/prod}]", nil, `c.yaml: apps[0].path: apps/Upper/overlays/prod would be the app "Upper", which is not a name; rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name`},

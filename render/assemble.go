@@ -71,7 +71,7 @@ func unique(objects []rollout.Object, file string) error {
 		ref := object.Ref()
 		if seen[ref] {
 			return &rollout.InvalidError{File: file, Msg: ref.String() + " is there twice, with and without its namespace",
-				Fix: "remove one of them"}
+				Fix: "remove one"}
 		}
 		seen[ref] = true
 	}

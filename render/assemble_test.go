@@ -303,7 +303,7 @@ func TestWarnings(t *testing.T) {
 		"the delay of an abort with dynamicStableScale": {
 			"  strategy: {canary: {stableService: web, canaryService: next, trafficRouting: {gatewayAPI: {httpRoute: web}}, dynamicStableScale: true, abortScaleDownDelaySeconds: 5}}\n" +
 				"---\napiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: web}\nspec: {rules: [{backendRefs: [{name: web, port: 80}, {name: next, port: 80}]}]}\n",
-			[]string{"Rollout/shop/web: spec.strategy.canary.abortScaleDownDelaySeconds is ignored: with dynamicStableScale pods of the new version go as those of stable come back"},
+			[]string{"Rollout/shop/web: spec.strategy.canary.abortScaleDownDelaySeconds is ignored: with dynamicStableScale pods of the new version go as stable pods come back"},
 		},
 		"stable users on fewer and fewer pods": {
 			"  strategy: {canary: {stableService: web, steps: [{setWeight: 80}]}}\n",

@@ -55,7 +55,7 @@ func (o origins) madeOnce(object rollout.Object) error {
 		return nil
 	case !object.IsSecret():
 		invalid.Msg = fmt.Sprintf("is on a %s, and Secrets alone are made once", object.Kind())
-		invalid.Fix = "take it out, and write what the object is to be"
+		invalid.Fix = "take it out, and write the content of the object"
 	default:
 		invalid.Msg = fmt.Sprintf("is %q, and true is all that it may be", once)
 		invalid.Fix = `write "true", or take it out`

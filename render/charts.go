@@ -35,7 +35,7 @@ func (in *inspector) charts(here referrer, k *types.Kustomization) error {
 	}
 	if before, are := in.charted[here.file]; are && before != in.namespace {
 		return here.at("helmCharts").invalid("give the charts a namespace",
-			"is entered for the namespaces %q and %q, and the charts have none of their own", before, in.namespace)
+			"is entered for the namespaces %q and %q, and its charts set no namespace", before, in.namespace)
 	}
 	if len(k.HelmCharts)+len(old) == 0 && k.HelmGlobals == nil {
 		return nil
@@ -76,9 +76,9 @@ func (in *inspector) chart(at referrer, globals types.HelmGlobals, c types.HelmC
 	case c.ReleaseName == "" && c.NameTemplate == "":
 		return at.below("releaseName").invalid("write one", "is missing, and kustomize would make one up at each build")
 	case c.ReleaseName != "" && c.NameTemplate != "":
-		return at.below("nameTemplate").invalid("keep one of them", "is given, and releaseName too")
+		return at.below("nameTemplate").invalid("keep only one", "is given, and releaseName too")
 	case !slices.Contains([]string{"", "merge", "override", "replace"}, c.ValuesMerge):
-		return at.below("valuesMerge").invalid("", "%q is not one of merge, override, replace", c.ValuesMerge)
+		return at.below("valuesMerge").invalid("", "%q must be merge, override or replace", c.ValuesMerge)
 	}
 	home := cmp.Or(globals.ChartHome, types.HelmDefaultHome)
 	if c.Version != "" && c.Repo != "" {
@@ -263,7 +263,7 @@ func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) 
 			}
 			total.add(measured)
 			if text, err = in.noted(text, d.Hook, r.Namespace); err != nil {
-				return rollout.Invalidf(file, "", "renders to what is no object: %s", rollout.OneLine(err.Error()))
+				return rollout.Invalidf(file, "", "renders to a document that is no object: %s", rollout.OneLine(err.Error()))
 			}
 			all.WriteString(text)
 			if all.Len() > maxOutput {
@@ -367,7 +367,7 @@ func (w *chartWalk) folder(real, below string) error {
 		}
 		if w.seen++; w.seen > chart.MaxFiles {
 			return &rollout.InvalidError{File: w.root, Msg: fmt.Sprintf("is a chart of more than %d files and folders",
-				chart.MaxFiles), Fix: "list in .helmignore what it does not need"}
+				chart.MaxFiles), Fix: "list the files that it does not need in .helmignore"}
 		}
 		if e.Kind == rollout.Dir {
 			err = w.folder(at, name)

@@ -95,11 +95,11 @@ func TestHelmCharts(t *testing.T) {
 		"no name":               {"helmCharts: [{name: shop}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].releaseName: is missing, and kustomize would make one up at each build; write one", ""},
 		"a bad name":            {"helmCharts: [{name: shop, releaseName: 'A b'}]", nil, "apps/shop/charts/shop: the release name \"A b\" is none; use lower-case letters, digits, - and ., at most 53", ""},
 		"chance":                {"helmCharts: [{name: shop, nameTemplate: 'x-{{ randAlpha 3 }}'}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].nameTemplate: would be another name at each render; write a releaseName", ""},
-		"merge how":             {"helmCharts: [{name: shop, releaseName: eu, valuesMerge: mix}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].valuesMerge: \"mix\" is not one of merge, override, replace", ""},
+		"merge how":             {"helmCharts: [{name: shop, releaseName: eu, valuesMerge: mix}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].valuesMerge: \"mix\" must be merge, override or replace", ""},
 		"out of the repository": {"helmGlobals: {chartHome: ../../..}\nhelmCharts: [{name: shop, releaseName: eu}]", nil, "apps/shop/kustomization.yaml: helmCharts[0].name: ../../../shop leaves the repository; put the files into the repository", ""},
 		"two namespaces": {"resources: [a, b]", merged(shopChart("apps/shop/c/charts/shop"), map[string]string{
 			app + "c/kustomization.yaml": "helmCharts: [{name: shop, releaseName: eu}]\n", app + "a/kustomization.yaml": "namespace: a\nresources: [../c]\n",
-			app + "b/kustomization.yaml": "namespace: b\nresources: [../c]\n"}), "apps/shop/c/kustomization.yaml: helmCharts: is entered for the namespaces \"a\" and \"b\", and the charts have none of their own; give the charts a namespace", ""},
+			app + "b/kustomization.yaml": "namespace: b\nresources: [../c]\n"}), "apps/shop/c/kustomization.yaml: helmCharts: is entered for the namespaces \"a\" and \"b\", and its charts set no namespace; give the charts a namespace", ""},
 		"a template that fails": {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/templates/f.yaml": "{{ fail \"no way\" }}"}, "apps/shop/charts/shop: Helm: execution error at (shop/templates/f.yaml:1:3): no way", ""},
 		"a key twice":           {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/templates/f.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, name: b, labels: {x: a, y: b, x: c}}\n"}, "ConfigMap/shop/b; Deployment/shop/eu-web shop # web:red", "apps/shop/charts/shop/templates/f.yaml: line 3: the key name is there twice: the last value counts, as for Helm"},
 		"a symlink out":         {"helmCharts: [{name: shop, releaseName: eu}]", map[string]string{chart + "/templates/f.yaml": linkTo + "../../../../../../etc/passwd"}, "apps/shop/charts/shop/templates/f.yaml: leads out of the repository through a symlink; put the files into the repository", ""},
@@ -155,7 +155,7 @@ func TestChartFolders(t *testing.T) {
 		"no such file": {rollout.Helm{ValueFiles: "v.yaml"}, nil, "apps/shop: helm.valueFiles[0]: v.yaml does not exist in this commit"},
 		"a folder":     {rollout.Helm{ValueFiles: "templates"}, nil, "apps/shop: helm.valueFiles[0]: templates is not a file"},
 		"out of it":    {rollout.Helm{ValueFiles: "../../../x"}, nil, "apps/shop: helm.valueFiles[0]: ../../../x leaves the repository; put the files into the repository"},
-		"an address":   {rollout.Helm{ValueFiles: "https://x/v.yaml"}, nil, "apps/shop: helm.valueFiles[0]: https://x/v.yaml is remote: only what is in this commit is rendered; vendor it into the repository, and name its path"},
+		"an address":   {rollout.Helm{ValueFiles: "https://x/v.yaml"}, nil, "apps/shop: helm.valueFiles[0]: https://x/v.yaml is remote: only files in this commit are rendered; vendor it into the repository, and name its path"},
 		"no values":    {rollout.Helm{ValueFiles: "v.yaml"}, map[string]string{app + "/v.yaml": "- a\n"}, "apps/shop/v.yaml: is no YAML of values: cannot unmarshal yaml document: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ const nodesElsewhere = "only a DaemonSet of apps/v1 has its nodes chosen"
 // mergeNodes reads the strategy of a workload with a pod on each node, without replicas and routing by version.
 func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	inPlace{
-		second: "a node has one of them", beside: "beside the one on each node",
+		second: "a node has only one", beside: "beside the one on each node",
 		experiment: "on nodes that have one", replaced: "as its own rolling update says",
 		change:   "set it in spec.updateStrategy.rollingUpdate of the DaemonSet",
 		unrouted: "which pod of a DaemonSet is asked is said by the node",

@@ -97,7 +97,7 @@ func (d *document) readWorkload() {
 	d.inline = ref == nil
 	switch {
 	case ref != nil && template != nil:
-		d.Fail("spec.template", "keep one of them", "is given, and spec.workloadRef too")
+		d.Fail("spec.template", "keep only one", "is given, and spec.workloadRef too")
 	case ref != nil:
 		named := rollout.Object{"apiVersion": ref.APIVersion, "kind": ref.Kind}.Ref()
 		named.Namespace, named.Name = d.ref.Namespace, ref.Name
@@ -147,7 +147,7 @@ func (d *document) readScaling(form *canaryForm) {
 		scaling = rollout.Scaling(d.object.Annotation(annotationScaling))
 	}
 	if scaling != "" && scaling != rollout.Surge && scaling != rollout.InPlace {
-		d.Fail(field, "", "%q is not one of %s, %s", scaling, rollout.InPlace, rollout.Surge)
+		d.Fail(field, "", "%q must be %s or %s", scaling, rollout.InPlace, rollout.Surge)
 	}
 	d.spec.Scaling = scaling
 	switch c := d.spec.Canary; {
@@ -161,7 +161,7 @@ func (d *document) readScaling(form *canaryForm) {
 	case scaling == "":
 		d.spec.Scaling = rollout.InPlace
 	case c.DynamicStableScale && scaling == rollout.Surge:
-		d.Fail(canaryPath+".dynamicStableScale", "keep one of them",
+		d.Fail(canaryPath+".dynamicStableScale", "keep only one",
 			"shrinks stable while the canary grows, and scaling: surge keeps it whole")
 	}
 }
@@ -197,7 +197,7 @@ func (d *document) readDelays(form *canaryForm) {
 		case setting.given == nil:
 		case dynamic && setting.name == "abortScaleDownDelaySeconds":
 			d.Warn(canaryPath+"."+setting.name,
-				"is ignored: with dynamicStableScale pods of the new version go as those of stable come back")
+				"is ignored: with dynamicStableScale pods of the new version go as stable pods come back")
 		case surge:
 			*setting.into = *setting.given
 		default:
@@ -260,7 +260,7 @@ func (d *document) checkPause(at string, p *rollout.Pause) {
 	case p.Until == "" && p.TimeZone != "":
 		d.Fail(at+".timeZone", "leave it out", "is given, and there is no until that it would be about")
 	case p.Until != "" && (p.Duration != nil || p.Timeout != nil):
-		d.Fail(at+".until", "keep one of them", "is given, and duration or timeout too")
+		d.Fail(at+".until", "keep only one", "is given, and duration or timeout too")
 	case p.Until != "":
 		if _, wrong := rollout.ReadSchedule(at+".until", p.Until, at+".timeZone", p.TimeZone); wrong != nil {
 			d.Fail(wrong.Field, wrong.Fix, "%s", wrong.Msg)

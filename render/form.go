@@ -54,13 +54,13 @@ type workloadRef struct {
 	APIVersion string `json:"apiVersion" needs:"use apps/v1"`
 	Kind       string `json:"kind" needs:"name the kind of the workload, as its manifest has it"`
 	Name       string `json:"name" needs:"name the workload"`
-	_          any    `field:"scaleDown" ignored:"the Deployment is not scaled down, it is what is moved in stages"`
+	_          any    `field:"scaleDown" ignored:"the Deployment itself is moved in stages, and not scaled down"`
 }
 
 type strategyForm struct {
 	Canary    *canaryForm    `json:"canary"`
 	BlueGreen *blueGreenForm `json:"blueGreen"`
-	_         any            `one:"canary blueGreen" none:"give one of them; an empty canary is written canary: {}"`
+	_         any            `one:"canary blueGreen" none:"give one; an empty canary is written canary: {}"`
 }
 
 type canaryForm struct {
@@ -100,7 +100,7 @@ type stepForm struct {
 	MirrorRoute *mirrorRoute    `json:"setMirrorRoute"`
 	Match       []rollout.Match `json:"match" own:""`
 	_           any             `field:"plugin" notYet:"leave it out, and pause where something has to be done"`
-	_           any             `one:"setWeight pause setCanaryScale setHeaderRoute setMirrorRoute match analysis experiment" none:"give it one; a pause without end is written pause: {}" many:"make them steps of their own"`
+	_           any             `one:"setWeight pause setCanaryScale setHeaderRoute setMirrorRoute match analysis experiment" none:"give it one; a pause without end is written pause: {}" many:"make each a separate step"`
 }
 
 type headerRoute struct {
@@ -110,7 +110,7 @@ type headerRoute struct {
 
 type headerMatch struct {
 	HeaderName  string               `json:"headerName" needs:"name the header" is:"header"`
-	HeaderValue *rollout.StringMatch `json:"headerValue" needs:"give one of exact, prefix, regex"`
+	HeaderValue *rollout.StringMatch `json:"headerValue" needs:"give exact, prefix or regex"`
 }
 
 type mirrorRoute struct {

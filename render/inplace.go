@@ -43,7 +43,7 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	for i, step := range c.Steps {
 		if step.Experiment != nil {
 			own.Fail(stepPath(i)+".experiment", "leave it out, or measure at a step",
-				"is given, and its pods would be those of a %s %s", kind, p.experiment)
+				"is given, and its pods would belong to a %s %s", kind, p.experiment)
 		}
 	}
 }

@@ -169,7 +169,7 @@ func (in *inspector) load(dir string, from referrer) (string, *types.Kustomizati
 		return "", nil, from.invalid("", "names the folder %s, which has no kustomization.yaml", path.Clean(dir))
 	case len(found) > 1:
 		return "", nil, &rollout.InvalidError{File: found[0], Msg: "is not the only kustomization of its folder: so is " +
-			found[1], Fix: "keep one of them"}
+			found[1], Fix: "keep only one"}
 	}
 	if err := in.sound(found[0], "", content); err != nil {
 		return "", nil, err

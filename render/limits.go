@@ -60,7 +60,7 @@ func (in *inspector) sound(file, field string, content []byte) error {
 		has, most int
 		what, fix string
 	}{
-		{in.total.copies, maxCopies, "copy operations of JSON patches", "write out what is copied"},
+		{in.total.copies, maxCopies, "copy operations of JSON patches", "write out the copied values"},
 		{in.total.objects, maxObjects, "objects", "split the app"},
 		{in.total.nodes, maxNodes, "YAML values, aliases expanded", "split the app"},
 	} {

@@ -32,12 +32,12 @@ func (a *assembly) describe(d *document) error {
 	case isApps && isKubernetes:
 		return a.invalid(d.ref, "spec.workloadRef.apiVersion", "use apps/v1", "%q is not apps/v1", ref.APIVersion)
 	case isKubernetes:
-		return a.invalid(d.ref, "spec.workloadRef.kind",
-			"name a workload that can be moved in stages", "%q is not one of %s", ref.Kind, rollout.KindNames())
+		return a.invalid(d.ref, "spec.workloadRef.kind", "name a workload that can be moved in stages",
+			"%q is not supported; supported kinds: %s", ref.Kind, rollout.KindNames())
 	default:
 		return a.invalid(d.ref, "spec.workloadRef.kind", "if its controller has a partition, describe it under workloads "+
 			"in .gitrollout/<cluster>/config.yaml; if not, remove the Rollout: it is applied as it is",
-			"is %q of %s, and nobody has said how that is moved in stages", ref.Kind, ref.APIVersion)
+			"is %q of %s, and no entry says how that is moved in stages", ref.Kind, ref.APIVersion)
 	}
 }
 
@@ -50,15 +50,15 @@ func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, ot
 		d.mergePods(own)
 	}
 	if o.APIVersion() != p.APIVersion {
-		own.Fail("spec.workloadRef.apiVersion", "write what the manifest has", "is %q, and the %s is of %q", p.APIVersion,
-			p.Kind, o.APIVersion())
+		own.Fail("spec.workloadRef.apiVersion", "write the apiVersion of the manifest", "is %q, and the %s is of %q",
+			p.APIVersion, p.Kind, o.APIVersion())
 	}
 	if set := rollout.In(o, p.Partition); set != nil {
 		other.Fail(p.Partition, "leave it out: the steps of the Rollout say how many pods",
 			"is %v, and the Rollout sets it at each step", set)
 	}
 	if p.Only != "" && rollout.In(o, p.Only) != nil {
-		other.Fail(p.Only, "leave it out", "is given, and what it does not select would keep the old version for ever")
+		other.Fail(p.Only, "leave it out", "is given, and pods outside of it would keep the old version for ever")
 	}
 	paused := p.Partition[:strings.LastIndex(p.Partition, ".")] + ".paused"
 	if rollout.In(o, paused) == true {
@@ -66,7 +66,7 @@ func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, ot
 	}
 	if kind := rollout.In(o, "spec.updateStrategy.type"); kind == "OnDelete" {
 		other.Fail("spec.updateStrategy.type", "leave it out, or remove the Rollout",
-			"is %v: a pod would be replaced when somebody deletes it, and not before", kind)
+			"is %v: a pod would be replaced only after its deletion", kind)
 	}
 }
 

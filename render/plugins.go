@@ -101,7 +101,7 @@ func (in *inspector) config(at referrer, config map[string]any) error {
 	version, _ := config["apiVersion"].(string)
 	meta, _ := config["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
-	fix := "use a built-in transformer (apiVersion: builtin), or commit what the plugin makes"
+	fix := "use a built-in transformer (apiVersion: builtin), or commit the output of the plugin"
 	if decrypts.MatchString(version + " " + kind) {
 		fix = "encrypt the Secret with SOPS, list the file in resources, and set decryption in the app's entry of " +
 			"config.yaml (docs/encrypted-secrets.md); never commit the Secret in clear text"

@@ -69,7 +69,7 @@ var fixes = []struct{ text, fix string }{
 	{"kustomization.yaml is empty", "list its manifests under resources; a Component is listed under components"},
 	{"unable to parse SM or JSON patch",
 		"write a part of an object, with apiVersion, kind and metadata.name, or a list of op, path and value"},
-	{"replace operation does not apply", "use op: add for what is not there yet"},
+	{"replace operation does not apply", "use op: add for a path that does not exist yet"},
 	{"a literal is not key=value", "write key=value"},
 	{"cannot merge or replace", "leave behavior out, or write behavior: create"},
 	{"no resource matches strategic merge patch",
@@ -77,7 +77,7 @@ var fixes = []struct{ text, fix string }{
 	{"missing Resource metadata", noObject},
 	{"missing kind in object", noObject},
 	{"missing metadata.name in object", noObject},
-	{"already registered id", "list the object once; what is to differ from a base belongs in a patch"},
+	{"already registered id", "list the object once; put differences from a base into a patch"},
 }
 
 const noObject = "give it an apiVersion, a kind and a metadata.name, or take the file out of resources"

@@ -187,7 +187,7 @@ func neverEncrypted(objects []rollout.Object, in origins) error {
 		switch none := o.Annotation(rollout.AnnotationDecryption); {
 		case o.Annotation(rollout.AnnotationSealed) != "":
 			return in.invalid(o.Ref(), "metadata.annotations["+rollout.AnnotationSealed+"]", "take it out",
-				"is gitrollout's own, for what is never applied")
+				"is reserved for gitrollout, and marks objects that are never applied")
 		case none != "" && none != "none":
 			return in.invalid(o.Ref(), annotated, "write none, or take it out", "is %q, and none is all that it may be", none)
 		case none != "" && o.IsSecret():
@@ -238,7 +238,7 @@ func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origin
 		invalid.Msg = "is a name of values or no text, and " + onlyInSecrets
 		invalid.Fix = "encrypt values alone, and numbers in quotes"
 	case strings.Contains(field, "annotations"):
-		invalid.Fix += "; a digest is one of 8 to 128 digits, as sha256sum writes them"
+		invalid.Fix += "; a digest has 8 to 128 digits, as sha256sum writes them"
 	default:
 		invalid.Fix += "; a digest has 40 to 128 digits, as sha256sum writes them, and 8 will do in an annotation"
 	}

@@ -169,7 +169,7 @@ func TestEncryptedIsHeld(t *testing.T) {
 		no            bool // no decryption in the entry
 		want          string
 	}{
-		"another key":      {file: "a/secret.yaml", content: sopstest.Manifest(t, secretManifest, other), want: "no key in Secret shop/sops-keys opens it; put one of those keys there"},
+		"another key":      {file: "a/secret.yaml", content: sopstest.Manifest(t, secretManifest, other), want: "no key in Secret shop/sops-keys opens it; put such a key there"},
 		"no entry":         {file: "a/secret.yaml", content: manifest, no: true, want: "a/secret.yaml: is encrypted by SOPS, and the app's entry names no keys; add decryption"},
 		"a value changed":  {file: "a/secret.yaml", content: strings.Replace(manifest, "name: db", "name: du", 1), want: "a/secret.yaml: was changed by something else than sops"},
 		"no code":          {file: "a/secret.yaml", content: strings.Replace(manifest, "  mac:", "  mad:", 1), want: "has no sops.mac"},

@@ -26,7 +26,7 @@ func (a *assembly) stage(d *document) error {
 	}
 	for _, s := range a.specs {
 		if s.Workload == d.workload {
-			return a.invalid(d.ref, "", "keep one of them", "%s already has a Rollout", shortRef(d.workload.Ref()))
+			return a.invalid(d.ref, "", "keep only one", "%s already has a Rollout", shortRef(d.workload.Ref()))
 		}
 	}
 	deployment, exists := a.deployments[d.workload]
@@ -63,7 +63,7 @@ func (a *assembly) mergeInto(deployment rollout.Object, d *document) error {
 	own, other := &rollout.Reader{}, &rollout.Reader{}
 	given := d.form.Selector
 	if !d.inline && given != nil && !reflect.DeepEqual(given, deployment.Map("spec", "selector")) {
-		own.Fail("spec.selector", "leave it out", "is another one than that of %s", shortRef(d.workload.Ref()))
+		own.Fail("spec.selector", "leave it out", "differs from the selector of %s", shortRef(d.workload.Ref()))
 	}
 	var form deploymentForm
 	if other.Read("spec", into, &form); other.Err == nil {
@@ -199,7 +199,7 @@ func (d *document) mergeStrategy(o rollout.Object, form *deploymentForm, own, ot
 		if said {
 			blamed, at = own, canaryPath
 		}
-		blamed.Fail(at, "let one of them be more", "maxSurge and maxUnavailable are both 0, so no pod could be replaced")
+		blamed.Fail(at, "set one above 0", "maxSurge and maxUnavailable are both 0, so no pod could be replaced")
 	}
 	if said {
 		o.Map("spec")["strategy"] = map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{

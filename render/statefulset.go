@@ -21,7 +21,7 @@ func refuseType(o rollout.Object, other *rollout.Reader) {
 	switch kind := o.Map("spec", "updateStrategy")["type"]; kind {
 	case nil, "RollingUpdate":
 	case "OnDelete":
-		other.Fail(at, fix, "is %v: Kubernetes would replace a pod when somebody deletes it, and not before", kind)
+		other.Fail(at, fix, "is %v: Kubernetes would replace a pod only after its deletion", kind)
 	default:
 		other.Fail(at, fix, "is %v, which Kubernetes does not know", kind)
 	}

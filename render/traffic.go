@@ -68,7 +68,7 @@ func (d *document) readRouters(form *trafficForm) {
 	}
 	at := trafficPath + ".plugins." + gatewayPlugin
 	if _, both := d.routers["gatewayAPI"]; both {
-		d.Fail(at, "keep one of them", "is given, and gatewayAPI too")
+		d.Fail(at, "keep only one", "is given, and gatewayAPI too")
 	}
 	d.routers["gatewayAPI"] = block{at, form.Plugins.GatewayAPI}
 }
@@ -166,7 +166,7 @@ func (a *assembly) checkMade(laid *traffic.Objects, d *document, made map[rollou
 		}
 		ref := object.Ref()
 		if other := made[ref]; other != nil && other != d {
-			return a.invalid(d.ref, "metadata.name", "rename one of the two Rollouts, or what the object is named after",
+			return a.invalid(d.ref, "metadata.name", "rename one Rollout, or the object that the name comes from",
 				"%s would be made for a release of this Rollout and of %s", shortRef(ref), shortRef(other.ref))
 		}
 		made[ref] = d

@@ -102,7 +102,7 @@ func TestVariables(t *testing.T) {
 		"a Secret":                  {config(""), map[string]string{"b.yaml": "kind: Secret\nstringData: {x: y}\n"}, nil, []string{"b.yaml"}, "b.yaml: is not the manifest of one ConfigMap with texts as data; write one, or lines of NAME=value in a file that ends in .env"},
 		"two ConfigMaps":            {config(""), map[string]string{"b.yaml": config("") + "---\n" + config("d")}, nil, []string{"b.yaml"}, "b.yaml: is not the manifest of one ConfigMap with texts as data; write one, or lines of NAME=value in a file that ends in .env"},
 		"a bomb of aliases":         {config(""), map[string]string{"b.yaml": "kind: ConfigMap\ndata: &a {x: *a}\n"}, nil, []string{"b.yaml"}, "b.yaml: line 2: the anchor a contains itself"},
-		"one object of two by name": {config("") + "---\n" + strings.ReplaceAll(config(""), "name: c", "name: \"${x:=c}\""), nil, map[string]string{"x": "c"}, nil, "a/kustomization.yaml: core/ConfigMap/default/c is there twice, with and without its namespace; remove one of them"},
+		"one object of two by name": {config("") + "---\n" + strings.ReplaceAll(config(""), "name: c", "name: \"${x:=c}\""), nil, map[string]string{"x": "c"}, nil, "a/kustomization.yaml: core/ConfigMap/default/c is there twice, with and without its namespace; remove one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": c.file}

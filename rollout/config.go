@@ -42,7 +42,7 @@ func (a *AutoRevert) ReadValue(raw any) error {
 	case string(AutoRevertPropose), string(AutoRevertPush), string(AutoRevertOff):
 		*a = AutoRevert(raw.(string))
 	default:
-		return Invalidf("", "", "%v is not one of propose, push, off", raw).WithFix("write propose, which is the default")
+		return Invalidf("", "", "%v must be propose, push or off", raw).WithFix("write propose, which is the default")
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func checkBranch(branch string) string {
 	case IsProposal(branch):
 		return "is where proposals are pushed to"
 	case strings.HasPrefix(branch, NotifiedBranch("")):
-		return "is where it is kept who was told of what"
+		return "is the record of sent notifications"
 	default:
 		return ""
 	}

@@ -67,7 +67,7 @@ func (s *section) credential(name string, raw credentialFile) (Credential, error
 		}
 	}
 	if ways != 1 {
-		return c, s.invalid(name, nameSecret, "needs one of secretRef, env and file")
+		return c, s.invalid(name, nameSecret, "needs either secretRef, env or file")
 	}
 	return c, nil
 }

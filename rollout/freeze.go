@@ -20,7 +20,7 @@ func FreezePath(cluster string) string { return ".gitrollout/" + cluster + "/fre
 type freezeFile struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"` // Freeze
-	Reason     string   `json:"reason" needs:"say why nothing is to be released: people who wait will read it"`
+	Reason     string   `json:"reason" needs:"say why nothing is to be released: waiting users will read it"`
 	Until      string   `json:"until" like:"time"`
 	Apps       []string `json:"apps" like:"glob"`
 }
@@ -34,7 +34,7 @@ func ParseFreeze(file string, data []byte) (*Freeze, error) {
 	f := &Freeze{Reason: strings.Join(strings.Fields(raw.Reason), " "), Apps: raw.Apps}
 	if f.Reason == "" {
 		return nil, Invalidf(file, "reason", "is missing").
-			WithFix("say why nothing is to be released: people who wait will read it")
+			WithFix("say why nothing is to be released: waiting users will read it")
 	}
 	if raw.Until != "" {
 		until, err := time.Parse(time.RFC3339, raw.Until)

@@ -124,7 +124,7 @@ func parseReceivers(file string, raws []receiverFile) ([]Receiver, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(all, func(o Receiver) bool { return o.Name == r.Name }) {
-			return nil, s.invalid("name", "give each entry a name of its own", "%q is there twice", r.Name)
+			return nil, s.invalid("name", "give each entry a different name", "%q is there twice", r.Name)
 		}
 		all = append(all, *r)
 	}
@@ -189,7 +189,7 @@ func (s *section) kinds(names []string) error {
 		}
 		if only := Services()[s.into.Service].Only; len(only) > 0 && !slices.Contains(only, kind) {
 			return s.invalid(fmt.Sprintf("events[%d]", i), fmt.Sprintf("use some of %v", only),
-				"%s gets what is wrong until it is over, and %q is never over", s.into.Service, name)
+				"%s gets problems until they are over, and %q is never over", s.into.Service, name)
 		}
 		s.into.On = append(s.into.On, kind)
 	}
@@ -287,7 +287,7 @@ func (s *section) checkValues(raw serviceFile) error {
 		}
 	}
 	if _, hasToken := s.into.Credentials["token"]; s.into.Service == "slack" && hasToken != (raw.Channel != "") {
-		return s.invalid("channel", "write channel together with token; the url of a webhook has a channel of its own",
+		return s.invalid("channel", "write channel together with token; the url of a webhook has its own channel",
 			"and token go together")
 	}
 	if s.into.Service == "email" {

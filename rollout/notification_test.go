@@ -61,7 +61,7 @@ func TestParseReceiversRefuses(t *testing.T) {
 		{"an unknown field", "{name: a, slack: {url: {env: GITROLLOUT_NOTIFY_A}, color: x}}", "notifications[0].slack.color", "is not a known field", ""},
 		{"a credential of Git's", "{name: a, slack: {url: {env: GITROLLOUT_GIT_TOKEN}}}", "notifications[0].slack.url.env", "does not begin with GITROLLOUT_NOTIFY_", ""},
 		{"a path", "{name: a, slack: {url: {file: ../../token}}}", "notifications[0].slack.url.file", "is not a file's name", ""},
-		{"two ways", "{name: a, slack: {url: {file: x, env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].slack.url", "needs one of", ""},
+		{"two ways", "{name: a, slack: {url: {file: x, env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].slack.url", "needs either", ""},
 		{"a misspelt way", "{name: a, slack: {url: {secret: x}}}", "notifications[0].slack.url.secret", "is not a known field", "secretRef"},
 		{"half a Secret", "{name: a, slack: {url: {secretRef: {name: x}}}}", "notifications[0].slack.url.secretRef", "needs a name and a key", ""},
 		{"an unknown event", "{name: a, events: [finished], discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].events[0]", "is not an event", "completed"},

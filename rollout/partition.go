@@ -119,7 +119,7 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 		case ref.Group == "batch" || strings.HasPrefix(APIVersion, ref.Group+"/"):
 			return nil, at.invalid("apiVersion", "leave the entry out", "%s %s has no partition", r.APIVersion, r.Kind)
 		case twice:
-			return nil, at.invalid("kind", "keep one of them, that of the version that your manifests have",
+			return nil, at.invalid("kind", "keep only the entry for the version in your manifests",
 				"%s of %s is workloads[%d], too", r.Kind, ref.Group, first)
 		case isTaken(p.Partition, p.MinReady, ownMinReady):
 			return nil, at.invalid("partition.path", "name the field that says how many pods keep their version",
@@ -129,7 +129,7 @@ func parsePartitioned(file string, raw []partitionedFile) ([]Partitioned, error)
 				"%q says something else of each workload", p.MinReady)
 		case p.Percent && p.CountsNew:
 			return nil, at.invalid("partition.unit", "write unit: pods",
-				"is percent, and how a percentage of new pods is rounded nobody says")
+				"is percent, and the rounding of a percentage of new pods is undefined")
 		}
 		seen[ref] = i
 		all = append(all, p)

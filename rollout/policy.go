@@ -123,14 +123,14 @@ func (p *Policy) ProjectOf(app string) (*Project, error) {
 		case found != nil:
 			return nil, &InvalidError{Reason: HeldPolicy, File: p.File, Field: fmt.Sprintf("projects[%d].apps", i),
 				Msg: fmt.Sprintf("app %s is in project %s and in project %s", app, found.Name, project.Name),
-				Fix: "name it in one of them"}
+				Fix: "name it in one project"}
 		default:
 			found = project
 		}
 	}
 	if found == nil && p.Unmatched != PolicyAllow {
 		return nil, &InvalidError{Reason: HeldPolicy, File: p.File, Field: "projects",
-			Msg: fmt.Sprintf("app %s is in no project", app), Fix: "name it in one of them, or write unmatched: allow"}
+			Msg: fmt.Sprintf("app %s is in no project", app), Fix: "name it in one project, or write unmatched: allow"}
 	}
 	return found, nil
 }

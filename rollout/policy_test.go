@@ -31,8 +31,8 @@ func TestParsePolicy(t *testing.T) {
 		"a pattern that is none": {project(", sources: ['apps/[']"), `policy.yaml: projects[0].sources[0]: "apps/[" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
 		"sources with a dot":     {project(", sources: [apps, ./apps]"), `policy.yaml: projects[0].sources[1]: "./apps" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
 		"** in a name":           {project(", sources: ['apps/shop**']"), `policy.yaml: projects[0].sources[0]: "apps/shop**" is not a pattern of files; write a path from the repository's root, with * in a name and ** for any folders: apps/shop/**`},
-		"a plural":               {project(", resources: {deny: [secrets]}"), `policy.yaml: projects[0].resources.deny[0]: "secrets" is not a kind; write group/Kind, or /Kind for one of the core group`},
-		"a version":              {project(", resources: {deny: [apps/v1/Deployment]}"), `policy.yaml: projects[0].resources.deny[0]: "apps/v1/Deployment" is not a kind; write group/Kind, or /Kind for one of the core group`},
+		"a plural":               {project(", resources: {deny: [secrets]}"), `policy.yaml: projects[0].resources.deny[0]: "secrets" is not a kind; write group/Kind, or /Kind for the core group`},
+		"a version":              {project(", resources: {deny: [apps/v1/Deployment]}"), `policy.yaml: projects[0].resources.deny[0]: "apps/v1/Deployment" is not a kind; write group/Kind, or /Kind for the core group`},
 		"nothing allowed":        {project(", resources: {allow: []}"), "policy.yaml: projects[0].resources.allow: is empty, and nothing would be allowed; list kinds, or leave it out to allow all that deny does not name"},
 		"an account":             {project(", serviceAccount: a/b/c"), `policy.yaml: projects[0].serviceAccount: "a/b/c" is not a service account; write namespace/name, or the name of one in the app's namespace`},
 		"a weight of 0":          {project(", rollouts: {maxFirstWeight: 0}"), "policy.yaml: projects[0].rollouts.maxFirstWeight: 0 is not within 1..100; give a percentage of 1 to 100"},
@@ -59,8 +59,8 @@ func TestProjectOf(t *testing.T) {
 		"by its name":      {projects, "shop", "shop", ""},
 		"by a pattern":     {projects, "shop-eu", "shop", ""},
 		"the other one":    {projects, "till", "till", ""},
-		"of two":           {projects, "shop-till", "", "policy.yaml: projects[1].apps: app shop-till is in project shop and in project till; name it in one of them"},
-		"of none":          {projects, "edge", "", "policy.yaml: projects: app edge is in no project; name it in one of them, or write unmatched: allow"},
+		"of two":           {projects, "shop-till", "", "policy.yaml: projects[1].apps: app shop-till is in project shop and in project till; name it in one project"},
+		"of none":          {projects, "edge", "", "policy.yaml: projects: app edge is in no project; name it in one project, or write unmatched: allow"},
 		"of none, allowed": {strings.Replace(projects, "projects:", "unmatched: allow\nprojects:", 1), "edge", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

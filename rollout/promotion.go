@@ -65,7 +65,7 @@ func ParsePromotion(file string, data []byte) (*Promotion, error) {
 	}
 	p := wire.Promotion
 	if p.Through = string(wire.Through); p.Through != "" && wire.Workloads != nil {
-		return nil, Invalidf(file, "workloads", "and through exclude each other").WithFix("keep one of them")
+		return nil, Invalidf(file, "workloads", "and through exclude each other").WithFix("keep only one")
 	}
 	for w, step := range wire.Workloads {
 		if p.Workloads == nil {

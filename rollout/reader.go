@@ -278,9 +278,9 @@ func (v value) rules(f Field, given map[string]any) {
 	})
 	switch {
 	case len(has) == 0:
-		v.fail(cmp.Or(f.Tag.Get("none"), "give one of them"), "has none of %s", strings.Join(among, ", "))
+		v.fail(cmp.Or(f.Tag.Get("none"), "give one"), "has none of %s", strings.Join(among, ", "))
 	case len(has) > 1:
-		v.fail(cmp.Or(f.Tag.Get("many"), "keep one of them"), "has %s", strings.Join(has, " and "))
+		v.fail(cmp.Or(f.Tag.Get("many"), "keep only one"), "has %s", strings.Join(has, " and "))
 	}
 }
 

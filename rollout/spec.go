@@ -122,7 +122,7 @@ type CanaryScale struct {
 	Replicas           *int `json:"replicas"`
 	Weight             *int `json:"weight" max:"100"`
 	MatchTrafficWeight bool `json:"matchTrafficWeight"`
-	_                  any  `one:"replicas weight matchTrafficWeight" none:"give one of replicas, weight, matchTrafficWeight: true"`
+	_                  any  `one:"replicas weight matchTrafficWeight" none:"give replicas, weight or matchTrafficWeight: true"`
 }
 
 // Amount is a number or a percentage of pods, as in a Deployment's maxSurge: 3 or "25%".

@@ -37,7 +37,7 @@ func boundedFuncs() texttemplate.FuncMap {
 // checkTemplate refuses templates that may not terminate: loops over a number, and mutual calls.
 func checkTemplate(t *texttemplate.Template) error {
 	if len(t.Templates()) > 1 {
-		return errors.New("defines another template: write what it says where it is used")
+		return errors.New("defines another template: write its text where it is used")
 	}
 	return checkNodes(t.Root, 0)
 }
@@ -51,7 +51,7 @@ func checkNodes(list *parse.ListNode, loops int) error {
 		var err error
 		switch n := node.(type) {
 		case *parse.TemplateNode:
-			err = errors.New("calls another template: write what it says where it is used")
+			err = errors.New("calls another template: write its text where it is used")
 		case *parse.IfNode:
 			err = errors.Join(checkNodes(n.List, loops), checkNodes(n.ElseList, loops))
 		case *parse.WithNode:

@@ -55,7 +55,7 @@ type VendorOCI struct {
 type vendorFile struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"` // Vendor
-	Sources    []VendorSource `json:"sources" needs:"list what is to be there" max:"200" fix:"write another file in another folder"`
+	Sources    []VendorSource `json:"sources" needs:"list the sources" max:"200" fix:"write another file in another folder"`
 }
 
 // ParseVendor reads a vendor.yaml strictly, with InvalidErrors.
@@ -71,11 +71,11 @@ func ParseVendor(file string, data []byte) ([]VendorSource, error) {
 				WithFix("write a path without .., and no slash around it")
 		}
 		if part := ReservedPart(s.Into); part != "" {
-			return nil, Invalidf(file, at+"into", "%q is in %s, which is not for what comes from elsewhere", s.Into, part).
+			return nil, Invalidf(file, at+"into", "%q is in %s, which is not for vendored files", s.Into, part).
 				WithFix("name another folder")
 		}
 		if field := s.withPassword(); field != "" {
-			return nil, Invalidf(file, at+field, "has credentials, which whoever reads the repository has then").
+			return nil, Invalidf(file, at+field, "has credentials, which all readers of the repository would have").
 				WithFix("take them out, and log in with docker login or helm registry login, or for Git with its own credentials")
 		}
 	}

@@ -134,7 +134,7 @@ func (v *View) Foreign(
 		var others *rollout.InvalidError
 		switch {
 		case errors.As(err, &others):
-			all = append(all, rollout.Foreign{Ref: o.Ref(), By: "another app", Sign: others.Msg, Fix: "keep it in one of them"})
+			all = append(all, rollout.Foreign{Ref: o.Ref(), By: "another app", Sign: others.Msg, Fix: "keep it in one app"})
 		case err != nil:
 			return nil, err
 		}

@@ -256,7 +256,7 @@ var albName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 // free refuses the name of an existing action or backend.
 func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route) error {
 	if !albName.MatchString(name) {
-		return misfit("", "the steps' route %s becomes a backend, and its name is not that of a Service", name).
+		return misfit("", "the steps' route %s becomes a backend, and its name is no name of a Service", name).
 			WithFix("give it a name of at most 60 lower-case letters, digits and -, that starts with a letter")
 	}
 	key := c.key("actions", name)
@@ -269,7 +269,7 @@ func (c *albConfig) free(o *Objects, object rollout.Object, name string, r Route
 	}
 	if taken {
 		return wrong(object.Ref(), "", "has a backend or an action %s, which is the name of a route of the steps", name).
-			WithFix("rename one of the two")
+			WithFix("rename one")
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func (c *albConfig) paths(
 					WithFix("give the path the pathType Prefix or Exact")
 			}
 			if slices.ContainsFunc(conditions, func(c any) bool { return text(mapping(c)["field"]) == "path-pattern" }) {
-				return refuse(p, "has conditions on the path, and the controller takes one of several paths as enough").
+				return refuse(p, "has conditions on the path, and the controller matches any of several paths").
 					WithFix("match something else than a path")
 			}
 			found = slices.DeleteFunc(found, func(f albPath) bool { return f.taken(p, all) })

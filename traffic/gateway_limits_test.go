@@ -28,11 +28,11 @@ func TestGatewayLimits(t *testing.T) {
 		refused string
 	}{
 		{rules(16, 8, 16), managed, ""},
-		{rules(17, 1, 0), managed, "17 rules with those of the steps' routes, and the Gateway API allows 16"},
+		{rules(17, 1, 0), managed, "17 rules with the steps' routes, and the Gateway API allows 16"},
 		{rules(2, 64, 1), managed, ""},
-		{rules(1, 65, 1), managed, "65 matches in one rule with those of the steps' routes, and the Gateway API allows 64"},
-		{rules(3, 43, 1), managed, "129 matches with those of the steps' routes, and the Gateway API allows 128"},
-		{rules(1, 1, 17), managed, "17 headers in one match with those of the steps' routes, and the Gateway API allows 16"},
+		{rules(1, 65, 1), managed, "65 matches in one rule with the steps' routes, and the Gateway API allows 64"},
+		{rules(3, 43, 1), managed, "129 matches with the steps' routes, and the Gateway API allows 128"},
+		{rules(1, 1, 17), managed, "17 headers in one match with the steps' routes, and the Gateway API allows 16"},
 		{rules(16, 1, 0), managed, ""},
 		{rules(17, 65, 17), Route{}, ""}, // nothing is added to what the user wrote
 	} {

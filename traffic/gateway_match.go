@@ -123,7 +123,7 @@ func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Matc
 	}
 	if name := repeated(headers, strings.ToLower); name != "" {
 		return nil, wrong(ref, place, "would compare the header %s twice, which the Gateway API does not allow", name).
-			WithFix("match one of them")
+			WithFix("match only one")
 	}
 	return headers, nil
 }
@@ -146,7 +146,7 @@ func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match)
 	}
 	if name := repeated(params, strings.Clone); name != "" {
 		return nil, wrong(ref, place, "would compare the parameter %s twice, which the Gateway API does not allow", name).
-			WithFix("match one of them")
+			WithFix("match only one")
 	}
 	return params, nil
 }
@@ -206,7 +206,7 @@ func gatewayPath(
 	case kind == "RegularExpression" || m.Regex != "":
 		return nil, false, wrong(ref, place+".path",
 			"%q and the step's match are not both plain, and nothing can match the two together", value).
-			WithFix("match the path in a rule of its own")
+			WithFix("match the path in a separate rule")
 	case m.Exact != "":
 		return map[string]any{"type": "Exact", "value": m.Exact}, below(m.Exact, value), nil
 	case below(m.Prefix, value):
@@ -229,7 +229,7 @@ func gatewayLimits(ref rollout.Ref, rules []any, r Route) error {
 	}
 	refuse := func(n int, what string, limit int) error {
 		return wrong(ref, "spec.rules",
-			"would have %d %s with those of the steps' routes, and the Gateway API allows %d", n, what, limit).
+			"would have %d %s with the steps' routes, and the Gateway API allows %d", n, what, limit).
 			WithFix("match in fewer ways, or keep fewer rules in one route")
 	}
 	if len(rules) > 16 {

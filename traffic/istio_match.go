@@ -53,7 +53,7 @@ func (t istioTarget) managed(place string, route map[string]any, m rollout.Manag
 		if route[field] != nil {
 			return nil, wrong(t.ref, place+"."+field,
 				"copies requests already, and the step's route %s would do so too", m.Name).
-				WithFix("leave out one of them")
+				WithFix("leave one out")
 		}
 	}
 	if err := t.weights("http", place, out); err != nil {
@@ -79,7 +79,7 @@ func (t istioTarget) both(place string, own map[string]any, m rollout.Match) (ma
 			if compares(out, named.field, n.Name) {
 				return nil, false, wrong(t.ref, place+"."+named.field,
 					"would compare %s twice, which Istio does not allow", n.Name).
-					WithFix("match one of them")
+					WithFix("match only one")
 			}
 			match := istioText(n.StringMatch)
 			if n.Prefix != "" && named.field == "queryParams" { // "prefix is not supported" there
@@ -131,7 +131,7 @@ func (t istioTarget) bothTexts(place string, own map[string]any, m rollout.Strin
 	case has.Regex != "" || m.Regex != "":
 		return nil, false, wrong(t.ref, place,
 			"%q and the step's match are not both plain, and nothing can match the two together", has.Prefix+has.Regex).
-			WithFix("match it in a route of its own")
+			WithFix("match it in a separate route")
 	case strings.HasPrefix(m.Prefix, has.Prefix):
 		return istioText(m), true, nil
 	default:

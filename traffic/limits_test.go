@@ -67,7 +67,7 @@ func TestMatches(t *testing.T) {
 		"LongerHeader":   {"gatewayAPI", "httpRoute: web", plain, "{headers: [{name: a, exact: " + x(4097) + "}]}", "!the header a with \"" + x(60) + "…\": the Gateway API allows up to 4096 characters of ASCII"},
 		"WideHeader":     {"gatewayAPI", "httpRoute: web", plain, "{headers: [{name: a, exact: b  c}]}", "!the header a with \"b  c\": the Gateway API allows"},
 		"SixtyLetters":   {"gatewayAPI", "httpRoute: web", plain, "{headers: [{name: a, exact: " + x(56) + "  cd}]}", "!the header a with \"" + x(56) + "  cd\": the"},
-		"HeaderTwice":    {"gatewayAPI", "httpRoute: web", own("{headers: [{name: X-A, value: b}]}"), "{headers: [{name: x-a, exact: b}]}", "!would compare the header x-a twice, which the Gateway API does not allow; match one of them"},
+		"HeaderTwice":    {"gatewayAPI", "httpRoute: web", own("{headers: [{name: X-A, value: b}]}"), "{headers: [{name: x-a, exact: b}]}", "!would compare the header x-a twice, which the Gateway API does not allow; match only one"},
 		"ParamName":      {"gatewayAPI", "httpRoute: web", plain, "{queryParams: [{name: a b, exact: b}]}", "!could not have the step's parameter \"a b\": "},
 		"ParamTwice":     {"gatewayAPI", "httpRoute: web", own("{queryParams: [{name: a, value: b}]}"), "{queryParams: [{name: a, exact: b}]}", "!would compare the parameter a twice"},
 		"ParamsBoth":     {"gatewayAPI", "httpRoute: web", own("{queryParams: [{name: a, value: b}]}"), "{queryParams: [{name: A, exact: b}]}", "- name: a\n        value: b\n      - name: A\n        type: Exact"},

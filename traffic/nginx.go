@@ -125,7 +125,7 @@ func (c *nginxConfig) canary(o *Objects, stable rollout.Object, r Route) (rollou
 		if hosts[p.host] && p.service() == r.Canary {
 			return nil, wrong(ref, p.place(),
 				"leads to the canary Service %s, which ingress-nginx then gives no share of the host's other requests", r.Canary).
-				WithFix("take the path out, or give it a Service of its own")
+				WithFix("take the path out, or give it a separate Service")
 		}
 	}
 	spec := map[string]any{"rules": rules}

@@ -42,7 +42,7 @@ func (u *nginxUsers) add(route, place string, m rollout.Match) error {
 		fields := rollout.Mapped(all, func(p part) string { return p.field })
 		return refuse("compares %s together, and ingress-nginx compares one header or one cookie",
 			strings.Join(fields, " and ")).
-			WithFix("match one of them, or use a router that can match both")
+			WithFix("match only one, or use a router that can match both")
 	}
 	if r := all[0].match.Regex; r != "" {
 		if bad := nginxForbidden.FindString(r); bad != "" {

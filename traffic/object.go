@@ -145,7 +145,7 @@ func (v *objectVerify) check(field string, r Route) error {
 	case p[0].field != "status":
 		return misfit(field+".path", "%q is not below status", v.Path).WithFix("write it as in status.currentStatus")
 	case plain(v.Value) == "":
-		return misfit(field+".value", "is missing").WithFix("give what the status says once the object is in force")
+		return misfit(field+".value", "is missing").WithFix("give the value in the status of an object in force")
 	default:
 		return nil
 	}

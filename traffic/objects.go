@@ -78,7 +78,7 @@ func (o *Objects) Claim(ref rollout.Ref, place string, by Route) error {
 	other, taken := o.claims[key]
 	if taken && other != by.Name {
 		return wrong(ref, place, "is moved by two Rollouts, %s and %s", other, by.Name).
-			WithFix("give each of them a route or a Service of its own")
+			WithFix("give each a separate route or Service")
 	}
 	o.claims[key] = by.Name
 	return nil

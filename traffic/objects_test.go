@@ -105,7 +105,7 @@ func TestOnePlaceHasOneRollout(t *testing.T) {
 	ref := configMap("a").Ref()
 	for _, c := range []struct{ place, by, want string }{
 		{"spec.a", "web", ""}, {"spec.a", "web", ""}, {"spec.b", "api", ""},
-		{"spec.a", "api", "core/ConfigMap/shop/a: spec.a: is moved by two Rollouts, web and api; give each of them a route or a Service of its own"},
+		{"spec.a", "api", "core/ConfigMap/shop/a: spec.a: is moved by two Rollouts, web and api; give each a separate route or Service"},
 	} {
 		got := ""
 		if err := o.Claim(ref, c.place, Route{Name: c.by}); err != nil {

@@ -41,7 +41,7 @@ func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 func third(ref rollout.Ref, field, what, name, owner string) *rollout.InvalidError {
 	return wrong(ref, field, "is a third %s (%s), "+
 		"so that the weights of stable and canary would not add up to all requests", what, name).
-		WithFix("give it %s of its own, or weight: 0", owner)
+		WithFix("put it alone into %s, or set weight: 0", owner)
 }
 
 // forCanary returns a copy of the canary's entry, or stable's, for the canary.

@@ -79,7 +79,7 @@ func (a authentication) check(service string, headers []header) error {
 		}
 	}
 	if given > 1 {
-		return wrong("authentication", "keep one of oauth2, sigv4, basic, bearer", "names %d ways", given)
+		return wrong("authentication", "keep only oauth2, sigv4, basic or bearer", "names %d ways", given)
 	}
 	fix := "fill it from a Secret: an arg with valueFrom.secretKeyRef, and {{args.…}} here"
 	switch {
@@ -92,7 +92,7 @@ func (a authentication) check(service string, headers []header) error {
 	case a.Sigv4 != nil && service == "":
 		return wrong("authentication.sigv4", "it is for prometheus and opensearch at AWS", "is not possible here")
 	case a.Sigv4 != nil && headerOf(headers).Get("Host") != "":
-		return wrong("headers", "leave Host out: what is signed is for the address", "have a Host, and requests are signed")
+		return wrong("headers", "leave Host out: the signature is for the address", "have a Host, and requests are signed")
 	case a.Sigv4 != nil && a.Sigv4.RoleARN != "" && !hasArgument(a.Sigv4.RoleARN) &&
 		!strings.HasPrefix(a.Sigv4.RoleARN, "arn:") && !strings.HasPrefix(a.Sigv4.RoleARN, "$"):
 		return wrong("authentication.sigv4.roleArn", "write it as in arn:aws:iam::123456789012:role/metrics",

@@ -108,7 +108,7 @@ func (q cloudWatchQuery) check(at string) error {
 	case !cloudWatchID.MatchString(q.ID) && !hasArgument(q.ID):
 		return wrong(at+".id", "begin with a small letter, and use letters, digits and _", "%q is no id", q.ID)
 	case (q.Expression == "") == (q.MetricStat == nil):
-		return wrong(at, "give one of them", "has not exactly one of expression and metricStat")
+		return wrong(at, "give only one", "needs either expression or metricStat")
 	case q.MetricStat == nil:
 		return q.Period.check(at + ".period")
 	}

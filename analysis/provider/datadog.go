@@ -63,7 +63,7 @@ func (c *datadogConfig) check() error {
 func (c *datadogConfig) checkQueries(v1 bool) error {
 	switch {
 	case c.Query != "" && len(c.Queries) > 0:
-		return wrong("queries", "keep one of them", "are given, and query too")
+		return wrong("queries", "keep only one", "are given, and query too")
 	case v1 && len(c.Queries) > 0:
 		return wrong("queries", "write apiVersion: v2, or give query instead", "are given, and the API is v1")
 	case c.Query == "" && len(c.Queries) == 0:
@@ -71,7 +71,7 @@ func (c *datadogConfig) checkQueries(v1 bool) error {
 	case c.Formula != "" && len(c.Queries) == 0:
 		return wrong("formula", "name the queries that it is made of", "is given without queries")
 	case c.Formula == "" && len(c.Queries) > 1:
-		return wrong("formula", "say what the result is, as in a / b", "is missing, and there are %d queries", len(c.Queries))
+		return wrong("formula", "write the result, as in a / b", "is missing, and there are %d queries", len(c.Queries))
 	case v1 && c.Aggregator != "":
 		return wrong("aggregator", "write apiVersion: v2, or remove it", "is %q, and the API is v1", c.Aggregator)
 	}

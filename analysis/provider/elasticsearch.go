@@ -142,7 +142,7 @@ func (c *searchConfig) result(body []byte, path string) (Result, error) {
 	case state.TimedOut == nil:
 		return Result{}, errors.New("the answer of " + c.name + " is not what its documentation says: it has no timed_out")
 	case *state.TimedOut:
-		return Result{}, errors.New("the search took too long; what was found until then does not count")
+		return Result{}, errors.New("the search took too long; partial results do not count")
 	case state.Shards.Failed > 0:
 		return Result{}, fmt.Errorf("%d of %d shards failed; what the others found does not count",
 			state.Shards.Failed, state.Shards.Total)

@@ -19,7 +19,7 @@ import (
 var job = provider{
 	kind: "job", title: "Kubernetes Jobs", argo: true,
 	result: "none, the Job judges: complete is successful, failed is failed, " +
-		"an image that cannot be pulled is inconclusive, and so is a Job that somebody deletes",
+		"an image that cannot be pulled is inconclusive, and so is a deleted Job",
 	keys:   "what the Job's pods have",
 	config: func() config { return &jobConfig{} },
 }
@@ -119,7 +119,7 @@ func (c *jobConfig) measure(ctx context.Context, s *session) (Result, error) {
 	case state.Failed:
 		result.Phase, result.Message = analysis.Failed, strings.TrimSuffix("the Job failed: "+state.Message, ": ")
 	case state.Gone:
-		result.Phase, result.Message = analysis.Inconclusive, "somebody has deleted the Job before it was over"
+		result.Phase, result.Message = analysis.Inconclusive, "the Job was deleted before it was over"
 	case state.Stuck != "":
 		result.Phase, result.Message = analysis.Inconclusive,
 			strings.TrimSuffix("the Job cannot start: "+state.Stuck+": "+state.Message, ": ")

@@ -213,7 +213,7 @@ func TestJob(t *testing.T) {
 		"failed silently":  {rollout.JobState{Failed: true}, nil, analysis.Failed, "the Job failed"},
 		"no image":         {rollout.JobState{Stuck: "ErrImagePull", Message: "not found"}, nil, analysis.Inconclusive, "the Job cannot start: ErrImagePull: not found"},
 		"failed and stuck": {rollout.JobState{Failed: true, Stuck: "ErrImagePull"}, nil, analysis.Failed, "the Job failed"},
-		"gone":             {rollout.JobState{Gone: true}, nil, analysis.Inconclusive, "somebody has deleted the Job before it was over"},
+		"gone":             {rollout.JobState{Gone: true}, nil, analysis.Inconclusive, "the Job was deleted before it was over"},
 		"forbidden":        {rollout.JobState{}, errors.New("forbidden"), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

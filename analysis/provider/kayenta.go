@@ -79,7 +79,7 @@ func (c *kayentaConfig) check() error {
 		return wrong("threshold", "give scores of 0 to 100, marginal the lower one",
 			"has pass %d and marginal %d", t.Pass, t.Marginal)
 	case len(c.Scopes) == 0:
-		return required("scopes", "", "say what is compared with what")
+		return required("scopes", "", "name the scopes to compare")
 	}
 	for i, scope := range c.Scopes {
 		if err := scope.check(fmt.Sprintf("scopes[%d]", i)); err != nil {

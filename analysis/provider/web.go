@@ -40,7 +40,7 @@ func (c *webConfig) check() error {
 	case err != nil:
 		return err
 	case c.Body != "" && c.JSONBody != nil:
-		return wrong("jsonBody", "keep one of them", "is given, and body too")
+		return wrong("jsonBody", "keep only one", "is given, and body too")
 	case c.Body != "" && cmp.Or(c.Method, http.MethodGet) == http.MethodGet:
 		return wrong("body", "write method: POST, or remove it", "is given, and the method is GET")
 	case c.JSONBody != nil && cmp.Or(c.Method, http.MethodGet) == http.MethodGet:

@@ -151,7 +151,7 @@ func TestDoctorTriesKeys(t *testing.T) {
 	w.keep(w.ns, sopstest.Key{Name: "README", Secret: "none"})
 	want("Secret "+w.ns+"/sops-keys has no entry whose name ends in .agekey or .asc", "fix: put keys there")
 	w.keep(w.ns, key)
-	want("problem cluster.keys apps/"+w.app+"/made.env of "+w.app+" is encrypted by SOPS for age age1", "fix: put one of those keys there, or encrypt the file for one that is there",
+	want("problem cluster.keys apps/"+w.app+"/made.env of "+w.app+" is encrypted by SOPS for age age1", "fix: put such a key there, or encrypt the file for one that is there",
 		"ok cluster.keys Secret "+w.ns+"/sops-keys opens 1 of 2 encrypted files of "+w.app)
 	files["secret.yaml"] = strings.Replace(files["secret.yaml"], "kind: Secret", "kind: Secret\ntype: Opaque", 1)
 	files["made.env"] = whole(w, "made.env", "PASSWORD=hunter2-planted\n", key)

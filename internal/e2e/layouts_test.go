@@ -50,7 +50,7 @@ func TestLayouts(t *testing.T) {
 			"infrastructure/controllers: has objects of Flux",
 		}},
 		"twelve services": {files: twelveServices(), apps: "kustomize", deployments: 12, left: []string{
-			"kubernetes-manifests: has objects that kustomize has, too, such as ServiceAccount default/ad; an object belongs to one app: list one of them, or give this one a namespace of its own",
+			"kubernetes-manifests: has objects that kustomize has, too, such as ServiceAccount default/ad; an object belongs to one app: list only one, or give this one another namespace",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -112,7 +112,7 @@ var bom = []byte{0xEF, 0xBB, 0xBF}
 
 func tooMuch(what string, most int) error {
 	return &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("is a chart of more than %d %s, unpacked", most, what),
-		Fix: "list in .helmignore what it does not need"}
+		Fix: "list the files that it does not need in .helmignore"}
 }
 
 // arrange sorts a chart's dependencies, random in Helm, and checks that all are present.

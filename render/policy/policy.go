@@ -145,7 +145,7 @@ func (j judge) rollouts() *breach {
 			b.msg = fmt.Sprintf("a release pauses for %s before all users have it, less than %s", Duration(spec),
 				rules.MinDuration)
 		case j.Forbids(rollout.ForbidFastRollbackOff) && spec.RollbackWindow != nil && *spec.RollbackWindow == 0:
-			b.rule, b.msg, b.fix = "rollouts.forbid", "goes back through all steps to what has served before",
+			b.rule, b.msg, b.fix = "rollouts.forbid", "goes back to an earlier version through all steps",
 				"leave rollbackWindow out"
 		default:
 			continue

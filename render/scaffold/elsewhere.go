@@ -78,7 +78,7 @@ func (p *Proposal) beside(k Kustomization) string {
 	}
 	for _, o := range r.Objects {
 		if _, is := rollout.WorkloadOf(o.Ref()); is {
-			return fmt.Sprintf(", and %s %s beside them: have a kustomization of its own refer to what is not %s's",
+			return fmt.Sprintf(", and %s %s beside them: move the objects that are not %s's into another kustomization",
 				o.Kind(), o.Name(), k.Engine)
 		}
 	}

@@ -332,7 +332,7 @@ func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (al
 				e.Name = cmp.Or(e.Name, first.as)
 				entries[dir] = e
 			case g.File != first.File:
-				notes = append(notes, fmt.Sprintf("%s is what %s says of it, and not %s", dir, first.File, g.File))
+				notes = append(notes, fmt.Sprintf("%s is set as in %s, and not as in %s", dir, first.File, g.File))
 			}
 		}
 	}

@@ -69,7 +69,7 @@ apps:
   namespace: web
 left out clusters/prod/all.yaml: names the folder configs, which has no kustomization, no chart and no workload: list it in config.yaml with directory: {}, or write a kustomization.yaml there
 left out flux-system: has objects of Flux
-left out mixed: has objects of Flux, and Deployment a beside them: have a kustomization of its own refer to what is not Flux's
+left out mixed: has objects of Flux, and Deployment a beside them: move the objects that are not Flux's into another kustomization
 note web: what argocd/web.yaml says with destination.server https://other.example.com, source.targetRevision v1.4.2 is not carried over: put it into the folder`
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -94,7 +94,7 @@ func TestApplicationsOfOneChart(t *testing.T) {
 		return "- path: charts/shop\n  name: " + name + "\n  namespace: " + namespace + "\n  helm:\n    releaseName: " + name + "\n    valuesObject:\n      a: " + namespace + "\n"
 	}
 	want := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" + entry("shop-eu", "eu") + entry("shop", "main") + entry("shop-us", "us") +
-		"note charts/shop is what argocd/prod/all.yaml says of it, and not argocd/dev/all.yaml"
+		"note charts/shop is set as in argocd/prod/all.yaml, and not as in argocd/dev/all.yaml"
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -248,7 +248,7 @@ left out releases/shop.yaml: HelmRelease podinfo has the chart podinfo of elsewh
 left out apps/lost: cannot be rendered: apps/lost/kustomization.yaml: data.a: the variable key is not set (ConfigMap//lost-m9gb8k2g46); give it a value in substitute or substituteFrom of the app's entry, write ${key:=default}, or $${key} where the text is meant
 note apps/lost: what clusters/prod/lost.yaml says with spec.postBuild.substituteFrom Secret/keys is not carried over: put it into the folder
 note apps/web: what clusters/prod/apps.yaml says with spec.postBuild.substituteFrom ConfigMap/absent, spec.postBuild.substituteFrom Secret/keys is not carried over: put it into the folder
-note apps/web is what clusters/prod/apps.yaml says of it, and not clusters/staging/apps.yaml
+note apps/web is set as in clusters/prod/apps.yaml, and not as in clusters/staging/apps.yaml
 note charts/shop: what releases/shop.yaml says with spec.valuesFrom is not carried over: put it into the folder`
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

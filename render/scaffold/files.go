@@ -223,7 +223,7 @@ spec:
     canary:
       steps:
       - setWeight: 20
-      - pause: {} # until somebody promotes
+      - pause: {} # until a promotion
       - setWeight: 50
       - pause: {duration: 10m}
 `

@@ -69,7 +69,7 @@ func Propose(tree rollout.Tree, s Survey, cluster, own string, build Builder) (P
 	p.also, p.Notes = s.carry(plain, chosen, cmp.Or(env, p.Cluster))
 	for _, dir := range chosen {
 		if d := plain[dir].Directory; d != nil && d.Exclude != "" && d.Exclude == s.noObjects(dir, d.Recurse) {
-			p.Notes = append(p.Notes, fmt.Sprintf("%s: what is no Kubernetes object is excluded: %s", dir, d.Exclude))
+			p.Notes = append(p.Notes, fmt.Sprintf("%s: files without Kubernetes objects are excluded: %s", dir, d.Exclude))
 		}
 	}
 	p.LeftOut = append(p.LeftOut, s.LeftOut...)
@@ -220,7 +220,7 @@ func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
 		if i >= 0 {
 			ref := r.Objects[i].Ref()
 			bad = append(bad, LeftOut{r.App.Path, fmt.Sprintf("has objects that %s has, too, such as %s %s; an object "+
-				"belongs to one app: list one of them, or give this one a namespace of its own",
+				"belongs to one app: list only one, or give this one another namespace",
 				owners[ref], ref.Kind, strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/"))})
 			continue
 		}

@@ -112,7 +112,7 @@ func TestOneObjectOneApp(t *testing.T) {
 		got = append(got, l.Path+" "+l.Why)
 	}
 	why := " has objects that kustomize has, too, such as Service default/web; an object belongs to one app: " +
-		"list one of them, or give this one a namespace of its own"
+		"list only one, or give this one another namespace"
 	want := []string{"kustomize", "other", "manifests" + why, "release" + why}
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -159,7 +159,7 @@ apps:
 	if got := strings.Join(names, " "); got != "cart pay chart guestbook patched shop" {
 		t.Errorf("apps %s", got)
 	}
-	notes := []string{"guestbook: what is no Kubernetes object is excluded: {list.json,package.json}"}
+	notes := []string{"guestbook: files without Kubernetes objects are excluded: {list.json,package.json}"}
 	if diff := compare.Diff(notes, p.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}

@@ -75,7 +75,7 @@ func Of(name string) ([]byte, error) {
 	all := kinds()
 	i := slices.IndexFunc(all, func(k kind) bool { return strings.EqualFold(k.name, name) })
 	if i < 0 {
-		return nil, fmt.Errorf("%q is not a kind of document; use one of %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("%q is not a kind of document; supported kinds: %s", name, strings.Join(Names(), ", "))
 	}
 	s := all[i].make()
 	s["$schema"], s["$id"], s["title"] = draft, URL(all[i].name), all[i].title

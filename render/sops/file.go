@@ -208,7 +208,7 @@ func (f *File) note(notes map[string]any) (err error) {
 	}
 	f.mac, f.changed = is("mac"), when.Format(time.RFC3339)
 	if f.mac == "" {
-		return &Error{"has no sops.mac, without which nobody knows whether it was changed", again}
+		return &Error{"has no sops.mac, without which changes cannot be detected", again}
 	}
 	if is("encrypted_comment_regex")+is("unencrypted_comment_regex") != "" {
 		return &Error{"is encrypted by what its comments say (sops.encrypted_comment_regex), which is not read",
@@ -261,7 +261,7 @@ func (f *File) Locks() []Lock { return f.locks }
 func (f *File) NoKey(name, secret string) error {
 	return &Error{fmt.Sprintf("is encrypted by SOPS for %s, and no key in Secret %s opens it", Recipients(f.locks),
 		secret),
-		"put one of those keys there, or encrypt the file for one that is there: sops updatekeys " + name}
+		"put such a key there, or encrypt the file for one that is there: sops updatekeys " + name}
 }
 
 // rules determine which values are encrypted.
@@ -288,7 +288,7 @@ func (r *rules) read(is func(string) string) (err error) {
 	}
 	switch {
 	case n > 1:
-		return &Error{"has more than one rule of what is encrypted (sops.encrypted_regex and the like)", again}
+		return &Error{"has more than one rule for encrypted values (sops.encrypted_regex and the like)", again}
 	case n == 0:
 		r.suffix = "_unencrypted"
 	}

@@ -198,7 +198,7 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	to := path.Join(into, strings.TrimPrefix(below, top))
 	line := &f.lines[n.Line-1]
 	if strings.Count(*line, entry) != 1 {
-		return refuse("cannot be replaced", "write it in a line of its own")
+		return refuse("cannot be replaced", "write it in a separate line")
 	}
 	*line = strings.Replace(*line, entry, to, 1)
 	f.said = append(f.said, fmt.Sprintf("%s: %s is %s now", f.file, at, to))

@@ -54,7 +54,7 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 		return answer{}, fmt.Errorf("%q is no address", address)
 	}
 	if req.URL.Scheme != "https" && !isHere(req.URL.Hostname()) {
-		return answer{}, fmt.Errorf("%s is not asked: its address is not one of https", req.URL.Host)
+		return answer{}, fmt.Errorf("%s is not asked: its address does not use https", req.URL.Host)
 	}
 	if accept != "" {
 		req.Header.Set("Accept", accept)
@@ -71,7 +71,7 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 		case len(via) > 10:
 			return errors.New("it leads on and on, to one address after the other")
 		case to.URL.Scheme != "https" && (to.URL.Scheme != "http" || !isHere(to.URL.Hostname())):
-			return fmt.Errorf("it leads to %s://%s, which is not asked: that is not one of https", to.URL.Scheme, to.URL.Host)
+			return fmt.Errorf("it leads to %s://%s, which is not asked: it does not use https", to.URL.Scheme, to.URL.Host)
 		}
 		return nil
 	}
@@ -116,7 +116,7 @@ func plainly(err error) error {
 // refusal returns an unsuccessful response's error, with a known fix.
 func refusal(what string, status int) error {
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
-		const fix = "log in with docker login or helm registry login, as somebody who may read it"
+		const fix = "log in with docker login or helm registry login, as a user with read access"
 		return fmt.Errorf("%s answers %d: %s", what, status, fix)
 	}
 	return fmt.Errorf("%s answers %d", what, status)

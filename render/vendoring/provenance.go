@@ -45,7 +45,7 @@ func (s signers) verify(archive []byte, name string, signed []byte) (fingerprint
 	helm := provenance.Signatory{KeyRing: openpgp.EntityList(s)}
 	by, err := helm.Verify(archive, signed, name)
 	if err != nil {
-		return "", fmt.Errorf("%s is not signed by one of the keys: %w", name, err)
+		return "", fmt.Errorf("%s is not signed by any of the keys: %w", name, err)
 	}
 	return hex.EncodeToString(by.SignedBy.PrimaryKey.Fingerprint), nil
 }

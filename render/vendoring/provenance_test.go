@@ -80,19 +80,19 @@ func TestProvenance(t *testing.T) {
 		"keys that are no": {chart, false, func(w *world, _ *openpgp.Entity) { w.write("keys/team.asc", "x") }, []string{"holds no public keys", "gpg --export"}},
 		"keys elsewhere":   {strings.Replace(chart, "keys/", "../", 1), false, func(*world, *openpgp.Entity) {}, []string{"../team.asc", "escapes"}},
 		"not signed":       {chart, false, func(w *world, _ *openpgp.Entity) { delete(w.answers, redis+".prov") }, []string{redis + ".prov answers 404"}},
-		"no signature":     {chart, false, func(w *world, _ *openpgp.Entity) { w.answers[redis+".prov"] = []byte("x") }, []string{"is not signed by one of the keys"}},
+		"no signature":     {chart, false, func(w *world, _ *openpgp.Entity) { w.answers[redis+".prov"] = []byte("x") }, []string{"is not signed by any of the keys"}},
 		"by somebody else": {chart, false, func(w *world, _ *openpgp.Entity) {
 			w.answers[redis+".prov"] = sign(t, other.Entity, w.answers[redis], "redis-20.1.4.tgz")
-		}, []string{"redis-20.1.4.tgz is not signed by one of the keys"}},
+		}, []string{"redis-20.1.4.tgz is not signed by any of the keys"}},
 		"another version": {chart, false, func(w *world, key *openpgp.Entity) {
 			w.answers[redis+".prov"] = sign(t, key, w.answers["/charts/redis-20.1.5.tgz"], "redis-20.1.5.tgz")
-		}, []string{"is not signed by one of the keys"}},
+		}, []string{"is not signed by any of the keys"}},
 		"another archive": {chart, false, func(w *world, key *openpgp.Entity) {
 			w.answers[redis+".prov"] = sign(t, key, w.answers["/charts/redis-20.1.5.tgz"], "redis-20.1.4.tgz")
-		}, []string{"is not signed by one of the keys", "sum does not match"}},
+		}, []string{"is not signed by any of the keys", "sum does not match"}},
 		"a registry without": {oci, false, func(w *world, _ *openpgp.Entity) {
 			w.artifact("charts/web", "1.2.3_b1", packed(t, plain("web/Chart.yaml", "name: web\nversion: 1.2.3+b1\n")))
-		}, []string{"is not signed by one of the keys"}},
+		}, []string{"is not signed by any of the keys"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := withoutGit(t)

@@ -187,7 +187,7 @@ func TestCredentialsOfRegistries(t *testing.T) {
 		"none":                   {`Bearer realm="http://HOST/token"`, `{}`, "", "gives no token for HOST (it answers 200)", 2},
 		"no JSON":                {`Bearer realm="http://HOST/token"`, `<html>`, "", "gives no token", 2},
 		"one that is refused":    {`Bearer realm="http://HOST/refused"`, ``, "", "gives no token for HOST (it answers 403)", 2},
-		"another network":        {`Bearer realm="http://auth.example.com/token"`, ``, "", "its address is not one of https", 1},
+		"another network":        {`Bearer realm="http://auth.example.com/token"`, ``, "", "its address does not use https", 1},
 		"an unknown kind":        {`Negotiate realm="http://HOST/token"`, `{"token": "t"}`, "", "of a kind that is not known", 1},
 		"no realm":               {`Bearer service="s"`, ``, "", "of a kind that is not known", 1},
 		"nothing is wanted":      {``, ``, "", "", 2},
@@ -363,7 +363,7 @@ func TestWhatPeopleChanged(t *testing.T) {
 		change func(w *world)
 		want   []string
 	}{
-		"a byte":                    {func(w *world) { w.write("base/base.yaml", "base: mine\n") }, []string{"base is not what vendor.lock says", "keep what was changed"}},
+		"a byte":                    {func(w *world) { w.write("base/base.yaml", "base: mine\n") }, []string{"base differs from vendor.lock", "keep your changes"}},
 		"a symlink":                 {func(w *world) { _ = os.Symlink("base.yaml", filepath.Join(w.dir, "base/x")) }, []string{"base/x is no plain file"}},
 		"a folder":                  {func(w *world) { _ = os.RemoveAll(filepath.Join(w.dir, "podinfo")) }, nil},
 		"the source":                {func(w *world) { w.vendor("- git: {url: " + w.gitURL + ", ref: main, path: deploy}\n  into: base\n") }, nil},

@@ -89,7 +89,7 @@ func checkName(name string) error {
 		return fmt.Errorf("has a file with the path %.100q, which is not one below its folder", name)
 	}
 	if part := rollout.ReservedPart(name); part != "" {
-		return fmt.Errorf("has the path %.100q, and what is called %s is not for an archive to bring", name, part)
+		return fmt.Errorf("has the path %.100q, and an archive must not contain %s", name, part)
 	}
 	if own, base := rollout.GitName(path.Base(name)), path.Base(name); own != "" && own != base {
 		return fmt.Errorf("has the path %.100q, and some file systems take %q for Git's %s", name, base, own)

@@ -171,7 +171,7 @@ func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []
 func moved(s rollout.VendorSource, old, now Pin) error {
 	if old.names() == now.names() {
 		return fmt.Errorf("%s: vendor.lock has other files for %s than it is made of: take vendor.lock and %s from Git "+
-			"again, and look at who has edited them", s.Wants(), now.names(), now.Into)
+			"again, and look at their history", s.Wants(), now.names(), now.Into)
 	}
 	return fmt.Errorf("%s has moved: %s is locked to %s and is %s now; look at why, and take it with --update=%s",
 		s.Wants(), now.Into, old.names(), now.names(), s.Name())
@@ -195,7 +195,7 @@ func apart(dir *os.Root, pins, locked []Pin) error {
 			isSame := p.Into == other.Into && p.is(other) && p.Version != "" // two ranges can give one version
 			one, in := p.Into+"/", other.Into+"/"
 			if !isSame && (strings.HasPrefix(one, in) || strings.HasPrefix(in, one)) {
-				return fmt.Errorf("%s and %s are one in the other: give each source a folder of its own", p.Into, other.Into)
+				return fmt.Errorf("%s and %s are one in the other: give each source a separate folder", p.Into, other.Into)
 			}
 		}
 		ours := slices.ContainsFunc(locked, func(l Pin) bool { return l.Into == p.Into })
@@ -210,7 +210,7 @@ func apart(dir *os.Root, pins, locked []Pin) error {
 		case err != nil:
 			return err
 		case all.tree() != l.Tree:
-			return fmt.Errorf("%s is not what vendor.lock says: keep what was changed elsewhere, and remove the folder", l.Into)
+			return fmt.Errorf("%s differs from vendor.lock: keep your changes elsewhere, and remove the folder", l.Into)
 		}
 	}
 	return nil

@@ -84,10 +84,10 @@ func TestMaliciousArchives(t *testing.T) {
 		"a hard link":                  {packed(t, special("a", tar.TypeLink, "/etc/passwd")), "no plain file"},
 		"a device":                     {packed(t, special("a", tar.TypeChar, "")), "no plain file"},
 		"a pipe":                       {packed(t, special("a", tar.TypeFifo, "")), "no plain file"},
-		"a hook of Git":                {packed(t, plain("a/.git/hooks/post-checkout", "x")), "not for an archive to bring"},
-		"a hook of Git on Windows":     {packed(t, plain("a/.GIT. /config", "x")), "not for an archive to bring"},
-		"a configuration":              {packed(t, plain(".gitrollout/prod/config.yaml", "x")), "not for an archive to bring"},
-		"a configuration on Windows":   {packed(t, plain("GITROL~1/prod/config.yaml", "x")), "not for an archive to bring"},
+		"a hook of Git":                {packed(t, plain("a/.git/hooks/post-checkout", "x")), "an archive must not contain"},
+		"a hook of Git on Windows":     {packed(t, plain("a/.GIT. /config", "x")), "an archive must not contain"},
+		"a configuration":              {packed(t, plain(".gitrollout/prod/config.yaml", "x")), "an archive must not contain"},
+		"a configuration on Windows":   {packed(t, plain("GITROL~1/prod/config.yaml", "x")), "an archive must not contain"},
 		"attributes in capitals":       {packed(t, plain("a/.GITATTRIBUTES", "* -text")), "take \".GITATTRIBUTES\" for Git's .gitattributes"},
 		"ignored files on macOS":       {packed(t, plain("a/.git\u200dignore", "*")), "for Git's .gitignore"},
 		"attributes on Windows":        {packed(t, plain("a/GITATT~1", "* -text")), "for Git's .gitattributes"},
@@ -392,9 +392,9 @@ func TestCheck(t *testing.T) {
 		change func(w *world)
 		want   string
 	}{
-		"a byte":        {func(w *world) { w.write("base/base.yaml", "base: 2\n") }, "base is not what vendor.lock says"},
-		"one more file": {func(w *world) { w.write("base/more.yaml", "") }, "base is not what vendor.lock says"},
-		"one file less": {func(w *world) { _ = os.Remove(filepath.Join(w.dir, "charts/redis-20.1.5/redis/values.yaml")) }, "charts/redis-20.1.5 is not what vendor.lock says"},
+		"a byte":        {func(w *world) { w.write("base/base.yaml", "base: 2\n") }, "base differs from vendor.lock"},
+		"one more file": {func(w *world) { w.write("base/more.yaml", "") }, "base differs from vendor.lock"},
+		"one file less": {func(w *world) { _ = os.Remove(filepath.Join(w.dir, "charts/redis-20.1.5/redis/values.yaml")) }, "charts/redis-20.1.5 differs from vendor.lock"},
 		"a folder less": {func(w *world) { _ = os.RemoveAll(filepath.Join(w.dir, "podinfo")) }, "podinfo is not there"},
 		"a symlink":     {func(w *world) { _ = os.Symlink("base.yaml", filepath.Join(w.dir, "base/x")) }, "base/x is no plain file"},
 		"another range": {func(w *world) {
@@ -460,7 +460,7 @@ func TestRefused(t *testing.T) {
 		"no range":                          {strings.ReplaceAll(redis, "20.1.4", "newest"), nil, "is no version and no range"},
 		"no index":                          {strings.ReplaceAll(redis, "/charts", "/none"), nil, "none/index.yaml answers 404"},
 		"no tag":                            {strings.ReplaceAll(podinfo, "6.9.0", "6.9.9"), nil, "answers 404"},
-		"another network without https":     {strings.ReplaceAll(redis, "HOST", "charts.example.com"), nil, "is not one of https"},
+		"another network without https":     {strings.ReplaceAll(redis, "HOST", "charts.example.com"), nil, "does not use https"},
 		"no ref":                            {"- git: {url: GIT, ref: v9}\n  into: base\n", nil, "git fetch"},
 		"no folder of a commit":             {"- git: {url: GIT, ref: main, path: none}\n  into: base\n", nil, "git archive"},
 		"an option for a ref":               {"- git: {url: GIT, ref: --upload-pack=x}\n  into: base\n", nil, "is no tag, branch or commit"},

@@ -116,7 +116,7 @@ func (p *Pool) result(app rollout.App, o *outcome) (*rollout.Render, render.Look
 	case o.Panic != "":
 		p.tell(app.Name, "panic: "+o.Panic, o.Stack)
 		return nil, o.Looked, &rollout.InvalidError{File: app.Path, Msg: "rendering it panicked: " + o.Panic,
-			Fix: "report it, and go back to what was there before"}
+			Fix: "report it, and go back to the previous commit"}
 	case o.Invalid != nil:
 		return nil, o.Looked, o.Invalid
 	case o.Err != "":

@@ -354,7 +354,7 @@ func builds(t *testing.T, p *Pool) {
 // TestWhatBreaksAWorker: it holds the app by name and says why, the worker is replaced, and the next app is built.
 func TestWhatBreaksAWorker(t *testing.T) {
 	for deed, want := range map[string]string{
-		"panics":   "apps/x: rendering it panicked: this is the deed; report it, and go back to what was there before",
+		"panics":   "apps/x: rendering it panicked: this is the deed; report it, and go back to the previous commit",
 		"exits":    "apps/x: ended the process that renders it: exit status 7; report it, and change the app",
 		"spins":    "apps/x: takes more than 1s to render; make the app smaller, or widen limits.renderTime in the cluster's config.yaml",
 		"recurses": "apps/x: ended the process that renders it: stack overflow; report it, and change the app",

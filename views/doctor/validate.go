@@ -140,7 +140,7 @@ func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error 
 			return &rollout.InvalidError{
 				Msg: fmt.Sprintf("%s %s/%s is in app %s and in app %s", ref.Kind, ref.Namespace, ref.Name, built.App.Name,
 					other.App.Name),
-				Fix: "keep it in one of them: the one that has it already goes on, and the other one is held",
+				Fix: "keep it in one app: the app that has it already goes on, and the other one is held",
 			}
 		}
 	}

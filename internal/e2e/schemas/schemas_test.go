@@ -190,7 +190,7 @@ func TestBadDocuments(t *testing.T) {
 
 // byForm are the messages about a field that is unknown, of the wrong type or out
 // of its range.
-var byForm = regexp.MustCompile(`is not a known field|where (a|true)|does not belong here|is not supported yet|is not a field of Argo|is not a duration|is negative|is not one of`)
+var byForm = regexp.MustCompile(`is not a known field|where (a|true)|does not belong here|is not supported yet|is not a field of Argo|is not a duration|is negative|is not one of|is not supported; |must be inPlace`)
 
 // TestServicesHaveTheirOwnFields: an editor offers a service what it has, and
 // nothing of the others.
