@@ -58,7 +58,7 @@ func (f *followed) judgeAnew(ctx context.Context, r *Repo, head string) error {
 	}
 	if f.base = f.trusted; f.base == "" {
 		if f.base, err = r.LastSigned(ctx, head, policy); err != nil {
-			return fmt.Errorf("commit %s is not followed: %w; and what was followed before is unknown: %w",
+			return fmt.Errorf("commit %s is not followed: %w; and the commit followed before is unknown: %w",
 				rollout.ShortID(head), reason, err)
 		}
 	}
@@ -96,7 +96,7 @@ func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool
 func (r *Repo) Approve(ctx context.Context, commit, path string, by sign.Policy) (who string, err error) {
 	who, err = r.Introducer(ctx, commit, path, by)
 	if errors.Is(err, ErrUnapproved) {
-		return "", rollout.Invalidf(path, "", "does not count: %s", err).WithFix("have somebody who may promote commit it, " +
+		return "", rollout.Invalidf(path, "", "does not count: %s", err).WithFix("have an allowed committer commit it, " +
 			"or merge it, with a signature: git commit -S, git merge -S --no-ff")
 	}
 	return who, err

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrUnapproved reports a signature that does not count or is missing; its text has the reason.
-var ErrUnapproved = errors.New("not signed by somebody who may")
+var ErrUnapproved = errors.New("not signed by an allowed signer")
 
 // depths are a search's successive depths in commits: the mirror's own, 50, nearly always enough, and maxDepth.
 var depths = []wire.Depth{wire.Shallow, 50, maxDepth}
@@ -114,7 +114,7 @@ func (r *Repo) Introducer(ctx context.Context, commit, path string, v Verifier) 
 			return signer, err
 		}
 	}
-	return "", fmt.Errorf("%w: what is at %s is from before the last %d commits; change it once more",
+	return "", fmt.Errorf("%w: %s is older than the last %d commits; change it once more",
 		ErrUnapproved, path, maxDepth)
 }
 

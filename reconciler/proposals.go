@@ -102,7 +102,7 @@ func (r *recorder) renewed(ctx context.Context, app string, u rollout.Update, is
 	case err == nil && m.Does(u.Edits):
 		return nil
 	case err == nil && !isNew:
-		why := "its branch holds something else than what is proposed"
+		why := "its branch differs from the proposal"
 		if !m.Clean {
 			why = "it cannot be merged any more: the files that it changes are others now, or the branch was rewritten"
 		}

@@ -181,7 +181,7 @@ func (k *keeper) isElsewhere(app string, ref rollout.Ref, v *view) (is bool, why
 			return true, ""
 		case why != "" || head.Render != nil:
 		case wanted != nil || names(v.branch.Tree, ownFolder(v, other.Path), ref.Name):
-			why = fmt.Sprintf("%s %s/%s is not deleted, because app %s may have it, of which nobody can say while it cannot be "+
+			why = fmt.Sprintf("%s %s/%s is not deleted, because app %s may have it, which is unknown while the app cannot be "+
 				"built; mend %s, or take it out of Git", ref.Kind, ref.Namespace, ref.Name, name, other.Path)
 		}
 	}

@@ -237,7 +237,7 @@ func (p *renders) missing() []string {
 
 const (
 	lost    = "not in the repository any more (was the branch's history rewritten?)"
-	foreign = "not part of the users' branch (was its history rewritten, or the record by somebody else?)"
+	foreign = "not part of the users' branch (was its history rewritten, or the record edited?)"
 )
 
 // brought handles a fetch of missing commits. Those neither gone nor outside are in the mirror and on the users'

@@ -59,7 +59,7 @@ func (l *lookout) foreign(ctx context.Context, v *view) (outside []string, err e
 		}
 	}
 	if outside, err = l.Past.Outside(ctx, v.main(), named); err != nil {
-		return named, fmt.Errorf("what apps are at: %w", err)
+		return named, fmt.Errorf("the commits of the apps: %w", err)
 	}
 	return outside, nil
 }

@@ -145,7 +145,7 @@ func (s *Story) appOf(args []string) (rollout.App, []string, error) {
 	if len(apps) == 1 {
 		return apps[0], args, nil
 	}
-	return rollout.App{}, nil, fmt.Errorf("name one of the apps: %s", strings.Join(names, ", "))
+	return rollout.App{}, nil, fmt.Errorf("name an app: %s", strings.Join(names, ", "))
 }
 
 var (

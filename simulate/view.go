@@ -127,7 +127,7 @@ func (v *View) Foreign(
 	var all []rollout.Foreign
 	for _, o := range objects {
 		if by := v.cluster.foreign[o.Ref()]; by != "" {
-			all = append(all, rollout.Foreign{Ref: o.Ref(), By: by, Sign: "its owner", Fix: "delete what it is told by"})
+			all = append(all, rollout.Foreign{Ref: o.Ref(), By: by, Sign: "its owner", Fix: "delete the owner"})
 			continue
 		}
 		err := v.refuseForeign(app, o)

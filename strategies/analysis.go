@@ -252,7 +252,7 @@ func gateInconclusive(in Input, m moving) verdict {
 	}
 	v := waitForPeople(in, m)
 	if !v.done {
-		v.text = fmt.Sprintf("somebody to decide: analysis %s is inconclusive: %s; %s", r.Name, evidence(r), v.text)
+		v.text = fmt.Sprintf("a decision: analysis %s is inconclusive: %s; %s", r.Name, evidence(r), v.text)
 	}
 	return v
 }

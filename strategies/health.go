@@ -113,7 +113,7 @@ func ailments(in Input) (all []ailment) {
 		current := live.Current()
 		if is, want := live.Hash, wantedHash(in, w); is != want && is != "" && want != "" {
 			all = append(all, ailment{ref: w.Ref(), deadline: failedDeadline,
-				why: fmt.Sprintf("it runs %s, and %s is what it is to run: somebody else has it", is, want)})
+				why: fmt.Sprintf("it runs %s, and it should run %s: something else has changed it", is, want)})
 			continue
 		}
 		if current.Ready() >= live.Replicas {

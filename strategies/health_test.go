@@ -85,7 +85,7 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			in.Source = &rollout.Render{Digest: "d", Commit: rollout.Commit{ID: "c1"}, Templates: map[rollout.Workload]rollout.Hash{w: "h1-ours"}}
 			in.Observed.Workloads[w] = live
 			return in
-		}, []string{"60 shop degraded: Deployment shop/web: it runs h1-mallory, and h1-ours is what it is to run: somebody else has it"}},
+		}, []string{"60 shop degraded: Deployment shop/web: it runs h1-mallory, and it should run h1-ours: something else has changed it"}},
 		"well again, but not for long": {func(i int) Input {
 			if i > 700 && i%50 < 40 {
 				return resting(5)

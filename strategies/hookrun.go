@@ -238,7 +238,7 @@ func endOf(run rollout.HookRun, state rollout.JobState, late bool) (over rollout
 	case state.Failed:
 		run.Message = cmp.Or(state.Message, "the Job failed")
 	case state.Gone, state.Taken:
-		run.Message = "the Job is not there, and what it was made of is not in Git any more"
+		run.Message = "the Job is not there, and its manifest is not in Git any more"
 	case late:
 		run.Message = "it has not ended in time"
 	default:

@@ -227,7 +227,7 @@ func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 	switch {
 	case isOfStable(in.State, release):
 		return hold(in.State, rollout.HeldHookFailed, reason+"; it runs again when it changes in Git, or by gitrollout "+
-			"retry "+in.App.Name+", and is left when Git has what it was before; nothing else of the commit is applied until "+
+			"retry "+in.App.Name+", and is skipped when Git restores it; nothing else of the commit is applied until "+
 			"then", in.Head.Commit.ID)
 	case run.When == rollout.HookBefore:
 		return refuse(in, release, cause{reason: reason, hook: run})

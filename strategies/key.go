@@ -99,7 +99,7 @@ func Ignored(in Input) string {
 	case isSpent(in) && !isFor(s.Release):
 		return ""
 	case !isFor(s.Release) && !isFor(s.Stable) && !head && !rejected && !slices.Contains(s.Verified, p.Release):
-		return fmt.Sprintf("it names %s, which is neither in flight nor what Git asks for", p.Release)
+		return fmt.Sprintf("it names %s, which is neither in flight nor in Git", p.Release)
 	case refusal(in) != "" && (isFor(s.Release) || !isFor(s.Stable)):
 		return p.Forbidden
 	case !isFor(s.Release):

@@ -304,7 +304,7 @@ func TestTimeoutInWords(t *testing.T) {
 	if e := Explain(in)[0]; !strings.HasSuffix(e.Waiting, ", until "+entered.Add(time.Hour).Format(time.RFC3339)+" (then: abort)") || !e.Due.Equal(entered.Add(time.Hour)) {
 		t.Errorf("it waits for %q, due %s", e.Waiting, e.Due)
 	}
-	for after, want := range map[time.Duration]string{time.Hour - 1: "", time.Hour: "nobody promoted it within 1h0m0s at step 2/3"} {
+	for after, want := range map[time.Duration]string{time.Hour - 1: "", time.Hour: "no promotion within 1h0m0s at step 2/3"} {
 		in := in
 		in.Now = entered.Add(after)
 		if text := timedOut(in.prepared()); text != want {

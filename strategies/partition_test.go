@@ -224,7 +224,7 @@ func TestCloneSetTakenForAll(t *testing.T) {
 	if d := Decide(in); d.State.Phase != rollout.Stalled || !strings.Contains(d.State.Reason, takenWhy) {
 		t.Errorf("it is %s: %s", d.State.Phase, d.State.Reason)
 	}
-	if got := Explain(in)[0].Surplus; got != "10 of 10 new, 3 asked: the controller of the CloneSet took the new version for that of all pods" {
+	if got := Explain(in)[0].Surplus; got != "10 of 10 new, 3 asked: the controller of the CloneSet took the new version for all pods" {
 		t.Errorf("it says %q", got)
 	}
 }

@@ -126,7 +126,7 @@ func unsettled(in Input) (why string, is bool) {
 		if reflect.DeepEqual(before.Map("spec", "template"), after.Map("spec", "template")) {
 			continue
 		}
-		why, way := "not all its pods are of what Git said before", "it goes on when they are"
+		why, way := "not all its pods are of the previous version in Git", "it goes on when they are"
 		if !isObserved(w) {
 			why, way = "it is a workload by its document alone, so that nothing is on record to go back to",
 				"push the document first, and the version when the app is Healthy with it"

@@ -77,7 +77,7 @@ func adoption(in Input, release rollout.Release) (Decision, bool) {
 	switch {
 	case len(strange) > 0:
 		problem = fmt.Sprintf("%s already runs a template that differs from Git, and no release is on record; "+
-			"commit what runs first (it is adopted without a restart), "+
+			"commit the running template first (it is adopted without a restart), "+
 			"or replace it at once with a promotion file: release: %s, through: full",
 			strange[0].Title(), release.Hash)
 	case len(halfDone) > 0:

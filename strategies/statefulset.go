@@ -64,7 +64,7 @@ func gateBase(_ Input, m moving) verdict {
 	if !m.isTakenForAll() {
 		return verdict{done: true}
 	}
-	const why = "Kubernetes takes the new version for that of all pods, and no step asks for so many"
+	const why = "Kubernetes takes the new version for all pods, and no step asks for so many"
 	text := "all pods to be of the stable version first: " + why
 	return verdict{text: text, broken: why + ": all go back to the stable one first"}
 }
@@ -110,11 +110,11 @@ func (m moving) surplus() string {
 	case m.spec.OnNodes():
 		why = "a node that has no pod gets a new one"
 	case isPartitioned && m.isTakenForAll():
-		why = fmt.Sprintf("the controller of the %s took the new version for that of all pods", p.Kind)
+		why = fmt.Sprintf("the controller of the %s took the new version for all pods", p.Kind)
 	case isPartitioned:
 		why = "the controller takes none of them back"
 	case m.isTakenForAll():
-		why = "Kubernetes took the new version for that of all pods"
+		why = "Kubernetes took the new version for all pods"
 	case m.hasAsked(n):
 		why = "an earlier step asked for more"
 	}

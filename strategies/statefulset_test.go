@@ -285,7 +285,7 @@ func TestStatefulSetTakenForAll(t *testing.T) {
 }
 
 const (
-	takenText = "Kubernetes took the new version for that of all pods"
+	takenText = "Kubernetes took the new version for all pods"
 	takenWhy  = "no step asks for so many: all go back to the stable one first"
 )
 

@@ -81,7 +81,7 @@ func promoter(in Input) string {
 func timedOut(in Input) string {
 	for _, m := range movers(in) {
 		if w, is := m.stage().wait.(promotionWait); is && in.State.Stable != nil && w.isLate(in, m) {
-			return fmt.Sprintf("nobody promoted it within %s at step %d/%d", w.timeout, m.Step+1, m.Of)
+			return fmt.Sprintf("no promotion within %s at step %d/%d", w.timeout, m.Step+1, m.Of)
 		}
 	}
 	return ""

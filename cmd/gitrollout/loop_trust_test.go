@@ -372,7 +372,7 @@ func TestDashboardPushesOnNoRefusedHead(t *testing.T) {
 		return err
 	}
 	head := w.repo.Ref("main")
-	if err := promote(); err == nil || !strings.Contains(err.Error(), "not signed by somebody who may") || !strings.Contains(err.Error(), "unsigned") {
+	if err := promote(); err == nil || !strings.Contains(err.Error(), "not signed by an allowed signer") || !strings.Contains(err.Error(), "unsigned") {
 		t.Errorf("the error is %v", err)
 	}
 	if now := w.repo.Ref("main"); now != head {

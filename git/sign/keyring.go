@@ -108,7 +108,7 @@ func (k *Keyring) check(c signed) (who string, err error) {
 	case err != nil:
 		return "", fmt.Errorf("its OpenPGP signature by %s: %w", owner(signer), err)
 	case signature == nil || signer == nil || signature.SigType != packet.SigTypeBinary:
-		return "", errors.New("its OpenPGP signature is not one of data")
+		return "", errors.New("its OpenPGP signature is not of binary data")
 	case slices.Contains(weak, signature.Hash):
 		return "", fmt.Errorf("its OpenPGP signature uses %s, which can be forged", signature.Hash)
 	}

@@ -96,7 +96,7 @@ func TestOpenPGP(t *testing.T) {
 		"not listed":     {sign.Policy{OpenPGP: only}, signed, "not by a key in keyring"},
 		"none trusted":   {sign.Policy{}, signed, "no OpenPGP keys are trusted"},
 		"SHA-1":          {policy, insert(t, commit, ann.run(commit, "--armor", "--detach-sign", "--digest-algo", "SHA1", "--weak-digest", "MD5")), "SHA"},
-		"text signature": {policy, insert(t, commit, ann.run(commit, "--armor", "--detach-sign", "--textmode")), "not one of data"},
+		"text signature": {policy, insert(t, commit, ann.run(commit, "--armor", "--detach-sign", "--textmode")), "not of binary data"},
 		"broken":         {policy, insert(t, commit, strings.Replace(signature, "\n\n", "\n\nAAAA", 1)), "OpenPGP"},
 	} {
 		if who, err := c.policy.Verify(c.commit); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -64,7 +64,7 @@ func parseAllowed(line string) (a allowed, ok bool, err error) {
 	}
 	key, _, options, _, err := ssh.ParseAuthorizedKey([]byte(rest))
 	if err != nil {
-		return a, false, fmt.Errorf("the key of %s cannot be read; write what is in its .pub file", a.principal)
+		return a, false, fmt.Errorf("the key of %s cannot be read; write the content of its .pub file", a.principal)
 	}
 	if _, is := key.(*ssh.Certificate); is {
 		return a, false, fmt.Errorf("the key of %s is a certificate, which is not supported; list the key itself",
@@ -104,7 +104,7 @@ func (a *allowed) options(options []string) (ok bool, err error) {
 		case "cert-authority":
 			err = errors.New("cert-authority is not supported; list the keys themselves")
 		default:
-			err = fmt.Errorf("option %q is not one of namespaces, valid-after, valid-before", name)
+			err = fmt.Errorf("option %q must be namespaces, valid-after or valid-before", name)
 		}
 		if err != nil {
 			return false, err

@@ -46,7 +46,7 @@ func digest(hash string, data []byte) ([]byte, error) {
 		sum := sha512.Sum512(data)
 		return sum[:], nil
 	}
-	return nil, fmt.Errorf("its hash %q is not one of sha256, sha512", hash)
+	return nil, fmt.Errorf("its hash %q must be sha256 or sha512", hash)
 }
 
 func (m message) bytes() []byte { return append([]byte(sshMagic), ssh.Marshal(m)...) }

@@ -25,7 +25,7 @@ func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	}
 	switch {
 	case (file != "" || app != "") && a.Password != "", file != "" && app != "":
-		return errors.New("more than one credential for https is set; set one of GITROLLOUT_GIT_TOKEN, " +
+		return errors.New("more than one credential for https is set; keep only one: GITROLLOUT_GIT_TOKEN, " +
 			"GITROLLOUT_GIT_PASSWORD, GITROLLOUT_GIT_TOKEN_FILE, GITROLLOUT_GIT_PASSWORD_FILE, GITROLLOUT_GITHUB_APP_ID")
 	case file != "":
 		a.Refresh = func(context.Context) (string, string, error) {

@@ -93,7 +93,7 @@ func parseURL(raw string) (Remote, Auth, error) {
 		r.host = ""
 		r.path = filepath.Clean(u.Path)
 	default:
-		return Remote{}, Auth{}, fmt.Errorf("repository URL %q: scheme %q is not one of https, http, ssh, git, file",
+		return Remote{}, Auth{}, fmt.Errorf("repository URL %q: scheme %q must be https, http, ssh, git or file",
 			RedactURL(raw), u.Scheme)
 	}
 	if r.scheme != "file" && (r.host == "" || strings.HasPrefix(r.host, "-")) {

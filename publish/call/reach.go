@@ -42,8 +42,8 @@ func (r Reach) check(ip netip.Addr) error {
 	if !slices.ContainsFunc(own(), holds) || slices.ContainsFunc(r.Own, holds) {
 		return nil
 	}
-	return fmt.Errorf("%s is an address of this machine or of its surroundings, which nobody asked to measure; "+
-		"where that is meant: --analysis-allow-cidr %s", ip, netip.PrefixFrom(ip, ip.BitLen()))
+	return fmt.Errorf("%s is an address of this machine or of its surroundings, and analyses may not query it; "+
+		"to allow it: --analysis-allow-cidr %s", ip, netip.PrefixFrom(ip, ip.BitLen()))
 }
 
 // control implements net.Dialer's Control.

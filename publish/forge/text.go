@@ -61,7 +61,7 @@ func describePromotion(t rollout.Transition, p rollout.Proposal) text {
 		"The change is to %s alone, which names this release: merged late, it approves no other one. "+
 		"Squash, rebase and merge commits all work.\n", code(rollout.PromotionPath(t.Cluster, s.App)))
 	b.WriteString("\n### If you do not\n\nThe release stays where it is. Closing this changes nothing.\n")
-	fmt.Fprintf(&b, "\n### To undo\n\nBefore or after the merge, revert what has brought the release: %s proposes that, "+
+	fmt.Fprintf(&b, "\n### To undo\n\nBefore or after the merge, revert the commits of the release: %s proposes that, "+
 		"for this app alone. Traffic goes back as soon as it is merged. To stop it without touching the manifests: %s.\n",
 		code("gitrollout undo "+s.App), code("gitrollout abort "+s.App))
 	return text{title, b.String()}
@@ -75,7 +75,7 @@ func describeRevert(t rollout.Transition, p rollout.Proposal) text {
 		title += " to " + rollout.ShortID(s.Stable.Commit)
 	}
 	fmt.Fprintf(&b, "A release of **%s** in **%s** was rejected, and the stable version serves. "+
-		"Git still asks for what was rejected; merging this makes it agree with the cluster. No pod moves.\n",
+		"Git still asks for the rejected version; merging this makes it agree with the cluster. No pod moves.\n",
 		s.App, t.Cluster)
 	if len(s.Rejected) > 0 {
 		r := s.Rejected[0]

@@ -73,7 +73,7 @@ func TestTextsOfPullRequests(t *testing.T) {
 			"\n### If you merge\n\nThe release goes on with the step after this one. The change is to `.gitrollout/prod/promote/shop.yaml` alone, " +
 			"which names this release: merged late, it approves no other one. Squash, rebase and merge commits all work.\n" +
 			"\n### If you do not\n\nThe release stays where it is. Closing this changes nothing.\n" +
-			"\n### To undo\n\nBefore or after the merge, revert what has brought the release: `gitrollout undo shop` proposes that, for this app alone. Traffic goes back as soon as it is merged. " +
+			"\n### To undo\n\nBefore or after the merge, revert the commits of the release: `gitrollout undo shop` proposes that, for this app alone. Traffic goes back as soon as it is merged. " +
 			"To stop it without touching the manifests: `gitrollout abort shop`.\n"}
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("a promotion (-want +got):\n%s", diff)
@@ -87,7 +87,7 @@ func TestTextsOfPullRequests(t *testing.T) {
 	p = rollout.Proposal{Kind: rollout.ProposeRevert, Sharers: []string{"cart", "till"}, Retries: true}
 	got = describe(rollout.Transition{Cluster: "prod", After: s}, p)
 	want = text{"Revert shop in prod to 1111111",
-		"A release of **shop** in **prod** was rejected, and the stable version serves. Git still asks for what was rejected; merging this makes it agree with the cluster. No pod moves.\n" +
+		"A release of **shop** in **prod** was rejected, and the stable version serves. Git still asks for the rejected version; merging this makes it agree with the cluster. No pod moves.\n" +
 			"\n### Why\n\n- `too many errors`\n- release `h1-2` of commit `2222222`, rejected at 2026-11-20T12:00:00Z\n" +
 			"\n### What merging changes\n\n- the objects could not be compared\n- Afterwards Git asks for `h1-1` of commit `1111111` again: `Before`\n" +
 			"\n**It also changes files of other apps: `cart, till`.** Look at their renders before you merge.\n" +

@@ -120,9 +120,9 @@ func promoteFully(in strategies.Input) (decision, error) {
 		(h.Reason == rollout.HeldAdoption || h.Reason == rollout.HeldRenamed && in.State.Release == nil)
 	switch {
 	case replaces:
-		d.then = "what runs is replaced at once by what Git says; "
+		d.then = "the running version is replaced at once by the version in Git; "
 	case strategies.CanOvertake(in):
-		d.then = "what Git asks for replaces all pods without steps, whether the way back ends or not; "
+		d.then = "the version in Git replaces all pods without steps, whether the way back ends or not; "
 	case coming != nil:
 		in.State.Release = coming
 		d.promotion = strategies.KeyThrough(in.State, nil, in.Now)
@@ -153,7 +153,7 @@ func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 		p.Through = rollout.Full
 	}
 	return decision{promotion: p, subject: "Adopt " + in.App.Name + " anyway",
-		then: "it is taken over from who has it now; " + watchHint(in.App.Name)}, nil
+		then: "it is taken over from its present controller; " + watchHint(in.App.Name)}, nil
 }
 
 // promoteGate opens the shut gates, or ends the current step's wait.
@@ -314,7 +314,7 @@ func abort(in strategies.Input, reason string) (decision, error) {
 
 func retry(in strategies.Input) (decision, error) {
 	if in.Head.Render == nil {
-		return decision{}, fmt.Errorf("what Git asks for cannot be read: %w", in.Head.Err)
+		return decision{}, fmt.Errorf("the version in Git cannot be read: %w", in.Head.Err)
 	}
 	hash := in.Head.Render.Release()
 	rejection, rejected := strategies.Rejection(in)
@@ -330,7 +330,7 @@ func retry(in strategies.Input) (decision, error) {
 	case !rejected && in.State.Release != nil:
 		return decision{}, fmt.Errorf("release %s is in flight and was not rejected", in.State.Release.Hash)
 	case !rejected:
-		return decision{}, errors.New("nothing to try again: what Git asks for was not rejected")
+		return decision{}, errors.New("nothing to try again: the version in Git was not rejected")
 	}
 	return decision{
 		// The time makes the file of a second retry differ.

@@ -102,7 +102,7 @@ func TestUndoOrder(t *testing.T) {
 Release h1-2 of c2c2c2c by Ada <ada@example.com> is in flight:
 Version 2
 
-This makes the files of shop what they were in c1c1c1c:
+This restores the files of shop as they were in c1c1c1c:
 Version 1
 
 Reason: wrong prices
@@ -124,7 +124,7 @@ func TestUndoOfWhatWasRejected(t *testing.T) {
 Release h1-1 of c1c1c1c by Bob <bob@example.com> serves:
 Version 1
 
-This makes the files of shop what they were in c1c1c1c:
+This restores the files of shop as they were in c1c1c1c:
 Version 1
 
 It also changes files of: cart
@@ -134,7 +134,7 @@ It also changes files of: cart
 	}
 	// Of an app without stages there is no release to name.
 	plain := Target{Cluster: "prod"}.Undo(rollout.State{App: "jobs", Source: "c2c2c2c2c2", Phase: rollout.Healthy}, Version{Commit: "c1c1c1c1c1"}, "One", Reversion{}, "")
-	if diff := compare.Diff("Undo c2c2c2c of jobs in prod: back to c1c1c1c\n\n\nThis makes the files of jobs what they were in c1c1c1c:\nOne\n", plain.Message); diff != "" {
+	if diff := compare.Diff("Undo c2c2c2c of jobs in prod: back to c1c1c1c\n\n\nThis restores the files of jobs as they were in c1c1c1c:\nOne\n", plain.Message); diff != "" {
 		t.Error(diff)
 	}
 	healthy := shop().State

@@ -69,7 +69,7 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	}
 	if isOther {
 		return v, fmt.Errorf("its entry in config.yaml (substitute, or how it is rendered) is another one than in %s, and "+
-			"its files alone do not bring that version back: make the entry what it was there, or revert the commits by hand",
+			"its files alone do not bring that version back: restore the entry as it was there, or revert the commits by hand",
 			to.Commit.Short())
 	}
 	c := comparing(from, to)

@@ -88,7 +88,7 @@ func (t Target) Undo(s rollout.State, to Version, subject string, v Reversion, r
 	} else if r := s.Stable; r != nil {
 		o.Message += releaseLine(r, " serves") + "\n"
 	}
-	o.Message += fmt.Sprintf("\nThis makes the files of %s what they were in %s:\n%s\n", s.App,
+	o.Message += fmt.Sprintf("\nThis restores the files of %s as they were in %s:\n%s\n", s.App,
 		rollout.ShortID(to.Commit), subject)
 	if reason != "" {
 		o.Message += "\nReason: " + reason + "\n"

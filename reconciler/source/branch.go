@@ -226,7 +226,7 @@ func missing(tree rollout.Tree, cluster string) error {
 		Fix: "commit a Config there, or name another cluster with --cluster",
 	}
 	if clusters, listErr := Clusters(tree); listErr == nil && len(clusters) > 0 {
-		err.Fix = "name one of these with --cluster: " + strings.Join(clusters, ", ")
+		err.Fix = "name a cluster with --cluster: " + strings.Join(clusters, ", ")
 	}
 	return err
 }

@@ -137,7 +137,7 @@ func TestBrokenConfigLeavesTheLastGoodOne(t *testing.T) {
 
 // TestNoConfiguration names the clusters that have one, be it a single one.
 func TestNoConfiguration(t *testing.T) {
-	for cluster, want := range map[string]string{"staging": "name one of these with --cluster: prod", "": "commit a Config there"} {
+	for cluster, want := range map[string]string{"staging": "name a cluster with --cluster: prod", "": "commit a Config there"} {
 		tree := first
 		if cluster == "" {
 			tree = first.with("second", map[string]string{config: ""})

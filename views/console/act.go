@@ -82,6 +82,7 @@ func (w *World) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
 		unsigned = append(unsigned[:mostListed], fmt.Sprintf("  and %d more", n-mostListed))
 	}
 	return fmt.Errorf(
-		"the newest commit of %s is not signed by somebody who may, %s; a signed one on top of it vouches for %s:\n%s\n%s",
+		"the newest commit of %s is not signed by an allowed signer, %s; "+
+			"a signed commit on top of it vouches for %s:\n%s\n%s",
 		w.Branch, since, rollout.Count(n, "commit"), strings.Join(unsigned, "\n"), w.Unsigned)
 }

@@ -43,6 +43,6 @@ func (v *ClusterView) Listing(_ context.Context, args []string, _ time.Time) (st
 		return l, NoAppError(fmt.Sprintf(
 			"the cluster has no workload of an app %q; gitrollout list --cluster-only shows all", args[0]))
 	}
-	l.SetNote("shown from the cluster alone, without what is in Git (steps, verdicts, people, what to do next): " + v.Why)
+	l.SetNote("shown from the cluster alone, without the data in Git (steps, verdicts, people, next commands): " + v.Why)
 	return l, nil
 }

@@ -62,7 +62,7 @@ func (b undoing) to(ctx context.Context, u Undo) (to propose.Version, err error)
 	}
 	if r, rejected := b.state.IsRejected(to.Hash); rejected {
 		return to, fmt.Errorf("%s was itself rejected: %s; to try it again: %s",
-			to, r.Reason, b.Command("gitrollout retry "+b.app.Name+", once it is what Git asks for"))
+			to, r.Reason, b.Command("gitrollout retry "+b.app.Name+", once Git asks for it"))
 	}
 	return to, nil
 }
@@ -132,7 +132,7 @@ func (w *World) PushUndo(
 	ctx context.Context, who rollout.Identity, name string, o propose.Order, to propose.Version,
 ) (said string, err error) {
 	if len(o.Edits) == 0 {
-		return fmt.Sprintf("nothing to undo: %s asks for what %s was at %s", w.Branch, name, to), nil
+		return fmt.Sprintf("nothing to undo: %s asks for %s at %s already", w.Branch, name, to), nil
 	}
 	head, err := w.Repo.Snapshot(ctx, w.Heads.Main)
 	if err == nil {

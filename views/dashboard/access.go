@@ -72,7 +72,7 @@ func (a *Access) Check() error {
 func (a *Access) read() (*rules, error) {
 	data, err := os.ReadFile(a.File)
 	if err != nil {
-		return nil, fmt.Errorf("who may act: %w", err)
+		return nil, fmt.Errorf("the file of rights: %w", err)
 	}
 	var r rules
 	if err := yaml.UnmarshalStrict(data, &r); err != nil {
@@ -122,8 +122,8 @@ func (r right) check(file, field string) error {
 	}
 	for i, verb := range r.Verbs {
 		if !slices.Contains(propose.Verbs(), verb) {
-			return rollout.Invalidf(file, fmt.Sprintf("%s.verbs[%d]", field, i), "%q is not one of %s", verb,
-				words(propose.Verbs()))
+			return rollout.Invalidf(file, fmt.Sprintf("%s.verbs[%d]", field, i), "%q is not supported; supported verbs: %s",
+				verb, words(propose.Verbs()))
 		}
 	}
 	return nil

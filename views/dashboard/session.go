@@ -200,7 +200,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	p, ok := rules.byToken(strings.TrimSpace(sent.Token))
 	if !ok {
-		fail(w, http.StatusForbidden, "nobody has this token")
+		fail(w, http.StatusForbidden, "the token is unknown")
 		return
 	}
 	begun, err := s.sessions.begin(w, p)

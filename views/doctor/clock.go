@@ -38,10 +38,10 @@ func Clock(
 	const fix = "keep both clocks right with NTP (timedatectl, chrony)"
 	switch {
 	case skew.Abs() >= harmfulSkew:
-		e.Add(check, Problem, fix, "this machine's clock and that of %s are %s apart", whose, skew.Abs())
+		e.Add(check, Problem, fix, "the clocks of this machine and of %s are %s apart", whose, skew.Abs())
 	case skew.Abs() >= noticeableSkew:
-		e.Add(check, Warning, fix, "this machine's clock and that of %s are %s apart", whose, skew.Abs())
+		e.Add(check, Warning, fix, "the clocks of this machine and of %s are %s apart", whose, skew.Abs())
 	default:
-		e.Add(check, Healthy, "", "this machine's clock agrees with that of %s", whose)
+		e.Add(check, Healthy, "", "the clocks of this machine and of %s agree", whose)
 	}
 }

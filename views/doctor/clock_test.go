@@ -48,7 +48,7 @@ func TestClockOfASlowServer(t *testing.T) {
 	for _, address := range []string{server.URL, "http://127.0.0.1:1"} {
 		Clock(t.Context(), &e, "clock.git", "the server", server.Client(), address, now)
 	}
-	if len(e.Findings) != 2 || e.Findings[0].Message != "this machine's clock and that of the server are 21s apart" || e.Findings[1].Status != Unknown {
+	if len(e.Findings) != 2 || e.Findings[0].Message != "the clocks of this machine and of the server are 21s apart" || e.Findings[1].Status != Unknown {
 		t.Errorf("%+v", e.Findings)
 	}
 }

@@ -101,7 +101,7 @@ func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Ti
 	minor, _ := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
 	if version.Major == "1" && minor < oldestKubernetes {
 		e.Add("cluster.version", Warning, fmt.Sprintf("upgrade to 1.%d or later", oldestKubernetes),
-			"%s runs Kubernetes %s, which nobody has tried", config.Host, version.GitVersion)
+			"%s runs Kubernetes %s, which is not tested", config.Host, version.GitVersion)
 	} else {
 		e.Add("cluster.version", Healthy, "", "%s runs Kubernetes %s", config.Host, version.GitVersion)
 	}
@@ -135,7 +135,7 @@ func examineAPIClock(ctx context.Context, e *Examination, config *rest.Config, n
 // examineHands looks for other controllers of the apps' objects, which would fight over them.
 func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time) {
 	if c.Foreign == nil {
-		e.Add("cluster.controllers", Unknown, "", "who has the objects of the apps in hand cannot be seen")
+		e.Add("cluster.controllers", Unknown, "", "other controllers of the objects of the apps cannot be seen")
 		return
 	}
 	free := true
@@ -145,7 +145,7 @@ func (c Cluster) examineHands(ctx context.Context, e *Examination, now time.Time
 		}
 		signs, err := c.Foreign(ctx, hook.Without(app.Render.Objects), now)
 		if err != nil {
-			e.Add("cluster.controllers", Unknown, "", "who has the objects of %s in hand cannot be seen: %v",
+			e.Add("cluster.controllers", Unknown, "", "other controllers of the objects of %s cannot be seen: %v",
 				app.Name, err)
 			return
 		}

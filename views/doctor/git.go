@@ -107,7 +107,7 @@ func (g Git) examineApps(e *Examination) {
 		checked, _ := Check(g.Branch.Tree, g.Cluster, g.Own, nil, g.Build)
 		lines := strings.ReplaceAll(strings.Join(checked.Allow, "\n"), "\n  ", ", ")
 		e.Add("git.forbidden", Problem, "to let them, write in "+g.Branch.Config.File+": "+rollout.OneLine(lines),
-			"the configuration does not let %s touch what is in Git", rollout.Count(forbidden, "app"))
+			"the configuration does not let %s write all of their objects", rollout.Count(forbidden, "app"))
 	}
 	if broken > 0 {
 		e.Add("git.apps", Problem, "gitrollout validate names all of them",
@@ -156,10 +156,10 @@ func (g Git) examineForge(ctx context.Context, e *Examination) {
 		return
 	}
 	for _, b := range []struct{ name, what, fix string }{
-		{g.Repo.Branch(), "whoever may push can release without a review",
+		{g.Repo.Branch(), "users with push rights can release without a review",
 			"protect %s: require reviews, and let people merge only"},
-		{g.Branch.Config.StateBranch, "whoever may push can change what gitrollout has recorded",
-			"protect %s so that only gitrollout's user may push to it, and let nobody force"},
+		{g.Branch.Config.StateBranch, "users with push rights can change the records of gitrollout",
+			"protect %s so that only gitrollout's user may push to it, and forbid force pushes"},
 	} {
 		protected, err := forge.IsProtected(ctx, g.Forge, *g.Branch.Config.Forge, b.name)
 		switch {
@@ -190,8 +190,8 @@ func (g Git) examineOwners(ctx context.Context, e *Examination) {
 	switch {
 	case file == "":
 		e.Add(check, Unknown, "name the owners of .gitrollout/, and require their reviews: "+
-			"else who may promote is up to --promoters and --verify-commits of gitrollout run, which cannot be seen from here",
-			"%s has no CODEOWNERS: the forge lets whoever may merge promote, and say what apps may", branch)
+			"else promotions are up to --promoters and --verify-commits of gitrollout run, which cannot be seen from here",
+			"%s has no CODEOWNERS: the forge lets all users with merge rights promote, and change the rights of apps", branch)
 	case err != nil:
 		e.Add(check, Unknown, "", "whether %s waits for the owners in %s was not checked: %v", branch, file, err)
 	case asks:

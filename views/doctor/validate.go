@@ -120,8 +120,8 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	}
 	a.Release, a.Objects, a.Staged, a.Warnings = built.Release(), len(built.Objects), len(built.Specs), built.Warnings
 	if len(built.Unopened) > 0 {
-		a.Warnings = append(slices.Clip(a.Warnings), "what is encrypted in "+strings.Join(built.Unopened, ", ")+
-			" is not looked at: there is no key here")
+		a.Warnings = append(slices.Clip(a.Warnings), "the encrypted content of "+strings.Join(built.Unopened, ", ")+
+			" is not checked: there is no key here")
 	}
 	return a, built, nil
 }

@@ -67,7 +67,7 @@ func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	return []Note{{
 		Level: AtOnce, Code: "Ordinals", Object: ref.String(),
 		Message: fmt.Sprintf("%s %s numbers its pods from %v instead of %v: pods outside of the new ordinals are deleted, "+
-			"and those in them are made, with volumes of their own, whatever the step", ref.Kind, ref.Name,
+			"and pods in them are created, with separate volumes, whatever the step", ref.Kind, ref.Name,
 			cmp.Or(to, any(int64(0))), cmp.Or(from, any(int64(0)))),
 		Fix: "leave spec.ordinals as it is in a release, and change it by itself",
 	}}

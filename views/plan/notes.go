@@ -159,7 +159,7 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	case !staged:
 		note.Code = ref.Kind
 		note.Message += fmt.Sprintf(" gets its new pods by %s own rolling update: no Rollout document names it", by)
-		note.Fix = "write a Rollout for it (docs/" + page + ".md), or set spec.updateStrategy to what the pods can bear"
+		note.Fix = "write a Rollout for it (docs/" + page + ".md), or set spec.updateStrategy to suit the pods"
 	case spec.Partition == nil && hasSurge(now):
 		note.Level, note.Code = Hint, "NoSurge"
 		note.Message += " has a maxSurge: at its steps no node has two pods, and one is without a pod that " +
@@ -168,7 +168,7 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	case n == 1:
 		note.Code = "NoCanaryPod"
 		note.Message += " has one pod: it is replaced by the promotion, and no step moves it before"
-		note.Fix = "have more pods if one of them is to be looked at first"
+		note.Fix = "have more pods to look at one first"
 	default:
 		return nil
 	}
@@ -209,7 +209,7 @@ func (c comparison) sharedData(ref rollout.Ref) []Note {
 		{mounts, "MountedWithoutHash", "is mounted by %s under the same name before and after: " +
 			"all running pods see the new content within about a minute, whatever the stage"},
 		{reads, "ReadWithoutHash", "is read by %s at their start under the same name: " +
-			"any pod that is started again has the new content, also one of the old version"},
+			"any restarted pod has the new content, also pods of the old version"},
 	} {
 		if len(use.by) > 0 {
 			text := fmt.Sprintf(use.text, strings.Join(use.by, ", "))
@@ -340,7 +340,7 @@ func (c comparison) hints(a App) []Note {
 	}
 	if a.Begins == nil && slices.ContainsFunc(a.Workloads, func(w Workload) bool { return w.Staged }) {
 		all = append(all, Note{Level: Hint, Code: "NeverOpens",
-			Message: "nobody knows when the release may advance: " +
+			Message: "it is unknown when the release may advance: " +
 				"a freeze without an end, or windows that never open, are in its way"})
 	}
 	return all

@@ -111,7 +111,7 @@ func Of(in Input) (App, bool) {
 		a.Summary = "is no longer listed: its objects are left in the cluster as they are"
 		return a, true
 	case in.Base.Render != nil && in.Base.Render.Digest == in.Head.Render.Digest:
-		a.Change, a.Summary = Apply, "nothing changes in the cluster: what is made once stays as it is"
+		a.Change, a.Summary = Apply, "nothing changes in the cluster: objects that are made once stay as they are"
 		a.From, a.To, a.Notes = serving(in), in.Head.Render.Release(), madeOnce(in.Base.Render, in.Head.Render)
 		return a, len(a.Notes) > 0
 	}
@@ -123,7 +123,8 @@ func Of(in Input) (App, bool) {
 	a.From, a.To = serving(in), in.Head.Render.Release()
 	a.Change, a.Summary = judge(in, a.From, a.To)
 	if in.Base.Err != nil && in.State == nil {
-		a.Summary = "the base cannot be rendered, so that what serves is not known: " + rollout.OneLine(in.Base.Err.Error())
+		a.Summary = "the base cannot be rendered, so that the stable version is not known: " +
+			rollout.OneLine(in.Base.Err.Error())
 	}
 	if a.Objects = differences(in.Base.Render, in.Head.Render); len(a.Objects) == 0 && a.Change == Apply {
 		a.Summary = "its steps change, and no version and no object does: nothing is released"

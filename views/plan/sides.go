@@ -52,7 +52,7 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 		return nil
 	}
 	if s.Before.Behind != nil {
-		p.Base += ", whose configuration cannot be read: its apps are taken to be those of head"
+		p.Base += ", whose configuration cannot be read: its apps are taken from head"
 	}
 	names := s.Names()
 	apps, changed, errs := make([]App, len(names)), make([]bool, len(names)), make([]error, len(names))

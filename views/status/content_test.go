@@ -136,7 +136,7 @@ func TestOfNoPods(t *testing.T) {
 func TestOfContent(t *testing.T) {
 	const head = "phase: Promoting\nshop/web: plain \n"
 	const check = "waits: hook shop/check (after c1-2): Job check-2-1 to end"
-	const look = "to see what the Job does: kubectl -n shop describe job check-2-1\nto see what the Job does: kubectl -n shop logs job/check-2-1\n"
+	const look = "to look at the Job: kubectl -n shop describe job check-2-1\nto look at the Job: kubectl -n shop logs job/check-2-1\n"
 	const abort = "to go back: gitrollout abort shop"
 	const back = "to go back: gitrollout undo shop\n" + abort
 	for name, c := range map[string]struct {
@@ -178,7 +178,7 @@ func TestOfContent(t *testing.T) {
 		}, "phase: Healthy\nrunning hooks: HookRuns release c1-3 of c3 by Ann <ann@example.com> waits for its hooks\n" +
 			"in a line: release c1-3 of c3 by Ann <ann@example.com> waits for hook shop/migrate (before c1-3): Job migrate-3-1 to end (no node has room), and then the end of decision: hold by Bob <bob@example.com>: wait for db\nshop/web: plain \n" +
 			"waits: hook shop/migrate (before c1-3): Job migrate-3-1 to end (no node has room), and then the end of decision: hold by Bob <bob@example.com>: wait for db\n" +
-			"to see what the Job does: kubectl -n shop describe job migrate-3-1\nto see what the Job does: kubectl -n shop logs job/migrate-3-1\n" +
+			"to look at the Job: kubectl -n shop describe job migrate-3-1\nto look at the Job: kubectl -n shop logs job/migrate-3-1\n" +
 			"to end the hold: gitrollout hold shop --off\nto reject it: gitrollout abort shop"},
 		"a hold before the first Job": {func(in *strategies.Input) {
 			left(in)

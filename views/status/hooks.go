@@ -38,8 +38,8 @@ func nextOfHooks(s rollout.State, coming *rollout.Release, canRetry bool, app st
 		namespace, _, _ := strings.Cut(h.Name, "/")
 		switch {
 		case h.Phase == rollout.HookRunning:
-			out = append(out, Next{To: "see what the Job does", Command: "kubectl -n " + namespace + " describe job " + h.Job},
-				Next{To: "see what the Job does", Command: "kubectl -n " + namespace + " logs job/" + h.Job})
+			out = append(out, Next{To: "look at the Job", Command: "kubectl -n " + namespace + " describe job " + h.Job},
+				Next{To: "look at the Job", Command: "kubectl -n " + namespace + " logs job/" + h.Job})
 			if h.Past && (s.Release != nil || s.Held.Is(rollout.HeldHook)) || coming != nil && h.Release != coming.Hash {
 				out = append(out, Next{To: "go on without that Job", Command: "kubectl -n " + namespace + " delete job " + h.Job})
 			}

@@ -131,7 +131,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	}
 	a.showHealth(in)
 	if a.Held = heldOf(in); a.Phase == rollout.Healthy && a.Held != nil && !a.Waits() {
-		a.Reason = cmp.Or(a.Reason, "what was applied last serves, and Git is not followed while the app is held")
+		a.Reason = cmp.Or(a.Reason, "the objects applied last serve, and Git is not followed while the app is held")
 	}
 	a.Release, a.Stable, a.Coming = releaseOf(s.Release), releaseOf(s.Stable), releaseOf(strategies.Coming(in))
 	if r, ok := strategies.Rejection(in); ok && strategies.CanRetry(in) {
@@ -322,7 +322,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 		return "", nil
 	case a.Rejected == nil || len(in.State.Stable.Templates) == 0: // without stages, every new commit is tried
 	case in.State.Phase == rollout.Degraded && in.Head.Commit.ID != a.Rejected.Commit:
-		return d.Waiting + "; of what is pushed until then, replicas alone have an effect", nil
+		return d.Waiting + "; of pushes until then, replicas alone have an effect", nil
 	}
 	return d.Waiting, nil
 }

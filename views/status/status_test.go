@@ -126,7 +126,7 @@ func TestOf(t *testing.T) {
 			in.State.Hooks = []rollout.HookRun{{Name: "shop/check", When: rollout.HookAfter, Release: in.State.Release.Hash, Job: "check-2-1", Phase: rollout.HookRunning}}
 			in.Head.Render.Specs[0].Canary.Steps[1].Pause.Duration = new(10 * time.Minute)
 		}, nil, "phase: Paused\nshop/web: canary setWeight 20 done, pause 10m0s current, setWeight 60 pending\nwaits: hook shop/check (after RELEASE): Job check-2-1 to end\n" +
-			"to see what the Job does: kubectl -n shop describe job check-2-1\nto see what the Job does: kubectl -n shop logs job/check-2-1\nto skip the wait: gitrollout promote shop\n" + back},
+			"to look at the Job: kubectl -n shop describe job check-2-1\nto look at the Job: kubectl -n shop logs job/check-2-1\nto skip the wait: gitrollout promote shop\n" + back},
 		"never seen": {func(in *strategies.Input) { in.State = rollout.State{}; in.Observed.Workloads = nil }, nil,
 			"phase: Pending\nreason: gitrollout has not seen this app yet; is gitrollout run at work?\n" + strings.TrimSuffix(still, "\n")},
 		"a head that cannot be read, before that is on record": {func(in *strategies.Input) {
@@ -159,7 +159,7 @@ func TestOf(t *testing.T) {
 			reject(in)
 			in.Head.Commit.ID = "c3"
 		}, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
-			"waits: a revert of RELEASE in Git, a new version, or decision: retry; of what is pushed until then, replicas alone have an effect\n" +
+			"waits: a revert of RELEASE in Git, a new version, or decision: retry; of pushes until then, replicas alone have an effect\n" +
 			"to go back in Git too: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
 		"content that was rejected, and a later commit elsewhere": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.Head.Render.Hooked, in.Head.Render.Content = nil, true, in.State.Release.Hash
@@ -203,7 +203,7 @@ func TestOf(t *testing.T) {
 		"what got another name": {func(in *strategies.Input) {
 			in.State.Held, in.State.Release = &rollout.Held{Reason: rollout.HeldRenamed, Message: "it was web"}, nil
 			in.State.Phase, in.Observed.Workloads = rollout.Healthy, nil
-		}, nil, "phase: Healthy\nreason: what was applied last serves, and Git is not followed while the app is held\nheld: Renamed it was web\n" + still + "to start all its pods at once: gitrollout promote shop --full"},
+		}, nil, "phase: Healthy\nreason: the objects applied last serve, and Git is not followed while the app is held\nheld: Renamed it was web\n" + still + "to start all its pods at once: gitrollout promote shop --full"},
 		"what another controller has": {func(in *strategies.Input) {
 			in.State.Held = &rollout.Held{Reason: rollout.HeldForeign, Message: "Flux has it"}
 		}, nil, "phase: Paused\nheld: ForeignController Flux has it\n" + steps + "to take it over anyway: gitrollout promote shop --adopt-anyway"},
@@ -222,7 +222,7 @@ func TestOf(t *testing.T) {
 			in.State.Phase, in.State.Release, in.State.Progress = rollout.Healthy, nil, nil
 			in.State.Stable.Hash, in.State.Stable.Templates = in.Head.Render.Release(), in.Head.Render.Templates
 			in.State.Held, in.Observed.Workloads = &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "it is wrong"}, nil
-		}, nil, "phase: Healthy\nreason: what was applied last serves, and Git is not followed while the app is held\n" +
+		}, nil, "phase: Healthy\nreason: the objects applied last serve, and Git is not followed while the app is held\n" +
 			"held: InvalidInput it is wrong\n" + strings.TrimSuffix(still, "\n")},
 		"stalled": {func(in *strategies.Input) { in.State.Phase, in.State.Reason = rollout.Stalled, "no progress" }, nil,
 			"phase: Stalled\nreason: no progress\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" + back},

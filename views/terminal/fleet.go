@@ -122,7 +122,7 @@ func (f *Filter) Check() error {
 	for i, p := range f.Phases {
 		known := slices.IndexFunc(PhaseNames(), func(name string) bool { return strings.EqualFold(name, p) })
 		if known < 0 {
-			return fmt.Errorf("--phase %q is not one of %s", p, strings.Join(PhaseNames(), ", "))
+			return fmt.Errorf("--phase %q is not supported; supported values: %s", p, strings.Join(PhaseNames(), ", "))
 		}
 		f.Phases[i] = PhaseNames()[known]
 	}
@@ -132,7 +132,7 @@ func (f *Filter) Check() error {
 		}
 	}
 	if !slices.Contains([]string{"", "name", "urgency"}, f.Sort) {
-		return fmt.Errorf("--sort %q is not one of name, urgency", f.Sort)
+		return fmt.Errorf("--sort %q must be name or urgency", f.Sort)
 	}
 	return nil
 }

@@ -390,7 +390,7 @@ func TestActions(t *testing.T) {
 		t.Error("somebody who is not signed in can act")
 	}
 	p.do(chromedp.Click(chromedp.CSS("#signin-open")), chromedp.SendKeys(chromedp.CSS("#token"), "wrong"+kb.Enter))
-	p.await(`document.getElementById('signin-error').textContent === 'nobody has this token'`)
+	p.await(`document.getElementById('signin-error').textContent === 'the token is unknown'`)
 	p.expect("403")
 	p.axe("sign in")
 	js[string](p, `document.getElementById("token").value = ""`)

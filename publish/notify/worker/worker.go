@@ -168,7 +168,7 @@ func (w *Worker) settle() {
 		return nil
 	})
 	if err != nil {
-		w.report("", fmt.Errorf("what was told last is not on record, and will be told again: %w", err))
+		w.report("", fmt.Errorf("the last notifications are not on record, and will be sent again: %w", err))
 	}
 }
 

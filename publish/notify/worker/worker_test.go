@@ -660,7 +660,7 @@ func TestLastWriteFails(t *testing.T) {
 		p.Notify(w.config, c.ID, c)
 		synctest.Wait()
 		end(false)
-		if n := len(w.reports); n == 0 || w.reports[n-1] != "what was told last is not on record, and will be told again: refused" {
+		if n := len(w.reports); n == 0 || w.reports[n-1] != "the last notifications are not on record, and will be sent again: refused" {
 			t.Errorf("reported %q", w.reports)
 		}
 	})
