@@ -52,7 +52,7 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 		err = explain(err, o.Ref(), "patch") // the server's error quotes the refused content
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("what applying it would change: %w", err)
+		return nil, nil, fmt.Errorf("the dry run of an apply: %w", err)
 	}
 	return found.Object, made.Object, nil
 }

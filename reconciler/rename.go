@@ -72,7 +72,7 @@ func (h heirs) await(s *visit) bool {
 		}
 		return false
 	}
-	s.err = fmt.Errorf("what became of app %s %w", s.app.Name, source.ErrNotReady)
+	s.err = fmt.Errorf("the new name of app %s %w", s.app.Name, source.ErrNotReady)
 	s.decision = strategies.Decision{State: s.before, Requeue: s.now.Add(time.Second)}
 	return true
 }

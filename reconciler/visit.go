@@ -130,7 +130,7 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 		return
 	}
 	if (s.follows() || s.isHeldAtHead()) && !r.renders.isTraced(s.app.Name, s.before.Source, s.view.main()) {
-		unknown = errors.Join(unknown, fmt.Errorf("what changed since commit %s %w",
+		unknown = errors.Join(unknown, fmt.Errorf("the history since commit %s %w",
 			rollout.ShortID(s.before.Source), source.ErrNotReady))
 	}
 	if unknown != nil && !s.decision.Retreat && !s.comesToRest() { // only a rollback is allowed

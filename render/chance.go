@@ -107,7 +107,7 @@ func (b InProcess) draw(a *assembly, objects []rollout.Object, at []int) error {
 				objects[i][field] = drawn[i][field]
 			}
 		}
-		a.warn("Secret %s: what it holds is drawn by chance when it is made, and is in the cluster alone", objects[i].Name())
+		a.warn("Secret %s: its content is drawn at random when it is made, and is in the cluster alone", objects[i].Name())
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func TestMadeOnce(t *testing.T) {
 			t.Fatalf("the Secret is %v", o)
 		}
 		drawn[password] = true
-		want := "Secret my-auth: what it holds is drawn by chance when it is made, and is in the cluster alone"
+		want := "Secret my-auth: its content is drawn at random when it is made, and is in the cluster alone"
 		if len(r.Warnings) != 1 || r.Warnings[0] != want {
 			t.Errorf("warnings: %v", r.Warnings)
 		}

@@ -122,7 +122,7 @@ func (r *typeReader) read(at string, t reflect.Type, v any) {
 			err = json.Unmarshal(data, reflect.New(t).Interface())
 		}
 		if err != nil {
-			r.Refuse(at, "write what `kubectl explain` says of the field",
+			r.Refuse(at, "write the field as `kubectl explain` describes it",
 				fmt.Sprintf("%s cannot be read by an API server: %s", shown(r.ref, v), reason(err)))
 		}
 	}
@@ -134,7 +134,7 @@ func shown(ref rollout.Ref, v any) string {
 	kind := reflect.ValueOf(v).Kind()
 	switch {
 	case ref.Kind == "Secret", len(text) > 60, kind == reflect.Map, kind == reflect.Slice:
-		return "what is there"
+		return "the value"
 	case isText:
 		return fmt.Sprintf("%q", text)
 	}

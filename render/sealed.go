@@ -160,11 +160,11 @@ func orDepends(fs *treeFS, app rollout.App, err error) error {
 }
 
 const (
-	onlyInSecrets = "depends on values that are encrypted, and those may be in data and stringData of Secrets alone"
+	onlyInSecrets = "depends on encrypted values, which may be in data and stringData of Secrets alone"
 	elsewhere     = "something that is no value of a Secret"
 	ifBuilt       = "whether it can be built at all"
 	leftAlone     = "an object that another operator decrypts is annotated " + rollout.AnnotationDecryption + ": none"
-	encryptLess   = "encrypt only what belongs into Secrets (sops encrypt --encrypted-regex), or refer to a Secret there"
+	encryptLess   = "encrypt only values of Secrets (sops encrypt --encrypted-regex), or refer to a Secret there"
 )
 
 // dependsOn refuses an app that depends on an encrypted value.
@@ -176,7 +176,7 @@ func dependsOn(file, what string) error {
 // hundred objects that each test a character would reveal a password.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
-		Fix: "look for templates that ask about them, and encrypt only what belongs into Secrets " +
+		Fix: "look for templates that ask about them, and encrypt only values of Secrets " +
 			"(sops encrypt --encrypted-regex); the place is not told, for it would tell of the values"}
 }
 
@@ -203,7 +203,7 @@ func neverEncrypted(objects []rollout.Object, in origins) error {
 		})
 		if field != "" {
 			return in.blame(&rollout.InvalidError{Field: field, Reason: rollout.HeldUndecryptable,
-				Msg: "holds a value that SOPS has encrypted, in a file without what SOPS notes of it",
+				Msg: "holds a value that SOPS has encrypted, in a file without the metadata of SOPS",
 				Fix: "encrypt the file itself, with sops encrypt; " + leftAlone}, o.Ref())
 		}
 	}

@@ -179,15 +179,15 @@ func TestEncryptedIsHeld(t *testing.T) {
 		"our own mark":     {file: "a/secret.yaml", content: strings.Replace(secretManifest, "name: db", "name: db, annotations: {gitrollout.dev/sealed: x}", 1), want: "a/secret.yaml: metadata.annotations[gitrollout.dev/sealed]: is gitrollout's own"},
 		"in a literal":     {file: "a/secret.yaml", content: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {x: \"" + sealedLine + "\"}\n", want: "data.x: holds a value that SOPS has encrypted"},
 		"an INI file":      {file: "a/secret.yaml", content: secretManifest, more: map[string]string{"a/x.ini": "[a]\nb = ENC[AES256_GCM,data:x,iv:x,tag:x,type:str]\n[sops]\nmac = x\n", "a/kustomization.yaml": "resources: [secret.yaml]\nsecretGenerator: [{name: x, files: [x.ini]}]\n"}, want: "a/x.ini: is an INI file"},
-		"into a ConfigMap": {file: "a/secret.yaml", content: sopstest.Encrypt(t, "secret.yaml", config, "^data$", func(k string) bool { return k == "data" }, key), want: "a/secret.yaml: data.password: depends on values that are encrypted"},
+		"into a ConfigMap": {file: "a/secret.yaml", content: sopstest.Encrypt(t, "secret.yaml", config, "^data$", func(k string) bool { return k == "data" }, key), want: "a/secret.yaml: data.password: depends on encrypted values"},
 		"into how many": {file: "a/secret.yaml", content: secretManifest, more: map[string]string{
 			"a/kustomization.yaml": "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n", "a/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
 			"a/charts/db/templates/all.yaml": "{{ if eq .Values.password \"hunter2-in-git\" }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\n{{ end }}\n",
-			"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "password: hunter2-in-git\n", key)}, want: "a/values.yaml: something that is no value of a Secret depends on values that are encrypted"},
+			"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "password: hunter2-in-git\n", key)}, want: "a/values.yaml: something that is no value of a Secret depends on encrypted values"},
 		"into replicas": {file: "a/secret.yaml", content: secretManifest, more: map[string]string{
 			"a/kustomization.yaml": "resources: [deployment.yaml]\nhelmCharts: [{name: db, releaseName: db, valuesFile: values.yaml}]\n", "a/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n",
 			"a/charts/db/templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\ndata: {n: \"{{ .Values.replicas }}\"}\n",
-			"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "replicas: 3\n", key)}, want: "a/charts/db/templates/all.yaml: data.n: depends on values that are encrypted"},
+			"a/values.yaml":                  sopstest.Whole(t, "values.yaml", "replicas: 3\n", key)}, want: "a/charts/db/templates/all.yaml: data.n: depends on encrypted values"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, all := encryptedApp(map[string]string{c.file: c.content})
@@ -298,7 +298,7 @@ metadata: {name: "c{{ $i }}"}
 				}
 				told = append(told, err.Error())
 			}
-			if told[0] != told[1] || !strings.Contains(told[0], "depends on values that are encrypted") {
+			if told[0] != told[1] || !strings.Contains(told[0], "depends on encrypted values") {
 				t.Errorf("it is told %q of one password, and %q of another", told[0], told[1])
 			}
 		})

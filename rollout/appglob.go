@@ -127,7 +127,7 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 		}
 	}
 	if g.Name != "" && IsGlob(g.Path) {
-		return nil, at.invalid("name", "leave it out: each app is named by what the wildcards match",
+		return nil, at.invalid("name", "leave it out: each app is named by the text that the wildcards match",
 			"%q would be the name of every app that %s matches", g.Name, g.Path)
 	}
 	if raw.Substitute != nil || raw.SubstituteFrom != nil {

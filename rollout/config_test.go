@@ -99,7 +99,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		"namespaces":         {"apps: [{path: a, namespaces: [shop, \"a/b\"]}]\n", `f/c/config.yaml: apps[0].namespaces[1]: "a/b" is not the name of a namespace; use lower-case letters, digits and -, and * for any of them`},
 		"clusterResources":   {"apps: [{path: a, clusterResources: [v1/Namespace/x]}]\n", `f/c/config.yaml: apps[0].clusterResources[0]: "v1/Namespace/x" is not a kind; write group/Kind, or Kind for the core group`},
 		"serviceAccount":     {"apps: [{path: a, serviceAccount: a/b/c}]\n", `f/c/config.yaml: apps[0].serviceAccount: "a/b/c" is not a service account; write namespace/name, or the name of one in the app's namespace`},
-		"name with wildcard": {"apps: [{path: a/*, name: x}]\n", `f/c/config.yaml: apps[0].name: "x" would be the name of every app that a/* matches; leave it out: each app is named by what the wildcards match`},
+		"name with wildcard": {"apps: [{path: a/*, name: x}]\n", `f/c/config.yaml: apps[0].name: "x" would be the name of every app that a/* matches; leave it out: each app is named by the text that the wildcards match`},
 		"name":               {"apps: [{path: a, name: -x}]\n", `f/c/config.yaml: apps[0].name: "-x" is not a name; use lower-case letters, digits and -, at most 63`},
 	}
 	for name, tt := range tests {

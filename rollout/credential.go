@@ -56,7 +56,7 @@ func (s *section) credential(name string, raw credentialFile) (Credential, error
 		ways++
 		if !strings.HasPrefix(raw.Env, EnvPrefix) {
 			return c, s.invalid(name+".env", "give the reconciler a variable "+EnvPrefix+"SLACK, or the like",
-				"%q does not begin with %s, as those for notifications do", raw.Env, EnvPrefix)
+				"%q does not begin with %s, the prefix for notifications", raw.Env, EnvPrefix)
 		}
 	}
 	if c.File = raw.File; raw.File != "" {

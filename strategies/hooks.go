@@ -256,7 +256,7 @@ func refuse(in Input, release rollout.Release, why cause) Decision {
 
 // notBegun holds an app without a stable version.
 func notBegun(in Input, why rollout.Rejection) Decision {
-	d := hold(in.State, rollout.HeldHookFailed, fmt.Sprintf("release %s was not begun: %s; change what failed and push, "+
+	d := hold(in.State, rollout.HeldHookFailed, fmt.Sprintf("release %s was not begun: %s; change the hook and push, "+
 		"or try it again as it is: gitrollout retry %s", why.Hash, why.Reason, in.App.Name), in.Head.Commit.ID)
 	d.State.Phase = cmp.Or(d.State.Phase, rollout.Pending)
 	return d

@@ -178,7 +178,7 @@ func follow(in Input) Decision {
 		s.Source = in.Head.Commit.ID
 	}
 	if was != rollout.Healthy {
-		return Decision{State: s, Subject: fmt.Sprintf("%s healthy: Git agrees with what serves", s.App)}
+		return Decision{State: s, Subject: fmt.Sprintf("%s healthy: Git agrees with the stable version", s.App)}
 	}
 	if s.Source == in.State.Source {
 		return Decision{State: s}

@@ -31,7 +31,7 @@ func (c *ambassadorConfig) names(visit func(kind string, name *string)) {
 
 func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	if len(c.Mappings) == 0 {
-		return misfit("mappings", "names no Mapping").WithFix("list those that go to the stable Service")
+		return misfit("mappings", "names no Mapping").WithFix("list the Mappings to the stable Service")
 	}
 	if r.Max != 100 {
 		return misfit("mappings", "have weights in percent, and maxTrafficWeight is %d", r.Max).

@@ -196,7 +196,7 @@ func (v *istioVirtualService) overlay(o *Objects, field string, t istioTarget) e
 			WithFix("add it to each route that is to be split")
 	case !found["http"] && len(t.Managed) > 0:
 		return wrong(ref, "spec.http",
-			"has no route that is split, and TLS and TCP routes cannot match what the steps' route %s asks for",
+			"has no route that is split, and TLS and TCP routes cannot match the requests of the steps' route %s",
 			t.Managed[0].Name).
 			WithFix("leave out the match")
 	}

@@ -175,7 +175,7 @@ func objectWrite(
 	}
 	parents, last, err := p.parents(map[string]any(object))
 	if err != nil {
-		return misfit(field, "in %s, %s", ref, err).WithFix("correct the path, or add to the object what it leads to")
+		return misfit(field, "in %s, %s", ref, err).WithFix("correct the path, or add its field to the object")
 	}
 	for _, parent := range parents {
 		m := mapping(parent.value)

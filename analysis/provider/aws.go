@@ -97,7 +97,7 @@ func askSTS(ctx context.Context, s *session, region string, form url.Values, g *
 		Web  credentials `xml:"AssumeRoleWithWebIdentityResult>Credentials"`
 	}
 	if err := xml.Unmarshal(got.Body, &answered); err != nil {
-		return awsKeys{}, errors.New("the answer of STS is not what its documentation says")
+		return awsKeys{}, errors.New("the answer of STS differs from its documentation")
 	}
 	given := answered.Role
 	if given.ID == "" {

@@ -183,7 +183,7 @@ func TestAWSFaults(t *testing.T) {
 		"agent has half":    {"AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=@/other/", "{}", sts(`{"AccessKeyId":"A"}`), "the answer of the credentials' agent has no credentials"},
 		"agent is none":     {"AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=@/other/", "{}", sts("hello"), "the answer of the credentials' agent has no credentials"},
 		"STS says no":       {"AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=@/other", "{roleArn: 'arn:a'}", sts(""), "AWS credentials: POST "},
-		"STS is none":       {"AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=@/other", "{roleArn: 'arn:a'}", sts("hello <"), "the answer of STS is not what its documentation says"},
+		"STS is none":       {"AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=@/other", "{roleArn: 'arn:a'}", sts("hello <"), "the answer of STS differs from its documentation"},
 		"STS has half":      {"AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=@/other", "{roleArn: 'arn:a'}", sts(half), "the answer of STS has no credentials"},
 		"STS has the other": {"AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=@/other", "{roleArn: 'arn:a'}", sts(other), "the answer of STS has no credentials"},
 		"no profiles":       {"AWS_REGION=r AWS_SHARED_CREDENTIALS_FILE=/nowhere", "{profile: x}", nil, "AWS credentials: open /nowhere"},

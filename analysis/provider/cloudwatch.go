@@ -196,7 +196,7 @@ func cloudWatchResult(body []byte) (Result, error) {
 		Messages []cloudWatchMessage `xml:"GetMetricDataResult>Messages>member"`
 	}
 	if err := xml.Unmarshal(body, &answered); err != nil {
-		return Result{}, errors.New("the answer of CloudWatch is not what its documentation says")
+		return Result{}, errors.New("the answer of CloudWatch differs from its documentation")
 	}
 	messages := answered.Messages
 	results := []any{}
@@ -209,14 +209,14 @@ func cloudWatchResult(body []byte) (Result, error) {
 		for _, text := range data.Values {
 			f, err := strconv.ParseFloat(text, 64)
 			if err != nil {
-				return Result{}, errors.New("the answer of CloudWatch is not what its documentation says: a value is no number")
+				return Result{}, errors.New("the answer of CloudWatch differs from its documentation: a value is no number")
 			}
 			values = append(values, f)
 		}
 		for _, text := range data.Timestamps {
 			at, err := time.Parse(time.RFC3339, text)
 			if err != nil {
-				return Result{}, errors.New("the answer of CloudWatch is not what its documentation says: a timestamp is none")
+				return Result{}, errors.New("the answer of CloudWatch differs from its documentation: a timestamp is none")
 			}
 			times = append(times, at)
 		}

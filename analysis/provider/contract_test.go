@@ -293,8 +293,8 @@ func TestMisbehaviour(t *testing.T) {
 		{"500", "500 Internal Server Error", 0},
 		{"tells", "500 Internal Server Error", 0},
 		{"large", "larger than 1 MiB", 0},
-		{"malformed", "is not what its documentation says", 0},
-		{"html", "is not what its documentation says", 0},
+		{"malformed", "differs from its documentation", 0},
+		{"html", "differs from its documentation", 0},
 		{"cut", "the connection was closed within the answer", 0},
 	} {
 		t.Run(mode.name, func(t *testing.T) {

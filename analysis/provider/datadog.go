@@ -164,14 +164,14 @@ func datadogNewest(body []byte) (any, error) {
 		return nil, refusal("Datadog", answered.Error)
 	}
 	if answered.Series == nil {
-		return nil, errors.New("the answer of Datadog is not what its documentation says: it has no series")
+		return nil, errors.New("the answer of Datadog differs from its documentation: it has no series")
 	}
 	if len(*answered.Series) == 0 {
 		return nil, nil
 	}
 	for _, point := range slices.Backward((*answered.Series)[0].Points) {
 		if len(point) != 2 {
-			return nil, errors.New("the answer of Datadog is not what its documentation says: a point is no pair")
+			return nil, errors.New("the answer of Datadog differs from its documentation: a point is no pair")
 		}
 		if point[1] != nil {
 			return *point[1], nil
@@ -203,7 +203,7 @@ func datadogScalar(body []byte) (any, error) {
 		return nil, refusal("Datadog", text)
 	}
 	if answered.Data == nil {
-		return nil, errors.New("the answer of Datadog is not what its documentation says: it has no data")
+		return nil, errors.New("the answer of Datadog differs from its documentation: it has no data")
 	}
 	for _, column := range answered.Data.Attributes.Columns {
 		if column.Type == "group" || len(column.Values) == 0 {

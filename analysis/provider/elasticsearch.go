@@ -140,11 +140,11 @@ func (c *searchConfig) result(body []byte, path string) (Result, error) {
 	case state.Error != nil:
 		return Result{}, refusal(c.name, call.Words(state.Error))
 	case state.TimedOut == nil:
-		return Result{}, errors.New("the answer of " + c.name + " is not what its documentation says: it has no timed_out")
+		return Result{}, errors.New("the answer of " + c.name + " differs from its documentation: it has no timed_out")
 	case *state.TimedOut:
 		return Result{}, errors.New("the search took too long; partial results do not count")
 	case state.Shards.Failed > 0:
-		return Result{}, fmt.Errorf("%d of %d shards failed; what the others found does not count",
+		return Result{}, fmt.Errorf("%d of %d shards failed; partial results do not count",
 			state.Shards.Failed, state.Shards.Total)
 	}
 	value, err := valueAt(path, parsed)

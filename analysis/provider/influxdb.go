@@ -104,7 +104,7 @@ func fluxValues(text string) ([]any, error) {
 	}
 }
 
-var errFlux = errors.New("the answer of InfluxDB is not what its documentation says: it is no annotated CSV")
+var errFlux = errors.New("the answer of InfluxDB differs from its documentation: it is no annotated CSV")
 
 // fluxTable is the table being read.
 type fluxTable struct {
@@ -170,7 +170,7 @@ func (t *fluxTable) value(record []string) (any, bool, error) {
 		return nil, true, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("the answer of InfluxDB is not what its documentation says: a value is no %s", kind)
+		return nil, false, fmt.Errorf("the answer of InfluxDB differs from its documentation: a value is no %s", kind)
 	}
 	return value, true, nil
 }

@@ -20,7 +20,7 @@ var job = provider{
 	kind: "job", title: "Kubernetes Jobs", argo: true,
 	result: "none, the Job judges: complete is successful, failed is failed, " +
 		"an image that cannot be pulled is inconclusive, and so is a deleted Job",
-	keys:   "what the Job's pods have",
+	keys:   "the credentials of the Job's pods",
 	config: func() config { return &jobConfig{} },
 }
 

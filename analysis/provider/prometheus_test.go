@@ -52,9 +52,9 @@ var prometheusAnswers = []canned{
 	{name: "text", reply: `{"status":"success","data":{"resultType":"string","result":[1,"foo"]}}`, err: "ask for a number"},
 	{name: "histogram", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"histogram":[1,{"count":"60"}]}]}}`, err: "histogram_quantile"},
 	{name: "lies", reply: `{"status":"error","errorType":"bad_data","error":"unknown function \"summ\""}`, err: `unknown function "summ"`},
-	{name: "one of a pair", reply: `{"status":"success","data":{"resultType":"scalar","result":[1]}}`, err: "is not what its documentation says"},
-	{name: "no pair", reply: `{"status":"success","data":{"resultType":"scalar","result":{}}}`, err: "is not what its documentation says"},
-	{name: "a number for a text", reply: `{"status":"success","data":{"resultType":"scalar","result":[1,2]}}`, err: "is not what its documentation says"},
+	{name: "one of a pair", reply: `{"status":"success","data":{"resultType":"scalar","result":[1]}}`, err: "differs from its documentation"},
+	{name: "no pair", reply: `{"status":"success","data":{"resultType":"scalar","result":{}}}`, err: "differs from its documentation"},
+	{name: "a number for a text", reply: `{"status":"success","data":{"resultType":"scalar","result":[1,2]}}`, err: "differs from its documentation"},
 	{name: "another API", reply: `{"hello":"world"}`, err: "an error of Prometheus"},
 	{name: "no number", reply: `{"status":"success","data":{"resultType":"scalar","result":[1,"three"]}}`, err: "no number"},
 }

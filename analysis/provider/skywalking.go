@@ -78,7 +78,7 @@ func askGraphQL(
 		return nil, refusal(from, answered.Errors[0].Message)
 	}
 	if answered.Data == nil {
-		return nil, fmt.Errorf("the answer of %s is not what its documentation says: it has no data", from)
+		return nil, fmt.Errorf("the answer of %s differs from its documentation: it has no data", from)
 	}
 	return answered.Data, nil
 }

@@ -79,7 +79,7 @@ it approves this release and no other.
 --through takes a step's name or its number as "gitrollout get" shows it; the
 release then passes every gate up to and including that step, and skips timed
 pauses, analyses and experiments on the way. --full does so to the end, and skips
-the weights that are left. Pods are waited for in any case.
+the weights that are left. It waits for pods in any case.
 
 --adopt-anyway is for an app that has no record yet and is held as
 ForeignController: gitrollout takes it over from Argo Rollouts, Flagger or another
@@ -122,7 +122,7 @@ func newAbort(s streams) *cobra.Command {
 It pushes the app's promotion file to your branch. Git still asks for the
 release afterwards, so the app is Degraded until you revert the commit (there
 will be a branch gitrollout/revert/<cluster>/<app> to merge), push another
-version, or say retry. Where you can, revert the commit instead: that does both.`,
+version, or run retry. Where you can, revert the commit instead: that does both.`,
 		Example: `  gitrollout abort shop --reason "checkout is slow"`,
 	}, rollout.Abort)
 	cmd.Flags().StringVar(&a.Reason, "reason", "", "why; it is shown wherever the rejected release is")

@@ -30,9 +30,9 @@ func newDiff(s streams) *cobra.Command {
 		Long: `Compare the cluster with the objects that Git asks for: the commit that an app is
 at, with the release's progress laid over it.
 
-For each object it asks the API server what applying it would change (a dry
-run), so defaults and other controllers' fields are no differences. The values
-of Secrets are never shown.
+For each object it asks the API server for the changes of an apply (a dry run), so
+defaults and other controllers' fields are no differences. The values of Secrets are
+never shown.
 
 The exit code is 1 if there are differences, 0 if there are none.`,
 		Example: `  gitrollout diff
@@ -103,7 +103,7 @@ func (c *diffCommand) app(
 			continue
 		}
 		if o.CreateOnly() {
-			fmt.Fprintf(c.err, "%s is made once: what it holds is not compared\n", o.Ref())
+			fmt.Fprintf(c.err, "%s is made once: its content is not compared\n", o.Ref())
 		}
 		live, after, err := server.Compare(ctx, o)
 		if err != nil {

@@ -45,10 +45,10 @@ print a fix for each problem:
            open the encrypted files
   clock    this machine's, the API server's and the Git server's
 
-Whether it may push is tried out: it pushes one commit to a new branch,
-gitrollout/promote/<cluster>/doctor-<time>, and removes that again. --no-push
-leaves this out; then nothing at all is written. The rights on the cluster are asked for
-(SelfSubjectAccessReview), --as asks for another account's.
+To test its push rights, it pushes one commit to a new branch,
+gitrollout/promote/<cluster>/doctor-<time>, and removes the branch. With --no-push it
+writes nothing at all. It asks the API server for the rights on the cluster
+(SelfSubjectAccessReview), with --as for the rights of another account.
 
 With --rbac it checks nothing: it prints the least rights for the apps in Git and on
 record, and for the accounts that apps are written as, as roles and bindings of --as

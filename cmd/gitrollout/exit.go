@@ -113,7 +113,7 @@ func newExitCodes() *cobra.Command {
   4  the cluster is unreachable or forbids a request
   5  the configuration in Git is invalid
 
-and of gitrollout status, besides 0 for healthy (or what --for says):
+and of gitrollout status, besides 0 for healthy (or the goal of --for):
 
   6  the release was rejected or reverted, or a newer push has overtaken it
   7  it is not there yet: the time is up, or there was no --wait

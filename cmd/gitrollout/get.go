@@ -37,8 +37,8 @@ func (c *lookCommand) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "keep watching, until interrupted")
 	cmd.Flags().DurationVar(&c.every, "refresh", 2*time.Second, "with --watch: time between looks at Git")
 	cmd.Flags().StringVar(&c.server, "server", "",
-		"show what a reconciler's page shows, measurements that are not recorded yet included: its `URL` (default: GITROLLOUT_SERVER)")
-	cmd.Flags().BoolVar(&c.clusterOnly, "cluster-only", false, "show what the cluster alone tells, without Git")
+		"show the data of a reconciler's page, with measurements that are not recorded yet: its `URL` (default: GITROLLOUT_SERVER)")
+	cmd.Flags().BoolVar(&c.clusterOnly, "cluster-only", false, "show the state of the cluster alone, without Git")
 }
 
 func newGet(s streams) *cobra.Command {
@@ -63,9 +63,8 @@ line each; -o wide shows all of them, and all of their pods.
 
 It reads Git, and the cluster if that can be reached; the cluster alone if Git
 cannot be. With --server it asks a running reconciler instead, which also has the
-measurements since the last record. With -w it is drawn in place on a
-terminal; otherwise a line is printed whenever something changed, and with -o wide
-everything.`,
+measurements since the last record. With -w it is drawn in place on a terminal;
+otherwise a line is printed whenever something changed, and with -o wide everything.`,
 		Example: `  gitrollout get shop
   gitrollout get shop -w
   gitrollout get shop -o json | jq -r .phase`,

@@ -24,7 +24,7 @@ func newHistory(s streams) *cobra.Command {
 	c := &historyCommand{streams: s}
 	cmd := &cobra.Command{
 		Use:   "history APP",
-		Short: "Show an app's releases: when, by whom, how long, and what became of them",
+		Short: "Show an app's releases: time, author, duration and outcome",
 		Long: `Show the releases of an app, newest first: author, promoter, duration,
 measurements and outcome.
 

@@ -39,14 +39,14 @@ that it finds: kustomizations that no other one refers to, Helm charts that none
 uses, and folders of plain manifests with a workload. A chart gets its values of the
 environment (values-prod.yaml). Of several environments (overlays/prod, envs/staging …)
 it takes the one that --cluster names, or prod.
-What Argo CD's Applications and Flux' Kustomizations and HelmReleases say of these
-folders (namespace, values, files) is carried over, and what an entry cannot say is
-named. So is a chart of elsewhere that gitrollout vendor has to bring first. The JSON Schemas that editors complete the files by are written into
-.gitrollout/schemas/.
+It takes over the settings of Argo CD's Applications and Flux' Kustomizations and
+HelmReleases for these folders (namespace, values, files), and names settings that an
+entry cannot have, and remote charts that gitrollout vendor has to bring first. It
+writes the JSON Schemas for editors into .gitrollout/schemas/.
 
 With --app it writes a Rollout document for each Deployment of that folder which
-has none, and adds it to the resources of the folder's kustomization. That of a
-chart is among its templates.
+has none, and adds it to the resources of the folder's kustomization, or to the
+templates of a chart.
 
 No file is overwritten, and nothing is written that gitrollout validate would not
 accept. Nothing is committed or pushed.`,
@@ -141,7 +141,7 @@ func (c *initCommand) propose(tree rollout.Tree) (scaffold.Proposal, []string, e
 	}
 	lines := p.Told(survey)
 	if len(p.Apps) > 0 && !staged && len(c.apps) == 0 {
-		lines = append(lines, "note     nothing is released in steps yet; what writes a canary for an app's Deployments: "+
+		lines = append(lines, "note     nothing is released in steps yet; to write a canary for an app's Deployments: "+
 			"gitrollout init --app "+p.Apps[0].Path)
 	}
 	if len(p.Apps) == 0 {

@@ -18,12 +18,12 @@ func newList(s streams) *cobra.Command {
 		Aliases: []string{"ls"},
 		Short:   "List all apps, one line each",
 		Long: `List the apps of a cluster: phase, strategy, step, weight, ready pods, the stable
-and the new release, its author, and why it waits. Patterns are names
-with * and ?; the flags narrow it down further, and all of them must match.
+and the new release, its author, and why it waits. Patterns are names with * and ?;
+the flags narrow it down further, and all of them must match.
 
 On a terminal the lines are cut at its width; -o wide or a pipe shows all. With -w
-on a terminal it shows as many apps as there is room for, those first that need a
-look, below a line that counts all.`,
+on a terminal it shows as many apps as there is room for, apps with problems first,
+below a line that counts all.`,
 		Example: `  gitrollout list
   gitrollout list -w --waiting
   gitrollout list 'shop-*' --phase Paused,Degraded

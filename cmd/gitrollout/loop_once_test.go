@@ -43,14 +43,14 @@ func TestSecretMadeOnce(t *testing.T) {
 	}
 	w.wantNoWrites(p)
 	cluster := []string{"--kubeconfig", w.api.kubeconfig}
-	w.wantText(w.said(append([]string{"diff", w.app}, cluster...)...), "Secret/"+w.ns+"/drawn is made once: what it holds is not compared")
+	w.wantText(w.said(append([]string{"diff", w.app}, cluster...)...), "Secret/"+w.ns+"/drawn is made once: its content is not compared")
 	for _, command := range []string{"get", "validate", "explain"} {
 		if out := w.said(command); strings.Contains(out, "password") {
 			t.Errorf("%s says %s", command, out)
 		}
 	}
-	w.wantText(w.said("get"), "Secret drawn: what it holds is drawn by chance when it is made, and")
-	w.wantText(w.said(append([]string{"doctor"}, cluster...)...), "git.warnings", w.app+": Secret drawn: what it holds is drawn")
+	w.wantText(w.said("get"), "Secret drawn: its content is drawn at random when it is made, and")
+	w.wantText(w.said(append([]string{"doctor"}, cluster...)...), "git.warnings", w.app+": Secret drawn: its content is drawn")
 	if out := w.said("render", w.app); strings.Contains(out, "password") || !strings.Contains(out, "name: drawn") {
 		t.Errorf("render prints %s", out)
 	}

@@ -29,8 +29,7 @@ func newOnce(s streams) *cobra.Command {
 
 Each app makes at most one transition, which is printed as one line, and another
 one when a measurement calls for it. It waits up to a minute for measurements, and
-records them. A cron job that calls this is a complete, if slow,
-reconciler.
+records them. A cron job that calls this is a complete, if slow, reconciler.
 
 The exit code is not 0 if something went wrong with any app, and 8 if an app is held
 and a person has to do something: with each call, until it is done.`,

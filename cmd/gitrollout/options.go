@@ -124,7 +124,7 @@ func newEnvironment() *cobra.Command {
   GITROLLOUT_FORGE_URL               where that may go besides Git's own host
   GITROLLOUT_WEBHOOK_SECRET          the forge's webhooks are signed with it
   GITROLLOUT_NOTIFY_…                credentials that notifications name as env
-  GITROLLOUT_NOTIFY_DIR              the folder of those that they name as file
+  GITROLLOUT_NOTIFY_DIR              the folder of credentials named as file
   OTEL_EXPORTER_OTLP_ENDPOINT        where run sends traces, by OTLP over HTTP
                                      (default: nowhere; OpenTelemetry's other
                                      OTEL_ variables count, too)

@@ -15,7 +15,7 @@ import (
 // policyFileFlag adds the policy's flag for commands that check a change.
 func policyFileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "policy", "",
-		"hold the apps that do not keep to the policy in this `file`: projects, and what their apps may do")
+		"hold the apps that break the policy in this `file`: projects, and the rights of their apps")
 }
 
 // policyOptions select a reconciler's policy.

@@ -30,8 +30,8 @@ func newRender(s streams) *cobra.Command {
 
 With --with-state it prints exactly the objects that should be in the cluster
 now: the objects of the app's commit, with the release's progress laid over
-them. While a release is in flight that depends on pod counts, which are
-read from the cluster.`,
+them. While a release is in flight that depends on pod counts, which are read from
+the cluster.`,
 		Example: `  gitrollout render shop
   gitrollout render shop --commit HEAD~3
   gitrollout render shop --with-state | kubectl diff --server-side -f -`,
@@ -45,7 +45,7 @@ read from the cluster.`,
 		},
 	}
 	register(cmd, &c.source, &c.target)
-	cmd.Flags().BoolVar(&c.withState, "with-state", false, "what should be in the cluster now")
+	cmd.Flags().BoolVar(&c.withState, "with-state", false, "print the objects that should be in the cluster now")
 	cmd.Flags().StringVar(&c.commit, "commit", "", "render this `commit` instead of the newest one")
 	return cmd
 }

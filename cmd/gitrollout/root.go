@@ -50,9 +50,9 @@ step, and writes each step back to Git.
 "gitrollout run" is the reconciler; it runs once for each cluster. All other
 commands only read Git and the cluster, except promote, abort, hold and retry,
 which push one small file to your branch, undo, which pushes a proposal to merge,
-state, which mends the record, remove, which deletes what an app that left Git
-has in the cluster, notify test, which sends a sample, and doctor,
-which tries out whether it may push. init writes files, and pushes nothing.`,
+state, which mends the record, remove, which deletes the objects of an app
+that left Git, notify test, which sends a sample, and doctor, which tests its push
+rights. init writes files, and pushes nothing.`,
 		Example: `  gitrollout validate                  # check a working copy, offline
   gitrollout get shop -w               # watch a release
   gitrollout promote shop              # let it pass the step it waits at

@@ -51,8 +51,8 @@ point the forge's webhook for pushes at http://host:port/webhook.
 A web page of all releases is at --dashboard-address; see: gitrollout dashboard --help
 
 At --metrics-address it serves metrics for Prometheus, and /healthz and /readyz
-for probes. When a piece of its work gets nowhere for 5 minutes (and for ten
-intervals) it fails its probe, gives the Lease up and ends. With
+for probes. When a part of its work makes no progress for 5 minutes (and for ten
+intervals), it fails its probe, gives up the Lease and ends. With
 OTEL_EXPORTER_OTLP_ENDPOINT set, each pass is sent as a trace.
 
 SIGINT or SIGTERM ends it after the pass in progress, and after 25 seconds in any

@@ -30,8 +30,8 @@ where its schema is, by a path from the document or by a URL:
 
     # yaml-language-server: $schema=../schemas/config.json
 
-A schema knows the fields of a document and their types. What takes the rest of
-the repository to know, gitrollout validate says.`,
+A schema has the fields of a document and their types. gitrollout validate checks
+all that depends on the rest of the repository.`,
 		Example: `  gitrollout schema
   gitrollout schema rollout > rollout.json
   gitrollout schema --write .gitrollout/schemas`,

@@ -63,8 +63,8 @@ container's image, #1 the first push after the beginning. The exit code is 1 if
 an expectation was not met.
 
 The repository is the one in --dir, a commit with --repo or --commit, or else
-what the script holds: it may be a txtar archive of files, whose timeline is the
-file called timeline.`,
+the files of the script: it may be a txtar archive, whose timeline is the file
+called timeline.`,
 		Example: `  printf 'start\npush v2\n+10m\npromote\n' | gitrollout simulate - --dir .
   gitrollout simulate release.txtar
   gitrollout simulate release.txtar --update     # keep what happens as expected`,
@@ -75,7 +75,7 @@ file called timeline.`,
 	c.output.register(cmd, "json", "yaml")
 	cmd.Flags().StringVar(&c.dir, "dir", "", "the repository is this `folder`, as it is")
 	cmd.Flags().StringVar(&c.commit, "commit", "", "the repository is this `commit`")
-	cmd.Flags().BoolVar(&c.update, "update", false, "rewrite what the script expects with what happens")
+	cmd.Flags().BoolVar(&c.update, "update", false, "rewrite the expectations of the script from this run")
 	return cmd
 }
 

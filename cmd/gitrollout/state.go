@@ -224,7 +224,7 @@ func (c *stateCommand) compact(ctx context.Context) error {
 		return err
 	}
 	message := fmt.Sprintf("%s: compacted by %s\n\n", w.Cluster, who.Name) +
-		fmt.Sprintf("What was here is on the branch %s.\n\n", archive) +
+		fmt.Sprintf("The former history is on the branch %s.\n\n", archive) +
 		rollout.Trailer(rollout.TrailerCluster, w.Cluster) + rollout.Trailer(rollout.TrailerArchive, w.Heads.State)
 	var root string
 	err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() (err error) {

@@ -41,11 +41,11 @@ func newStatus(s streams) *cobra.Command {
 		Long: `Say in a line where an app stands, with an exit code for scripts. With --wait it
 goes on until the release has ended, and prints a line for each transition.
 
-It is about what your branch asks for when the command starts; with --commit about
-what that commit asks for, and with --release about a template hash. So it is not
-content with an older version that happens to be healthy.
+It is about the newest version on your branch when the command starts; with --commit
+about the version of that commit, and with --release about a template hash. An older
+version that happens to be healthy does not count.
 
-  0  it is healthy, or what --for says
+  0  it is healthy, or has reached the goal of --for
   6  it will not be: rejected, reverted, or overtaken by a newer push
   7  not yet: the time is up, or there was no --wait
   8  it is held, and a person has to do something

@@ -42,7 +42,7 @@ the one that is locked is an error.
 
 --pr proposes the new files as a pull request, from the branch gitrollout-vendor, and
 leaves the files in the working copy: for a job that runs every night with --update.
-Whose repository it is, CI says, or origin; the token is GITROLLOUT_FORGE_TOKEN.
+The repository is named by CI, or by origin; the token is GITROLLOUT_FORGE_TOKEN.
 
 --from reads the kustomization of a folder instead: its remote references and its
 charts are written into that folder's vendor.yaml, and the kustomization names their
@@ -50,8 +50,8 @@ new folders. The sources of Flux's HelmReleases and Kustomizations and of Argo C
 Applications in the folder are written into vendor.yaml as well; these objects stay
 as they are. Look at both files, and run gitrollout vendor.
 
-Registries and chart repositories are asked with what docker login and helm registry
-login have written, Git with the git program and its credentials.`,
+Registries and chart repositories are asked with the logins of docker login and helm
+registry login, Git with the git program and its credentials.`,
 		Example: `  gitrollout vendor
   gitrollout vendor --check
   gitrollout vendor infra --update=redis

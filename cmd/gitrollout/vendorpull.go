@@ -46,7 +46,7 @@ func (p vendorPull) propose(ctx context.Context, lines []string) error {
 	if err := here.Push(ctx, commit, vendorBranch); err != nil {
 		return err
 	}
-	body := "What `gitrollout vendor` brings now:\n"
+	body := "Changes by `gitrollout vendor`:\n"
 	for _, line := range lines {
 		body += "\n- `" + strings.ReplaceAll(line, "`", "") + "`"
 	}

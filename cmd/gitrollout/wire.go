@@ -147,7 +147,7 @@ func readySource(
 			"which one it is must not depend on commits that are yet to be verified")
 	case keys.state != "" && source.signing() == "":
 		return source, git.Options{}, usagef("--verify-state needs --signing-key: " +
-			"gitrollout would not believe what it records itself")
+			"gitrollout would not trust its own records")
 	}
 	if source.author != "" {
 		if source.who, err = identity(ctx, source.author); err != nil {

@@ -38,13 +38,13 @@ func ParseKeyring(file string, data []byte) (*Keyring, error) {
 		rest = rest[at+len(block):]
 		keys, err := openpgp.ReadArmoredKeyRing(strings.NewReader(block))
 		if err != nil {
-			return nil, fmt.Errorf("%s: OpenPGP key block %d cannot be read: %w; write what gpg --armor --export prints",
+			return nil, fmt.Errorf("%s: OpenPGP key block %d cannot be read: %w; write the output of gpg --armor --export",
 				file, len(k.keys)+1, err)
 		}
 		k.keys = append(k.keys, keys...)
 	}
 	if len(k.keys) == 0 {
-		return nil, fmt.Errorf("%s: holds no OpenPGP public key; write what gpg --armor --export prints", file)
+		return nil, fmt.Errorf("%s: holds no OpenPGP public key; write the output of gpg --armor --export", file)
 	}
 	for _, key := range k.keys {
 		switch {

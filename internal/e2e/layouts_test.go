@@ -39,7 +39,7 @@ func TestLayouts(t *testing.T) {
 		"argo-cd": {files: layout(t, "argo-cd"), apps: "blue-green guestbook helm-guestbook kustomize-guestbook", deployments: 4, left: []string{
 			"jsonnet-guestbook/guestbook.jsonnet: is jsonnet, which is not run here: have CI run it, and commit the manifests that it prints",
 			"apps: has objects of Argo CD",
-			"helm-dependency: cannot be rendered: helm-dependency/Chart.yaml: dependencies[0]: the chart wordpress is not in charts/; run helm dependency build, and commit what it writes there: charts are read from Git alone",
+			"helm-dependency: cannot be rendered: helm-dependency/Chart.yaml: dependencies[0]: the chart wordpress is not in charts/; run helm dependency build, and commit its output: charts are read from Git alone",
 			"sync-waves: cannot be rendered: sync-waves: kustomize: manifests.yaml: missing metadata.name in object batch/v1 Job; give it an apiVersion, a kind and a metadata.name, or take the file out of resources",
 		}},
 		"flux": {files: layout(t, "flux"), mend: bringCharts, apps: "podinfo", deployments: 1, left: []string{

@@ -274,7 +274,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("got %s and %v", a.Body, err)
 	}
 	_, err = newCaller().JSON(t.Context(), Request{Method: http.MethodGet, Base: address, Path: "/wrong"}, nil, &got)
-	if err == nil || !strings.HasSuffix(err.Error(), "the answer of the server is not what its documentation says: name is a list") {
+	if err == nil || !strings.HasSuffix(err.Error(), "the answer of the server differs from its documentation: name is a list") {
 		t.Errorf("got %v", err)
 	}
 	var failed *Error
@@ -309,7 +309,7 @@ func TestDecode(t *testing.T) {
 		}
 		err := Decode("X", []byte(body), &into)
 		if want != "" {
-			want = "the answer of X is not what its documentation says: " + want
+			want = "the answer of X differs from its documentation: " + want
 		}
 		if got := fmt.Sprint(err); got != want && (want != "" || err != nil) {
 			t.Errorf("%s: got %q, want %q", body, got, want)

@@ -150,7 +150,7 @@ func Decode(from string, body []byte, into any) error {
 	case errors.As(err, &syntax):
 		what = "it is no JSON"
 	}
-	return fmt.Errorf("the answer of %s is not what its documentation says: %s", from, what)
+	return fmt.Errorf("the answer of %s differs from its documentation: %s", from, what)
 }
 
 // kinds maps encoding/json's type names to messages' names.

@@ -116,7 +116,7 @@ func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 		e.Waiting = strings.TrimPrefix(e.StepName, "pause ") + " to pass"
 	case after.Phase == rollout.Degraded, after.Retreat != nil && after.Retreat.Reject:
 		e.Proposal = rollout.ProposalBranch(rollout.ProposeRevert, cluster, e.App)
-		e.Waiting = "Git to agree with what serves: merge " + e.Proposal + ", or push a new version"
+		e.Waiting = "Git to agree with the stable version: merge " + e.Proposal + ", or push a new version"
 	}
 }
 

@@ -205,7 +205,7 @@ func TestEventSaysWhatToDo(t *testing.T) {
 		t.Errorf("got %q", last.Title)
 	}
 	failed := tell(with(atStep(rollout.Progressing, 1, ""), run(rollout.AnalysisRunning)), with(retreating(true), run(rollout.AnalysisFailed)))
-	want := "it is bad\nWaits for Git to agree with what serves: merge gitrollout/revert/prod/shop, or push a new version\nMetric errors: Failed, last [0.2]"
+	want := "it is bad\nWaits for Git to agree with the stable version: merge gitrollout/revert/prod/shop, or push a new version\nMetric errors: Failed, last [0.2]"
 	if failed.Text != want || failed.Trouble != "prod/shop/v2" {
 		t.Errorf("got %q, %q", failed.Text, failed.Trouble)
 	}

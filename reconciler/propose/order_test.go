@@ -319,7 +319,7 @@ func TestTrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v, err := Trace(Reversion{Edits: map[string][]byte{"apps/shop/web.yaml": nil}, scaled: true}, c.line, "c2")
 			var got []string
-			if text := v.Caution(); strings.Count(text, "\nIt also takes back what these commits changed in the same files:\n- ") != min(1, len(v.Others)) {
+			if text := v.Caution(); strings.Count(text, "\nIt also takes back the changes of these commits in the same files:\n- ") != min(1, len(v.Others)) {
 				t.Errorf("it says %q", text)
 			}
 			for _, o := range v.Others {

@@ -153,7 +153,7 @@ func (v Reversion) Caution() string {
 	}
 	for i, c := range v.Others {
 		if i == 0 {
-			text += "\nIt also takes back what these commits changed in the same files:\n"
+			text += "\nIt also takes back the changes of these commits in the same files:\n"
 		}
 		text += fmt.Sprintf("- %s by %s: %s\n", c.Short(), c.Author, c.Subject)
 	}

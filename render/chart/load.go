@@ -126,7 +126,7 @@ func arrange(c *helm.Chart, dir string) error {
 		if !slices.ContainsFunc(dependencies, func(has *helm.Chart) bool { return has.Name() == d.Name }) {
 			invalid := &rollout.InvalidError{File: path.Join(dir, Main), Field: fmt.Sprintf("dependencies[%d]", i),
 				Msg: fmt.Sprintf("the chart %s is not in charts/", d.Name),
-				Fix: "run helm dependency build, and commit what it writes there: charts are read from Git alone"}
+				Fix: "run helm dependency build, and commit its output: charts are read from Git alone"}
 			if at, is := strings.CutPrefix(d.Repository, "file://"); is {
 				invalid.Fix = fmt.Sprintf("commit charts/%s as a symbolic link to %s, where this repository has it", d.Name,
 					path.Join("..", at))

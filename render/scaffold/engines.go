@@ -358,7 +358,7 @@ func (g Given) complete(e Entry, configMaps map[string][]string, env string, not
 		e.Helm = g.Helm
 	}
 	if len(g.Lost) > 0 {
-		*notes = append(*notes, fmt.Sprintf("%s: what %s says with %s is not carried over: put it into the folder", g.Path,
+		*notes = append(*notes, fmt.Sprintf("%s: settings of %s are not carried over (%s): put them into the folder", g.Path,
 			g.File, strings.Join(g.Lost, ", ")))
 	}
 	return e

@@ -70,7 +70,7 @@ apps:
 left out clusters/prod/all.yaml: names the folder configs, which has no kustomization, no chart and no workload: list it in config.yaml with directory: {}, or write a kustomization.yaml there
 left out flux-system: has objects of Flux
 left out mixed: has objects of Flux, and Deployment a beside them: move the objects that are not Flux's into another kustomization
-note web: what argocd/web.yaml says with destination.server https://other.example.com, source.targetRevision v1.4.2 is not carried over: put it into the folder`
+note web: settings of argocd/web.yaml are not carried over (destination.server https://other.example.com, source.targetRevision v1.4.2): put them into the folder`
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -168,9 +168,9 @@ apps:
     recurse: true
 - path: web
   namespace: web
-left out argocd/guestbook.yaml: ApplicationSet all is not read: what it deploys is listed by its folders, with patterns such as apps/*
-note charts/shop: what argocd/guestbook.yaml says with source.helm.fileParameters is not carried over: put it into the folder
-note web: what argocd/guestbook.yaml says with source.kustomize is not carried over: put it into the folder`
+left out argocd/guestbook.yaml: ApplicationSet all is not read: list the folders that it deploys, with patterns such as apps/*
+note charts/shop: settings of argocd/guestbook.yaml are not carried over (source.helm.fileParameters): put them into the folder
+note web: settings of argocd/guestbook.yaml are not carried over (source.kustomize): put them into the folder`
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -246,10 +246,10 @@ apps:
       a: 5
 left out releases/shop.yaml: HelmRelease podinfo has the chart podinfo of elsewhere: bring it with gitrollout vendor --from releases, commit that, and run this again
 left out apps/lost: cannot be rendered: apps/lost/kustomization.yaml: data.a: the variable key is not set (ConfigMap//lost-m9gb8k2g46); give it a value in substitute or substituteFrom of the app's entry, write ${key:=default}, or $${key} where the text is meant
-note apps/lost: what clusters/prod/lost.yaml says with spec.postBuild.substituteFrom Secret/keys is not carried over: put it into the folder
-note apps/web: what clusters/prod/apps.yaml says with spec.postBuild.substituteFrom ConfigMap/absent, spec.postBuild.substituteFrom Secret/keys is not carried over: put it into the folder
+note apps/lost: settings of clusters/prod/lost.yaml are not carried over (spec.postBuild.substituteFrom Secret/keys): put them into the folder
+note apps/web: settings of clusters/prod/apps.yaml are not carried over (spec.postBuild.substituteFrom ConfigMap/absent, spec.postBuild.substituteFrom Secret/keys): put them into the folder
 note apps/web is set as in clusters/prod/apps.yaml, and not as in clusters/staging/apps.yaml
-note charts/shop: what releases/shop.yaml says with spec.valuesFrom is not carried over: put it into the folder`
+note charts/shop: settings of releases/shop.yaml are not carried over (spec.valuesFrom): put them into the folder`
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -297,7 +297,7 @@ apps:
 - path: svc/b
   namespace: shop
 note svc/a: the keys of its encrypted files are to be in Secret sops-age of namespace shop
-note svc/b: what clusters/prod/b.yaml says with spec.decryption is not carried over: put it into the folder`
+note svc/b: settings of clusters/prod/b.yaml are not carried over (spec.decryption): put them into the folder`
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -264,10 +264,10 @@ apps:
   namespaces: [x]
 left out engines/flux.yaml: names the folder apps/absent, which is not in this repository: bring it with gitrollout vendor, and list the folder that it comes into
 left out engines/releases.yaml: HelmRelease referred has the chart x of elsewhere: bring it with gitrollout vendor --from engines, commit that, and run this again
-note apps/web: what engines/flux.yaml says with spec.patches, spec.images, spec.components, spec.decryption is not carried over: put it into the folder
-note charts/four: what engines/argo.yaml says with source.helm.values is not carried over: put it into the folder
-note charts/one: what engines/releases.yaml says with spec.postRenderers is not carried over: put it into the folder
-note charts/two: what engines/argo.yaml says with source.plugin, source.helm.valueFiles https://example.com/v.yaml is not carried over: put it into the folder`
+note apps/web: settings of engines/flux.yaml are not carried over (spec.patches, spec.images, spec.components, spec.decryption): put them into the folder
+note charts/four: settings of engines/argo.yaml are not carried over (source.helm.values): put them into the folder
+note charts/one: settings of engines/releases.yaml are not carried over (spec.postRenderers): put them into the folder
+note charts/two: settings of engines/argo.yaml are not carried over (source.plugin, source.helm.valueFiles https://example.com/v.yaml): put them into the folder`
 	if diff := compare.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

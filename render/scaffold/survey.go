@@ -290,7 +290,7 @@ func (l *looker) argoCD(file, text string, h head) {
 		}
 	case "ApplicationSet":
 		l.found.LeftOut = append(l.found.LeftOut, LeftOut{file, "ApplicationSet " + h.Metadata.Name +
-			" is not read: what it deploys is listed by its folders, with patterns such as apps/*"})
+			" is not read: list the folders that it deploys, with patterns such as apps/*"})
 	}
 }
 

@@ -60,7 +60,7 @@ type Error struct{ Msg, Fix string }
 func (e *Error) Error() string { return e.Msg + "; " + e.Fix }
 
 // again is the fix for a file that is not in sops' format.
-const again = "take it back to what sops wrote, or encrypt it again with sops encrypt"
+const again = "restore the file that sops wrote, or encrypt it again with sops encrypt"
 
 // Is reports whether a file seems to be encrypted by SOPS.
 func Is(content []byte) bool {
@@ -211,7 +211,7 @@ func (f *File) note(notes map[string]any) (err error) {
 		return &Error{"has no sops.mac, without which changes cannot be detected", again}
 	}
 	if is("encrypted_comment_regex")+is("unencrypted_comment_regex") != "" {
-		return &Error{"is encrypted by what its comments say (sops.encrypted_comment_regex), which is not read",
+		return &Error{"is encrypted by its comments (sops.encrypted_comment_regex), which are not read",
 			"encrypt it with --encrypted-regex"}
 	}
 	if len(entries(notes["key_groups"])) > 1 {

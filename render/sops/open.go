@@ -26,7 +26,7 @@ var ErrChanged = &Error{
 }
 
 // errPlain is the error for a plain value to encrypt.
-var errPlain = &Error{"is to be encrypted, and is not", "run sops encrypt, or sops edit, and commit what it writes"}
+var errPlain = &Error{"is to be encrypted, and is not", "run sops encrypt, or sops edit, and commit the result"}
 
 // partlySeed is SOPS' first input of a MAC over encrypted values only.
 var partlySeed = sha256.Sum256([]byte("sops"))

@@ -91,7 +91,7 @@ func Check(dir *os.Root) (wrong []string, err error) {
 		case err != nil:
 			wrong = append(wrong, err.Error())
 		case all.tree() != p.Tree:
-			wrong = append(wrong, p.Into+" is not what vendor.lock says")
+			wrong = append(wrong, p.Into+" differs from vendor.lock")
 		}
 	}
 	for _, p := range locked {

@@ -137,7 +137,7 @@ func (w *World) Warning() string {
 	if w.Tip.Behind == nil {
 		return ""
 	}
-	return w.Tip.Behind.Error() + "; until then no release advances, and the apps are those from before"
+	return w.Tip.Behind.Error() + "; until then no release advances, and the apps stay as before"
 }
 
 func (w *World) warned(text string) string {

@@ -31,7 +31,7 @@ func Clock(
 	middle := before.Add(now().Sub(before) / 2)
 	at, err := http.ParseTime(response.Header.Get("Date"))
 	if err != nil {
-		e.Add(check, Unknown, "", "%s does not say what time it is", whose)
+		e.Add(check, Unknown, "", "%s does not tell the time", whose)
 		return
 	}
 	skew := middle.Sub(at.Add(500 * time.Millisecond)).Round(time.Second)

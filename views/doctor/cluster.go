@@ -305,7 +305,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 	var order []place
 	for i, r := range all {
 		if errs[i] != nil {
-			x.e.Add("cluster.rights", Unknown, "", "the API server does not say what %s may do: %v", x.who, errs[i])
+			x.e.Add("cluster.rights", Unknown, "", "the API server does not tell the rights of %s: %v", x.who, errs[i])
 			return
 		}
 		if p := (place{r.namespace, r.group, r.resource}); denied[i] {

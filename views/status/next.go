@@ -38,7 +38,7 @@ func nextSteps(in strategies.Input, cluster string, proposals map[string]string)
 	case strategies.Coming(in) != nil:
 		add("reject it", "gitrollout abort "+app)
 	case s.Held.Is(rollout.HeldAdoption):
-		add("replace what runs", "gitrollout promote "+app+" --full")
+		add("replace the running version", "gitrollout promote "+app+" --full")
 	case s.Held.Is(rollout.HeldRenamed) && s.Release == nil:
 		add("start all its pods at once", "gitrollout promote "+app+" --full")
 	case s.Held.Is(rollout.HeldForeign):

@@ -199,7 +199,7 @@ func TestOf(t *testing.T) {
 		}, nil, "phase: Progressing\nreason: Job shop/move: Job failed"},
 		"what runs already": {func(in *strategies.Input) {
 			in.State.Held = &rollout.Held{Reason: rollout.HeldAdoption, Message: "it runs already"}
-		}, nil, "phase: Paused\nheld: Adoption it runs already\n" + steps + "to replace what runs: gitrollout promote shop --full"},
+		}, nil, "phase: Paused\nheld: Adoption it runs already\n" + steps + "to replace the running version: gitrollout promote shop --full"},
 		"what got another name": {func(in *strategies.Input) {
 			in.State.Held, in.State.Release = &rollout.Held{Reason: rollout.HeldRenamed, Message: "it was web"}, nil
 			in.State.Phase, in.Observed.Workloads = rollout.Healthy, nil

@@ -217,7 +217,7 @@ func TestEmail(t *testing.T) {
 				t.Fatal(err)
 			}
 			const want = "shop in prod-eu: release aborted, going back to stable\n\nmetric error-rate: <!channel> failed & went back\n" +
-				"Waits for Git to agree with what serves\nMetric error-rate: Failed, last [0.2]\n\n" +
+				"Waits for Git to agree with the stable version\nMetric error-rate: Failed, last [0.2]\n\n" +
 				"Release: h1-7b4e2a91d0\nCommit: 9f9f9f9 Cheaper \"basket\" <https://evil.example|click>\nAuthor: Ann <ann@example.com>\nStable: h1-0123456789\nStep: 2/4 setWeight 40\n" +
 				"Commit: https://git.example.com/shop/commit/9f9f\nProposal: https://git.example.com/shop/tree/gitrollout/revert/prod-eu/shop\n"
 			if got := strings.TrimRight(strings.ReplaceAll(string(body), "\r\n", "\n"), "\n") + "\n"; got != want {

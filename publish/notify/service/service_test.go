@@ -34,7 +34,7 @@ func aborted() rollout.Event {
 		Reason: "metric error-rate: <!channel> failed & went back", Release: "h1-7b4e2a91d0", Stable: "h1-0123456789", Commit: strings.Repeat("9f", 20),
 		Author: "Ann <ann@example.com>", Subject: `Cheaper "basket" <https://evil.example|click>`, Since: at.Add(-10 * time.Minute),
 		Step: 2, Steps: 4, StepName: "setWeight 40", Weight: 40,
-		Waiting: "Git to agree with what serves", Proposal: "gitrollout/revert/prod-eu/shop",
+		Waiting: "Git to agree with the stable version", Proposal: "gitrollout/revert/prod-eu/shop",
 		Analyses:  []rollout.EventAnalysis{{Run: "step-2", Metric: "error-rate", Phase: rollout.AnalysisFailed, Value: "[0.2]"}},
 		CommitURL: "https://git.example.com/shop/commit/9f9f", ProposalURL: "https://git.example.com/shop/tree/gitrollout/revert/prod-eu/shop",
 		Trouble: "prod-eu/shop/h1-7b4e2a91d0",

@@ -196,7 +196,7 @@ func (w *Worker) task(
 		return t, 0, nil
 	}
 	if errors.Is(err, ErrGone) {
-		w.report(r.Name, fmt.Errorf("notification %s: what happened since state commit %s is not told: it %w", r.Name,
+		w.report(r.Name, fmt.Errorf("notification %s: events since state commit %s are not sent: it %w", r.Name,
 			rollout.ShortID(at.Told), ErrGone))
 		return t, maxLag + 1, nil
 	}
