@@ -6,9 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestTheNewTemplateIsAskedAboutAhead: a release that has no pod at its first step has
-// stable's template in the cluster. What is wrong with the new one is found
-// before the rest of its commit is applied, whatever the first step is.
+// TestTheNewTemplateIsAskedAboutAhead checks that the new template is validated before the rest of its commit is
+// applied. A first step without new pods still applies the stable template.
 func TestTheNewTemplateIsAskedAboutAhead(t *testing.T) {
 	for name, first := range map[string]rollout.Step{
 		"Weight": {SetWeight: new(20)}, "NoWeight": {SetWeight: new(0)}, "Pause": {Pause: &rollout.Pause{}},

@@ -11,12 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxAsks bounds how often one input is asked about: each kind of question is put
-// once at most.
+// maxAsks bounds the questions about one input: each kind of question comes at most once.
 const maxAsks = 6
 
-// questions carries a decision to its end: what it has asked for in order, and
-// the decision.
+// questions answers Decide until it asks nothing, and returns the questions in order with the last input and
+// decision.
 func questions(t *testing.T, in Input, answer func(*Input, Ask)) ([]string, Input, Decision) {
 	t.Helper()
 	var asked []string
@@ -56,7 +55,7 @@ func questionOf(t *testing.T, ask Ask) string {
 	return kinds[0]
 }
 
-// reply answers each question by yes, but the kinds in no.
+// reply answers each question with yes, except the kinds in no.
 func reply(no ...string) func(*Input, Ask) {
 	says := func(kind string) bool { return !strings.Contains(strings.Join(no, " "), kind) }
 	return func(in *Input, ask Ask) {
@@ -90,14 +89,14 @@ func reply(no ...string) func(*Input, Ask) {
 	}
 }
 
-// routed is a release whose new pods are ready for requests.
+// routed returns a release whose new pods are ready for requests.
 func routed() Input {
 	h := routedWeb(nil)
 	h.push(version("v2"))
 	return inFlight(h, 0, set(h, commitID(1), 5, 5), set(h, commitID(0), 10, 10))
 }
 
-// unmarked is something that runs, with no record.
+// unmarked returns a running workload without a record.
 func unmarked() Input {
 	h := oneWeb(nil)
 	in := world(h)
@@ -108,7 +107,7 @@ func unmarked() Input {
 	return in
 }
 
-// promotes is a full promotion of the head, and whether it takes the app over from others.
+// promotes adds a full promotion of the head to in; anyway also adopts the app from other controllers.
 func promotes(in Input, anyway bool) Input {
 	in.Promotion = &rollout.Promotion{
 		Release: in.Head.Render.Release(), Decision: rollout.Promote, Through: rollout.Full, AdoptAnyway: anyway,
@@ -116,8 +115,8 @@ func promotes(in Input, anyway bool) Input {
 	return in
 }
 
-// TestAdoptedAnywayIsOnRecord: who took an app over from another controller says so once. What they approved is known also
-// after the file says something else.
+// TestAdoptedAnywayIsOnRecord checks that the record says who adopted an app from another controller, once. The
+// approved version stays on record when the promotion file changes.
 func TestAdoptedAnywayIsOnRecord(t *testing.T) {
 	in := promotes(unmarked(), true)
 	in.Promotion.Through = "adoption"
@@ -151,7 +150,7 @@ func TestAsk(t *testing.T) {
 		in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "d"}
 		return in
 	}
-	back := func() Input { // v2 is rejected, all is back at v1, and v3 is pushed
+	back := func() Input { // v2 is rejected, the rollback to v1 has ended, and v3 is pushed
 		h := oneWeb(nil)
 		h.push(version("v2"))
 		h.push(version("v3"))
@@ -161,7 +160,7 @@ func TestAsk(t *testing.T) {
 		in.State.Retreat = &rollout.Retreat{Routed: noon, Drain: noon, To: commitID(0)}
 		return in
 	}
-	degraded := func() Input { // as above, and Git still asks for v2, after a stable commit that is not the source
+	degraded := func() Input { // the same, and Git still asks for v2, after a stable commit that is not the source
 		h := oneWeb(nil)
 		h.push(version("v2"))
 		in := world(h)
@@ -175,7 +174,7 @@ func TestAsk(t *testing.T) {
 		Phase  rollout.Phase
 		Source string
 		Held   string
-		Waits  string // part of it
+		Waits  string // a part of the text
 	}
 	cases := map[string]struct {
 		reason string
@@ -269,8 +268,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestPending: what follows a retreat waits until Git has recorded it. A further
-// step of the way back does not.
+// TestPending checks that the decisions after a rollback wait until Git has recorded it. Further steps of the
+// rollback do not wait.
 func TestPending(t *testing.T) {
 	h := oneWeb(nil)
 	h.push(version("v2"))
@@ -297,8 +296,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// TestAsksEnd answers at random what is asked about at random. It ends, whatever
-// the answers are and whatever they change.
+// TestAsksEnd checks that random answers to random questions come to an end.
 func TestAsksEnd(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	seen := map[string]int{}
@@ -323,7 +321,7 @@ func TestAsksEnd(t *testing.T) {
 		kinds := []string{"heal", "adoptable", "endpoints", "accept", "foreign", "tool"}
 		asks, _, d := questions(t, in, func(in *Input, ask Ask) {
 			reply(kinds[rng.IntN(6)], kinds[rng.IntN(6)])(in, ask)
-			if ask.Heal && git != nil { // which moves pods
+			if ask.Heal && git != nil { // moves pods
 				in.Observed = fuzzObserved(rng.IntN, git, in.Now)
 				in.Now = in.Now.Add(time.Duration(rng.IntN(60)) * time.Second)
 			}

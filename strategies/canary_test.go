@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Each line is what Argo Rollouts' CalculateReplicaCountsForBasicCanary returns
-// (run, not read), so that a canary that moves here keeps its pods.
+// Each line is the result of Argo Rollouts' CalculateReplicaCountsForBasicCanary (run, not read). A canary that moves
+// from Argo Rollouts to here keeps its pods.
 func TestApproximateIsArgosArithmetic(t *testing.T) {
 	type golden struct {
 		n       int
@@ -82,8 +82,8 @@ func span(from, to int) []int {
 	return all
 }
 
-// Argo Rollouts gives no canary pod at all for these, the only ones up to 100
-// replicas: an exact tie whose upper half is every pod.
+// Argo Rollouts gives no canary pod for these, the only such cases up to 100 replicas. Each is an exact tie whose
+// upper half is every pod.
 func TestApproximateDeviatesFromArgoOnlyHere(t *testing.T) {
 	for n, weight := range map[int]int{2: 75, 5: 90, 10: 95, 25: 98, 50: 99} {
 		if diff := compare.Diff(counts{canary: n - 1, stable: 1}, approximate(n, weight, false)); diff != "" {
@@ -176,7 +176,7 @@ func TestCanaryCounts(t *testing.T) {
 	}
 }
 
-// row is a stage in a form that can be compared.
+// row is a stage in a comparable form.
 type row struct {
 	Name, Text     string
 	Weight         int
@@ -345,8 +345,8 @@ func TestPlanDigestSeesEveryField(t *testing.T) {
 	}
 }
 
-// TestResumed: a changed list goes on where the two lists part, or where the
-// release is; what users have already, they keep.
+// TestResumed checks where a release continues in a changed list of steps: at the first different step, or at its
+// current step. Users keep the share that they have.
 func TestResumed(t *testing.T) {
 	steps := func(weights ...int) []rollout.Step {
 		var all []rollout.Step
@@ -365,7 +365,7 @@ func TestResumed(t *testing.T) {
 		old, now []rollout.Step
 		step     int
 		want     int
-		kept     bool // its clock goes on
+		kept     bool // the step's clock continues
 	}{
 		"Same":         {"goes on where it is", steps(20, gate, 40), steps(20, gate, 40), 2, 2, true},
 		"Behind":       {"what comes later is no matter", steps(20, gate, 40), steps(20, gate, 60, gate), 1, 1, true},
@@ -390,7 +390,7 @@ func TestResumed(t *testing.T) {
 			if got.Step != tc.want || got.Entered.Equal(noon) != tc.kept {
 				t.Errorf("%s: got step %d since %s, want %d", tc.reason, got.Step, got.Entered, tc.want)
 			}
-			// Whether Git has lost the old list, or another version of the program has recorded it.
+			// Git has lost the old list, or another version of the program recorded it.
 			in.Source.Specs = nil
 			if got := m.resumed(in, m.changeOf(in)); got.Step > tc.want {
 				t.Errorf("without the old list it goes on at step %d", got.Step)
@@ -403,9 +403,8 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// A smaller setCanaryScale takes pods away. Where weights are shares of pods it
-// lasts to the next setWeight; with a router as in Argo Rollouts, until
-// matchTrafficWeight.
+// A smaller setCanaryScale removes pods. With weights as shares of pods, it lasts until the next setWeight. With a
+// router, it lasts until matchTrafficWeight, as in Argo Rollouts.
 func TestCanaryScaleCountsDown(t *testing.T) {
 	steps := []rollout.Step{
 		{SetWeight: new(40)}, {SetCanaryScale: &rollout.CanaryScale{Replicas: new(2)}}, {SetWeight: new(60)},

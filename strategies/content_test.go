@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// contentWorld is an app without Rollout documents, its Jobs, and what of its ConfigMap is in the cluster.
+// contentWorld is an app without Rollout documents, with its Jobs and the ConfigMap's content in the cluster.
 type contentWorld struct {
 	*loop
 	t       *testing.T
 	config  string
-	made    []string        // Jobs, in turn
-	fail    map[string]bool // hooks that fail
+	made    []string        // Jobs, in order
+	fail    map[string]bool // hooks whose Jobs fail
 	records int
 }
 
@@ -49,7 +49,7 @@ func newContentWorld(t *testing.T, hooks ...string) *contentWorld {
 	return w
 }
 
-// contentHooks are Jobs, each by its name and the time in Helm's words: check=post-upgrade.
+// contentHooks returns Jobs from a name and a time in Helm's words, such as check=post-upgrade.
 func contentHooks(hooks ...string) (all []rollout.Object) {
 	for _, h := range hooks {
 		name, when, _ := strings.Cut(h, "=")
@@ -59,7 +59,8 @@ func contentHooks(hooks ...string) (all []rollout.Object) {
 	return all
 }
 
-// push changes Git and lets a minute pass. It returns which Jobs were made, each with the ConfigMap that was there then.
+// push changes Git and advances the clock by a minute. It returns the new Jobs, each with the ConfigMap's content at
+// its start.
 func (w *contentWorld) push(change func(*source)) string {
 	w.git.push(change)
 	return w.settle()
@@ -73,7 +74,7 @@ func (w *contentWorld) settle() string {
 			w.t.Fatalf("it does not come to rest: %s", dump(w.state))
 		}
 	}
-	for i, job := range w.made { // without the content's digits, and the attempt
+	for i, job := range w.made { // without the digest and the attempt
 		parts := strings.Split(job, "-")
 		w.made[i] = strings.Join(slices.Delete(parts, len(parts)-2, len(parts)-1), "-")
 	}
@@ -91,8 +92,8 @@ func (w *contentWorld) is(made, wantMade string, phase rollout.Phase, config, ve
 
 const allTimes = "migrate=pre-install,pre-upgrade"
 
-// TestContentHooks: without a Rollout document, hooks run once for each content: those before it while the old one is
-// there, those after it when all of it is, and whatever fails leaves or brings back the old one.
+// TestContentHooks checks that hooks without a Rollout document run once per content. Hooks before it see the old
+// content, hooks after it see all of the new one. Any failure keeps or restores the old content.
 func TestContentHooks(t *testing.T) {
 	w := newContentWorld(t, allTimes, "load=pre-install", "check=post-upgrade", "undo=post-rollback")
 	w.is(w.settle(), ":load-1 :migrate-1", rollout.Healthy, "0", "v1")
@@ -102,7 +103,8 @@ func TestContentHooks(t *testing.T) {
 	w.is(w.push(func(s *source) { s.config = 1 }), "0:migrate-1 1:check-1", rollout.Healthy, "1", "v1")
 	w.is(w.push(func(s *source) { s.workloads[0].version = "v2" }), "1:migrate-1 1:check-1", rollout.Healthy, "1", "v2")
 
-	w.kube.Deployments[rollout.Workload{Namespace: "shop", Name: "web"}].Replicas = 1 // by hand: drift, and a heal
+	// A change by hand is drift, and is healed.
+	w.kube.Deployments[rollout.Workload{Namespace: "shop", Name: "web"}].Replicas = 1
 	w.is(w.settle(), "", rollout.Healthy, "1", "v2")
 	w.is(w.push(func(s *source) { s.promotion = &rollout.Promotion{Release: "h1-other", Decision: rollout.Hold} }), "", rollout.Healthy, "1", "v2")
 
@@ -128,15 +130,18 @@ func TestContentHooks(t *testing.T) {
 	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 3, "v4" }), "2:migrate-1 3:check-1 2:undo-1", rollout.Degraded, "2", "v3")
 	delete(w.fail, "check")
 	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 2, "v3" }), "", rollout.Healthy, "2", "v3")
-	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 1, "v2" }), "2:migrate-1 1:check-1", rollout.Healthy, "1", "v2") // by other hooks than then
-	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 2, "v3" }), "", rollout.Healthy, "2", "v3")                      // it served before
+	// With other hooks than at the first time.
+	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 1, "v2" }), "2:migrate-1 1:check-1", rollout.Healthy, "1", "v2")
+	// It served before.
+	w.is(w.push(func(s *source) { s.config, s.workloads[0].version = 2, "v3" }), "", rollout.Healthy, "2", "v3")
 	w.is(w.push(func(s *source) { s.hooks, s.config = nil, 5 }), "", rollout.Healthy, "5", "v3")
 	if w.state.Stable != nil {
 		t.Errorf("without hooks stable is %+v", w.state.Stable)
 	}
 }
 
-// TestContentHooksFailAtFirst: where nothing is there to go back to, nothing is applied, and the next content goes on.
+// TestContentHooksFailAtFirst checks that nothing is applied without an older content to return to. The next content
+// continues.
 func TestContentHooksFailAtFirst(t *testing.T) {
 	w := newContentWorld(t, allTimes)
 	w.fail["migrate"] = true
@@ -148,8 +153,8 @@ func TestContentHooksFailAtFirst(t *testing.T) {
 	w.is(w.push(func(s *source) { s.config = 1 }), ":migrate-1", rollout.Healthy, "1", "v1")
 }
 
-// TestContentHooksOfWhatRuns: an app that is there gets its first hook, and what is there is what a failure leaves. One that
-// is taken over with what Git says runs none, and one with something else runs those of a first deployment.
+// TestContentHooksOfWhatRuns checks the first hook of a running app; a failure leaves the app as it is. Adopting an
+// app that equals Git runs no hook. Adopting a different app runs the hooks of a first deployment.
 func TestContentHooksOfWhatRuns(t *testing.T) {
 	w := newContentWorld(t)
 	w.is(w.settle(), "", rollout.Healthy, "0", "v1")
@@ -158,7 +163,7 @@ func TestContentHooksOfWhatRuns(t *testing.T) {
 	delete(w.fail, "migrate")
 	w.is(w.push(func(s *source) { s.config = 2 }), "0:migrate-1", rollout.Healthy, "2", "v1")
 
-	w.state = rollout.State{} // the record is lost, or another tool had it until now
+	w.state = rollout.State{} // the record is lost, or another tool managed the app until now
 	w.is(w.settle(), "", rollout.Healthy, "2", "v1")
 	if w.state.Stable == nil || w.state.Stable.Hash != w.git.at(w.git.headID()).Release() {
 		t.Errorf("taken over: stable %+v", w.state.Stable)
@@ -167,7 +172,8 @@ func TestContentHooksOfWhatRuns(t *testing.T) {
 	w.is(w.push(func(s *source) { s.workloads[0].version = "v2" }), "2:load-1 2:migrate-1", rollout.Healthy, "2", "v2")
 }
 
-// TestContentOfAnOlderProgram: what followed Git when hooks were left out, or were refused, runs none for what it is at.
+// TestContentOfAnOlderProgram checks that no hook runs for the current content of an older program. That program
+// ignored or refused hooks.
 func TestContentOfAnOlderProgram(t *testing.T) {
 	w := newContentWorld(t, allTimes)
 	w.settle()
@@ -176,8 +182,7 @@ func TestContentOfAnOlderProgram(t *testing.T) {
 	w.is(w.push(func(s *source) { s.config = 1 }), "0:migrate-1", rollout.Healthy, "1", "v1")
 }
 
-// TestContentOfOtherKinds: of a workload of a kind that is not looked at without a document, its status tells, and nobody
-// waits for more.
+// TestContentOfOtherKinds checks that a workload of an unsupported kind is judged by its status alone.
 func TestContentOfOtherKinds(t *testing.T) {
 	clones := rollout.Workload{Kind: "CloneSet.apps.kruise.io", Namespace: "shop", Name: "clones"}
 	in := Input{Now: noon, State: rollout.State{Source: "c1", Release: &rollout.Release{Since: noon}},
@@ -191,8 +196,8 @@ func TestContentOfOtherKinds(t *testing.T) {
 	}
 }
 
-// TestContentThatDoesNotServe: what runs after a content waits for its workloads, and says so when they are late; a newer
-// content does not wait for them, and one with which they are is stable.
+// TestContentThatDoesNotServe checks that hooks after a content wait for its workloads and report a delay. A newer
+// content does not wait. A content whose workloads are ready becomes stable.
 func TestContentThatDoesNotServe(t *testing.T) {
 	w := newContentWorld(t, allTimes, "check=post-upgrade", "undo=post-rollback")
 	w.settle()
@@ -210,8 +215,8 @@ func TestContentThatDoesNotServe(t *testing.T) {
 	w.is(w.push(func(s *source) { s.workloads[0].version = "v3" }), "0:undo-1 0:migrate-1 0:check-1", rollout.Healthy, "0", "v3")
 }
 
-// TestContentWithADocument: an app with hooks gets a Rollout document, and loses it again: its pods stay, and what changes
-// with that is released as the documents have it.
+// TestContentWithADocument adds a Rollout document to an app with hooks, and removes it again. The pods stay, and
+// later changes follow the documents.
 func TestContentWithADocument(t *testing.T) {
 	w := newContentWorld(t, allTimes)
 	w.settle()
@@ -226,8 +231,8 @@ func TestContentWithADocument(t *testing.T) {
 	}
 }
 
-// TestContentWithoutHooks: an app with neither Rollout documents nor hooks has one record for each content that it follows,
-// and nothing in it but what it has always had.
+// TestContentWithoutHooks checks that an app without Rollout documents and hooks has one record per content, with no
+// new fields.
 func TestContentWithoutHooks(t *testing.T) {
 	w := newContentWorld(t)
 	w.settle()

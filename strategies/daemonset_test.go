@@ -11,8 +11,8 @@ import (
 
 var agent = rollout.Workload{Kind: "DaemonSet", Namespace: testApp.Namespace, Name: "web"}
 
-// agentsAt is a DaemonSet at its first step, of so many percent, whose pods are those of a list: n is a new one, o an old
-// one, in capitals where they are not ready, and - a node whose pod is being made. Pod i is on node-i.
+// agentsAt returns a DaemonSet at its first step of percent. In pods, n is a new pod, o an old one, a capital letter
+// an unready one, and - a node whose pod is being created. Pod i is on node-i.
 func agentsAt(t *testing.T, percent int, pods string, change func(*rollout.Spec)) Input {
 	t.Helper()
 	h := oneWeb(func(s *rollout.Spec) {
@@ -62,7 +62,8 @@ func evicted(in Input) (nodes []string) {
 	return nodes
 }
 
-// TestDaemonSetEvictions: a step takes as many nodes as it asks for and no more of those that serve than may be missing.
+// TestDaemonSetEvictions checks that a step evicts from as many nodes as it asks for. It evicts no more available
+// pods than may be unavailable.
 func TestDaemonSetEvictions(t *testing.T) {
 	two := func(s *rollout.Spec) { s.MaxUnavailable = rollout.Amount{Value: 2} }
 	for name, tc := range map[string]struct {
@@ -96,8 +97,8 @@ func TestDaemonSetEvictions(t *testing.T) {
 	}
 }
 
-// TestDaemonSetEvictsInTurn: the nodes of a release are the same whoever asks and whatever has been done, and others than
-// those of the next release.
+// TestDaemonSetEvictsInTurn checks that a release always picks the same nodes, and that the next release picks
+// others.
 func TestDaemonSetEvictsInTurn(t *testing.T) {
 	in := agentsAt(t, 60, "oooooooooo", func(s *rollout.Spec) { s.MaxUnavailable = rollout.Amount{Value: 100, Percent: true} })
 	all := evicted(in)
@@ -106,7 +107,7 @@ func TestDaemonSetEvictsInTurn(t *testing.T) {
 	}
 	live := in.Observed.Workloads[agent]
 	fresh, old := &live.Revisions[0], &live.Revisions[1]
-	for range 3 { // what went is not asked about again
+	for range 3 { // evicted pods are not considered again
 		i := slices.IndexFunc(old.Members, func(p rollout.Pod) bool { return p.Node == all[0] })
 		old.Members = slices.Delete(old.Members, i, i+1)
 		old.ReadySince = old.ReadySince[1:]
@@ -117,7 +118,7 @@ func TestDaemonSetEvictsInTurn(t *testing.T) {
 		}
 	}
 	going := &old.Members[slices.IndexFunc(old.Members, func(p rollout.Pod) bool { return p.Node == all[0] })]
-	going.Terminating = true // counted as new by now
+	going.Terminating = true // now counted as new
 	fresh.Desired++
 	if got := evicted(in); !slices.Equal(got, all[1:]) {
 		t.Errorf("while one is going %v, want %v", got, all[1:])
@@ -134,8 +135,8 @@ func TestDaemonSetEvictsInTurn(t *testing.T) {
 	}
 }
 
-// TestDaemonSetNodeOrder: nodes that an earlier selector matches go first, all labels of it counting; while nobody knows
-// the labels, none goes.
+// TestDaemonSetNodeOrder checks that nodes of an earlier selector go first; a selector must match with all labels.
+// Nothing is evicted before the labels are known.
 func TestDaemonSetNodeOrder(t *testing.T) {
 	in := agentsAt(t, 60, "oooooooooo", func(s *rollout.Spec) {
 		s.MaxUnavailable = rollout.Amount{Value: 100, Percent: true}
@@ -158,7 +159,7 @@ func TestDaemonSetNodeOrder(t *testing.T) {
 	}
 }
 
-// TestDaemonSetIsLeftAlone: nothing is deleted but for a step of what the cluster has been told.
+// TestDaemonSetIsLeftAlone checks that pods are deleted only for a step that the cluster has observed.
 func TestDaemonSetIsLeftAlone(t *testing.T) {
 	for name, change := range map[string]func(*Input){
 		"a promotion": func(in *Input) { in.State.Phase = rollout.Promoting },
@@ -188,7 +189,7 @@ func ofAgent(in *Input, change func(*rollout.ObservedWorkload)) {
 	in.Observed.Workloads[agent] = w
 }
 
-// TestDaemonSetWithoutNodes: nobody has set a number of replicas that could be looked for.
+// TestDaemonSetWithoutNodes checks a DaemonSet without nodes, which has no number of replicas.
 func TestDaemonSetWithoutNodes(t *testing.T) {
 	in := agentsAt(t, 30, "nnnooooooo", nil)
 	ofAgent(&in, func(w *rollout.ObservedWorkload) { w.Replicas = 0 })
@@ -203,7 +204,7 @@ func TestDaemonSetWithoutNodes(t *testing.T) {
 	}
 }
 
-// TestDaemonSetOfAThirdTemplate: an image that is set by hand at a step replaces no pod, and none is replaced to put it back.
+// TestDaemonSetOfAThirdTemplate checks that undoing an image set by hand during a step replaces no pod.
 func TestDaemonSetOfAThirdTemplate(t *testing.T) {
 	in := agentsAt(t, 30, "nnnooooooo", nil)
 	ofAgent(&in, func(w *rollout.ObservedWorkload) {
@@ -218,8 +219,8 @@ func TestDaemonSetOfAThirdTemplate(t *testing.T) {
 	}
 }
 
-// TestDaemonSetStep: a step has OnDelete, is done when as many nodes serve, and accepts nodes that have joined; the
-// promotion has the user's own strategy.
+// TestDaemonSetStep checks that a step uses OnDelete, ends when enough nodes serve, and accepts new nodes. The
+// promotion restores the user's own strategy.
 func TestDaemonSetStep(t *testing.T) {
 	strategy := func(in Input) any {
 		for _, o := range mustDesired(in.State, View{Now: in.Now, Source: in.Source, Stable: in.Source, Observed: in.Observed}) {

@@ -11,7 +11,7 @@ import (
 
 var web = rollout.Workload{Namespace: testApp.Namespace, Name: "web"}
 
-// oneWeb is an app with one workload of ten pods and a canary in place.
+// oneWeb returns an app with one workload of ten pods and a canary that replaces pods in place.
 func oneWeb(change func(*rollout.Spec)) *history {
 	spec := rollout.Spec{
 		Workload: web, Replicas: new(10), MaxSurge: rollout.Amount{Value: 25, Percent: true},
@@ -31,18 +31,17 @@ func version(v string) func(*source) {
 	return func(x *source) { x.workloads[0].version = v }
 }
 
-// set is a ReplicaSet with that many pods, ready since noon.
+// set returns a ReplicaSet with desired pods, of which ready have been ready since noon.
 func set(h *history, commit string, desired, ready int) rollout.Revision {
 	r := pods(desired, ready)
 	r.Name, r.Pin, r.Hash = "web-"+commit, rollout.PodHash(commit), h.at(commit).Templates[web]
 	return r
 }
 
-// healed answers that the cluster holds what the state asks for.
+// healed says that the cluster equals the state.
 var healed = Answers{Healed: new(true)}
 
-// world is an Input at rest at the first commit of a history, with the newest
-// one as the head.
+// world returns an Input at rest at the first commit of a history, with the newest commit as the head.
 func world(h *history, sets ...rollout.Revision) Input {
 	release := rollout.Release{
 		Commit: commitID(0), Hash: h.at(commitID(0)).Release(), Author: "Ann", Since: noon,
@@ -64,7 +63,7 @@ func world(h *history, sets ...rollout.Revision) Input {
 	}
 }
 
-// inFlight is a world with the newest commit released, at a step.
+// inFlight returns a world that releases the newest commit and is at a step.
 func inFlight(h *history, step int, sets ...rollout.Revision) Input {
 	in := world(h, sets...)
 	in.State = Decide(in).State
@@ -88,7 +87,7 @@ func TestDecideAtRest(t *testing.T) {
 		Release string // its commit
 		Fast    bool
 		Held    string
-		Says    string // part of the subject
+		Says    string // a part of the subject
 	}
 	cases := map[string]struct {
 		reason string
@@ -187,8 +186,8 @@ func TestDecideAtRest(t *testing.T) {
 	}
 }
 
-// The same trouble in a later commit is no transition: a branch that stays
-// broken does not fill the state branch.
+// TestHeldIsRecordedOnce checks that the same error in a later commit is no transition. A broken branch does not fill
+// the state branch.
 func TestHeldIsRecordedOnce(t *testing.T) {
 	h := oneWeb(nil)
 	h.push(func(x *source) { x.broken = true })
@@ -209,7 +208,7 @@ func TestLeavingARelease(t *testing.T) {
 		Phase    rollout.Phase
 		To       string
 		Rejected bool
-		Drain    time.Duration // after the routes
+		Drain    time.Duration // after the change of the routes
 	}
 	surge := func(s *rollout.Spec) {
 		s.Scaling, s.Canary.StableService, s.Canary.AbortScaleDownDelaySeconds = rollout.Surge, "web", 30
@@ -248,7 +247,7 @@ func TestLeavingARelease(t *testing.T) {
 			h.push(func(x *source) { x.config++ })
 			h.push(version("v2"))
 			in := world(h, set(h, commitID(0), 10, 10), set(h, commitID(2), 2, 0))
-			in.State.Source, in.Source = commitID(1), h.at(commitID(1)) // the configuration was followed
+			in.State.Source, in.Source = commitID(1), h.at(commitID(1)) // a change of the configuration was followed
 			in.State = Decide(in).State
 			in.Source = h.at(in.State.Source)
 			h.push(tc.push)
@@ -448,8 +447,8 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestTwoDeadlines: one workload's deadline only tells that it is late; the later one of another takes the release
-// back all the same, and is looked at when it comes.
+// TestTwoDeadlines checks that one workload's deadline only reports a delay. The later deadline of another workload
+// still rolls the release back, and causes a requeue in time.
 func TestTwoDeadlines(t *testing.T) {
 	api := rollout.Workload{Namespace: testApp.Namespace, Name: "api"}
 	h := oneWeb(func(s *rollout.Spec) { s.ProgressDeadlineSeconds = 60 })
@@ -477,7 +476,7 @@ func TestRollbackWindow(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		window   *int
-		verified []rollout.Hash // newest first, stable is the first
+		verified []rollout.Hash // newest first; the first is stable
 		want     bool
 	}{
 		"Unlimited":     {"every verified hash", nil, []rollout.Hash{"a", "b", "c", "x"}, true},
@@ -514,8 +513,8 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// TestPauseWatchesPods: at a pause, an autoscaler may have asked for pods that
-// make room for others once they serve, and nothing else would look then.
+// TestPauseWatchesPods checks that a pause requeues for the pods of an autoscaler. Those pods replace others when
+// they are ready, and no other event would cause a look.
 func TestPauseWatchesPods(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 60 })
 	h.push(version("v2"))
@@ -530,8 +529,8 @@ func TestPauseWatchesPods(t *testing.T) {
 	}
 }
 
-// TestTooManyOldOnesAreWatched: more old pods than are asked for go as the new ones serve, with surge too, where that
-// is asked of nothing else: they came back by somebody's hand, or by a template that was stable's for a while.
+// TestTooManyOldOnesAreWatched checks that surplus old pods cause a requeue for the next available new pod, also with
+// surge. Surplus pods come from a change by hand, or from a template that was stable for a while.
 func TestTooManyOldOnesAreWatched(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds, s.Scaling = 60, rollout.Surge })
 	h.push(version("v2"))
@@ -546,8 +545,8 @@ func TestTooManyOldOnesAreWatched(t *testing.T) {
 	}
 }
 
-// TestHeldLooksAgain: while the head cannot be read, what is in flight still has
-// its deadline, and a retreat still removes the canary's pods when they may go.
+// TestHeldLooksAgain checks that an unreadable head does not stop the deadline of a release. A rollback still removes
+// the canary's pods in time.
 func TestHeldLooksAgain(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) {
 		s.ProgressDeadlineAbort, s.Scaling = true, rollout.Surge
@@ -573,8 +572,8 @@ func TestHeldLooksAgain(t *testing.T) {
 	}
 }
 
-// TestWaitingLooksAgain: while somebody holds a release no deadline passes, whoever looks when; and one whose hold ended
-// late goes back at once. Held for a head that cannot be read, a walk in place goes on with each pod that serves.
+// TestWaitingLooksAgain checks that no deadline passes while a release is on hold. A release that is late when the
+// hold ends rolls back at once. With an unreadable head, an in-place update continues with each ready pod.
 func TestWaitingLooksAgain(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) { s.ProgressDeadlineAbort = true })
 	h.push(version("v2"))
@@ -604,9 +603,8 @@ func TestWaitingLooksAgain(t *testing.T) {
 	}
 }
 
-// TestUnreportedPodsCount: right after a scale-down the Deployment's status may
-// say that all is done, from numbers that an old ReplicaSet reported before it
-// had pods. What the pods themselves say counts.
+// TestUnreportedPodsCount checks that pods count before their ReplicaSet reports them. Right after a scale-down, the
+// Deployment's status may come from an old ReplicaSet without pods.
 func TestUnreportedPodsCount(t *testing.T) {
 	h := oneWeb(nil)
 	h.push(version("v2"))
@@ -632,7 +630,8 @@ func TestUnreportedPodsCount(t *testing.T) {
 	}
 }
 
-// TestOverdueNamesWhatItWaitsFor: where pods are replaced in place, the one that does not get ready may be a stable one.
+// TestOverdueNamesWhatItWaitsFor checks the message of a delay: with pods replaced in place, the unready pod may be a
+// stable one.
 func TestOverdueNamesWhatItWaitsFor(t *testing.T) {
 	h := oneWeb(nil)
 	h.push(version("v2"))
@@ -645,7 +644,7 @@ func TestOverdueNamesWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-// TestWhoHoldsIsRemembered: a new process may not know who wrote a hold, and says what was recorded.
+// TestWhoHoldsIsRemembered checks that a new process reports the recorded author of a hold.
 func TestWhoHoldsIsRemembered(t *testing.T) {
 	for recorded, want := range map[string]string{
 		"": "", "release h1 waits for the end of decision: hold by Ann": "Ann", "of another kind": "",

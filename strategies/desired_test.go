@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// shape is what Desired says about a Deployment.
+// shape has the fields that Desired writes into a Deployment.
 type shape struct {
 	Version  string
 	Commit   string
@@ -19,7 +19,7 @@ type shape struct {
 	Deadline any
 	MinReady any
 	Replicas any
-	Held     bool // the status annotation names the step
+	Held     bool // the status annotation has the step
 }
 
 func shapeOf(t *testing.T, objects []rollout.Object) shape {
@@ -94,7 +94,7 @@ func TestDesiredDeployment(t *testing.T) {
 			"pods that nobody can tell from stable's are available for ever: the stable template alone", surge, 0, 8, 5,
 			func(in *Input, _ *history) {
 				live := in.Observed.Workloads[web]
-				byHand := live.Revisions[0] // kubectl set image leaves the annotations as they are
+				byHand := live.Revisions[0] // kubectl set image keeps the annotations
 				byHand.Pin, byHand.Desired, byHand.Pods, byHand.ReadySince = rollout.PodHash("by-hand"), 2, 2, byHand.ReadySince[:2]
 				live.Revisions, live.Synced, live.Available = append(live.Revisions, byHand), true, 2
 				in.Observed.Workloads[web] = live
@@ -169,8 +169,7 @@ func TestDesiredDeployment(t *testing.T) {
 	}
 }
 
-// How many pods there are is not staged: a release that also changes replicas
-// changes them at once, and one that leaves them to an autoscaler does so too.
+// The number of replicas is not staged: a release that changes it, or leaves it to an autoscaler, does so at once.
 func TestStableTemplateHasTheNewestReplicas(t *testing.T) {
 	for name, replicas := range map[string]*int{"More": new(20), "Autoscaler": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -383,7 +382,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainUnseen: where the cluster was not read, no reason is given that only the cluster can tell.
+// TestExplainUnseen checks that no reason needs the cluster when it was not read.
 func TestExplainUnseen(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) {
 		c := *s.Canary
@@ -405,7 +404,7 @@ func TestExplainUnseen(t *testing.T) {
 	}
 }
 
-// TestExplainBlueGreen: no user reaches a preview, however many pods it has, and all of them reach it after the switch.
+// TestExplainBlueGreen checks that a preview has no users, with any number of pods, and all users after the switch.
 func TestExplainBlueGreen(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) {
 		s.Scaling, s.Canary = rollout.Surge, nil
@@ -421,7 +420,7 @@ func TestExplainBlueGreen(t *testing.T) {
 	}
 }
 
-// TestExplainRevisions: what is shown of a workload's ReplicaSets, and of requests where a router splits them.
+// TestExplainRevisions checks the shown ReplicaSets of a workload, and the shares of requests with a router.
 func TestExplainRevisions(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) { s.Scaling = rollout.Surge })
 	h.push(version("v2"))
@@ -444,7 +443,7 @@ func TestExplainRevisions(t *testing.T) {
 	if diff := compare.Diff(want, got); diff != "" || e.Ready != 8 || e.Real != 0 || e.Routed {
 		t.Errorf("%d ready, %d %% (-want +got):\n%s", e.Ready, e.Real, diff)
 	}
-	in.Source = nil // it is read anew, and what Git asks for is known
+	in.Source = nil // after a restart, with a known head
 	if all := Explain(in); len(all) != 1 {
 		t.Errorf("without the commit that runs there are %d", len(all))
 	}
@@ -452,14 +451,14 @@ func TestExplainRevisions(t *testing.T) {
 	if e := Explain(in)[0]; e.Step != len(e.Steps) || e.Waiting != "" || e.Weight != 0 {
 		t.Errorf("at rest it is %+v", e)
 	}
-	// What is on its way back waits at no step.
+	// A rollback waits at no step.
 	_, back := atStep(nil, 1)
 	back.State.Phase = rollout.Aborting
 	if e := Explain(back)[0]; e.Step != 1 || e.Waiting != "" || e.Weight != 0 {
 		t.Errorf("on its way back it is %+v", e)
 	}
 
-	// The steps are those of the commit that the app is at, until it follows another one.
+	// The steps come from the app's current commit until it follows another one.
 	h = oneWeb(nil)
 	h.push(func(s *source) {
 		c := *s.workloads[0].spec.Canary
@@ -495,7 +494,7 @@ func TestExplainRevisions(t *testing.T) {
 	}
 }
 
-// TestEmptied: an app does not lose all of its objects by an empty file.
+// TestEmptied checks that an empty file does not delete all objects of an app.
 func TestEmptied(t *testing.T) {
 	full := &rollout.Render{Objects: []rollout.Object{{}}}
 	for name, c := range map[string]struct {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestEndedAnalysesAreRecorded: the record of a release that becomes stable has the end of each analysis.
+// TestEndedAnalysesAreRecorded checks that a release records the end of each analysis when it becomes stable.
 func TestEndedAnalysesAreRecorded(t *testing.T) {
 	blueGreen := "blueGreen: {activeService: web, previewService: web-preview, autoPromotionEnabled: true, " +
 		"scaleDownDelaySeconds: DELAY}\nprePromotion: {metrics: [smoke], count: 1}\npostPromotion: {metrics: [errors], count: 1}\n"

@@ -11,8 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/experiment"
 )
 
-// trying is an app at an experiment that began at noon, with pods of both
-// templates, so many of them ready since noon.
+// trying returns an app at an experiment that began at noon. Of each template, ready pods have been ready since noon.
 func trying(t *testing.T, change func(*rollout.Experiment), ready int) (Input, *history) {
 	t.Helper()
 	e := &rollout.Experiment{
@@ -48,8 +47,8 @@ func trying(t *testing.T, change func(*rollout.Experiment), ready int) (Input, *
 	return in, h
 }
 
-// TestExperimentClock begins when all pods are available, and is looked at again
-// when something is due.
+// TestExperimentClock checks that an experiment's time begins when all pods are available, and that the app is
+// requeued in time.
 func TestExperimentClock(t *testing.T) {
 	in, _ := trying(t, nil, 1)
 	in.Now = noon.Add(time.Minute)
@@ -83,7 +82,7 @@ func TestExperimentClock(t *testing.T) {
 	}
 }
 
-// TestExperimentOfAnUnreadableHead is watched all the same.
+// TestExperimentOfAnUnreadableHead checks that an experiment continues while the head is unreadable.
 func TestExperimentOfAnUnreadableHead(t *testing.T) {
 	in, _ := trying(t, nil, 1)
 	in.Head.Render, in.Head.Err = nil, &rollout.InvalidError{Msg: "is not valid YAML"}
@@ -98,7 +97,7 @@ func TestExperimentOfAnUnreadableHead(t *testing.T) {
 	}
 }
 
-// TestExperimentMeasures names the experiment's own pods.
+// TestExperimentMeasures checks that measurements name the experiment's own pods.
 func TestExperimentMeasures(t *testing.T) {
 	texts := map[string]string{
 		"templates.baseline.podTemplateHash": "hash-of-baseline", "templates.baseline.replicaset.name": "set-of-baseline",
@@ -146,7 +145,7 @@ func TestExperimentMeasures(t *testing.T) {
 	}
 }
 
-// TestExperimentDesired is what is applied for an experiment, and when.
+// TestExperimentDesired checks which objects an experiment applies, and when.
 func TestExperimentDesired(t *testing.T) {
 	in, h := trying(t, nil, 2)
 	names := func(s rollout.State, stable *rollout.Render) []string {

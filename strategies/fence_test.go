@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// read is how many pods Kubernetes reads from what the hold has.
+// read returns the number of pods that Kubernetes computes from the amount in a hold.
 func read(t *testing.T, written any, resolve func(rollout.Amount) int) int {
 	t.Helper()
 	if n, is := written.(int64); is {
@@ -25,9 +25,8 @@ func read(t *testing.T, written any, resolve func(rollout.Amount) int) int {
 	return resolve(rollout.Amount{Value: n, Percent: true})
 }
 
-// Kubernetes must read the very numbers of pods that were meant and that the
-// steps wait for: otherwise a step waits for pods that nobody starts. A
-// percentage it is wherever one is exact, and so it is up to 100 pods.
+// TestFenceResolvesBackExactly checks that Kubernetes computes the number of pods that the steps wait for. Up to 100
+// pods, and wherever it is exact, the amount is a percentage.
 func TestFenceResolvesBackExactly(t *testing.T) {
 	for n := 1; n <= 400; n++ {
 		for k := 0; k <= n; k++ {
@@ -47,8 +46,8 @@ func TestFenceResolvesBackExactly(t *testing.T) {
 	}
 }
 
-// TestPodsThatGoServeNoRoute: a pod that the controller has given up is ready until it is
-// deleted, and no weight counts on it.
+// TestPodsThatGoServeNoRoute checks that no weight counts on a pod that the controller is removing, though it is
+// still ready.
 func TestPodsThatGoServeNoRoute(t *testing.T) {
 	m := routing{Traffic: &rollout.Traffic{MaxWeight: 100}}
 	for desired, want := range []int{0, 1, 2, 2} {
@@ -58,8 +57,8 @@ func TestPodsThatGoServeNoRoute(t *testing.T) {
 	}
 }
 
-// TestAPauseByHandIsUndone: whatever the phase, a Deployment is not paused unless its
-// release makes it so for a moment.
+// TestAPauseByHandIsUndone checks that a pause by hand is undone in each phase. A Deployment stays paused only while
+// its release pauses it.
 func TestAPauseByHandIsUndone(t *testing.T) {
 	h := oneWeb(nil)
 	h.push(version("v2"))
@@ -75,7 +74,7 @@ func TestAPauseByHandIsUndone(t *testing.T) {
 }
 
 // TestRollbackWaitsForReports pauses a rollback while the Deployment controller may count pods that stable no longer
-// has, and ends the pause when it has the report. No pod moves in the pause: maxSurge covers the pods beyond replicas.
+// has. The pause ends with the controller's report. maxSurge covers the extra pods, so no pod moves during it.
 func TestRollbackWaitsForReports(t *testing.T) {
 	const paused, moving, asItIs = "paused, maxSurge 10%", "moving, maxSurge 25%", "as it is"
 	for name, row := range map[string]struct {
@@ -114,7 +113,7 @@ func TestRollbackWaitsForReports(t *testing.T) {
 	}
 }
 
-// pods are ReplicaSets of old and new pods, ready since noon.
+// pods returns ReplicaSets of old and new pods, ready since noon.
 func pods(desired, ready int) rollout.Revision {
 	r := rollout.Revision{Desired: desired, Pods: max(desired, ready)}
 	for range ready {

@@ -12,11 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// TestForecast lives random releases in the model of Kubernetes, where pods are
-// ready at once and somebody promotes whenever the release waits for that, and
-// compares each with its forecast: the release is never earlier, and mostly later
-// by rounding only. Where pods are replaced in place within narrow limits, some of
-// a step's pods have to serve before the others start, which no forecast counts.
+// TestForecast compares random releases in the model of Kubernetes with their forecasts. Pods are ready at once, and
+// each gate is promoted at once. A release is never earlier than its forecast, and its delay is mostly due to
+// rounding. Forecasts ignore one thing: pods replaced in place may start in several batches.
 func TestForecast(t *testing.T) {
 	stages, promotions, loose := 0, 0, 0
 	for seed := range uint64(600) {
@@ -34,7 +32,7 @@ func TestForecast(t *testing.T) {
 		s.push([]string{"v2"})
 		f := Predict(Planned{Spec: spec, Replicas: *spec.Replicas, Calendar: s.calendar, Now: s.kube.Now})
 		if slices.ContainsFunc(f.Stages, func(s ForecastStage) bool { return f.Routed && s.Weight > 0 && s.Canary == 0 }) {
-			continue // requests for no pods: it waits until somebody promotes it fully
+			continue // requests without pods: it waits for a full promotion
 		}
 		gates := finish(t, s, seed)
 		if t.Failed() {
@@ -43,7 +41,7 @@ func TestForecast(t *testing.T) {
 		stages, promotions = stages+len(f.Stages)-1, promotions+gates
 		late := s.kube.Now.Sub(f.Ends)
 		if late > 0 && goesBack(f) {
-			continue // pods of the old version have to start and serve, which no forecast counts either
+			continue // pods of the old version have to become ready, and no forecast counts that
 		}
 		if late > 3*time.Second {
 			loose++
@@ -72,8 +70,7 @@ func goesBack(f Forecast) bool {
 	return false
 }
 
-// finish goes on until what the head asks for serves, and returns how often it
-// had to be promoted.
+// finish runs until the head's version serves, and returns the number of promotions.
 func finish(t *testing.T, s *script, seed uint64) (gates int) {
 	t.Helper()
 	head := s.git.at(s.git.headID()).Release()
@@ -104,7 +101,7 @@ func finish(t *testing.T, s *script, seed uint64) (gates int) {
 	return 0
 }
 
-// TestPredict: the times of one release, with a calendar that opens late and one that never opens.
+// TestPredict checks the times of one release, with a calendar that opens late and one that never opens.
 func TestPredict(t *testing.T) {
 	spec := rollout.Spec{
 		Workload: web, Replicas: new(10), MinReadySeconds: 10, MaxSurge: rollout.Amount{Value: 2}, MaxUnavailable: rollout.Amount{Value: 1},
@@ -121,7 +118,7 @@ func TestPredict(t *testing.T) {
 		gates        int
 		least        time.Duration
 		begins, ends time.Time
-		shut         string // of the first stage
+		shut         string // in the first stage
 	}{
 		"AtOnce":  {func(*Planned) {}, 4, 1, 100 * time.Second, noon, noon.Add(100 * time.Second), ""},
 		"First":   {func(p *Planned) { p.First = true }, 1, 0, 30 * time.Second, noon, noon.Add(30 * time.Second), ""},
@@ -150,7 +147,7 @@ func TestPredict(t *testing.T) {
 			}
 		})
 	}
-	// The calendar shuts again while users are at the steps: the rest waits for the next day.
+	// The calendar closes again during the steps: the rest waits for the next day.
 	config, err := rollout.ParseConfig(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\n"+
 		"windows: [{kind: allow, schedule: \"0 12 * * *\", duration: 1m, timeZone: UTC}]\n"))
 	if err != nil {

@@ -8,17 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// forward watches that the users of one workload move forward only, or back to
-// what served all of them last. It knows Services and pods, and not what a release
-// is.
+// forward checks that the users of a workload move to newer versions only, or back to the last version that served
+// all of them. It reads Services and pods, not releases.
 type forward struct {
-	served []string // versions that have served all users, oldest first, each once
-	judged bool     // the newest of them has been on record as stable, or all pods were of it after its last step
+	served []string // versions that have served all users, oldest first, without duplicates
+	judged bool     // the newest of them was recorded as stable, or had all pods after its last step
 }
 
-// checkForward holds after each change of the cluster: once a version serves all
-// users and is through with its release, none of them meets an older one, but by
-// what people or a verdict say.
+// checkForward runs after each change of the cluster. After a version serves all users and passes its last step, an
+// older version needs a user's decision or a verdict.
 func (s *sim) checkForward(w rollout.Workload, d *kube.Deployment, spec rollout.Spec, x *watched) {
 	f := &x.forward
 	reached := s.reached(d, spec)
@@ -42,7 +40,7 @@ func (s *sim) checkForward(w rollout.Workload, d *kube.Deployment, spec rollout.
 	}
 	for _, v := range reached {
 		if hash, _ := hashOf(d, v); s.state.Release != nil && s.state.Release.Templates[w] == hash {
-			continue // people have released it again, by its steps
+			continue // a user has released it again, with its steps
 		}
 		if v != last && slices.Contains(f.served, v) {
 			s.fail("%s: users meet %s again, and %s has served all of them", w, v, last)
@@ -50,8 +48,7 @@ func (s *sim) checkForward(w rollout.Workload, d *kube.Deployment, spec rollout.
 	}
 }
 
-// isThrough reports whether the release in flight has passed its last step, and all
-// pods of all its workloads are of its version: the app is what is released.
+// isThrough reports whether the release in flight has passed its last step and all pods have its version.
 func (s *sim) isThrough(d *kube.Deployment, version string) bool {
 	if s.state.Release == nil || s.state.Stable == nil || s.state.Phase == rollout.Aborting {
 		return false
@@ -89,8 +86,7 @@ func (s *sim) ready(d *kube.Deployment, version string) int {
 	return n
 }
 
-// reached are the versions whose pods answer users: those that the Service of all
-// users selects, or all that are ready.
+// reached returns the versions whose pods answer users: those selected by the main Service, or all ready ones.
 func (s *sim) reached(d *kube.Deployment, spec rollout.Spec) []string {
 	main := ""
 	switch {
@@ -99,7 +95,7 @@ func (s *sim) reached(d *kube.Deployment, spec rollout.Spec) []string {
 	case spec.Canary != nil && spec.Canary.Traffic == nil:
 		main = spec.Canary.StableService
 	case spec.Canary != nil:
-		return nil // requests go by routes, which guard watches
+		return nil // routes carry the requests; guard checks those
 	}
 	pin := s.kube.Pins[rollout.Ref{Kind: "Service", Namespace: d.Workload.Namespace, Name: main}]
 	var versions []string
@@ -112,9 +108,8 @@ func (s *sim) reached(d *kube.Deployment, spec rollout.Spec) []string {
 	return slices.Compact(versions)
 }
 
-// allowBack follows what people and verdicts say about going back: a rejection, and
-// a commit that asks for what served before. That yet another version is pushed is
-// no reason.
+// allowBack permits an older version after a rejection, or after a commit that asks for a version that served before.
+// Another push is no reason.
 func (s *sim) allowBack(in Input, d Decision) {
 	is := d.State
 	switch {
@@ -128,8 +123,7 @@ func (s *sim) allowBack(in Input, d Decision) {
 	}
 }
 
-// seesOthers reports whether a decision was made while pods of another version were there; the last one may have gone
-// since.
+// seesOthers reports whether a decision saw pods of another version, even if the last one has gone since.
 func seesOthers(in Input) bool {
 	return slices.ContainsFunc(in.State.Progress, func(p rollout.Progress) bool {
 		return slices.ContainsFunc(in.Observed.Workloads[p.Workload].Revisions, func(r rollout.Revision) bool {
@@ -138,14 +132,14 @@ func seesOthers(in Input) bool {
 	})
 }
 
-// unwell watches that nothing is called healthy for long that does not serve.
+// unwell checks that an app with missing pods is not called healthy for long.
 type unwell struct {
-	since time.Time // when pods were missing first, with no more of them ready since; zero if none is
+	since time.Time // when pods were missing first, without a new ready pod since; zero if none is missing
 	ready int
-	looks int // of the process that has seen it
+	looks int // of the process that saw it
 }
 
-// seen forgets that pods were missing once all are ready, also for a moment in which the world is not at rest.
+// seen resets the time when all pods are ready, even for a moment in which the world is not at rest.
 func (x *unwell) seen(d *kube.Deployment) {
 	for _, rs := range d.Sets {
 		if rs.Template == d.Template && rs.Ready() >= d.Replicas {
@@ -154,7 +148,7 @@ func (x *unwell) seen(d *kube.Deployment) {
 	}
 }
 
-// checkHealth holds when the world is at rest.
+// checkHealth runs when the world is at rest.
 func (s *sim) checkHealth() {
 	for w, live := range s.observe().Workloads {
 		x := &s.watch(w).unwell

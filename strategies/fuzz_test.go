@@ -9,9 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// FuzzDecide feeds Decide states that no run would reach and observations that
-// contradict them. Whatever comes, it must not panic or change its input, must
-// say so when something changed, and must come to rest.
+// FuzzDecide feeds Decide with impossible states and contradicting observations. Decide must not panic, must not
+// change its input, must report a change, and must come to rest.
 func FuzzDecide(f *testing.F) {
 	f.Add(uint64(1), []byte{})
 	f.Add(uint64(2), []byte{0, 0, 0, 0, 0, 0, 0, 0})
@@ -63,8 +62,8 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// fuzzInput draws a history from the seed, and the rest from the data: the
-// state of one world, the head of another, an observation of a third.
+// fuzzInput draws a history from the seed. The data draws the state of one world, the head of another and the
+// observation of a third.
 func fuzzInput(seed uint64, data []byte) (Input, *history) {
 	next := func(n int) int {
 		if len(data) == 0 {

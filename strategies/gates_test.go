@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestGatesOfAFullPromotion: it opens what a step waits for, and nothing else. A
-// new gate has to be put on one side or the other.
+// TestGatesOfAFullPromotion checks which gates a full promotion opens. A new gate needs a row here.
 func TestGatesOfAFullPromotion(t *testing.T) {
 	names := func(all gateList) (names []string) {
 		for _, g := range all {
@@ -25,8 +24,7 @@ func TestGatesOfAFullPromotion(t *testing.T) {
 	}
 }
 
-// TestGatesAskInOrder shuts each gate alone and all after it: the first one that
-// is shut decides.
+// TestGatesAskInOrder closes each gate alone and with all gates after it: the first closed gate decides.
 func TestGatesAskInOrder(t *testing.T) {
 	shut := func(name string) gate {
 		return gate{name, func(Input, moving) verdict { return verdict{text: name} }}
@@ -54,7 +52,7 @@ func TestGatesAskInOrder(t *testing.T) {
 	}
 }
 
-// TestTimedPause finds what a promotion may end before its time.
+// TestTimedPause checks which waits a promotion may end early.
 func TestTimedPause(t *testing.T) {
 	h := oneWeb(nil)
 	h.push(version("v2"))
@@ -90,8 +88,7 @@ func TestTimedPause(t *testing.T) {
 	}
 }
 
-// TestWaits: what is known of a stage without looking. The numbers are in digests,
-// so they are for ever.
+// TestWaits checks the waits of each stage. The numbers are part of digests, so they never change.
 func TestWaits(t *testing.T) {
 	cases := map[string]struct {
 		wait   wait
@@ -122,8 +119,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestWaitsOfAFastRelease: a version that served before waits for pods and for
-// delays, and for nothing else.
+// TestWaitsOfAFastRelease checks that a version that served before waits only for pods and delays.
 func TestWaitsOfAFastRelease(t *testing.T) {
 	h := oneWeb(nil)
 	h.push(version("v2"))

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPauseBeginsOnce: a pause that waits for its record begins when it was decided on for the first time, however often
-// that is decided again meanwhile. Where the record waits for long, it begins anew: Git did not show it before.
+// TestPauseBeginsOnce checks that a pause begins with its first decision, although its record is late and the
+// decision is repeated. A much later record restarts the pause, because Git did not show it before.
 func TestPauseBeginsOnce(t *testing.T) {
 	pause := rollout.Step{Pause: &rollout.Pause{Duration: new(time.Minute)}}
 	h := newHistory(source{workloads: []staged{{version: "v1", spec: rollout.Spec{

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kept is a blue-green app whose users have moved to v2, while v1's pods are kept.
+// kept returns a blue-green app after its switch to v2, with v1's pods kept.
 func kept(t *testing.T) *script {
 	t.Helper()
 	s, _ := readScript(t, &txtar.Archive{Files: []txtar.File{{Name: "web.yaml", Data: []byte(`
@@ -28,9 +28,8 @@ blueGreen:
 	return s
 }
 
-// TestFormerOfAnOlderProgram: what an older program recorded while it kept the old
-// version's pods, which was a release in flight, goes on where it is: nothing is
-// written but that it is stable.
+// TestFormerOfAnOlderProgram reads a record of an older program, which kept a release in flight together with the old
+// pods. The release continues, and the only new record says that it is stable.
 func TestFormerOfAnOlderProgram(t *testing.T) {
 	s := kept(t)
 	want, objects := s.state, dump(s.desired(s.state))
@@ -47,8 +46,8 @@ func TestFormerOfAnOlderProgram(t *testing.T) {
 	}
 }
 
-// TestFormerIsNoRelease: while the old version's pods are kept, nothing but people
-// takes users back, nothing measures, and nothing is pruned.
+// TestFormerIsNoRelease checks the time while the old version's pods are kept. Only users roll back, nothing is
+// measured, and nothing is pruned.
 func TestFormerIsNoRelease(t *testing.T) {
 	s := kept(t)
 	in := s.input(s.state, true)

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// resting is a healthy app of 5 pods, of which so many are ready.
+// resting returns a healthy app of 5 pods, of which ready are ready.
 func resting(ready int) Input {
 	in := Input{
 		Now: noon, App: testApp, Answers: Answers{Healed: new(true)},
@@ -23,8 +23,7 @@ func resting(ready int) Input {
 	return in
 }
 
-// watch lets an app live through what the cluster shows, one look each second, and
-// returns what is recorded of it, with the seconds.
+// watchHealth shows the app one observation per second, and returns its records with their seconds.
 func watchHealth(t *testing.T, seconds int, at func(second int) Input) []string {
 	t.Helper()
 	var got []string
@@ -57,8 +56,8 @@ func watchHealth(t *testing.T, seconds int, at func(second int) Input) []string 
 	return got
 }
 
-// TestHealthIsRecordedOnce: what is not well is on record after its deadline and
-// until all has been well for a minute, whatever pods do meanwhile.
+// TestHealthIsRecordedOnce checks that a problem is recorded after its deadline, and ends after one minute of health.
+// Pods that come and go in between add no record.
 func TestHealthIsRecordedOnce(t *testing.T) {
 	job := rollout.Trouble{Ref: rollout.Ref{Group: "batch", Kind: "Job", Namespace: "shop", Name: "move"}, Failed: true}
 	none := "shop degraded: Deployment shop/web: 0 of 5 pods are ready"
@@ -158,8 +157,7 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// TestHealthLooksAgain: nobody has to wake the app for its deadline, and another
-// process begins to count anew.
+// TestHealthLooksAgain checks that the app is requeued for its deadline, and that a new process counts anew.
 func TestHealthLooksAgain(t *testing.T) {
 	in := resting(0)
 	in.Health = Health{}.Seen(in)

@@ -14,19 +14,19 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// hookLife is a random life of an app whose releases have hooks: processes die, pushes to Git fail, Jobs end in either
-// way, people push, revert, abort, retry and promote.
+// hookLife is a random run of an app whose releases have hooks. Processes stop, pushes to Git fail, Jobs succeed or
+// fail, and users push, revert, abort, retry and promote.
 type hookLife struct {
 	*loop
 	rng   *rand.Rand
-	ends  map[string]rollout.JobState // by Job, as the cluster has ended it
+	ends  map[string]rollout.JobState // by Job, as it ended in the cluster
 	made  map[string]int
-	alone int // hooks that changed without a new version, and were followed
-	plain int // contents without Rollout documents that were released
+	alone int // followed changes of hooks without a new version
+	plain int // released contents without Rollout documents
 	t     testing.TB
 }
 
-// newHookLife is one of these. Each third of them begins without Rollout documents.
+// newHookLife returns a random run. Each third run begins without Rollout documents.
 func newHookLife(t testing.TB, seed uint64) *hookLife {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	first := source{workloads: []staged{{spec: randomSpec(rng, "web"), version: "v1", plain: seed%3 == 2}}}
@@ -56,13 +56,13 @@ func newHookLife(t testing.TB, seed uint64) *hookLife {
 	return l
 }
 
-// isMade holds that a Job is on record before it is made, and is made once.
+// isMade checks that a Job is recorded before it is created, and is created once.
 func (l *hookLife) isMade(j HookJob) {
 	id := j.Object.Annotation(hook.AnnotationID)
 	if l.made[id]++; l.made[id] > 1 {
 		l.t.Errorf("the Job of %s is made %d times", id, l.made[id])
 	}
-	delete(l.ends, j.Key()) // of one that had the name before
+	delete(l.ends, j.Key()) // an earlier Job of this name
 	if !slices.ContainsFunc(l.state.Hooks, func(r rollout.HookRun) bool {
 		return r.Phase == rollout.HookRunning && r.Job == j.Object.Name()
 	}) {
@@ -70,8 +70,9 @@ func (l *hookLife) isMade(j HookJob) {
 	}
 }
 
-// isCommitted holds that logs are bounded, and on record of the newest run of a hook alone; that one runs at a time, that no verdict is lost or invented, that no release begins before what
-// runs before it has ended well, and that none is stable before what runs after it has.
+// isCommitted checks that logs are bounded and only on record for the newest run of a hook. One hook runs at a time,
+// and no verdict is lost or invented. A release begins after its pre-hooks succeed, and is stable after its
+// post-hooks succeed.
 func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	running, logged := 0, map[string]bool{}
 	for _, r := range slices.Backward(is.Hooks) {
@@ -115,12 +116,13 @@ func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	}
 }
 
-// hold reports hooks of a time that have not ended as they must have.
+// hold reports hooks of a time that have not ended as required.
 func (l *hookLife) hold(subject, commit string, release rollout.Hash, when rollout.HookWhen, runs []rollout.HookRun) {
 	for _, h := range hook.At(l.git.at(commit).Objects, when, hook.Release{}) {
 		if !slices.ContainsFunc(runs, func(r rollout.HookRun) bool {
 			return r.Release == release && r.Name == h.Name() && r.When == when && !r.Past &&
-				(when == rollout.HookAfter || r.Content == hook.Content(h.Object)) && // a later commit may have another check
+				// A later commit may have another check.
+				(when == rollout.HookAfter || r.Content == hook.Content(h.Object)) &&
 				(r.Phase == rollout.HookSucceeded || h.Continues && r.Phase == rollout.HookFailed)
 		}) {
 			l.t.Errorf("%s: hook %s %s %s has not ended well: %+v", subject, h.Name(), when, release, runs)
@@ -128,8 +130,7 @@ func (l *hookLife) hold(subject, commit string, release rollout.Hash, when rollo
 	}
 }
 
-// follows holds that what has changed of hooks without a new version has run and ended well before the rest of its
-// commit is applied.
+// follows checks that changed hooks without a new version succeed before the rest of their commit is applied.
 func (l *hookLife) follows(subject string, was, is rollout.State) {
 	before := l.git.at(was.Source).ByRef()
 	for _, when := range []rollout.HookWhen{rollout.HookBefore, rollout.HookAfter} {
@@ -147,7 +148,7 @@ func (l *hookLife) follows(subject string, was, is rollout.State) {
 	}
 }
 
-// live lets chance do what it does, and then all be well: the app comes to rest, with no hook that runs.
+// live makes random changes and then repairs everything. The app must come to rest without a running hook.
 func (l *hookLife) live() {
 	for range 40 {
 		switch l.rng.IntN(12) {
@@ -190,14 +191,13 @@ func (l *hookLife) live() {
 	if i := runningHook(l.state); i >= 0 {
 		l.t.Errorf("hook %+v still runs", l.state.Hooks[i])
 	}
-	for key := range l.jobs { // else it would stay for ever, and have the name of a later one
+	for key := range l.jobs { // otherwise it would stay, and a later Job could get its name
 		if !slices.ContainsFunc(l.state.Hooks, func(r rollout.HookRun) bool { return "shop/"+r.Job == key }) {
 			l.t.Errorf("Job %s is there and not on record any more", key)
 		}
 	}
 }
 
-// TestHooksInAnyOrder lives random lives.
 func TestHooksInAnyOrder(t *testing.T) {
 	lives := uint64(400)
 	if testing.Short() {
@@ -223,7 +223,7 @@ func TestHooksInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestHooksNoticeMutants: what TestHooksInAnyOrder holds is noticed when it is broken.
+// TestHooksNoticeMutants checks that TestHooksInAnyOrder fails for each broken rule.
 func TestHooksNoticeMutants(t *testing.T) {
 	mutants := map[string]func(*Input, *Decision){
 		"a verdict that is forgotten when a process dies": func(_ *Input, d *Decision) {
@@ -287,7 +287,7 @@ func TestHooksNoticeMutants(t *testing.T) {
 	}
 }
 
-// noticing takes errors for what a test is looking for.
+// noticing is a testing.TB that only notes errors.
 type noticing struct {
 	testing.TB
 	is bool
@@ -295,7 +295,7 @@ type noticing struct {
 
 func (n *noticing) Errorf(string, ...any) { n.is = true }
 
-// TestHooksKeepTheNewest: of a hook the newest three Jobs stay, or one where its annotations say when it goes.
+// TestHooksKeepTheNewest checks that the newest three Jobs of a hook stay, or one if its annotations delete it.
 func TestHooksKeepTheNewest(t *testing.T) {
 	for policy, want := range map[string]int{"": 3, "before-hook-creation": 1} {
 		o := rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{}, "metadata": map[string]any{
@@ -316,7 +316,8 @@ func TestHooksKeepTheNewest(t *testing.T) {
 	}
 }
 
-// TestHooksWithAVersionInTheirName: those of earlier releases are counted together, on record and in the cluster.
+// TestHooksWithAVersionInTheirName checks that such hooks of earlier releases count together, on record and in the
+// cluster.
 func TestHooksWithAVersionInTheirName(t *testing.T) {
 	for _, name := range []string{"migrate-v%d", "migrate-1.%d.0", "%da1b2c3-migrate"} {
 		job := func(i int) []rollout.Object {
@@ -338,7 +339,8 @@ func TestHooksWithAVersionInTheirName(t *testing.T) {
 	}
 }
 
-// TestHooksOfOneCommitAreKeptApart has two hooks whose names differ in a part with a digit. Each keeps its own last runs.
+// TestHooksOfOneCommitAreKeptApart checks that two hooks keep their own last runs, although their names differ only
+// in a part with a digit.
 func TestHooksOfOneCommitAreKeptApart(t *testing.T) {
 	var hooks []rollout.Object
 	for _, name := range []string{"sync-s3", "sync-ec2"} {
@@ -363,7 +365,8 @@ func TestHooksOfOneCommitAreKeptApart(t *testing.T) {
 	}
 }
 
-// TestNamesOfHooksWithoutVersions: hooks count together when their names differ in a version, in one namespace.
+// TestNamesOfHooksWithoutVersions checks that hooks of a namespace count together if their names differ only in a
+// version.
 func TestNamesOfHooksWithoutVersions(t *testing.T) {
 	for names, together := range map[[2]string]bool{
 		{"shop-7a/migrate-v1", "shop-7a/migrate-v2"}:       true,
@@ -377,8 +380,8 @@ func TestNamesOfHooksWithoutVersions(t *testing.T) {
 	}
 }
 
-// TestJobThatIsMadeLate: a process stops before it makes the Job that is on record, and starts again after the Job's
-// deadline. The deadline counts from the Job's own start, and no second migration runs beside it.
+// TestJobThatIsMadeLate stops a process before it creates a recorded Job, and restarts it after the Job's deadline.
+// The deadline counts from the Job's own start, and no second migration runs beside it.
 func TestJobThatIsMadeLate(t *testing.T) {
 	l := newHookLife(t, 1).loop
 	l.fails, l.commits = func(string) bool { return false }, func(_, _ rollout.State, _ string) {}
@@ -406,8 +409,8 @@ func TestJobThatIsMadeLate(t *testing.T) {
 	}
 }
 
-// TestHooksThatDoNotEnd: one that has not ended when the cluster would have ended it is late, and one that cannot start
-// says why.
+// TestHooksThatDoNotEnd checks that a hook beyond its deadline is late, and that a hook that cannot start has a
+// reason.
 func TestHooksThatDoNotEnd(t *testing.T) {
 	begin := func(fate rollout.JobState) (l *loop, waiting string) {
 		l = newHookLife(t, 1).loop

@@ -7,18 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fileSeen is what the invariants remember of a promotion file: the try at which
-// it was there first, and how many of each workload's steps have been the same
-// since.
+// fileSeen is the history of a promotion file: the first try with it, and the number of unchanged steps of each
+// workload since.
 type fileSeen struct {
 	try  string
 	upTo map[rollout.Workload]int
 }
 
-// checkGates holds that nothing lets a release pass but what may: a gate is passed
-// by the promotion of this try, of this workload and of this list of steps alone,
-// a changed list passes nothing, and users who were moved are not moved back. It
-// reads the user's documents, and not what strategies makes of them.
+// checkGates checks that only a promotion of this try, workload and list of steps passes a gate. A changed list
+// passes no gate, and moved users are not moved back. It reads the user's documents, not the compiled plan.
 func (s *sim) checkGates(in Input, d Decision) {
 	if in.State.Release == nil || in.Source == nil {
 		return
@@ -37,7 +34,7 @@ func (s *sim) checkGates(in Input, d Decision) {
 		same, moved := commonSteps(old, spec), usersMoved(old, was)
 		switch {
 		case d.State.Source != in.State.Source:
-			if p.Weight < was.Weight { // pods go, and come again
+			if p.Weight < was.Weight { // pods go and come again
 				s.watch(p.Workload).disturbed = true
 			}
 			for _, f := range s.files {
@@ -52,7 +49,7 @@ func (s *sim) checkGates(in Input, d Decision) {
 				s.fail("%s: users were on the new version, and are moved back to step %d", p.Workload, p.Step)
 			}
 		case moved:
-		case was.Suspended: // a workload without pods goes along with the others
+		case was.Suspended: // a workload without pods follows the others
 		default:
 			for i := was.Step; i < p.Step; i++ {
 				if isGate(spec, i) && !isKey(in, seen, spec, i) {
@@ -63,7 +60,7 @@ func (s *sim) checkGates(in Input, d Decision) {
 	}
 }
 
-// seeFile notes when the promotion file was there first.
+// seeFile notes the first time of the promotion file.
 func (s *sim) seeFile(in Input) *fileSeen {
 	if in.Promotion == nil {
 		return nil
@@ -87,14 +84,14 @@ func (s *sim) specAt(commit string, w rollout.Workload) (rollout.Spec, bool) {
 	return r.Spec(w)
 }
 
-// commonSteps is how many steps two documents have in common at their beginning;
-// more than there are if they ask for the same.
+// commonSteps returns the number of equal steps at the beginning of two documents; a larger number if the documents
+// are equal.
 func commonSteps(a, b rollout.Spec) int {
 	if a.BlueGreen != nil || b.BlueGreen != nil {
 		if reflect.DeepEqual(a.BlueGreen, b.BlueGreen) {
 			return math.MaxInt
 		}
-		return 0 // at its preview, or wherever nothing has changed
+		return 0 // at its preview, or with no changes at all
 	}
 	for i := range max(len(a.Canary.Steps), len(b.Canary.Steps)) {
 		if i >= len(a.Canary.Steps) || i >= len(b.Canary.Steps) {
@@ -109,19 +106,19 @@ func commonSteps(a, b rollout.Spec) int {
 	return math.MaxInt
 }
 
-// usersMoved reports whether all users have the new version already: behind the
-// switch of a blue-green release, or of a canary's Service.
+// usersMoved reports whether all users have the new version: after a blue-green switch, or after a canary's Service
+// has switched.
 func usersMoved(spec rollout.Spec, p rollout.Progress) bool {
 	if spec.BlueGreen != nil {
-		return p.Weight == 100 // it has no other weight than 0 and this
+		return p.Weight == 100 // its weight is 0 or this
 	}
 	return p.Step > len(spec.Canary.Steps)
 }
 
-// isGate reports whether a step waits for a promotion alone.
+// isGate reports whether a step waits for a promotion only.
 func isGate(spec rollout.Spec, step int) bool {
 	if spec.BlueGreen != nil {
-		return !spec.BlueGreen.AutoPromotionEnabled && step == 1 // without analyses, behind the preview
+		return !spec.BlueGreen.AutoPromotionEnabled && step == 1 // after the preview, without analyses
 	}
 	if step >= len(spec.Canary.Steps) {
 		return false
@@ -130,7 +127,7 @@ func isGate(spec rollout.Spec, step int) bool {
 	return p != nil && p.Duration == nil && p.Until == "" && p.Timeout == nil
 }
 
-// isKey reports whether the promotion file is the key of a gate.
+// isKey reports whether the promotion file opens a gate.
 func isKey(in Input, seen *fileSeen, spec rollout.Spec, step int) bool {
 	p := in.Promotion
 	if p == nil || seen == nil || p.Release != in.State.Release.Hash || seen.try != releaseID(in.State) {

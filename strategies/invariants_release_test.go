@@ -5,7 +5,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// followRelease counts the pods that a release and a retreat start.
+// followRelease counts the pods that a release and a rollback start.
 func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is rollout.State) {
 	x := s.watch(w)
 	spec, staged := s.specOf(w)
@@ -24,13 +24,13 @@ func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is roll
 		x.scaling, x.scalingChanged = spec.Scaling, releaseID(was) == releaseID(is)
 	}
 	if is.Source != was.Source || releaseID(is) != releaseID(was) {
-		x.unwell = unwell{} // other pods, which have their own deadline
+		x.unwell = unwell{} // other pods, with their own deadline
 	}
 	started := 0
 	for _, n := range d.Started {
 		started += n
 	}
-	_, moving := is.ProgressOf(w) // not when it overtakes
+	_, moving := is.ProgressOf(w) // not when it overtakes another release
 	quiet := !s.chaos.scales && !s.chaos.kills && !s.chaos.crashes
 	switch {
 	case releaseID(is) != "" && releaseID(is) != releaseID(was):
@@ -42,13 +42,14 @@ func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is roll
 		x.disturbed = true
 		x.baseStable = d.Started[version(is.Stable)]
 	case is.Phase == rollout.Healthy && (was.Phase == rollout.Promoting || was.Former != nil) && quiet && !x.disturbed:
-		// A release is stable before the last of its pods has started.
+		// A release may be stable before its last pod has started.
 		if n := started - x.base; n > d.Replicas || n < d.Replicas && was.Former != nil {
 			s.fail("%s: the release started %d pods, it has %d", w, n, d.Replicas)
 		}
 	}
 	if was.Phase == rollout.Aborting && is.Phase != rollout.Aborting && quiet && x.whole && is.Stable != nil {
-		if n := d.Started[version(is.Stable)] - x.baseStable; n < 0 || n > 1 { // one, where a share was about to be made right (ADR 0017)
+		// One pod, if a share was about to be repaired (ADR 0017).
+		if n := d.Started[version(is.Stable)] - x.baseStable; n < 0 || n > 1 {
 			s.fail("%s: the retreat started %d stable pods, and they were all there", w, n)
 		}
 	}

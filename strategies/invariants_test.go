@@ -14,50 +14,49 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// sim is one random world. Its invariants are checked after each micro-step.
+// sim is one random world. Its invariants are checked after each small step.
 type sim struct {
 	*loop
 	rng       *rand.Rand
 	chaos     chaos
-	trace     []string // only with verbose
+	trace     []string // with verbose only
 	verbose   bool
 	failure   string
 	watched   map[rollout.Workload]*watched
 	bad       map[string]bool // versions whose pods never become ready
-	mayGoBack bool            // people or a verdict have asked for an older version than the newest stable one
-	overtaken bool            // somebody promoted a release fully before the way back from another had ended
-	written   rollout.Phase   // of the state that was applied last
-	flights   int             // commits since the world last changed
+	mayGoBack bool            // a user or a verdict asked for an older version than the newest stable one
+	overtaken bool            // a user promoted a release fully during the rollback of another
+	written   rollout.Phase   // of the last applied state
+	flights   int             // commits since the last change of the world
 	serial    int             // of versions
 	crashes   int
 	files     map[string]*fileSeen
 }
 
-// chaos is what a world may do to its pods besides releasing. The strictest
-// invariants hold in the worlds in which it does not.
+// chaos is the trouble in a world besides releases. The strictest invariants apply to worlds without it.
 type chaos struct {
-	kills   bool // pods die or lose their readiness
+	kills   bool // pods die or become unready
 	scales  bool // replicas change
-	crashes bool // the process dies, pushes fail
+	crashes bool // the process stops, pushes fail
 	bad     bool // some versions never become ready
 	lag     bool // controllers see each other's work late
 
 	experiments bool // steps have experiments
-	settings    bool // what is no step changes during releases, too; proposals are merged
+	settings    bool // other fields than steps change during releases; proposals are merged
 }
 
-// watched is what the invariants remember of one workload.
+// watched is the history of one workload for the invariants.
 type watched struct {
 	guard.Guard
 	forward
 	unwell
 
-	release, plan     string // the release that the limits below are of
-	leastOld, mostNew int    // what its steps allow so far, while the hold is on
+	release, plan     string // the release of the limits below
+	leastOld, mostNew int    // the limits of its steps so far, during the hold
 	limited, onHold   bool
-	base              int  // pods of the release's version started before it
-	baseStable        int  // pods of stable's version started when the retreat began
-	whole             bool // the retreat began with stable whole
+	base              int  // pods of the release's version that started before it
+	baseStable        int  // pods of stable's version started before the rollback
+	whole             bool // the rollback began with all stable pods
 	disturbed         bool // pods died or replicas changed during the release
 	scaling           rollout.Scaling
 	scalingChanged    bool
@@ -96,7 +95,6 @@ func (s *sim) note(format string, args ...any) {
 	s.trace = append(s.trace, fmt.Sprintf(format, args...))
 }
 
-// fail records the first violation.
 func (s *sim) fail(format string, args ...any) {
 	if s.failure == "" {
 		s.failure = fmt.Sprintf(format, args...)
@@ -111,7 +109,7 @@ func (s *sim) watch(w rollout.Workload) *watched {
 	return s.watched[w]
 }
 
-// specOf returns the spec that is applied now, false for plain Deployments.
+// specOf returns the spec that is applied now, and false for plain Deployments.
 func (s *sim) specOf(w rollout.Workload) (rollout.Spec, bool) {
 	r := s.git.at(s.state.Source)
 	if r == nil {
@@ -120,7 +118,7 @@ func (s *sim) specOf(w rollout.Workload) (rollout.Spec, bool) {
 	return r.Spec(w)
 }
 
-// checkPods holds after each micro-step of Kubernetes.
+// checkPods runs after each small step of Kubernetes.
 func (s *sim) checkPods() {
 	for w, d := range s.kube.Deployments {
 		spec, ok := s.specOf(w)
@@ -146,8 +144,8 @@ func (s *sim) checkPods() {
 	}
 }
 
-// isMadeRight reports whether too large a share is being made right: the Deployment has the stable template, and pods
-// of the release. Some of them are started again then.
+// isMadeRight reports whether a share that is too large is being repaired: the Deployment has the stable template and
+// pods of the release. Some of those pods start again then.
 func (s *sim) isMadeRight(w rollout.Workload, d *kube.Deployment) bool {
 	if s.state.Release == nil || rollout.Hash(d.Annotations[rollout.AnnotationHash]) != s.state.StableHash(w) {
 		return false
@@ -161,7 +159,7 @@ func (s *sim) checkCounts(w rollout.Workload, d *kube.Deployment, x *watched) {
 	for _, rs := range d.Sets {
 		switch rollout.Hash(rs.Annotations[rollout.AnnotationHash]) {
 		case s.state.StableHash(w):
-			if rs.Replicas < x.leastOld-1 { // a share that is made right begins with one stable pod fewer (ADR 0017)
+			if rs.Replicas < x.leastOld-1 { // a repair of the share begins with one stable pod fewer (ADR 0017)
 				s.fail("%s: %d stable pods are left, the step keeps %d", w, rs.Replicas, x.leastOld)
 			}
 		case s.releaseHash(w):
@@ -179,7 +177,7 @@ func (s *sim) releaseHash(w rollout.Workload) rollout.Hash {
 	return s.state.Release.Templates[w]
 }
 
-// checkWrite sees the objects that are about to be applied for a state.
+// checkWrite checks the objects of a state before they are applied.
 func (s *sim) checkWrite(state rollout.State, objects []rollout.Object) {
 	s.written = state.Phase
 	for _, o := range objects {
@@ -202,8 +200,7 @@ func (s *sim) checkWrite(state rollout.State, objects []rollout.Object) {
 	}
 }
 
-// checkExperiments holds once the objects of a state are applied: an experiment's
-// pods are there while its release is at that step, and nowhere else.
+// checkExperiments checks after an apply that an experiment's pods exist only during their step.
 func (s *sim) checkExperiments(state rollout.State, objects []rollout.Object) {
 	wanted := map[rollout.Ref]bool{}
 	for _, o := range objects {
@@ -230,7 +227,7 @@ func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workloa
 	x := s.watch(w)
 	onHold := o.Map("spec")["minReadySeconds"] == int64(holdMinReadySeconds)
 	if !onHold {
-		x.disturbed = x.disturbed || (x.onHold && isHeld(state)) // a step asked for no canary pod after one that did
+		x.disturbed = x.disturbed || (x.onHold && isHeld(state)) // a step asked for no canary pod after a step that did
 		x.limited, x.onHold = false, false
 		return
 	}
@@ -248,8 +245,7 @@ func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workloa
 		x.leastOld, x.mostNew = c.stable, c.canary
 		x.release, x.plan = id, p.Plan
 	}
-	// Where the steps are changed for smaller ones while pods move, those that
-	// are under way arrive.
+	// If smaller steps replace the list while pods move, those pods still arrive.
 	x.limited = x.plan == p.Plan
 	x.leastOld, x.mostNew = min(x.leastOld, c.stable), max(x.mostNew, c.canary)
 }
@@ -261,9 +257,8 @@ func releaseID(state rollout.State) string {
 	return string(state.Release.Hash) + state.Release.Since.String() + state.Release.Commit
 }
 
-// checkDecision sees each decision and what it was made from.
-// checkClosed holds that nothing but a version that served before advances while
-// the calendar is shut, and that what waits knows until when.
+// checkClosed checks that while the calendar is closed only a version that served before advances. Each waiting
+// release knows until when.
 func (s *sim) checkClosed(in Input, d Decision) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	was, now := in.State, d.State
@@ -307,7 +302,7 @@ func (s *sim) checkDecision(in Input, d Decision) {
 	if releaseID(in.State) == releaseID(d.State) {
 		for _, p := range d.State.Progress {
 			was, ok := in.State.ProgressOf(p.Workload)
-			if !ok || was.Plan != p.Plan || was.Suspended { // without pods it goes along with the others
+			if !ok || was.Plan != p.Plan || was.Suspended { // without pods it follows the others
 				continue
 			}
 			full := in.Promotion.OpensAll(d.State.Release.Hash)
@@ -332,7 +327,7 @@ func (s *sim) checkDecision(in Input, d Decision) {
 }
 
 func dump(v any) string {
-	if in, is := v.(Input); is { // what is asked about is no text
+	if in, is := v.(Input); is { // the text of an Input is not needed
 		a := in.Answers
 		v = struct {
 			Input
@@ -341,17 +336,17 @@ func dump(v any) string {
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // what differs would be the same
+		panic(err) // both would be equal
 	}
 	return string(raw)
 }
 
-// checkCommit sees each commit of the state branch.
+// checkCommit checks each commit of the state branch.
 func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	if s.verbose {
 		s.note("  COMMIT %s [%s %s]", subject, is.Phase, dump(is.Progress))
 	}
-	// Two records with one mark ask for the same objects: a process that knows only the older one undoes nothing.
+	// Two records with the same mark ask for the same objects: a process with the older record undoes nothing.
 	if was.Source != "" && is.Mark() == was.Mark() && dump(s.desired(was)) != dump(s.desired(is)) {
 		s.fail("the mark %d is kept, and other objects are asked for: %s", is.Mark(), subject)
 	}
@@ -377,7 +372,7 @@ func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	}
 }
 
-// quiet forgives nothing from now on where everything is in order again.
+// quiet ends the exceptions when everything is in order again.
 func (s *sim) quiet() {
 	s.checkHealth()
 	for w, d := range s.kube.Deployments {
@@ -387,7 +382,7 @@ func (s *sim) quiet() {
 	}
 }
 
-// serving is how many pods have been ready for as long as the user asks.
+// serving returns the number of pods that have been ready for minReadySeconds.
 func (s *sim) serving(w rollout.Workload, d *kube.Deployment) int {
 	spec, _ := s.specOf(w)
 	n := 0
@@ -397,7 +392,7 @@ func (s *sim) serving(w rollout.Workload, d *kube.Deployment) int {
 	return n
 }
 
-// kill takes a ready pod away: for good, or its readiness for a while.
+// kill removes a ready pod, or its readiness for a while.
 func (s *sim) kill() {
 	for _, w := range sortedWorkloads(s.kube.Deployments) {
 		d := s.kube.Deployments[w]

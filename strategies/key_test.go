@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestIgnored: a promotion file that has no effect is shown with the reason, and one
-// that has, or that is left of an earlier release, is not.
+// TestIgnored checks the reason of a promotion file without effect. A file with an effect, or of an earlier release,
+// has none.
 func TestIgnored(t *testing.T) {
 	_, in := atStep(nil, 1)
 	hash, since := in.State.Release.Hash, in.State.Release.Since
@@ -63,8 +63,8 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestSpent: the file that let a release go on is no key to its next try, and one
-// that is for steps behind a change is none to the new ones.
+// TestSpent checks that the file of one try opens no gate of the next try. A file for steps after a change opens no
+// new step.
 func TestSpent(t *testing.T) {
 	h, in := atStep(nil, 1)
 	file := func(through string) *rollout.Promotion {
@@ -91,7 +91,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// TestIgnoredByPolicy: that a policy lets a promotion not count is on record, once, and is taken off with the file.
+// TestIgnoredByPolicy checks that a promotion refused by a policy is recorded once, and that the record ends with the
+// file.
 func TestIgnoredByPolicy(t *testing.T) {
 	_, in := atStep(nil, 1)
 	refused := func(release rollout.Hash) *rollout.Promotion {
@@ -126,7 +127,7 @@ func TestIgnoredByPolicy(t *testing.T) {
 	}
 }
 
-// TestNamesNoStep looks at a promotion file beside the documents of its release, as a check of a commit does.
+// TestNamesNoStep checks a promotion file against the documents of its release, as the check of a commit does.
 func TestNamesNoStep(t *testing.T) {
 	h := oneWeb(nil)
 	r := h.at(commitID(0))
@@ -166,7 +167,7 @@ func TestNamesNoStep(t *testing.T) {
 	}
 }
 
-// TestKeys: what opens what a release waits at, and nothing while it waits for no promotion.
+// TestKeys checks which promotion opens the current gate, and that there is none without a gate.
 func TestKeys(t *testing.T) {
 	for name, c := range map[string]struct {
 		step       int
@@ -216,8 +217,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestKeysOfSeveral: of several workloads each one is named with its step, and a key that has to be another file has the
-// time at which the last of them came to its step.
+// TestKeysOfSeveral checks that several workloads are each named with their step. If a new file is needed, its key
+// includes the time of the last workload's step.
 func TestKeysOfSeveral(t *testing.T) {
 	api := rollout.Workload{Namespace: "shop", Name: "api"}
 	s := rollout.State{Release: &rollout.Release{Hash: "h1-1"}, Progress: []rollout.Progress{{Workload: web}, {Workload: api}}}
@@ -238,7 +239,7 @@ func TestKeysOfSeveral(t *testing.T) {
 	}
 }
 
-// TestRetryIsOnRecord: what is tried again is not rejected any more, other rejections stay, and it says where it begins.
+// TestRetryIsOnRecord checks that a retry ends the rejection of its version only, and states its first step.
 func TestRetryIsOnRecord(t *testing.T) {
 	h := oneWeb(nil)
 	h.push(version("v2"))
@@ -253,7 +254,8 @@ func TestRetryIsOnRecord(t *testing.T) {
 	}
 }
 
-// TestRetryThatWaits: a retry counts though another decision replaces it in the promotion file before the release can begin.
+// TestRetryThatWaits checks that a retry counts although another decision replaces it in the promotion file before
+// the release begins.
 func TestRetryThatWaits(t *testing.T) {
 	tests := map[string]struct {
 		change func(*source)
@@ -295,7 +297,7 @@ func TestRetryThatWaits(t *testing.T) {
 	}
 }
 
-// TestTimeoutInWords: a gate with a timeout says until when and what then, and what it has done.
+// TestTimeoutInWords checks that a gate with a timeout says when it ends, what happens then, and what happened.
 func TestTimeoutInWords(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) {
 		s.Canary.Steps[1].Pause = &rollout.Pause{Timeout: new(time.Hour), OnTimeout: rollout.TimeoutAbort}

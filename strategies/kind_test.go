@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals is a kind of workload that nothing but the tables know of: its pods
-// have numbers, and those from a partition on are of the new version.
+// ordinals is a kind of workload known only to the tables. Its pods have numbers, and those from a partition on have
+// the new version.
 type ordinals struct{}
 
 func (ordinals) fence(m moving, want counts, _ View) (fence, bool) {
@@ -22,7 +22,7 @@ func (ordinals) own(o rollout.Object)           { o.Set(int64(0), "spec", "parti
 func (ordinals) share(c counts, _ int, _ bool) counts { return c }
 func (ordinals) reached(_ moving, want counts) counts { return want }
 
-// TestASecondKind releases a workload of a kind that a row of each table adds.
+// TestASecondKind releases a workload whose kind consists of one row in each table.
 func TestASecondKind(t *testing.T) {
 	knownKinds := rollout.WorkloadKinds
 	rollout.WorkloadKinds = append(rollout.WorkloadKinds, rollout.Ref{Group: "example.com", Kind: "Ordinals"})

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAPushTakesNobodyBack: all users are on a version that is through its steps when the next one is pushed. They go on
-// from it, whatever else the cluster has yet to say about it.
+// TestAPushTakesNobodyBack pushes a version while all users are on one that has passed its steps. The new release
+// starts from that version, even if the cluster has not reported everything yet.
 func TestAPushTakesNobodyBack(t *testing.T) {
 	type state = rollout.ObservedWorkload
 	cases := map[string]struct {
@@ -64,8 +64,8 @@ func TestAPushTakesNobodyBack(t *testing.T) {
 	}
 }
 
-// TestAnImageByHandMovesNoService: a ReplicaSet that somebody makes by setting an image has the release's hash, which the
-// Deployment has, and no pods at first. The Service of all users stays with the release's own pods.
+// TestAnImageByHandMovesNoService sets an image by hand. The resulting ReplicaSet has the release's hash from the
+// Deployment, and no pods at first. The main Service keeps selecting the release's own pods.
 func TestAnImageByHandMovesNoService(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\nblueGreen: {activeService: web, autoPromotionEnabled: true}\n"), "web")
 	own := rollout.Revision{Hash: "h1-new", Pin: rollout.PodHash("own"), Desired: 2, Pods: 2, ReadySince: []time.Time{noon, noon}}
@@ -86,8 +86,8 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 	}
 }
 
-// TestStableComesBackBesideTheNewVersion: a step asks for stable pods where all have gone. Those of the new version serve
-// until then, and stay.
+// TestStableComesBackBesideTheNewVersion checks a step that asks for stable pods after all have gone. The new pods
+// serve until then, and stay.
 func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 1\ncanary: {stableService: web, canaryService: web-canary, settle: 3s, "+
 		"dynamicStableScale: true, steps: [{setWeight: 50}]}\n"), "web")
@@ -104,8 +104,8 @@ func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	}
 }
 
-// TestUsersStayThroughAnotherStrategy: all users were switched to a version, and then its document says that there is
-// nothing to switch. The Service that it used selects their version for as long as old pods are kept.
+// TestUsersStayThroughAnotherStrategy removes the switch from a document after all users were switched. The former
+// Service selects the users' version while old pods are kept.
 func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\ncanary: {steps: [{setWeight: 20}]}\n"), "web")
 	p := compile(spec)
@@ -121,8 +121,8 @@ func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 	}
 }
 
-// TestAnAbortWhileOldPodsAreKept: what has just become stable can be taken back by an abort, though the next version be
-// pushed with it.
+// TestAnAbortWhileOldPodsAreKept checks that an abort rolls back the newest stable version, even with another version
+// pushed in the same commit.
 func TestAnAbortWhileOldPodsAreKept(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\nblueGreen: {activeService: web, autoPromotionEnabled: true, "+
 		"scaleDownDelaySeconds: 300}\n"), "web")

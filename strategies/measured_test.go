@@ -11,15 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// lab is a release that has come to the step where it is measured. Nothing moves
-// in its cluster any more: what is decided follows from the measurements and the
-// time.
+// lab is a release at its measured step. Its cluster is at rest: decisions depend only on measurements and time.
 type lab struct {
 	Input
 	commits int // of the state branch
 }
 
-// newLab releases v2 of a web with ten pods up to its step of 20 %.
+// newLab releases v2 of web, with ten pods, up to its step of 20 %.
 func newLab(t testing.TB, metrics ...rollout.Metric) *lab {
 	t.Helper()
 	weight, replicas := 20, 10
@@ -55,7 +53,7 @@ func newLab(t testing.TB, metrics ...rollout.Metric) *lab {
 	return &lab{Input: l.input(l.state, true)}
 }
 
-// step decides once, with what was measured.
+// step decides once with the current measurements.
 func (l *lab) step() Decision {
 	d := Decide(l.Input)
 	if d.Subject != "" {
@@ -65,7 +63,7 @@ func (l *lab) step() Decision {
 	return d
 }
 
-// crash forgets what Git does not know.
+// crash drops everything that Git does not have.
 func (l *lab) crash(t testing.TB) {
 	t.Helper()
 	data, err := l.State.Encode()
@@ -79,8 +77,8 @@ func (l *lab) crash(t testing.TB) {
 	l.State, l.Runs = *s, nil
 }
 
-// live releases until there is a verdict, or a time is up: whatever is due is
-// measured at once. It returns the last phase of the run.
+// live runs until a verdict or a time, and measures at once when a measurement is due. It returns the last phase of
+// the run.
 func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Time) Result) rollout.AnalysisPhase {
 	t.Helper()
 	for range 100_000 {
@@ -114,7 +112,7 @@ func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Tim
 	return ""
 }
 
-// what a provider may say at a moment.
+// said has the possible answers of a provider.
 var said = map[rollout.AnalysisPhase]Result{
 	rollout.AnalysisSuccessful: {Value: 0.0, Samples: -1}, rollout.AnalysisFailed: {Value: 1.0, Samples: -1},
 	rollout.AnalysisInconclusive: {Value: 0.5, Samples: -1},
@@ -122,11 +120,9 @@ var said = map[rollout.AnalysisPhase]Result{
 	rollout.AnalysisPending:      {Samples: -1},
 }
 
-// TestCrashAtEachMeasurement: a process that dies after any measurement comes to
-// the verdict of one that lives on, at the same moment if the version goes back, as
-// long as the world says the same at the same time. Good measurements are made
-// again, so what passes, or is in
-// error, may do so later, but never sooner.
+// TestCrashAtEachMeasurement checks that a process that stops after any measurement reaches the same verdict as one
+// without restarts. A rollback comes at the same moment if each moment has the same answer. Successful measurements
+// are repeated, so a pass or an error may come later, but never earlier.
 func TestCrashAtEachMeasurement(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	words := slices.Sorted(maps.Keys(said))
@@ -144,7 +140,7 @@ func TestCrashAtEachMeasurement(t *testing.T) {
 		}
 		start := newLab(t, m)
 		odds := rng.Float64()
-		sequence := make([]rollout.AnalysisPhase, 60) // what is said in each ten seconds
+		sequence := make([]rollout.AnalysisPhase, 60) // the answer in each ten seconds
 		for i := range sequence {
 			sequence[i] = rollout.AnalysisSuccessful
 			if i < 30 && rng.Float64() < odds {
@@ -191,8 +187,8 @@ func TestCrashAtEachMeasurement(t *testing.T) {
 	}
 }
 
-// TestAProcessForEachMeasurement: processes that end after each measurement pass an analysis of many, and come to each verdict,
-// as one that lives on.
+// TestAProcessForEachMeasurement checks that a new process for each measurement reaches each verdict of a single
+// process.
 func TestAProcessForEachMeasurement(t *testing.T) {
 	for want, says := range map[rollout.AnalysisPhase][]rollout.AnalysisPhase{
 		rollout.AnalysisSuccessful: {rollout.AnalysisSuccessful}, rollout.AnalysisFailed: {"", rollout.AnalysisFailed},

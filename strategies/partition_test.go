@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ofKruise is a kind that is built in.
+// ofKruise returns a built-in kind.
 func ofKruise(t *testing.T, apiVersion, kind string) *rollout.Partitioned {
 	t.Helper()
 	p, _ := rollout.FindPartitioned(nil, apiVersion, kind)
@@ -18,7 +18,8 @@ func ofKruise(t *testing.T, apiVersion, kind string) *rollout.Partitioned {
 	return p
 }
 
-// oldPods is what Kruise makes of a partition (v1.8, pkg/util/tools.go: CalculatePartitionReplicas).
+// oldPods returns the number of pods that Kruise computes from a partition (v1.8, pkg/util/tools.go:
+// CalculatePartitionReplicas).
 func oldPods(t *testing.T, partition any, n int) int {
 	t.Helper()
 	var a rollout.Amount
@@ -32,8 +33,8 @@ func oldPods(t *testing.T, partition any, n int) int {
 	return max(0, min(old, n))
 }
 
-// TestPercentIsAsManyPods: for each number of pods and each share of them, what is written under an autoscaler is as
-// many pods to Kruise; and it is a percentage wherever one is.
+// TestPercentIsAsManyPods checks that Kruise computes the intended number of pods for each size and share under an
+// autoscaler. The amount is a percentage wherever one exists.
 func TestPercentIsAsManyPods(t *testing.T) {
 	p := partitioned{Partitioned: *ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")}
 	for n := 1; n <= 400; n++ {
@@ -55,12 +56,12 @@ func TestPercentIsAsManyPods(t *testing.T) {
 	}
 }
 
-// TestPartitionOfEachKind: where it is, and what it counts.
+// TestPartitionOfEachKind checks the field of each kind's partition, and what it counts.
 func TestPartitionOfEachKind(t *testing.T) {
 	counting := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "Set", Partition: "spec.rollout.canaries", CountsNew: true}
 	for name, tc := range map[string]struct {
 		kind  *rollout.Partitioned
-		fixed bool // Git says how many pods there are
+		fixed bool // Git states the number of pods
 		at    []string
 		want  any
 	}{
@@ -83,16 +84,16 @@ func TestPartitionOfEachKind(t *testing.T) {
 	}
 }
 
-// TestPartitionOnNodes: it lets go no more nodes than may be without a pod that serves, and takes none of them back while
-// the controller has yet to say what is on them.
+// TestPartitionOnNodes checks that the partition releases no more nodes than may be without a ready pod. It takes no
+// node back before the controller has reported its pods.
 func TestPartitionOnNodes(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "DaemonSet")
 	for name, tc := range map[string]struct {
-		ask, may            int // nodes of the new version, and without a pod that serves
+		ask, may            int // nodes of the new version; nodes without a ready pod
 		fresh, old          int // pods
 		freshReady, oldDown int
-		told                int // nodes that the partition lets go already; -1: the stable template is there
-		want                int // to let go; 0: the stable template
+		told                int // nodes released by the current partition; -1: it has the stable template
+		want                int // nodes to release; 0: the stable template
 	}{
 		"the first one":                     {4, 1, 0, 10, 0, 0, -1, 1},
 		"two at a time":                     {4, 2, 0, 10, 0, 0, -1, 2},
@@ -127,7 +128,7 @@ func TestPartitionOnNodes(t *testing.T) {
 	}
 }
 
-// cloneAt is a CloneSet of 10 pods at its first step of 30 %, with so many pods of each version that are ready.
+// cloneAt returns a CloneSet of 10 pods at its first step of 30 %, with fresh and stable ready pods.
 func cloneAt(t *testing.T, kind *rollout.Partitioned, fresh, stable int) (Input, *history, rollout.Workload) {
 	t.Helper()
 	ref := kind.Ref()
@@ -178,8 +179,8 @@ func partitionAt(in Input, h *history, w rollout.Workload, field string) (got an
 	return got, hash
 }
 
-// TestCloneSetReleases: a release of a kind that nothing but its description knows of moves it by its partition, is done
-// with a step when so many pods serve, and leaves the partition to the user at the promotion.
+// TestCloneSetReleases releases a kind that is known by its description only. The partition moves it, a step ends
+// when enough pods are ready, and the promotion restores the user's partition.
 func TestCloneSetReleases(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")
 	for fresh, done := range map[int]bool{0: false, 2: false, 3: true, 5: true} {
@@ -212,7 +213,8 @@ func TestCloneSetReleases(t *testing.T) {
 	}
 }
 
-// TestCloneSetTakenForAll: where its controller takes the new version for that of all pods, a partition would keep them so.
+// TestCloneSetTakenForAll checks a controller that takes the new revision for the stable one. A partition would then
+// keep the new pods, so stable is applied alone.
 func TestCloneSetTakenForAll(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")
 	in, h, clone := cloneAt(t, kind, 10, 0)
@@ -229,7 +231,8 @@ func TestCloneSetTakenForAll(t *testing.T) {
 	}
 }
 
-// TestOrderedKindsAreFreed: on the way back a broken pod goes where the others wait for it, and nowhere else.
+// TestOrderedKindsAreFreed checks that a rollback deletes a broken pod of an ordered kind, because the other pods
+// wait for it. A step deletes none.
 func TestOrderedKindsAreFreed(t *testing.T) {
 	for apiVersion, kind := range map[string]string{"apps.kruise.io/v1beta1": "StatefulSet", "apps.kruise.io/v1alpha1": "CloneSet"} {
 		p := ofKruise(t, apiVersion, kind)

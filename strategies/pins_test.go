@@ -8,9 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestPinRows is the truth table of what Services select: "main/side" at each place,
-// for each supply of the stable version (columns: none, some, enough) and of the
-// new one (rows).
+// TestPinRows has the selectors of Services: "main/side" at each place, by available pods of stable (columns: none,
+// some, enough) and of the new version (rows).
 func TestPinRows(t *testing.T) {
 	places := map[place]string{atSteps: "steps", shared: "shared", switched: "switched", promoting: "promoting", leaving: "leaving",
 		left: "left"}
@@ -117,7 +116,7 @@ left      enough all/all       all/stable    stable/stable
 			if diff := compare.Diff(tc.want, b.String()+"\n"); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			if len(used) < len(tc.rows)-3 { // the canary's own rows may be covered by another strategy's
+			if len(used) < len(tc.rows)-3 { // other strategies may cover the canary's own rows
 				t.Errorf("%d of %d rows are ever used", len(used), len(tc.rows))
 			}
 		})

@@ -21,8 +21,8 @@ var (
 	seedsFlag = flag.Int("seeds", 0, "how many seeds each property test runs")
 )
 
-// worlds are the kinds of trouble. A violation prints its seed; it is replayed
-// with: go test ./strategies -run 'TestInvariants/NAME$' -seed N
+// worlds are the kinds of trouble. A violation prints its seed; replay it with: go test ./strategies -run
+// 'TestInvariants/NAME$' -seed N
 var worlds = map[string]chaos{
 	"Calm":        {},
 	"BadVersions": {bad: true},
@@ -35,9 +35,8 @@ var worlds = map[string]chaos{
 	"Experiments": {crashes: true, bad: true, experiments: true},
 }
 
-// regressions are seeds that broke an invariant once and are beyond those that
-// always run. They are worth as much as the worlds are the same: what a seed
-// found is also a table's case or a script.
+// regressions are seeds that once broke an invariant, beyond the seeds of each run. A change of the worlds makes them
+// useless, so each finding is also a case of a table or a script.
 var regressions = map[string][]uint64{
 	"Calm":        {258, 331, 430, 491},
 	"BadVersions": {284, 503, 858},
@@ -47,13 +46,12 @@ var regressions = map[string][]uint64{
 }
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // a life is short and leaves little behind
+	debug.SetGCPercent(400) // a run is short and leaves little garbage
 	os.Exit(m.Run())
 }
 
-// TestInvariants releases at random into random worlds. See checkPods,
-// checkWrite, checkDecision and checkCommit for what must hold, and settle for
-// how it must end.
+// TestInvariants makes random releases in random worlds. checkPods, checkWrite, checkDecision and checkCommit have
+// the invariants, and settle the end.
 func TestInvariants(t *testing.T) {
 	for name, c := range worlds {
 		t.Run(name, func(t *testing.T) {
@@ -113,8 +111,8 @@ func runSeeds(t *testing.T, name string, c chaos, seeds []uint64) {
 	}
 }
 
-// runSeed lives one world: a first deployment, then releases and trouble, then
-// everything that was wrong is put right and it must end well.
+// runSeed runs one world: a first deployment, releases and trouble, then a repair after which the world must be in
+// order.
 func runSeed(seed uint64, c chaos, verbose bool) *sim {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	first := randomSource(rng)
@@ -125,7 +123,7 @@ func runSeed(seed uint64, c chaos, verbose bool) *sim {
 			}
 		}
 	}
-	for i := range first.workloads { // which a document may give a role, and take it away
+	for i := range first.workloads { // a document may give it a role, and remove the role
 		name := first.workloads[i].spec.Workload.Name
 		first.workloads[i].services = []string{name, name + "-canary", name + "-preview"}
 	}
@@ -141,7 +139,7 @@ func runSeed(seed uint64, c chaos, verbose bool) *sim {
 	return s
 }
 
-// start deploys the first version, or finds it running.
+// start deploys the first version, or adopts it.
 func (s *sim) start() {
 	adopt := s.rng.IntN(6) == 0
 	if adopt {
@@ -188,7 +186,7 @@ func (s *sim) advance() {
 	s.kube.Now = s.kube.Now.Add(time.Duration(1+s.rng.IntN(20)) * time.Second)
 }
 
-// act does one random thing.
+// act makes one random change.
 func (s *sim) act() {
 	switch n := s.rng.IntN(100); {
 	case n < 55:
@@ -232,7 +230,7 @@ func (s *sim) hpa() {
 	}
 }
 
-// people push, promote, revert and err.
+// people push, promote, revert and make mistakes.
 func (s *sim) people() {
 	before := len(s.git.commits)
 	what := ""
@@ -309,7 +307,7 @@ func (s *sim) nextVersion() string {
 	return v
 }
 
-// promotion is a random file, mostly for the release in flight.
+// promotion returns a random file, mostly for the release in flight.
 func (s *sim) promotion() *rollout.Promotion {
 	s.serial++
 	p := &rollout.Promotion{Release: "h1-stale", Digest: fmt.Sprint(s.serial), Author: "Ann", Through: rollout.Full}
@@ -332,8 +330,7 @@ func (s *sim) promotion() *rollout.Promotion {
 	return p
 }
 
-// settle puts everything right and expects the world to end well: what Git asks
-// for serves, nothing is pinned, and nothing moves any more.
+// settle repairs everything and checks the end: Git's version serves, nothing is pinned, and nothing moves.
 func (s *sim) settle() {
 	if s.failure != "" {
 		return

@@ -63,7 +63,7 @@ func randomSpec(rng *rand.Rand, name string) rollout.Spec {
 	return spec
 }
 
-// randomTraffic routes the requests of a canary.
+// randomTraffic adds routes to a canary.
 func randomTraffic(rng *rand.Rand, spec *rollout.Spec, name string) {
 	spec.Scaling = rollout.Surge
 	c := spec.Canary
@@ -84,7 +84,7 @@ func randomTraffic(rng *rand.Rand, spec *rollout.Spec, name string) {
 	}
 }
 
-// randomExperiments puts experiments between steps.
+// randomExperiments adds experiments between steps.
 func randomExperiments(rng *rand.Rand, steps []rollout.Step) []rollout.Step {
 	for range 1 + rng.IntN(2) {
 		e := &rollout.Experiment{Duration: new(time.Duration(1+rng.IntN(60)) * time.Second),
@@ -157,8 +157,8 @@ func randomSteps(rng *rand.Rand, scaling rollout.Scaling) []rollout.Step {
 	return steps
 }
 
-// otherSettings changes what is no step: how long pods stay, who promotes, and now
-// and then the whole strategy.
+// otherSettings changes other fields than steps: the time that pods stay, the promotion, and sometimes the whole
+// strategy.
 func otherSettings(rng *rand.Rand, spec *rollout.Spec) {
 	switch {
 	case rng.IntN(4) == 0:

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRoomIsGitsToSay: of what moves in stages it is written how many pods may be missing and how many in addition, as
-// each kind has it where nothing is said; of what does not, nothing is.
+// TestRoomIsGitsToSay checks that a staged workload gets explicit values for unavailable and surge pods, with each
+// kind's defaults. Others get none.
 func TestRoomIsGitsToSay(t *testing.T) {
 	type fields = map[string]any
 	const set, daemons = "updateStrategy", "DaemonSet"

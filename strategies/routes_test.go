@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// httpRoute is a router of that name.
+// httpRoute returns a router of that name.
 func httpRoute(name string) rollout.Router {
 	r, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": name}, nil)
 	if err != nil {
@@ -20,7 +20,7 @@ func httpRoute(name string) rollout.Router {
 	return r
 }
 
-// routedWeb is an app with one workload of ten pods whose requests are routed.
+// routedWeb returns an app with one routed workload of ten pods.
 func routedWeb(change func(*rollout.Spec)) *history {
 	return oneWeb(func(s *rollout.Spec) {
 		s.Name, s.Scaling = "web", rollout.Surge
@@ -38,8 +38,7 @@ func routedWeb(change func(*rollout.Spec)) *history {
 var webRoute = rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: testApp.Namespace,
 	Name: "web"}
 
-// accepted is what a Gateway's controller says of a route that it has seen so
-// often.
+// accepted returns the status of a route whose controller has seen that generation.
 func accepted(status string, generation int64) rollout.ObservedRoute {
 	return rollout.ObservedRoute{Generation: 3, Status: map[string]any{"parents": []any{map[string]any{
 		"controllerName": "example.com/gateway", "conditions": []any{map[string]any{
@@ -49,16 +48,16 @@ func accepted(status string, generation int64) rollout.ObservedRoute {
 	}}}}
 }
 
-// TestRouteGates asks a step of 50 % whose five pods are there.
+// TestRouteGates checks a step of 50 % with its five pods.
 func TestRouteGates(t *testing.T) {
 	type want struct {
 		Step    int
 		Routed  bool
 		Phase   rollout.Phase
-		Waits   string // part of it
+		Waits   string // a part of the text
 		Due     time.Duration
 		Reason  string
-		Service string // whose endpoints the decision depends on
+		Service string // the decision depends on its endpoints
 	}
 	routed := func(ago time.Duration) func(*Input) {
 		return func(in *Input) {
@@ -188,8 +187,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// No share is ever larger than what was asked for, or than the ready pods' part
-// of what the step plans.
+// FuzzWithin checks that no share is larger than the step's weight, or than the ready part of its planned pods.
 func FuzzWithin(f *testing.F) {
 	f.Add(50, 100, 5, 10, 4, 10)
 	f.Fuzz(func(t *testing.T, weight, full, wantCanary, wantStable, canary, stable int) {
@@ -263,8 +261,8 @@ func TestRoutedCounts(t *testing.T) {
 	}
 }
 
-// What is made for a release is listed, goes when it is not asked for, and is
-// not listed any more when the release has ended.
+// TestGenerated checks that objects made for a release are listed, and are deleted when nothing asks for them. The
+// list ends with the release.
 func TestGenerated(t *testing.T) {
 	made := func(name string) rollout.Object {
 		return rollout.Object{"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{
@@ -290,8 +288,8 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// A retreat that was late to be applied keeps its pods until proxies have learnt
-// of it.
+// TestDrainOfLateRetreat checks that a rollback that was applied late keeps its pods until proxies have new
+// endpoints.
 func TestDrainOfLateRetreat(t *testing.T) {
 	h := routedWeb(nil)
 	h.push(version("v2"))
@@ -313,8 +311,7 @@ func TestDrainOfLateRetreat(t *testing.T) {
 	}
 }
 
-// Only what routers and the Services that they name are asked for begins the
-// wait anew.
+// TestRouting checks that only changes of routers and their Services restart the wait.
 func TestRouting(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.ScaleDownDelaySeconds = 30 })
 	source := h.at(commitID(0))
@@ -333,8 +330,8 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// TestAHoldKeepsNoMoreThanItsStepAsksFor: steps that are edited to a smaller weight while a release is on hold take the
-// requests away, and the release stays at its step. More requests it does not get.
+// TestAHoldKeepsNoMoreThanItsStepAsksFor edits the steps to a smaller weight during a hold. The requests decrease,
+// the release stays at its step, and more requests are not routed.
 func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 	holds := map[string]func(*Input, *rollout.Promotion){
 		"decision": func(in *Input, p *rollout.Promotion) { in.Promotion = p },
@@ -360,8 +357,8 @@ func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 	}
 }
 
-// TestNoMoreIsRoutedThanTheStepAsksFor: an edit of the list may go on at a smaller weight than the one that was routed
-// last. It is in force with the record of the edit, also where Git takes no other one.
+// TestNoMoreIsRoutedThanTheStepAsksFor edits the list to a smaller weight than the current one. The smaller weight
+// applies with the record of the edit, even if Git accepts no other record.
 func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
 	h := routedWeb(nil)
 	h.push(version("v2"))
@@ -376,8 +373,8 @@ func TestNoMoreIsRoutedThanTheStepAsksFor(t *testing.T) {
 	}
 }
 
-// TestUsersWhoAreAllMovedStay: progressDeadlineAbort takes a version back that makes no progress. One that all requests
-// go to has none to make, though pods of the old one are there.
+// TestUsersWhoAreAllMovedStay checks that progressDeadlineAbort does not roll back a version that has all requests.
+// Only old pods remain, and no progress is due.
 func TestUsersWhoAreAllMovedStay(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.DynamicStableScale, s.ProgressDeadlineAbort = true, true })
 	h.push(version("v2"))
@@ -392,7 +389,8 @@ func TestUsersWhoAreAllMovedStay(t *testing.T) {
 	}
 }
 
-// TestRouteThatIsNotThere: nothing is applied of a release whose requests cannot be routed, and the workload is named.
+// TestRouteThatIsNotThere checks that a release without its route applies nothing, and that the message names the
+// workload.
 func TestRouteThatIsNotThere(t *testing.T) {
 	h := routedWeb(nil)
 	in := world(h)

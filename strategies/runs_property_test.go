@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// TestAnalysesOfRandomReleases holds what is true of analyses whatever people do: pushes, reverts,
-// aborts, edits of what is measured, other names and namespaces, documents removed and put back.
+// TestAnalysesOfRandomReleases checks invariants of analyses during random changes: pushes, reverts, aborts, edited
+// metrics, renames, other namespaces, and removed documents.
 func TestAnalysesOfRandomReleases(t *testing.T) {
 	seeds := uint64(120)
 	if testing.Short() {
@@ -37,7 +37,7 @@ func TestAnalysesOfRandomReleases(t *testing.T) {
 	}
 }
 
-// measuredWorld is a random life of one or two workloads that are measured.
+// measuredWorld is a random run of one or two measured workloads.
 type measuredWorld struct {
 	*loop
 	t                  *testing.T
@@ -77,7 +77,7 @@ func (w *measuredWorld) analysis() *rollout.Analysis {
 	return a
 }
 
-// steps begin with a weight or a pause, and measure here and there.
+// steps returns steps that begin with a weight or a pause, with random analyses.
 func (w *measuredWorld) steps() []rollout.Step {
 	var steps []rollout.Step
 	names := []string{"soak", backgroundRun[1:], "step-2", "step-3", "check"}
@@ -104,7 +104,7 @@ func (w *measuredWorld) steps() []rollout.Step {
 	return steps
 }
 
-// move is what somebody does.
+// move makes one random change.
 func (w *measuredWorld) move() {
 	w.git.push(func(s *source) {
 		s.workloads = slices.Clone(s.workloads)
@@ -136,7 +136,7 @@ func (w *measuredWorld) move() {
 	})
 }
 
-// measureSome answers some of what is due, at times after a restart, and at times late.
+// measureSome answers some due measurements, sometimes after a restart and sometimes late.
 func (w *measuredWorld) measureSome() {
 	if w.rng.IntN(8) == 0 {
 		w.runs = nil
@@ -154,7 +154,7 @@ func (w *measuredWorld) measureSome() {
 	w.rest()
 }
 
-// check sees each decision.
+// check runs after each decision.
 func (w *measuredWorld) check(in Input, d Decision) {
 	was, s := in.State, d.State
 	if releaseID(was) != releaseID(s) {
@@ -183,7 +183,7 @@ func (w *measuredWorld) check(in Input, d Decision) {
 	w.checkWanted(s, d)
 }
 
-// checkDue: what is measured is known and recorded, and nobody's run is another's.
+// checkDue checks that each due measurement belongs to a recorded run, and to one workload.
 func (w *measuredWorld) checkDue(s rollout.State, due []Measure) {
 	of := map[string]string{} // by run
 	for _, m := range due {
@@ -203,8 +203,7 @@ func (w *measuredWorld) checkDue(s rollout.State, due []Measure) {
 	}
 }
 
-// checkWanted: at each step, what the document asks to be measured has a run with just these metrics; as many
-// runs as it asks for.
+// checkWanted checks that each analysis of the current step has its own run with exactly its metrics.
 func (w *measuredWorld) checkWanted(s rollout.State, d Decision) {
 	source := w.git.at(s.Source)
 	if !isTried(s) || source == nil || d.Subject == "" || s.Held != nil {

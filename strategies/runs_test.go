@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// measuredWeb is a canary of four pods that goes by way of the given steps.
+// measuredWeb returns a canary of four pods with the given steps.
 func measuredWeb(namespace string, background *rollout.Analysis, steps ...rollout.Step) staged {
 	replicas := 4
 	spec := rollout.Spec{
@@ -31,14 +31,14 @@ func errorsOf(name string, change func(*rollout.Metric)) *rollout.Analysis {
 	return &rollout.Analysis{Metrics: []rollout.Metric{m}}
 }
 
-// measuring is a world whose last decision can be looked at.
+// measuring is a world with its last decision.
 type measuring struct {
 	*loop
 	t    *testing.T
 	last Decision
 }
 
-// newMeasuring has v1 healthy.
+// newMeasuring returns a world with v1 healthy.
 func newMeasuring(t *testing.T, workloads ...staged) *measuring {
 	t.Helper()
 	m := &measuring{t: t, loop: newLoop(newHistory(source{workloads: workloads}),
@@ -75,7 +75,7 @@ func (m *measuring) release(version string) {
 	})
 }
 
-// measure says what became of all measurements of a metric that are due.
+// measure answers all due measurements of a metric.
 func (m *measuring) measure(metric string, phase rollout.AnalysisPhase) (n int) {
 	m.t.Helper()
 	for _, due := range m.due() {
@@ -106,8 +106,8 @@ var aPause = rollout.Step{Pause: &rollout.Pause{}}
 
 func weight(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
 
-// TestAnalysesOfThePastJudgeNobody: an analysis that failed is over with its release. A Deployment
-// of another name, or one that gets its Rollout document back, begins without it.
+// TestAnalysesOfThePastJudgeNobody checks that a failed analysis ends with its release. A renamed Deployment, or one
+// that gets its Rollout document back, begins without it.
 func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
 	fail := func(t *testing.T) *measuring {
 		m := newMeasuring(t, measuredWeb("shop", nil, weight(25), rollout.Step{Analysis: errorsOf("errors", nil)}))
@@ -139,7 +139,7 @@ func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
 				s.workloads = slices.Clone(s.workloads)
 				s.workloads[0].spec.Workload.Namespace = "other"
 			})
-			m.rests(rollout.Degraded) // by another name it is as bad
+			m.rests(rollout.Degraded) // it fails under another name as well
 			m.release("v1")
 		},
 		"its document removed and put back": func(m *measuring) {
@@ -165,8 +165,8 @@ func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
 	}
 }
 
-// TestNamesakesAreMeasuredByThemselves: Deployments of one name in two namespaces have runs of
-// their own, and so have steps whose names look like those of other runs.
+// TestNamesakesAreMeasuredByThemselves checks that Deployments of one name in two namespaces have separate runs.
+// Steps with similar names have separate runs too.
 func TestNamesakesAreMeasuredByThemselves(t *testing.T) {
 	check := rollout.Step{Analysis: errorsOf("errors", nil)}
 	t.Run("namespaces", func(t *testing.T) {
@@ -211,8 +211,7 @@ func TestNamesakesAreMeasuredByThemselves(t *testing.T) {
 	})
 }
 
-// TestFirstMeasurementsKnowTheirPods: what is asked about a version's pods is asked when there
-// are such, and not about none before.
+// TestFirstMeasurementsKnowTheirPods checks that a version's pods are measured only after they exist.
 func TestFirstMeasurementsKnowTheirPods(t *testing.T) {
 	for name, change := range map[string]func(*rollout.Metric){
 		"the new version's": func(m *rollout.Metric) { m.Pods = map[string]string{"hash": "Latest"} },
@@ -250,8 +249,8 @@ func TestFirstMeasurementsKnowTheirPods(t *testing.T) {
 	})
 }
 
-// TestChangedMetricsAreMeasured: metrics that a document gets while its release is under way are
-// measured, those that it loses judge nobody any more.
+// TestChangedMetricsAreMeasured checks that metrics added during a release are measured, and that removed ones have
+// no effect.
 func TestChangedMetricsAreMeasured(t *testing.T) {
 	endless := func(m *rollout.Metric) { m.Count = 0 }
 	for _, first := range []*rollout.Analysis{errorsOf("errors", endless), errorsOf("errors", nil), nil} {
@@ -284,7 +283,7 @@ func TestChangedMetricsAreMeasured(t *testing.T) {
 	}
 }
 
-// TestStoppedIsNotSuccessful: an analysis that ended with its release has found nothing out.
+// TestStoppedIsNotSuccessful checks that an analysis stopped by the end of its release has no result.
 func TestStoppedIsNotSuccessful(t *testing.T) {
 	m := newMeasuring(t, measuredWeb("shop", errorsOf("errors", func(m *rollout.Metric) { m.Count = 0 }), weight(25), aPause))
 	m.release("v2")
@@ -300,8 +299,8 @@ func TestStoppedIsNotSuccessful(t *testing.T) {
 	}
 }
 
-// TestTimeoutPromotesPastDoubt: nobody has promoted, and no promotion file is there, when the timeout of a
-// pause lets a release pass whose analysis does not know.
+// TestTimeoutPromotesPastDoubt checks that the timeout of a pause passes a release whose analysis is inconclusive,
+// without a promotion file.
 func TestTimeoutPromotesPastDoubt(t *testing.T) {
 	timeout := time.Hour
 	pause := rollout.Step{Pause: &rollout.Pause{Timeout: &timeout, OnTimeout: rollout.TimeoutPromote}}
@@ -316,8 +315,8 @@ func TestTimeoutPromotesPastDoubt(t *testing.T) {
 	m.rests(rollout.Healthy)
 }
 
-// TestMeasuredTextsArePrintable: an endpoint that answers with NUL characters, escapes and pages of text neither
-// keeps a retreat from being recorded, nor fills the record.
+// TestMeasuredTextsArePrintable answers a measurement with NUL characters, escapes and long text. The rollback is
+// still recorded, and the record stays small.
 func TestMeasuredTextsArePrintable(t *testing.T) {
 	m := newMeasuring(t, measuredWeb("shop", nil, weight(25), rollout.Step{Analysis: errorsOf("errors",
 		func(m *rollout.Metric) { m.SuccessCondition = "result == 'ok'" })}))
@@ -346,8 +345,8 @@ func TestMeasuredTextsArePrintable(t *testing.T) {
 	}
 }
 
-// TestNothingIsMeasuredAtZero scales a Deployment to 0 while its analyses run, at a step and in the background: no traffic is no
-// reason to reject a version, and they go on when there are pods again.
+// TestNothingIsMeasuredAtZero scales a Deployment to 0 while analyses run at a step and in the background. Missing
+// traffic rejects no version, and the analyses continue when pods come back.
 func TestNothingIsMeasuredAtZero(t *testing.T) {
 	for name, w := range map[string]staged{
 		"a step":            measuredWeb("shop", nil, weight(25), rollout.Step{Analysis: errorsOf("errors", nil)}),
@@ -387,7 +386,7 @@ func TestNothingIsMeasuredAtZero(t *testing.T) {
 	}
 }
 
-// TestEvidence: why an analysis is what it is, in its last three values.
+// TestEvidence checks the reason of an analysis, with its last three values.
 func TestEvidence(t *testing.T) {
 	failed := func(name string, dry bool, condition string, values ...string) rollout.MetricProgress {
 		p := rollout.MetricProgress{Metric: name, Phase: rollout.AnalysisFailed, Message: "2 failed", DryRun: dry, Condition: condition}

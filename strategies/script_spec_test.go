@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// scriptSpec is a Rollout document, as far as the scripts need it.
+// scriptSpec is the part of a Rollout document that scripts need.
 type scriptSpec struct {
 	Replicas                *int            `json:"replicas"`
 	MaxSurge                string          `json:"maxSurge"`
@@ -31,7 +31,7 @@ type scriptSpec struct {
 		ScaleDownDelaySeconds      int             `json:"scaleDownDelaySeconds"`
 		DynamicStableScale         bool            `json:"dynamicStableScale"`
 		PingPong                   bool            `json:"pingPong"` // between the two Services
-		Settle                     string          `json:"settle"`   // requests are routed, by an HTTPRoute
+		Settle                     string          `json:"settle"`   // an HTTPRoute splits the requests
 		Background                 *scriptAnalysis `json:"background"`
 		Steps                      []scriptStep    `json:"steps"`
 	} `json:"canary"`
@@ -54,7 +54,7 @@ type scriptStep struct {
 	Experiment     *scriptExperiment    `json:"experiment"`
 }
 
-// scriptAnalysis is an analysis of metrics that are alike.
+// scriptAnalysis is an analysis of equal metrics.
 type scriptAnalysis struct {
 	Metrics      []string `json:"metrics"`
 	StartingStep int      `json:"startingStep"`
@@ -81,8 +81,7 @@ func (a *scriptAnalysis) read(t *testing.T) *rollout.Analysis {
 	return out
 }
 
-// scriptExperiment is an experiment whose analyses have one metric each, named
-// like them.
+// scriptExperiment is an experiment whose analyses each have one metric of the same name.
 type scriptExperiment struct {
 	Duration  string `json:"duration"`
 	Deadline  int    `json:"deadline"` // default 600
@@ -92,7 +91,7 @@ type scriptExperiment struct {
 		Replicas int             `json:"replicas"`
 	} `json:"templates"`
 	Required []string `json:"required"` // analyses
-	Watching []string `json:"watching"` // analyses that nothing waits for
+	Watching []string `json:"watching"` // analyses that are not required
 }
 
 func (e *scriptExperiment) read(t *testing.T) *rollout.Experiment {

@@ -23,11 +23,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the scripts in testdata expect")
 
-// TestScripts plays each release in testdata/*.txtar against the model of
-// Kubernetes. A script is a comment, one file for each workload (spec), and a
-// timeline: what people and the cluster do, at the margin, and below it,
-// indented, what is committed to the state branch and where the app comes to
-// rest. testdata/README.md lists the commands.
+// TestScripts plays each release in testdata/*.txtar against the model of Kubernetes. A script has a comment, one
+// file per workload (spec), and a timeline. In a timeline, lines at the margin are actions of users and the cluster.
+// Indented lines below are the commits of the state branch and where the app comes to rest. testdata/README.md lists
+// the commands.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
@@ -59,15 +58,15 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// script is a world that is driven by a timeline.
+// script is a world driven by a timeline.
 type script struct {
 	*loop
 	life   map[string]kube.Lifetime
 	output []string
 	config int
-	ends   map[string]rollout.JobState // of the Jobs of a hook, by its name
+	ends   map[string]rollout.JobState // of a hook's Jobs, by its name
 
-	rejects bool // the API server does not take one of the objects, and takes all others
+	rejects bool // the API server refuses one object and accepts all others
 }
 
 func readScript(t *testing.T, archive *txtar.Archive) (*script, *txtar.File) {
@@ -114,7 +113,7 @@ func (s *script) print(format string, args ...any) {
 	s.output = append(s.output, s.readable(fmt.Sprintf(format, args...)))
 }
 
-// readable names versions where the program names hashes.
+// readable replaces hashes by names of versions.
 func (s *script) readable(text string) string {
 	var pairs []string
 	for i := range s.git.commits {
@@ -135,7 +134,7 @@ func (s *script) readable(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// play runs a timeline and returns it with what happened.
+// play runs a timeline and returns it with its events.
 func (s *script) play(t *testing.T, timeline string) string {
 	t.Helper()
 	for line := range strings.Lines(timeline) {
@@ -157,7 +156,7 @@ func (s *script) play(t *testing.T, timeline string) string {
 	return strings.Join(s.output, "\n") + "\n"
 }
 
-// status is where the app is, in one line.
+// status returns the app's state in one line.
 func (s *script) status() string {
 	var parts []string
 	phase := string(s.state.Shown())
@@ -213,7 +212,7 @@ func (s *script) pinsOf(w rollout.Workload) []string {
 	return pins
 }
 
-// command does what one line of a timeline says.
+// command runs one line of a timeline.
 func (s *script) command(t *testing.T, verb string, args []string) {
 	t.Helper()
 	if after, ok := strings.CutPrefix(verb, "+"); ok {
@@ -224,7 +223,7 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 	switch verb {
 	case "start", "crash":
 		s.settled, s.pending, s.runs, s.health, s.routing = false, nil, nil, Health{}, ""
-	case "measure": // measure web/step-2/errors Failed [why]: a metric of a run, or the one of an experiment's run
+	case "measure": // measure web/step-2/errors Failed [why]: a metric of a run, or of an experiment's run
 		name := arg(0)[strings.LastIndex(arg(0), "/")+1:]
 		for _, r := range s.state.Analyses {
 			if r.Name == arg(0) || r.Name+"/"+name == arg(0) {
@@ -238,7 +237,7 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 		s.revert()
 	case "promote", "hold", "abort", "retry":
 		s.decide(rollout.Verb(verb), arg(0))
-	case "merge": // the proposal to open the gates that are shut
+	case "merge": // merges the proposal to open the closed gates
 		p := Key(s.input(s.state, s.settled))
 		s.config++
 		p.Author, p.Digest = "Ann", fmt.Sprint(s.config)
@@ -253,12 +252,12 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 			t.Fatal(err)
 		}
 		s.edit(arg(0), func(w *staged) { c := *w.spec.Canary; c.Steps = readSteps(t, steps); w.spec.Canary = &c })
-	case "spec": // spec web {replicas: 10, scaling: surge, ...}: the whole document, and the Deployment's own
+	case "spec": // spec web {replicas: 10, scaling: surge, ...}: the whole document, and the Deployment's own fields
 		spec := readSpec(t, []byte(strings.Join(args[1:], " ")), arg(0))
 		s.edit(arg(0), func(w *staged) { w.spec = spec })
 	case "replicas": // replicas web 5
 		s.edit(arg(0), func(w *staged) { w.spec.Replicas = new(readInt(t, arg(1))) })
-	case "rename": // rename web api [v3]: one goes, and the other comes with its version or another one
+	case "rename": // rename web api [v3]: api replaces web, with its version or another one
 		s.git.push(func(x *source) {
 			version := ""
 			for i := range x.workloads {
@@ -288,18 +287,18 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 	}
 }
 
-// cluster does what a line says of the cluster.
+// cluster runs a line about the cluster.
 func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 	t.Helper()
 	switch verb {
 	case "hook": // hook migrate before, hook migrate off, hook migrate PreSync argocd.argoproj.io/hook ...
 		s.hook(arg)
-	case "job": // Jobs of a hook end so from now on: job migrate completes, job migrate fails, job migrate hangs
+	case "job": // Jobs of a hook now end like this: job migrate completes, job migrate fails, job migrate hangs
 		s.ends[arg(0)] = map[string]rollout.JobState{
 			"completes": {Complete: true}, "fails": {Failed: true, Message: "BackoffLimitExceeded"},
 			"hangs": {Stuck: "ImagePullBackOff", Idle: true},
 		}[arg(1)]
-	case "unmake": // somebody deletes the Jobs of a hook
+	case "unmake": // deletes the Jobs of a hook by hand
 		for key := range s.jobs {
 			if strings.HasPrefix(key, testApp.Namespace+"/"+arg(0)+"-") {
 				delete(s.jobs, key)
@@ -316,13 +315,13 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 	case "kill": // kill 2 pods of v2: kill v2 2
 		left := readInt(t, arg(1))
 		s.pods(arg(0), func(p *kube.Pod) bool { left--; p.Terminating = true; return left > 0 })
-	case "reject": // the API server does not take one of the objects: reject on
+	case "reject": // the API server refuses one object: reject on
 		s.rejects = arg(0) == "on"
 	case "scale": // an autoscaler: scale web 20
 		d := s.kube.Deployments[rollout.Workload{Namespace: testApp.Namespace, Name: arg(0)}]
 		d.Replicas = readInt(t, arg(1))
 		d.Generation++
-	case "running": // a Deployment that gitrollout has never seen: running web v0
+	case "running": // a Deployment that gitrollout did not create: running web v0
 		for _, w := range s.git.head().workloads {
 			if w.spec.Workload.Name == arg(0) {
 				w.version = arg(1)
@@ -338,12 +337,12 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 	}
 }
 
-// hook adds a Job to what is in Git, or takes it out.
+// hook adds a Job to Git, or removes it.
 func (s *script) hook(arg func(int) string) {
 	annotations, version := map[string]any{cmp.Or(arg(2), hook.Annotation): arg(1)}, ""
 	for i := 3; arg(i) != ""; i++ {
 		key, value, _ := strings.Cut(arg(i), "=")
-		if annotations[key] = value; key == "version" { // that comes with it
+		if annotations[key] = value; key == "version" { // it sets the version too
 			version = value
 		}
 	}
@@ -366,7 +365,7 @@ func (s *script) hook(arg func(int) string) {
 	})
 }
 
-// wait lets time pass, stopping wherever something is due.
+// wait advances the clock, and stops wherever something is due.
 func (s *script) wait(d time.Duration) {
 	end := s.kube.Now.Add(d)
 	for {
@@ -400,7 +399,7 @@ func (s *script) push(args []string) {
 	})
 }
 
-// revert brings back the newest other version.
+// revert restores the newest other version.
 func (s *script) revert() {
 	head := s.git.at(s.git.headID()).Release()
 	for i := len(s.git.commits) - 1; i >= 0; i-- {
@@ -421,12 +420,11 @@ func (s *script) edit(name string, change func(*staged)) {
 	})
 }
 
-// decide merges a promotion file for what the head asks for. "stale" names a
-// release that is not in flight.
+// decide merges a promotion file for the head's version. "stale" names a release that is not in flight.
 func (s *script) decide(verb rollout.Verb, through string) {
 	release := s.git.at(s.git.headID()).Release()
 	if release == "" && s.state.Release != nil {
-		release = s.state.Release.Hash // its Rollout document is gone
+		release = s.state.Release.Hash // its Rollout document was removed
 	}
 	if through == "stale" {
 		release, through = "h1-stale", rollout.Full

@@ -7,9 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestWaitsAreNotCutShort begins each wait in the last moment of a second, which
-// the state cannot record: with a settle of 1s, proxies would have had no time
-// at all.
+// TestWaitsAreNotCutShort begins each wait in the last moment of a second. The state records whole seconds: with a
+// settle of 1s, proxies would have no time at all.
 func TestWaitsAreNotCutShort(t *testing.T) {
 	const late = 900 * time.Millisecond
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.AbortScaleDownDelaySeconds = 0 })
@@ -38,7 +37,7 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 	in, p = begin(0)
 	live := in.Observed.Workloads[web]
 	for i := range live.Revisions[0].ReadySince {
-		live.Revisions[0].ReadySince[i] = rollout.Second(in.Now) // as Kubernetes says it
+		live.Revisions[0].ReadySince[i] = rollout.Second(in.Now) // in whole seconds, as in Kubernetes
 	}
 	settled = in
 	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); (podsWait{}).verdict(settled,

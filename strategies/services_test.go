@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestServiceThatLostItsRole: a Service that users came through is kept from pods that nobody has approved, for as
-// long as it is this workload's.
+// TestServiceThatLostItsRole checks that a Service with users selects no unapproved pods while it belongs to the
+// workload.
 func TestServiceThatLostItsRole(t *testing.T) {
 	service := rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: "web-preview"}
 	cases := map[string]struct {
@@ -45,8 +45,8 @@ func TestServiceThatLostItsRole(t *testing.T) {
 	}
 }
 
-// TestServiceSelectsNoPodsThatGo: a step that keeps no stable pod has let the controller take the last ones when the list is
-// edited to a smaller weight. What is seen of them is from before that.
+// TestServiceSelectsNoPodsThatGo edits the list to a smaller weight after a step without stable pods. The observed
+// stable pods are already being deleted.
 func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 	cases := map[string]struct {
 		reason        string
@@ -54,7 +54,7 @@ func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 		replicas      int
 		stable, fresh int // pods
 		synced        bool
-		want          bool // the stable version is selected
+		want          bool // the Service selects stable
 	}{
 		"Going":  {"2 of 10 are to be seen, and the controller has yet to act on what keeps none", rollout.InPlace, 10, 2, 10, false, false},
 		"Stay":   {"the controller has acted, and 2 are there", rollout.InPlace, 10, 2, 10, true, true},
@@ -81,8 +81,9 @@ func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 	}
 }
 
-// TestServiceOfPodsThatComeAgain: a list of steps is emptied while the Deployment has stable's template, because the last list
-// asked for no new pods: those that are left go, and no Service is for them alone until it has the new template.
+// TestServiceOfPodsThatComeAgain empties a list of steps while the Deployment has stable's template, since the last
+// list asked for no new pods. The remaining new pods go. No Service selects them alone before the Deployment has the
+// new template.
 func TestServiceOfPodsThatComeAgain(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.Steps = nil })
 	h.push(version("v2"))
@@ -101,8 +102,8 @@ func TestServiceOfPodsThatComeAgain(t *testing.T) {
 	}
 }
 
-// TestServiceOfAWayBackFromNoWeight: a release goes back from a step that had pods of the new version and no requests. That the
-// stable commit's list keeps no stable pod at its step of the same number opens nobody's Service to those pods.
+// TestServiceOfAWayBackFromNoWeight rolls back from a step with new pods and no requests. The stable commit's list
+// keeps no stable pod at its step of the same number. Still, no Service selects the new pods.
 func TestServiceOfAWayBackFromNoWeight(t *testing.T) {
 	steps := func(steps ...rollout.Step) func(*source) {
 		return func(s *source) { s.workloads[0].spec.Canary = &rollout.Canary{StableService: "web", Steps: steps} }

@@ -11,11 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// TestTheShareIsWhatTheStepAsksFor scales workloads that are at a step, by Git,
-// by an autoscaler and from and to nothing, gives their strategy other numbers by
-// hand, and edits their steps: within three seconds the pods are those that the
-// step's table has for the number of replicas there is then. A violation is
-// replayed with -seed N.
+// TestTheShareIsWhatTheStepAsksFor scales workloads at a step by Git, by an autoscaler, and from and to zero. It also
+// edits their strategy by hand and their steps. Within three seconds the pods must match the step's table for the
+// current number of replicas. Replay a violation with -seed N.
 func TestTheShareIsWhatTheStepAsksFor(t *testing.T) {
 	seeds := 400
 	if testing.Short() {
@@ -35,7 +33,7 @@ func TestTheShareIsWhatTheStepAsksFor(t *testing.T) {
 	}
 }
 
-// shareSpec is a canary that waits at a weight.
+// shareSpec returns a canary that waits at a weight.
 func shareSpec(rng *rand.Rand) rollout.Spec {
 	spec := randomSpec(rng, web.Name)
 	spec.BlueGreen, spec.MinReadySeconds, spec.ProgressDeadlineAbort = nil, 0, false
@@ -57,7 +55,8 @@ func shareSeed(seed uint64, verbose bool) *sim {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	s := newSim(seed, chaos{scales: true}, source{workloads: []staged{{spec: shareSpec(rng), version: "v1"}}}, verbose)
 	s.rng = rng
-	s.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{} } // pods are ready at once: what takes time is ours
+	// Pods are ready at once, so only gitrollout takes time.
+	s.kube.Fate = func(string) kube.Lifetime { return kube.Lifetime{} }
 	s.rest()
 	s.resize()
 	s.comeToRest()
@@ -74,13 +73,12 @@ func shareSeed(seed uint64, verbose bool) *sim {
 	return s
 }
 
-// shareSizes are numbers of replicas; shareSizes above 100 are where a percent is more than a
-// pod.
+// shareSize returns a number of replicas; above 100, one percent is more than a pod.
 func shareSize(rng *rand.Rand) int {
 	return []int{1 + rng.IntN(4), 1 + rng.IntN(12), 1 + rng.IntN(40), 1 + rng.IntN(40), 1 + rng.IntN(400)}[rng.IntN(5)]
 }
 
-// resize changes the number of replicas by whoever says how many there are.
+// resize changes the number of replicas, in Git or by an autoscaler.
 func (s *sim) resize() {
 	n := shareSize(s.rng)
 	s.note("RESIZE to %d", n)
@@ -109,13 +107,13 @@ func (s *sim) meddle() {
 		})
 	case n <= 3:
 		s.note("STRATEGY BY HAND")
-		s.watch(web).Excused += d.Replicas // whoever did it allows that
+		s.watch(web).Excused += d.Replicas // the change by hand permits that
 		for _, o := range s.desired(s.state) {
 			if o.Ref() == web.Ref() {
 				o = o.Copy()
 				o.Set(int64(d.Replicas), "spec", "replicas")
 				o.Set(map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}, "spec", "strategy", "rollingUpdate")
-				if s.rng.IntN(2) == 0 { // pods of the new version are available to the controller from now on
+				if s.rng.IntN(2) == 0 { // pods of the new version become available now
 					o.Set(int64(0), "spec", "minReadySeconds")
 				}
 				if err := s.kube.Apply(o); err != nil {
@@ -128,13 +126,13 @@ func (s *sim) meddle() {
 		}
 	default:
 		s.resize()
-		for range s.rng.IntN(20) { // somebody scales again before all is done
+		for range s.rng.IntN(20) { // another scaling before the end of the first
 			s.kube.Micro()
 		}
 	}
 }
 
-// comeToRest lets three seconds pass, and what happens in them.
+// comeToRest advances the clock by three seconds, with all events in them.
 func (s *sim) comeToRest() {
 	for range 4 {
 		if !s.rest() {
@@ -146,13 +144,13 @@ func (s *sim) comeToRest() {
 	s.quiet()
 }
 
-// checkShare compares the pods with the table of the step.
+// checkShare compares the pods with the step's table.
 func (s *sim) checkShare() {
 	d := s.kube.Deployments[web]
 	pr, moves := s.state.ProgressOf(web)
 	spec, _ := s.specOf(web)
 	if moves && pr.Step > 1 || s.state.Release == nil {
-		return // the edited steps go on elsewhere
+		return // the edited steps continue elsewhere
 	}
 	if !moves || !isHeld(s.state) {
 		s.fail("the release does not wait at a step: %s %s", s.state.Phase, s.state.Reason)
@@ -189,9 +187,8 @@ func text(spec rollout.Spec) string {
 		spec.Canary.DynamicStableScale)
 }
 
-// tableOf is what the documentation says of a weight: beside a whole stable version the
-// share of n rounded up, with dynamicStableScale beside the rest of them, and in
-// place of stable pods what Argo Rollouts' users know.
+// tableOf returns the documented numbers for a weight. Beside all stable pods, the new pods are the share of n,
+// rounded up. With dynamicStableScale the rest stays, and pods replaced in place follow Argo Rollouts.
 func tableOf(spec rollout.Spec, weight, n int) counts {
 	up := func(share int) int { return (n*share + 99) / 100 }
 	c := counts{canary: up(weight), stable: n}
@@ -217,7 +214,7 @@ func tableOf(spec rollout.Spec, weight, n int) counts {
 		if gone <= 0 || percent*n/100 == gone {
 			break
 		}
-		c.stable++ // what is gone is a whole percentage
+		c.stable++ // the removed pods are a whole percentage
 		if inPlace {
 			c.canary--
 		}

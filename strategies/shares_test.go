@@ -13,14 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kindOf is one kind of release: the new version has a fifth of the requests.
+// kindOf is one kind of release; the new version gets a fifth of the requests.
 type kindOf struct {
 	rate   float64    // requests per second to the new version
-	shares [2]float64 // of them that fail: the new version's, stable's
+	shares [2]float64 // shares of failed requests: the new version's, stable's
 }
 
-// worldOf is what two versions answer over time: so many requests, and how many
-// of them failed, at each moment that somebody asked.
+// worldOf has the answers of two versions over time: requests and failures up to each question.
 type worldOf struct {
 	kindOf
 	rng  *rand.Rand
@@ -28,7 +27,7 @@ type worldOf struct {
 	sums [][2][2]float64 // for each moment and version: failed, all
 }
 
-// ask lets the requests arrive that were sent since the last time.
+// ask adds the requests since the last question.
 func (w *worldOf) ask(now time.Time) {
 	if len(w.at) == 0 {
 		w.at, w.sums = []time.Time{now}, [][2][2]float64{{}}
@@ -45,8 +44,7 @@ func (w *worldOf) ask(now time.Time) {
 	w.at, w.sums = append(w.at, now), append(w.sums, sums)
 }
 
-// poisson draws a number of requests that come independently of each other, with
-// the normal distribution where that makes no difference.
+// poisson draws a number of independent requests, with the normal distribution where the difference is negligible.
 func (w *worldOf) poisson(mean float64) float64 {
 	if mean > 100 {
 		return math.Max(0, math.Round(mean+math.Sqrt(mean)*w.rng.NormFloat64()))
@@ -58,15 +56,15 @@ func (w *worldOf) poisson(mean float64) float64 {
 	return n
 }
 
-// compared is what the documentation's query for a comparison returns: all that
-// there was since the beginning, which is less than its ten minutes.
+// compared returns the result of the documentation's query for a comparison: everything since the beginning, which is
+// less than its ten minutes.
 func (w *worldOf) compared() Result {
 	sums := w.sums[len(w.sums)-1]
 	pair := func(v [2]float64) any { return []any{v[0], v[1]} }
 	return Result{Value: pair(sums[0]), Stable: pair(sums[1]), Samples: -1}
 }
 
-// share is what the query of the first example returns: of the last minute.
+// share returns the result of the first example's query: the last minute.
 func (w *worldOf) share() Result {
 	last := len(w.at) - 1
 	first := slices.IndexFunc(w.at, func(at time.Time) bool { return w.at[last].Sub(at) <= time.Minute })
@@ -77,10 +75,10 @@ func (w *worldOf) share() Result {
 	return Result{Value: []any{(w.sums[last][0][0] - w.sums[first][0][0]) / all}, Samples: -1}
 }
 
-// verdicts are those of many releases.
+// verdicts are the results of many releases.
 type verdicts struct {
 	back             int
-	requests, failed []float64 // to and of the new version, until it went back
+	requests, failed []float64 // of the new version, until its rollback
 }
 
 func median(all []float64) float64 {
@@ -90,7 +88,7 @@ func median(all []float64) float64 {
 	return slices.Sorted(slices.Values(all))[len(all)/2]
 }
 
-// judge releases so many versions with the whole decision in the loop.
+// judge runs so many releases with the full decision loop.
 func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result func(*worldOf) Result) verdicts {
 	var v verdicts
 	for i := range releases {
@@ -119,10 +117,9 @@ func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result 
 	return v
 }
 
-// TestSharesOfFailures releases 200 versions of each kind and compares what
-// becomes of them with the table in docs/analysis.md: no good one goes back with a
-// comparison, and how many bad ones go through, and how long they are noticed
-// after, is as it says there.
+// TestSharesOfFailures runs 200 releases of each kind and compares them with the table in docs/analysis.md. With a
+// comparison, no good version is rolled back. The numbers of passed bad versions and the times to notice them must
+// match the page.
 func TestSharesOfFailures(t *testing.T) {
 	releases := uint64(200)
 	if testing.Short() {

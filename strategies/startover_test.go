@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestStartOver: on a new cluster an app first comes to stable, whatever it was
-// doing on the old one, and then does what Git asks for from the first step.
+// TestStartOver checks an app on a new cluster: it first applies stable, whatever the old cluster was doing, and then
+// releases Git's version from the first step.
 func TestStartOver(t *testing.T) {
 	for name, step := range map[string]int{"at rest": -1, "in flight": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestStartOver(t *testing.T) {
 	}
 }
 
-// TestStartOverWhere: stable is where its version was released, or where objects changed since without another version,
-// and never at a commit whose version was not let through.
+// TestStartOverWhere checks the commit of stable: its release, or a later change of objects without a new version. It
+// is never a commit whose version was not approved.
 func TestStartOverWhere(t *testing.T) {
 	stable := &rollout.Release{Hash: "h1-1", Commit: "released"}
 	for want, s := range map[string]rollout.State{

@@ -12,19 +12,19 @@ import (
 
 var db = rollout.Workload{Kind: "StatefulSet", Namespace: testApp.Namespace, Name: "web"}
 
-// ofSet is a canary of a StatefulSet, as render makes its spec.
+// ofSet returns a canary of a StatefulSet with the spec that render makes.
 func ofSet(steps ...rollout.Step) rollout.Spec {
 	return rollout.Spec{Name: "web", Workload: db, Scaling: rollout.InPlace, Canary: &rollout.Canary{Steps: steps}}
 }
 
-// TestStatefulSetNumbers is the table of the documentation: how many pods of n a weight or a batch moves, and the
-// partition that says so.
+// TestStatefulSetNumbers has the table of the documentation: the number of new pods of n for a weight or a batch, and
+// the partition.
 func TestStatefulSetNumbers(t *testing.T) {
 	weight := func(w int) rollout.Step { return rollout.Step{SetWeight: &w} }
 	batch := func(s rollout.CanaryScale) rollout.Step { return rollout.Step{SetCanaryScale: &s} }
 	for name, tc := range map[string]struct {
 		step rollout.Step
-		want map[int]int // pods -> new ones
+		want map[int]int // pods -> new pods
 	}{
 		"0 %":           {weight(0), map[int]int{1: 0, 3: 0, 10: 0}},
 		"1 %":           {weight(1), map[int]int{1: 0, 2: 1, 3: 1, 10: 1, 200: 2}},
@@ -53,7 +53,7 @@ func TestStatefulSetNumbers(t *testing.T) {
 	}
 }
 
-// TestDeploymentBatchesInPlace: absolute numbers and shares, with room for one pod more and without.
+// TestDeploymentBatchesInPlace checks absolute numbers and shares, with a surge of one pod and without.
 func TestDeploymentBatchesInPlace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		scale rollout.CanaryScale
@@ -77,7 +77,7 @@ func TestDeploymentBatchesInPlace(t *testing.T) {
 	}
 }
 
-// setAt is a StatefulSet at its first step of 30 %, with so many pods of each version that are ready.
+// setAt returns a StatefulSet at its first step of 30 %, with fresh and stable ready pods.
 func setAt(t *testing.T, n, fresh, stable int) (Input, *history) {
 	t.Helper()
 	h := oneWeb(func(s *rollout.Spec) {
@@ -104,7 +104,8 @@ func setOf(h *history, n, fresh, stable int) rollout.Observed {
 		return r
 	}
 	old, next := of(commitID(0), stable), of(commitID(1), fresh)
-	old.Base, next.Current, next.Hash = true, true, h.at(commitID(1)).Templates[db] // the base was adopted: it says nothing
+	// The base was adopted and has no hash.
+	old.Base, next.Current, next.Hash = true, true, h.at(commitID(1)).Templates[db]
 	live := rollout.ObservedWorkload{Replicas: n, Hash: next.Hash, Synced: true, Floor: stable, Revisions: []rollout.Revision{next, old}}
 	if fresh == 0 {
 		old.Current, old.Hash = true, h.at(commitID(0)).Templates[db]
@@ -113,8 +114,8 @@ func setOf(h *history, n, fresh, stable int) rollout.Observed {
 	return rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{db: live}}
 }
 
-// TestStatefulSetSurplus: pods that a scale-up made of the new version are more than were asked for, and no reason to
-// wait, nor to ask for more of them.
+// TestStatefulSetSurplus checks new pods created by a scale-up. They exceed the step's number: the step does not wait
+// for them, and asks for no more.
 func TestStatefulSetSurplus(t *testing.T) {
 	for name, tc := range map[string]struct {
 		n, fresh  int
@@ -142,8 +143,8 @@ func TestStatefulSetSurplus(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsStableWithItsBase: a release is not over before pods are made of its version alone, or those of the
-// next one would be beside two others.
+// TestStatefulSetIsStableWithItsBase checks that a release ends only when new pods get its version alone. Otherwise
+// the next release's pods would run beside two other versions.
 func TestStatefulSetIsStableWithItsBase(t *testing.T) {
 	in, _ := setAt(t, 3, 3, 0)
 	in.State.Phase, in.State.Progress[0].Step = rollout.Promoting, in.State.Progress[0].Of
@@ -193,7 +194,8 @@ func TestEvictions(t *testing.T) {
 		live.Hash = h.at(commitID(0)).Templates[db]
 		stuck, stable := &live.Revisions[0], &live.Revisions[1]
 		stuck.Current, stuck.Members = false, tc.left
-		stable.Current, stable.Members = true, []rollout.Pod{pod("web-0", false, false)} // a stable pod that is not ready is not ours
+		// An unready stable pod is left alone.
+		stable.Current, stable.Members = true, []rollout.Pod{pod("web-0", false, false)}
 		if tc.change != nil {
 			tc.change(&s, &live)
 		}
@@ -209,7 +211,8 @@ func TestEvictions(t *testing.T) {
 	}
 }
 
-// TestRetreatEvictsOfWhatIsStagedNow: a workload whose document was away when the release began goes back with it.
+// TestRetreatEvictsOfWhatIsStagedNow checks that a workload without a document at the release's start is part of the
+// rollback.
 func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
 	in, h := setAt(t, 3, 1, 2)
 	in.State.Phase, in.State.Source = rollout.Aborting, commitID(0)
@@ -226,15 +229,15 @@ func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
 	}
 }
 
-// TestStatefulSetTakenForAll: without pods a StatefulSet has no partition, so that Kubernetes takes the new version for
-// that of all pods. Unless a step has let all of them go, they go back to the stable one first, and that is said.
+// TestStatefulSetTakenForAll checks a StatefulSet without pods, which has no partition. Kubernetes then takes the new
+// revision for the stable one. The pods return to stable first, with a message, unless a step allows all of them.
 func TestStatefulSetTakenForAll(t *testing.T) {
 	pause := rollout.Step{Pause: &rollout.Pause{}}
 	weight := func(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
 	for name, tc := range map[string]struct {
 		steps   []rollout.Step
 		at      int
-		back    bool // the controller has been told of stable already
+		back    bool // the controller has observed the stable template
 		base    bool
 		pods    int // of the new version, of 10
 		surplus string
@@ -289,15 +292,15 @@ const (
 	takenWhy  = "no step asks for so many: all go back to the stable one first"
 )
 
-// TestStatefulSetTakesNoPodWhileAnotherIsMissing: with Parallel the controller replaces pods above the partition whatever
-// those below it are.
+// TestStatefulSetTakesNoPodWhileAnotherIsMissing checks that gitrollout waits for an unready pod. With Parallel, the
+// controller replaces pods above the partition regardless of lower pods.
 func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		n, fresh int
 		down     int // the ordinal of a stable pod that is not ready; -1: none
 		late     bool
-		told     int  // the partition that the API server has, counted from the first pod; 0: that of the pods
-		back     bool // what is new are the lowest: the rest has gone back
+		told     int  // the partition in the API server, counted from the first pod; 0: the partition of the pods
+		back     bool // the new pods are the lowest; the others have been rolled back
 		want     any  // the partition; nil: the stable template
 	}{
 		"all serve":                         {5, 1, -1, false, 0, false, int64(3)},
@@ -353,13 +356,13 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 	}
 }
 
-// TestStatefulSetOfAThirdTemplate: what somebody has set by hand is put back above the partition alone, where the controller
-// replaces it; below, all pods become stable ones first. Its revision keeps the hash that it was made with.
+// TestStatefulSetOfAThirdTemplate checks that a template set by hand is undone above the partition only, where the
+// controller replaces pods. Below, all pods become stable first. Its revision keeps its first hash.
 func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 	for name, tc := range map[string]struct {
-		by      map[int]bool // ordinals whose pods are of it
-		unseen  bool         // the controller has yet to see what was written last
-		current bool         // it is the template
+		by      map[int]bool // ordinals of its pods
+		unseen  bool         // the controller has not observed the last write
+		current bool         // it is the current template
 		want    any
 	}{
 		"none any more":                 {nil, false, false, int64(3)},
@@ -407,8 +410,8 @@ func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 	}
 }
 
-// TestRebalance: with rebalance new pods below the partition go, the lowest first, one at a time, while all others
-// serve; and the step waits for that.
+// TestRebalance deletes new pods below the partition, from the lowest, one at a time, while all others are ready. The
+// step waits for the end.
 func TestRebalance(t *testing.T) {
 	pods := func(from, to int, terminating bool) (all []rollout.Pod) {
 		for i := from; i <= to; i++ {
@@ -458,7 +461,7 @@ func TestRebalance(t *testing.T) {
 			t.Errorf("%s: evicts %q, want %q", name, got, tc.want)
 		}
 	}
-	for _, all := range []bool{false, true} { // were new before, as a step had asked for
+	for _, all := range []bool{false, true} { // were new before, for an earlier step
 		in, _ := setAt(t, 10, 5, 5)
 		spec, at := &in.Source.Specs[0], 0
 		spec.Canary.Rebalance = true
@@ -473,7 +476,8 @@ func TestRebalance(t *testing.T) {
 	}
 }
 
-// TestSurplusIsExplained: get, the dashboard and all others say why more pods are new than the step asks for.
+// TestSurplusIsExplained checks the reason for more new pods than the step asks for, as get and the dashboard show
+// it.
 func TestSurplusIsExplained(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fresh int
@@ -496,7 +500,7 @@ func TestSurplusIsExplained(t *testing.T) {
 	}
 }
 
-// TestBrokenSurplusIsNamed: pods that a scale-up made of a broken version are named, and the step's own are not among them.
+// TestBrokenSurplusIsNamed checks that broken pods of a scale-up are named, without the step's own pods.
 func TestBrokenSurplusIsNamed(t *testing.T) {
 	in, _ := setAt(t, 10, 5, 5)
 	live := in.Observed.Workloads[db]
@@ -510,7 +514,7 @@ func TestBrokenSurplusIsNamed(t *testing.T) {
 	}
 }
 
-// TestRetreatSaysWhichPodIsToGo: what a retreat waits for names the pod that gitrollout itself has to delete.
+// TestRetreatSaysWhichPodIsToGo checks that a waiting rollback names the pod that gitrollout has to delete.
 func TestRetreatSaysWhichPodIsToGo(t *testing.T) {
 	in, h := setAt(t, 3, 1, 2)
 	in.State.Phase, in.State.Source = rollout.Aborting, commitID(0)
@@ -527,8 +531,8 @@ func TestRetreatSaysWhichPodIsToGo(t *testing.T) {
 	}
 }
 
-// TestWhatStandsStillIsSaid: a first version that never becomes ready keeps the next one from beginning, and gitrollout
-// deletes no pod then: it says which one, and calls no version stable. A controller that looks at nothing is named.
+// TestWhatStandsStillIsSaid checks that a first version that never becomes ready blocks the next one. gitrollout
+// deletes no pod, names the unready one, and calls no version stable. A controller that observes nothing is named.
 func TestWhatStandsStillIsSaid(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*rollout.ObservedWorkload)
@@ -563,7 +567,8 @@ func TestWhatStandsStillIsSaid(t *testing.T) {
 	}
 }
 
-// TestDeploymentsAreNotEvictedFrom: their controller replaces what never becomes ready.
+// TestDeploymentsAreNotEvictedFrom checks that no Deployment's pod is deleted, because its controller replaces
+// unready pods.
 func TestDeploymentsAreNotEvictedFrom(t *testing.T) {
 	web := rollout.Workload{Namespace: "shop", Name: "web"}
 	s := rollout.State{Phase: rollout.Aborting, Source: "a", Retreat: &rollout.Retreat{To: "a"},
@@ -576,8 +581,8 @@ func TestDeploymentsAreNotEvictedFrom(t *testing.T) {
 	}
 }
 
-// TestStatefulSetRoutes: routers are asked for those requests alone that match, whatever the weight is, which is a share of
-// the pods; who is not matched reaches stable pods before the first weight, and all pods at one.
+// TestStatefulSetRoutes checks that routers send only matching requests to the new version; the weight is a share of
+// pods. Other users reach stable pods before the first weight, and all pods at a weight.
 func TestStatefulSetRoutes(t *testing.T) {
 	beta := rollout.Match{Headers: []rollout.NamedMatch{{Name: "X-Beta", StringMatch: rollout.StringMatch{Exact: "yes"}}}}
 	match := rollout.ManagedRoute{Name: rollout.MatchRoute, Matches: []rollout.Match{beta}}
@@ -602,15 +607,16 @@ func TestStatefulSetRoutes(t *testing.T) {
 		phase      rollout.Phase
 		step       int
 		fresh      int    // ready pods of 10
-		main, side string // the versions that both Services select, "": all pods
+		main, side string // the versions selected by both Services, "": all pods
 		matched    bool
 	}{
-		"before its pod":      {phase: rollout.Progressing, main: "old", side: "old"},
-		"matched":             {phase: rollout.Paused, step: 1, fresh: 1, main: "old", side: "new", matched: true},
-		"a weight begins":     {phase: rollout.Progressing, step: 2, fresh: 1, side: "new", matched: true},
-		"at a weight":         {phase: rollout.Paused, step: 3, fresh: 5, side: "new", matched: true},
-		"aborted at a match":  {phase: rollout.Aborting, step: 1, fresh: 1, main: "old", side: "old"},
-		"aborted at a weight": {phase: rollout.Aborting, step: 3, fresh: 5, side: "old"}, // five could not bear all requests
+		"before its pod":     {phase: rollout.Progressing, main: "old", side: "old"},
+		"matched":            {phase: rollout.Paused, step: 1, fresh: 1, main: "old", side: "new", matched: true},
+		"a weight begins":    {phase: rollout.Progressing, step: 2, fresh: 1, side: "new", matched: true},
+		"at a weight":        {phase: rollout.Paused, step: 3, fresh: 5, side: "new", matched: true},
+		"aborted at a match": {phase: rollout.Aborting, step: 1, fresh: 1, main: "old", side: "old"},
+		// Five pods cannot serve all requests.
+		"aborted at a weight": {phase: rollout.Aborting, step: 3, fresh: 5, side: "old"},
 		"all but one back":    {phase: rollout.Aborting, step: 3, fresh: 1, main: "old", side: "old"},
 	} {
 		s, live := state(tc.phase, tc.step), rollout.ObservedWorkload{Replicas: 10, Hash: "new", Synced: true}
@@ -631,7 +637,8 @@ func TestStatefulSetRoutes(t *testing.T) {
 	}
 }
 
-// TestOnePodHasNoRoutes: the only pod of a StatefulSet moves with the promotion, and nobody waits for endpoints of another.
+// TestOnePodHasNoRoutes checks that the only pod of a StatefulSet moves with the promotion, without waiting for other
+// endpoints.
 func TestOnePodHasNoRoutes(t *testing.T) {
 	match := rollout.ManagedRoute{Name: rollout.MatchRoute, Matches: []rollout.Match{{Method: &rollout.StringMatch{Exact: "GET"}}}}
 	spec := ofSet(rollout.Step{Route: &match}, rollout.Step{Pause: &rollout.Pause{}})

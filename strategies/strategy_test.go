@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// halves is a strategy that nothing but the table knows of: half of the pods,
-// somebody's word, then the user's own rolling update.
+// halves is a strategy known only to the table: half of the pods, a promotion, then the user's own rolling update.
 type halves struct{}
 
 func (halves) compiles(spec rollout.Spec) bool { return spec.Canary == nil && spec.BlueGreen == nil }
@@ -23,8 +22,7 @@ func (halves) compile(rollout.Spec) plan {
 	}
 }
 
-// TestAThirdStrategy releases, promotes, explains and forecasts by a strategy that
-// a row of the table adds.
+// TestAThirdStrategy releases, promotes, explains and forecasts with a strategy that is one row of the table.
 func TestAThirdStrategy(t *testing.T) {
 	known := table
 	table = append(table, halves{})
@@ -69,8 +67,8 @@ func TestAThirdStrategy(t *testing.T) {
 	}
 }
 
-// TestPlanDigestsAreInRecords: another digest of the same steps would move every
-// release that is in flight during an upgrade back to the start of its step.
+// TestPlanDigestsAreInRecords fixes the digests of steps. A change would return each release in flight to the start
+// of its step after an upgrade.
 func TestPlanDigestsAreInRecords(t *testing.T) {
 	metrics := &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors", Interval: time.Minute, Count: 3}}}
 	cases := map[string]struct {

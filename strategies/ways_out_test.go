@@ -10,15 +10,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// atStep is v2 of web beside v1 at a step, as the cluster shows it there.
+// atStep returns v2 of web beside v1 at a step, with the cluster's state there.
 func atStep(change func(*rollout.Spec), step int) (*history, Input) {
 	h := oneWeb(change)
 	h.push(version("v2"))
 	return h, inFlight(h, step, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
 }
 
-// TestOlderByOne: a record that is older than the cluster by a single transition is
-// older.
+// TestOlderByOne checks that a record is stale if the cluster is a single transition ahead.
 func TestOlderByOne(t *testing.T) {
 	_, in := atStep(nil, 1)
 	live := in.Observed.Workloads[web]
@@ -31,8 +30,7 @@ func TestOlderByOne(t *testing.T) {
 	}
 }
 
-// TestFullPromotionWhilePaused: paused: true keeps a release where it is, whatever
-// is promoted.
+// TestFullPromotionWhilePaused checks that paused: true keeps a release at its step, even with a full promotion.
 func TestFullPromotionWhilePaused(t *testing.T) {
 	h, in := atStep(nil, 1)
 	follow := func(paused bool) {
@@ -51,8 +49,8 @@ func TestFullPromotionWhilePaused(t *testing.T) {
 	}
 }
 
-// TestNobodyOvertakesWithWhatWasRejected: a full promotion ends a way back for
-// another version, and not for the one that was just rejected.
+// TestNobodyOvertakesWithWhatWasRejected checks that a full promotion ends a rollback for another version, but not
+// for the version that was just rejected.
 func TestNobodyOvertakesWithWhatWasRejected(t *testing.T) {
 	h, in := atStep(nil, 1)
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "1"}
@@ -75,8 +73,8 @@ func TestNobodyOvertakesWithWhatWasRejected(t *testing.T) {
 	}
 }
 
-// TestWhatHasBegunIsFinished: the first stage after the decision to promote does not
-// wait for a window, the last one before it does.
+// TestWhatHasBegunIsFinished checks that the first stage after a promotion ignores windows, while the last stage
+// before it waits for one.
 func TestWhatHasBegunIsFinished(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) {
 		s.Scaling, s.Canary, s.BlueGreen = rollout.Surge, nil, &rollout.BlueGreen{ActiveService: "web"}
@@ -91,7 +89,7 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 	}
 }
 
-// TestRejectedIsBounded: the record has the newest rejections, and no more.
+// TestRejectedIsBounded checks that the record keeps only the newest rejections.
 func TestRejectedIsBounded(t *testing.T) {
 	_, in := atStep(nil, 1)
 	for i := range rollout.MaxHistory {
@@ -127,8 +125,7 @@ func TestEachReadyPodIsProgress(t *testing.T) {
 	}
 }
 
-// TestOtherStepsKeepTheRoutes: what the routers were asked for last stays on record
-// when steps change, so that requests do not jump.
+// TestOtherStepsKeepTheRoutes checks that changed steps keep the last routes on record, so that requests do not jump.
 func TestOtherStepsKeepTheRoutes(t *testing.T) {
 	h, in := atStep(func(s *rollout.Spec) {
 		s.Scaling = rollout.Surge
@@ -150,8 +147,8 @@ func TestOtherStepsKeepTheRoutes(t *testing.T) {
 	}
 }
 
-// TestTimeoutsWhileGitCannotBeRead: an app whose head cannot be read, or whose Rollout
-// document is gone, is looked at again when its pause is over, and goes back then.
+// TestTimeoutsWhileGitCannotBeRead checks that an app with an unreadable head, or without its Rollout document, is
+// requeued for the end of its pause and rolls back then.
 func TestTimeoutsWhileGitCannotBeRead(t *testing.T) {
 	h, in := atStep(func(s *rollout.Spec) {
 		s.Canary.Steps[1].Pause = &rollout.Pause{Timeout: new(2 * time.Hour), OnTimeout: rollout.TimeoutAbort}
@@ -172,8 +169,8 @@ func TestTimeoutsWhileGitCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestSupersededWithoutItsCommit pushes a version while another one is promoted whose commit a new process cannot have, because the
-// branch was written anew: it is stable if users are on it, and only then.
+// TestSupersededWithoutItsCommit pushes a version during the promotion of another. A new process cannot fetch the
+// promoted commit, because the branch was rewritten. Its version becomes stable only if users are on it.
 func TestSupersededWithoutItsCommit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fresh, ready, stable int // pods

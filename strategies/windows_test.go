@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// calendarOf is the calendar of a configuration's windows.
+// calendarOf returns the calendar of a configuration's windows.
 func calendarOf(windows string) rollout.Calendar {
 	config, err := rollout.ParseConfig(rollout.ConfigPath("test"),
 		[]byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: a}]\nwindows: "+windows+"\n"))
@@ -21,8 +21,7 @@ func calendarOf(windows string) rollout.Calendar {
 	return config.CalendarOf(testApp.Name, nil)
 }
 
-// randomCalendar is none mostly; otherwise windows that open within hours, or a
-// freeze.
+// randomCalendar mostly returns an empty calendar; otherwise one with windows within hours, or with a freeze.
 func randomCalendar(rng *rand.Rand) rollout.Calendar {
 	switch rng.IntN(8) {
 	case 0:
@@ -37,7 +36,7 @@ func randomCalendar(rng *rand.Rand) rollout.Calendar {
 	}
 }
 
-// TestWindows asks for each kind of change while the calendar is shut.
+// TestWindows asks for each kind of change while the calendar is closed.
 func TestWindows(t *testing.T) {
 	office := calendarOf("[{kind: allow, schedule: '0 9 * * *', duration: 1h}]") // the tests' clock is at noon
 	opens := time.Date(noon.Year(), noon.Month(), noon.Day()+1, 9, 0, 0, 0, time.UTC)
@@ -125,8 +124,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestStepsThatWaitLetPodsCome: while a new list of steps waits for a window, the app is looked at again when the next pod
-// has served for minReadySeconds: pods come and go by the old list.
+// TestStepsThatWaitLetPodsCome checks a new list of steps that waits for a window. The app is requeued when the next
+// pod has been ready for minReadySeconds, since pods follow the old list.
 func TestStepsThatWaitLetPodsCome(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 30 })
 	h.push(version("v2"))
@@ -144,7 +143,7 @@ func TestStepsThatWaitLetPodsCome(t *testing.T) {
 	}
 }
 
-// TestPauseUntil waits for a moment of a schedule after the step was entered.
+// TestPauseUntil checks a pause until a scheduled moment after the start of its step.
 func TestPauseUntil(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) {
 		one := 25
@@ -180,7 +179,8 @@ func mustZone(t *testing.T, name string) *time.Location {
 	return zone
 }
 
-// TestWindowsKeepHooks: while the calendar is shut no hook begins, of a release or of a commit that changes the hook alone.
+// TestWindowsKeepHooks checks that no hook begins while the calendar is closed, neither of a release nor of a commit
+// that changes only the hook.
 func TestWindowsKeepHooks(t *testing.T) {
 	migrate := func(n int) []rollout.Object {
 		return []rollout.Object{{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{"completions": int64(n)},
@@ -196,7 +196,8 @@ func TestWindowsKeepHooks(t *testing.T) {
 			h.push(change)
 			in := world(h, set(h, commitID(0), 4, 4))
 			in.Answers.Accepted = map[string]error{in.Head.Commit.ID: nil}
-			in.Calendar = calendarOf("[{kind: allow, schedule: '0 9 * * *', duration: 1h}]") // the tests' clock is at noon
+			// The tests' clock is at noon.
+			in.Calendar = calendarOf("[{kind: allow, schedule: '0 9 * * *', duration: 1h}]")
 			if d := Decide(in); len(d.State.Hooks) > 0 || !d.State.Held.Waits() {
 				t.Errorf("while it is shut: %+v, held %+v", d.State.Hooks, d.State.Held)
 			}

@@ -15,13 +15,13 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// source is what the users' branch says at one commit.
+// source is the content of the users' branch at one commit.
 type source struct {
 	workloads []staged
-	config    int                // something that is no template: a ConfigMap's content
+	config    int                // data outside of templates: a ConfigMap's content
 	broken    bool               // it cannot be rendered
 	promotion *rollout.Promotion // the promotion file
-	hooks     []rollout.Object   // Jobs around releases, and what goes with them
+	hooks     []rollout.Object   // Jobs around releases, with their objects
 }
 
 // staged is one Deployment and, unless plain, its Rollout document.
@@ -29,9 +29,9 @@ type staged struct {
 	spec    rollout.Spec
 	version string
 	plain   bool // there is no Rollout document
-	gone    bool // there is no Deployment either
+	gone    bool // the Deployment does not exist either
 
-	services []string // that are there whether or not the document names them
+	services []string // they exist even if the document does not name them
 }
 
 func (s source) clone() source {
@@ -39,7 +39,7 @@ func (s source) clone() source {
 	return s
 }
 
-// history is the users' branch: its newest commit is the last.
+// history is the users' branch, with the newest commit last.
 type history struct {
 	commits []source
 	renders map[int]*rollout.Render
@@ -147,7 +147,7 @@ func servicesOf(spec rollout.Spec, others ...string) []rollout.Object {
 	return all
 }
 
-// routeObject is the HTTPRoute of a workload whose requests are routed.
+// routeObject returns the HTTPRoute of a routed workload.
 func routeObject(spec rollout.Spec) rollout.Object {
 	main, _ := compile(spec).services(rollout.State{})
 	return rollout.Object{
@@ -167,7 +167,7 @@ func otherService(spec rollout.Spec) string {
 func mustDesired(s rollout.State, v View) []rollout.Object {
 	objects, err := Desired(s, v)
 	if err != nil {
-		panic(err) // render refuses what cannot be routed
+		panic(err) // render refuses invalid routes
 	}
 	return objects
 }
@@ -200,41 +200,40 @@ func amountValue(a rollout.Amount) any {
 	return int64(a.Value)
 }
 
-// loop is the least reconciler that keeps the law, in the order of the real
-// one: apply what the state asks for, look, decide; an advance is recorded and
-// then applied, a retreat is applied and then recorded.
+// loop is the smallest correct reconciler, in the order of the real one: apply the state, observe, decide. An advance
+// is recorded and then applied; a rollback is applied and then recorded.
 type loop struct {
 	git     *history
 	kube    *kube.Cluster
-	state   rollout.State         // what the state branch holds
-	pending *Decision             // memory: a retreat that could not be recorded yet
+	state   rollout.State         // the state branch
+	pending *Decision             // memory: a rollback that is not recorded yet
 	settled bool                  // of the last pass
-	runs    []rollout.AnalysisRun // memory: state.Analyses with what was measured since
+	runs    []rollout.AnalysisRun // memory: state.Analyses with later measurements
 	health  Health                // memory
-	routing string                // memory: what the cluster holds of Routing, and since when
+	routing string                // memory: the applied value of Routing, and since when
 	applyAt time.Time
-	watches bool // a process looks at that
+	watches bool // the process watches routes
 	noisy   bool
-	serials bool // each record has the next one
+	serials bool // each record has a serial number
 	looks   int
 
 	calendar rollout.Calendar
 	jobs     map[string]*liveJob // in the cluster
-	unmade   map[string]bool     // those that somebody has deleted
+	unmade   map[string]bool     // deleted by hand
 	fate     func(job string) rollout.JobState
 
-	plans plans // a world compiles each spec once, and not each decision
+	plans plans // a world compiles each spec once, instead of per decision
 
-	between func()                                      // what else happens between two writes
-	decided func(Input, Decision)                       // sees each decision
-	mutate  func(*Input, *Decision)                     // nil, or what breaks each decision
-	wrote   func(rollout.State, []rollout.Object)       // sees what is about to be applied
-	applied func(rollout.State, []rollout.Object)       // sees what has been
-	commits func(was, is rollout.State, subject string) // sees each commit of the state branch
-	fails   func(what string) bool                      // "git": no push goes through; "crash": the process dies here
-	refuses func(commit string) bool                    // the API server does not take what a commit asks for
-	madeJob func(HookJob)                               // sees each Job that is made
-	misses  func() bool                                 // the API server does not take one object, that is no Deployment
+	between func()                                      // other events between two writes
+	decided func(Input, Decision)                       // called for each decision
+	mutate  func(*Input, *Decision)                     // nil, or a change that breaks each decision
+	wrote   func(rollout.State, []rollout.Object)       // called before each apply
+	applied func(rollout.State, []rollout.Object)       // called after each apply
+	commits func(was, is rollout.State, subject string) // called for each commit of the state branch
+	fails   func(what string) bool                      // "git": each push fails; "crash": the process stops here
+	refuses func(commit string) bool                    // the API server refuses the objects of a commit
+	madeJob func(HookJob)                               // called for each created Job
+	misses  func() bool                                 // the API server refuses one object that is no Deployment
 }
 
 func newLoop(git *history, k *kube.Cluster) *loop {
@@ -247,8 +246,8 @@ func newLoop(git *history, k *kube.Cluster) *loop {
 	}
 }
 
-// observe is what the cluster shows. In a noisy world why pods are not ready is
-// said in other words at each look, as kubelets count restarts.
+// observe returns the cluster's state. In a noisy world the reasons of unready pods change with each look, like the
+// restart counts of kubelets.
 func (l *loop) observe() rollout.Observed {
 	o := l.kube.Observe()
 	if l.looks++; !l.noisy {
@@ -264,7 +263,7 @@ func (l *loop) observe() rollout.Observed {
 	return o
 }
 
-// input gathers what a decision depends on.
+// input gathers the input of a decision.
 func (l *loop) input(s rollout.State, settled bool) Input {
 	in := Input{
 		Now: l.kube.Now, App: testApp, Head: l.git.headInput(), Source: l.git.at(s.Source), State: s,
@@ -280,7 +279,7 @@ func (l *loop) input(s rollout.State, settled bool) Input {
 	return in
 }
 
-// answer tells a decision what it asks for. The cluster accepts what can be made.
+// answer answers a question of a decision. The cluster accepts valid objects.
 func (l *loop) answer(in Input, ask Ask) Input {
 	switch {
 	case ask.Heal:
@@ -324,11 +323,11 @@ func (l *loop) answer(in Input, ask Ask) Input {
 type liveJob struct {
 	id    string
 	state rollout.JobState
-	anew  bool // one of its name had been deleted
+	anew  bool // an earlier Job of this name was deleted
 	made  time.Time
 }
 
-// job makes, looks for or deletes a Job as the cluster would.
+// job creates, observes or deletes a Job as the cluster would.
 func (l *loop) job(ask HookJob) rollout.JobState {
 	key := ask.Key()
 	live := l.jobs[key]
@@ -351,11 +350,11 @@ func (l *loop) job(ask HookJob) rollout.JobState {
 		live.state = l.fate(key)
 		live.state.Started = live.made
 	}
-	live.state.Anew, live.anew = live.anew, false // who looks says it once
+	live.state.Anew, live.anew = live.anew, false // reported once
 	return live.state
 }
 
-// desired is what a state asks for now.
+// desired returns the objects of a state.
 func (l *loop) desired(s rollout.State) []rollout.Object {
 	v := View{Now: l.kube.Now, Applied: l.routedSince(s), Source: l.git.at(s.Source), Observed: l.observe(), plans: l.plans}
 	if v.Source == nil {
@@ -367,7 +366,6 @@ func (l *loop) desired(s rollout.State) []rollout.Object {
 	return mustDesired(s, v)
 }
 
-// pass is one pass of the reconciler.
 func (l *loop) pass() Decision {
 	s := l.state
 	if l.pending != nil {
@@ -419,8 +417,7 @@ func (l *loop) pass() Decision {
 	return d
 }
 
-// apply makes the cluster hold what a state asks for. It is false when the
-// cluster does not accept it.
+// apply applies the objects of a state. It returns false when the cluster refuses one.
 func (l *loop) apply(s rollout.State) bool {
 	objects := l.desired(s)
 	l.wrote(s, objects)
@@ -437,7 +434,7 @@ func (l *loop) apply(s rollout.State) bool {
 	return !l.misses()
 }
 
-// routedSince is since when this process knows that the cluster routes as a state asks.
+// routedSince returns the time since when this process knows that the cluster has the routes of a state.
 func (l *loop) routedSince(s rollout.State) time.Time {
 	source := l.git.at(s.Source)
 	if source == nil || !l.watches {
@@ -449,7 +446,7 @@ func (l *loop) routedSince(s rollout.State) time.Time {
 	return l.applyAt
 }
 
-// remove deletes an object and what it owns.
+// remove deletes an object and the objects it owns.
 func (l *loop) remove(ref rollout.Ref) {
 	if ref.Kind == "Deployment" {
 		delete(l.kube.Deployments, rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
@@ -458,7 +455,7 @@ func (l *loop) remove(ref rollout.Ref) {
 	delete(l.kube.Routes, ref)
 }
 
-// prune removes what the app no longer has, once nothing is in flight.
+// prune deletes objects that the app no longer has, once nothing is in flight.
 func (l *loop) prune(d *Decision) {
 	if d.Subject != "" || d.State.Source == "" {
 		return
@@ -470,8 +467,7 @@ func (l *loop) prune(d *Decision) {
 	}
 }
 
-// rest lets everything happen that happens by itself at this moment. It is
-// false when that does not come to an end.
+// rest runs all events due at this moment. It returns false if they never end.
 func (l *loop) rest() bool {
 	for range 200 {
 		for moves := 0; l.kube.Micro(); moves++ {
@@ -487,7 +483,7 @@ func (l *loop) rest() bool {
 	return false
 }
 
-// fingerprint changes when anything that a pass could change does.
+// fingerprint changes with everything that a pass could change.
 func (l *loop) fingerprint() string {
 	all := dump(l.state) + fmt.Sprint(l.kube.Pins, dump(slices.Collect(maps.Values(l.kube.Routes))), l.pending != nil)
 	for _, w := range slices.SortedFunc(maps.Keys(l.kube.Deployments),
@@ -501,8 +497,7 @@ func (l *loop) fingerprint() string {
 	return all
 }
 
-// nextDue is when the world or a timer of the release goes on by itself, zero
-// if neither does.
+// nextDue returns the next event of the world or of a release's timer, zero if there is none.
 func (l *loop) nextDue() time.Time {
 	return rollout.Soonest(l.kube.NextDue(), Decide(l.input(l.state, l.settled)).Requeue)
 }
