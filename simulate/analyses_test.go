@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// analysisTemplates are what random analyses are made of: a metric that is measured a few times, one that goes on for
-// ever, and a Job.
+// analysisTemplates are the parts of random analyses: a metric with a few measurements, one without an end, and a
+// Job.
 var analysisTemplates = []any{
 	analysisTemplate("errors", map[string]any{"interval": "20s", "count": 3, "provider": web}),
 	analysisTemplate("watch", map[string]any{"interval": "45s", "failureLimit": 1, "provider": web}),
@@ -31,7 +31,7 @@ func analysisTemplate(name string, metric map[string]any) map[string]any {
 	return manifest(rollout.APIVersion, "AnalysisTemplate", name, map[string]any{"spec": map[string]any{"metrics": []any{metric}}})
 }
 
-// randomAnalyses measures the releases of a workload: at a step, in the background, before and after a switch.
+// randomAnalyses adds analyses to a workload: at a step, in the background, before and after a switch.
 func randomAnalyses(rng *rand.Rand, w *workloadSource) {
 	random := func(names ...string) map[string]any {
 		return map[string]any{"templates": []any{map[string]any{"templateName": names[rng.IntN(len(names))]}}}
@@ -48,7 +48,7 @@ func randomAnalyses(rng *rand.Rand, w *workloadSource) {
 	w.canary = maps.Clone(w.canary)
 	steps := slices.Clone(w.canary["steps"].([]any))
 	for range 1 + rng.IntN(2) {
-		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // the first one has the name
+		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // the first step has the name
 		steps = slices.Insert(steps, at, any(map[string]any{"analysis": random("errors", "suite")}))
 	}
 	if delete(w.canary, "analysis"); rng.IntN(2) == 0 {
@@ -58,7 +58,7 @@ func randomAnalyses(rng *rand.Rand, w *workloadSource) {
 	w.canary["steps"] = steps
 }
 
-// isMeasured reports whether any release of a workload is.
+// isMeasured reports whether the workload's releases have analyses.
 func (w workloadSource) isMeasured() bool {
 	return !w.plain && (w.canary["analysis"] != nil || w.hasStep("analysis") ||
 		w.blueGreen["prePromotionAnalysis"] != nil || w.blueGreen["postPromotionAnalysis"] != nil)
@@ -71,7 +71,7 @@ func (w workloadSource) hasStep(kind string) bool {
 	return slices.ContainsFunc(steps, func(step any) bool { return step.(map[string]any)[kind] != nil })
 }
 
-// lab is the reconciler's Analyzer in a process. A measurement takes its time; what it says is drawn, and mostly bad of one
+// lab is a process's reconciler.Analyzer. A measurement takes time, and its result is random: mostly bad for one
 // release in four.
 type lab struct {
 	u       *universe
@@ -79,7 +79,7 @@ type lab struct {
 	tasks   []task
 }
 
-// task is a measurement that is under way.
+// task is a running measurement.
 type task struct {
 	strategies.Measure
 	app string
@@ -143,13 +143,14 @@ func (l *lab) verdict(release rollout.Hash) rollout.AnalysisPhase {
 	}
 }
 
-// checkVerdict: a release that an analysis has rejected was measured itself, since it began, and not well.
+// checkVerdict checks that a release rejected by an analysis was itself measured badly since it began.
 func (p *promises) checkVerdict(app string, was, is rollout.State) {
 	if len(is.Rejected) == 0 || was.Release == nil || p.u.chaos.meddling {
 		return
 	}
 	r := is.Rejected[0]
-	isKnown := func(k rollout.Rejection) bool { return k.At.Equal(r.At) && k.Hash == r.Hash } // a retry takes the newest away
+	// A retry removes the newest rejection.
+	isKnown := func(k rollout.Rejection) bool { return k.At.Equal(r.At) && k.Hash == r.Hash }
 	if slices.ContainsFunc(was.Rejected, isKnown) || !strings.HasPrefix(r.Reason, "analysis ") {
 		return
 	}
@@ -160,7 +161,7 @@ func (p *promises) checkVerdict(app string, was, is rollout.State) {
 	}
 }
 
-// checkMeasuring: at rest nothing is measured but the release that is on its way.
+// checkMeasuring checks that at rest only the release in flight is measured.
 func (p *promises) checkMeasuring() {
 	for _, a := range p.u.procs {
 		l := p.u.labs[a.Name]
@@ -175,7 +176,7 @@ func (p *promises) checkMeasuring() {
 	}
 }
 
-// duringAnalysis pushes, aborts, reverts or tries again while a release is being measured, or has been rejected for it.
+// duringAnalysis pushes, aborts, reverts or retries while a release is measured, or after its rejection.
 func duringAnalysis(u *universe, i int) bool {
 	name := u.head().apps[i].name
 	s := u.oracle.states[name]
@@ -206,7 +207,7 @@ func duringAnalysis(u *universe, i int) bool {
 	return true
 }
 
-// pastLab says of the present release, too, what was measured of those before it and was bad.
+// pastLab gives the bad measurements of earlier releases to the current one.
 type pastLab struct {
 	*lab
 	going map[string][]rollout.AnalysisRun // by app

@@ -13,12 +13,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// picky is a Git server that refuses commits in which a word is, and is away at times.
+// picky is a Git server that refuses commits containing a word, and is down at times.
 type picky struct {
 	*Clone
 	refuses string
 	away    bool
-	single  int // pushes of one app while it was away
+	single  int // pushes of a single app while it was down
 }
 
 func (p *picky) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
@@ -36,9 +36,8 @@ func (p *picky) Push(ctx context.Context, updates []rollout.Update) (map[string]
 	return p.Clone.Push(ctx, updates)
 }
 
-// TestOneTransitionKeepsNoOtherFromGit: what the server does not take of one app is left out, and what is decided about others
-// at the same time is recorded. A server that is away is not
-// asked about each.
+// TestOneTransitionKeepsNoOtherFromGit checks that transitions of other apps are recorded when the server refuses one
+// app's. A server that is down is not asked once per app.
 func TestOneTransitionKeepsNoOtherFromGit(t *testing.T) {
 	s, err := NewStory(StoryOptions{Cluster: "sim", Files: twoApps("v1"),
 		Options: reconciler.Options{Renderer: render.New(render.InProcess{}), Log: slog.New(slog.DiscardHandler)}})
@@ -91,8 +90,8 @@ func TestOneTransitionKeepsNoOtherFromGit(t *testing.T) {
 	}
 }
 
-// TestAppThatComesBackRunsItsHook: a preview with a hook leaves Git and comes back as it was. The Job of its first time has
-// the name of the new one, and does not keep it from being deployed.
+// TestAppThatComesBackRunsItsHook removes a preview with a hook from Git and restores it. The old Job has the name of
+// the new one, and must not block the deployment.
 func TestAppThatComesBackRunsItsHook(t *testing.T) {
 	const job = "\n---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n  annotations: {gitrollout.dev/hook: before}\n" +
 		"spec:\n  template:\n    spec: {restartPolicy: Never, containers: [{name: m, image: \"m:1\"}]}\n"

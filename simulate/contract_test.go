@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// memoryRemote is the server of the simulator, as the contract's tests use it.
+// memoryRemote is the simulator's Git server for the contract's tests.
 type memoryRemote struct {
 	*Git
 	down, lose bool
@@ -52,7 +52,7 @@ func TestGitKeepsTheContract(t *testing.T) {
 	contract.Repository(t, func(*testing.T) contract.Remote { return &memoryRemote{Git: NewGit(nil)} })
 }
 
-// memoryCluster is the cluster of the simulator, as the contract's tests use it.
+// memoryCluster is the simulator's cluster for the contract's tests.
 type memoryCluster struct {
 	*View
 }
@@ -101,8 +101,7 @@ func openMemory(*testing.T) contract.Cluster {
 	return &memoryCluster{c.View("test", Open)}
 }
 
-// TestStaleClusterShowsItsOwnWrites: a process whose watches are broken sees at
-// least what it has written itself.
+// TestStaleClusterShowsItsOwnWrites checks that a process with broken watches sees at least its own writes.
 func TestStaleClusterShowsItsOwnWrites(t *testing.T) {
 	c := NewCluster(rand.New(rand.NewPCG(1, 1)), noon)
 	c.wrote = (*View).learn
@@ -123,5 +122,5 @@ func TestStaleClusterShowsItsOwnWrites(t *testing.T) {
 	}
 }
 
-// Open lets everything happen.
+// Open lets every effect happen.
 func Open(Effect) Outcome { return Outcome{} }

@@ -6,9 +6,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestStableThatLeftTheBranch begins the history anew, with a third version in place of what is stable, and starts another
-// process: it takes no commit for the users' that their branch does not have, so the way back to what is stable waits. No
-// pod moves meanwhile, and a version that is promoted fully ends that.
+// TestStableThatLeftTheBranch replaces the history by one without the stable commit and with a third version, and
+// restarts the process. The process accepts only commits of the users' branch, so the rollback to stable waits. No
+// pod moves meanwhile, and a full promotion ends the wait.
 func TestStableThatLeftTheBranch(t *testing.T) {
 	p := newProposing(t)
 	files := map[string][]byte{}

@@ -17,25 +17,25 @@ const (
 	namespace   = "shop"
 )
 
-// source is what the users' branch says at one commit.
+// source is the content of the users' branch at one commit.
 type source struct {
 	apps []appSource
-	slip string // what is wrong with the configuration, "" for nothing
+	slip string // the mistake in the configuration, "" for none
 }
 
-// The slips that concern every app of a repository.
+// The mistakes that affect every app of a repository.
 const (
 	slipConfig = "config" // the configuration cannot be read
-	slipFolder = "folder" // a folder has a name that no app can have
+	slipFolder = "folder" // a folder has an invalid name of an app
 )
 
 // appSource is one app's folder.
 type appSource struct {
-	id, name  string // its first name, which its objects keep, and that of its folder
+	id, name  string // its first name, which its objects keep, and the name of its folder
 	workloads []workloadSource
-	config    int  // something that is no template: a ConfigMap's content
-	broken    bool // it cannot be followed: it cannot be rendered, or
-	emptied   bool // a generator has left the file of all its objects empty
+	config    int  // data outside of templates: a ConfigMap's content
+	broken    bool // it cannot be rendered, or
+	emptied   bool // a generator emptied the file of all its objects
 	promotion *rollout.Promotion
 	hooks     []hookSource
 }
@@ -47,11 +47,11 @@ type hookSource struct {
 	edition    int // of the Job
 }
 
-// workloadSource is one Deployment or StatefulSet and, unless plain, its Rollout document.
+// workloadSource is one workload and, unless plain, its Rollout document.
 type workloadSource struct {
 	name, version    string
-	policy           string // by which a StatefulSet makes its pods, or onNodes; "": a Deployment
-	label            string // of its pods; "": its name
+	policy           string // the policy of a StatefulSet's pods, or onNodes; "": a Deployment
+	label            string // the label of its pods; "": its name
 	plain, gone      bool
 	replicas         *int
 	limits           [2]any // maxSurge, maxUnavailable
@@ -72,7 +72,7 @@ func (s source) clone() source {
 	return s
 }
 
-// files is the whole branch.
+// files returns the whole branch.
 func (s source) files() map[string][]byte {
 	out := map[string][]byte{}
 	put := func(path string, v any) {
@@ -149,7 +149,7 @@ func (s source) files() map[string][]byte {
 	return out
 }
 
-// randomHooks are Jobs around the releases of an app: at most one for each time, and now and then one that may fail.
+// randomHooks returns Jobs around the releases of an app: at most one per time, and sometimes one that may fail.
 func randomHooks(rng *rand.Rand, app string) (hooks []hookSource) {
 	for _, when := range []string{"before", "after", "abort"} {
 		if rng.IntN(3) > 0 {
@@ -212,7 +212,7 @@ func (w workloadSource) deployment() map[string]any {
 		delete(spec, "serviceName")
 		delete(spec, "podManagementPolicy")
 	}
-	switch w.policy { // what says elsewhere how long a pod is to be ready
+	switch w.policy { // other fields that give minReadySeconds
 	case byKruisesOrdinals:
 		delete(spec, "minReadySeconds")
 		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"minReadySeconds": w.minReady}}
@@ -223,7 +223,7 @@ func (w workloadSource) deployment() map[string]any {
 	return manifest(w.apiVersion(), w.workload().Ref().Kind, w.name, map[string]any{"spec": spec})
 }
 
-// workload is how records name it.
+// workload returns its name in records.
 func (w workloadSource) workload() rollout.Workload {
 	out := rollout.Workload{Namespace: namespace, Name: w.name}
 	switch w.policy {
@@ -246,14 +246,14 @@ func (w workloadSource) workload() rollout.Workload {
 	return out
 }
 
-// What a DaemonSet, a CloneSet, and Kruise's DaemonSet and StatefulSet have for a policy, and what the two kinds have that a
-// configuration describes.
+// The policies of a DaemonSet, a CloneSet, Kruise's DaemonSet and StatefulSet, and the two kinds of the
+// configuration.
 const (
 	onNodes, byCounts, onKruisesNodes, byKruisesOrdinals = "OnNodes", "ByCounts", "OnKruisesNodes", "ByKruisesOrdinals"
 	byNewCounts, byOldShare                              = "ByNewCounts", "ByOldShare"
 )
 
-// ownRows are the kinds of the configuration: one whose partition counts new pods, and one whose pods have ordinals.
+// ownRows are the kinds of the configuration: a partition that counts new pods, and pods with ordinals.
 var ownRows = []any{
 	map[string]any{"apiVersion": "example.com/v1", "kind": "GameServerSet",
 		"partition": map[string]any{"path": "spec.rollout.new", "counts": "new"}},
@@ -272,10 +272,9 @@ func parseOwnKinds() ([]rollout.Partitioned, string) {
 	return c.Workloads, rollout.PartitionedText(c.Workloads)
 }
 
-// partitionedPolicies are those of kinds that are described by their fields and whose pods are counted.
+// partitionedPolicies are the kinds described by their fields whose pods are counted.
 var partitionedPolicies = []string{byCounts, byKruisesOrdinals, byNewCounts, byOldShare}
 
-// isOfPartition reports whether its kind is one of these.
 func (w workloadSource) isOfPartition() bool { return slices.Contains(partitionedPolicies, w.policy) }
 
 // isOnNodes reports whether it has a pod on each node.
@@ -294,14 +293,14 @@ func (w workloadSource) apiVersion() string {
 	}
 }
 
-// asPartitioned makes a workload of such a kind.
+// asPartitioned turns a workload into a partitioned kind.
 func (w *workloadSource) asPartitioned(rng *rand.Rand, policy string) {
 	w.asSet(rng)
 	w.policy = policy
 	delete(w.canary, "rebalance")
 }
 
-// asAgent makes a DaemonSet of a workload.
+// asAgent turns a workload into a DaemonSet.
 func (w *workloadSource) asAgent(rng *rand.Rand) {
 	w.asSet(rng)
 	w.policy, w.services, w.replicas = onNodes, nil, nil
@@ -314,14 +313,14 @@ func (w *workloadSource) asAgent(rng *rand.Rand) {
 	}
 }
 
-// asKruisesAgent makes Kruise's DaemonSet of a workload.
+// asKruisesAgent turns a workload into Kruise's DaemonSet.
 func (w *workloadSource) asKruisesAgent(rng *rand.Rand) {
 	w.asAgent(rng)
 	w.policy = onKruisesNodes
 	delete(w.canary, "nodeOrder")
 }
 
-// asSet makes a StatefulSet of a workload: in place, with batches, and without what only a Deployment can do.
+// asSet turns a workload into a StatefulSet: in place, with batches, without the features of Deployments.
 func (w *workloadSource) asSet(rng *rand.Rand) {
 	w.policy, w.blueGreen, w.services = []string{"OrderedReady", "Parallel"}[rng.IntN(2)], nil, nil
 	w.canary = map[string]any{"scaling": "inPlace", "steps": batches(rng)}
@@ -468,7 +467,7 @@ func randomSteps(rng *rand.Rand, scaling string) []any {
 	return steps
 }
 
-// batches are steps of which some are numbers of pods.
+// batches returns steps, some of which are numbers of pods.
 func batches(rng *rand.Rand) []any {
 	steps := randomSteps(rng, "inPlace")
 	if rng.IntN(2) == 0 {
@@ -478,7 +477,7 @@ func batches(rng *rand.Rand) []any {
 	return steps
 }
 
-// randomExperiments puts experiments between steps.
+// randomExperiments adds experiments between steps.
 func randomExperiments(rng *rand.Rand, steps []any) []any {
 	for range 1 + rng.IntN(2) {
 		var templates []any

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestGoneAppsAreForgotten has a hundred previews come, wait at a gate or be aborted there, and go: the process keeps
-// nothing by the name of any of them, and neither does the state branch.
+// TestGoneAppsAreForgotten creates a hundred previews that wait at a gate or are aborted there, and removes them.
+// Neither the process nor the state branch keeps anything under their names.
 func TestGoneAppsAreForgotten(t *testing.T) {
 	many := 100
 	if testing.Short() {
@@ -81,7 +81,7 @@ func TestGoneAppsAreForgotten(t *testing.T) {
 	}
 }
 
-// keysOf counts the keys of maps that hold a text, by the path to the map.
+// keysOf counts map keys that contain a text, by the path of the map.
 func keysOf(root any, text string) map[string]int {
 	found, seen := map[string]int{}, map[any]bool{}
 	var walk func(path string, v reflect.Value, depth int)
@@ -115,7 +115,7 @@ func keysOf(root any, text string) map[string]int {
 	return found
 }
 
-// settle commits edits and lets four minutes go by, with the loop at rest after each.
+// settle commits edits and runs four minutes, with the loop at rest after each.
 func (s *Story) settle(t *testing.T, message string, edits map[string][]byte) {
 	t.Helper()
 	s.event = &Event{}

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Edit changes an object by hand, behind the back of whoever applied it.
+// Edit changes an object by hand.
 func (c *Cluster) Edit(ref rollout.Ref, change func(rollout.Object)) error {
 	live := c.objects[ref]
 	if live == nil {
@@ -24,7 +24,7 @@ func (c *Cluster) Edit(ref rollout.Ref, change func(rollout.Object)) error {
 	return nil
 }
 
-// learn shows what was just written even where watches lag behind.
+// learn shows the last write even while watches lag behind.
 func (v *View) learn(o rollout.Object, digest string) {
 	if !v.Stale {
 		return

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// endOf is how a Job stands: it ends some time, in either way, and well when everything is put right.
+// endOf returns the state of a Job: it succeeds or fails after some time, and succeeds when all trouble has ended.
 func (u *universe) endOf(job string) rollout.JobState {
 	if u.ends == nil {
 		u.ends = map[string]rollout.JobState{}
@@ -24,13 +24,13 @@ func (u *universe) endOf(job string) rollout.JobState {
 	return u.ends[job]
 }
 
-// isChecked reports whether a hook runs before a version is stable that users are on.
+// isChecked reports whether a hook runs before a version with users becomes stable.
 func (a *appSource) isChecked() bool {
 	return slices.ContainsFunc(a.hooks, func(h hookSource) bool { return h.when == "after" })
 }
 
-// checkJobs holds that no Job of one attempt is made twice, and none that is not on record as one that runs. With
-// several processes, or where the record is meddled with, one may work on an older record.
+// checkJobs checks that each attempt has at most one Job, and that each created Job is recorded as running. With
+// several processes, or an edited record, a process may use an older record.
 func (o *oracle) checkJobs() {
 	for id, n := range o.u.cluster.made {
 		if n > 1 {
@@ -47,7 +47,7 @@ func (o *oracle) checkJobs() {
 	}
 }
 
-// jobsOnRecord are all Jobs that ever were.
+// jobsOnRecord returns all Jobs that any record had.
 func (o *oracle) jobsOnRecord() map[string]bool {
 	all := map[string]bool{}
 	for _, records := range o.records {
@@ -60,13 +60,14 @@ func (o *oracle) jobsOnRecord() map[string]bool {
 	return all
 }
 
-// checkHooks holds that hooks run one at a time, that no release begins before what runs before it has ended well, and
-// that none is stable before what runs after it has. Without Rollout documents, too, nothing is followed that is no release.
+// checkHooks checks that hooks run one at a time. A release begins after its pre-hooks succeed, and becomes stable
+// after its post-hooks succeed. Apps without Rollout documents follow only released contents.
 func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	running := 0
 	if r := o.at(app, is.Source); r != nil && is.Source != was.Source && len(r.Specs) == 0 && r.Hooked {
 		o.u.played["a content with hooks"]++
-		isBack := is.Stable != nil && (is.Stable.Hash == r.Content || is.Stable.Commit == is.Source) // or was, before it had a document
+		// The content was stable before the app had a document.
+		isBack := is.Stable != nil && (is.Stable.Hash == r.Content || is.Stable.Commit == is.Source)
 		if !isBack && (is.Release == nil || is.Release.Hash != r.Content) {
 			o.u.fail("%s: %s is followed, whose content %s is no release", app, is.Source, r.Content)
 		}
@@ -85,7 +86,8 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 		o.checkEnded(app, is.Release, rollout.HookBefore, is.Hooks)
 	}
 	follows := was.Release == nil && is.Release == nil && was.Stable != nil && is.Stable != nil && was.Stable.Hash == is.Stable.Hash &&
-		was.Phase == rollout.Healthy && is.Phase == rollout.Healthy && was.Source != "" && was.Source != is.Source && was.Former == nil // else it is a release's still
+		// Otherwise the change still belongs to a release.
+		was.Phase == rollout.Healthy && is.Phase == rollout.Healthy && was.Source != "" && was.Source != is.Source && was.Former == nil
 	if follows {
 		o.checkAlone(app, was, is)
 	}
@@ -97,7 +99,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	o.checkReturned(app, was, is)
 }
 
-// checkAlone holds that what has changed of hooks without a new version has run and ended well before its commit is followed.
+// checkAlone checks that changed hooks without a new version succeed before their commit is followed.
 func (o *oracle) checkAlone(app string, was, is rollout.State) {
 	before, now := o.u.appIn(was.Source, app), o.u.appIn(is.Source, app)
 	if before == nil || now == nil {
@@ -117,7 +119,7 @@ func (o *oracle) checkAlone(app string, was, is rollout.State) {
 	}
 }
 
-// isFollowed reports whether a content without Rollout documents is all there, or a Job runs after it, which is waited for.
+// isFollowed reports whether a content without Rollout documents is applied completely, or a Job after it runs.
 func (u *universe) isFollowed(app string, s rollout.State) bool {
 	runs := slices.ContainsFunc(s.Hooks, func(h rollout.HookRun) bool {
 		return h.Phase == rollout.HookRunning && h.Release == s.Release.Hash
@@ -149,7 +151,7 @@ func (o *oracle) checkEnded(app string, release *rollout.Release, when rollout.H
 	}
 }
 
-// checkVerdict holds that the end of a Job on record is the one that it had.
+// checkVerdict checks that the recorded end of a Job is its real end.
 func (o *oracle) checkVerdict(app string, run rollout.HookRun) {
 	end := o.u.ends[run.Job]
 	switch {
@@ -160,8 +162,8 @@ func (o *oracle) checkVerdict(app string, run rollout.HookRun) {
 	}
 }
 
-// checkReturned holds that what runs after a way back has run when that has ended, whatever came of it. There is none to a
-// version that served before, nor of a release of which nothing had begun.
+// checkReturned checks that hooks after a rollback have ended, in either way, when the rollback has ended. There are
+// none for a return to a version that served before, or for a release that had not begun.
 func (o *oracle) checkReturned(app string, was, is rollout.State) {
 	ends := was.Release != nil && was.Phase == rollout.Aborting && was.Stable != nil && was.Release.Hash != was.Stable.Hash &&
 		!was.Release.Fast && is.Phase != rollout.Aborting && is.Phase != rollout.Promoting && is.Release == nil
@@ -189,7 +191,7 @@ func releaseCommit(s rollout.State) string {
 	return s.Release.Commit
 }
 
-// kindJobs takes Jobs that have failed for ones that have ended well.
+// kindJobs takes failed Jobs for successful ones.
 type kindJobs struct{ *View }
 
 func (j kindJobs) EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error) {
@@ -200,7 +202,7 @@ func (j kindJobs) EnsureJob(ctx context.Context, object map[string]any, annotati
 	return state, err
 }
 
-// hastyJobs makes Jobs when it is asked whether they could be made.
+// hastyJobs creates Jobs at their dry run.
 type hastyJobs struct{ *View }
 
 func (j hastyJobs) CheckJob(_ context.Context, object map[string]any) error {
@@ -209,7 +211,7 @@ func (j hastyJobs) CheckJob(_ context.Context, object map[string]any) error {
 	return nil
 }
 
-// leftOut sees no hooks of one time.
+// leftOut hides the hooks of one time.
 type leftOut struct {
 	reconciler.Renderer
 	when string
@@ -231,7 +233,7 @@ func (r leftOut) Render(tree rollout.Tree, app rollout.App, commit rollout.Commi
 	return &out, nil
 }
 
-// sameHooks sees each hook as it was at first.
+// sameHooks shows the first version of each hook.
 type sameHooks struct{ reconciler.Renderer }
 
 func (r sameHooks) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
@@ -250,7 +252,7 @@ func (r sameHooks) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 	return &out, nil
 }
 
-// hopefulJobs takes Jobs that have failed for ones that were lost, and makes them again.
+// hopefulJobs takes failed Jobs for lost ones, and creates them again.
 type hopefulJobs struct{ *View }
 
 func (j hopefulJobs) EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error) {
@@ -264,7 +266,7 @@ func (j hopefulJobs) EnsureJob(ctx context.Context, object map[string]any, annot
 	return state, err
 }
 
-// unhooked sees no hooks where nothing is staged.
+// unhooked hides hooks where nothing is staged.
 type unhooked struct{ reconciler.Renderer }
 
 func (r unhooked) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {

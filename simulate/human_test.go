@@ -11,14 +11,14 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// humanMove is something that people, autoscalers or nodes do while a release is under way. Each is drawn as often as the
-// others. It returns false where there is nothing to do it to.
+// humanMove is an action of users, autoscalers or nodes during a release. All are equally likely. It returns false if
+// it does not apply.
 type humanMove struct {
 	name string
 	play func(u *universe, i int) bool
 }
 
-// rareMoves are those that few moments allow, which are taken.
+// rareMoves apply at few moments, so they are tried first.
 var rareMoves = []humanMove{
 	{"push in a phase", pushInPhase},
 	{"push while pods are kept", pushWhileKept},
@@ -27,10 +27,10 @@ var rareMoves = []humanMove{
 	{"people during an analysis", duringAnalysis},
 }
 
-// editMoves are rare moves of a world of their own.
+// editMoves are rare moves, played in PeopleAndSteps only.
 var editMoves = []humanMove{{"all steps or none", allOrNoSteps}}
 
-// moves are played in the worlds with people.
+// moves are the actions in the worlds with users.
 var moves = []humanMove{
 	{"one weight", editSteps(oneWeight)},
 	{"a pause more", editSteps(pauseMore)},
@@ -52,7 +52,7 @@ var moves = []humanMove{
 	{"an edit by hand", editByHand},
 }
 
-// notPlayed are moves that are left out, and why.
+// notPlayed has the moves left out, with the reason.
 var notPlayed = map[string]string{}
 
 // human plays a random move.
@@ -84,7 +84,7 @@ func (u *universe) editApp(i int, what string, change func(*appSource)) {
 	u.edit(what+" of "+u.head().apps[i].name, func(s *source) { change(&s.apps[i]) })
 }
 
-// editWorkload changes one that there is.
+// editWorkload changes an existing workload.
 func (u *universe) editWorkload(i int, what string, change func(*workloadSource) bool) bool {
 	next := u.head().clone()
 	all := next.apps[i].workloads
@@ -94,14 +94,14 @@ func (u *universe) editWorkload(i int, what string, change func(*workloadSource)
 	}
 	if a, is := w.canary["analysis"].(map[string]any); is && a["startingStep"].(int) >= len(w.canary["steps"].([]any)) {
 		w.canary = maps.Clone(w.canary)
-		delete(w.canary, "analysis") // it would begin at no step
+		delete(w.canary, "analysis") // its starting step no longer exists
 	}
 	u.note("PEOPLE %s of %s", what, w.name)
 	u.push(next, what)
 	return true
 }
 
-// pushInPhase pushes a version at the times at which that is hard: on the way back, and at the end of a release.
+// pushInPhase pushes a version at a difficult time: during a rollback, or at the end of a release.
 func pushInPhase(u *universe, i int) bool {
 	s := u.oracle.states[u.head().apps[i].name]
 	if s.Phase != rollout.Aborting && s.Phase != rollout.Promoting {
@@ -112,7 +112,7 @@ func pushInPhase(u *universe, i int) bool {
 	return true
 }
 
-// pushWhileKept pushes a version while the old pods of the last one are kept.
+// pushWhileKept pushes a version while old pods are kept.
 func pushWhileKept(u *universe, i int) bool {
 	s := u.oracle.states[u.head().apps[i].name]
 	if s.Former == nil {
@@ -130,7 +130,7 @@ func (u *universe) pushAll(i int, when string) {
 	})
 }
 
-// emptyAtAGate takes all pods of one of several workloads that wait for people, or starts some again.
+// emptyAtAGate scales a workload at a gate to 0, or back up, beside other workloads at gates.
 func emptyAtAGate(u *universe, i int) bool {
 	s := u.oracle.states[u.head().apps[i].name]
 	if len(s.Progress) < 2 || s.Stable == nil || s.Phase == rollout.Aborting {
@@ -151,7 +151,7 @@ func emptyAtAGate(u *universe, i int) bool {
 	return true
 }
 
-// allOrNoSteps takes all steps from a workload of a release that is under way, or gives it some where it had none.
+// allOrNoSteps removes all steps from a workload in flight, or adds some.
 func allOrNoSteps(u *universe, i int) bool {
 	s, all := u.oracle.states[u.head().apps[i].name], u.head().apps[i].workloads
 	j := u.rng.IntN(len(all))
@@ -169,12 +169,12 @@ func allOrNoSteps(u *universe, i int) bool {
 		}
 		w.canary = maps.Clone(w.canary)
 		w.canary["steps"] = []any{}
-		delete(w.canary, "analysis") // it would begin at no step
+		delete(w.canary, "analysis") // its starting step no longer exists
 	})
 	return true
 }
 
-// renameAtAGate gives the only Deployment of a release that waits for people another name, and the same template.
+// renameAtAGate renames the only Deployment of a release at a gate, with the same template.
 func renameAtAGate(u *universe, i int) bool {
 	s, all := u.oracle.states[u.head().apps[i].name], u.head().apps[i].workloads
 	if s.Phase != rollout.Paused || len(s.Progress) != 1 || len(all) != 1 || all[0].name != s.Progress[0].Workload.Name || u.rng.IntN(2) == 0 {
@@ -183,7 +183,7 @@ func renameAtAGate(u *universe, i int) bool {
 	return u.rename(i, func(w *workloadSource) { w.label = cmp.Or(w.label, w.name) })
 }
 
-// editSteps edits the list of steps of a canary.
+// editSteps returns a move that edits the steps of a canary.
 func editSteps(edit func(u *universe, steps []any) []any) func(*universe, int) bool {
 	return func(u *universe, i int) bool {
 		return u.editWorkload(i, "edited steps", func(w *workloadSource) bool {
@@ -221,11 +221,11 @@ func stepLess(u *universe, steps []any) []any {
 	if len(steps) < 2 {
 		return nil
 	}
-	i := 1 + u.rng.IntN(len(steps)-1) // the first one has the name
+	i := 1 + u.rng.IntN(len(steps)-1) // the first step has the name
 	return slices.Delete(steps, i, i+1)
 }
 
-// otherSettings changes delays, deadlines and limits, none of which is a version.
+// otherSettings changes delays, deadlines and limits, without a new version.
 func otherSettings(u *universe, i int) bool {
 	return u.editWorkload(i, "settings", func(w *workloadSource) bool {
 		fields := w.canary
@@ -294,13 +294,13 @@ func replicasInGit(u *universe, i int) bool {
 	})
 }
 
-// replicasInCluster is an autoscaler's work.
+// replicasInCluster scales as an autoscaler.
 func replicasInCluster(u *universe, _ int) bool {
 	u.scale()
 	return true
 }
 
-// replicasByHand scales what is Git's to scale.
+// replicasByHand scales by hand, although Git has the number.
 func replicasByHand(u *universe, _ int) bool {
 	all := u.workloads()
 	if len(all) > 0 {
@@ -309,7 +309,7 @@ func replicasByHand(u *universe, _ int) bool {
 	return len(all) > 0
 }
 
-// weakVersion pushes a version of which one pod never becomes ready, and all others do.
+// weakVersion pushes a version with one pod that never becomes ready.
 func weakVersion(u *universe, i int) bool {
 	u.editApp(i, "a version with a pod that stays unavailable", func(a *appSource) {
 		v := u.nextVersion()
@@ -320,7 +320,7 @@ func weakVersion(u *universe, i int) bool {
 	return true
 }
 
-// slip breaks the configuration of all apps, or mends it.
+// slip breaks or repairs the configuration of all apps.
 func slip(u *universe, _ int) bool {
 	u.edit("a slip in the configuration (toggled)", func(s *source) {
 		u.played["a slip "+map[bool]string{true: "made", false: "mended"}[s.slip == ""]]++
@@ -341,7 +341,7 @@ func toggleDocument(u *universe, i int) bool {
 	})
 }
 
-// toggleDocument takes a document away or puts it back, one time of two with another version.
+// toggleDocument removes or restores a document, half of the time with another version.
 func (u *universe) toggleDocument(w *workloadSource) {
 	if w.plain = !w.plain; !w.plain && u.serial%2 == 0 {
 		w.version = u.nextVersion()
@@ -376,7 +376,7 @@ func renameApp(u *universe, i int) bool {
 	return true
 }
 
-// lateMerge merges any proposal that there ever was.
+// lateMerge merges any earlier proposal.
 func lateMerge(u *universe, i int) bool {
 	if len(u.proposed) == 0 {
 		return false
@@ -390,7 +390,7 @@ func lateMerge(u *universe, i int) bool {
 	return true
 }
 
-// otherRelease decides about a release that is over, or is stable.
+// otherRelease decides about a release that has ended or is stable.
 func otherRelease(u *universe, i int) bool {
 	state := u.oracle.states[u.head().apps[i].name]
 	all := slices.Clone(state.Verified)
@@ -429,10 +429,10 @@ func newRoot(u *universe, _ int) bool {
 	return true
 }
 
-// byHand is the version of an image that nobody has pushed.
+// byHand is the version of an image set by hand.
 const byHand = "hand"
 
-// editByHand is kubectl edit, patch or set image of a Deployment.
+// editByHand edits a Deployment like kubectl edit, patch or set image.
 func editByHand(u *universe, _ int) bool {
 	all := u.workloads()
 	if len(all) == 0 {
@@ -444,14 +444,14 @@ func editByHand(u *universe, _ int) bool {
 	u.oracle.guard(w).Excused += u.kube.Deployments[w].Replicas
 	u.promises.unsure[w] = true
 	if served := u.promises.served[w]; image {
-		served.excuse = true // its pods take the place of all others
+		served.excuse = true // its pods replace all others
 		u.promises.served[w] = served
 	}
 	err := u.cluster.Edit(w.Ref(), func(o rollout.Object) {
 		spec := o.Map("spec")
 		spec["strategy"] = map[string]any{"rollingUpdate": map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}}
 		if u.serial%2 == 1 {
-			spec["minReadySeconds"] = int64(0) // the controller goes on to the end
+			spec["minReadySeconds"] = int64(0) // the controller continues to the end
 		}
 		if image {
 			container := o.Map("spec", "template", "spec")["containers"].([]any)[0].(map[string]any)
@@ -465,8 +465,7 @@ func editByHand(u *universe, _ int) bool {
 	return true
 }
 
-// isByHand reports whether a Deployment has an image that was set by hand, or pods of one still, or a Service selects
-// them.
+// isByHand reports whether an image set by hand is in a Deployment, in its pods, or behind a Service.
 func (u *universe) isByHand(d *kube.Deployment) bool {
 	pinned := slices.Collect(maps.Values(u.kube.Pins))
 	return kube.VersionOf(d.Template) == byHand || slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
@@ -474,16 +473,16 @@ func (u *universe) isByHand(d *kube.Deployment) bool {
 	})
 }
 
-// touchAll is what watches bring to all processes.
+// touchAll notifies all processes, as watches do.
 func (u *universe) touchAll() { u.changed("edited by hand") }
 
-// proposal is a promotion file that the program has proposed once.
+// proposal is a promotion file once proposed by gitrollout.
 type proposal struct {
 	app       string
 	promotion *rollout.Promotion
 }
 
-// propose notes a proposal, for people who merge it late.
+// propose keeps a proposal for a late merge.
 func (u *universe) propose(branch, commit string) {
 	name, is := strings.CutPrefix(branch, "gitrollout/promote/"+testCluster+"/")
 	if !is || commit == "" || !u.chaos.humans {

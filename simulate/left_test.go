@@ -23,7 +23,7 @@ func (p *proposing) withoutShop(files map[string]string) {
 	p.settle()
 }
 
-// TestProposalsLeaveWithTheirApp: nobody can merge what is proposed for an app that Git no longer has.
+// TestProposalsLeaveWithTheirApp checks that a proposal is closed when Git no longer has its app.
 func TestProposalsLeaveWithTheirApp(t *testing.T) {
 	p := newProposing(t)
 	p.files("abort", promotionOf(p.state("shop").Release.Hash, "decision: abort\n"))
@@ -38,8 +38,8 @@ func TestProposalsLeaveWithTheirApp(t *testing.T) {
 	}
 }
 
-// TestAppThatLeftTakesNothingBack: an app that Git no longer lists goes back to stable, and leaves alone what another app
-// has by now.
+// TestAppThatLeftTakesNothingBack checks that an app removed from Git rolls back to stable, without objects that
+// another app has by now.
 func TestAppThatLeftTakesNothingBack(t *testing.T) {
 	p := newProposing(t)
 	deployment, _, _ := strings.Cut(twoApps("v3")["apps/shop/app.yaml"], "---\n")

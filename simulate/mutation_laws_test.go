@@ -11,8 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// lawMutations break one promise to users each: what the program is told of its world is bent so that it does what it
-// must not.
+// lawMutations each break one law by a wrapper that changes the program's view of its world.
 var lawMutations = []mutation{
 	{"a pause waits for nobody", []string{"Calm"}, bendSpecs(func(_ *bender, s *rollout.Spec) {
 		if s.BlueGreen != nil {
@@ -110,14 +109,14 @@ var lawMutations = []mutation{
 	}},
 }
 
-// taker sees no other controller.
+// taker hides other controllers.
 type taker struct{ *View }
 
 func (taker) Foreign(context.Context, string, []rollout.Object, time.Time) ([]rollout.Foreign, error) {
 	return nil, nil
 }
 
-// newcomer writes what it is asked for when it begins, whatever there is.
+// newcomer writes its first objects over anything that exists.
 type newcomer struct {
 	*View
 	known map[rollout.Ref]bool
@@ -134,11 +133,11 @@ func (n *newcomer) Apply(ctx context.Context, app string, objects []rollout.Obje
 	return n.View.Apply(ctx, app, objects)
 }
 
-// bender changes what documents say.
+// bender changes the content of documents.
 type bender struct {
 	reconciler.Renderer
 	bend  func(*bender, *rollout.Spec)
-	first map[rollout.Workload]string // the steps that were seen first
+	first map[rollout.Workload]string // the first steps
 }
 
 func bendSpecs(bend func(*bender, *rollout.Spec)) func(*universe, *Process, *reconciler.Options) {
@@ -169,7 +168,7 @@ func (b *bender) Render(tree rollout.Tree, app rollout.App, commit rollout.Commi
 	return &out, nil
 }
 
-// observer shows a process a bent cluster.
+// observer shows a process a changed cluster.
 type observer struct {
 	*View
 	u    *universe
@@ -190,7 +189,7 @@ func (o *observer) Observe(app string, workloads []rollout.Workload, routes []ro
 	return out
 }
 
-// believer is not told that its watches bring nothing.
+// believer hides that watches are broken.
 type believer struct{ *View }
 
 func (b believer) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
@@ -199,7 +198,7 @@ func (b believer) Observe(app string, workloads []rollout.Workload, routes []rol
 	return out
 }
 
-// reluctant sees a pod of the old version for as long as a promotion lasts.
+// reluctant shows a pod of the old version during the whole promotion.
 func reluctant(u *universe, app string, w *rollout.ObservedWorkload) {
 	if s := u.oracle.states[app]; s.Phase != rollout.Promoting || s.Stable == nil {
 		return
@@ -212,7 +211,7 @@ func reluctant(u *universe, app string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// staffed sees a pod to be asked for wherever there is an experiment.
+// staffed shows at least one replica of a workload with an experiment.
 func staffed(u *universe, app string, w *rollout.ObservedWorkload) {
 	s := u.oracle.states[app]
 	if len(s.Progress) > 0 && s.Stable != nil && strings.HasPrefix(s.Progress[0].Name, "experiment ") {
@@ -220,7 +219,7 @@ func staffed(u *universe, app string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// trustful takes what a Deployment asks for as what there is.
+// trustful shows a Deployment's desired pods as existing ones.
 func trustful(u *universe, _ string, w *rollout.ObservedWorkload) {
 	w.Complete = w.Synced
 	for i := range w.Revisions {
@@ -233,7 +232,7 @@ func trustful(u *universe, _ string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// trusting takes one pod that serves for all of its version where users are about to be switched to it.
+// trusting shows one ready pod as all pods of its version before a switch.
 func trusting(u *universe, app string, w *rollout.ObservedWorkload) {
 	if !slices.ContainsFunc(u.oracle.states[app].Progress, func(pr rollout.Progress) bool { return pr.Name == "scale up" }) {
 		return
@@ -246,7 +245,7 @@ func trusting(u *universe, app string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// keeper deletes nothing of a kind, and says that it is gone.
+// keeper deletes no object of a kind, and reports it as deleted.
 type keeper struct {
 	*View
 	keeps func(rollout.Object) bool
@@ -269,7 +268,7 @@ func (k *keeper) Prune(ctx context.Context, app string, candidates []rollout.Ref
 	return append(gone, kept...), err
 }
 
-// pinnedCluster writes how many replicas there were when it began.
+// pinnedCluster writes the first number of replicas.
 type pinnedCluster struct{ *View }
 
 func (c *pinnedCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
@@ -296,7 +295,7 @@ func (r restless) Render(tree rollout.Tree, app rollout.App, commit rollout.Comm
 	return &out, nil
 }
 
-// forgiving renders what it could render last.
+// forgiving renders the last valid content.
 type forgiving struct {
 	reconciler.Renderer
 	last map[string]*rollout.Render
@@ -311,7 +310,7 @@ func (f *forgiving) Render(tree rollout.Tree, app rollout.App, commit rollout.Co
 	return made, err
 }
 
-// filler finds one object in an app of which nothing is left, as it was before.
+// filler shows one object of an app that was emptied.
 type filler struct {
 	reconciler.Renderer
 	last map[string]rollout.Object
@@ -331,10 +330,10 @@ func (f filler) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit
 	return &out, nil
 }
 
-// forgetful finds nothing in a folder that has another name than at first.
+// forgetful shows a renamed folder as empty.
 type forgetful struct {
 	reconciler.Renderer
-	ids map[string]string // of apps, by every name that they ever had
+	ids map[string]string // of apps, by all their names
 }
 
 func (f forgetful) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
@@ -345,7 +344,7 @@ func (f forgetful) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 	return &rollout.Render{Commit: made.Commit, Digest: made.Digest}, nil
 }
 
-// tolerantCluster leaves a Deployment alone that has an image that was set by hand.
+// tolerantCluster leaves a Deployment with an image set by hand alone.
 type tolerantCluster struct{ *View }
 
 func (c *tolerantCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
@@ -355,7 +354,7 @@ func (c *tolerantCluster) Apply(ctx context.Context, app string, objects []rollo
 	}))
 }
 
-// stubbornGit hides promotion files that abort.
+// stubbornGit hides promotion files with an abort.
 type stubbornGit struct{ *Clone }
 
 func (g *stubbornGit) Held(id string) (reconciler.Snapshot, bool) {
@@ -375,7 +374,7 @@ func (s stubborn) Lookup(name string) (rollout.Entry, bool, error) {
 	return e, found, err
 }
 
-// forger shows keys of a release that nobody has made.
+// forger shows promotions that no user made.
 type forger struct {
 	*Clone
 	u   *universe

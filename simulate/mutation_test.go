@@ -12,11 +12,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mutation breaks one of the reconciler's promises on purpose, by a wrapper
-// between it and the world, to show that the simulator notices.
+// mutation breaks a rule of the reconciler by a wrapper, to check that the simulator notices.
 type mutation struct {
 	name   string
-	worlds []string // in which it is looked for, in turn
+	worlds []string // the worlds to search, in order
 	wrap   func(u *universe, p *Process, o *reconciler.Options)
 }
 
@@ -115,11 +114,11 @@ var mutations = []mutation{
 	}},
 }
 
-// enough is how many seeds each mutation may take until it is caught.
+// enough is the largest number of seeds per mutation.
 const enough = 200
 
-// noticed is the seed that catches a mutation, where that is none of the first ten: it is lived first. Where it does not
-// catch it any more, because lives have changed, all are lived, and the test prints which one does now.
+// noticed has the seed for each mutation that none of the first ten seeds notices; it runs first. When it stops
+// noticing because runs have changed, all seeds run, and the test prints a new one.
 var noticed = map[string]int{
 	"an experiment runs of what has no pods":                                54,
 	"what is taken for that of all CloneSet's pods stays":                   50,
@@ -145,8 +144,8 @@ var noticed = map[string]int{
 	"a pod counts as ready as soon as it exists":                            11,
 }
 
-// TestMutations breaks the reconciler in each of these ways and looks for a seed, of the first 200, that catches that.
-// The table is in docs/simulator.md.
+// TestMutations breaks the reconciler in each of these ways. One of the first 200 seeds must notice. The table is in
+// docs/simulator.md.
 func TestMutations(t *testing.T) {
 	for _, m := range slices.Concat(mutations, lawMutations) {
 		t.Run(m.name, func(t *testing.T) {
@@ -173,7 +172,7 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// lateGit says that it has pushed, and does so before the next look at Git.
+// lateGit reports a push at once, and pushes before the next fetch.
 type lateGit struct {
 	*Clone
 	owed []move
@@ -203,7 +202,7 @@ func (g *lateGit) Push(_ context.Context, updates []rollout.Update) (map[string]
 	return made, nil
 }
 
-// deafGit does not hear that a push failed.
+// deafGit hides failed pushes.
 type deafGit struct{ *Clone }
 
 func (g *deafGit) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
@@ -218,7 +217,7 @@ func (g *deafGit) Push(ctx context.Context, updates []rollout.Update) (map[strin
 	return made, nil
 }
 
-// bluntGit pushes onto whatever is there.
+// bluntGit pushes without comparing the branch.
 type bluntGit struct{ *Clone }
 
 func (g *bluntGit) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
@@ -232,7 +231,7 @@ func (g *bluntGit) Push(ctx context.Context, updates []rollout.Update) (map[stri
 	return g.Clone.Push(ctx, updates)
 }
 
-// patientCluster applies nothing that Git does not ask for yet.
+// patientCluster applies only objects that Git already asks for.
 type patientCluster struct {
 	*View
 	u *universe
@@ -246,7 +245,7 @@ func (c *patientCluster) Apply(ctx context.Context, app string, objects []rollou
 	return c.View.Apply(ctx, app, objects)
 }
 
-// lowCluster takes one pod more of what has a partition.
+// lowCluster lowers each partition by one pod.
 type lowCluster struct{ *View }
 
 func (c *lowCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
@@ -268,7 +267,7 @@ func (c *lowCluster) Apply(ctx context.Context, app string, objects []rollout.Ob
 	return c.View.Apply(ctx, app, objects)
 }
 
-// openCluster leaves it to chance which pods users reach.
+// openCluster removes the pins of Services.
 type openCluster struct{ *View }
 
 func (c *openCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
@@ -287,7 +286,7 @@ type sparingCluster struct{ *View }
 
 func (c *sparingCluster) Evict(context.Context, string, rollout.Pod) error { return nil }
 
-// contentCluster deletes no pod that serves.
+// contentCluster deletes no ready pod.
 type contentCluster struct{ *View }
 
 func (c *contentCluster) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
@@ -297,7 +296,7 @@ func (c *contentCluster) Evict(ctx context.Context, namespace string, pod rollou
 	return c.View.Evict(ctx, namespace, pod)
 }
 
-// greedyCluster deletes another pod, too.
+// greedyCluster deletes one more pod.
 type greedyCluster struct{ *View }
 
 func (c *greedyCluster) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
@@ -315,7 +314,7 @@ func (c *greedyCluster) Evict(ctx context.Context, namespace string, pod rollout
 	return c.View.Evict(ctx, namespace, pod)
 }
 
-// barrier lets nothing happen to apps while Git is being looked at or pushed to.
+// barrier stops all apps during fetches and pushes.
 type barrier struct {
 	*View
 	process *Process
@@ -328,7 +327,7 @@ func (b *barrier) Apply(ctx context.Context, app string, objects []rollout.Objec
 	return b.View.Apply(ctx, app, objects)
 }
 
-// hastyCluster applies Services a pass after the Deployments that they are for.
+// hastyCluster applies Services one pass after their Deployments.
 type hastyCluster struct{ *View }
 
 func (c *hastyCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
@@ -347,7 +346,7 @@ func (c *hastyCluster) Apply(ctx context.Context, app string, objects []rollout.
 	return c.View.Apply(ctx, app, last)
 }
 
-// hopefulCluster takes every pod for a ready one.
+// hopefulCluster shows each pod as ready.
 type hopefulCluster struct{ *View }
 
 func (c *hopefulCluster) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
@@ -365,8 +364,8 @@ func (c *hopefulCluster) Observe(app string, workloads []rollout.Workload, route
 	return out
 }
 
-// eagerCluster takes the pods of the newest version for ready as soon as they
-// exist, and its endpoints for known, so that requests are sent there.
+// eagerCluster shows the newest version's pods as ready once they exist, and its endpoints as known, so that requests
+// are routed there.
 type eagerCluster struct{ *View }
 
 func (c *eagerCluster) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
@@ -388,7 +387,7 @@ func (c *eagerCluster) Observe(app string, workloads []rollout.Workload, routes 
 
 func (c *eagerCluster) Serves(context.Context, rollout.Ref, string) (bool, error) { return true, nil }
 
-// hurried waits for no proxy, and keeps no pod for longer than it must.
+// hurried waits for no proxy, and keeps no pod longer than necessary.
 type hurried struct{ reconciler.Renderer }
 
 func (h hurried) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
@@ -423,7 +422,7 @@ func (c *looseCluster) Apply(ctx context.Context, app string, objects []rollout.
 	return c.View.Apply(ctx, app, objects)
 }
 
-// busyCluster never finds anything to be as it should be.
+// busyCluster shows each object as changed.
 type busyCluster struct{ *View }
 
 func (c *busyCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
@@ -436,7 +435,7 @@ func (c *busyCluster) Apply(ctx context.Context, app string, objects []rollout.O
 	return c.View.Apply(ctx, app, objects)
 }
 
-// contentMerger finds that every proposal can be merged.
+// contentMerger shows each proposal as mergeable.
 type contentMerger struct{ *Clone }
 
 func (c *contentMerger) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {

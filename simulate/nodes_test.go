@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// checkOrder holds when a pod of a DaemonSet was evicted at a step: its node is among the first of those that still have a
-// pod of an older version, by the order of the documentation, as many as are missing to what the steps ask for.
+// checkOrder runs after an eviction from a DaemonSet at a step. The node must be among the first nodes with an old
+// pod, in the documented order, up to the number that the steps still need.
 func (p *promises) checkOrder(what string) {
 	name, evicted := strings.CutSuffix(strings.TrimPrefix(what, "pod "), " evicted")
 	if !evicted || p.u.chaos.meddling || len(p.u.procs) > 1 {
@@ -25,11 +25,11 @@ func (p *promises) checkOrder(what string) {
 		if !moves || t == nil || source == nil || source.policy != onNodes {
 			continue
 		}
-		var old []rollout.Pod // the evicted one, and those that stay
+		var old []rollout.Pod // the evicted pod, and the remaining ones
 		taken := 0
 		for _, r := range live.Revisions {
 			if r.Current {
-				taken = r.Desired // the evicted one's node, too
+				taken = r.Desired // with the evicted pod's node
 				continue
 			}
 			old = append(old, slices.DeleteFunc(slices.Clone(r.Members), func(pod rollout.Pod) bool {
@@ -57,7 +57,7 @@ func (p *promises) checkOrder(what string) {
 	}
 }
 
-// isEarlier reports whether a release takes a node before another one.
+// isEarlier reports whether a release takes node before other.
 func (p *promises) isEarlier(w *workloadSource, release rollout.Hash, node, other string) bool {
 	_, ordered := w.canary["nodeOrder"]
 	rank := func(node string) int {
@@ -73,7 +73,7 @@ func (p *promises) isEarlier(w *workloadSource, release rollout.Hash, node, othe
 	return cmp.Or(cmp.Compare(rank(node), rank(other)), cmp.Compare(place(node), place(other))) < 0
 }
 
-// fickleCluster deletes the pod of any other node than the one that is next.
+// fickleCluster deletes the pod of any node except the next one.
 type fickleCluster struct{ *View }
 
 func (c *fickleCluster) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {

@@ -11,28 +11,28 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// oracle knows what the design promises and watches that it is kept, with
-// nothing but what anybody can see: Git, the cluster, and what a process was
-// told by them.
+// oracle checks the promises of the design. It reads only public facts: Git, the cluster, and their answers to each
+// process.
 type oracle struct {
 	u        *universe
 	renderer reconciler.Renderer
 	renders  map[string]*rollout.Render
 	parsed   map[string]rollout.State
-	states   map[string]rollout.State   // what Git holds now, by app
-	records  map[string][]rollout.State // all that it ever held, oldest first
-	full     map[rollout.Hash]bool      // releases that somebody promoted fully
+	states   map[string]rollout.State   // Git's current states, by app
+	records  map[string][]rollout.State // all earlier and current states, oldest first
+	full     map[rollout.Hash]bool      // releases promoted fully
 	guards   map[rollout.Workload]*guard.Guard
-	back     map[string]bool                   // a retreat was applied that is not recorded yet, by app
-	astray   map[rollout.Ref]bool              // written as of an older record, or for none
-	wrote    map[string]map[rollout.Ref]string // who has written what since the newest record, by app
-	overtook map[string]bool                   // a retreat did, the record that ended its release
-	over     map[string]bool                   // somebody promoted a release fully before the way back from another had ended
-	stale    map[string]bool                   // a process that lacks the newest record has written since the app was healthy
-	written  map[string]int                    // the last write, by process and app
-	writes   int
+	back     map[string]bool                   // a rollback was applied and is not recorded yet, by app
+	astray   map[rollout.Ref]bool              // written from an older record, or from none
+	wrote    map[string]map[rollout.Ref]string // the writer of each object since the newest record, by app
+	overtook map[string]bool                   // an unrecorded rollback overtook the record that ended its release
+	over     map[string]bool                   // a user promoted a release fully during another's rollback
+	// A process without the newest record has written since the app was healthy.
+	stale   map[string]bool
+	written map[string]int // the last write, by process and app
+	writes  int
 
-	staleWrites int // as of a record that was not the newest any more
+	staleWrites int // from a record that was no longer the newest
 }
 
 func newOracle(u *universe, renderer reconciler.Renderer) *oracle {
@@ -51,7 +51,7 @@ func (o *oracle) guard(w rollout.Workload) *guard.Guard {
 	return o.guards[w]
 }
 
-// appOf is the name that the app of a workload has now.
+// appOf returns the current name of a workload's app.
 func (o *oracle) appOf(w rollout.Workload) string {
 	id, _, _ := strings.Cut(w.Name, "-")
 	for _, a := range o.u.head().apps {
@@ -62,7 +62,7 @@ func (o *oracle) appOf(w rollout.Workload) string {
 	return id
 }
 
-// appAt is where an app is in a commit: under the name that it had then.
+// appAt returns an app in a commit, under its name there.
 func (o *oracle) appAt(app, commit string) rollout.App {
 	out := rollout.App{Name: app, Path: "apps/" + app, Namespace: namespace, Workloads: ownKindsText}
 	for _, a := range o.u.sources[commit].apps {
@@ -73,7 +73,7 @@ func (o *oracle) appAt(app, commit string) rollout.App {
 	return out
 }
 
-// at returns an app as of a commit, nil if that cannot be had.
+// at returns an app's render at a commit, nil if the commit is missing.
 func (o *oracle) at(app, commit string) *rollout.Render {
 	c := o.u.git.commits[commit]
 	if c == nil {
@@ -86,7 +86,7 @@ func (o *oracle) at(app, commit string) *rollout.Render {
 	return o.renders[key]
 }
 
-// specOf returns the spec that Git's record names, false for plain Deployments.
+// specOf returns the spec of Git's record, false for plain Deployments.
 func (o *oracle) specOf(w rollout.Workload) (rollout.Spec, bool) {
 	r := o.at(o.appOf(w), o.states[o.appOf(w)].Source)
 	if r == nil {
@@ -95,10 +95,10 @@ func (o *oracle) specOf(w rollout.Workload) (rollout.Spec, bool) {
 	return r.Spec(w)
 }
 
-// checkPods holds after each change in the cluster.
+// checkPods runs after each change in the cluster.
 func (o *oracle) checkPods() {
 	if o.u.chaos.meddling {
-		return // who rolls the record back or edits objects by hand gets what he asks for
+		return // users who roll the record back or edit objects by hand accept the result
 	}
 	for _, w := range o.u.workloads() {
 		app := o.appOf(w)
@@ -120,7 +120,7 @@ func (o *oracle) checkPods() {
 	}
 }
 
-// quiet forgives nothing from now on where everything is in order again.
+// quiet ends the exceptions when everything is in order again.
 func (o *oracle) quiet() {
 	for _, w := range o.u.workloads() {
 		if g := o.guard(w); o.serving(w) >= g.Floor {
@@ -138,7 +138,7 @@ func (o *oracle) serving(w rollout.Workload) int {
 	return n
 }
 
-// checkState sees each move of the state branch.
+// checkState runs after each move of the state branch.
 func (o *oracle) checkState(by, from, to string) {
 	a := o.u.actor(by)
 	if a != nil && o.u.git.Parent(to) != from {
@@ -178,7 +178,7 @@ func (o *oracle) checkState(by, from, to string) {
 	}
 }
 
-// servesWell notes which workloads are up: from now on the promises hold.
+// servesWell notes the workloads with enough ready pods: their guarantees begin here.
 func (o *oracle) servesWell(app string, now rollout.State) {
 	for _, w := range o.u.workloads() {
 		if o.appOf(w) != app || now.Stable == nil || now.StableHash(w) == "" {
@@ -187,7 +187,7 @@ func (o *oracle) servesWell(app string, now rollout.State) {
 		g, d := o.guard(w), o.u.kube.Deployments[w]
 		spec, staged := o.specOf(w)
 		if !staged {
-			continue // the cluster is as a commit has it in which it has no document yet
+			continue // the cluster has a commit without this document
 		}
 		if g.Replicas != d.Replicas {
 			g.Scaled(o.u.kube.Now, d, spec)
@@ -221,8 +221,8 @@ func (o *oracle) read(commit string) map[string]rollout.State {
 	return states
 }
 
-// checkTransition: a release goes at most one step on with each record, and
-// never back, unless somebody promotes it fully.
+// checkTransition checks that each record advances a release at most one step, and never back, except by a full
+// promotion.
 func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 	if o.u.chaos.hooks {
 		o.checkHooks(app, was, is)
@@ -231,7 +231,7 @@ func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 		return
 	}
 	if was.Phase == rollout.Aborting && is.Release.Since.Equal(rollout.Second(by.visits)) {
-		return // another try may begin within the second
+		return // another try may begin in the same second
 	}
 	for _, p := range is.Progress {
 		before, ok := was.ProgressOf(p.Workload)
@@ -239,10 +239,10 @@ func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 			continue
 		}
 		if d := o.u.kube.Deployments[p.Workload]; d == nil || d.Replicas == 0 && len(is.Progress) > 1 {
-			continue // it goes along with the others
+			continue // it follows the other workloads
 		}
 		if is.Phase == rollout.Aborting {
-			continue // from a step whose record was under way, and that was never applied, for example
+			continue // for example from a step whose record was never applied
 		}
 		if p.Step < before.Step || (p.Step > before.Step+1 && !o.full[is.Release.Hash]) {
 			o.u.fail("%s: from step %d to step %d in one record", p.Workload, before.Step, p.Step)

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestARetreatOvertakesAPush has Git take its time with the record of a switch. Meanwhile the release is superseded, and goes
-// back at once. When Git has the switch, nobody is sent to pods that are going.
+// TestARetreatOvertakesAPush delays the push of a switch's record. Meanwhile the release is superseded, and rolls
+// back at once. When Git has the record, no user may reach pods that are being removed.
 func TestARetreatOvertakesAPush(t *testing.T) {
 	files := func(version string) map[string]string {
 		all := twoApps(version)
@@ -45,12 +45,12 @@ func TestARetreatOvertakesAPush(t *testing.T) {
 		p.cluster.Kube.Now = p.cluster.Kube.Now.Add(time.Second)
 		p.touch()
 		for ended := p.process.BeginTurn(pump, p.cluster.Kube.Now); !ended; {
-			p.process.Choose(len(p.process.threads) - 1) // what is at a push stays there
+			p.process.Choose(len(p.process.threads) - 1) // the push stays blocked
 			ended = p.process.Resume(Outcome{})
 		}
 	}
 	p.by("Mia", "promote shop", promotionOf(p.state("shop").Release.Hash, "through: full\n"))
-	for range 3 { // what is rendered is visited the next time
+	for range 3 { // rendered apps are visited next time
 		turn(reconciler.PumpIn)
 		turn(reconciler.PumpApps)
 	}

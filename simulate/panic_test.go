@@ -15,12 +15,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// broken makes the program panic about one app, where it says so.
+// broken makes the program panic for one app, at a given place.
 type broken struct {
 	reconciler.Renderer
 	*View
 	app string
-	in  string // render, observe or apply; "" for nowhere
+	in  string // render, observe or apply; "" for none
 }
 
 func (b *broken) fail(app, in string) {
@@ -44,7 +44,7 @@ func (b *broken) Apply(ctx context.Context, app string, objects []rollout.Object
 	return b.View.Apply(ctx, app, objects)
 }
 
-// twoApps are two apps of one Deployment and a gate each.
+// twoApps returns two apps with a Deployment and a gate each.
 func twoApps(version string) map[string]string {
 	files := map[string]string{
 		".gitrollout/sim/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n",
@@ -72,8 +72,8 @@ spec:
 	return files
 }
 
-// TestPanicIsOneAppsTrouble has the render, the decision and the apply of one app panic: it is held as it is and says why,
-// the stack is in the log once, and the other app is released. Mended, it goes on.
+// TestPanicIsOneAppsTrouble panics in the render, the decision and the apply of one app. The app is held with a
+// reason, the log has the stack once, and the other app is released. The app continues after the repair.
 func TestPanicIsOneAppsTrouble(t *testing.T) {
 	for _, in := range []string{"render", "observe", "apply"} {
 		t.Run(in, func(t *testing.T) {

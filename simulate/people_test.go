@@ -20,7 +20,7 @@ func (u *universe) actor(name string) *actor {
 	return nil
 }
 
-// people push, promote, revert and err.
+// people push, promote, revert and make mistakes.
 func (u *universe) people() {
 	i := u.rng.IntN(len(u.head().apps))
 	if u.chaos.humans && u.rng.IntN(2) == 0 {
@@ -89,7 +89,7 @@ func (u *universe) people() {
 	}
 }
 
-// pushOrRevert pushes a version of all workloads of an app, or one that it had before.
+// pushOrRevert pushes a new or an earlier version of all workloads of an app.
 func (u *universe) pushOrRevert(i int) {
 	a := u.head().apps[i]
 	u.played["push or revert while "+string(u.oracle.states[a.name].Phase)]++
@@ -101,7 +101,7 @@ func (u *universe) pushOrRevert(i int) {
 	u.editApp(i, "a revert", func(a *appSource) { a.workloads, a.config = old.apps[i].workloads, old.apps[i].config })
 }
 
-// follow runs some passes of the processes and some steps of the controllers before the next push.
+// follow runs some passes and some controller steps before the next push.
 func (u *universe) follow() {
 	for range u.rng.IntN(3) {
 		a := u.procs[u.rng.IntN(len(u.procs))]
@@ -144,7 +144,7 @@ func otherSteps(rng *rand.Rand, c chaos, w *workloadSource) {
 	}
 }
 
-// merge takes a proposal over as its author wrote it.
+// merge merges a proposal unchanged.
 func (u *universe) merge(branch string, i int) {
 	id := u.git.Head(branch)
 	if id == "" {
@@ -181,7 +181,7 @@ func (u *universe) nextVersion() string {
 	return v
 }
 
-// promotion is a random file, mostly for the release in flight.
+// promotion returns a random file, mostly for the release in flight.
 func (u *universe) promotion(app string) *rollout.Promotion {
 	u.serial++
 	p := &rollout.Promotion{Release: "h1-stale", Through: rollout.Full, At: fmt.Sprint(u.serial)}
@@ -204,7 +204,7 @@ func (u *universe) promotion(app string) *rollout.Promotion {
 	return p
 }
 
-// meddle does what nobody should.
+// meddle edits or deletes the record or objects by hand.
 func (u *universe) meddle() {
 	state := u.git.Head(stateBranch)
 	switch n := u.rng.IntN(6); {
@@ -278,7 +278,7 @@ func (u *universe) start() {
 	u.fail("the first deployment does not end: %s", u.where())
 }
 
-// letGo has another controller let go of what it has in hand, for which the app is held until then.
+// letGo ends another controller's ownership, which holds an app.
 func (u *universe) letGo() {
 	if len(u.cluster.foreign) == 0 {
 		return
@@ -297,7 +297,7 @@ func (u *universe) letGo() {
 	u.rest()
 }
 
-// healthy reports whether every app is what Git asks for.
+// healthy reports whether every app equals Git.
 func (u *universe) healthy() bool {
 	for _, a := range u.head().apps {
 		s, head := u.oracle.states[a.name], u.oracle.at(a.name, u.git.Head(testBranch))
@@ -322,8 +322,7 @@ func (u *universe) where() string {
 	return text
 }
 
-// settle puts everything right and expects the world to end well: what Git asks
-// for serves, nothing is pinned, and nothing moves any more.
+// settle repairs everything and checks the end: Git's version serves, nothing is pinned, and nothing moves.
 func (u *universe) settle() {
 	if u.failure != "" {
 		return
@@ -331,7 +330,7 @@ func (u *universe) settle() {
 	u.note("SETTLE")
 	u.calm, u.away = true, time.Time{}
 	if u.chaos.sets {
-		u.changed("the API server answers") // what the API server refused waits for its next try
+		u.changed("the API server answers") // refused writes wait for their next try
 	}
 	for _, a := range u.procs {
 		for a.running {
@@ -387,8 +386,7 @@ func (u *universe) settle() {
 	u.fail("the world does not become healthy: %s", u.where())
 }
 
-// leaveAlone is a time in which nobody does anything, until nothing happens by itself any more: then a day passes like
-// any other.
+// leaveAlone runs without any user until nothing happens, and then one more day.
 func (u *universe) leaveAlone() {
 	u.note("NOBODY does anything")
 	faults := u.chaos
@@ -417,7 +415,7 @@ func (u *universe) leaveAlone() {
 	}
 }
 
-// nextDue is when something happens by itself: to pods, or by a timer.
+// nextDue returns the next event of pods or of a timer.
 func (u *universe) nextDue() time.Time {
 	due := u.kube.NextDue()
 	sooner := func(at time.Time) {
@@ -436,10 +434,10 @@ func (u *universe) nextDue() time.Time {
 	return due
 }
 
-// strides are how time passes while a world settles and nothing is due.
+// strides are the times between looks while a world settles and nothing is due.
 var strides = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 20 * time.Minute}
 
-// insist does what a person does with an app that waits for one.
+// insist acts as a user for an app that waits for one.
 func (u *universe) insist(i int) {
 	for j, a := range u.head().apps {
 		s, head := u.oracle.states[a.name], u.oracle.at(a.name, u.git.Head(testBranch))
@@ -456,9 +454,8 @@ func (u *universe) insist(i int) {
 	}
 }
 
-// repair does what a person does with a state branch that was rolled back or
-// edited: what nobody can read is deleted, and what is older than the cluster is
-// declared to be the truth.
+// repair acts as a user after the state branch was rolled back or edited. It deletes unreadable records and approves
+// records older than the cluster.
 func (u *universe) repair(head string) {
 	edits := map[string][]byte{}
 	for path, content := range u.git.Files(head) {
@@ -485,7 +482,7 @@ func (u *universe) repair(head string) {
 	}
 }
 
-// liveSerial is the newest record that the cluster was written from.
+// liveSerial returns the newest serial of a record in the cluster.
 func (u *universe) liveSerial(app string) int {
 	var seen rollout.Observed
 	seen.Workloads = map[rollout.Workload]rollout.ObservedWorkload{}
@@ -509,7 +506,7 @@ func (u *universe) listed(ref rollout.Ref) bool {
 	return false
 }
 
-// checkProposals: at rest, whatever main has become meanwhile, each proposal can be merged as it is.
+// checkProposals checks that at rest each proposal merges unchanged, whatever main has become.
 func (u *universe) checkProposals() {
 	for _, prefix := range rollout.ProposalBranches(testCluster) {
 		for _, branch := range u.git.Branches(prefix) {
@@ -520,8 +517,7 @@ func (u *universe) checkProposals() {
 	}
 }
 
-// checkEnd: Git and the cluster agree, nothing is pinned, nothing is written
-// twice and nothing moves.
+// checkEnd checks that Git and the cluster agree, and that nothing is pinned, written twice or moving.
 func (u *universe) checkEnd() {
 	observed := u.kube.Observe()
 	for _, a := range u.head().apps {
@@ -532,8 +528,7 @@ func (u *universe) checkEnd() {
 		}
 	}
 	for ref, pin := range u.kube.Pins {
-		// Where somebody deleted the record, nobody knows whose the objects are
-		// that left Git meanwhile.
+		// After a deletion of the record, the objects that left Git meanwhile have no known app.
 		isLeft := u.cluster.objects[ref] != nil && !u.listed(ref) && u.promises.isLeft(ref, u.cluster.objects[ref].app)
 		if pin != "" && !isLeft && (u.listed(ref) || !u.chaos.meddling) {
 			u.fail("%s still selects %s", ref, pin)
@@ -545,11 +540,11 @@ func (u *universe) checkEnd() {
 	u.startAnew()
 }
 
-// startAnew has other processes take over, which know what Git and the cluster say, and nothing else: they come to the
-// same, so that nothing is written.
+// startAnew starts new processes, which know only Git and the cluster. They come to the same result and write
+// nothing.
 func (u *universe) startAnew() {
 	if u.chaos.meddling || u.hasLost() {
-		return // they put right at once what was edited by hand, or read nothing that the history lacks
+		return // they undo edits by hand at once, or find a commit missing from the history
 	}
 	for _, a := range u.procs {
 		u.crash(a)
@@ -557,8 +552,8 @@ func (u *universe) startAnew() {
 	u.restForDays("for a new process")
 }
 
-// commitAgain does what a person does whose history was written anew: the files of what is stable are committed again, and
-// then those that are asked for.
+// commitAgain acts as a user after a rewrite of the history: it commits the stable files again, and then the
+// requested ones.
 func (u *universe) commitAgain() {
 	if !u.hasLost() {
 		return
@@ -566,7 +561,7 @@ func (u *universe) commitAgain() {
 	want := u.head().clone()
 	u.edit("the files of what is stable, again", func(s *source) {
 		for i := range s.apps {
-			for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) { // also by a name that it had before
+			for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) { // under earlier names, too
 				state := u.oracle.states[name]
 				if u.ids[name] != s.apps[i].id || state.Stable == nil || !u.isLost(state) || u.appIn(state.Stable.Commit, name) == nil {
 					continue
@@ -590,7 +585,7 @@ func (u *universe) commitAgain() {
 	for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) {
 		isIt := func(a appSource) bool { return a.name == name }
 		if s := u.oracle.states[name]; u.isLost(s) && !slices.ContainsFunc(want.apps, isIt) {
-			u.note("REMOVE %s", name) // as its message advises: nobody lists it again
+			u.note("REMOVE %s", name) // as its message advises, when no one lists it again
 			u.removed[name] = true
 			u.git.Commit(Change{Branch: stateBranch, Author: "Ann", Message: "remove " + name, When: u.kube.Now,
 				Edits: map[string][]byte{rollout.StatePath(name): nil}})
@@ -598,8 +593,8 @@ func (u *universe) commitAgain() {
 	}
 }
 
-// hasLost reports whether any record names a commit that people have taken out of main's history. A process that begins
-// after that does not follow it.
+// hasLost reports whether a record names a commit that was removed from main's history. A new process does not follow
+// it.
 func (u *universe) hasLost() bool {
 	for _, s := range u.oracle.states {
 		if u.isLost(s) {
@@ -621,7 +616,7 @@ func (u *universe) isLost(s rollout.State) bool {
 	return len(named) > 0
 }
 
-// restForDays: three days pass, and nothing is written.
+// restForDays advances three days, in which nothing may be written.
 func (u *universe) restForDays(when string) {
 	moves, writes := u.moves, u.cluster.writes
 	for range 3 {

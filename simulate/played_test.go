@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// often is how many times at least each of the things that have hurt releases happens in 200 lives with people.
+// often is the least number of each harmful event in 200 runs with users.
 const often = 1
 
-// TestWorldsHaveWhatHurts counts what people, scalers and nodes do in 200 lives: a world that loses one of these finds nothing of
-// its kind any more, and says nothing.
+// TestWorldsHaveWhatHurts counts the events of users, scalers and nodes in 200 runs. A world that loses an event
+// would silently find no more errors of its kind.
 func TestWorldsHaveWhatHurts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("what 200 lives have is not in fewer")

@@ -12,57 +12,57 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// promises is a second, independent statement of what a release may do. It is made of what anybody can see: what people
-// pushed, what is on record, and the pods, Services and routes of the cluster. It asks nothing of the code that decides.
+// promises is a second, independent statement of the laws of a release. It reads only public facts: pushes, records,
+// and the pods, Services and routes of the cluster. It calls none of the code that decides.
 //
-// People hold the keys of gates. A record may be no further than the keys of its try reach; pods and requests may be of
-// a new version no more than the record says.
+// A promotion is the key of a gate. A record may advance only as far as the keys of its try allow. Pods and requests
+// of the new version may not exceed the record.
 type promises struct {
 	u        *universe
-	tries    map[string]*try                 // the newest of each app, by the app's first name
-	keys     map[string][]*rollout.Promotion // that people pushed, by app, oldest first
-	pushed   map[string]int                  // the place of a version among all that were ever asked for, by app and version
-	stable   map[string]bool                 // versions that were stable once, by app and version
-	line     map[string][]rollout.Hash       // what was stable, by app: each served before the one after it, the last one does
-	rejected map[string]bool                 // versions that were rejected once, by app and version
+	tries    map[string]*try                 // the newest try of each app, by the app's first name
+	keys     map[string][]*rollout.Promotion // keys pushed by users, by app, oldest first
+	pushed   map[string]int                  // the number of a version among all requested ones, by app and version
+	stable   map[string]bool                 // former and current stable versions, by app and version
+	line     map[string][]rollout.Hash       // stable versions in their order, by app; the last one serves now
+	rejected map[string]bool                 // rejected versions, by app and version
 	served   map[rollout.Workload]served
-	ready    map[string]bool           // versions of which a pod was ready once, by workload and version
-	whole    map[string]bool           // and of which as many were at a time as maxUnavailable asks for
-	recent   map[string]string         // where main was at the last record of an app
-	sizes    map[rollout.Workload]int  // replicas when the world was at rest last
+	ready    map[string]bool           // versions with a ready pod at any time, by workload and version
+	whole    map[string]bool           // those with as many at a time as maxUnavailable requires
+	recent   map[string]string         // main at the last record of an app
+	sizes    map[rollout.Workload]int  // replicas at the last rest of the world
 	unsure   map[rollout.Workload]bool // replicas or steps have changed since
-	passed   map[string]bool           // workloads that came through their gates with pods, by try
-	left     map[string]bool           // names of apps that left Git, and that nothing tells the heir of
-	bad      []strategies.Measured     // measurements that were no success
+	passed   map[string]bool           // workloads that passed their gates with pods, by try
+	left     map[string]bool           // names of apps that left Git without a known new name
+	bad      []strategies.Measured     // unsuccessful measurements
 }
 
-// law is one of the promises, in a word.
+// law is the name of a law.
 type law string
 
 // The laws.
 const (
-	lawGates   law = "gates"        // no gate is passed without its key
-	lawEdited  law = "edited steps" // nor by an edit of the list of steps
-	lawSteps   law = "steps"        // what runs and has a document takes its steps, whenever that came
-	lawNothing law = "zero"         // what has no pods is neither staged nor promoted
-	lawStable  law = "stable"       // what becomes stable has served
-	lawBroken  law = "broken"       // nothing advances while Git's head cannot be read
-	lawSeen    law = "seen"         // nor while the cluster does not let itself be watched
-	lawShare   law = "share"        // no more pods and requests are of the new version than the step asks for
-	lawForward law = "forward"      // users go back only where people or a verdict say so
-	lawOwner   law = "owner"        // replicas are whose they are: Git's where it says how many, and else a scaler's
-	lawGone    law = "gone"         // what left Git, and what was made for a release that is over, leaves the cluster
+	lawGates   law = "gates"        // a gate is passed only with its key
+	lawEdited  law = "edited steps" // an edit of the list of steps passes no gate
+	lawSteps   law = "steps"        // a running workload with a document takes its steps, also with a new document
+	lawNothing law = "zero"         // a workload without pods is neither staged nor promoted
+	lawStable  law = "stable"       // a version is stable only after it served
+	lawBroken  law = "broken"       // nothing advances while Git's head is unreadable
+	lawSeen    law = "seen"         // nothing advances while the cluster cannot be watched
+	lawShare   law = "share"        // pods and requests of the new version do not exceed the step
+	lawForward law = "forward"      // users go back only after a user's decision or a verdict
+	lawOwner   law = "owner"        // replicas follow their owner: Git if it sets them, else a scaler
+	lawGone    law = "gone"         // objects that left Git, or belong to a finished release, are deleted
 	lawTick    law = "tick"         // only transitions are committed
-	lawWedged  law = "wedged"       // an app that waits for ever says for what
-	lawOrphan  law = "orphan"       // even while the Rollout document is gone
-	lawWayOut  law = "way out"      // an abort and a revert are obeyed
-	lawName    law = "name"         // an app that has another name goes on with its record
-	lawOld     law = "old"          // where the old version alone is asked for, no pod of a StatefulSet is of another one
+	lawWedged  law = "wedged"       // an app that waits forever says why
+	lawOrphan  law = "orphan"       // a rollback works even without the Rollout document
+	lawWayOut  law = "way out"      // an abort and a revert are followed
+	lawName    law = "name"         // a renamed app keeps its record
+	lawOld     law = "old"          // a StatefulSet has only old pods when only the old version is requested
 	lawOrder   law = "order"        // a release takes nodes in its order
-	lawOver    law = "over"         // what is measured of a release is about that one, and ends with it
+	lawOver    law = "over"         // measurements belong to one release, and end with it
 )
 
-// notKept are laws that are known to be broken, and how.
+// notKept has the laws known to be broken, with the reason.
 var notKept = map[law]string{}
 
 // fail records a violation of a law.
@@ -78,34 +78,34 @@ type try struct {
 	id    string
 	hash  rollout.Hash
 	since time.Time
-	back  bool // to a version from before the one that serves: no steps
+	back  bool // a return to a version older than the serving one: no steps
 	walks map[rollout.Workload]*walk
-	low   map[rollout.Workload]int // the fewest pods that a workload has had since it began, or had none
+	low   map[rollout.Workload]int // the fewest pods of a workload since its start, or that it had none
 	nodes map[rollout.Workload]*nodesOf
 }
 
-// walk is how far the keys of a try reach for one workload: at[i] is when step i could begin.
+// walk is how far the keys of a try allow one workload to go: at[i] is the earliest start of step i.
 type walk struct {
 	legs   []leg
 	at     []time.Time
 	edited bool
-	done   bool // it was through its steps: another list changes nothing
+	done   bool // it has passed its steps, so another list changes nothing
 	empty  bool // it had no pods when it went too far
 }
 
 // leg is one step of a document.
 type leg struct {
 	text, name string
-	weight     int             // percent of the requests, or of the pods
+	weight     int             // percent of the requests or the pods
 	pods       func(n int) int // the most pods of the new version, of n
-	people     bool            // it is over when somebody promotes
-	after      time.Duration   // or when so much time has passed; 0: never, for one that waits for people
+	people     bool            // it ends with a promotion
+	after      time.Duration   // or after this time; 0: never, if it waits for a promotion
 }
 
-// served is a version that all users were on when a process looked, and whether people asked for an older one since.
+// served is a version that all users had when a process looked, and whether an older one was requested since.
 type served struct {
 	version string
-	excuse  bool // people, or a verdict, said that it goes back
+	excuse  bool // a user or a verdict asked for a rollback
 }
 
 func newPromises(u *universe) *promises {
@@ -117,7 +117,7 @@ func newPromises(u *universe) *promises {
 	}
 }
 
-// appIn is an app as a commit has it, nil if it has none.
+// appIn returns an app in a commit, nil if it has none.
 func (u *universe) appIn(commit, app string) *appSource {
 	all := u.sources[commit].apps
 	i := slices.IndexFunc(all, func(a appSource) bool { return a.id == u.ids[app] })
@@ -127,7 +127,7 @@ func (u *universe) appIn(commit, app string) *appSource {
 	return &all[i]
 }
 
-// find is a workload of an app, nil if there is none, or nothing says how it is moved.
+// find returns a workload of an app, nil if it is missing or has no document.
 func (a *appSource) find(w rollout.Workload) *workloadSource {
 	if a == nil {
 		return nil
@@ -139,7 +139,7 @@ func (a *appSource) find(w rollout.Workload) *workloadSource {
 	return &a.workloads[i]
 }
 
-// legs are the steps of a workload. Blue-green is one: the wait for the switch.
+// legs returns the steps of a workload. Blue-green has one: the wait for the switch.
 func (w *workloadSource) legs() []leg {
 	if b := w.blueGreen; b != nil {
 		l := leg{text: "blueGreen", name: "promotion", pods: func(n int) int { return n }}
@@ -154,7 +154,7 @@ func (w *workloadSource) legs() []leg {
 	floor, _ := w.canary["minPodsPerReplicaSet"].(int)
 	var legs []leg
 	weight, matched := 0, 0
-	exactly, share := -1, -1 // of setCanaryScale
+	exactly, share := -1, -1 // the values of setCanaryScale
 	for _, raw := range w.canary["steps"].([]any) {
 		step := raw.(map[string]any)
 		l := leg{text: dump(step)}
@@ -205,8 +205,7 @@ func (w *workloadSource) legs() []leg {
 
 func ceilOf(n, percent int) int { return (n*percent + 99) / 100 }
 
-// most is the most pods of the new version, of n, and the most requests that it may get, of 100, at a step: what any step
-// up to there asks for.
+// most returns the most pods of the new version, of n, and its most requests, of 100, in the steps up to step.
 func most(legs []leg, step, n int) (pods, requests int) {
 	if step >= len(legs) {
 		return n, 100
@@ -217,7 +216,7 @@ func most(legs []leg, step, n int) (pods, requests int) {
 	return pods, requests
 }
 
-// asked notes what people want now.
+// asked notes the users' current wishes.
 func (p *promises) asked() {
 	head := p.u.git.Head(testBranch)
 	for _, a := range p.u.sources[head].apps {
@@ -239,31 +238,33 @@ func (p *promises) asked() {
 	}
 }
 
-// number is a version's place among all versions.
+// number returns a version's place among all versions.
 func number(version string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(version, "v"))
 	if err != nil {
-		return 1 << 30 // made by hand, not older than anything
+		return 1 << 30 // set by hand, so not older than any other
 	}
 	return n
 }
 
-// recorded judges a new record of an app.
+// recorded checks a new record of an app.
 func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	id := p.u.ids[app]
 	if is.Source == "" && !p.u.chaos.meddling {
-		return // it goes on under a new name, or will when that can be read
+		return // it continues under a new name, or will when that is readable
 	}
 	for _, r := range is.Rejected {
 		p.rejected[id+string(r.Hash)] = true
 	}
 	if is.Stable != nil {
 		hash := id + string(is.Stable.Hash)
-		if i := slices.Index(p.line[id], is.Stable.Hash); i >= 0 { // what came after it was left, and is not gone back to
+		// Later versions were left, and are no longer targets of a rollback.
+		if i := slices.Index(p.line[id], is.Stable.Hash); i >= 0 {
 			p.line[id] = p.line[id][:i]
 		}
 		p.line[id] = append(p.line[id], is.Stable.Hash)
-		if p.stable[hash] = true; p.pushed[hash] == 0 { // without a document that it had: nobody has asked for just that
+		// Its document was removed, so no one asked for exactly this version.
+		if p.stable[hash] = true; p.pushed[hash] == 0 {
 			p.pushed[hash] = len(p.pushed) + 1
 		}
 	}
@@ -286,8 +287,8 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkVerdict(app, was, is)
 }
 
-// checkName: an app that Git lists no longer has no other name there. It has one if an app without a record, in the commit
-// that whoever says so has seen, has any of its Deployments.
+// checkName checks the record of an app missing from Git. In the commit that the recording process saw, no app
+// without a record may have a Deployment of this app.
 func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	if p.left[app] = false; by == nil || is.Held == nil {
 		return
@@ -295,7 +296,7 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	s := p.u.sources[by.Clone.main]
 	p.left[app] = !slices.ContainsFunc(s.apps, func(a appSource) bool { return a.name == app })
 	if !p.left[app] || s.slip == slipConfig {
-		return // nobody knows which apps there are, by a slip
+		return // by a mistake, the apps are unknown
 	}
 	heir := p.u.appIn(by.Clone.main, app)
 	if heir == nil || p.u.chaos.pumps || p.u.oracle.states[heir.name].Source != "" {
@@ -309,7 +310,7 @@ func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	}
 }
 
-// follow notes when a try begins and ends, and reports whether one has begun.
+// follow notes the begin and end of tries, and reports whether one has begun.
 func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 	if t := p.tries[id]; t != nil && (is.Release == nil || is.Phase == rollout.Aborting || t.id != tryID(is)) {
 		p.tries[id] = nil
@@ -329,8 +330,8 @@ func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 	return true
 }
 
-// checkSteps: a try moves each workload that has a document, has pods, and has none of its version, in stages. A first
-// deployment that has not come to its end protects nothing, and what the stable version does not have is new.
+// checkSteps checks that a try stages each workload with a document and pods, none of which has its version. An
+// unfinished first deployment protects nothing. A workload missing from stable is new.
 func (p *promises) checkSteps(id, app string, is rollout.State) {
 	full := slices.ContainsFunc(p.keys[id], func(k *rollout.Promotion) bool { return k.OpensAll(is.Release.Hash) })
 	source, stable := p.u.appIn(is.Release.Commit, app), (*appSource)(nil)
@@ -355,7 +356,7 @@ func (p *promises) checkSteps(id, app string, is rollout.State) {
 
 func tryID(s rollout.State) string { return string(s.Release.Hash) + s.Release.Since.String() }
 
-// reach is the furthest step that a workload may be at, from the one at which it was on record until now.
+// reach returns the furthest permitted step of a workload, counted from its step on record.
 func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progress, source *workloadSource) int {
 	k, legs := t.walks[pr.Workload], source.legs()
 	if k == nil {
@@ -366,7 +367,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	for same < min(len(legs), len(k.legs)) && legs[same].text == k.legs[same].text {
 		same++
 	}
-	if same < max(len(legs), len(k.legs)) { // another list goes on where the two differ, at most
+	if same < max(len(legs), len(k.legs)) { // another list continues at its first difference at most
 		k.at, k.edited = k.at[:min(len(k.at), same+1)], true
 	}
 	if k.legs = legs; k.done {
@@ -377,7 +378,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	if d := p.u.kube.Deployments[pr.Workload]; source.isOnNodes() && d != nil && t.nodes[pr.Workload] != nil {
 		t.taken(d, legs, now)
 	}
-	if now <= reach { // from here on it goes on
+	if now <= reach { // it continues from here
 		k.at, k.done = k.at[:now+1], now == len(legs)
 		if pr.Entered.After(k.at[now]) {
 			k.at[now] = pr.Entered
@@ -386,7 +387,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	return reach
 }
 
-// walkOn opens what the keys and the clock open by now, and returns the furthest step.
+// walkOn opens the steps that keys and clock allow by now, and returns the furthest one.
 func (p *promises) walkOn(id string, t *try, w rollout.Workload, k *walk) int {
 	for i := len(k.at) - 1; i < len(k.legs); i++ {
 		opened, ok := p.opens(id, t, w, k.legs, i, k.at[i])
@@ -398,7 +399,7 @@ func (p *promises) walkOn(id string, t *try, w rollout.Workload, k *walk) int {
 	return len(k.at) - 1
 }
 
-// opens is when a try may leave a step that it entered at a time, false if it may not yet.
+// opens returns when a try may leave a step entered at that time, false if it may not yet.
 func (p *promises) opens(id string, t *try, w rollout.Workload, legs []leg, i int, entered time.Time) (time.Time, bool) {
 	l := legs[i]
 	if t.back || !l.people && (l.after == 0 || p.u.chaos.clock) {
@@ -411,12 +412,13 @@ func (p *promises) opens(id string, t *try, w rollout.Workload, legs []leg, i in
 	return over, l.after > 0 && !p.u.kube.Now.Before(over)
 }
 
-// isMeant reports whether a key is for a try: the one that it names, or any of its version.
+// isMeant reports whether a key is for this try: it names the try, or any try of its version.
 func (t *try) isMeant(k *rollout.Promotion) bool {
 	return k.Release == t.hash && k.Decision == rollout.Promote && (k.Since.IsZero() || k.Since.Equal(t.since))
 }
 
-// keyOpens reports whether a key opens a step of a workload. Steps count from 1; in files of the first version from 0.
+// keyOpens reports whether a key opens a step of a workload. Steps count from 1, and from 0 in files of the first
+// format.
 func keyOpens(k *rollout.Promotion, w rollout.Workload, legs []leg, i int) bool {
 	through := k.Through
 	if k.Workloads != nil {
@@ -431,7 +433,7 @@ func keyOpens(k *rollout.Promotion, w rollout.Workload, legs []leg, i int) bool 
 	return through == rollout.Full || last >= i
 }
 
-// at is where a record says that a workload is: a step of the document, or all of them.
+// at returns the recorded step of a workload, or the number of all steps.
 func at(w *workloadSource, legs []leg, pr rollout.Progress) int {
 	switch {
 	case pr.Step == pr.Of:
@@ -445,7 +447,7 @@ func at(w *workloadSource, legs []leg, pr rollout.Progress) int {
 	}
 }
 
-// checkGates: no record is further than the keys of its try.
+// checkGates checks that no record is further than the keys of its try.
 func (p *promises) checkGates(app string, is rollout.State) {
 	id := p.u.ids[app]
 	t := p.tries[id]
@@ -468,7 +470,7 @@ func (p *promises) checkGates(app string, is rollout.State) {
 			k := t.walks[pr.Workload]
 			if k.empty = k.empty || live == nil || live.Replicas == 0 || w.replicas != nil && *w.replicas == 0; k.empty && len(is.Progress) > 1 &&
 				!slices.ContainsFunc(w.legs()[reach:now], func(l leg) bool { return l.people }) {
-				k.done = now == len(w.legs()) // it goes along with the others, past no gate of its own
+				k.done = now == len(w.legs()) // it follows the others, and passes no gate itself
 				continue
 			}
 			switch {
@@ -482,7 +484,7 @@ func (p *promises) checkGates(app string, is rollout.State) {
 	}
 }
 
-// checkEnd: what becomes stable has come through all gates of the try that it was, a Deployment's new name notwithstanding.
+// checkEnd checks that a stable version passed all gates of its try, even if its Deployment was renamed.
 func (p *promises) checkEnd(id, app string, was, is rollout.State) {
 	t := p.tries[id]
 	if t == nil || is.Stable == nil || was.Stable == nil || is.Stable.Hash != t.hash || is.Release != nil || p.u.chaos.meddling {
@@ -500,14 +502,14 @@ func (p *promises) checkEnd(id, app string, was, is rollout.State) {
 	}
 }
 
-// checkTick: two records in a row differ by more than the words for the same thing, and a commit that changes nothing of
-// an app is none of its business.
+// checkTick checks that consecutive records differ by more than words, and that a commit outside an app's folder adds
+// no record.
 func (p *promises) checkTick(by *actor, app string, was, is rollout.State) {
 	if by == nil || was.Phase == "" || p.u.chaos.meddling {
 		return
 	}
 	head, before := by.Clone.main, was
-	known := p.recent[app] == head && !p.u.chaos.pumps // who pushes may know of another commit than who decided
+	known := p.recent[app] == head && !p.u.chaos.pumps // the pushing pump may know another commit than the deciding one
 	p.recent[app], before.Serial = head, is.Serial
 	if known && was.Reason != "" && is.Reason != "" {
 		before.Reason = is.Reason
@@ -515,7 +517,7 @@ func (p *promises) checkTick(by *actor, app string, was, is rollout.State) {
 	if h, old := is.Held, was.Held; h != nil && old != nil && h.Reason == old.Reason && h.Commit == old.Commit && known {
 		before.Held = is.Held
 	}
-	if p.u.sameFiles(was.Source, is.Source, app) && len(p.u.procs) == 1 { // another one may follow an older commit
+	if p.u.sameFiles(was.Source, is.Source, app) && len(p.u.procs) == 1 { // another process may follow an older commit
 		before.Source = is.Source
 	}
 	if before.Equal(&is) && !p.u.isLost(was) {
@@ -524,7 +526,7 @@ func (p *promises) checkTick(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// sameFiles reports whether two commits have the same folder of an app.
+// sameFiles reports whether an app's folder is equal in two commits.
 func (u *universe) sameFiles(a, b, app string) bool {
 	first, second := u.git.commits[a], u.git.commits[b]
 	if first == nil || second == nil {
@@ -534,7 +536,7 @@ func (u *universe) sameFiles(a, b, app string) bool {
 	return path == u.oracle.appAt(app, b).Path && first.root().entries[path].ID == second.root().entries[path].ID
 }
 
-// checkStable: what becomes stable has served.
+// checkStable checks that a stable version has served.
 func (p *promises) checkStable(app string, was, is rollout.State) {
 	if was.Stable == nil || is.Stable == nil || was.Stable.Hash == is.Stable.Hash || p.u.chaos.meddling {
 		return
@@ -548,25 +550,25 @@ func (p *promises) checkStable(app string, was, is rollout.State) {
 		switch s := source.find(w); {
 		case s == nil || was.StableHash(w) == "" || was.StableHash(w) == is.StableHash(w):
 		case none && (p.hadPassed(app, was, w) || p.wasStable(app, is.Stable.Hash) || len(s.legs()) == 0):
-			passed = true // without steps and without pods there is nothing to wait for
+			passed = true // without steps and pods nothing delays it
 		case p.ready[w.String()+s.version]:
-			return // what has no pods goes along with what has
+			return // a workload without pods follows those with pods
 		case none:
 			empty = append(empty, w)
 		default:
 			unseen = append(unseen, w)
 		}
 	}
-	if !passed { // what never had pods goes along with what came through its gates with some
+	if !passed { // a workload that never had pods follows one that passed its gates with pods
 		unseen = append(unseen, empty...)
 	}
 	full := slices.ContainsFunc(p.keys[p.u.ids[app]], func(k *rollout.Promotion) bool { return k.OpensAll(is.Stable.Hash) })
-	if len(unseen) > 0 && !full { // unless somebody wants it whatever it is
+	if len(unseen) > 0 && !full { // unless a user promoted it fully
 		p.fail(lawStable, "%s: %s is on record as stable, and no pod of %s was ever ready", app, is.Stable.Hash, unseen)
 	}
 }
 
-// checkWhole: what becomes stable has been there with as many ready pods at a time as the user's maxUnavailable asks for.
+// checkWhole checks that a stable version had as many ready pods at a time as maxUnavailable requires.
 func (p *promises) checkWhole(app string, was, is rollout.State) {
 	if was.Stable == nil || is.Stable == nil || was.Stable.Hash == is.Stable.Hash || p.u.chaos.meddling {
 		return
@@ -580,7 +582,7 @@ func (p *promises) checkWhole(app string, was, is rollout.State) {
 	}
 }
 
-// wasStable reports whether a version was stable before, and so comes back without steps.
+// wasStable reports whether a version was stable before, so that it returns without steps.
 func (p *promises) wasStable(app string, hash rollout.Hash) bool {
 	records := p.u.oracle.records[app]
 	return slices.ContainsFunc(records[:len(records)-1], func(r rollout.State) bool {
@@ -588,14 +590,15 @@ func (p *promises) wasStable(app string, hash rollout.Hash) bool {
 	})
 }
 
-// hadPassed reports whether a release came through its gates for a workload while that had pods, or had none when it began
-// or at any time since: it is through them then, whatever list or number of pods comes after that.
+// hadPassed reports whether a workload's release has passed its gates. It had pods then, or had none at some time
+// since its start. Later lists and numbers of pods do not matter.
 func (p *promises) hadPassed(app string, s rollout.State, w rollout.Workload) bool {
 	if s.Release == nil || p.passed[tryID(s)+w.String()] {
 		return s.Release != nil
 	}
 	for name, records := range p.u.oracle.records {
-		if p.u.ids[name] == p.u.ids[app] && slices.ContainsFunc(records, func(r rollout.State) bool { // by its former names, too
+		// Former names of the app count, too.
+		if p.u.ids[name] == p.u.ids[app] && slices.ContainsFunc(records, func(r rollout.State) bool {
 			source := p.u.appIn(r.Source, name).find(w)
 			return r.Release != nil && tryID(r) == tryID(s) && source != nil && len(source.legs()) == 0
 		}) {
@@ -605,7 +608,8 @@ func (p *promises) hadPassed(app string, s rollout.State, w rollout.Workload) bo
 	return false
 }
 
-// checkBroken: nothing advances while Git's head is known to be unreadable, and a commit that cannot be followed is not.
+// checkBroken checks that nothing advances while Git's head is known to be unreadable, and that no invalid commit is
+// followed.
 func (p *promises) checkBroken(by *actor, app string, was, is rollout.State) {
 	if a := p.u.appIn(is.Source, app); a != nil && a.broken && len(was.Inventory) > 0 && !p.u.chaos.meddling {
 		p.fail(lawBroken, "%s follows %s, which cannot be followed", app, is.Source)
@@ -624,8 +628,8 @@ func (p *promises) checkBroken(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// checkSeen: nothing advances, and nothing is over, for a process that is told that it does not see the cluster. A watch
-// that breaks in the middle of a pass comes after what it has seen.
+// checkSeen checks that nothing advances or ends for a process that knows that it does not see the cluster. A watch
+// that breaks during a pass comes after its observations.
 func (p *promises) checkSeen(by *actor, app string, was, is rollout.State) {
 	if by == nil || p.u.chaos.pumps || !by.blind || by.View.Unseen == "" || was.Release == nil {
 		return
@@ -647,9 +651,10 @@ func releaseOf(s rollout.State) rollout.Hash {
 	return s.Release.Hash
 }
 
-// inCluster holds after each change in the cluster.
+// inCluster runs after each change in the cluster.
 func (p *promises) inCluster() {
-	maps.DeleteFunc(p.u.scaled, func(w rollout.Workload, _ int) bool { return p.u.kube.Deployments[w] == nil }) // nor its scaler
+	// Scalers of deleted workloads are removed, too.
+	maps.DeleteFunc(p.u.scaled, func(w rollout.Workload, _ int) bool { return p.u.kube.Deployments[w] == nil })
 	for _, w := range p.u.workloads() {
 		d := p.u.kube.Deployments[w]
 		for _, rs := range d.Sets {
@@ -675,8 +680,8 @@ func (p *promises) inCluster() {
 	}
 }
 
-// checkShare: no more pods and requests are of the new version than the record says. It reports whether they are still on
-// the way to that.
+// checkShare checks that pods and requests of the new version do not exceed the record. It reports whether they still
+// change.
 func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	app := p.u.oracle.appOf(w)
 	s := p.u.oracle.states[app]
@@ -704,7 +709,7 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 		if kube.VersionOf(rs.Template) != source.version || rs.Template != d.Template && len(rs.Live()) == 0 {
 			continue
 		}
-		// Pods to which requests were routed go with the next record, and nothing is recorded of a head that cannot be read.
+		// Pods with routed requests go with the next record, and an unreadable head has no record.
 		isKept := source.isRouted() && p.isUnreadable(app)
 		if n := len(rs.Live()); n > pods && isKept {
 			unsure = true
@@ -721,16 +726,15 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 	return unsure
 }
 
-// isUnreadable reports whether Git's head cannot be read as far as an app is concerned.
+// isUnreadable reports whether an app cannot be read at Git's head.
 func (p *promises) isUnreadable(app string) bool {
 	head := p.u.git.Head(testBranch)
 	a := p.u.appIn(head, app)
 	return a == nil || a.broken || p.u.sources[head].slip == slipConfig
 }
 
-// isUnderWay reports whether somebody will look at a workload again within the time that proxies take to learn of a route,
-// or in which pods are to have served: until then pods stay that the step does not ask for, after an edit of the list or of
-// the number of pods.
+// isUnderWay reports whether a workload is due within the time that proxies need for a route, or pods for
+// minReadySeconds. Until then surplus pods stay after an edit of the list or of replicas.
 func (p *promises) isUnderWay(source *workloadSource) bool {
 	within := time.Duration(source.minReady) * time.Second
 	if source.isRouted() {
@@ -738,12 +742,12 @@ func (p *promises) isUnderWay(source *workloadSource) bool {
 	}
 	return slices.ContainsFunc(p.u.procs, func(a *actor) bool {
 		due, now := a.NextDue(), p.u.now(a)
-		late := max(0, -a.skew) // by a clock that is late, pods have served for less
+		late := max(0, -a.skew) // a late clock shows a shorter ready time
 		return due.After(now) && !due.After(now.Add(within+late))
 	})
 }
 
-// requests is how many of 100 requests that no rule of a step matches reach a version by Services of their own.
+// requests returns how many of 100 unmatched requests reach a version by its own Services.
 func (p *promises) requests(w rollout.Workload, source *workloadSource, podHash string) (n int) {
 	for service, weight := range p.shares(w, source) {
 		if p.u.kube.Pins[rollout.Ref{Kind: "Service", Namespace: w.Namespace, Name: service}] == podHash {
@@ -753,14 +757,14 @@ func (p *promises) requests(w rollout.Workload, source *workloadSource, podHash 
 	return n
 }
 
-// isShared reports whether a router sends those requests alone that match, and all others follow pods that are replaced in
+// isShared reports whether a router sends only matching requests, and all others go to pods that are replaced in
 // place.
 func (w workloadSource) isShared() bool { return w.isRouted() && w.policy != "" }
 
-// isOpen reports whether the Service that users reach selects all pods, though some of another version serve and stay.
+// isOpen reports whether the users' Service selects all pods although pods of another version serve and stay.
 func (p *promises) isOpen(w rollout.Workload, source *workloadSource, fresh *kube.ReplicaSet) bool {
 	d := p.u.kube.Deployments[w]
-	isNews := func(pod *kube.Pod) bool { // nobody has looked since it is ready
+	isNews := func(pod *kube.Pod) bool { // no process has looked since it became ready
 		return slices.ContainsFunc(p.u.procs, func(a *actor) bool { return !pod.Since.Before(a.visits.Add(-a.skew)) })
 	}
 	isOther := func(rs *kube.ReplicaSet) bool {
@@ -770,7 +774,7 @@ func (p *promises) isOpen(w rollout.Workload, source *workloadSource, fresh *kub
 		d.Template == fresh.Template && slices.ContainsFunc(d.Sets, isOther)
 }
 
-// shares are the Services that users reach, with how many of 100 requests go there.
+// shares returns the users' Services, with their requests of 100.
 func (p *promises) shares(w rollout.Workload, source *workloadSource) map[string]int {
 	switch {
 	case source.blueGreen != nil:
@@ -793,11 +797,11 @@ func (p *promises) shares(w rollout.Workload, source *workloadSource) map[string
 	}
 }
 
-// users are the versions that users reach.
+// users returns the versions that users reach.
 func (p *promises) users(w rollout.Workload, source *workloadSource) []string {
 	var versions []string
 	shares := p.shares(w, source)
-	if shares == nil && len(source.services) > 0 { // which no strategy moves any more, and may still be pinned
+	if shares == nil && len(source.services) > 0 { // no strategy moves it any more, and it may still be pinned
 		shares = map[string]int{source.services[0]: 100}
 	}
 	for _, rs := range p.u.kube.Deployments[w].Sets {
@@ -813,7 +817,8 @@ func (p *promises) users(w rollout.Workload, source *workloadSource) []string {
 	return versions
 }
 
-// checkUsers: nobody is on a version older than the one that all users were on, unless people or a verdict say so.
+// checkUsers checks that no user has an older version than the one that all users had, unless a user or a verdict
+// asked for it.
 func (p *promises) checkUsers(w rollout.Workload) {
 	app := p.u.oracle.appOf(w)
 	s := p.u.oracle.states[app]
@@ -823,15 +828,15 @@ func (p *promises) checkUsers(w rollout.Workload) {
 	}
 	users, was := p.users(w, source), p.served[w]
 	if s.Release != nil && len(users) == 0 && p.u.kube.Deployments[w].Replicas == 0 {
-		delete(p.served, w) // nobody is on anything, and what was on its way was not stable
+		delete(p.served, w) // there are no users, and the version in flight was not stable
 		return
 	}
 	if s.Phase == rollout.Degraded || s.Retreat != nil && s.Retreat.Reject {
 		was.excuse = true
 		p.served[w] = was
 	}
-	// Where pods are missing that the world has killed, they go to what there is, and a wrong clock does not know for how
-	// long pods have been ready.
+	// With pods killed by the world, users go to the remaining ones. A wrong clock does not know for how long pods
+	// have been ready.
 	if p.u.oracle.guard(w).Excused > 0 || p.u.chaos.clock && source.isRouted() {
 		return
 	}
@@ -842,8 +847,8 @@ func (p *promises) checkUsers(w rollout.Workload) {
 	}
 }
 
-// allOn are the workloads all of whose users are on the release that is on record, with its version. Where the release has
-// several workloads, that is so of all of them.
+// allOn returns the workloads whose users all have the recorded release, with its version. All workloads of a release
+// must qualify.
 func (p *promises) allOn() map[rollout.Workload]string {
 	all := map[rollout.Workload]string{}
 	for _, w := range p.u.workloads() {
@@ -859,9 +864,9 @@ func (p *promises) allOn() map[rollout.Workload]string {
 			return w == nil || at(w, w.legs(), pr) < len(w.legs()) || w.isJudged(pr)
 		})
 		if s.Phase != rollout.Healthy && p.u.appIn(s.Source, app).isChecked() {
-			continue // it may go back by a Job's verdict, which Git need not have yet
+			continue // a Job's verdict may roll it back before Git has it
 		}
-		// A way back that the cluster has been told of is one, though Git may not have it yet.
+		// A rollback counts once the cluster has it, even if Git does not.
 		if through && p.serves(w, source, time.Duration(source.minReady)*time.Second) && !p.awaits(app, s) && !p.u.oracle.back[app] {
 			all[w] = source.version
 		}
@@ -869,14 +874,13 @@ func (p *promises) allOn() map[rollout.Workload]string {
 	return all
 }
 
-// isJudged reports whether a version that users were switched to is measured before it is stable, and makes room until
-// then.
+// isJudged reports whether a version is measured between its switch and becoming stable, and may still roll back.
 func (w *workloadSource) isJudged(pr rollout.Progress) bool {
 	return w.blueGreen["postPromotionAnalysis"] != nil && pr.Step < pr.Of && !strings.HasPrefix(pr.Name, "keep ")
 }
 
-// serves reports whether all users of a workload are on a version, with a pod that has been ready for so long, and no pod
-// may be made of another one.
+// serves reports whether all users of a workload have a version with a pod ready for minReady, and no other version
+// can get new pods.
 func (p *promises) serves(w rollout.Workload, source *workloadSource, minReady time.Duration) bool {
 	d := p.u.kube.Deployments[w]
 	return d != nil && (d.Base() == "" || d.Base() == source.version) && slices.Equal(p.users(w, source), []string{source.version}) &&
@@ -885,7 +889,7 @@ func (p *promises) serves(w rollout.Workload, source *workloadSource, minReady t
 		})
 }
 
-// looked notes what a process has seen all users on: it was so when its visits began, and is so when they have ended.
+// looked notes the version of all users that a process saw: it was the same at the start and end of its visits.
 func (p *promises) looked(a *actor) {
 	if a.err != nil || a.View.Stale || a.dead || p.u.chaos.meddling || len(p.u.procs) > 1 {
 		return
@@ -896,20 +900,20 @@ func (p *promises) looked(a *actor) {
 			p.served[w] = served{version: version}
 		}
 	}
-	p.asked() // it may be taken back already
+	p.asked() // a rollback may be requested already
 }
 
-// awaits reports whether users of any workload of a release are on another version than its own: an app goes back as one.
+// awaits reports whether users of any workload of a release have another version: an app rolls back as a whole.
 func (p *promises) awaits(app string, s rollout.State) bool {
 	return slices.ContainsFunc(progressOf(s), func(pr rollout.Progress) bool {
 		source, d := p.u.appIn(s.Source, app).find(pr.Workload), p.u.kube.Deployments[pr.Workload]
-		return source != nil && d != nil && d.Replicas > 0 && // without pods it goes along
+		return source != nil && d != nil && d.Replicas > 0 && // without pods it follows the others
 			!p.serves(pr.Workload, source, time.Duration(source.minReady)*time.Second)
 	})
 }
 
-// progressOf is how far the workloads of a release are. What overtakes a way back, or changes no template, has no steps
-// on record.
+// progressOf returns the progress of a release's workloads. A release that overtakes a rollback, or changes no
+// template, has no steps on record.
 func progressOf(s rollout.State) []rollout.Progress {
 	all := s.Progress
 	if s.Phase == rollout.Promoting && len(all) == 0 {
@@ -920,18 +924,18 @@ func progressOf(s rollout.State) []rollout.Progress {
 	return all
 }
 
-// atRest holds when nothing happens by itself any more at this moment.
+// atRest runs when nothing else happens at this moment.
 func (p *promises) atRest() {
 	if due := p.u.kube.NextDue(); due.After(p.u.kube.Now) || p.u.chaos.meddling {
 		return
 	}
 	for _, a := range p.u.procs {
 		if a.seen != p.u.git.Head(testBranch) {
-			return // it died just now
+			return // it was killed just now
 		}
 	}
 	if slices.ContainsFunc(p.u.procs, func(a *actor) bool { return a.View.Stale }) {
-		return // it does not see what it has to put right
+		return // it does not see the change that it has to undo
 	}
 	for _, w := range p.u.workloads() {
 		p.unsure[w] = p.checkShare(w)
@@ -949,7 +953,8 @@ func (p *promises) atRest() {
 	p.checkMeasuring()
 }
 
-// checkByHand: what people did to a Deployment by hand is put back, unless its app is left alone for a reason on record.
+// checkByHand checks that edits of a Deployment by hand are undone, unless its app is left alone for a recorded
+// reason.
 func (p *promises) checkByHand(w rollout.Workload) {
 	s := p.u.oracle.states[p.u.oracle.appOf(w)]
 	if s.Held == nil && p.u.appIn(s.Source, s.App).find(w) != nil && kube.VersionOf(p.u.kube.Deployments[w].Template) == byHand {
@@ -957,7 +962,7 @@ func (p *promises) checkByHand(w rollout.Workload) {
 	}
 }
 
-// checkTried: for the experiments of a workload without pods nothing runs.
+// checkTried checks that no experiment runs for a workload without pods.
 func (p *promises) checkTried(w rollout.Workload) {
 	app := p.u.oracle.appOf(w)
 	s := p.u.oracle.states[app]
@@ -971,7 +976,7 @@ func (p *promises) checkTried(w rollout.Workload) {
 	}
 }
 
-// checkOwner: a workload has as many pods as its owner says: Git, or whoever scales it.
+// checkOwner checks that a workload has the replicas of its owner: Git, or its scaler.
 func (p *promises) checkOwner(w rollout.Workload) {
 	s := p.u.oracle.states[p.u.oracle.appOf(w)]
 	source, head := p.u.appIn(s.Source, s.App), p.u.appIn(p.u.git.Head(testBranch), s.App)
@@ -991,13 +996,13 @@ func (p *promises) checkOwner(w rollout.Workload) {
 		}
 	}
 	if slices.ContainsFunc(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == w && r.Count != nil && *r.Count == is }) {
-		return // as a commit said after the one that the app is at, before the one that cannot be read
+		return // from a commit between the app's commit and the unreadable one
 	}
 	p.fail(lawOwner, "%s: it has %d replicas, and the last who scaled it said %d (%t)", w, is, n, scaled)
 }
 
-// isLeftEmpty reports whether a folder got another name while nothing was in it, and nothing can be read of it yet: the record
-// of the new name is about no object, and that of the old one has the Deployment, and says that it is left alone.
+// isLeftEmpty reports whether a folder was renamed while empty and is still unreadable. The new name's record then
+// has no object. The old name's record has the Deployment, and says that it is left alone.
 func (p *promises) isLeftEmpty(w rollout.Workload) bool {
 	s := p.u.oracle.states[p.u.oracle.appOf(w)]
 	source, head := p.u.appIn(s.Source, s.App), p.u.appIn(p.u.git.Head(testBranch), s.App)
@@ -1005,21 +1010,21 @@ func (p *promises) isLeftEmpty(w rollout.Workload) bool {
 	return isOfNothing && head.broken && p.isLeft(w.Ref(), "")
 }
 
-// isLeft reports whether an object is of an app that left Git, and that nobody could know again under another name.
+// isLeft reports whether an object belongs to an app that left Git without a recognizable new name.
 func (p *promises) isLeft(ref rollout.Ref, app string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(p.u.oracle.states)), func(s rollout.State) bool {
 		return p.left[s.App] && s.Held != nil && (s.App == app || slices.Contains(s.Inventory, ref))
 	})
 }
 
-// checkGone: of an app at rest, the cluster has what Git has. What is left alone stays.
+// checkGone checks that the cluster has exactly Git's objects of an app at rest, apart from objects left alone.
 func (p *promises) checkGone() {
 	for ref, o := range p.u.cluster.objects {
 		if p.isLeft(ref, o.app) || p.u.removed[o.app] {
 			continue // `gitrollout remove` deletes it
 		}
 		if p.u.oracle.astray[ref] && len(p.u.procs) > 1 {
-			continue // one of several has written it after the other one had pruned it
+			continue // one process wrote it after another had pruned it
 		}
 		if !p.u.listed(ref) && o.body.Annotation(rollout.AnnotationPrune) != "disabled" && !p.u.chaos.meddling {
 			p.fail(lawGone, "%s of %s is in the cluster, and not in Git", ref, o.app)
@@ -1027,7 +1032,7 @@ func (p *promises) checkGone() {
 	}
 }
 
-// checkWedged holds when nothing is left that happens by itself, ever.
+// checkWedged runs when nothing can ever happen by itself.
 func (p *promises) checkWedged() {
 	for _, a := range p.u.head().apps {
 		s := p.u.oracle.states[a.name]
@@ -1038,7 +1043,7 @@ func (p *promises) checkWedged() {
 	}
 }
 
-// checkWayOut: what people took back is on its way back.
+// checkWayOut checks that a release with a requested rollback rolls back.
 func (p *promises) checkWayOut(a *appSource) {
 	s := p.u.oracle.states[a.name]
 	if s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting || s.Release.Hash == s.Stable.Hash {
@@ -1049,7 +1054,7 @@ func (p *promises) checkWayOut(a *appSource) {
 	}
 }
 
-// wayOut is the law by which a release goes back.
+// wayOut returns the law that applies to a release's rollback.
 func (p *promises) wayOut(s rollout.State) law {
 	head := p.u.appIn(p.u.git.Head(testBranch), s.App)
 	if slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool { return head.find(pr.Workload) == nil }) {
@@ -1058,8 +1063,7 @@ func (p *promises) wayOut(s rollout.State) law {
 	return lawWayOut
 }
 
-// goesAlong reports whether a workload has no pods, and so no users who could be on anything, and no gate before it that
-// people open and have not opened.
+// goesAlong reports whether a workload has no pods, so no users, and no closed gate ahead.
 func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress, release rollout.Hash, key *rollout.Promotion) bool {
 	d, legs := p.u.kube.Deployments[pr.Workload], w.legs()
 	shut := d == nil || d.Replicas != 0
@@ -1069,8 +1073,8 @@ func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress, release rol
 	return !shut
 }
 
-// takenBack says how people took back the release of an app that is on its way, as of a commit; "" if they did not. What
-// all users are on already is left by a newer version's steps.
+// takenBack returns how a commit takes back the release of an app, "" if it does not. A version with all users is
+// left by the steps of a newer one.
 func (p *promises) takenBack(app, commit string) string {
 	s, source := p.u.oracle.states[app], p.u.appIn(commit, app)
 	if source == nil || s.Release == nil {
@@ -1083,7 +1087,8 @@ func (p *promises) takenBack(app, commit string) string {
 		return w == nil || p.served[pr.Workload].version != w.version && !p.serves(pr.Workload, w, 0) && !p.goesAlong(w, pr, s.Release.Hash, source.promotion)
 	})
 	all = all || len(s.Release.Templates) == 0 && p.u.isFollowed(app, s)
-	removed := slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool { // nobody knows how it is to be moved
+	// Without its document, its steps are unknown.
+	removed := slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
 		return source.find(pr.Workload) == nil && head != nil && head.Templates[pr.Workload] != ""
 	})
 	switch {

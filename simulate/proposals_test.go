@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// proposing is a story of two apps that wait at their gates, each with its proposal.
+// proposing is a story of two apps at their gates, each with its proposal.
 type proposing struct {
 	*Story
 	t      *testing.T
@@ -40,7 +40,7 @@ func newProposing(t *testing.T) *proposing {
 
 func (p *proposing) settle() {
 	p.t.Helper()
-	for range 3 { // a look at Git may bring what the next one tells
+	for range 3 { // one fetch may bring the cause for the next one
 		p.event = &Event{}
 		p.touch()
 		if err := p.rest(); err != nil {
@@ -49,7 +49,7 @@ func (p *proposing) settle() {
 	}
 }
 
-// files pushes files to main, nil content of which deletes.
+// files pushes files to main; nil content deletes a file.
 func (p *proposing) files(message string, files map[string]string) {
 	p.t.Helper()
 	edits := map[string][]byte{}
@@ -68,14 +68,14 @@ func promotionOf(release rollout.Hash, rest string) map[string]string {
 	}
 }
 
-// TestProposalsFollowMain does to main what people do while a proposal waits: what can be merged as it is stays, whatever
-// else is pushed, so that approvals of it stay; what cannot is made anew, and what others have put there is replaced by
-// what it was. Merging it lets the release go on.
+// TestProposalsFollowMain changes main in several ways while a proposal waits. A proposal that still merges stays,
+// together with its approvals. A conflicting proposal is renewed, and edits of its branch are undone. Its merge
+// continues the release.
 func TestProposalsFollowMain(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(p *proposing, hash rollout.Hash)
 		stays bool
-		says  string // in the log; "" is nothing
+		says  string // in the log; "" for nothing
 	}{
 		"another app is pushed": {func(p *proposing, _ rollout.Hash) {
 			p.files("v3 of till", map[string]string{"apps/till/app.yaml": twoApps("v3")["apps/till/app.yaml"]})
@@ -150,7 +150,7 @@ func TestProposalsFollowMain(t *testing.T) {
 	}
 }
 
-// rewritten puts main's files into a commit without a past.
+// rewritten commits main's files without a parent.
 func (p *proposing) rewritten() {
 	files := map[string][]byte{"README": []byte("a new beginning\n")}
 	for name, content := range p.git.Files(p.head()) {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wordy is an API server that refuses what an app asks for, in other words each time.
+// wordy is an API server that refuses an app's objects with a new text each time.
 type wordy struct {
 	*View
 	says  string // with a number in it; "" refuses nothing
@@ -26,8 +26,8 @@ func (w *wordy) Check(ctx context.Context, app string, objects []rollout.Object)
 	return &rollout.InvalidError{Msg: fmt.Sprintf(w.says, w.asked)}
 }
 
-// TestARefusalIsRecordedOnce: an app that the API server refuses is asked about again and again, and is on record once, until
-// the server has another reason.
+// TestARefusalIsRecordedOnce checks that an app refused again and again is recorded once, until the server has
+// another reason.
 func TestARefusalIsRecordedOnce(t *testing.T) {
 	s, err := NewStory(StoryOptions{
 		Cluster: "sim", Files: twoApps("v1"),

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rename moves shop's folder, with other files of an app if they are given.
+// rename moves shop's folder, optionally with other files of an app.
 func (p *proposing) rename(from, to string, files map[string]string) {
 	p.t.Helper()
 	edits := map[string][]byte{}
@@ -28,7 +28,7 @@ func (p *proposing) rename(from, to string, files map[string]string) {
 	p.settle()
 }
 
-// pods are the names of the pods that serve, by version.
+// pods returns the names of the ready pods, by version.
 func (p *proposing) pods() string {
 	var all []string
 	for _, d := range p.cluster.Kube.Deployments {
@@ -42,7 +42,7 @@ func (p *proposing) pods() string {
 	return strings.Join(all, " ")
 }
 
-// serving is the image of a Deployment.
+// serving returns the image of a Deployment.
 func (p *proposing) serving(deployment string) string {
 	for _, d := range p.cluster.Kube.Deployments {
 		if d.Workload.Name == deployment {
@@ -54,7 +54,7 @@ func (p *proposing) serving(deployment string) string {
 	return ""
 }
 
-// tick lets a minute pass.
+// tick advances the clock by a minute.
 func (p *proposing) tick() {
 	p.t.Helper()
 	if err := p.wait(time.Minute); err != nil {
@@ -63,7 +63,7 @@ func (p *proposing) tick() {
 	p.settle()
 }
 
-// promoted decides about the release in flight, and waits for its end.
+// promoted promotes the release in flight, and waits for its end.
 func (p *proposing) promoted() {
 	if err := p.merge([]string{"shop", "promote"}); err != nil {
 		p.t.Fatal(err)
@@ -72,8 +72,8 @@ func (p *proposing) promoted() {
 	p.tick()
 }
 
-// TestRenamedAppGoesOn renames an app in every state. No pod moves, the release goes on where it was under its new name, what
-// it goes back to is found by the old one, and nothing is left of that.
+// TestRenamedAppGoesOn renames an app in every state. No pod moves, and the release continues under the new name. A
+// rollback finds its target under the old name, and nothing of the old name remains.
 func TestRenamedAppGoesOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(p *proposing) // at the gate of v2
@@ -81,7 +81,7 @@ func TestRenamedAppGoesOn(t *testing.T) {
 		phase  rollout.Phase
 		moves  bool // pods may
 		after  string
-		want   string // what serves in the end
+		want   string // the version that serves in the end
 	}{
 		"at rest":             {func(p *proposing) { p.promoted() }, func(p *proposing) { p.rename("shop", "store", nil) }, rollout.Healthy, false, "", "shop:v2"},
 		"at a gate, promoted": {nil, func(p *proposing) { p.rename("shop", "store", nil) }, rollout.Paused, false, "promote", "shop:v2"},
@@ -165,8 +165,8 @@ func TestRenamedAppGoesOn(t *testing.T) {
 	}
 }
 
-// TestRenamedAppPrunesBeforeTheNextLook renames an app whose record has an object that left Git just before and is still
-// there under the old name: it goes, whether Git is looked at again before the app is visited again or not.
+// TestRenamedAppPrunesBeforeTheNextLook renames an app with a recorded object that has just left Git and still exists
+// under the old name. The object is pruned, with or without another fetch before the next visit.
 func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 	for _, looks := range []bool{true, false} {
 		p := newProposing(t)
@@ -206,8 +206,8 @@ func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 	}
 }
 
-// TestRestartWithoutAConfiguration reverts a release after a restart while nobody can read the configuration: what an app may have
-// and where its objects are is known from the commits that are on record, by the name that it had there.
+// TestRestartWithoutAConfiguration reverts a release after a restart with an unreadable configuration. The
+// permissions of an app and the folder of its objects come from the recorded commits, under the app's name there.
 func TestRestartWithoutAConfiguration(t *testing.T) {
 	for _, tc := range []string{"shop", "store", "shop, at a commit that has a slip"} {
 		t.Run(tc, func(t *testing.T) {

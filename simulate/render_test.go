@@ -16,13 +16,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// shortcut is a renderer that knows what the random sources come to, so that a
-// seed takes milliseconds. TestShortcut holds it to the real one, and every
-// tenth seed lives on the real one.
+// shortcut is a renderer that knows the result of random sources, so a seed takes milliseconds. TestShortcut compares
+// it with the real one, and every tenth seed uses the real one.
 type shortcut struct {
 	known map[string]appSource // by the path and the id of the app's folder
 	made  map[string]*rollout.Render
-	specs map[string]rollout.Spec // by what says them, of what the shortcut does not read itself
+	specs map[string]rollout.Spec // by their document, if the shortcut does not read it itself
 }
 
 var _ reconciler.Renderer = (*shortcut)(nil)
@@ -31,7 +30,7 @@ func newShortcut() *shortcut {
 	return &shortcut{known: map[string]appSource{}, made: map[string]*rollout.Render{}, specs: map[string]rollout.Spec{}}
 }
 
-// learn notes what the folders of a commit come to.
+// learn notes the renders of a commit's folders.
 func (r *shortcut) learn(c *commit, s source) {
 	for _, a := range s.apps {
 		if e, found := c.root().entries["apps/"+a.name]; found {
@@ -61,7 +60,8 @@ func (r *shortcut) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 	return &out, nil
 }
 
-// specOf is what a workload's documents come to. Those with analyses and experiments are read by the real renderer, once.
+// specOf returns the spec of a workload's documents. The real renderer reads those with analyses and experiments,
+// once.
 func (r *shortcut) specOf(w workloadSource) rollout.Spec {
 	if !w.isMeasured() && !w.hasExperiments() {
 		return w.spec()
@@ -75,7 +75,7 @@ func (r *shortcut) specOf(w workloadSource) rollout.Spec {
 		app := rollout.App{Name: "spec", Path: "apps/spec", Namespace: namespace, Workloads: ownKindsText}
 		made, err := render.New(render.InProcess{}).Render(snapshot{g.commits[id]}, app, g.commits[id].Commit)
 		if err != nil {
-			panic(err) // what is random is valid
+			panic(err) // random documents are valid
 		}
 		spec = made.Specs[0]
 		r.specs[key] = spec
@@ -126,7 +126,7 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 	jobs := a.jobs()
 	slices.SortFunc(jobs, byName)
 	if objects == nil {
-		jobs = nil // of the app's objects none is left
+		jobs = nil // the app has no object left
 	}
 	for _, o := range slices.Concat(objects, routes, deployments, jobs) {
 		made := rollout.Object(plain(o).(map[string]any))
@@ -154,7 +154,7 @@ func (a appSource) render(app rollout.App, specOf func(workloadSource) rollout.S
 	return r
 }
 
-// plain turns Go literals into what a decoder makes of them.
+// plain converts Go literals into decoded values.
 func plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -282,7 +282,7 @@ func amount(v any) rollout.Amount {
 func TestShortcut(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
-		seeds = 20 // all that depends on the rest of a seed, once
+		seeds = 20 // everything that depends on the rest of a seed, once
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -308,7 +308,7 @@ func TestShortcut(t *testing.T) {
 					randomAnalyses(rng, w)
 				}
 			}
-			if seed%5 > 2 && seed%4 != 1 { // there are no CloneSets with hooks
+			if seed%5 > 2 && seed%4 != 1 { // CloneSets have no hooks
 				s.apps[i].hooks = randomHooks(rng, s.apps[i].id)
 			}
 			s.apps[i].broken, s.apps[i].emptied = seed%10 == 5, seed%10 == 5
@@ -326,7 +326,7 @@ func TestShortcut(t *testing.T) {
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			if (got.Content == "") != (want.Content == "") { // the objects of the real one have no namespaces by then
+			if (got.Content == "") != (want.Content == "") { // the real renderer's objects have no namespaces yet
 				t.Errorf("seed %d, %s: content %q, want %q", seed, a.name, got.Content, want.Content)
 			}
 			got.Digest, want.Digest, want.Warnings = "", "", nil

@@ -28,8 +28,7 @@ type world struct {
 	chaos
 }
 
-// worlds are the kinds of trouble. What replays a violation is: go test ./simulate -run TestSeeds -world NAME -seed N
-// (its world and its seed).
+// worlds are the kinds of trouble. Replay a violation with: go test ./simulate -run TestSeeds -world NAME -seed N
 var worlds = []world{
 	{"Calm", chaos{bad: true}},
 	{"Kills", chaos{kills: true, bad: true}},
@@ -69,39 +68,72 @@ var worlds = []world{
 	{"Everything", chaos{processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true, clock: true, rewrites: true, meddling: true}},
 }
 
-// known are lives that break a promise today, and how. They are not lived with the others.
+// known has the runs known to break a law, with the reason. Other tests skip them.
 var known = map[string]string{}
 
-// again are lives that showed what is mended since, beyond the seeds that are lived by default.
+// again has runs that once failed and are fixed, beyond the default seeds.
 var again = map[string][]uint64{
-	"API":               {58, 571},                                                 // a document that came with a version; proxies were given less time than they take
-	"Analyses":          {27, 2305, 70109, 93047},                                  // steps that change while Kubernetes brings old pods back; a verdict of what has no pods, after all; back to what served, though it was pushed later; steps that match nobody, after one that did
-	"Calm":              {1028},                                                    // a Service selected pods that were about to go
-	"CalmSets":          {3175, 90055, 150017},                                     // back from what had no pods for a moment; forward again while the lowest pods are new; back from a step without requests, by another list
-	"Clocks":            {93110, 110200},                                           // of two workloads one was on what had overtaken a way back; pods that had served by a clock that was late
-	"CloneSets":         {3027},                                                    // a pod that is broken at a pause, where a route has none
-	"Crashes":           {2423, 110641},                                            // users of two strategies who had all arrived; a workload whose steps are taken away beside a gate
-	"DaemonSets":        {1689, 60480},                                             // fewer nodes asked for by other steps; a proposal that could not be read while Git was away
-	"Everything":        {5102},                                                    // pods that are available by a hand's minReadySeconds
-	"Experiments":       {174, 110552},                                             // an experiment of what has no pods; one of two makes what the other one has pruned
-	"HookPair":          {93053, 110221},                                           // routes of steps that came while Kubernetes replaced pods; a push while a hook runs after what changes no template
-	"Kills":             {110062},                                                  // what proxies remembered of a pod that the world had killed
-	"KruisesDaemonSets": {617, 4765},                                               // a node that Kruise does not count; nodes without a pod when a release begins
-	"Pair":              {395, 522},                                                // a workload without pods that is held; a record that has lost the race in part
-	"People":            {380, 150914},                                             // pods of an image that was set by hand; other steps, of what has gone along without pods
-	"PeopleAndAnalyses": {60289},                                                   // words of a rejection, under a new name
-	"PeopleAndFaults":   {661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950}, // paused documents that are gone; a lost commit; replicas behind what never ends; a lost commit whose pods never served; a restart without a configuration; routes of lost commits; one pod too many, of which one is broken; no pods for a while, behind the last step; a restart with slips in the configuration of now and of then
-	"PeopleAndPumps":    {44, 401, 3167, 4077},                                     // an app by its new name in older commits; more pods than a step asks for; all of a dynamic canary's, by a hand
-	"PeopleAndSteps":    {132544, 132872},                                          // a retry within a second; a Service of pods that go, of a list that was emptied
-	"PeopleAndSizes":    {135, 87, 210, 272, 487, 2266, 40056},                     // pods by hand; a retry replaced while held; too many ready pods; a late arrival; paused; the name before the last; a moved owner
-	"PlainHooks":        {366},                                                     // a content that was back when its Job, which could not be deleted, was not on record any more
-	"Pumps":             {92, 98076},                                               // a Service that is pinned when there is nothing to move any more; pods that come while a list of steps waits
-	"Pushes":            {180},                                                     // a pod that a ReplicaSet got after it was scaled down to 0
-	"Rewrites":          {2514, 4110},                                              // no steps any more at a switch
-	"StatefulSets":      {592, 40077, 110565, 150405},                              // up again before Kubernetes had seen that there were none; requests that match, and a new process; up again before the last pods had gone; stable pods that nobody has seen come
-	"SlowApps":          {861},                                                     // a Service whose write was made after all
-	"TwoWithPumps":      {2045},                                                    // a retreat of an older serial than the advance that was recorded meanwhile
-	"Watches":           {5111},                                                    // a Service of stable pods that the controller was about to take
+	// A document pushed with a version; proxies with too little time.
+	"API": {58, 571},
+	// Steps changed while Kubernetes restores old pods; a verdict without pods; a return to a served version that was
+	// pushed later; steps that match no request, after one that did.
+	"Analyses": {27, 2305, 70109, 93047},
+	// A Service selected pods about to be deleted.
+	"Calm": {1028},
+	// A rollback of a workload briefly without pods; forward again while the lowest pods are new; a rollback from a
+	// step without requests, with another list.
+	"CalmSets": {3175, 90055, 150017},
+	// One of two workloads had a release that overtook a rollback; pods ready by a late clock.
+	"Clocks": {93110, 110200},
+	// A broken pod at a pause, where a route has none.
+	"CloneSets": {3027},
+	// All users of two strategies were moved; removed steps of a workload beside a gate.
+	"Crashes": {2423, 110641},
+	// Fewer nodes after an edit of steps; an unreadable proposal while Git was down.
+	"DaemonSets": {1689, 60480},
+	// Pods available by minReadySeconds set by hand.
+	"Everything": {5102},
+	// An experiment without pods; a process created objects that another had pruned.
+	"Experiments": {174, 110552},
+	// Routes of steps added while Kubernetes replaced pods; a push during a hook after a change without a template.
+	"HookPair": {93053, 110221},
+	// Endpoints of a killed pod in proxies.
+	"Kills": {110062},
+	// A node that Kruise does not count; nodes without a pod at the start of a release.
+	"KruisesDaemonSets": {617, 4765},
+	// A held workload without pods; a record that partly lost a race.
+	"Pair": {395, 522},
+	// Pods of an image set by hand; new steps of a workload that followed without pods.
+	"People": {380, 150914},
+	// The text of a rejection, under a new name.
+	"PeopleAndAnalyses": {60289},
+	// Removed paused documents; a lost commit; replicas behind a release without an end; a lost commit whose pods
+	// never became ready; a restart without a configuration; routes of lost commits; one pod too many, with a broken
+	// one; no pods for a while after the last step; a restart with mistakes in the old and the new configuration.
+	"PeopleAndFaults": {661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950},
+	// An app's new name in older commits; more pods than the step; all pods of a dynamic canary, by hand.
+	"PeopleAndPumps": {44, 401, 3167, 4077},
+	// A retry within a second; a Service of pods being deleted after its list was emptied.
+	"PeopleAndSteps": {132544, 132872},
+	// Pods by hand; a retry replaced while held; too many ready pods; a late pod; paused; the second last name; a
+	// moved owner.
+	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056},
+	// A content that returned when its undeletable Job was no longer recorded.
+	"PlainHooks": {366},
+	// A Service pinned with nothing left to move; pods that come while a list of steps waits.
+	"Pumps": {92, 98076},
+	// A pod created after its ReplicaSet was scaled to 0.
+	"Pushes":   {180},
+	"Rewrites": {2514, 4110}, // no steps left at a switch
+	// Scaled up before Kubernetes saw 0; matching requests after a restart; scaled up before the last pods were gone;
+	// stable pods that no process saw come.
+	"StatefulSets": {592, 40077, 110565, 150405},
+	// A Service whose write succeeded after an error.
+	"SlowApps": {861},
+	// A rollback with an older serial than the advance recorded meanwhile.
+	"TwoWithPumps": {2045},
+	// A Service of stable pods that the controller was about to delete.
+	"Watches": {5111},
 }
 
 // life is one seed in one world.
@@ -112,8 +144,7 @@ type life struct {
 
 func (l life) String() string { return fmt.Sprintf("-world %s -seed %d", worlds[l.world].name, l.seed) }
 
-// live lives one seed: a first deployment, then releases and trouble, then
-// everything that was wrong is put right and it must end well.
+// live runs one seed: a first deployment, releases and trouble, then a repair after which the world must be in order.
 func live(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	u := newUniverse(seed, c, m, verbose)
 	u.start()
@@ -130,14 +161,14 @@ func live(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	return u
 }
 
-// outcome is what is asked of a life that is over.
+// outcome is the result of a run.
 type outcome struct {
 	failure       string
 	writes, stale int
 	played        map[string]int
 }
 
-// outcomes are of the lives that several tests ask about, which are lived once.
+// outcomes are the results shared by several tests, so that each run happens once.
 var outcomes sync.Map
 
 func (l life) outcome() outcome {
@@ -151,12 +182,11 @@ func (l life) outcome() outcome {
 }
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // a life is short and leaves little behind
+	debug.SetGCPercent(400) // a run is short and leaves little garbage
 	os.Exit(m.Run())
 }
 
-// TestSeeds lives many random worlds. What must hold is in oracle_test.go, how
-// it must end in settle.
+// TestSeeds runs many random worlds. oracle_test.go has the invariants, settle the end.
 func TestSeeds(t *testing.T) {
 	chosen := func(i int) bool { return *worldFlag == "" || strings.EqualFold(worlds[i].name, *worldFlag) }
 	if !slices.ContainsFunc(worlds, func(w world) bool { return *worldFlag == "" || strings.EqualFold(w.name, *worldFlag) }) {
@@ -249,7 +279,7 @@ func liveAll(t *testing.T, all []life) {
 	}
 }
 
-// TestReplay lives a few seeds twice: the same happens, to the last effect.
+// TestReplay runs a few seeds twice: both runs are equal to the last effect.
 func TestReplay(t *testing.T) {
 	for i, w := range worlds {
 		if testing.Short() && i%4 > 0 {

@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// setTrouble is what a StatefulSet suffers besides releases: other numbers of pods, pods that die, and nobody who may
-// write while that happens.
+// setTrouble changes the number of a StatefulSet's pods and kills pods, sometimes while no process may write.
 func (u *universe) setTrouble() {
 	switch u.rng.IntN(7) {
 	case 0, 1:
@@ -37,14 +36,14 @@ func (u *universe) setTrouble() {
 	}
 }
 
-// refuse has the API server refuse everything for a while.
+// refuse makes the API server refuse everything for a while.
 func (u *universe) refuse() (until time.Time) {
 	u.apiDown = u.kube.Now.Add(time.Duration(10+u.rng.IntN(300)) * time.Second)
 	u.note("API refuses everything until %s", u.apiDown.Format(time.TimeOnly))
 	return u.apiDown
 }
 
-// arrive lets time pass until no pod is on its way any more.
+// arrive advances the clock until no pod changes.
 func (u *universe) arrive() {
 	for range 20 {
 		u.judge()
@@ -56,7 +55,7 @@ func (u *universe) arrive() {
 	}
 }
 
-// stayAway kills all processes, and none begins anew for a while.
+// stayAway kills all processes and starts none for a while.
 func (u *universe) stayAway() (until time.Time) {
 	u.away = u.kube.Now.Add(time.Duration(10+u.rng.IntN(300)) * time.Second)
 	u.note("GITROLLOUT is away until %s", u.away.Format(time.TimeOnly))
@@ -69,7 +68,7 @@ func (u *universe) stayAway() (until time.Time) {
 // isAway reports whether no process runs.
 func (u *universe) isAway() bool { return u.kube.Now.Before(u.away) }
 
-// scaleSet sets the number of pods of any workload by hand or, where it is Git's, by a commit.
+// scaleSet sets the number of pods of any workload, in Git if Git has the number, else by hand.
 func (u *universe) scaleSet(n int) {
 	w, ok := u.anySet()
 	if !ok {
@@ -85,7 +84,7 @@ func (u *universe) scaleSet(n int) {
 	u.scaleTo(w, n)
 }
 
-// anySet is any workload, one of a release that is at a step if there are such.
+// anySet returns any workload, preferably of a release at a step.
 func (u *universe) anySet() (rollout.Workload, bool) {
 	all := u.workloads()
 	if len(all) == 0 {
@@ -102,7 +101,7 @@ func (u *universe) anySet() (rollout.Workload, bool) {
 	return all[u.rng.IntN(len(all))], true
 }
 
-// scaleToZeroAndUp takes all pods of a workload and starts some, by hand, faster than gitrollout looks or not.
+// scaleToZeroAndUp scales a workload by hand to 0 and up again, sometimes before gitrollout looks.
 func (u *universe) scaleToZeroAndUp() {
 	w, ok := u.anySet()
 	if !ok {
@@ -117,15 +116,15 @@ func (u *universe) scaleToZeroAndUp() {
 	u.played["from 0 and up at once"]++
 }
 
-// smallerLater are steps that let all pods go before fewer.
+// smallerLater returns steps of which one moves all pods, before smaller ones.
 func smallerLater(rng *rand.Rand) []any {
 	pause := func() any { return map[string]any{"pause": map[string]any{}} }
 	return []any{map[string]any{"setWeight": 100, "name": "first"}, pause(), map[string]any{"setWeight": 1 + rng.IntN(60)}, pause()}
 }
 
-// came is how many pods of a workload may be of the new version because its number of pods has grown since the release
-// began: those that its steps let go of the fewest that it had, and all that came since, which Kubernetes makes of the
-// new version before gitrollout knows. Not so of one that comes back from none: a step says how many of those are new.
+// came returns how many pods of a workload may be new because it was scaled up during the release. These are the
+// steps' share of its fewest pods, and all later pods. Kubernetes creates later pods with the new version before
+// gitrollout knows. After a scale to 0, the step gives the number instead.
 func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	low, known := t.low[d.Workload]
 	if !known || d.Replicas <= low {
@@ -135,15 +134,15 @@ func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	return d.Replicas - low + pods
 }
 
-// nodesOf is what became of the nodes of a DaemonSet since a try began.
+// nodesOf has the changes of a DaemonSet's nodes since the start of a try.
 type nodesOf struct {
-	now, most int // how many there are, and were at most
-	came      int // nodes that joined, or had no pod, and pods that went by themselves: all have the newest template
-	let       int // how many its steps have let go at most, those too that people have changed since
+	now, most int // the current and the largest number
+	came      int // nodes that joined or had no pod, and replaced pods: all have the newest template
+	let       int // the most nodes that its steps released, including steps edited since
 }
 
-// taken is how many pods of a DaemonSet may be of the new version: what its steps let go of the most nodes that there were,
-// and what Kubernetes makes of the new version by itself. None is taken back.
+// taken returns how many pods of a DaemonSet may be new: the steps' share of the largest number of nodes, and pods
+// created by Kubernetes itself. None is rolled back at a step.
 func (t *try) taken(d *kube.Deployment, legs []leg, step int) int {
 	n := t.nodes[d.Workload]
 	pods, _ := most(legs, step, n.most)
@@ -151,15 +150,15 @@ func (t *try) taken(d *kube.Deployment, legs []leg, step int) int {
 	return n.let + n.came
 }
 
-// replaced notes that a pod goes by itself.
+// replaced notes that a pod was deleted by another cause than gitrollout.
 func (p *promises) replaced(w rollout.Workload) {
 	if t := p.tries[p.u.ids[p.u.oracle.appOf(w)]]; t != nil && t.nodes[w] != nil {
 		t.nodes[w].came++
 	}
 }
 
-// scaled notes the fewest pods that a workload has had since a try began, or since Kubernetes took the template for that of all
-// pods as there were none, and what became of nodes.
+// scaled notes the fewest pods of a workload since the start of a try, and the changes of nodes. A scale to 0, after
+// which Kubernetes takes the template for all pods, starts anew.
 func (t *try) scaled(d *kube.Deployment) {
 	n := t.nodes[d.Workload]
 	if n == nil {
@@ -174,22 +173,21 @@ func (t *try) scaled(d *kube.Deployment) {
 	n.now, n.most = d.Replicas, max(n.most, d.Replicas)
 	fewest := d.Replicas
 	for _, rs := range d.Sets {
-		if d.Replicas == 0 { // on its way there: those that are left are what it has had
+		if d.Replicas == 0 { // on its way to 0: the remaining pods are its fewest
 			fewest += len(rs.Live())
 		}
 	}
 	low, known := t.low[d.Workload]
 	switch {
-	case fewest == 0 && d.Base() == kube.VersionOf(d.Template): // else it has its partition still
+	case fewest == 0 && d.Base() == kube.VersionOf(d.Template): // otherwise it still has its partition
 		delete(t.low, d.Workload)
 	case !known || fewest < low:
 		t.low[d.Workload] = fewest
 	}
 }
 
-// checkSet holds for a StatefulSet at rest. Where the old version alone is asked for, no pod is of another one; and with
-// rebalance as many are new as the step asks for itself. A pod of the old version that never becomes ready keeps
-// Kubernetes from both.
+// checkSet checks a StatefulSet at rest. It has only old pods if only the old version is requested, and with
+// rebalance exactly the step's new pods. An old pod that never becomes ready blocks Kubernetes, and is exempt.
 func (p *promises) checkSet(w rollout.Workload) {
 	app := p.u.oracle.appOf(w)
 	s, d := p.u.oracle.states[app], p.u.kube.Deployments[w]
@@ -227,7 +225,7 @@ func (p *promises) checkSet(w rollout.Workload) {
 	}
 }
 
-// mayRebalance reports whether all pods serve, and no step has let all of them go.
+// mayRebalance reports whether all pods are ready, and no step has moved all of them.
 func (p *promises) mayRebalance(d *kube.Deployment, legs []leg, step int, source *workloadSource) bool {
 	serving := 0
 	for _, rs := range d.Sets {

@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// by pushes files to main as somebody.
+// by pushes files to main as an author.
 func (p *proposing) by(author, message string, files map[string]string) string {
 	edits := map[string][]byte{}
 	for name, content := range files {
@@ -19,8 +19,8 @@ func only(files map[string]string, path string) map[string]string {
 	return map[string]string{path: files[path]}
 }
 
-// TestSeveralPushesBetweenLooks: each release is that of the commit which changed its app, and each promotion that of who
-// pushed it, also when others push before Git is looked at, or after.
+// TestSeveralPushesBetweenLooks pushes several times around a fetch. Each release names the commit that changed its
+// app, and each promotion names its author.
 func TestSeveralPushesBetweenLooks(t *testing.T) {
 	const shop, till = "apps/shop/app.yaml", "apps/till/app.yaml"
 	p := newProposing(t)
@@ -55,7 +55,7 @@ func TestSeveralPushesBetweenLooks(t *testing.T) {
 		}
 	}
 
-	// Back and forth: the last commit that made it what it is.
+	// Back and forth: the last commit that changed the content counts.
 	p.by("Ann", "v4 of shop", only(twoApps("v4"), shop))
 	p.by("Ann", "v3 again", only(twoApps("v3"), shop))
 	last := p.by("Ann", "v4 again", only(twoApps("v4"), shop))
@@ -66,7 +66,7 @@ func TestSeveralPushesBetweenLooks(t *testing.T) {
 	}
 }
 
-// opened is who let an app pass its gate, as the state branch tells.
+// opened returns the recorded author of an app's last promotion.
 func (p *proposing) opened(app string) string {
 	for at := p.git.Head("gitrollout/state/sim"); at != ""; at = p.git.Parent(at) {
 		s, err := rollout.ParseState("x", []byte(p.git.Files(at)[rollout.StatePath(app)]))

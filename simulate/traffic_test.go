@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// randomTraffic routes the requests of a canary that has the two Services.
+// randomTraffic adds routes to a canary with both Services.
 func (w *workloadSource) randomTraffic(rng *rand.Rand) {
 	c := w.canary
 	c["scaling"] = "surge"
@@ -34,7 +34,7 @@ func (w *workloadSource) randomTraffic(rng *rand.Rand) {
 	c["steps"] = routedSteps(rng, randomSteps(rng, "surge"))
 }
 
-// randomMatches routes the requests of a StatefulSet that match, where it has the two Services.
+// randomMatches adds matching routes to a StatefulSet with both Services.
 func (w *workloadSource) randomMatches(rng *rand.Rand) {
 	if w.services == nil || rng.IntN(2) == 0 {
 		return
@@ -47,7 +47,7 @@ func (w *workloadSource) randomMatches(rng *rand.Rand) {
 	w.canary["steps"] = routedSteps(rng, w.canary["steps"].([]any))
 }
 
-// routedSteps puts steps that match users in the place of others.
+// routedSteps replaces some steps by steps that match users.
 func routedSteps(rng *rand.Rand, steps []any) []any {
 	for i, step := range steps {
 		if rng.IntN(6) > 0 {
@@ -89,7 +89,7 @@ func randomRoute(rng *rand.Rand) map[string]any {
 // isRouted reports whether a router splits the workload's requests.
 func (w workloadSource) isRouted() bool { return w.canary["trafficRouting"] != nil }
 
-// route is the HTTPRoute of a workload whose requests are routed.
+// route returns the HTTPRoute of a routed workload.
 func (w workloadSource) route() map[string]any {
 	return manifest("gateway.networking.k8s.io/v1", "HTTPRoute", w.name, map[string]any{
 		"spec": map[string]any{"rules": []any{map[string]any{"backendRefs": []any{
@@ -98,7 +98,7 @@ func (w workloadSource) route() map[string]any {
 	})
 }
 
-// httpRoute is a router of that name.
+// httpRoute returns a router of that name.
 func httpRoute(name string) rollout.Router {
 	r, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": name}, nil)
 	if err != nil {
@@ -107,7 +107,7 @@ func httpRoute(name string) rollout.Router {
 	return r
 }
 
-// traffic is what the renderer reads of trafficRouting.
+// traffic sets the renderer's values of trafficRouting.
 func (w workloadSource) traffic(c *rollout.Canary) {
 	if !w.isRouted() {
 		return
@@ -123,7 +123,7 @@ func (w workloadSource) traffic(c *rollout.Canary) {
 	}
 }
 
-// routeOf is what the renderer reads of a step that matches users, nil if it does not.
+// routeOf returns the renderer's value of a matching step, nil for other steps.
 func routeOf(step map[string]any) *rollout.ManagedRoute {
 	if header, given := step["setHeaderRoute"].(map[string]any); given {
 		route := &rollout.ManagedRoute{Name: "staff"}
@@ -149,12 +149,11 @@ func routeOf(step map[string]any) *rollout.ManagedRoute {
 	return nil
 }
 
-// checkRoutes: at rest all requests go to the stable Service, by the user's own
-// rule.
+// checkRoutes checks that at rest all requests go to the stable Service, by the user's own rule.
 func (u *universe) checkRoutes() {
 	for _, a := range u.head().apps {
 		for _, source := range a.workloads {
-			if source.gone || source.plain || !source.isRouted() { // nobody but its author says where requests go
+			if source.gone || source.plain || !source.isRouted() { // only its author decides where requests go
 				continue
 			}
 			w := source.workload()

@@ -18,69 +18,69 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// chaos is what a world suffers besides releases.
+// chaos is the trouble of a world besides releases.
 type chaos struct {
-	processes int  // how many reconcilers work on the same cluster
-	kills     bool // pods die or lose their readiness
+	processes int  // the number of reconcilers for the same cluster
+	kills     bool // pods die or become unready
 	scales    bool // an autoscaler works
 	bad       bool // some versions never become ready
-	lag       bool // controllers see each other's work late
-	late      bool // ReplicaSets get pods that they had asked for before
-	pushes    bool // people push and revert more than anything else, in every phase
-	crashes   bool // processes die between any two effects
+	lag       bool // controllers see each other late
+	late      bool // ReplicaSets get pods requested before
+	pushes    bool // users mostly push and revert, in every phase
+	crashes   bool // processes are killed between any two effects
 	git       bool // Git is down for minutes, refuses pushes, loses answers
-	api       bool // the API server answers 409, 429, 500, or not at all
+	api       bool // the API server answers 409, 429, 500, or never
 	stale     bool // watches break for a while
 	clock     bool // the processes' clocks are wrong, and jump
 	rewrites  bool // main is force-pushed
-	meddling  bool // the state branch is deleted, rolled back and edited by hand; kubectl undoes what was applied
+	meddling  bool // the state branch is deleted, rolled back and edited by hand; kubectl undoes applied changes
 
 	experiments bool // steps have experiments
-	analyses    bool // releases are measured, at steps, in the background and around switches
-	humans      bool // people edit steps, settings, names, sizes and the configuration, and merge late
-	edits       bool // of these, to a list of all steps or none while a release is under way
+	analyses    bool // releases are measured at steps, in the background and around switches
+	humans      bool // users edit steps, settings, names, sizes and the configuration, and merge late
+	edits       bool // edits to a list with all steps or none during a release
 	sets        bool // StatefulSets instead of Deployments
-	nodes       bool // of these, DaemonSets
-	clones      bool // of these, CloneSets
-	agents      bool // of these, Kruise's DaemonSets
-	ordered     bool // of these, Kruise's StatefulSets
-	own         bool // of these, kinds of the configuration
+	nodes       bool // DaemonSets among them
+	clones      bool // CloneSets among them
+	agents      bool // Kruise's DaemonSets among them
+	ordered     bool // Kruise's StatefulSets among them
+	own         bool // kinds of the configuration among them
 	hooks       bool // releases have Jobs around them
-	plain       bool // nothing has a Rollout document
-	pumps       bool // the pumps of a process run beside each other: Git is slow while apps are visited
+	plain       bool // no app has a Rollout document
+	pumps       bool // the pumps of a process overlap: Git is slow during visits of apps
 }
 
-// universe is one random world: Git, a cluster, reconcilers and people.
+// universe is one random world: Git, a cluster, reconcilers and users.
 type universe struct {
 	rng      *rand.Rand
 	chaos    chaos
 	git      *Git
 	cluster  *Cluster
 	kube     *kube.Cluster
-	broken   int // how often a watch was broken
+	broken   int // the number of broken watches
 	parts    Parts
-	quick    *shortcut // nil where the real renderer is used
+	quick    *shortcut // nil with the real renderer
 	procs    []*actor
 	sources  map[string]source        // by commit
 	history  []string                 // of main, oldest first
-	scaled   map[rollout.Workload]int // by a scaler or by hand, last
-	ids      map[string]string        // of apps, by every name that they ever had
-	removed  map[string]bool          // names of apps that people have removed for good
-	proposed []proposal               // that there ever were
-	played   map[string]int           // how often something has happened that hurts releases, in words
+	scaled   map[rollout.Workload]int // the last replicas set by a scaler or by hand
+	ids      map[string]string        // of apps, by all their names
+	removed  map[string]bool          // names of apps removed for good
+	proposed []proposal               // all proposals so far
+	played   map[string]int           // how often each harmful event has happened
 	bad      map[string]bool          // versions whose pods never become ready
-	weak     map[string]int           // versions of which so many pods have yet to be made that never become ready
+	weak     map[string]int           // versions with so many future pods that never become ready
 	serial   int
-	calm     bool      // everything that was wrong is put right
-	gitDown  time.Time // until when
-	pushDown time.Time // until when Git can be read, and refuses pushes
-	apiDown  time.Time // until when the API server refuses everything
-	away     time.Time // until when no process runs
-	apiFault time.Time // when the API server failed last
-	moves    int       // of branches
+	calm     bool      // all trouble has ended
+	gitDown  time.Time // the end of Git's outage
+	pushDown time.Time // until then Git can be read, and refuses pushes
+	apiDown  time.Time // until then the API server refuses everything
+	away     time.Time // until then no process runs
+	apiFault time.Time // the last failure of the API server
+	moves    int       // the number of moves of branches
 	oracle   *oracle
 	promises *promises
-	labs     map[string]*lab // that measure, by the process
+	labs     map[string]*lab // the measuring labs, by process
 	ends     map[string]rollout.JobState
 
 	verbose bool
@@ -92,19 +92,19 @@ type universe struct {
 type actor struct {
 	*Process
 	skew    time.Duration // of its clock
-	missed  bool          // its watches were down: everything is looked at when they are back
-	blind   bool          // it was told so when its pass began
+	missed  bool          // its watches were down: it visits everything when they are back
+	blind   bool          // it knew so when its pass began
 	commits map[string]int
-	records map[string]int              // how many there were when its pass began, by app
-	seen    string                      // main, as of its last pass
-	looked  string                      // main, as of the last look at Git that has ended
-	known   string                      // main, as the visits of this turn know it; "" if that is not sure
-	unread  time.Time                   // when a turn ended last for want of a commit
-	allOn   map[rollout.Workload]string // versions that all users were on when the visits began
-	visits  time.Time                   // when they did, by its clock
+	records map[string]int              // the number of records when its pass began, by app
+	seen    string                      // main at its last pass
+	looked  string                      // main at its last completed fetch
+	known   string                      // main as known to this turn's visits; "" if unsure
+	unread  time.Time                   // the last end of a turn that lacked a commit
+	allOn   map[rollout.Workload]string // versions that all users had when the visits began
+	visits  time.Time                   // the start of the visits by its clock
 }
 
-// newUniverse makes a world whose life follows from the seed.
+// newUniverse returns a world whose run follows from the seed.
 func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	u := &universe{rng: rand.New(rand.NewPCG(seed, 3)), chaos: c, sources: map[string]source{}, bad: map[string]bool{}, weak: map[string]int{}, scaled: map[rollout.Workload]int{}, ids: map[string]string{}, removed: map[string]bool{}, played: map[string]int{}, verbose: verbose}
 	u.git = NewGit(u.branchMoved)
@@ -205,7 +205,7 @@ func (u *universe) fail(format string, args ...any) {
 	}
 }
 
-// changed is told of everything that happens in the cluster.
+// changed is called for every change in the cluster.
 func (u *universe) changed(what string) {
 	u.note("    %s", what)
 	for _, a := range u.procs {
@@ -228,7 +228,7 @@ func (u *universe) touch(a *actor) {
 	for _, app := range u.head().apps {
 		a.Touch(app.name)
 	}
-	for app := range u.oracle.states { // those that left Git, too: watches are of objects
+	for app := range u.oracle.states { // including apps that left Git, because watches are of objects
 		a.Touch(app)
 	}
 }
@@ -245,7 +245,7 @@ func (u *universe) branchMoved(by, branch, from, to string) {
 	}
 }
 
-// head is what people want now.
+// head returns the users' newest source.
 func (u *universe) head() source { return u.sources[u.git.Head(testBranch)] }
 
 func (u *universe) push(s source, what string) {
@@ -275,7 +275,7 @@ func (u *universe) edit(what string, change func(*source)) {
 	u.push(next, what)
 }
 
-// now is the time by a process's clock.
+// now returns the time of a process's clock.
 func (u *universe) now(a *actor) time.Time { return u.kube.Now.Add(a.skew) }
 
 // begin starts a pass.
@@ -286,7 +286,7 @@ func (u *universe) begin(a *actor) {
 	u.pass(a, fetch)
 }
 
-// ripen tells processes of what has been measured by now.
+// ripen notifies processes of finished measurements.
 func (u *universe) ripen() {
 	for _, l := range u.labs {
 		for _, t := range l.tasks {
@@ -297,7 +297,7 @@ func (u *universe) ripen() {
 	}
 }
 
-// isRipe reports whether something has been measured that nobody has asked for yet.
+// isRipe reports whether a finished measurement has not been read yet.
 func (u *universe) isRipe() bool {
 	for _, l := range u.labs {
 		if slices.ContainsFunc(l.tasks, func(t task) bool { return !t.due.After(u.kube.Now) }) {
@@ -307,7 +307,7 @@ func (u *universe) isRipe() bool {
 	return false
 }
 
-// turn begins a turn of a pump that is not at something already, in a process whose pumps run beside each other.
+// turn begins a turn of an idle pump, in a process with overlapping pumps.
 func (u *universe) turn(a *actor) {
 	pumps := slices.DeleteFunc([]reconciler.Pump{reconciler.PumpIn, reconciler.PumpApps, reconciler.PumpOut}, func(p reconciler.Pump) bool { return slices.Contains(a.Stopped(), string(p)) })
 	if len(pumps) == 0 {
@@ -330,7 +330,7 @@ func (u *universe) turn(a *actor) {
 	}
 }
 
-// turned looks at what a turn has brought: what has made a process go back is known to it whether it is recorded or not.
+// turned checks the result of a turn: a process keeps its reason for a rollback, recorded or not.
 func (u *universe) turned(a *actor, pump string) {
 	u.note("  %s of %s ends: %v", pump, a.Name, a.err)
 	if errors.Is(a.err, gitsource.ErrNotReady) {
@@ -347,7 +347,7 @@ func (u *universe) turned(a *actor, pump string) {
 	}
 }
 
-// pass begins a pass without further ado.
+// pass begins a pass.
 func (u *universe) pass(a *actor, fetch bool) {
 	a.commits, a.records = map[string]int{}, map[string]int{}
 	for app, records := range u.oracle.records {
@@ -358,7 +358,7 @@ func (u *universe) pass(a *actor, fetch bool) {
 	u.after(a, a.Begin(u.now(a), fetch))
 }
 
-// after looks at what a step of a pass has brought.
+// after checks the result of a step of a pass.
 func (u *universe) after(a *actor, ended bool) {
 	if !ended {
 		return
@@ -369,7 +369,7 @@ func (u *universe) after(a *actor, ended bool) {
 	a.seen = a.Clone.main
 }
 
-// step lets a process do what it is about to do, or not.
+// step runs or fails the next effect of a process.
 func (u *universe) step(a *actor) {
 	if u.chaos.crashes && !u.calm && u.rng.IntN(60) == 0 {
 		u.note("CRASH of %s before %s", a.Name, a.next)
@@ -379,7 +379,7 @@ func (u *universe) step(a *actor) {
 	if u.chaos.pumps && !u.calm {
 		a.Choose(u.rng.IntN(len(a.threads)))
 		if a.next.Verb == "push" && u.rng.IntN(30) > 0 {
-			return // it takes its time
+			return // it takes time
 		}
 	}
 	name := a.current.name
@@ -388,7 +388,7 @@ func (u *universe) step(a *actor) {
 		u.note("  %s: %s fails: %v (happens all the same: %t)", a.Name, a.next, outcome.Err, outcome.After)
 	}
 	if outcome.Err != nil && a.next.Verb == "push" {
-		defer func() { a.commits = map[string]int{} }() // what it does not know to be recorded is not its last word
+		defer func() { a.commits = map[string]int{} }() // without a known record, it may record more
 	}
 	if ended := a.Resume(outcome); name == "pass" {
 		u.after(a, ended)
@@ -409,10 +409,10 @@ var (
 	errTimeout = errors.New("timeout")
 )
 
-// errRejected is what a hook or a protected branch says.
+// errRejected is the answer of a hook or a protected branch.
 var errRejected = errors.New("remote rejected: pre-receive hook declined")
 
-// outcome draws what becomes of an effect.
+// outcome draws the result of an effect.
 func (u *universe) outcome(e Effect) Outcome {
 	if u.calm {
 		return Outcome{}
@@ -444,7 +444,7 @@ func (u *universe) outcome(e Effect) Outcome {
 	}
 }
 
-// act lets one random thing happen.
+// act makes one random event happen.
 func (u *universe) act() {
 	switch n := u.rng.IntN(100); {
 	case n < 40:
@@ -482,7 +482,7 @@ func (u *universe) act() {
 	}
 }
 
-// judge has everything happen that happens by itself at this moment, and looks at what must hold then.
+// judge runs all events due at this moment, and then checks the laws.
 func (u *universe) judge() {
 	if !u.isAway() && u.rest() {
 		u.oracle.quiet()
@@ -505,7 +505,7 @@ func (u *universe) advance() {
 	}
 }
 
-// trouble is one of the faults that last.
+// trouble starts a lasting fault.
 func (u *universe) trouble() {
 	if u.chaos.sets && u.rng.IntN(3) > 0 {
 		u.setTrouble()
@@ -541,7 +541,7 @@ func (u *universe) watch(a *actor, broken bool) {
 	a.View.refresh()
 	a.View.Stale, a.View.Unseen = broken, ""
 	if broken {
-		if u.broken++; u.broken%2 == 0 { // every other time the server refuses, and does not just say nothing
+		if u.broken++; u.broken%2 == 0 { // half of the time the server refuses, instead of staying silent
 			a.View.Unseen = "the API server does not answer"
 		}
 	}
@@ -551,8 +551,7 @@ func (u *universe) watch(a *actor, broken bool) {
 	}
 }
 
-// rest lets everything happen that happens by itself at this moment. It is
-// false when that does not come to an end.
+// rest runs all events due at this moment. It returns false if they never end.
 func (u *universe) rest() bool {
 	for range 100 {
 		for moves := 0; u.kube.Micro(); moves++ {
@@ -568,12 +567,12 @@ func (u *universe) rest() bool {
 			u.note("PASS of %s", a.Name)
 			a.blind = a.View.Unseen != ""
 			if !u.calm {
-				u.touch(a) // what failed just now is not at rest, though it is tried again later
+				u.touch(a) // a failed process is not at rest, although it retries later
 			}
 			for u.pass(a, true); a.running; {
 				u.step(a)
 			}
-			failed = failed || a.err != nil || a.seen == "" // or it died just now
+			failed = failed || a.err != nil || a.seen == "" // or it was killed just now
 		}
 		if before == [2]int{u.cluster.version, u.moves} && u.failure == "" && !u.isRipe() {
 			return !failed
@@ -582,10 +581,10 @@ func (u *universe) rest() bool {
 			return true
 		}
 	}
-	return u.chaos.git || u.chaos.api || u.chaos.crashes // faults may go on
+	return u.chaos.git || u.chaos.api || u.chaos.crashes // faults may continue
 }
 
-// kill takes a ready pod away: for good, or its readiness for a while.
+// kill removes a ready pod, or its readiness for a while.
 func (u *universe) kill() {
 	for _, w := range u.workloads() {
 		d := u.kube.Deployments[w]
@@ -635,7 +634,7 @@ func (u *universe) workloads() []rollout.Workload {
 	return all
 }
 
-// BeginTurn starts a turn of one pump, beside what the others are stopped at. It reports whether the turn is over
+// BeginTurn starts a turn of one pump beside the blocked effects of others. It reports whether the turn has ended
 // already.
 func (p *Process) BeginTurn(pump reconciler.Pump, now time.Time) (ended bool) {
 	if pump == reconciler.PumpApps {
@@ -645,7 +644,7 @@ func (p *Process) BeginTurn(pump reconciler.Pump, now time.Time) (ended bool) {
 	return p.start(string(pump), func() error { return p.Turn(context.Background(), pump, clock) })
 }
 
-// Stopped are the names of the threads that are stopped at an effect.
+// Stopped returns the names of the threads blocked at an effect.
 func (p *Process) Stopped() []string {
 	var names []string
 	for _, t := range p.threads {
@@ -654,7 +653,7 @@ func (p *Process) Stopped() []string {
 	return names
 }
 
-// Kill ends the process before the effects that it is at. Nothing of it reaches the world any more.
+// Kill ends the process before its blocked effects. No later effect of it happens.
 func (p *Process) Kill() {
 	p.dead = true
 	for len(p.threads) > 0 {
@@ -663,7 +662,7 @@ func (p *Process) Kill() {
 	}
 }
 
-// Pass makes a whole pass in which everything happens, and returns its error.
+// Pass runs a whole pass in which every effect happens, and returns its error.
 func (p *Process) Pass(now time.Time, fetch bool) error {
 	for ended := p.Begin(now, fetch); !ended; {
 		ended = p.Resume(Outcome{})

@@ -10,7 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestUnreadableManifestHolds: what no API server can read holds its app and is on record, from the first deployment on.
+// TestUnreadableManifestHolds checks that an object that no API server can read holds its app and is recorded, from
+// the first deployment on.
 func TestUnreadableManifestHolds(t *testing.T) {
 	files := twoApps("v1")
 	good := files["apps/shop/app.yaml"]

@@ -10,14 +10,14 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// checkWrite sees each write to the cluster before it happens. What it brings is in a commit that the newest record in
-// Git names: the one that the app follows, the stable version's or the one before, or the one to which it goes back. A way back that is not
-// on record yet leads to one of them, too, or to a commit by which people have taken the release back.
+// checkWrite runs before each write to the cluster. Its content must be in a commit of the newest record in Git: the
+// followed, stable, former or rollback commit. For a rollback without a record, the commit in which users took the
+// release back also counts.
 func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	a := o.u.actor(v.name)
 	o.writes++
 	for _, other := range o.u.procs {
-		// The other one moved what this one has looked at, and it writes all the same.
+		// The other process moved an object that this one had read, and this one still writes.
 		if other != a && o.written[other.Name+" "+app] > v.toldAt {
 			o.stale[app] = true
 		}
@@ -37,20 +37,20 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	made, now := object.Annotation(rollout.AnnotationGenerated) != "", o.at(app, state.Source)
 	isOver := now != nil && !slices.ContainsFunc(now.Objects, func(has rollout.Object) bool { return has.Ref() == object.Ref() })
 	if !isKnown && (made || isOver) {
-		o.astray[object.Ref()] = true // for what is over on record
+		o.astray[object.Ref()] = true // for a release that has ended on record
 	}
 	if o.wrote[app] == nil {
 		o.wrote[app] = map[rollout.Ref]string{}
 	}
 	if by := o.wrote[app][object.Ref()]; by != "" && by != a.Name {
-		o.stale[app] = true // one of the two has gone back, for a reason that the other one has not read
+		o.stale[app] = true // one process rolled back for a reason that the other has not read
 	}
 	o.wrote[app][object.Ref()] = a.Name
 	if o.explains(app, state, object) || o.explains(app, state, object, o.takenBackBy(a, app, state)...) {
 		return
 	}
 	if i := slices.IndexFunc(records, func(r rollout.State) bool { return r.Release != nil }); o.u.chaos.pumps && i >= 0 {
-		for _, r := range records[i:] { // a retreat that began before its release was on record as stable
+		for _, r := range records[i:] { // a rollback that began before its release was recorded as stable
 			var to []string
 			if r.Stable != nil && o.overtook[app] {
 				to = []string{r.Stable.Commit}
@@ -74,8 +74,8 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	o.u.fail("%s writes %s of %s, which no record in Git explains (%s)", a.Name, name(object), app, o.brings(object))
 }
 
-// takenBackBy are the commits by which people have taken the release of an app back: the head that a process knows, and
-// those since the release, which it may have gone back to before somebody pushed another one.
+// takenBackBy returns the commits in which users took back the release of an app. These are the head known to a
+// process, and commits since the release, since the rollback may precede another push.
 func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 	commits := []string{a.Clone.main}
 	if s.Release != nil {
@@ -87,7 +87,7 @@ func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 	})
 }
 
-// brings is what an object brings to the cluster: a version, or a configuration; "" for nothing new.
+// brings returns the content of an object: a version or a configuration; "" for nothing new.
 func (o *oracle) brings(object rollout.Object) string {
 	switch object.Kind() {
 	case "Deployment", "StatefulSet", "CloneSet", "DaemonSet", "GameServerSet", "ShardSet":
@@ -111,7 +111,7 @@ func (o *oracle) brings(object rollout.Object) string {
 	return ""
 }
 
-// explains reports whether a record names a commit that has what an object brings, or whether one of others has it.
+// explains reports whether a commit of a record, or a commit in more, has the content of an object.
 func (o *oracle) explains(app string, s rollout.State, object rollout.Object, more ...string) bool {
 	brings, commits := o.brings(object), append([]string{s.Source}, more...)
 	if s.Stable != nil {
@@ -120,7 +120,7 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 	if s.Retreat != nil {
 		commits = append(commits, s.Retreat.To)
 	}
-	if s.Former != nil { // whose pods are kept, for who takes the release back
+	if s.Former != nil { // its pods are kept for a rollback
 		commits = append(commits, s.Former.Release.Commit)
 	}
 	return slices.ContainsFunc(commits, func(commit string) bool {
@@ -137,12 +137,12 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 			_, is := o.u.kube.WorkloadOf(has.Ref())
 			return is && o.brings(has) == brings
 		})
-		// Pods that somebody has set another image of by hand say that they are of the release, until that is put right.
+		// Pods of an image set by hand carry the release's hash until the edit is undone.
 		return brings == "" || brings == byHand || versions
 	})
 }
 
-// goesBack reports whether an object is of the stable version while another one is on its way.
+// goesBack reports whether an object has the stable version during another version's release.
 func (o *oracle) goesBack(app string, s rollout.State, object rollout.Object) bool {
 	w, is := o.u.kube.WorkloadOf(object.Ref())
 	if !is || s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting {
@@ -153,22 +153,21 @@ func (o *oracle) goesBack(app string, s rollout.State, object rollout.Object) bo
 		o.brings(object) != kube.VersionOf(d.Template)
 }
 
-// isTold reports whether a process has heard everything that it could have: then it must have acted on it.
+// isTold reports whether a process has all available information, so that it must have acted on it.
 func (o *oracle) isTold(a *actor) bool {
 	switch {
 	case a.dead || a.View.Stale || o.u.chaos.meddling || len(o.u.procs) > 1 || errors.Is(a.err, gitsource.ErrNotReady):
 		return false
 	case !a.unread.IsZero() && o.u.kube.Now.Sub(a.unread) < time.Second:
-		return false // it lacked a commit just now, and visits the app again when it has settled
+		return false // it lacked a commit just now, and visits the app again later
 	case !o.u.apiFault.IsZero() && o.u.kube.Now.Sub(o.u.apiFault) < 5*time.Minute:
-		return false // it may be waiting to try again
+		return false // it may be waiting for a retry
 	default:
 		return true
 	}
 }
 
-// checkPass: when a pass ends that has seen a reason to go back, the cluster has been told so, whether Git could record
-// it or not.
+// checkPass checks the end of a pass that saw a reason for a rollback: the cluster has it, recorded in Git or not.
 func (o *oracle) checkPass(a *actor) {
 	if a.Clone.main == a.seen || !o.isTold(a) {
 		return
@@ -180,8 +179,8 @@ func (o *oracle) checkPass(a *actor) {
 	}
 }
 
-// checkTurn: when visits end that were made on a look at Git which says that a release must go back, the cluster has been
-// told so, whatever Git is at meanwhile.
+// checkTurn checks the end of visits whose fetch had a reason for a rollback: the cluster has it, even while Git is
+// busy.
 func (o *oracle) checkTurn(a *actor) {
 	if a.known != o.u.git.Head(testBranch) || !o.isTold(a) {
 		return
@@ -191,14 +190,14 @@ func (o *oracle) checkTurn(a *actor) {
 	}
 }
 
-// checkBack: nobody reaches a release any more that a process knows to be taken back.
+// checkBack checks that no user reaches a release after a process knows of its rollback.
 func (o *oracle) checkBack(a *actor, app string) {
 	s := o.states[app]
 	if s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting || s.Release.Hash == s.Stable.Hash {
 		return
 	}
 	if !a.Clone.local[s.Source] || !a.Clone.local[s.Stable.Commit] || o.u.isLost(s) {
-		return // nobody goes back to what cannot be read, or what people have taken out of the history
+		return // no rollback goes to an unreadable commit, or to one removed from the history
 	}
 	why := o.u.promises.takenBack(app, a.Clone.main)
 	source := o.u.appIn(s.Source, app)
@@ -210,7 +209,7 @@ func (o *oracle) checkBack(a *actor, app string) {
 	}
 }
 
-// checkLeft compares a workload with a release that must go back for a reason.
+// checkLeft compares a workload with a release that must roll back for a reason.
 func (o *oracle) checkLeft(a *actor, s rollout.State, d *kube.Deployment, w *workloadSource, why string) {
 	shares := o.u.promises.shares(d.Workload, w)
 	if version := kube.VersionOf(d.Template); version == w.version && (shares == nil || s.Phase == rollout.Promoting) {

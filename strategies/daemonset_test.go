@@ -11,8 +11,8 @@ import (
 
 var agent = rollout.Workload{Kind: "DaemonSet", Namespace: testApp.Namespace, Name: "web"}
 
-// agentsAt returns a DaemonSet at its first step of percent. In pods, n is a new pod, o an old one, a capital letter
-// an unready one, and - a node whose pod is being created. Pod i is on node-i.
+// agentsAt returns a DaemonSet at its first step of percent. Letters in pods are pods: n is new, o is old, capitals
+// are not ready. A - is a node whose pod is being created. Pod i is on node-i.
 func agentsAt(t *testing.T, percent int, pods string, change func(*rollout.Spec)) Input {
 	t.Helper()
 	h := oneWeb(func(s *rollout.Spec) {

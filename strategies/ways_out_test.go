@@ -147,7 +147,7 @@ func TestOtherStepsKeepTheRoutes(t *testing.T) {
 	}
 }
 
-// TestTimeoutsWhileGitCannotBeRead checks that an app with an unreadable head, or without its Rollout document, is
+// TestTimeoutsWhileGitCannotBeRead checks an app with an unreadable head, or without its Rollout document. It is
 // requeued for the end of its pause and rolls back then.
 func TestTimeoutsWhileGitCannotBeRead(t *testing.T) {
 	h, in := atStep(func(s *rollout.Spec) {
