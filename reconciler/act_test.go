@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// paused is a world whose app is at the gate of its second version.
+// paused returns a world whose app is at the gate of its second version.
 func paused(t *testing.T, options func(*Options)) *world {
 	t.Helper()
 	w := newWorld(t, options)
@@ -31,8 +31,8 @@ func paused(t *testing.T, options func(*Options)) *world {
 	return w
 }
 
-// TestRetreatIsRemembered: a retreat that was applied, and that Git has not recorded, is not undone by the older record
-// that Git still has, whatever Git asks for meanwhile.
+// TestRetreatIsRemembered checks that an older record in Git does not undo a rollback that was applied and not yet
+// recorded, whatever Git asks for meanwhile.
 func TestRetreatIsRemembered(t *testing.T) {
 	w := paused(t, nil)
 	w.git.fails = fmt.Errorf("push: %w", rollout.ErrUnreachable)
@@ -61,8 +61,8 @@ func TestRetreatIsRemembered(t *testing.T) {
 	}
 }
 
-// TestRetreatGoesOnWithoutGit: what comes after the first step of a retreat does not wait for its record. Requests go
-// back first, and the pods when proxies know of that.
+// TestRetreatGoesOnWithoutGit checks that later steps of a rollback do not wait for its record. Requests move back
+// first, and the pods when proxies know it.
 func TestRetreatGoesOnWithoutGit(t *testing.T) {
 	files := routed(t)
 	plain := files["apps/shop/deployment.yaml"]
@@ -86,7 +86,7 @@ func TestRetreatGoesOnWithoutGit(t *testing.T) {
 	}
 }
 
-// TestPruneWaitsForTheRest: what left Git stays until everything else is as Git says.
+// TestPruneWaitsForTheRest checks that objects that left Git stay until all others are applied.
 func TestPruneWaitsForTheRest(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.refuses = func(o rollout.Object) error {
@@ -109,8 +109,8 @@ func TestPruneWaitsForTheRest(t *testing.T) {
 	}
 }
 
-// TestRefusedRecordIsReported: a push that the server refuses again and again is part of what the process reports of the
-// app, and so on its page, until a push succeeds. A race that another writer won is not.
+// TestRefusedRecordIsReported checks that repeatedly refused pushes are part of the app's report until a push
+// succeeds. A lost race with another writer is not reported.
 func TestRefusedRecordIsReported(t *testing.T) {
 	for name, c := range map[string]struct{ fails, want error }{
 		"refused":     {errors.New("rejected by the server: failed to update ref"), errors.New("record in Git: rejected by the server: failed to update ref")},
@@ -142,8 +142,8 @@ func TestRefusedRecordIsReported(t *testing.T) {
 	}
 }
 
-// TestRefusedDeletionIsOnRecord: a deletion that the cluster refuses is on record, and the object with it, also of an app
-// that has left Git. Both end when the cluster deletes it.
+// TestRefusedDeletionIsOnRecord checks that a refused deletion and its object are recorded, also for an app that left
+// Git. Both end with the deletion.
 func TestRefusedDeletionIsOnRecord(t *testing.T) {
 	config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, prune: true}\n"
 	without := map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/config.yaml": ""}
@@ -187,8 +187,8 @@ func TestRefusedDeletionIsOnRecord(t *testing.T) {
 	}
 }
 
-// TestABrokenAppKeepsWhatItNames: an object that left its app may have gone to one that cannot be rendered, if that one's
-// files name it, or it has it on record. What it has nothing to do with is deleted.
+// TestABrokenAppKeepsWhatItNames checks an object that may have moved to an app that cannot be rendered. The object
+// stays if that app's files or record name it, and is deleted otherwise.
 func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 	for name, c := range map[string]struct {
 		file  string
@@ -238,7 +238,8 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 	}
 }
 
-// TestLooksAgainAfterATransition: the next one may be due at once, and nothing else may happen to the app for hours.
+// TestLooksAgainAfterATransition checks that the app is requeued after each transition: the next one may be due at
+// once, without any other event for hours.
 func TestLooksAgainAfterATransition(t *testing.T) {
 	w := newWorld(t, nil)
 	w.r.agenda.take(w.now.Add(time.Hour))
@@ -252,7 +253,7 @@ func TestLooksAgainAfterATransition(t *testing.T) {
 	if due := w.r.agenda.take(w.now); !slices.Equal(due, []string{"shop"}) {
 		t.Errorf("due at once: %v", due)
 	}
-	// A pass in which nothing changes is not followed by another one.
+	// An unchanged pass has no further pass.
 	w.settle()
 	w.r.agenda.take(w.now.Add(time.Hour))
 	if err := w.once(); err != nil {
@@ -263,7 +264,7 @@ func TestLooksAgainAfterATransition(t *testing.T) {
 	}
 }
 
-// TestMessage has what is committed to the state branch for people and machines.
+// TestMessage checks the messages of the state branch's commits, for users and programs.
 func TestMessage(t *testing.T) {
 	w := paused(t, nil)
 	w.commit("slip", map[string]string{"apps/shop/app.yaml": "kind: [\n"})
@@ -289,7 +290,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// serves is an Observer that knows which Services have endpoints.
+// serves is an Observer with the Services' endpoints.
 type serves struct {
 	Observer
 	ready map[string]bool
@@ -300,8 +301,8 @@ func (s serves) Serves(_ context.Context, service rollout.Ref, podHash string) (
 	return s.ready[service.Name+" "+podHash], s.err
 }
 
-// TestEndpointsAreAsked: a Service without endpoints of a version gets none of its requests, and one of which nobody
-// knows whether it has any is not taken for one that has.
+// TestEndpointsAreAsked checks that a Service without endpoints of a version gets no requests for it. Unknown
+// endpoints count as none.
 func TestEndpointsAreAsked(t *testing.T) {
 	need := func(service, hash string) strategies.Need {
 		return strategies.Need{Service: rollout.Ref{Kind: "Service", Name: service}, PodHash: hash}
@@ -320,15 +321,15 @@ func TestEndpointsAreAsked(t *testing.T) {
 	}
 }
 
-// unreadable is a commit in which nothing can be looked up.
+// unreadable is a commit whose files cannot be read.
 type unreadable struct{ tree }
 
 func (unreadable) Lookup(string) (rollout.Entry, bool, error) {
 	return rollout.Entry{}, false, errors.New("no route")
 }
 
-// TestWhatARefusedCommitChanges: an app is held when following a commit would change anything about it, what it says of
-// promotions included. A promotion file that it takes away is a change: the release would stop at its gate again.
+// TestWhatARefusedCommitChanges checks that an app is held if the refused commit changes anything of it, including
+// promotions. A removed promotion file counts: without it, the release would stop at its gate again.
 func TestWhatARefusedCommitChanges(t *testing.T) {
 	const file = ".gitrollout/prod/promote/shop.yaml"
 	base := tree{id: "base", files: map[string]string{
@@ -383,8 +384,8 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 	}
 }
 
-// TestKeptForTheForge: only the branch of a proposal that may be being merged at this moment is kept for a while. One
-// that was given up goes at once: an approval of it would be taken for one of its successor.
+// TestKeptForTheForge checks that a proposal's branch is kept for a while only if it may be merging now. An abandoned
+// one is deleted at once, because its approvals would count for its successor.
 func TestKeptForTheForge(t *testing.T) {
 	v := &view{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
 	release := func(hash rollout.Hash) *rollout.Release { return &rollout.Release{Hash: hash} }
@@ -417,7 +418,7 @@ func TestKeptForTheForge(t *testing.T) {
 	}
 }
 
-// routed are the files of an app whose releases shift requests.
+// routed returns the files of an app with routed releases.
 func routed(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{
@@ -434,8 +435,8 @@ func routed(t *testing.T) map[string]string {
 	return files
 }
 
-// TestRoutingIsKnownSince: proxies can know of a routing from when the cluster held it, not of another one that it held
-// before, and not from when it was decided.
+// TestRoutingIsKnownSince checks the time since when proxies may know a routing: the time of its apply. Neither its
+// decision nor an earlier routing counts.
 func TestRoutingIsKnownSince(t *testing.T) {
 	files := routed(t)
 	rendered, err := source.NewReader("prod", render.New(render.InProcess{})).Render(tree{id: "c", files: files}, app("shop"))
@@ -485,7 +486,7 @@ func TestRoutingIsKnownSince(t *testing.T) {
 	}
 }
 
-// TestTouchFromEverywhere: watches, measurements and the pumps write to one agenda.
+// TestTouchFromEverywhere writes to the queue from watches, measurements and pumps at once.
 func TestTouchFromEverywhere(t *testing.T) {
 	r := New(Options{})
 	var all sync.WaitGroup
@@ -505,8 +506,8 @@ func TestTouchFromEverywhere(t *testing.T) {
 	}
 }
 
-// TestForgeIsToldAfterAStart: what is on its way or has proposals, and the release that the newest commit is: its end may
-// not have been told. Nothing of an app whose last release was an older commit.
+// TestForgeIsToldAfterAStart checks which releases are reported to the forge after a start: those in flight or with
+// proposals, and the release of the newest commit, whose end may be unreported. A release of an older commit is not.
 func TestForgeIsToldAfterAStart(t *testing.T) {
 	w := newWorld(t, nil)
 	config := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n" +
@@ -557,7 +558,7 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 	}
 }
 
-// TestOtherKeysAskAnew: who may promote is another question with other keys.
+// TestOtherKeysAskAnew checks that new keys start a new check of promoters.
 func TestOtherKeysAskAnew(t *testing.T) {
 	asked, who := 0, "ann"
 	w := paused(t, func(o *Options) {
@@ -587,7 +588,7 @@ func TestOtherKeysAskAnew(t *testing.T) {
 	}
 }
 
-// proposedFiles returns the files of the proposal that waits for people.
+// proposedFiles returns the files of the open proposal.
 func proposedFiles(t *testing.T, w *world) map[string]string {
 	t.Helper()
 	commit := w.git.heads.Proposals[rollout.ProposalBranch(rollout.ProposePromotion, "prod", "shop")]
@@ -599,8 +600,8 @@ func proposedFiles(t *testing.T, w *world) map[string]string {
 	return map[string]string{path: content}
 }
 
-// TestRenamedAppIsNotPruned: an app under another name goes on with the record of the old one, and what it has is not
-// taken for what the old one has left behind.
+// TestRenamedAppIsNotPruned checks that a renamed app continues with its record, and that its objects are not pruned
+// under the old name.
 func TestRenamedAppIsNotPruned(t *testing.T) {
 	w := newWorld(t, nil)
 	edits := map[string]string{".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, prune: true}\n"}
@@ -628,14 +629,14 @@ func TestRenamedAppIsNotPruned(t *testing.T) {
 	if len(w.cluster.pruned) > 0 {
 		t.Errorf("pruned %v", w.cluster.pruned)
 	}
-	// Nobody is told that the shop is gone.
+	// No message says that the shop is gone.
 	if told := w.git.messages[said:]; len(told) != 1 || !strings.HasPrefix(told[0], "prod: store is the new name of shop") {
 		t.Errorf("recorded:\n%s", strings.Join(told, "\n"))
 	}
 }
 
-// TestRenamedWhileEmpty: who renames an app while nothing is in its folder is told of both names, before the advice to remove
-// the old one is followed; with the objects, the new one goes on with the record.
+// TestRenamedWhileEmpty renames an app whose folder is empty. The message has both names, before anyone removes the
+// old one. When the objects come, the new name continues with the record.
 func TestRenamedWhileEmpty(t *testing.T) {
 	w := newWorld(t, nil)
 	edits := map[string]string{"apps/store/kustomization.yaml": "resources: []\n"}
@@ -665,7 +666,7 @@ func TestRenamedWhileEmpty(t *testing.T) {
 	if e, _ := w.r.record.of("store"); !slices.Equal(e.state.Formerly, []string{"shop"}) || w.pods("v1") != 4 {
 		t.Errorf("the store is formerly %v, with %d pods", e.state.Formerly, w.pods("v1"))
 	}
-	// An app that leaves beside one that has objects may not be that one.
+	// Another app that leaves Git may not be the old name of an app with objects.
 	w.commit("a till", map[string]string{
 		"apps/till/kustomization.yaml": "resources: [map.yaml]\n",
 		"apps/till/map.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: till}\n",
@@ -682,7 +683,7 @@ func TestRenamedWhileEmpty(t *testing.T) {
 	}
 }
 
-// TestSameApp: an app is visited when anything that Git says of it is another thing than before.
+// TestSameApp checks that each change of an app in Git causes a visit.
 func TestSameApp(t *testing.T) {
 	wrong := rollout.Invalidf("f", "", "is wrong")
 	base := appView{App: app("shop"), promotion: source.Promotion{ID: "a"}}
@@ -707,8 +708,8 @@ func TestSameApp(t *testing.T) {
 	}
 }
 
-// TestRevertOfWhatWasRejected: with autoRevert: push, Git says again what serves. Where the users' branch is protected that
-// is proposed; where it has moved, what is there now is looked at first.
+// TestRevertOfWhatWasRejected checks that autoRevert: push restores the serving version in Git. A protected branch
+// gets a proposal, and a moved branch is read first.
 func TestRevertOfWhatWasRejected(t *testing.T) {
 	branch := rollout.ProposalBranch(rollout.ProposeRevert, "prod", "shop")
 	for name, c := range map[string]struct {
@@ -752,8 +753,8 @@ func TestRevertOfWhatWasRejected(t *testing.T) {
 	}
 }
 
-// TestOneTransitionThatTheServerRefuses: what a hook never takes of one app keeps no other app from going on, and is tried
-// again.
+// TestOneTransitionThatTheServerRefuses checks that a commit of one app refused by a hook is retried and stops no
+// other app.
 func TestOneTransitionThatTheServerRefuses(t *testing.T) {
 	twice := func(v string) map[string]string {
 		till := strings.NewReplacer("name: shop", "name: till", "app: shop", "app: till").Replace(version(v))
@@ -791,8 +792,8 @@ func TestOneTransitionThatTheServerRefuses(t *testing.T) {
 	}
 }
 
-// TestTwoWriters: who loses the race for the state branch decides again on what is there, in the same pass. An exclusive
-// one that finds another writer in charge does nothing any more.
+// TestTwoWriters checks that the loser of a race for the state branch decides again on the new head, in the same
+// pass. An exclusive process stops when another writer has taken over.
 func TestTwoWriters(t *testing.T) {
 	for _, exclusive := range []bool{false, true} {
 		w := newWorld(t, func(o *Options) { o.Exclusive = exclusive })
@@ -825,7 +826,8 @@ func TestTwoWriters(t *testing.T) {
 	}
 }
 
-// TestWayBackOfWhatIsTaken: one object that the server refuses keeps neither requests nor pods from going back.
+// TestWayBackOfWhatIsTaken checks that an object refused by the server does not stop requests and pods from rolling
+// back.
 func TestWayBackOfWhatIsTaken(t *testing.T) {
 	w := paused(t, nil)
 	w.cluster.refuses = func(o rollout.Object) error {

@@ -12,11 +12,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// pastOf is what Git tells of an origin's commits, and how often it was asked for a line.
+// pastOf has the history of an origin's commits, and counts the questions for a line of commits.
 type pastOf struct {
 	*origin
 	lines int
-	then  func() error // happens while it is read
+	then  func() error // runs while it is read
 }
 
 func (p *pastOf) Between(ctx context.Context, from, to string) ([]Snapshot, error) {
@@ -29,9 +29,9 @@ func (p *pastOf) Between(ctx context.Context, from, to string) ([]Snapshot, erro
 	return p.origin.Between(ctx, from, to)
 }
 
-// TestAStartNamesTheCommitThatMadeTheRelease: what was pushed while no process ran is released as of the commit that
-// changed the app, and not of the newest one; of an app that was changed twice, the last of them. History is read only
-// where an app follows, and no retreat waits for it.
+// TestAStartNamesTheCommitThatMadeTheRelease checks commits that were pushed while no process ran. The release names
+// the last commit that changed its app, not the newest one. History is read only when an app follows a commit, and a
+// rollback never waits for it.
 func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 	start := func(t *testing.T) (*world, *pastOf) {
 		w := newWorld(t, nil)
@@ -55,7 +55,7 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 		if s := w.state(); s.Release == nil || s.Release.Commit != made || s.Source != made || past.lines != 1 {
 			t.Errorf("the release is %+v of %s, want of %s; the history was read %d times", s.Release, s.Source, made, past.lines)
 		}
-		// What this process has seen needs no history.
+		// Commits seen by this process need no history.
 		w.commit("readme again", map[string]string{"README.md": "again\n"})
 		w.settle()
 		if s := w.state(); s.Source != made || past.lines != 2 { // from one head to the next
@@ -115,9 +115,9 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 	})
 }
 
-// TestAStartNamesWhoPromoted: a promotion that was pushed while no process ran, with commits of others after it, lets a
-// release pass in the name of who wrote it. What the file does is done once that is known; where it cannot be known, the
-// newest commit is named, as for releases. An abort is done at once. A file that opens nothing makes nobody read history.
+// TestAStartNamesWhoPromoted checks a promotion pushed while no process ran, followed by other commits. The release
+// passes in the name of the promotion's author, once that is known. Without history the newest commit is named, as
+// for releases. An abort does not wait, and a file that opens no gate reads no history.
 func TestAStartNamesWhoPromoted(t *testing.T) {
 	start := func(t *testing.T, files func(w *world) map[string]string) (*world, *pastOf) {
 		w := paused(t, nil)
@@ -146,7 +146,7 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 		w, past := start(t, promote)
 		w.settle()
 		want(t, w, past, "promoted by Bob", 1)
-		o := w.r.Options // the file stays when all is done, and opens nothing
+		o := w.r.Options // the file stays afterwards, and opens no gate
 		w.r = New(o)
 		w.settle()
 		want(t, w, past, "promoted by Bob", 1)
@@ -159,7 +159,7 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 			return w.r.in.look(w.Context())
 		}
 		w.settle()
-		want(t, w, past, "promoted by Bob", 2) // once more for what is between the two heads
+		want(t, w, past, "promoted by Bob", 2) // one more question, for the commits between the two heads
 	})
 	t.Run("written again meanwhile", func(t *testing.T) {
 		w, past := start(t, promote)

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// refusing is an origin that several goroutines use, and that refuses requests with an error.
+// refusing is an origin that refuses requests with an error, for several goroutines.
 type refusing struct {
 	*origin
 	mu      sync.Mutex
@@ -52,13 +52,13 @@ func (g *refusing) Held(commit string) (Snapshot, bool) {
 	return g.origin.Held(commit)
 }
 
-// TestRecordBacksOff: while Git refuses the record of an advance or of a retreat, it gets at most 30 requests in ten
-// minutes, and none before the pause is over that it asks for. The record follows when Git takes it.
+// TestRecordBacksOff checks the pauses while Git refuses the record of an advance or a rollback. There are at most 30
+// requests in ten minutes, and none before the end of a requested pause. The record follows when Git accepts it.
 func TestRecordBacksOff(t *testing.T) {
 	unreachable := fmt.Errorf("%w: 503 Service Unavailable", rollout.ErrUnreachable)
 	for name, c := range map[string]struct {
 		err   error
-		looks bool // are refused as well
+		looks bool // fetches are refused as well
 		pause time.Duration
 	}{
 		"not authorised":    {errors.New("not authorised: 401 Unauthorized"), false, 0},
@@ -122,7 +122,8 @@ func TestRecordBacksOff(t *testing.T) {
 	}
 }
 
-// TestPanicWhileRecording: it is over with its pass, and the next one records what the apps of that push decide.
+// TestPanicWhileRecording checks that a panic ends with its pass, and that the next pass records the decisions of
+// that push.
 func TestPanicWhileRecording(t *testing.T) {
 	w := newWorld(t, nil)
 	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})

@@ -13,7 +13,7 @@ func (w *world) stateOf(app string) rollout.State {
 	return e.state
 }
 
-// images are what the pods of all Deployments run.
+// images returns the images of all Deployments' pods.
 func (w *world) images() (all string) {
 	for _, image := range []string{"v1", "v2", "v9"} {
 		if w.pods(image) > 0 {
@@ -23,9 +23,9 @@ func (w *world) images() (all string) {
 	return all
 }
 
-// TestOneObjectOneApp: an app that names what another one has is held, and the other one never is, whoever is visited
-// first, in this process and in the next, and when what they name is not in the cluster at all. What the first one lets
-// go of in Git is the other one's.
+// TestOneObjectOneApp checks that only the second app with an object is held. This holds for each order of visits,
+// after a restart, and when the object is missing in the cluster. The second app gets the object when the first drops
+// it in Git.
 func TestOneObjectOneApp(t *testing.T) {
 	for _, evil := range []string{"a-evil", "z-evil"} {
 		t.Run(evil, func(t *testing.T) {
@@ -66,7 +66,8 @@ func TestOneObjectOneApp(t *testing.T) {
 	}
 }
 
-// TestASharedNamespace: a Namespace may be in two apps. The one that drops it deletes nothing, and the other one goes on.
+// TestASharedNamespace checks that two apps may have one Namespace. The app that drops it deletes nothing, and the
+// other continues.
 func TestASharedNamespace(t *testing.T) {
 	const namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
 	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: team}\n"

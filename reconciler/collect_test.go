@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// meter measures at once, and well. What nobody has taken is lost at the end of a process.
+// meter measures at once and successfully. Uncollected measurements are lost at the end of a process.
 type meter struct {
 	begun int
 	lost  []strategies.Measured
@@ -30,12 +30,12 @@ func (m *meter) Measured(string) []strategies.Measured {
 	return taken
 }
 
-// TestTheLastPassBeginsNothing: a process that ends takes what its last pass has begun to measure with it, however long
-// that pass takes. So each measurement that was asked for is on record.
+// TestTheLastPassBeginsNothing checks that a process collects the measurements of its last pass, however long the
+// pass takes. Each requested measurement is then on record.
 func TestTheLastPassBeginsNothing(t *testing.T) {
 	m := &meter{}
 	w := newWorld(t, func(o *Options) { o.Analyzer, o.Ends = m, true })
-	slow := func() time.Time { // each look at the clock is seconds after the one before
+	slow := func() time.Time { // the clock advances by seconds per reading
 		w.now = w.now.Add(3 * time.Second)
 		return w.now
 	}

@@ -15,8 +15,8 @@ const (
 	configFile = ".gitrollout/prod/config.yaml"
 )
 
-// TestForbidden: what the configuration does not let an app touch holds it, and nothing of that commit reaches the
-// cluster. The line that the message names lets it through.
+// TestForbidden checks that an object forbidden by the configuration holds its app, and that nothing of that commit
+// is applied. The line named in the message permits it.
 func TestForbidden(t *testing.T) {
 	w := newWorld(t, nil)
 	w.commit("to another namespace, with v2", map[string]string{"apps/shop/config.yaml": edge, "apps/shop/app.yaml": version("v2")})
@@ -33,8 +33,7 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// TestRulesThatComeLater: an app whose release is in flight goes back where it came from, whatever it may not touch by
-// now, and what it applied before is pruned.
+// TestRulesThatComeLater checks that new rules stop neither a rollback nor the pruning of an app's earlier objects.
 func TestRulesThatComeLater(t *testing.T) {
 	begin := func(t *testing.T) *world {
 		w := newWorld(t, nil)

@@ -8,12 +8,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestPushAt: transitions that are decided one after the other go into one push, none waits for others for long, and a
-// retreat for nothing.
+// TestPushAt checks that consecutive transitions share a push, that none waits for others for long, and that a
+// rollback does not wait.
 func TestPushAt(t *testing.T) {
 	const ms = time.Millisecond
 	for name, tt := range map[string]struct {
-		last, earliest time.Duration // after the first one came
+		last, earliest time.Duration // after the first one
 		urgent         bool
 		want           time.Duration
 	}{
@@ -32,7 +32,8 @@ func TestPushAt(t *testing.T) {
 	}
 }
 
-// TestHanded: what waits for its record is known to the next decision on the same record, and to no later one.
+// TestHanded checks that a transition waiting for its record is known to the next decision on the same record, but to
+// no later one.
 func TestHanded(t *testing.T) {
 	h := newHandover(nil, func(string) {})
 	if h.handed("shop", 3) != nil {

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAHeldAppNamesTheCommitThatChangedIt, of several that were pushed at once and may be reverted, and no commit where
-// that is not known.
+// TestAHeldAppNamesTheCommitThatChangedIt checks the commit named for a held app when several were pushed at once,
+// some of them reverted. Without history no commit is named.
 func TestAHeldAppNamesTheCommitThatChangedIt(t *testing.T) {
 	const config = ".gitrollout/prod/config.yaml"
 	with := func(file, content string) func(*world) map[string]string {
@@ -24,7 +24,7 @@ func TestAHeldAppNamesTheCommitThatChangedIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		changes func(*world) map[string]string
 		reason  rollout.HeldReason
-		restart string // while which the commits are pushed: not, with history, or without
+		restart string // the restart during which the commits are pushed: none, with history, or without
 		want    string // "made", or "" for none
 	}{
 		"an error in a file":                  {broken, rollout.HeldInvalidInput, never, "made"},

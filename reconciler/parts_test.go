@@ -14,15 +14,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// queued notes what a work queue is given.
+// queued notes the items added to a work queue.
 type queued []string
 
 func (q *queued) AddAfter(app string, wait time.Duration) {
 	*q = append(*q, fmt.Sprintf("%s %t", app, wait > 0))
 }
 
-// TestTimers: apps that something has happened to are due at once, and those with a timer when it ends; a new timer
-// takes the place of the one before, and whoever is visited has none.
+// TestTimers checks that apps with events are due at once, and others at their timer. A new timer replaces the former
+// one, and a visit removes it.
 func TestTimers(t *testing.T) {
 	a, noon := newAgenda(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	take := func(at time.Time, want string) {
@@ -66,7 +66,8 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// TestWayBackObjects: what takes users back is what requests go through, and the pods; the rest can wait.
+// TestWayBackObjects checks which objects a rollback applies: those that carry requests, and the workloads. Others
+// can wait.
 func TestWayBackObjects(t *testing.T) {
 	object := func(group, kind, name string) rollout.Object {
 		return rollout.Object{"apiVersion": strings.TrimPrefix(group+"/v1", "/"), "kind": kind, "metadata": map[string]any{"name": name, "namespace": "a"}}
@@ -82,7 +83,7 @@ func TestWayBackObjects(t *testing.T) {
 	}
 }
 
-// oneByOne is an Applier that takes what has no error.
+// oneByOne is an Applier that accepts each object without an error.
 type oneByOne struct {
 	Applier
 	errs  map[string]error
@@ -94,8 +95,8 @@ func (a *oneByOne) Apply(_ context.Context, _ string, objects []rollout.Object) 
 	return a.errs[objects[0].Name()]
 }
 
-// TestApplyEach: an object that is somebody else's keeps nothing from going back, any other one that is not taken keeps
-// what comes after it; what went wrong is said once.
+// TestApplyEach checks that another app's object does not stop a rollback, while any other refused object stops the
+// ones after it. Each error is reported once.
 func TestApplyEach(t *testing.T) {
 	first, away := errors.New("first"), errors.New("away")
 	for name, c := range map[string]struct {
@@ -120,8 +121,8 @@ func TestApplyEach(t *testing.T) {
 	}
 }
 
-// TestApprovalsAreAboutOneFile: what was said of a file says nothing of another one, nor of other promoters, nor once
-// the keys have changed or the app was removed.
+// TestApprovalsAreAboutOneFile checks that an approval belongs to one file, one set of promoters and their keys. It
+// ends with a change of the keys or the removal of the app.
 func TestApprovalsAreAboutOneFile(t *testing.T) {
 	asked := 0
 	q := newApprovals(func(context.Context, string, string, string) (string, error) { asked++; return "ann", nil })
@@ -176,7 +177,7 @@ func TestApprovalsAreAboutOneFile(t *testing.T) {
 	}
 }
 
-// TestKeepsFor: a proposal whose merge a forge may be noting is kept, one that was given up is not.
+// TestKeepsFor checks that a proposal with a merge in progress is kept, and an abandoned one is not.
 func TestKeepsFor(t *testing.T) {
 	forge := &view{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
 	one, two := &rollout.Release{Hash: "h1-1"}, &rollout.Release{Hash: "h1-2"}
@@ -211,14 +212,14 @@ func TestKeepsFor(t *testing.T) {
 	}
 }
 
-// TestComesFirst: an object is the app's that has it on record; of two that are alike, the first by name's unless the
-// cluster says otherwise.
+// TestComesFirst checks that an object belongs to the app with it on record. Otherwise the first name wins, unless
+// the cluster says otherwise.
 func TestComesFirst(t *testing.T) {
 	ref := rollout.Ref{Kind: "ConfigMap", Name: "web"}
 	has := entry{state: rollout.State{Inventory: []rollout.Ref{{Kind: "Secret"}, ref}}}
 	for name, c := range map[string]struct {
 		apps map[string]entry
-		a, b bool // a rather than b, and b rather than a
+		a, b bool // a before b, and b before a
 	}{
 		"Nobody": {nil, true, false}, "First": {map[string]entry{"a": has, "b": {}}, true, false},
 		"Second": {map[string]entry{"b": has}, false, true}, "Both": {map[string]entry{"a": has, "b": has}, true, true},
@@ -230,7 +231,7 @@ func TestComesFirst(t *testing.T) {
 	}
 }
 
-// TestOwnFolder: what an app may name files of by itself is the highest folder that is around no other app.
+// TestOwnFolder checks that an app's own files are in the highest folder that contains no other app.
 func TestOwnFolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		app    string
@@ -253,7 +254,7 @@ func TestOwnFolder(t *testing.T) {
 	}
 }
 
-// TestSoonest: the zero time is never, and not the first one of all.
+// TestSoonest checks that the zero time means never.
 func TestSoonest(t *testing.T) {
 	var never time.Time
 	one, two := time.Unix(1, 0), time.Unix(2, 0)
@@ -264,7 +265,8 @@ func TestSoonest(t *testing.T) {
 	}
 }
 
-// TestComplaintsAreForgotten: a problem is said again once it has been well in between, or the app was removed.
+// TestComplaintsAreForgotten checks that a problem is reported again after a time without it, or after a removal of
+// the app.
 func TestComplaintsAreForgotten(t *testing.T) {
 	c := &complaints{}
 	said := func(what, problem string, want bool) {
@@ -286,7 +288,7 @@ func TestComplaintsAreForgotten(t *testing.T) {
 	said("app web", "away", false)
 }
 
-// TestChanged: a file is of the newest commit that made it different.
+// TestChanged checks that a file belongs to the newest commit that changed it.
 func TestChanged(t *testing.T) {
 	at := func(author, id string) Snapshot { return written{author: author, id: id} }
 	for name, c := range map[string]struct {
@@ -307,7 +309,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// written is a commit with one file, of an id; "" has none, and "error" cannot be read.
+// written is a commit with one file of that id; "" has none, and "error" cannot be read.
 type written struct {
 	readable
 	author, id string
@@ -322,8 +324,7 @@ func (w written) Lookup(string) (rollout.Entry, bool, error) {
 	return rollout.Entry{ID: w.id}, w.id != "", nil
 }
 
-// TestClaims: what an app's head names is looked up by others, and those that name the same are touched, also about what
-// it names no more.
+// TestClaims checks that apps with a common object are touched when any of them changes or drops the object.
 func TestClaims(t *testing.T) {
 	render := func(names ...string) *rollout.Render {
 		r := &rollout.Render{Objects: []rollout.Object{{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team"}}}}
@@ -393,8 +394,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestHappened: people are told of a transition when it is recorded, and of a retreat when it is applied and not again
-// when Git hears of it.
+// TestHappened checks that users are notified of a transition when it is recorded. A rollback is reported when it is
+// applied, and not again with its record.
 func TestHappened(t *testing.T) {
 	for _, visits := range [][]struct{ recorded, retreat, told bool }{
 		{{false, false, false}, {true, false, true}, {true, false, true}, {false, false, false}},

@@ -14,14 +14,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// rules is a policy that a test changes: of one project, shop, for the apps shop and evil.
+// rules is a policy of one project, shop, for the apps shop and evil; tests change it.
 type rules struct {
 	policy *rollout.Policy
 	err    error
 	asked  int
 }
 
-// set lays down further fields of the project.
+// set adds fields to the project.
 func (r *rules) set(t *testing.T, more string) {
 	t.Helper()
 	p, err := rollout.ParsePolicy("policy.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n"+
@@ -36,7 +36,7 @@ func (r *rules) options(o *Options) {
 	o.Policy = func(rollout.Heads) (*rollout.Policy, error) { r.asked++; return r.policy, r.err }
 }
 
-// pausedUnder is a world whose release of v2 waits at its gate, under a policy that lets it.
+// pausedUnder returns a world whose release of v2 waits at its gate, under a policy that permits it.
 func pausedUnder(t *testing.T, more func(*Options)) (*world, *rules) {
 	t.Helper()
 	r := &rules{}
@@ -66,8 +66,8 @@ func mustBeHeld(t *testing.T, w *world, words string) {
 	}
 }
 
-// TestPolicy: what a policy refuses holds that app, with the project and the rule; nothing of the commit reaches the
-// cluster, and others go on. Without the rule it goes through, though nobody has pushed anything.
+// TestPolicy checks that a refused app is held, with the project and the rule in the message. Nothing of the commit
+// is applied, and others continue. Without the rule the app continues, without a push.
 func TestPolicy(t *testing.T) {
 	r, by := &rules{}, map[string]int{}
 	r.set(t, ", resources: {deny: [/Secret]}")
@@ -93,8 +93,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestPolicyThatComesLater: a policy that tightens while a release is in flight stops it from going on, and stands in no
-// way back.
+// TestPolicyThatComesLater checks that a stricter policy stops a release in flight, but no rollback.
 func TestPolicyThatComesLater(t *testing.T) {
 	begin := func(t *testing.T) *world {
 		w, r := pausedUnder(t, nil)
@@ -165,8 +164,8 @@ func TestPolicyThatComesLater(t *testing.T) {
 	})
 }
 
-// TestPolicyThatCannotBeRead: the last one stays in force, and nothing advances on it: what is new may be what the next
-// one refuses. Ways back are open.
+// TestPolicyThatCannotBeRead checks that the last readable policy applies and nothing advances under it, because the
+// next policy may refuse it. Rollbacks continue.
 func TestPolicyThatCannotBeRead(t *testing.T) {
 	broken := errors.New("not to be read")
 	pass := func(t *testing.T, w *world, want error) {
@@ -218,7 +217,7 @@ func TestPolicyThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestForbiddenSkips: each promotion that passes a timed pause which is left counts as absent, in whatever words. One up
+// TestForbiddenSkips checks that a promotion past a running timed pause is ignored, in each spelling. A promotion up
 // to the step before that pause counts.
 func TestForbiddenSkips(t *testing.T) {
 	const steps = "steps: [{setWeight: 50}, {pause: {}}, {setWeight: 75}, {pause: {duration: 1h}, name: soak}]"
@@ -241,8 +240,8 @@ func TestForbiddenSkips(t *testing.T) {
 	}
 }
 
-// TestForbiddenPromotion: a promotion of all that is left counts as absent and says so, and one of a step counts. What a
-// promotion file says besides is not touched.
+// TestForbiddenPromotion checks that a full promotion is ignored with a message, and that a promotion of a step
+// counts. Other decisions in the file are unchanged.
 func TestForbiddenPromotion(t *testing.T) {
 	const rule = ", rollouts: {forbid: [promoteFull]}"
 	for name, through := range map[string]string{"of all": "through: full", "by default": "decision: promote", "of a workload": "workloads: {default/shop: full}"} {
@@ -311,8 +310,8 @@ func TestForbiddenPromotion(t *testing.T) {
 	})
 }
 
-// TestPromotersOfAProject: who approves an app's promotions is asked of those whom its project names, and anew when it
-// names others.
+// TestPromotersOfAProject checks that approvals come from the promoters of the app's project, and are checked again
+// when the project names others.
 func TestPromotersOfAProject(t *testing.T) {
 	var asked []string
 	w, r := pausedUnder(t, func(o *Options) {
@@ -355,10 +354,10 @@ func TestPromotersOfAProject(t *testing.T) {
 	})
 }
 
-// accountKey is where a context has the account.
+// accountKey is the context's key of the account.
 type accountKey struct{}
 
-// byAccount notes as whom objects are applied and pruned.
+// byAccount notes the account of each apply and prune.
 type byAccount struct {
 	Applier
 	as map[any]bool
@@ -374,7 +373,8 @@ func (b byAccount) Prune(ctx context.Context, app string, refs []rollout.Ref) ([
 	return b.Applier.Prune(ctx, app, refs)
 }
 
-// TestAccountOfAProject: an app is written as its project's account, whatever its entry says, also when it has left Git.
+// TestAccountOfAProject checks that an app is written with its project's account, whatever its entry says, and after
+// it has left Git.
 func TestAccountOfAProject(t *testing.T) {
 	r := &rules{}
 	r.set(t, ", serviceAccount: edge/deployer")
@@ -400,8 +400,8 @@ func TestAccountOfAProject(t *testing.T) {
 	}
 }
 
-// TestPolicyCostsNothing: a policy is asked for at each look and judges what has been built: no app is built for it, and
-// none is visited while it is the same.
+// TestPolicyCostsNothing checks that a policy is read at each fetch and applies to existing renders. It causes no
+// render, and no visit while it is unchanged.
 func TestPolicyCostsNothing(t *testing.T) {
 	builder := render.New(render.InProcess{})
 	w, r := pausedUnder(t, func(o *Options) { o.Renderer = builder })
@@ -422,8 +422,8 @@ func TestPolicyCostsNothing(t *testing.T) {
 	}
 }
 
-// TestNoPolicyIsInAWayBack: whatever policies come and go before and after, and whether they can be read, an abort and a
-// revert take all pods back; and until then none is moved.
+// TestNoPolicyIsInAWayBack changes policies at random, including unreadable ones. An abort and a revert still roll
+// all pods back, and no pod moves before.
 func TestNoPolicyIsInAWayBack(t *testing.T) {
 	tighter := []string{"", ", rollouts: {maxFirstWeight: 25}", ", rollouts: {requireAnalysis: true, minDuration: 1h}", ", resources: {deny: [apps/*]}",
 		", resources: {allow: [/Secret]}", ", sources: [elsewhere/**]", ", quota: {objects: 0}", ", rollouts: {forbid: [promoteFull]}, promoters: /keys"}
@@ -442,7 +442,7 @@ func TestNoPolicyIsInAWayBack(t *testing.T) {
 				r.err = errors.New("not to be read")
 			}
 			trace = append(trace, what)
-			_ = w.once() // that a policy cannot be read is an error of the pass
+			_ = w.once() // an unreadable policy is an error of the pass
 		}
 		for range rng.IntN(6) {
 			pass()

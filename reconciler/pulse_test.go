@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stuck is a Git server and a cluster at which calls do what a test says.
+// stuck is a Git server and a cluster whose calls run a test's functions.
 type stuck struct {
 	Repository
 	Observer
@@ -26,8 +26,8 @@ func (s stuck) Fetch(ctx context.Context) (rollout.Heads, error) {
 	return rollout.Heads{}, errors.New("no route")
 }
 
-// TestWorkThatHangsIsNamed has the look at Git take long: it hangs when it has shown no sign of life for 5 minutes, or
-// for ten intervals, and work that gets on, or waits for its time, does not.
+// TestWorkThatHangsIsNamed delays a fetch. It hangs after 5 minutes, or ten intervals, without progress. Work with
+// progress, or work that waits for its time, does not hang.
 func TestWorkThatHangsIsNamed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		interval time.Duration
@@ -66,7 +66,7 @@ func TestWorkThatHangsIsNamed(t *testing.T) {
 	}
 }
 
-// TestOneAppThatHangsIsNamed has the visit of one app of two never end.
+// TestOneAppThatHangsIsNamed checks that a hanging visit is reported with the name of its app only.
 func TestOneAppThatHangsIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(Options{

@@ -15,14 +15,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// shelf is a Git mirror and a renderer that note what they are asked for. Renders differ by commit.
+// shelf is a Git mirror and a renderer that note their calls. Renders differ by commit.
 type shelf struct {
 	away
 	here     map[string]bool
 	rendered []string
-	same     map[string]string // commits with which another one is the same
-	fails    error             // of each render
-	trees    map[string]tree   // of commits that are read
+	same     map[string]string // commits with equal content
+	fails    error             // the error of each render
+	trees    map[string]tree   // of readable commits
 }
 
 func (s *shelf) Held(commit string) (Snapshot, bool) {
@@ -51,7 +51,7 @@ func newShelf(here ...string) (*shelf, *Reconciler) {
 	return s, New(Options{Repository: s, Renderer: s, Log: slog.New(slog.DiscardHandler)})
 }
 
-// at is what Git says when its head is the last of some commits, and was the first one before.
+// at returns a view whose head is the last of some commits, and was the first one before.
 func at(commits ...string) *view {
 	v := &view{branch: &source.Branch{Tree: readable(commits[len(commits)-1])}}
 	for _, c := range commits {
@@ -62,15 +62,15 @@ func at(commits ...string) *view {
 
 func app(name string) rollout.App { return rollout.App{Name: name, Path: "apps/" + name} }
 
-// TestCommitsAreBroughtTogether: a restart with a thousand apps whose records name a thousand commits wants all of them at
-// once, and each once.
+// TestCommitsAreBroughtTogether restarts with a thousand apps whose records name a thousand commits. All are fetched
+// at once, and each once.
 func TestCommitsAreBroughtTogether(t *testing.T) {
 	_, r := newShelf()
 	var all []string
 	for i := range 1000 {
 		commit := fmt.Sprintf("commit%03d", i)
 		all = append(all, commit)
-		for range 2 { // a visit may come again
+		for range 2 { // a visit may be repeated
 			if _, err := r.renders.render(t.Context(), app(fmt.Sprint("app", i)), commit); !errors.Is(err, source.ErrNotReady) {
 				t.Fatalf("it is %v", err)
 			}
@@ -83,7 +83,7 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 	if again := r.renders.missing(); len(again) > 0 {
 		t.Errorf("%d of them are asked for again while they are being brought", len(again))
 	}
-	// After an error, whoever still wants one asks again.
+	// After an error, waiting apps ask again.
 	r.renders.brought(all, nil, nil, errors.New("no route"))
 	_, _ = r.renders.render(t.Context(), app("app7"), all[7])
 	if again := r.renders.missing(); !slices.Equal(again, all[7:8]) {
@@ -91,7 +91,7 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 	}
 }
 
-// TestCommitThatIsGone: what Git does not have any more is an error and no wait, until the next look at Git.
+// TestCommitThatIsGone checks that a commit missing in Git is an error until the next fetch, without waiting.
 func TestCommitThatIsGone(t *testing.T) {
 	s, r := newShelf()
 	_, _ = r.renders.render(t.Context(), app("shop"), "old")
@@ -112,7 +112,7 @@ func TestCommitThatIsGone(t *testing.T) {
 	}
 }
 
-// TestRendersOfReleasesComeFirst: users depend on them.
+// TestRendersOfReleasesComeFirst checks that apps in flight are rendered first.
 func TestRendersOfReleasesComeFirst(t *testing.T) {
 	s, r := newShelf("new")
 	r.record.apps["till"] = entry{state: rollout.State{App: "till", Release: &rollout.Release{}}}
@@ -123,14 +123,14 @@ func TestRendersOfReleasesComeFirst(t *testing.T) {
 	}
 }
 
-// TestAppsThatAreCalledBackComeFirst: after a restart among many releases, those that the users' branch has reverted or
-// aborted meanwhile wait for no other app's render.
+// TestAppsThatAreCalledBackComeFirst restarts among many releases. Reverted and aborted ones wait for no other app's
+// render.
 func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 	s, r := newShelf()
 	v := &view{branch: &source.Branch{}, apps: map[string]*appView{}}
 	head := tree{id: "head", files: map[string]string{}}
 	s.trees = map[string]tree{"stable": {id: "stable"}}
-	for i, is := range []string{"v2", "v2", "v1", "v2"} { // the third is reverted, and the last one aborted
+	for i, is := range []string{"v2", "v2", "v1", "v2"} { // the third is reverted, and the last is aborted
 		a := app(fmt.Sprint("app", i))
 		commit := "commit of " + a.Name
 		head.files[a.Path+"/app.yaml"] = is
@@ -159,7 +159,7 @@ func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 	}
 }
 
-// TestNewerHeadWins: an app becomes urgent between two pushes, so that the older head is rendered after the newer one.
+// TestNewerHeadWins makes an app urgent between two pushes, so the older head is rendered after the newer one.
 func TestNewerHeadWins(t *testing.T) {
 	_, r := newShelf("first", "second")
 	shop := app("shop")
@@ -170,19 +170,19 @@ func TestNewerHeadWins(t *testing.T) {
 	if head, ready := r.renders.head(at("second"), shop); !ready || head.Commit.ID != "second" {
 		t.Errorf("the head is %q, ready %t", head.Commit.ID, ready)
 	}
-	// An older head says nothing while a newer one is to be rendered.
+	// An older head has no effect while a newer one waits for its render.
 	if head, ready := r.renders.head(at("third"), shop); ready || head.Render != nil {
 		t.Errorf("the third head is %+v, ready %t", head, ready)
 	}
-	// What the app is at stays at hand when the head moves on.
+	// The app's current render stays cached when the head moves.
 	r.renders.drain()
 	if built, err := r.renders.render(t.Context(), shop, "second"); err != nil || built.Commit.ID != "second" {
 		t.Errorf("the version before is %v", err)
 	}
 }
 
-// TestHeadIsTheCommitThatMadeIt: of several commits that are seen together it is the one that changed the app, whoever asks
-// first, and also when the next ones come before they are built.
+// TestHeadIsTheCommitThatMadeIt checks several commits of one fetch. The head is the one that changed the app, for
+// each order of questions, and with later commits before its render.
 func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 	shop := app("shop")
 	for name, look := range map[string]func(r *Reconciler){
@@ -211,8 +211,8 @@ func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 	}
 }
 
-// TestWhatIsUsedStays: while a release is in flight many heads come and go, and the version that it would go back to is
-// at hand, without a look at Git.
+// TestWhatIsUsedStays checks that the target of a rollback stays cached during a release with many heads, without
+// reading Git.
 func TestWhatIsUsedStays(t *testing.T) {
 	s, r := newShelf("stable")
 	shop := app("shop")
@@ -232,7 +232,7 @@ func TestWhatIsUsedStays(t *testing.T) {
 	}
 }
 
-// TestPanicOfARender is that app's error.
+// TestPanicOfARender checks that a panic is an error of its app.
 func TestPanicOfARender(t *testing.T) {
 	_, r := newShelf("bad")
 	r.renders.look(readable("bad"), nil, []rollout.App{app("shop")})
@@ -244,7 +244,7 @@ func TestPanicOfARender(t *testing.T) {
 	}
 }
 
-// TestRendersEnd: workers that wait for jobs end.
+// TestRendersEnd checks that idle workers end.
 func TestRendersEnd(t *testing.T) {
 	_, r := newShelf("new")
 	ended := make(chan struct{})
@@ -254,7 +254,7 @@ func TestRendersEnd(t *testing.T) {
 	<-ended
 }
 
-// gated renders an app named bomb when its gate is opened, and others at once.
+// gated renders an app named bomb when its gate opens, and others at once.
 type gated struct {
 	*shelf
 	gate, others chan string
@@ -269,7 +269,8 @@ func (g *gated) Render(tree rollout.Tree, app rollout.App, c rollout.Commit) (*r
 	return &rollout.Render{App: app, Commit: c, Digest: c.ID}, nil
 }
 
-// TestAnAppThatTakesLongHoldsUpItself: as the head and as two older commits it takes one of the two who render.
+// TestAnAppThatTakesLongHoldsUpItself checks that a slow app with a head and two older commits to render occupies a
+// single worker of two.
 func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
 	s, _ := newShelf("one", "two")
 	g := &gated{shelf: s, gate: make(chan string), others: make(chan string, 10)}
@@ -300,8 +301,8 @@ func TestAnAppThatTakesLongHoldsUpItself(t *testing.T) {
 	ended.Wait()
 }
 
-// TestCommitThatIsForeign: a commit that is here, as those of proposals are, and that the users' branch is not built on is
-// an error and not rendered; one that was its head is.
+// TestCommitThatIsForeign checks that a fetched commit outside of the users' branch, such as a proposal's, is an
+// error and is not rendered. A former head is accepted.
 func TestCommitThatIsForeign(t *testing.T) {
 	_, r := newShelf("head", "foreign")
 	shop := app("shop")
@@ -322,8 +323,8 @@ func TestCommitThatIsForeign(t *testing.T) {
 	}
 }
 
-// TestFailedRenderIsTriedAgain: a render that failed for a reason that is not the repository's is tried again at later
-// looks at Git with growing pauses, also that of an older commit. It is not tried any more once it has succeeded.
+// TestFailedRenderIsTriedAgain checks that a render that failed for a reason outside of the repository is retried at
+// later fetches, with growing pauses. This includes older commits, and ends with a success.
 func TestFailedRenderIsTriedAgain(t *testing.T) {
 	s, r := newShelf("1", "2")
 	v, apps := at("1", "2"), []rollout.App{app("a")}
@@ -338,7 +339,7 @@ func TestFailedRenderIsTriedAgain(t *testing.T) {
 	}
 	r.renders.look(v.branch.Tree, v.line, apps)
 	r.renders.drain()
-	if n := looks(40); n != 5 { // after 1, 2, 4, 8 and 16 looks
+	if n := looks(40); n != 5 { // after 1, 2, 4, 8 and 16 fetches
 		t.Errorf("%d tries at 40 looks, want 5", n)
 	}
 	_, _ = r.renders.render(t.Context(), app("a"), "1")

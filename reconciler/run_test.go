@@ -29,8 +29,8 @@ func (a *away) Fetch(context.Context) (rollout.Heads, error) {
 	return rollout.Heads{}, a.err(a.fetches.Add(1))
 }
 
-// TestRunPolls counts looks at Git, which is away, over a minute of a world in which nothing
-// else happens: they begin at the interval and back off. It counts lines of the log about an error that stays the same.
+// TestRunPolls counts the fetches from a server that is down, over a minute without other events. They begin at the
+// interval and back off. A repeated error has one line in the log.
 func TestRunPolls(t *testing.T) {
 	for name, tt := range map[string]struct {
 		flag    time.Duration
@@ -72,7 +72,7 @@ func TestRunPolls(t *testing.T) {
 	}
 }
 
-// TestPoll asks for looks at Git between those that the interval asks for.
+// TestPoll checks that Poll causes additional fetches, at most one per second.
 func TestPoll(t *testing.T) {
 	for name, tt := range map[string]struct {
 		interval time.Duration
@@ -106,7 +106,7 @@ func TestPoll(t *testing.T) {
 	}
 }
 
-// TestRunStopsAtOnce ends a loop that waits.
+// TestRunStopsAtOnce ends a waiting loop.
 func TestRunStopsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(Options{Repository: &away{err: func(int64) error { return errors.New("no route") }}, Log: slog.New(slog.DiscardHandler)})
@@ -123,7 +123,7 @@ func TestRunStopsAtOnce(t *testing.T) {
 	})
 }
 
-// TestAgenda keeps the earliest time at which each app is due.
+// TestAgenda checks that each app is due at its earliest time.
 func TestAgenda(t *testing.T) {
 	now := time.Now()
 	r := New(Options{Repository: &away{}, Log: slog.New(slog.DiscardHandler)})
@@ -134,7 +134,7 @@ func TestAgenda(t *testing.T) {
 		t.Errorf("next due at %s, want in a minute", next)
 	}
 	r.Touch("touched")
-	r.agenda.at("touched", now.Add(time.Hour)) // a timer is no reason to come later
+	r.agenda.at("touched", now.Add(time.Hour)) // a timer does not delay an app
 	if due := r.agenda.take(now); !slices.Equal(due, []string{"touched"}) {
 		t.Errorf("due now: %v", due)
 	}
@@ -143,7 +143,7 @@ func TestAgenda(t *testing.T) {
 	}
 }
 
-// TestEachErrorIsLoggedOnce is about errors that stay, go and come back.
+// TestEachErrorIsLoggedOnce checks errors that stay, end and return.
 func TestEachErrorIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	c := complaints{log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -174,8 +174,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// TestTouchesDoNotDelayTheNextTry: an outage of a moment, in which much of the cluster changed, is over a moment later
-// for the app, too.
+// TestTouchesDoNotDelayTheNextTry checks that a short outage with many changes in the cluster does not delay the
+// app's next try.
 func TestTouchesDoNotDelayTheNextTry(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.refuses = func(rollout.Object) error { return errors.New("the API server is away") }
@@ -188,7 +188,7 @@ func TestTouchesDoNotDelayTheNextTry(t *testing.T) {
 	}
 }
 
-// TestTriesAreSpread: an app that has failed waits for its next try as long as the process says.
+// TestTriesAreSpread checks that a failed app waits for the process's own time.
 func TestTriesAreSpread(t *testing.T) {
 	asked := []time.Duration{}
 	w := newWorld(t, func(o *Options) {
@@ -206,8 +206,8 @@ func TestTriesAreSpread(t *testing.T) {
 	}
 }
 
-// TestTriesAreTimed: an app is looked at again by itself, each time later, while the cluster refuses what is next or
-// Git does not take it, and by nothing but its own timers when all went well.
+// TestTriesAreTimed checks the retries of an app, each later than the last, while the cluster or Git refuses a
+// change. After a success only its own timers are left.
 func TestTriesAreTimed(t *testing.T) {
 	w := newWorld(t, nil)
 	isFailing := func() bool { return !w.r.memories["shop"].failing.IsZero() }
@@ -240,8 +240,8 @@ func TestTriesAreTimed(t *testing.T) {
 	}
 }
 
-// TestWhatMayNotBeLookedAt: a new app with an object of a kind that the reconciler may not look at is held, and told why,
-// and goes on once it may; what cannot be asked for a moment holds nothing.
+// TestWhatMayNotBeLookedAt checks that a new app with an object of a forbidden kind is held with a reason, and
+// continues when the kind is permitted. A temporary error holds nothing.
 func TestWhatMayNotBeLookedAt(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.unasked, w.cluster.applied = errors.New("the cluster is away"), nil
@@ -273,8 +273,8 @@ func TestWhatMayNotBeLookedAt(t *testing.T) {
 	}
 }
 
-// TestNothingAdvancesUnseen: while the cluster does not let itself be watched, no timer moves a release on and nothing
-// is taken for healthy. A way back is begun, and ends when it is seen to have ended.
+// TestNothingAdvancesUnseen checks that no timer advances a release and no app counts as healthy while watches are
+// broken. A rollback begins, and ends when its end is observed.
 func TestNothingAdvancesUnseen(t *testing.T) {
 	steps := strings.NewReplacer("pause: {}", "pause: {duration: 3s}")
 	w := worldOf(t, map[string]string{
@@ -313,9 +313,8 @@ func TestNothingAdvancesUnseen(t *testing.T) {
 	}
 }
 
-// TestEachObjectIsTried: after all of them together have failed, objects are applied one by one. Each new reason is told
-// once. What another app has is passed over, and what the server does not take for another reason ends it: what stands
-// behind may take pods away.
+// TestEachObjectIsTried applies objects one by one after a common failure. Each new reason is reported once. Objects
+// of other apps are skipped. Another refusal stops the sequence, since later objects may remove pods.
 func TestEachObjectIsTried(t *testing.T) {
 	object := func(name string) rollout.Object {
 		return rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "shop"}}
@@ -324,7 +323,7 @@ func TestEachObjectIsTried(t *testing.T) {
 	theirs, down := &rollout.InvalidError{Msg: "it is another app's"}, errors.New("the API server is away")
 	for name, c := range map[string]struct {
 		refused map[string]error // by object
-		failed  error            // of all together
+		failed  error            // the error of the common apply
 		want    string
 		applied string
 	}{

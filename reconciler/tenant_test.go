@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// counting notes who writes to the cluster.
+// counting notes the writer of each object.
 type counting struct {
 	Applier
 	by map[string]int
@@ -25,11 +25,11 @@ func (c counting) Prune(ctx context.Context, app string, refs []rollout.Ref) ([]
 	return c.Applier.Prune(ctx, app, refs)
 }
 
-// tenantConfig lets the app evil have objects in namespace evil, and in default, where shop is.
+// tenantConfig lets the app evil have objects in namespace evil, and in default, the namespace of shop.
 const tenantConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/evil, namespace: evil, namespaces: [default, evil-*]}\n- path: apps/shop\n"
 
-// TestTenantAttacks: what somebody may try who can push to one app's folder, and to what it includes. Each try is held with the
-// sentence of the rule, nothing of it is written, and the other app goes on.
+// TestTenantAttacks tries attacks by a user with the right to push one app's folder and its included files. Each is
+// held with the rule's message, nothing of it is written, and the other app continues.
 func TestTenantAttacks(t *testing.T) {
 	for name, tt := range attacks.Of("evil", attacks.Victim{App: "shop", Objects: "shop", Namespace: "default"}) {
 		if tt.Config == "" {

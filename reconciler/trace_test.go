@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// TestNoTracerCostsNothing bounds what a part costs while nobody traces.
+// TestNoTracerCostsNothing bounds the cost of a part without tracing.
 func TestNoTracerCostsNothing(t *testing.T) {
 	r := New(Options{})
 	ctx := t.Context()

@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// tree is a commit of files by path. Ids are of content, those of folders, too.
+// tree is a commit of files by path. Ids of files and folders depend on their content.
 type tree struct {
 	id     string
 	author string // "" is Ann
@@ -77,16 +77,16 @@ func (t tree) ReadBlob(id string) ([]byte, error) {
 	return nil, fmt.Errorf("no blob %s", id)
 }
 
-// origin is a Git server and the mirror of it, in memory. The next pushes end with fails, if it is set, or with what refuse
-// says of any of their updates.
+// origin is a Git server with its mirror, in memory. The next pushes return fails if it is set, or refuse's answer
+// about any of their updates.
 type origin struct {
 	refuse    func(rollout.Update) error
 	commits   map[string]tree
 	parents   map[string]string
 	heads     rollout.Heads
 	fails     error
-	author    string   // of the commits that follow
-	messages  []string // of what was pushed to the state branch
+	author    string   // of the next commits
+	messages  []string // of the state branch's commits
 	delivered []rollout.Update
 }
 
@@ -135,7 +135,7 @@ func (o *origin) Push(_ context.Context, updates []rollout.Update) (map[string]s
 	return made, nil
 }
 
-// commit makes a commit on top of another one; nil removes a file.
+// commit makes a child of a commit; nil removes a file.
 func (o *origin) commit(parent string, edits map[string][]byte) string {
 	next := tree{author: o.author, id: fmt.Sprintf("%07d", len(o.commits)+1), files: maps.Clone(o.commits[parent].files)}
 	if next.files == nil {
@@ -178,18 +178,18 @@ func (o *origin) Outside(_ context.Context, commit string, of []string) ([]strin
 	}), nil
 }
 
-// server is a cluster: a model of Kubernetes' controllers, and what it was asked.
+// server is a cluster: a model of Kubernetes' controllers that counts its calls.
 type server struct {
 	*kube.Cluster
-	refuses func(o rollout.Object) error // nil takes everything
-	check   error                        // what a dry run says
-	unseen  string                       // why watches bring nothing
+	refuses func(o rollout.Object) error // nil accepts everything
+	check   error                        // the result of a dry run
+	unseen  string                       // why watches are broken
 	applied []string
 	pruned  []rollout.Ref
 	unprune error // why it deletes nothing
-	hanging bool  // deleted objects stay for now
+	hanging bool  // deleted objects stay at first
 	foreign []rollout.Foreign
-	unasked error // why it does not say who else has an object
+	unasked error // why it does not name an object's other owners
 }
 
 func (s *server) Apply(_ context.Context, _ string, objects []rollout.Object) error {
@@ -236,7 +236,7 @@ func (s *server) Foreign(context.Context, string, []rollout.Object, time.Time) (
 	return s.foreign, s.unasked
 }
 
-// world is a reconciler of one app, shop, with a Git server, a renderer and a cluster, in memory.
+// world is a reconciler of one app, shop, with a Git server, a renderer and a cluster, all in memory.
 type world struct {
 	*testing.T
 	git     *origin
@@ -263,7 +263,7 @@ spec:
   strategy: {canary: {steps: [{setWeight: 50}, {pause: {}}]}}
 `
 
-// newWorld is one of an app with a gate at half of its pods.
+// newWorld returns a world whose app has a gate at half of its pods.
 func newWorld(t *testing.T, options func(*Options)) *world {
 	t.Helper()
 	return worldOf(t, map[string]string{
@@ -274,7 +274,7 @@ func newWorld(t *testing.T, options func(*Options)) *world {
 	}, options)
 }
 
-// worldOf has files on the users' branch whose version everybody is on when it returns.
+// worldOf returns a world with files on the users' branch, after all users have their version.
 func worldOf(t *testing.T, files map[string]string, options func(*Options)) *world {
 	t.Helper()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -300,7 +300,7 @@ func worldOf(t *testing.T, files map[string]string, options func(*Options)) *wor
 
 func version(v string) string { return strings.Replace(deployment, "VERSION", v, 1) }
 
-// commit puts files onto the users' branch; "" removes one.
+// commit writes files to the users' branch; "" removes one.
 func (w *world) commit(_ string, files map[string]string) string {
 	edits := map[string][]byte{}
 	for name, content := range files {
@@ -314,7 +314,7 @@ func (w *world) commit(_ string, files map[string]string) string {
 
 func (w *world) clock() time.Time { return w.now }
 
-// once is one pass, a second later, and what the controllers make of it.
+// once advances a second, runs a pass and then the controllers.
 func (w *world) once() error {
 	w.now = w.now.Add(time.Second)
 	w.cluster.Now = w.now
@@ -330,7 +330,7 @@ func (w *world) once() error {
 	return err
 }
 
-// settle makes passes until nothing moves any more.
+// settle runs passes until nothing moves.
 func (w *world) settle() {
 	w.Helper()
 	for range 20 {
@@ -340,13 +340,13 @@ func (w *world) settle() {
 	}
 }
 
-// state is what Git has on record of the app.
+// state returns Git's record of the app.
 func (w *world) state() rollout.State {
 	e, _ := w.r.record.of("shop")
 	return e.state
 }
 
-// pods are how many of a version are wanted.
+// pods returns the replicas of a version.
 func (w *world) pods(version string) int {
 	n := 0
 	for _, d := range w.cluster.Deployments {

@@ -19,7 +19,7 @@ func TestOutlive(t *testing.T) {
 	}
 }
 
-// TestSpread: a time gets longer by up to a tenth, and not always by the same.
+// TestSpread checks that a time grows by up to a tenth, by varying amounts.
 func TestSpread(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for range 100 {

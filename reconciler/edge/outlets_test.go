@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// TestTracers tells several, each in the context of the one before it.
+// TestTracers checks that each tracer is called in the context of the one before.
 func TestTracers(t *testing.T) {
 	type key string
 	var told []string

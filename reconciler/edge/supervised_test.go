@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestWorkThatHangsIsGivenUp has work that never ends: it is left when it hangs, and some time after it was told to end.
+// TestWorkThatHangsIsGivenUp checks that endless work is abandoned when it hangs, and some time after a request to
+// end.
 func TestWorkThatHangsIsGivenUp(t *testing.T) {
 	forEver := func(context.Context) error { select {} }
 	for name, tt := range map[string]struct {
@@ -30,7 +31,7 @@ func TestWorkThatHangsIsGivenUp(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), tt.stopAt)
 				defer stop()
 				work := tt.work
-				if tt.message != "EOF" && tt.message != "" { // a bubble ends only when all in it has
+				if tt.message != "EOF" && tt.message != "" { // a bubble ends after all its goroutines
 					over := make(chan struct{})
 					defer close(over)
 					work = func(context.Context) error { <-over; return nil }

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestDefaults: what an Options does not say is as its comments do, and what it says stays.
+// TestDefaults checks the documented defaults of Options, and that explicit values stay.
 func TestDefaults(t *testing.T) {
 	type known struct{}
 	o := New(t.Context(), Options{}).Options
@@ -31,8 +31,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestSettle: a pass that is alone waits for what asks, not for what waits for a Job, and is told whether there is
-// something to collect.
+// TestSettle checks that a process that runs one pass waits for requests but not for Jobs. It returns whether there
+// is a result to collect.
 func TestSettle(t *testing.T) {
 	answer := make(chan struct{})
 	url, _ := serve(t, func(*http.Request) { <-answer })
@@ -64,8 +64,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestNothingIsRemembered of an app for which nothing is done: not when nothing is due, and not when what was due is
-// over, found or not.
+// TestNothingIsRemembered checks that no state remains for an app without measurements: without due ones, and after
+// the end of due ones, with or without a result.
 func TestNothingIsRemembered(t *testing.T) {
 	hanging, _ := serve(t, func(r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -94,8 +94,8 @@ func TestNothingIsRemembered(t *testing.T) {
 	}
 }
 
-// TestJobsAreRemovedOnce: one that failed and was asked for again is removed when it has ended, and not once more when
-// its analysis is over; while the analysis goes on it is left alone; and one that was never begun is not removed.
+// TestJobsAreRemovedOnce checks that a failed Job requested again is removed once, after its end. A Job of a running
+// analysis stays, and a Job that never began is not removed.
 func TestJobsAreRemovedOnce(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}
 	begun := make(chan struct{})
@@ -133,14 +133,14 @@ func TestJobsAreRemovedOnce(t *testing.T) {
 	b.going = nil
 	b.begin(shop, due(web(hanging)))
 	<-begun
-	b.begin(shop, due(job)) // there is no slot for it
+	b.begin(shop, due(job)) // there is no free slot
 	time.Sleep(20 * time.Millisecond)
 	b.Measure(shop, nil, nil)
 	removed(1, "when one was never begun")
 }
 
-// TestWhatIsMissingIsSaid: a Secret that cannot be read, and the half of a comparison that has no answer, are errors of
-// the measurement, in words.
+// TestWhatIsMissingIsSaid checks that an unreadable Secret, or a missing half of a comparison, is an error with a
+// text.
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("hash") == "old" {
@@ -173,7 +173,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotTold wherever a server repeats them: in what it says of a query, too.
+// TestSecretsAreNotTold checks that a Secret in a server's answer is redacted, also in an error about the query.
 func TestSecretsAreNotTold(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no user "+r.URL.Query().Get("user"), http.StatusForbidden)

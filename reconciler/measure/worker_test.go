@@ -61,7 +61,7 @@ func newBench(t *testing.T, change func(*Options)) *bench {
 	return b
 }
 
-// measured waits for a touch and collects.
+// measured waits for a touch and collects the measurements.
 func (b *bench) measured(t *testing.T, app string) []strategies.Measured {
 	t.Helper()
 	select {
@@ -76,7 +76,7 @@ func (b *bench) measured(t *testing.T, app string) []strategies.Measured {
 	}
 }
 
-// begin measures for analyses that go on, as all that were begun before do.
+// begin starts measurements beside all earlier running ones.
 func (b *bench) begin(app rollout.App, due []strategies.Measure) {
 	b.going = append(b.going, going(due)...)
 	b.Measure(app, b.going, due)
@@ -101,7 +101,7 @@ func due(m rollout.Metric) []strategies.Measure {
 	}}
 }
 
-// serve answers each request with its number, from 1.
+// serve answers each request with its number, starting at 1.
 func serve(t *testing.T, before func(*http.Request)) (url string, asked *atomic.Int64) {
 	asked = &atomic.Int64{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -129,28 +129,28 @@ func TestMeasures(t *testing.T) {
 	}
 }
 
-// A pass that has decided before a measurement was over asks for it once more.
-// That is the same one until somebody has seen what was found.
+// TestNotTwice checks that a pass that decided before the end of a measurement does not start it twice. It is the
+// same measurement until its result was collected.
 func TestNotTwice(t *testing.T) {
 	release := make(chan struct{})
 	url, asked := serve(t, func(*http.Request) { <-release })
 	b := newBench(t, nil)
 	b.begin(shop, due(web(url)))
-	b.begin(shop, due(web(url))) // it is under way
+	b.begin(shop, due(web(url))) // it is running
 	close(release)
 	<-b.touched
-	b.begin(shop, due(web(url))) // it is over, and nobody has looked
+	b.begin(shop, due(web(url))) // it has ended, without being collected
 	time.Sleep(50 * time.Millisecond)
 	if got := b.Measured("shop"); len(got) != 1 || asked.Load() != 1 {
 		t.Errorf("asked %d times: %+v", asked.Load(), got)
 	}
-	b.begin(shop, due(web(url))) // the next one
+	b.begin(shop, due(web(url))) // the next measurement
 	if got := b.measured(t, "shop"); len(got) != 1 || asked.Load() != 2 {
 		t.Errorf("asked %d times: %+v", asked.Load(), got)
 	}
 }
 
-// More hanging metrics than there are slots keep nobody else waiting.
+// TestOneAppKeepsNoOtherWaiting starts more hanging metrics than there are slots. Other apps still measure.
 func TestOneAppKeepsNoOtherWaiting(t *testing.T) {
 	hanging, _ := serve(t, func(r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -193,7 +193,7 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// gates is a Job that runs until it is let, and tells who asks.
+// gates is a Job that runs until it may end, and counts its readers.
 type gates struct {
 	mu      sync.Mutex
 	asked   []string
@@ -231,8 +231,8 @@ var job = rollout.Metric{Name: "job", Provider: "job", Config: map[string]any{"s
 	"restartPolicy": "Never", "containers": []any{map[string]any{"name": "c", "image": "c:1"}},
 }}}}}
 
-// What runs for long is asked again and again, under the same name, and keeps no
-// slot meanwhile. What it leaves behind is told of.
+// TestRunningHoldsNoSlot checks that a long Job is read again under the same name, without keeping a slot. Jobs that
+// remain are reported.
 func TestRunningHoldsNoSlot(t *testing.T) {
 	g := &gates{refuses: errors.New("not allowed")}
 	url, _ := serve(t, nil)
@@ -265,8 +265,7 @@ func TestRunningHoldsNoSlot(t *testing.T) {
 	}
 }
 
-// A panic is an error of the measurement. What it says may be anything, so only
-// the log has it.
+// TestPanic checks that a panic is an error of the measurement. Its text may have secrets, so only the log has it.
 func TestPanic(t *testing.T) {
 	b := newBench(t, func(o *Options) {
 		o.Parallel = 1
@@ -288,7 +287,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestJudgingEnds: conditions that take long are an error, and the next measurement is made.
+// TestJudgingEnds checks that slow conditions are an error, and that the next measurement runs.
 func TestJudgingEnds(t *testing.T) {
 	url, _ := serve(t, nil)
 	b := newBench(t, func(o *Options) { o.Judging = time.Nanosecond })
@@ -305,7 +304,7 @@ func TestJudgingEnds(t *testing.T) {
 	}
 }
 
-// What is under way when the process ends is nobody's any more.
+// TestEnd checks that running measurements are dropped at the end of the process.
 func TestEnd(t *testing.T) {
 	begun := make(chan struct{})
 	url, _ := serve(t, func(r *http.Request) {
@@ -329,8 +328,8 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// Both versions are asked for, and an argument out of a Secret is sent and told
-// to nobody.
+// TestComparesAndKeepsSecrets checks that both versions are measured, and that an argument from a Secret is sent but
+// shown nowhere.
 func TestComparesAndKeepsSecrets(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string
@@ -375,8 +374,8 @@ func TestComparesAndKeepsSecrets(t *testing.T) {
 	}
 }
 
-// TestOverIsOver: what waits for a gate or a Job when its release is over asks nobody any more, and what it
-// has begun is removed. What was found and not collected says nothing either.
+// TestOverIsOver checks that a measurement waiting for a gate or Job stops with its release, and that its Job is
+// deleted. Uncollected results are dropped.
 func TestOverIsOver(t *testing.T) {
 	asked := make(chan struct{}, 1000)
 	shut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -399,7 +398,7 @@ func TestOverIsOver(t *testing.T) {
 	for range 3 {
 		<-asked
 	}
-	b.Measure(shop, b.going, nil) // they go on
+	b.Measure(shop, b.going, nil) // they continue
 	<-asked
 	b.Measure(shop, going(due(slow)), nil)
 	waitFor(t, "only what goes on", func() bool { return len(b.under()) == 1 })
@@ -423,8 +422,8 @@ func TestOverIsOver(t *testing.T) {
 	b.mu.Unlock()
 }
 
-// TestFailedRequestsAreTidiedUp: a Job that was begun by a request which failed is not forgotten when its analysis
-// ends before the next one.
+// TestFailedRequestsAreTidiedUp checks that a Job started by a failed request is removed when its analysis ends
+// before the next request.
 func TestFailedRequestsAreTidiedUp(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
@@ -443,7 +442,7 @@ func TestFailedRequestsAreTidiedUp(t *testing.T) {
 	}
 }
 
-// TestDeletedJobIsNotMadeAgain: somebody who deletes a Job that hangs is asked what its release is worth.
+// TestDeletedJobIsNotMadeAgain checks that a hanging Job deleted by hand is inconclusive, and is not created again.
 func TestDeletedJobIsNotMadeAgain(t *testing.T) {
 	g := &gates{}
 	b := newBench(t, func(o *Options) { o.Deps.Jobs = g })
@@ -457,7 +456,7 @@ func TestDeletedJobIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// under is what is under way for an app.
+// under returns the running measurements of an app.
 func (b *bench) under() []string {
 	b.Worker.mu.Lock()
 	defer b.Worker.mu.Unlock()
@@ -476,8 +475,8 @@ func waitFor(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// TestOnlyInNamespacesOfTheApp: no Secret is read and no Job is made where the app may not write; what asks a server
-// without either is nobody's business.
+// TestOnlyInNamespacesOfTheApp checks that no Secret is read and no Job created outside of the app's namespaces.
+// Plain requests need no namespace.
 func TestOnlyInNamespacesOfTheApp(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `[1, 100]`) }))
 	t.Cleanup(s.Close)

@@ -42,7 +42,7 @@ func TestActionsAreAboutWhatIsShown(t *testing.T) {
 	}
 }
 
-// shop is at a gate: step 2 of 3.
+// shop returns an app at a gate: step 2 of 3.
 func shop() strategies.Input {
 	w := rollout.Workload{Namespace: "shop", Name: "shop"}
 	stable := &rollout.Render{Templates: map[rollout.Workload]rollout.Hash{w: "h1-1"}}
@@ -58,8 +58,8 @@ func shop() strategies.Input {
 	}
 }
 
-// TestPromoteOverAWayBack: a way back that does not end keeps nobody from a full promotion of what Git asks for, and one
-// of what was rejected is refused.
+// TestPromoteOverAWayBack checks that a rollback without an end does not block a full promotion of Git's version. A
+// rejected version is refused.
 func TestPromoteOverAWayBack(t *testing.T) {
 	in := shop()
 	w := in.State.Progress[0].Workload
@@ -120,7 +120,7 @@ func TestDecide(t *testing.T) {
 	cases := map[string]struct {
 		in      strategies.Input
 		a       Action
-		file    string // lines that the promotion file has
+		file    string // lines of the promotion file
 		message string
 		then    string
 		err     string
@@ -199,7 +199,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestPromote: what a promotion opens, for which workloads, and what it says that it skips.
+// TestPromote checks what a promotion opens, for which workloads, and which steps it reports as skipped.
 func TestPromote(t *testing.T) {
 	web, api := rollout.Workload{Namespace: "shop", Name: "web"}, rollout.Workload{Namespace: "shop", Name: "api"}
 	at := func(steps map[rollout.Workload]int) strategies.Input {
@@ -284,7 +284,7 @@ func TestPromote(t *testing.T) {
 	}
 }
 
-// rejected is the shop when Git asks for what was rejected.
+// rejected returns the shop while Git asks for a rejected version.
 func rejected() strategies.Input {
 	in := shop()
 	w := in.State.Progress[0].Workload
@@ -298,7 +298,8 @@ func rejected() strategies.Input {
 	return in
 }
 
-// TestRetryWithoutDocument: nothing says how to try again what has lost its Rollout document, and nobody is told to.
+// TestRetryWithoutDocument checks that a release without its Rollout document cannot be retried, and that no message
+// advises it.
 func TestRetryWithoutDocument(t *testing.T) {
 	in := rejected()
 	in.Head.Render.Specs = nil

@@ -34,7 +34,7 @@ func TestRestores(t *testing.T) {
 	}
 }
 
-// TestMergeable has no gate: nothing is to be merged then, whatever it is.
+// TestMergeable checks that without a gate there is nothing to merge.
 func TestMergeable(t *testing.T) {
 	in := strategies.Input{State: rollout.State{App: "shop", Phase: rollout.Healthy}}
 	if Mergeable("prod", in, rollout.Merge{Clean: true}) {

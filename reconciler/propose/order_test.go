@@ -30,7 +30,7 @@ To undo the release, before or after that: gitrollout undo shop
 	if diff := compare.Diff(want, o); diff != "" {
 		t.Error(diff)
 	}
-	// What was measured, and the step that was entered last.
+	// A measured release, and the step that began last.
 	state := shop().State
 	later, api := state.Progress[0].Entered.Add(time.Hour), rollout.Workload{Namespace: "shop", Name: "api"}
 	earlier := rollout.Progress{Workload: api, Step: 3, Of: 3, Name: "end", Weight: 100, Entered: later.Add(-2 * time.Hour)}
@@ -115,7 +115,7 @@ Reason: wrong prices
 	}
 }
 
-// TestUndoOfWhatWasRejected: stable is what it goes back to, and not what it undoes.
+// TestUndoOfWhatWasRejected checks that a revert names stable as its target, not as the reverted version.
 func TestUndoOfWhatWasRejected(t *testing.T) {
 	to := Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}
 	o := Target{Cluster: "prod"}.Undo(rejected().State, to, "Version 1", Reversion{Sharers: []string{"cart"}}, "")
@@ -132,7 +132,7 @@ It also changes files of: cart
 	if diff := compare.Diff(want, o.Message); diff != "" {
 		t.Error(diff)
 	}
-	// Of an app without stages there is no release to name.
+	// An app without stages has no release to name.
 	plain := Target{Cluster: "prod"}.Undo(rollout.State{App: "jobs", Source: "c2c2c2c2c2", Phase: rollout.Healthy}, Version{Commit: "c1c1c1c1c1"}, "One", Reversion{}, "")
 	if diff := compare.Diff("Undo c2c2c2c of jobs in prod: back to c1c1c1c\n\n\nThis restores the files of jobs as they were in c1c1c1c:\nOne\n", plain.Message); diff != "" {
 		t.Error(diff)
@@ -160,10 +160,11 @@ func TestBack(t *testing.T) {
 		asks  bool
 		err   string
 	}{
-		"InFlight":      {shop().State, "", "c1c1c1c1c1", false, ""},
-		"Degraded":      {degraded, "", "c1c1c1c1c1", false, ""},
-		"First":         {first, "", "", false, "nothing to go back to"},
-		"TheOneBefore":  {healthy, "", "c8", true, ""}, // neither what Git asks for, nor what never served, nor what was rejected
+		"InFlight": {shop().State, "", "c1c1c1c1c1", false, ""},
+		"Degraded": {degraded, "", "c1c1c1c1c1", false, ""},
+		"First":    {first, "", "", false, "nothing to go back to"},
+		// Not Git's version, not one that never served, and not a rejected one.
+		"TheOneBefore":  {healthy, "", "c8", true, ""},
 		"OfAHash":       {healthy, "h1-9", "c9", true, ""},
 		"Stable":        {healthy, "h1-1", "c1c1c1c1c1", false, ""},
 		"RejectedOnes":  {healthy, "h1-0", "c0c0c0c0c0", false, ""},
@@ -262,7 +263,7 @@ func (u unreadable) Commit() rollout.Commit { return rollout.Commit{ID: "c"} }
 
 var errUnread = errors.New("unread")
 
-// TestReversionOfWhatCannotBeRead: what cannot be read is not taken for a file that is not there.
+// TestReversionOfWhatCannotBeRead checks that an unreadable file does not count as missing.
 func TestReversionOfWhatCannotBeRead(t *testing.T) {
 	const file = "apps/shop/a.yaml"
 	for name, c := range map[string]struct{ head, old, err string }{
@@ -287,7 +288,7 @@ func TestReversionOfWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// snapshot is a commit of the users' branch that has the app's manifest and another file.
+// snapshot is a commit of the users' branch with the app's manifest and another file.
 type snapshot struct {
 	commit
 	id string
@@ -297,7 +298,7 @@ func (s snapshot) Commit() rollout.Commit {
 	return rollout.Commit{ID: s.id, Author: "Bob <bob@example.com>", Subject: "change " + s.id}
 }
 
-// TestTrace finds whose changes a revert takes back: those of the release's own commit are what it is for.
+// TestTrace checks which other authors' changes a revert undoes. The release's own commits are not listed.
 func TestTrace(t *testing.T) {
 	at := func(id, manifest string) snapshot {
 		return snapshot{commit{"apps/shop/web.yaml": manifest, "README": id}, id}
@@ -338,7 +339,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// sizedTo is an app whose Deployments w0, w1 … have so many replicas.
+// sizedTo returns an app whose Deployments w0, w1 … have these replicas.
 func sizedTo(path string, files []string, counts ...int64) *rollout.Render {
 	r := &rollout.Render{App: rollout.App{Name: "a", Path: path}, Files: files}
 	for i, n := range counts {
@@ -348,19 +349,19 @@ func sizedTo(path string, files []string, counts ...int64) *rollout.Render {
 	return r
 }
 
-// two are the documents of two Deployments.
+// two returns the documents of two Deployments.
 func two(a string, n int, b string, m int) string {
 	const doc = "kind: Deployment\nmetadata:\n  name: %s\nspec:\n  replicas: %d\n"
 	return fmt.Sprintf(doc, a, n) + "---\n" + fmt.Sprintf(doc, b, m)
 }
 
-// TestReversionKeepsThePods: a change of replicas is kept, be it from before or after the reverted commits. The build
-// shows the meaning of a number in a file. Where it does not, the proposal says so.
+// TestReversionKeepsThePods checks that a revert keeps changed replicas, from before or after the reverted commits.
+// The render shows which workload a number belongs to. If it does not, the proposal says so.
 func TestReversionKeepsThePods(t *testing.T) {
 	const kustomization = "kustomization.yaml"
 	for name, c := range map[string]struct {
 		path, then, now, want string
-		was, is               []int64 // what is built of it
+		was, is               []int64 // the rendered replicas
 		told                  string
 	}{
 		"scaled": {"web.yaml", "replicas: 3\nimage: v1\n", "replicas: 10\nimage: v2\n", "replicas: 10\nimage: v1\n",
@@ -427,7 +428,7 @@ func TestReversionKeepsThePods(t *testing.T) {
 	}
 }
 
-// TestReversionOfAFolderWithAnotherName: its numbers are in the files of the same name.
+// TestReversionOfAFolderWithAnotherName checks that a renamed folder has its numbers in files of the same names.
 func TestReversionOfAFolderWithAnotherName(t *testing.T) {
 	head, old := commit{"b/web.yaml": "replicas: 9\nv2", "b/more.yaml": "x"}, commit{"a/web.yaml": "replicas: 3\nv1"}
 	v, err := NewReversion(head, old, sizedTo("b", []string{"b/web.yaml", "b/more.yaml"}, 9), sizedTo("a", []string{"a/web.yaml"}, 3), nil)
@@ -437,8 +438,8 @@ func TestReversionOfAFolderWithAnotherName(t *testing.T) {
 	}
 }
 
-// TestReversionOfWhatIsConfigured: a version that came by the app's entry of the configuration does not come back by its
-// files: half of it would be one that never was.
+// TestReversionOfWhatIsConfigured checks a version changed by the app's entry in the configuration. It is not
+// reverted by the app's files, since half a revert would be a new version.
 func TestReversionOfWhatIsConfigured(t *testing.T) {
 	head, old := commit{"a/web.yaml": "image: shop:${tag}\nenv: 2"}, commit{"a/web.yaml": "image: shop:${tag}\nenv: 1"}
 	variables := func(values map[string]string) func(a *rollout.App) {

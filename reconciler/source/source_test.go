@@ -64,7 +64,7 @@ func (c commit) ReadBlob(id string) ([]byte, error) {
 	return nil, fmt.Errorf("no blob %s", id)
 }
 
-// with returns the commit with other files; "" deletes.
+// with returns a commit with changed files; "" deletes a file.
 func (c commit) with(id string, edits map[string]string) commit {
 	next := commit{id: id, files: map[string]string{}}
 	for name, content := range c.files {
@@ -91,7 +91,7 @@ var first = commit{"first", map[string]string{
 	"apps/till/kustomization.yaml": "resources: []\n",
 }}
 
-// builds is a Renderer that notes what it was asked for.
+// builds is a Renderer that notes its calls.
 type builds struct{ asked []rollout.App }
 
 func (b *builds) Render(_ rollout.Tree, app rollout.App, c rollout.Commit) (*rollout.Render, error) {
@@ -115,7 +115,7 @@ func names(b *Branch) (all []string) {
 	return all
 }
 
-// TestBrokenConfigLeavesTheLastGoodOne keeps which apps there are, and says that nothing advances.
+// TestBrokenConfigLeavesTheLastGoodOne checks that a broken configuration keeps the apps, and that nothing advances.
 func TestBrokenConfigLeavesTheLastGoodOne(t *testing.T) {
 	good := open(t, first, nil)
 	if good.Behind != nil || !slices.Equal(names(good), []string{"shop", "till"}) {
@@ -135,7 +135,7 @@ func TestBrokenConfigLeavesTheLastGoodOne(t *testing.T) {
 	}
 }
 
-// TestNoConfiguration names the clusters that have one, be it a single one.
+// TestNoConfiguration checks that the message names the clusters with a configuration, even a single one.
 func TestNoConfiguration(t *testing.T) {
 	for cluster, want := range map[string]string{"staging": "name a cluster with --cluster: prod", "": "commit a Config there"} {
 		tree := first
@@ -149,7 +149,7 @@ func TestNoConfiguration(t *testing.T) {
 	}
 }
 
-// TestOneBadFolder is about a folder that can be no app, and all others are.
+// TestOneBadFolder checks that an invalid folder does not affect the other apps.
 func TestOneBadFolder(t *testing.T) {
 	b := open(t, first.with("second", map[string]string{"apps/No_Name/kustomization.yaml": "resources: []\n"}), nil)
 	if !slices.Equal(names(b), []string{"shop", "till"}) || len(b.Unnamed) != 1 || b.Unnamed[0].Path != "apps/No_Name" {
@@ -168,7 +168,7 @@ func TestOneBadFolder(t *testing.T) {
 	}
 }
 
-// TestFreezeThatCannotBeRead freezes all apps: it was meant to stop something.
+// TestFreezeThatCannotBeRead checks that an unreadable freeze applies to all apps.
 func TestFreezeThatCannotBeRead(t *testing.T) {
 	b := open(t, first.with("second", map[string]string{".gitrollout/prod/freeze.yaml": "reason: [\n"}), nil)
 	if b.Freeze == nil || b.Calendar("shop").Freeze == nil {
@@ -187,7 +187,7 @@ func TestFreezeThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestAppAt follows an app to where it was: another folder, another namespace.
+// TestAppAt checks that an app is found in its former folder and namespace.
 func TestAppAt(t *testing.T) {
 	moved := first.with("second", map[string]string{
 		config:                         configOf("- path: teams/a/shop\n  namespace: edge\n"),
@@ -202,7 +202,7 @@ func TestAppAt(t *testing.T) {
 	if then := r.AppAt(first, now); then.Path != "apps/shop" || then.Namespace != "shops" {
 		t.Errorf("it was at %+v", then)
 	}
-	// Only the entry that names its folder counts.
+	// Only the entry of its folder counts.
 	stay := rollout.App{Name: "shop", Path: "apps/shop"}
 	two := first.with("second", map[string]string{config: configOf("- path: teams/*\n  namespace: edge\n- path: apps/*\n  namespace: shops\n")})
 	if then := r.AppAt(two, stay); then.Namespace != "shops" {
@@ -211,7 +211,7 @@ func TestAppAt(t *testing.T) {
 	if then := r.AppAt(first.with("third", map[string]string{config: "apps: 3\n"}), now); then != now {
 		t.Errorf("a commit that does not tell: %+v", then)
 	}
-	// The gatherer asks for the app as of the commit in its state.
+	// The gatherer asks for the app at the commit of its state.
 	var asked rollout.App
 	g := Gatherer{RenderAt: func(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		asked = r.AppAt(first, app)
@@ -223,7 +223,7 @@ func TestAppAt(t *testing.T) {
 	}
 }
 
-// TestGatherWaitsForWhatIsBeingRead tells what is not known yet from what is gone.
+// TestGatherWaitsForWhatIsBeingRead checks that unknown and missing commits differ.
 func TestGatherWaitsForWhatIsBeingRead(t *testing.T) {
 	var problem error
 	g := Gatherer{RenderAt: func(context.Context, rollout.App, string) (*rollout.Render, error) { return nil, problem }}
@@ -238,7 +238,7 @@ func TestGatherWaitsForWhatIsBeingRead(t *testing.T) {
 	}
 }
 
-// TestPromotion reads a promotion file, none, and one that cannot be understood.
+// TestPromotion checks a promotion file, a missing one, and an invalid one.
 func TestPromotion(t *testing.T) {
 	file := ".gitrollout/prod/promote/shop.yaml"
 	if p := open(t, first, nil).Promotion(rollout.App{Name: "shop"}); p.ID != "" || p.File != nil || p.Err != nil {
@@ -264,7 +264,7 @@ func TestPromotion(t *testing.T) {
 		t.Errorf("the head of an app: %+v", head)
 	}
 
-	// By a name that it had before, unless another app has that name now.
+	// A former name counts, unless another app has it now.
 	renamed := rollout.App{Name: "boutique", Formerly: "store shop"}
 	if p := open(t, first.with("second", map[string]string{file: good, "apps/shop/kustomization.yaml": ""}), nil).Promotion(renamed); p.Path != file || p.File == nil {
 		t.Errorf("of the name before: %+v", p)
@@ -280,7 +280,7 @@ func TestPromotion(t *testing.T) {
 		forbidden bool
 	}{
 		"AllAtOnce":      {[]rollout.Project{forbids}, "full", true},
-		"StepByStep":     {[]rollout.Project{forbids}, `"2"`, true}, // strategies decide by its effect
+		"StepByStep":     {[]rollout.Project{forbids}, `"2"`, true}, // strategies decide from its effect
 		"NoSuchRule":     {[]rollout.Project{{Name: "shops", Apps: []string{"shop"}}}, "full", false},
 		"AnotherProject": {[]rollout.Project{{Name: "tills", Apps: []string{"till"}, Rollouts: forbids.Rollouts}}, "full", false},
 	} {
@@ -295,7 +295,7 @@ func TestPromotion(t *testing.T) {
 	}
 }
 
-// TestProjects: what an app has of its project, and one without a project has of none.
+// TestProjects checks an app's fields from its project, and an app without a project.
 func TestProjects(t *testing.T) {
 	r := NewReader("prod", &builds{})
 	r.Policy.Store(&rollout.Policy{Projects: []rollout.Project{
@@ -314,7 +314,8 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// TestUnlisted: an app that Git no longer lists is left alone, or goes where its entry says so and its folder is gone.
+// TestUnlisted checks that an app removed from Git is left alone. It is pruned if its entry says so and its folder is
+// gone.
 func TestUnlisted(t *testing.T) {
 	b := open(t, first.with("second", map[string]string{config: configOf("- {path: apps/s*, prune: true}\n- path: apps/*\n- {path: other/*, prune: true}\n")}), nil)
 	for dir, want := range map[string]bool{"apps/sale": true, "apps/shop": false, "apps/cart": false, "third/sale": false} {
@@ -339,7 +340,7 @@ func TestUnlisted(t *testing.T) {
 
 var errBroken = errors.New("broken")
 
-// failing is a commit that can be read so many times more, and then once not.
+// failing is a commit with so many successful reads, followed by an error.
 type failing struct {
 	commit
 	left *int
@@ -373,8 +374,8 @@ func (f failing) ReadBlob(id string) ([]byte, error) {
 	return f.commit.ReadBlob(id)
 }
 
-// TestReadsThatFail: whatever of a commit cannot be read is said, and taken neither for nothing nor for a mistake of
-// its author.
+// TestReadsThatFail checks that each failed read is reported, and counts neither as a missing file nor as the
+// author's mistake.
 func TestReadsThatFail(t *testing.T) {
 	promotes := ".gitrollout/prod/promote/shop.yaml"
 	state, err := (&rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy}).Encode()
@@ -425,16 +426,18 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// TestReadsOnce: a configuration is parsed once, and an app that is where it was is found without a search.
+// TestReadsOnce checks that a configuration is parsed once, and that an app in its recorded folder is found without a
+// search.
 func TestReadsOnce(t *testing.T) {
 	r := NewReader("prod", &builds{})
-	for _, reads := range []int{3, 2} { // the configuration's entry and content, the folder; then its content is known
+	// The configuration's entry and content, and the folder; afterwards the content is known.
+	for _, reads := range []int{3, 2} {
 		left := reads
 		if then := r.AppAt(failing{first, &left}, rollout.App{Name: "shop", Path: "apps/shop"}); left != 0 || then.Namespace != "shops" {
 			t.Errorf("%d reads: %d left, %+v", reads, left, then)
 		}
 	}
-	// Those of many commits are forgotten in time, and not too early.
+	// Old configurations are dropped after some time, and not too early.
 	for i := range maxConfigs {
 		if _, err := r.ConfigAt(first.with("c", map[string]string{config: configOf("- path: apps/*\n") + fmt.Sprintf("# %d\n", i)})); err != nil {
 			t.Fatal(err)
@@ -448,7 +451,7 @@ func TestReadsOnce(t *testing.T) {
 	}
 }
 
-// TestAppAtKeepsTheLimits: older commits are rendered within the limits of now, under the name of now.
+// TestAppAtKeepsTheLimits checks that older commits are rendered with the current limits and the current name.
 func TestAppAtKeepsTheLimits(t *testing.T) {
 	limits := rollout.Limits{Memory: 7}
 	r := NewReader("prod", &builds{})
@@ -456,9 +459,9 @@ func TestAppAtKeepsTheLimits(t *testing.T) {
 		"Stayed":  {Name: "shop", Path: "apps/shop", Limits: limits},
 		"Moved":   {Name: "shop", Path: "teams/a/shop", Limits: limits},
 		"Renamed": {Name: "boutique", Formerly: "store shop", Path: "apps/boutique", Limits: limits},
-		// Its folder of today was another app then.
+		// Another app had its current folder then.
 		"Swapped": {Name: "shop", Path: "apps/till", Limits: limits},
-		// What is its folder today was a file then.
+		// Its current folder was a file then.
 		"AFile": {Name: "shop", Path: "teams/shop", Limits: limits},
 	} {
 		tree := first
@@ -480,7 +483,7 @@ func TestAppAtKeepsTheLimits(t *testing.T) {
 	}
 }
 
-// TestRenderHead: what an app may not have is held at the newest commit alone.
+// TestRenderHead checks that forbidden objects hold an app only at the newest commit.
 func TestRenderHead(t *testing.T) {
 	app := rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shops"}
 	r := NewReader("prod", &builds{})
@@ -506,7 +509,8 @@ func (broken) Render(rollout.Tree, rollout.App, rollout.Commit) (*rollout.Render
 	return nil, errBroken
 }
 
-// TestLook: what is observed is every workload that the app has in Git or had before, and what routers write of it.
+// TestLook checks that all workloads of the app, in Git or on record, are observed, together with the status of its
+// routes.
 func TestLook(t *testing.T) {
 	web, api := rollout.Workload{Namespace: "shop", Name: "web"}, rollout.Workload{Namespace: "shop", Name: "api"}
 	routed := func(name string) *rollout.Render {
@@ -544,7 +548,7 @@ func TestLook(t *testing.T) {
 			t.Errorf("%s: %q, want %q; %+v, %v", name, got, c.want, in.Observed, err)
 		}
 	}
-	// Those of what runs, while nobody knows what Git asks for.
+	// While Git's version is unknown, the routes of the running version count.
 	if routes := Routes(strategies.Input{Source: routed("gate")}); len(routes) != 1 {
 		t.Errorf("%v", routes)
 	}
@@ -553,8 +557,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestKindsAreMadeKnown: who observes is told of kinds that only documents name before it is asked, of what Git asks for
-// and of what runs.
+// TestKindsAreMadeKnown checks that kinds named only by documents are registered before the observation, for Git's
+// and for the running version.
 func TestKindsAreMadeKnown(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	newer, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1beta1", "CloneSet")
@@ -593,7 +597,7 @@ func TestKindsAreMadeKnown(t *testing.T) {
 	}
 }
 
-// TestStates reads the records of a state branch, and what is none.
+// TestStates reads the records of a state branch, and skips other files.
 func TestStates(t *testing.T) {
 	state := rollout.State{App: "shop", Path: "apps/shop", Phase: rollout.Healthy}
 	data, err := state.Encode()
@@ -622,7 +626,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestDesired: stable's commit is read where its pods are kept, and is the app's own where that is stable.
+// TestDesired checks that stable's commit is read only while its pods are kept; otherwise the app's own commit is
+// stable.
 func TestDesired(t *testing.T) {
 	w := rollout.Workload{Namespace: "shop", Name: "web"}
 	at := func(hash rollout.Hash) *rollout.Render {
@@ -660,7 +665,7 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// remembering is a Renderer with a memory of apps.
+// remembering is a Renderer with a cache of apps.
 type remembering struct {
 	builds
 	kept []rollout.App
@@ -668,7 +673,7 @@ type remembering struct {
 
 func (r *remembering) KeepOnly(apps []rollout.App) { r.kept = apps }
 
-// TestForgetsAppsThatAreGone: what is remembered of an app goes when Git lists it no more.
+// TestForgetsAppsThatAreGone checks that an app's cache ends when Git no longer has the app.
 func TestForgetsAppsThatAreGone(t *testing.T) {
 	renderer := &remembering{}
 	if _, err := NewReader("prod", renderer).Open(first, nil); err != nil || len(renderer.kept) == 0 {
