@@ -2,7 +2,7 @@ package rollout
 
 import "testing"
 
-// TestMayWriteIn is closed by default, and what is gitrollout's own stays closed whatever is listed.
+// TestMayWriteIn checks that apps may write nowhere by default, and never to gitrollout's own objects.
 func TestMayWriteIn(t *testing.T) {
 	tests := map[string]struct {
 		app       App

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestMetricsOfASpec lists those of every place that an analysis can be at.
+// TestMetricsOfASpec checks that the metrics of an analysis are found at each place.
 func TestMetricsOfASpec(t *testing.T) {
 	of := func(names ...string) *Analysis {
 		a := &Analysis{}

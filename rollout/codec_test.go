@@ -21,7 +21,7 @@ var (
 	api  = Workload{Namespace: "shop", Name: "api"}
 )
 
-// fullState has every field set, so that the golden file shows all of them.
+// fullState returns a state with every field set, for the golden file.
 func fullState() State {
 	return State{
 		App: "shop", Path: "apps/shop/overlays/prod", Phase: Aborting, Reason: "aborted by Ann: errors",
@@ -127,8 +127,8 @@ func TestParseStateRefuses(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		data   string
-		field  string // of the InvalidError
-		text   string // part of the message
+		field  string // the InvalidError's field
+		text   string // a part of the message
 	}{
 		"UnknownField":     {"a newer writer's field must not be dropped silently", edit(t, "source:", "sources:"), "sources", "not a known field"},
 		"NestedUnknown":    {"the path says where", edit(t, "subject: web 1.0", "topic: web 1.0"), "stable.topic", "not a known field"},
@@ -300,8 +300,7 @@ func FuzzParseState(f *testing.F) {
 	})
 }
 
-// TestNextTenth: a wait is never shorter than it was asked to be, at most a tenth of a second longer, and is read back as
-// it was written.
+// TestNextTenth checks that a wait is rounded up by at most a tenth of a second, and is read back unchanged.
 func TestNextTenth(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for late, want := range map[time.Duration]time.Duration{

@@ -55,8 +55,7 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-// TestParseConfigRefuses pins each message: it is what holds a cluster, and all
-// that its author gets to read.
+// TestParseConfigRefuses checks each message: it holds a cluster, and its author sees only this text.
 func TestParseConfigRefuses(t *testing.T) {
 	apps := "apps: [{path: a}]\n"
 	tests := map[string]struct{ text, want string }{
@@ -137,7 +136,7 @@ func TestAppNames(t *testing.T) {
 	}
 }
 
-// TestAppsHaveTheLimitsOfTheirConfiguration, and none of their own where those are the defaults.
+// TestAppsHaveTheLimitsOfTheirConfiguration checks that default limits leave an app's limits empty.
 func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 	for text, want := range map[string]Limits{
 		"":                                  {},
@@ -158,7 +157,8 @@ func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 	}
 }
 
-// TestVariableEntries: the variables of an entry are those of its apps, in one order whatever the file's; none is not the same as no field.
+// TestVariableEntries checks that apps have their entry's variables in a fixed order. An empty map differs from a
+// missing field.
 func TestVariableEntries(t *testing.T) {
 	parse := func(entry string) (App, error) {
 		c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: shop\n  "+entry+"\n"))
@@ -195,7 +195,8 @@ func TestVariableEntries(t *testing.T) {
 	}
 }
 
-// TestHelmEntries: what an entry says of a chart is the app's, and what charts are told of the cluster is that of all.
+// TestHelmEntries checks that an app has its entry's chart options, and all apps have the cluster's capabilities for
+// charts.
 func TestHelmEntries(t *testing.T) {
 	parse := func(entry, more string) (App, error) {
 		c, err := ParseConfig(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: charts/shop\n  "+entry+"\n"+more))
@@ -234,7 +235,7 @@ func TestHelmEntries(t *testing.T) {
 	}
 }
 
-// TestMatchesAny: one pattern, or several in braces, against a path or its last name.
+// TestMatchesAny checks one pattern, or several in braces, against a path or its last name.
 func TestMatchesAny(t *testing.T) {
 	for pattern, matches := range map[string]map[string]bool{
 		"*.md":             {"README.md": true, "docs/a.md": true, "a.yaml": false},

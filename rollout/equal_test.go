@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// fill sets every field below a value; leaf number odd is set to another value
-// than it is by another number. It counts leaves on from n.
+// fill sets every field below a value, and gives leaf number odd another value. It continues the count of leaves from
+// n.
 func fill(v reflect.Value, n *int, odd int) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -58,8 +58,7 @@ func filled(odd int) (s State, leaves int) {
 	return s, leaves
 }
 
-// TestStateEqualSeesEveryField: two states are equal if and only if what is
-// written of them is.
+// TestStateEqualSeesEveryField checks that two states are equal if and only if their encodings are.
 func TestStateEqualSeesEveryField(t *testing.T) {
 	written := func(s State) string {
 		s.APIVersion, s.Kind, s.Seal = "", "", ""
@@ -82,7 +81,7 @@ func TestStateEqualSeesEveryField(t *testing.T) {
 			same++
 		}
 	}
-	if same != 4 { // none, and the three that every file has
+	if same != 4 { // no field, and the three of every file
 		t.Errorf("%d of %d changes make no difference", same, leaves)
 	}
 	empty := State{Progress: []Progress{}, Stable: &Release{Since: noon.In(time.FixedZone("there", 3600)), Templates: map[Workload]Hash{}}}
@@ -94,7 +93,7 @@ func TestStateEqualSeesEveryField(t *testing.T) {
 	}
 }
 
-// TestIsTransition: each field of a state says whether its change is a transition of a release.
+// TestIsTransition has for each field of a state whether its change is a transition of a release.
 func TestIsTransition(t *testing.T) {
 	n := 0
 	fields := reflect.TypeFor[State]()

@@ -62,7 +62,7 @@ func TestParseForgeRefuses(t *testing.T) {
 	}
 }
 
-// TestRedact leaves out who logs in where, and nothing else.
+// TestRedact checks that only the credentials of an address are removed.
 func TestRedact(t *testing.T) {
 	for text, want := range map[string]string{
 		"https://user:pass@host/path@x": "https://***@host/path@x", "https://@host": "https://***@host", "https://host/a": "https://host/a", "a@b": "a@b", "https://u:p@ss@host": "https://***@host",

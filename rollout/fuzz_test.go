@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// FuzzDocuments reads the files that people and forges put onto branches: each is understood or refused with its name and
-// the reason, and what is understood can be used.
+// FuzzDocuments reads files as users and forges push them. Each is read, or refused with its name and a reason, and a
+// valid one can be used.
 func FuzzDocuments(f *testing.F) {
 	head := "apiVersion: gitrollout.dev/v1alpha1\nkind: "
 	f.Add([]byte(head + "Config\napps:\n- path: apps/*\n  namespace: shop\n  prune: true\ninterval: 10s\n" +
@@ -61,7 +61,7 @@ func FuzzDocuments(f *testing.F) {
 	})
 }
 
-// read checks that there is a document or an InvalidError on one line.
+// read checks for a document, or for an InvalidError on one line.
 func read(t *testing.T, is bool, err error) {
 	t.Helper()
 	var invalid *InvalidError

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// template is a pod template as a render yields it: no defaults, integers as
-// int64.
+// template returns a rendered pod template: no defaults, integers as int64.
 func template(image string) map[string]any {
 	return map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"app": "web", "tier": "front"}},
@@ -21,8 +20,8 @@ func template(image string) map[string]any {
 	}
 }
 
-// These values are in users' state files, promotion files and on their
-// clusters. A change of any of them starts a release everywhere.
+// These values are in users' state files and promotion files and on their clusters. A change of any value starts a
+// release everywhere.
 func TestHashTemplateGolden(t *testing.T) {
 	cases := map[string]struct {
 		reason   string

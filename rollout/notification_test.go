@@ -122,8 +122,8 @@ func TestNotified(t *testing.T) {
 	}
 }
 
-// TestTemplatesEnd: a template that would take for ever, or all memory, is refused when the configuration is read; those
-// that people write are taken.
+// TestTemplatesEnd checks that a template without an end, or with too much memory, is refused with the configuration.
+// Usual templates are accepted.
 func TestTemplatesEnd(t *testing.T) {
 	template := func(text string) error {
 		quoted, err := json.Marshal(text)
@@ -164,7 +164,7 @@ func TestTemplatesEnd(t *testing.T) {
 	}
 }
 
-// TestReceiversAreRead: ports as far as there are any, and credentials by a variable.
+// TestReceiversAreRead checks the range of ports, and credentials from a variable.
 func TestReceiversAreRead(t *testing.T) {
 	read := func(entry string) Receiver {
 		t.Helper()

@@ -130,7 +130,7 @@ func TestObject(t *testing.T) {
 	}
 }
 
-// TestKindsOfWorkloads: a Deployment is written without its kind, all others with it.
+// TestKindsOfWorkloads checks that a Deployment is written without its kind, and all others with it.
 func TestKindsOfWorkloads(t *testing.T) {
 	for _, c := range []struct {
 		ref  Ref
@@ -158,7 +158,7 @@ func TestKindsOfWorkloads(t *testing.T) {
 	}
 }
 
-// TestHoldsData: with which objects the data of people goes.
+// TestHoldsData checks whose deletion would delete users' data.
 func TestHoldsData(t *testing.T) {
 	for _, c := range []struct {
 		ref  Ref

@@ -54,7 +54,7 @@ func TestFindRevision(t *testing.T) {
 	}
 }
 
-// Kubernetes rounds maxSurge up and maxUnavailable down.
+// TestAmount checks that maxSurge rounds up and maxUnavailable down, as in Kubernetes.
 func TestAmount(t *testing.T) {
 	cases := map[string]struct {
 		a        Amount
@@ -150,7 +150,7 @@ func TestStateLookups(t *testing.T) {
 	}
 }
 
-// TestShown: nobody is told Healthy of what is not well, and any other phase is shown as it is.
+// TestShown checks that an app with a problem is not shown as Healthy, and that other phases are shown unchanged.
 func TestShown(t *testing.T) {
 	for _, c := range []struct {
 		s    State
@@ -164,7 +164,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// TestWaits: a release that is held until its time comes is the only one of which nothing is wrong.
+// TestWaits checks that only a release held by a closed calendar waits without a problem.
 func TestWaits(t *testing.T) {
 	if (*Held)(nil).Waits() || (&Held{Reason: HeldPolicy}).Waits() || !(&Held{Reason: HeldClosed}).Waits() {
 		t.Error("only what is closed waits")
@@ -184,7 +184,7 @@ func TestReasonOf(t *testing.T) {
 	}
 }
 
-// TestNewestSerial is the newest mark that any workload carries.
+// TestNewestSerial checks that the newest serial of all workloads is used.
 func TestNewestSerial(t *testing.T) {
 	if got := (Observed{Workloads: map[Workload]ObservedWorkload{web: {Serial: 3}, api: {Serial: 7}}}).Serial(); got != 7 {
 		t.Errorf("serial %d", got)
@@ -194,7 +194,7 @@ func TestNewestSerial(t *testing.T) {
 	}
 }
 
-// TestTheFirstOfEqualRevisions is found, among those of one hash that nothing else tells apart.
+// TestTheFirstOfEqualRevisions checks that the first of several equal revisions of a hash is found.
 func TestTheFirstOfEqualRevisions(t *testing.T) {
 	w := ObservedWorkload{Revisions: []Revision{{Name: "a", Hash: "h", Pods: 1, Number: 2}, {Name: "b", Hash: "h", Pods: 1, Number: 2}, {Name: "c", Hash: "h", Number: 1}}}
 	if got, _ := w.Find("h"); got.Name != "a" {
@@ -202,7 +202,7 @@ func TestTheFirstOfEqualRevisions(t *testing.T) {
 	}
 }
 
-// TestSpecsOfARender: of a workload its own, and of another one none.
+// TestSpecsOfARender checks that a workload has its own spec, and another one has none.
 func TestSpecsOfARender(t *testing.T) {
 	r := Render{Specs: []Spec{{Name: "a", Workload: web}, {Name: "b", Workload: api}}}
 	if s, ok := r.Spec(api); !ok || s.Name != "b" {
@@ -223,7 +223,7 @@ func TestTemplateOfAnExperiment(t *testing.T) {
 	}
 }
 
-// TestSameRun is told by name, release and start.
+// TestSameRun compares runs by name, release and start.
 func TestSameRun(t *testing.T) {
 	run := AnalysisRun{Name: "a", Release: "h", Started: noon}
 	other := []AnalysisRun{{Name: "b", Release: "h", Started: noon}, {Name: "a", Release: "i", Started: noon}, {Name: "a", Release: "h"}}
@@ -248,7 +248,7 @@ func TestSameRun(t *testing.T) {
 	}
 }
 
-// TestMergeDoes: only a clean merge of exactly these files does it.
+// TestMergeDoes checks that only a clean merge of exactly these files counts.
 func TestMergeDoes(t *testing.T) {
 	edits := map[string][]byte{"a": []byte("x"), "gone": nil, "empty": {}}
 	for _, c := range []struct {
@@ -266,7 +266,7 @@ func TestMergeDoes(t *testing.T) {
 	}
 }
 
-// TestParseVendor: folders beside the file, and none above it.
+// TestParseVendor accepts folders beside the file, and none above it.
 func TestParseVendor(t *testing.T) {
 	for into, want := range map[string]string{
 		"a": "", "a/b": "", "..": "x", "../a": "x", "/a": "x", "a/": "x", "a/../b": "x", "./a": "x", "..a": "", ".": "x",

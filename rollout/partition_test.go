@@ -65,7 +65,7 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 	}
 }
 
-// TestWorkloadsOfAState: what is a workload by its document alone is known again by the releases of the record.
+// TestWorkloadsOfAState checks that a workload known only from its document is recognized by the recorded releases.
 func TestWorkloadsOfAState(t *testing.T) {
 	clone, _ := WorkloadOf(Ref{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"})
 	s := State{Inventory: []Ref{clone.Ref(), web.Ref(), {Kind: "Service", Namespace: "shop", Name: "web"}}}

@@ -8,13 +8,13 @@ import (
 
 const policyHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\n"
 
-// project is a policy of one project, with further fields of it.
+// project returns a policy of one project, with further fields.
 func project(more string) string {
 	return policyHead + "projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]" + more + "}\n"
 }
 
-// TestParsePolicy: what is wrong in a policy names file, field, value and fix. A mistake that went unnoticed would leave
-// a door open.
+// TestParsePolicy checks that each mistake in a policy has file, field, value and fix. A mistake without a message
+// would permit too much.
 func TestParsePolicy(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
 		"no project":           {policyHead, "policy.yaml: projects: is missing; name a project and its apps"},
@@ -52,7 +52,7 @@ func TestParsePolicy(t *testing.T) {
 	}
 }
 
-// TestProjectOf: an app is of one project, or of none where that is allowed.
+// TestProjectOf checks that an app belongs to one project, or to none where that is permitted.
 func TestProjectOf(t *testing.T) {
 	projects := policyHead + "projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]}\n- {name: till, apps: ['*-till', till], namespaces: [till]}\n"
 	for name, tt := range map[string]struct{ policy, app, want, err string }{
@@ -130,7 +130,7 @@ func TestIsKind(t *testing.T) {
 	}
 }
 
-// FuzzPolicy: a policy is understood or refused with its name and the reason, and what is understood answers for every
+// FuzzPolicy checks that a policy is read, or refused with its name and a reason. A valid policy answers for every
 // app, file and kind.
 func FuzzPolicy(f *testing.F) {
 	f.Add([]byte(project(", sources: ['apps/**/a*', '**'], clusterResources: [Namespace], resources: {deny: [/Secret, '*/Role'], allow: ['*']}")))

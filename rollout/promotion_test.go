@@ -178,8 +178,9 @@ func TestPromotionEncode(t *testing.T) {
 		"Try":  {Promotion{Release: "h1-1", Through: Full, Decision: Promote, Since: began}, now + "decision: promote\nkind: Promotion\nrelease: h1-1\nsince: \"2026-11-22T10:00:00Z\"\nthrough: full\n"},
 		"Two": {Promotion{Release: "h1-1", Decision: Promote, Workloads: map[Workload]string{web: "2", api: "6"}},
 			now + "decision: promote\nkind: Promotion\nrelease: h1-1\nworkloads:\n  shop/api: \"6\"\n  shop/web: \"2\"\n"},
-		"Old":   {Promotion{APIVersion: APIVersion, Release: "h1-1", Through: "2", Decision: Promote}, before + "decision: promote\nkind: Promotion\nrelease: h1-1\nthrough: \"2\"\n"},
-		"Abort": {Promotion{Release: "h1-1", Decision: Abort}, before + "decision: abort\nkind: Promotion\nrelease: h1-1\n"}, // which a reconciler that is older than the command obeys
+		"Old": {Promotion{APIVersion: APIVersion, Release: "h1-1", Through: "2", Decision: Promote}, before + "decision: promote\nkind: Promotion\nrelease: h1-1\nthrough: \"2\"\n"},
+		// An older reconciler obeys it, too.
+		"Abort": {Promotion{Release: "h1-1", Decision: Abort}, before + "decision: abort\nkind: Promotion\nrelease: h1-1\n"},
 		"Full":  {Promotion{Release: "h1-1", Through: Full, Decision: Promote}, before + "decision: promote\nkind: Promotion\nrelease: h1-1\nthrough: full\n"},
 	} {
 		data, err := tc.p.Encode()
@@ -214,7 +215,7 @@ func FuzzParsePromotion(f *testing.F) {
 		}
 		for _, names := range [][]string{nil, {""}, {"a", "b", "c"}} {
 			opened := true
-			for i := range names { // a gate is never open behind a closed one
+			for i := range names { // no gate is open behind a closed one
 				now := p.Opens(p.Release, Workload{Name: "web"}, names, i)
 				if now && !opened {
 					t.Fatalf("%+v opens step %d but not an earlier one", p, i)

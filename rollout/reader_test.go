@@ -68,7 +68,7 @@ func readForm(t *testing.T, text string, argo bool) (form, *Reader) {
 	return f, r
 }
 
-// integers are int64, as in a document that is read by decode.
+// integers converts whole numbers to int64, as decode does.
 func integers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -126,7 +126,7 @@ useless: {a: 1}
 	}
 }
 
-// TestReaderRefuses pins the words for each way to be wrong: all documents have them.
+// TestReaderRefuses checks the text of each kind of mistake, which all documents share.
 func TestReaderRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
 		"missing":               {"listed: [{a: 1}]", "spec.name: is missing; name it"},
@@ -182,7 +182,7 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// TestReaderKeepsTheRest: a struct may take fields of any name.
+// TestReaderKeepsTheRest checks that a struct may accept fields of any name.
 func TestReaderKeepsTheRest(t *testing.T) {
 	var o open
 	if err := Read("", map[string]any{"known": "a", "other": int64(1)}, &o); err != nil {
@@ -193,8 +193,7 @@ func TestReaderKeepsTheRest(t *testing.T) {
 	}
 }
 
-// TestTags holds that the tags of all files are ones that somebody reads, and that
-// their defaults can be read.
+// TestTags checks that all tags of all files are known, and that their defaults can be read.
 func TestTags(t *testing.T) {
 	for kind, of := range FileTypes() {
 		checkTags(t, kind, of)
@@ -210,7 +209,7 @@ func checkTags(t *testing.T, path string, of reflect.Type) {
 		return
 	}
 	r := &Reader{}
-	r.Read(path, map[string]any{}, reflect.New(of).Interface()) // panics if a default cannot be read
+	r.Read(path, map[string]any{}, reflect.New(of).Interface()) // panics if a default is invalid
 	for _, f := range Fields(of) {
 		for _, key := range []string{"is", "like"} {
 			if _, known := formats[f.Tag.Get(key)]; f.Has(key) && !known {

@@ -35,7 +35,7 @@ func TestOneLine(t *testing.T) {
 	}
 }
 
-// TestPrintable: what others write is one line of what can be read, and never longer than MaxText.
+// TestPrintable checks that foreign text becomes one printable line of at most MaxText.
 func TestPrintable(t *testing.T) {
 	for text, want := range map[string]string{
 		"x\x00y": "xy", "\x1b]0;owned\x07shop\x1b[2J": "]0;ownedshop[2J", "one\ntwo\u2028three": "one two three",
@@ -48,7 +48,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// TestStatesArePrintable: each text of a state that others may have written is.
+// TestStatesArePrintable checks all texts of a state that may come from others.
 func TestStatesArePrintable(t *testing.T) {
 	bad := "a\x00\n" + strings.Repeat("b", 1000)
 	s := State{
@@ -69,7 +69,7 @@ func TestStatesArePrintable(t *testing.T) {
 	}
 }
 
-// TestSameText: numbers and ids make no other text, words do.
+// TestSameText checks that texts with other numbers and ids are the same, and texts with other words are not.
 func TestSameText(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
@@ -90,7 +90,7 @@ func TestSameText(t *testing.T) {
 	}
 }
 
-// TestTail: whole lines from the end, and of one that is too long its end.
+// TestTail keeps whole lines from the end, and only the end of a line that is too long.
 func TestTail(t *testing.T) {
 	for _, c := range []struct {
 		text string

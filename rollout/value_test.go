@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestWholeNumbersStayWhole: encoding/json alone would make 1.8e19 of a large one,
-// and Kubernetes takes no 1.0 for a 1.
+// TestWholeNumbersStayWhole checks whole numbers: encoding/json would turn a large one into 1.8e19, and Kubernetes
+// refuses 1.0 for 1.
 func TestWholeNumbersStayWhole(t *testing.T) {
 	got, err := FromJSON[any]([]byte(`{"a": [1, -9007199254740993, 1.0, 1e3, 18446744073709551615], "A": "1"}`))
 	want := map[string]any{"a": []any{int64(1), int64(-9007199254740993), 1.0, 1000.0, 18446744073709551615.0}, "A": "1"}
@@ -23,11 +23,11 @@ func TestWholeNumbersStayWhole(t *testing.T) {
 	}
 }
 
-// TestNumbersOfForms is about the bounds of what fields may have, and their ways to be written.
+// TestNumbersOfForms checks the bounds and the notations of numeric fields.
 func TestNumbersOfForms(t *testing.T) {
 	for _, c := range []struct {
 		raw  any
-		want string // the error, or what is read
+		want string // the error, or the value
 	}{
 		{int64(0), "0s"}, {int64(30), "30s"}, {"30", "30s"}, {"1h30m", "1h30m0s"}, {"0s", "0s"}, {int64(2147483647), "596523h14m7s"},
 		{int64(2147483648), "2147483648 is more than Kubernetes can hold"}, {1.5, "is 1.5 where a duration belongs"}, {true, "is true where a duration belongs"},
@@ -72,11 +72,11 @@ func TestNumbersOfForms(t *testing.T) {
 	}
 }
 
-// TestAmountsAreRead: pods or a percentage of them, and nothing else.
+// TestAmountsAreRead accepts only a number of pods or a percentage.
 func TestAmountsAreRead(t *testing.T) {
 	for raw, want := range map[any]string{
 		int64(3): "3", "25%": "25%", "0%": "0%", int64(0): "0", "2147483647%": "2147483647%",
-		"3":   "3%", // a text is a percentage, with its sign or without
+		"3":   "3%", // a text is a percentage, with or without its sign
 		"+3%": `"+3%" is neither`, "": `"" is neither`, "x%": `"x%" is neither`, 1.5: "is 1.5 where a whole number belongs", int64(-1): "-1 is negative", "-1%": `"-1%" is negative`,
 		int64(2147483648): "2147483648 is more than Kubernetes can hold",
 	} {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestVendorInto: what is brought in goes below the folder of vendor.yaml on every system, and nowhere that Git or
-// gitrollout reads as its own.
+// TestVendorInto checks that vendored files go below the folder of vendor.yaml on every system, and not into files of
+// Git or gitrollout.
 func TestVendorInto(t *testing.T) {
 	for into, want := range map[string]string{
 		"charts": "", "a/b.c": "", "git": "", "a/.github/x": "", ".": "",
@@ -26,7 +26,7 @@ func TestVendorInto(t *testing.T) {
 	}
 }
 
-// TestVendorCredentials: an address with somebody's password is refused, and the refusal does not have it.
+// TestVendorCredentials checks that an address with a password is refused, and that the message does not contain it.
 func TestVendorCredentials(t *testing.T) {
 	for source, field := range map[string]string{
 		"chart: {repo: https://ann:pass@example.com/x, name: a, version: 1.0.0}": "sources[0].chart.repo",

@@ -100,7 +100,7 @@ windows:
 	}
 }
 
-// TestWindowsAsLongAsMayBe: the bounds themselves are windows.
+// TestWindowsAsLongAsMayBe checks that the bounds themselves are valid windows.
 func TestWindowsAsLongAsMayBe(t *testing.T) {
 	for _, duration := range []string{"1m", "8784h"} {
 		if _, err := ParseConfig("f/c/config.yaml", []byte(configHead+"apps: [{path: a}]\nwindows: [{kind: deny, schedule: 0 9 * * *, duration: "+duration+"}]\n")); err != nil {
@@ -109,7 +109,7 @@ func TestWindowsAsLongAsMayBe(t *testing.T) {
 	}
 }
 
-// TestCalendarsAreEqual in every field that a release waits by.
+// TestCalendarsAreEqual compares every field that affects a waiting release.
 func TestCalendarsAreEqual(t *testing.T) {
 	until := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
 	calendar := func(change func(*Window, *Freeze)) Calendar {

@@ -62,7 +62,7 @@ func read(t *testing.T, text string, into any) {
 	whole(into)
 }
 
-// whole makes whole numbers of those that JSON has read, as render does.
+// whole converts JSON's whole numbers into integers, as render does.
 func whole(v any) any {
 	switch v := v.(type) {
 	case *map[string]any:
@@ -101,7 +101,7 @@ func template(t *testing.T, change func(*Template)) Template {
 	return made
 }
 
-// TestObjects compares what is made of a Deployment, whole.
+// TestObjects compares the complete objects made from a Deployment.
 func TestObjects(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
@@ -199,7 +199,7 @@ func must(t *testing.T, o rollout.Object) []byte {
 	return data
 }
 
-// TestPorts of containers: each once, and with names of their own.
+// TestPorts checks that each port of the containers appears once, with a unique name.
 func TestPorts(t *testing.T) {
 	port := func(name string, n int64) map[string]any {
 		return map[string]any{"name": name, "port": n, "targetPort": n, "protocol": "TCP"}
@@ -210,7 +210,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// TestCaught finds what selects pods whose labels somebody gave back.
+// TestCaught checks which objects select an experiment's pods by restored labels.
 func TestCaught(t *testing.T) {
 	for name, tc := range map[string]struct {
 		labels map[string]string

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// object is one with annotations: key, value, key, value.
+// object returns an object with annotations: key, value, key, value.
 func object(kind, name string, annotations ...string) rollout.Object {
 	all := map[string]any{}
 	for i := 0; i < len(annotations); i += 2 {
@@ -26,7 +26,7 @@ func object(kind, name string, annotations ...string) rollout.Object {
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}
 }
 
-// TestWhen: each word of each tool, at a first deployment, a release and a way back without steps.
+// TestWhen checks each annotation of each tool, at a first deployment, a release and a rollback without steps.
 func TestWhen(t *testing.T) {
 	const before, after, abort = rollout.HookBefore, rollout.HookAfter, rollout.HookAbort
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func TestWhen(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot be a hook names the annotation, the value and the fix.
+// TestRefused checks that an invalid hook's message has the annotation, the value and the fix.
 func TestRefused(t *testing.T) {
 	long := strings.Repeat("m", maxName+1)
 	for _, c := range []struct {
@@ -123,7 +123,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestOrder: by weight, then by name; each tool's own weight.
+// TestOrder checks the order by weight, with each tool's own weights, and then by name.
 func TestOrder(t *testing.T) {
 	objects := []rollout.Object{
 		object("Job", "c", Annotation, "before"), object("Job", "a", Annotation, "before", annotationWeight, "2"),
@@ -139,8 +139,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestJob: the Job that is made has a name of its own, ends some time, and is not deleted by the cluster; what is in Git
-// is not changed.
+// TestJob checks that the created Job has a unique name and a deadline, and is not deleted by the cluster. Git's
+// object is unchanged.
 func TestJob(t *testing.T) {
 	o := object("Job", "migrate", Annotation, "before", "helm.sh/hook-delete-policy", "hook-succeeded")
 	o.Map("spec")["ttlSecondsAfterFinished"] = int64(5)
@@ -181,7 +181,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestNeeds: what the pods name and was not there, and what is a hook without being a Job.
+// TestNeeds checks that the objects named by a hook's pods are needed, and that hooks need not be Jobs.
 func TestNeeds(t *testing.T) {
 	o := object("Job", "migrate", Annotation, "before")
 	o.Map("spec", "template")["spec"] = map[string]any{
@@ -234,7 +234,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// FuzzOf: whatever the annotations say, reading them ends, and what is read can be run.
+// FuzzOf checks that any annotations can be read, and that a valid hook can run.
 func FuzzOf(f *testing.F) {
 	f.Add(Annotation, "before,after", annotationOn, "release")
 	f.Add(annotationArgo, "PreSync", "argocd.argoproj.io/sync-wave", "-1")

@@ -103,17 +103,16 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// zones have changes of an hour, half an hour, at midnight, of a whole day, and
-// rules that were changed.
+// zones have changes of an hour, of half an hour, at midnight and of a whole day, and changed rules.
 var zones = []string{
 	"", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Havana", "Asia/Kolkata", "Africa/Casablanca",
 	"Pacific/Apia", "Asia/Pyongyang", "Europe/Istanbul", "America/Sao_Paulo", "Africa/Cairo", "Antarctica/Troll",
 }
 
-// years have the changes of those zones.
+// years have changes in those zones.
 var years = []int{2011, 2015, 2016, 2018, 2024, 2026}
 
-// names reports whether an expression names what a wall's clock shows.
+// names reports whether an expression matches a local time.
 func names(expression string, wall time.Time) bool {
 	f := strings.Fields(expression)
 	in := func(field string, first, value int) bool {
@@ -145,8 +144,8 @@ func names(expression string, wall time.Time) bool {
 	return in(f[0], 0, wall.Minute()) && in(f[1], 0, wall.Hour()) && in(f[3], 1, int(wall.Month())) && either
 }
 
-// begins is the definition: a minute whose wall's clock the expression names, or
-// the first one after a gap in which it names one.
+// begins is the definition: a minute whose local time matches the expression, or the first minute after a gap with a
+// matching time.
 func begins(expression string, zone *time.Location, minute time.Time) bool {
 	wall := func(m time.Time) time.Time {
 		_, distance := m.In(zone).Zone()
@@ -171,8 +170,7 @@ func randomExpression(r *rand.Rand) string {
 	}, " ")
 }
 
-// TestWindowsAgreeWithTheDefinition asks about random lists of windows around
-// changes of the clock, and goes there minute by minute.
+// TestWindowsAgreeWithTheDefinition checks random lists of windows around clock changes, minute by minute.
 func TestWindowsAgreeWithTheDefinition(t *testing.T) {
 	rounds := 150
 	if testing.Short() {
@@ -204,13 +202,13 @@ func TestWindowsAgreeWithTheDefinition(t *testing.T) {
 	}
 }
 
-// span is how long a walk minute by minute is.
+// span is the length of a walk minute by minute.
 const span = 48 * time.Hour
 
 func checkWindows(t *testing.T, seed int, windows []Window, texts []string, zone *time.Location, from time.Time) {
 	t.Helper()
 	var open []bool
-	last := make([]time.Time, len(windows)) // the newest beginning of each window
+	last := make([]time.Time, len(windows)) // the newest start of each window
 	for m := from.Add(-20 * time.Hour); m.Before(from.Add(span)); m = m.Add(time.Minute) {
 		denied, allows, allowed := false, false, false
 		for i, w := range windows {
@@ -225,13 +223,13 @@ func checkWindows(t *testing.T, seed int, windows []Window, texts []string, zone
 			open = append(open, !denied && (!allows || allowed))
 		}
 	}
-	next := time.Time{} // when it is open, from the end
+	next := time.Time{} // the next opening, from the end
 	for i := len(open) - 1; i >= 0; i-- {
 		m := from.Add(time.Duration(i) * time.Minute)
 		if open[i] {
 			next = m
 		}
-		if i%11 != 0 && i > 120 { // nearly all minutes are like the one before
+		if i%11 != 0 && i > 120 { // nearly all minutes equal the one before
 			continue
 		}
 		got := At(windows, m)
@@ -279,8 +277,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// FuzzParse looks for expressions that are taken and then answer wrongly, or
-// never.
+// FuzzParse searches for accepted expressions with a wrong answer, or without one.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"0 9 * * 1-5", "*/7 1-3 29 2 *", "CRON_TZ=", "TZ=x 0 0 * * *", "? ? ? ? ?", "0-59/18446744073709551615 * * * *"} {
 		f.Add(text, "Europe/Berlin", int64(1774742400), int64(480))
