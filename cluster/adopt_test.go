@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withReplicas is the app before an autoscaler takes over.
+// withReplicas is the app before an autoscaler manages it.
 var withReplicas = strings.Replace(withoutReplicas, "spec:\n", "spec:\n  replicas: 4\n", 1)
 
 func TestReplicasAreHandedOver(t *testing.T) {
@@ -51,8 +51,7 @@ func TestReplicasAreHandedOverAfterARace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.apply("shop", withReplicas)
-	// The autoscaler is faster than our watch: no matter which of the two the
-	// client has seen, its number stays.
+	// The autoscaler writes before the watch shows it: its number stays, whichever of both the client has seen.
 	w.scale("shop", 7)
 	w.apply("shop", withoutReplicas)
 	if got := *w.deployment("shop").Spec.Replicas; got != 7 {
@@ -70,8 +69,7 @@ func (w *world) scale(name string, replicas int32) {
 	}
 }
 
-// kubectl runs the real one, because what it leaves in managed fields is what
-// adoption is about.
+// kubectl runs the real kubectl, because adoption depends on its managed fields.
 func (w *world) kubectl(stdin string, args ...string) {
 	w.t.Helper()
 	command := exec.Command(testcluster.Kubectl(w.t), append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
@@ -83,7 +81,7 @@ func (w *world) kubectl(stdin string, args ...string) {
 	}
 }
 
-// adopted is what Git holds of the Deployment that people made by hand.
+// adopted is Git's manifest of a Deployment created by hand.
 const adopted = `
 apiVersion: apps/v1
 kind: Deployment
@@ -143,7 +141,7 @@ func TestAdoptionRestartsNoPodAndRemovesLater(t *testing.T) {
 			w.restart()
 			w.wantWrites(0, "a new process after the adoption", func() { w.apply("shop", adopted) })
 
-			// What leaves Git now leaves the cluster, down to a container.
+			// Fields that leave Git now leave the cluster, including containers.
 			smaller := strings.NewReplacer(", tier: web", "", ", {name: B, value: b}", "", "      - {name: log, image: \"log:v1\"}\n", "", "  minReadySeconds: 1\n", "").Replace(adopted)
 			w.wantSame(smaller, false)
 			w.apply("shop", smaller)
@@ -156,14 +154,13 @@ func TestAdoptionRestartsNoPodAndRemovesLater(t *testing.T) {
 	}
 }
 
-// serverSide are kubectl's arguments for what a tool does that applies on the server's side.
+// serverSide returns kubectl's arguments for a server-side apply by a tool.
 func serverSide(manager string) []string {
 	return []string{"apply", "--server-side", "--field-manager=" + manager, "-f", "-"}
 }
 
-// TestWhatAToolAddedGoesInOneWrite: what another GitOps tool applied beside what Git holds, such as the label by
-// which it finds the object again, goes when the object is taken over. The pods are replaced once, not first with a
-// container that Git does not have and then without it.
+// TestWhatAToolAddedGoesInOneWrite adopts an object with additional fields of another GitOps tool, such as its
+// tracking label. They are removed in the same write, so pods are replaced once.
 func TestWhatAToolAddedGoesInOneWrite(t *testing.T) {
 	extra := strings.NewReplacer("tier: web}", "tier: web, kustomize.toolkit.fluxcd.io/name: shop}",
 		"log:v1\"}", "log:v1\"}\n      - {name: mesh, image: \"mesh:v1\"}").Replace(adopted)
@@ -192,8 +189,8 @@ func TestWhatAToolAddedGoesInOneWrite(t *testing.T) {
 	}
 }
 
-// TestWhatAToolSharesLeavesWithTheNextVersion: a program that is newer than the adoption finds fields that another
-// tool still owns, too. It replaces no pods for that, and lets go of the rest with the next version.
+// TestWhatAToolSharesLeavesWithTheNextVersion checks an object adopted by an older program, with fields that another
+// tool still owns. No pods are replaced for these; they leave with the next version.
 func TestWhatAToolSharesLeavesWithTheNextVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -241,7 +238,8 @@ func TestAdoptionRemovesWhatKubectlAppliedAndGitDoesNotHave(t *testing.T) {
 	}
 }
 
-// A Deployment whose pods start has its status written in bursts, and each write outdates the version just read.
+// TestAdoptionOutlastsABurstOfWrites adopts a Deployment whose pods start: each write of its status outdates the
+// version just read.
 func TestAdoptionOutlastsABurstOfWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -269,7 +267,7 @@ func TestAdoptionKeepsReplicasThatGitLeavesToAnAutoscaler(t *testing.T) {
 	}
 }
 
-// held lays the fields of a hold over a manifest, as strategies does.
+// held adds a hold to a manifest, as strategies does.
 func held(manifest string) string {
 	return strings.Replace(manifest, "spec:\n", "spec:\n  minReadySeconds: 2147483646\n  progressDeadlineSeconds: 2147483647\n"+
 		"  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 20%, maxUnavailable: 0}}\n", 1)
@@ -332,8 +330,8 @@ func (w *world) selector(service string) map[string]string {
 	return s.Spec.Selector
 }
 
-// TestDroppedFieldsOfAnotherManagerAreRemoved: a field that Git had and then drops leaves the cluster once and with a
-// message, although a manager owns it too that no list names. Fields that Git never had stay, even in what stays.
+// TestDroppedFieldsOfAnotherManagerAreRemoved checks that a field dropped from Git is removed once, with a message,
+// even if an unlisted manager owns it too. Fields never in Git stay, also in remaining objects.
 func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -365,7 +363,8 @@ func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 	w.wantWrites(0, "the apply after the removal", func() { w.apply("shop", smaller) })
 }
 
-// TestEmptyMapClaimsNoFieldOfAnotherManager drops empty maps from Git in which another manager has set fields. Those stay.
+// TestEmptyMapClaimsNoFieldOfAnotherManager drops empty maps from Git. Fields that another manager has set in them
+// stay.
 func TestEmptyMapClaimsNoFieldOfAnotherManager(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -395,8 +394,8 @@ spec:
 	}
 }
 
-// TestDroppedPortOfAnotherManagerMakesRoom: a port gets another number. The entry that Git dropped goes with the new
-// one, or the API server would refuse two ports of one name.
+// TestDroppedPortOfAnotherManagerMakesRoom changes the number of a port. The dropped entry is removed in the same
+// write, since the API server refuses two ports of one name.
 func TestDroppedPortOfAnotherManagerMakesRoom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,11 +18,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// apart is the longest call of an app beside trouble of another one: half of the 30 seconds that each of the other's calls
-// takes.
+// apart is the longest permitted call of an app beside a faulty one: half of the 30 seconds of each of the other's
+// calls.
 const apart = 15 * time.Second
 
-// small is an app of two objects, as NAME.
+// small is an app of two objects called NAME.
 const small = `
 apiVersion: v1
 kind: ConfigMap
@@ -44,8 +44,7 @@ func (w *world) small(name, text string) []rollout.Object {
 	return w.objects(strings.NewReplacer("NAME", name, "TEXT", text).Replace(small))
 }
 
-// life does with an app what the loop does in a pass, a few times and with new
-// content each time, and returns the longest that one call took.
+// life runs the calls of a pass for an app, a few times with new content, and returns the longest one.
 func (w *world) life(app string) (longest time.Duration, what string) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -78,8 +77,8 @@ func (w *world) life(app string) (longest time.Duration, what string) {
 	return longest, what
 }
 
-// wantApart demands that no call of three calm apps takes longer than apart while another app is in trouble. A busy machine
-// may delay one of three rounds. An app that waits for the other one waits in each.
+// wantApart checks that no call of three healthy apps takes longer than apart while another app has trouble. A busy
+// machine may delay a single round of three; an app that waits for the other is slow in each.
 func (w *world) wantApart(trouble string, apart time.Duration) {
 	w.t.Helper()
 	var told string
@@ -105,7 +104,7 @@ func (w *world) wantApart(trouble string, apart time.Duration) {
 	w.t.Error(told)
 }
 
-// deaf returns the address of a server that takes connections and says nothing.
+// deaf returns the address of a server that accepts connections and never answers.
 func deaf(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -129,8 +128,7 @@ func deaf(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// slowWebhook makes every write of objects that are labelled slow take as long
-// as the API server lets a webhook take, and returns when it does.
+// slowWebhook delays every write of objects labelled slow by the longest webhook timeout, and returns when it works.
 func (w *world) slowWebhook(app string) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -163,7 +161,7 @@ func (w *world) slowWebhook(app string) {
 	})
 }
 
-// inBackground calls f again and again until the test is over.
+// inBackground calls f repeatedly until the end of the test.
 func (w *world) inBackground(f func(ctx context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -197,7 +195,7 @@ func TestAppOfManyObjectsHoldsNoOther(t *testing.T) {
 		fmt.Fprintf(&many, "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: many-%d, namespace: NS}\ndata: {text: ROUND}", i)
 	}
 	round := 0
-	took := make(chan time.Duration, 1) // by the first round
+	took := make(chan time.Duration, 1) // in the first round
 	w.inBackground(func(ctx context.Context) {
 		began := time.Now()
 		round++
@@ -219,8 +217,8 @@ func TestAppOfManyObjectsHoldsNoOther(t *testing.T) {
 	w.wantApart("an app of 500 objects", <-took/2)
 }
 
-// converted is a CRD with two versions. While it has no webhook its objects are
-// stored as v1; with one that is dead nobody can read them as v2.
+// converted is a CRD with two versions. Without a webhook its objects are stored as v1; with a dead webhook they
+// cannot be read as v2.
 const converted = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -156,8 +156,8 @@ spec:
     spec: {containers: [{name: shop, image: "shop:v1"}]}
 `
 
-// TestObjectInTwoAppsIsRefusedAndMayMove: whoever comes second does not get it, neither from this process nor from
-// the next one.
+// TestObjectInTwoAppsIsRefusedAndMayMove checks that the second app does not get the object, before and after a
+// restart.
 func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -180,7 +180,7 @@ func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 		}
 		w.restart()
 	}
-	w.wanted["a"] = nil // Git takes it out of a: that moves it, and it may move back later
+	w.wanted["a"] = nil // Git removes it from a: it moves, and may move back later
 	w.apply("b", service)
 	if gone, kept, err := w.Prune(t.Context(), "a", []rollout.Ref{ref}); len(gone) != 1 || len(kept) != 0 || err != nil {
 		t.Errorf("gone %v, kept %v, %v", gone, kept, err)
@@ -195,7 +195,7 @@ func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 	w.wantWrites(0, "an apply of the app that has it again", func() { w.apply("a", service) })
 }
 
-// TestAnObjectWaitsUntilItsAppIsKnown: in the first moments of a process nobody knows what the other app asks for.
+// TestAnObjectWaitsUntilItsAppIsKnown checks that a new process waits until the other app's objects are known.
 func TestAnObjectWaitsUntilItsAppIsKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -208,7 +208,7 @@ func TestAnObjectWaitsUntilItsAppIsKnown(t *testing.T) {
 	}
 }
 
-// TestNamespaceOfSeveralApps: each overlay of a base brings the Namespace along.
+// TestNamespaceOfSeveralApps checks a Namespace that several overlays share by their base.
 func TestNamespaceOfSeveralApps(t *testing.T) {
 	w := newWorld(t)
 	const namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS, labels: {team: a}}"
@@ -219,12 +219,12 @@ func TestNamespaceOfSeveralApps(t *testing.T) {
 	if err := w.tried("b", other); err == nil {
 		t.Error("the second app writes another label on it")
 	}
-	w.wants("a", other) // in both at once: it is for the first one to write
+	w.wants("a", other) // in both at once: the first one writes it
 	w.wantWrites(0, "the new label in the second app", func() { w.apply("b", other) })
 	w.wantWrites(1, "the new label in the first app", func() { w.apply("a", other) })
 }
 
-// wants says that Git asks for objects in an app.
+// wants sets Git's objects of an app.
 func (w *world) wants(app, manifests string) { w.wanted[app] = w.objects(manifests) }
 
 func (w *world) tried(app, manifests string) error {

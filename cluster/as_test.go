@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// deployer is a service account that may write ConfigMaps in the namespace of the test, and nothing else.
+// deployer creates a service account that may write only ConfigMaps in the test's namespace.
 func (w *world) deployer() (account string) {
 	w.t.Helper()
 	ctx, kube := w.t.Context(), w.cluster.Kube
@@ -34,7 +34,7 @@ func (w *world) deployer() (account string) {
 	return w.ns + "/deployer"
 }
 
-// loop is a client's configuration whose user may list and watch, and impersonate the account deployer.
+// loop returns a configuration for a user with the rights to list, watch, and impersonate the account deployer.
 func (w *world) loop() *rest.Config {
 	w.t.Helper()
 	ctx, kube := w.t.Context(), w.cluster.Kube
@@ -61,8 +61,8 @@ func (w *world) loop() *rest.Config {
 	return config
 }
 
-// TestAsAnAccount: what is written for an app is written with the rights of its account: what that may not do is refused in
-// the API server's words, in the dry run as in earnest. Watches are the client's own, which needs no other rights.
+// TestAsAnAccount checks that an app is written with its account's rights. A forbidden write is refused in the API
+// server's words, in a dry run too. Watches use the client's own rights.
 func TestAsAnAccount(t *testing.T) {
 	w := newWorld(t)
 	ctx := cluster.As(t.Context(), w.deployer())

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPartitionIsRead: what a workload says of itself is where its description has it, and its partition is how many pods
-// stay old.
+// TestPartitionIsRead checks that a workload's fields are read by its description, and that its partition is the
+// number of old pods.
 func TestPartitionIsRead(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	counting := *clones
@@ -46,8 +46,8 @@ func TestPartitionIsRead(t *testing.T) {
 	}
 }
 
-// TestNodesAreRead: of a kind with a pod on each node the status says how many, and which revision the template is by the
-// label of its pods.
+// TestNodesAreRead checks a kind with a pod per node: the status has their number, and the pods' label names the
+// template's revision.
 func TestNodesAreRead(t *testing.T) {
 	agents, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "DaemonSet")
 	got := readPartitioned(*agents, rollout.Object{
@@ -72,8 +72,8 @@ func TestNodesAreRead(t *testing.T) {
 	}
 }
 
-// TestFieldsThatAreNotThere: what a description names and the controller does not write is told with the pods of the newest
-// version once one of them is ready, as a count may be left out that is 0.
+// TestFieldsThatAreNotThere checks that a described field missing in the object is reported after a pod of the newest
+// version is ready. Earlier it may be missing because it is 0.
 func TestFieldsThatAreNotThere(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	quiet := *clones
@@ -115,8 +115,8 @@ func TestFieldsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// TestPodsAreCounted: those that are missing are of the base as far as the partition keeps them, and of the template then;
-// as many are ready as their controller has seen.
+// TestPodsAreCounted checks that missing pods count for the base up to the partition, and for the template beyond it.
+// The controller's status gives the number of ready pods.
 func TestPodsAreCounted(t *testing.T) {
 	since := func(n int) (all []time.Time) {
 		for i := range n {
@@ -128,9 +128,9 @@ func TestPodsAreCounted(t *testing.T) {
 		w           workload
 		fresh, old  int // pods
 		synced      bool
-		want        [2]int // asked for: new, old
-		ready       int    // of the new ones
-		base, whole bool   // the template's revision is the base; complete
+		want        [2]int // requested: new, old
+		ready       int    // of the new pods
+		base, whole bool   // base: the template's revision is the base; whole: complete
 	}{
 		"all there":                   {workload{replicas: 5, partition: 4, base: "a", update: "b", updatedReady: 1}, 1, 4, true, [2]int{1, 4}, 1, false, false},
 		"one to be made old":          {workload{replicas: 5, partition: 4, base: "a", update: "b", updatedReady: 1}, 1, 3, true, [2]int{1, 4}, 1, false, false},
@@ -162,8 +162,8 @@ func TestPodsAreCounted(t *testing.T) {
 	}
 }
 
-// TestRevisionOfADaemonSet: the watch of ControllerRevisions may be behind that of DaemonSets. What has yet to be seen is no
-// revision at all: the one before it would be taken for the new version, with all its pods.
+// TestRevisionOfADaemonSet checks a watch of ControllerRevisions behind the watch of DaemonSets. A revision that is
+// not visible yet counts as none. Otherwise the former one would count as the new version, with all its pods.
 func TestRevisionOfADaemonSet(t *testing.T) {
 	old, next := &revision{number: 1, template: "a", hash: "h1-a"}, &revision{number: 2, template: "b", hash: "h1-b"}
 	byHand := &revision{number: 3, template: "c", hash: "h1-b"}

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wantError applies and demands an error about one object.
+// wantError applies and checks for an error of one object.
 func (w *world) wantError(manifests string, kind string, reason cluster.Reason, says ...string) (cluster.Result, *cluster.Error) {
 	w.t.Helper()
 	result, err := w.Apply(context.Background(), "shop", w.objects(manifests))
@@ -84,7 +84,7 @@ spec: {selector: {app: shop}, ports: [{port: 80}]}`
 	})
 	t.Run("namespace that goes away", func(t *testing.T) {
 		w := newWorld(t)
-		// A finalizer keeps it going away for as long as the test looks.
+		// A finalizer delays its deletion during the test.
 		w.apply("shop", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hold, namespace: NS, finalizers: [gitrollout.dev/test]}")
 		ctx := context.Background()
 		if err := w.cluster.Kube.CoreV1().Namespaces().Delete(ctx, w.ns, metav1.DeleteOptions{}); err != nil {
@@ -95,7 +95,7 @@ spec: {selector: {app: shop}, ports: [{port: 80}]}`
 	})
 }
 
-// quota allows none of a resource, and waits until the API server knows.
+// quota permits none of a resource, and waits until the API server enforces it.
 func (w *world) quota(of corev1.ResourceName) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -195,7 +195,7 @@ spec:
 		!strings.Contains(err.Error(), "kind Thing."+group+" is not served by the cluster as v2, but as v1; change its apiVersion") {
 		t.Errorf("a version that is not served: %v", err)
 	}
-	// Somebody deletes the CRD and with it every object of the kind.
+	// The CRD is deleted, and with it every object of the kind.
 	if err := w.cluster.Kube.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things." + group).Do(ctx).Error(); err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/cluster"
 )
 
-// faulty stands in front of the real API server and spoils the requests that a
-// test chooses.
+// faulty is a proxy of the real API server that breaks chosen requests.
 type faulty struct {
 	*httptest.Server
 	spoil atomic.Pointer[func(w http.ResponseWriter, r *http.Request, next http.Handler) bool]
@@ -56,7 +55,7 @@ func (w *world) faulty() *faulty {
 	return f
 }
 
-// once spoils the first request with a method and a part of its path.
+// once breaks the first request with a method and a part of its path.
 func (f *faulty) once(method, path string, how func(w http.ResponseWriter, r *http.Request, next http.Handler)) {
 	var done atomic.Bool
 	spoil := func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
@@ -94,8 +93,8 @@ func TestServerErrorIsReportedAndTheNextApplyGoesOn(t *testing.T) {
 	}
 }
 
-// TestDryRunIsTriedAgain: a question about an app is not in vain because a request of it met a server that could not
-// just then; one that never can is told.
+// TestDryRunIsTriedAgain checks that a temporary error of a request does not end a dry run. A permanent error is
+// reported.
 func TestDryRunIsTriedAgain(t *testing.T) {
 	w := newWorld(t)
 	fails := func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
@@ -128,7 +127,7 @@ func TestLostAnswerIsNoDrift(t *testing.T) {
 	w := newWorld(t)
 	w.faulty().once(http.MethodPatch, "/deployments/shop", func(_ http.ResponseWriter, r *http.Request, next http.Handler) {
 		next.ServeHTTP(httptest.NewRecorder(), r)
-		panic(http.ErrAbortHandler) // the write is done, the connection breaks
+		panic(http.ErrAbortHandler) // the write succeeds, the connection breaks
 	})
 	w.wantError(withoutReplicas, "Deployment", cluster.Unavailable)
 	generation := w.deployment("shop").Generation
@@ -140,8 +139,8 @@ func TestLostAnswerIsNoDrift(t *testing.T) {
 	}
 }
 
-// TestLostAnswerIsDoubted: a write is made, its answer is lost, and the watch lags behind. What was there before is written
-// again when it is asked for, though the watch shows nothing else: what comes after it in the app's order depends on it.
+// TestLostAnswerIsDoubted loses the answer of a successful write while the watch lags behind. The earlier content is
+// written again on request, although the watch shows it, because later objects depend on it.
 func TestLostAnswerIsDoubted(t *testing.T) {
 	w := newWorld(t)
 	f := w.faulty()
@@ -181,7 +180,7 @@ func TestLostAnswerIsDoubted(t *testing.T) {
 	})
 }
 
-// late answers once nobody holds the lock.
+// late answers when nothing holds the lock.
 type late struct {
 	http.ResponseWriter
 	held *sync.RWMutex
@@ -207,7 +206,7 @@ func TestSilentServerIsNotWaitedForLongerThanTheCaller(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
-	_, err := w.Apply(ctx, "shop", w.objects(withoutReplicas)) // the server answers when the test is over
+	_, err := w.Apply(ctx, "shop", w.objects(withoutReplicas)) // the server answers after the test
 	var refusal *cluster.Error
 	if !errors.As(err, &refusal) || !refusal.Temporary() || !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
@@ -228,7 +227,7 @@ func TestAdoptionThatLosesARaceTriesAgain(t *testing.T) {
 	w.faulty().spoil.Store(&spoil)
 	w.apply("shop", adopted)
 	d := w.deployment("shop")
-	// The Deployment controller writes too, so there may be more than one race.
+	// The Deployment controller writes too, so there may be several conflicts.
 	if seen.Load() < 2 || d.Annotations["example.com/by"] != "hand" {
 		t.Errorf("%d patches of the owners, annotations %v", seen.Load(), d.Annotations)
 	}
@@ -284,12 +283,12 @@ func TestMissingRightToWatchIsNamed(t *testing.T) {
 }
 
 func TestNothingIsLeftRunning(t *testing.T) {
-	w := newWorld(t) // connections of the test itself are open from here on
+	w := newWorld(t) // from here on, connections of the test itself are open
 	time.Sleep(100 * time.Millisecond)
 	before := runtime.NumGoroutine()
 	ctx, cancel := context.WithCancel(context.Background())
 	config := rest.CopyConfig(w.cluster.Config)
-	config.UserAgent = "leaks" // a transport of its own, so that its connections count
+	config.UserAgent = "leaks" // a separate transport, whose connections are counted
 	client, err := cluster.New(config, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)

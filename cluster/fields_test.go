@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// tree reads JSON as the clients do: whole numbers are int64 in objects, and
-// field trees have none.
+// tree decodes JSON like the clients: whole numbers are int64 in objects, and field trees have none.
 func tree(t testing.TB, text string) map[string]any {
 	t.Helper()
 	var m map[string]any
@@ -46,7 +45,7 @@ const liveService = `{
 	"status": {"loadBalancer": {}}
 }`
 
-// changes of a live object, and whether they concern what is owned.
+// TestFingerprintSeesOwnedFieldsOnly has changes of a live object, and whether they affect owned fields.
 func TestFingerprintSeesOwnedFieldsOnly(t *testing.T) {
 	edits := map[string]struct {
 		edit  func(o map[string]any)
@@ -151,7 +150,7 @@ func TestFieldTrees(t *testing.T) {
 	}
 }
 
-// The server sends these trees; nothing that it could send may crash a pass.
+// FuzzFieldTrees checks that no field tree from the server crashes a pass.
 func FuzzFieldTrees(f *testing.F) {
 	f.Add(ownedService, liveService, desiredService)
 	f.Add(`{"f:a": {"v:1": {}, "i:0": {}, "k:{": {}, "": {}, "v:": {}}}`, `{"a": [1, {}, null, []]}`, `{"a": [1, [2], {"b": null}]}`)
@@ -174,7 +173,8 @@ func FuzzFieldTrees(f *testing.F) {
 	})
 }
 
-// TestStatefulSetSaysWhetherItsClusterKnowsItsRoom: the API server fills the field in where it knows it.
+// TestStatefulSetSaysWhetherItsClusterKnowsItsRoom checks that maxUnavailable is supported if the API server returns
+// the field.
 func TestStatefulSetSaysWhetherItsClusterKnowsItsRoom(t *testing.T) {
 	for rolling, want := range map[string]bool{`{"partition": 0}`: false, `{"partition": 0, "maxUnavailable": 1}`: true} {
 		w, err := readStatefulSet(tree(t, `{"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": `+rolling+`}}}`))
@@ -188,7 +188,8 @@ func TestStatefulSetSaysWhetherItsClusterKnowsItsRoom(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsBehindItsRevisions: a StatefulSet is not synced until the watch of revisions has its newest revision.
+// TestStatefulSetIsBehindItsRevisions checks that a StatefulSet is synced only when the watch of revisions has its
+// newest one.
 func TestStatefulSetIsBehindItsRevisions(t *testing.T) {
 	w := &workload{replicas: 3, base: "db-1", update: "db-2"}
 	for known, want := range map[string]bool{"db-1": false, "db-2": true} {

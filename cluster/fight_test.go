@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/cluster"
 )
 
-// TestTwoWritersOfOneField: a controller that answers each of our writes at once, as a second GitOps tool does, and
-// a loop that applies whenever the object changes. Without a wait they do so hundreds of times a second.
+// TestTwoWritersOfOneField runs a controller that undoes each write at once, as a second GitOps tool would. Without a
+// wait, both would write hundreds of times per second.
 func TestTwoWritersOfOneField(t *testing.T) {
 	t.Parallel()
 	const both = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: contended, namespace: NS}\ndata: {a: ours}\n---\n" +
@@ -46,7 +46,7 @@ func TestTwoWritersOfOneField(t *testing.T) {
 		t.Errorf("the error is %v", told)
 	}
 
-	// It keeps nothing else from being applied, and a change in Git does not wait.
+	// Other objects are applied, and a change in Git does not wait.
 	_, _ = w.Apply(t.Context(), "shop", w.objects(strings.Replace(both, "VALUE", "two", 1)))
 	if got, err := maps.Get(t.Context(), "peaceful", metav1.GetOptions{}); err != nil || got.Data["a"] != "two" {
 		t.Errorf("the other object is %v (%v)", got, err)

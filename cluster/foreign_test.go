@@ -27,11 +27,11 @@ metadata:
 spec: {defaultBackend: {service: {name: web-canary, port: {number: 80}}}}
 `
 
-// TestWhatIsMadeForAReleaseTakesNothingOver: an object that nobody has named in
-// Git could have the name of anybody's.
+// TestWhatIsMadeForAReleaseTakesNothingOver checks that a generated object adopts no existing object of its name,
+// because Git does not name it.
 func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 	for _, c := range []struct {
-		name, labels, want string // "": it is taken
+		name, labels, want string // "": it is adopted
 	}{
 		{"somebody's", "", "exists and is none of this app's objects, and Rollout web would make an object of this name for its release"},
 		{"another app's", "gitrollout.dev/app: other", "exists and is in app other, and Rollout web would make an object of this name for its release"},
@@ -72,8 +72,8 @@ func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 	}
 }
 
-// TestWhatIsMadeAgainCostsOneRequest: whose an object is, the watch says once it
-// is there.
+// TestWhatIsMadeAgainCostsOneRequest checks that a changed object costs one write and no read, since the watch names
+// its app.
 func TestWhatIsMadeAgainCostsOneRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// others are the kinds of which the controllers are that an app may be in the hands of.
+// others are the kinds of other controllers that may own an app.
 const others = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -46,7 +46,7 @@ kind: Canary
 metadata: {name: shop, namespace: NS}
 `
 
-// mine are the app's own objects, as Git has them.
+// mine are Git's objects of the app.
 const mine = `
 apiVersion: v1
 kind: Service
@@ -68,8 +68,8 @@ spec:
     spec: {containers: [{name: shop, image: "shop:v1"}]}
 `
 
-// TestForeignControllers: each sign, as its controller leaves it, names who has the object and how that one lets go; and
-// to look writes nothing.
+// TestForeignControllers checks that each controller's mark names the controller and the way to end its ownership.
+// The check writes nothing.
 func TestForeignControllers(t *testing.T) {
 	const service, deployment = 0, 2
 	owned := func(w *world, o map[string]any, group, kind string) {
@@ -81,7 +81,7 @@ func TestForeignControllers(t *testing.T) {
 		o["metadata"].(map[string]any)[field] = map[string]any{name: value}
 	}
 	cases := map[string]struct {
-		make  func(w *world, all []rollout.Object) // changes what is in the cluster
+		make  func(w *world, all []rollout.Object) // changes the cluster
 		by    string
 		sign  string
 		warns bool
@@ -170,7 +170,7 @@ func TestForeignControllers(t *testing.T) {
 	}
 }
 
-// ssa applies an object as some other tool does.
+// ssa applies an object as another tool.
 func (w *world) ssa(o rollout.Object, manager string) {
 	w.t.Helper()
 	raw, err := json.Marshal(o)
@@ -197,7 +197,7 @@ func pathOf(o rollout.Object) string {
 	return root + "/namespaces/" + o.Namespace() + "/" + plural + "/" + o.Name()
 }
 
-// uidOf is that of an object called shop.
+// uidOf returns the UID of an object called shop.
 func (w *world) uidOf(version, kind string) string {
 	w.t.Helper()
 	at := pathOf(rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": w.ns, "name": "shop"}})
@@ -205,7 +205,7 @@ func (w *world) uidOf(version, kind string) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var d appsv1.Deployment // all that is read of it is its metadata
+	var d appsv1.Deployment // only its metadata is read
 	if err := yaml.Unmarshal(raw, &d); err != nil {
 		w.t.Fatal(err)
 	}

@@ -20,8 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// patience is far above what anything here takes, so that a busy machine fails
-// no test.
+// patience is a long timeout, so that a busy machine fails no test.
 const patience = 5 * time.Minute
 
 // world is a namespace of the test cluster and a client under test.
@@ -31,11 +30,11 @@ type world struct {
 	cluster    *testcluster.Cluster
 	ns         string
 	changes    *changes
-	wanted     map[string][]rollout.Object // what Git asks for, by app
-	unknown    error                       // why that is not known
+	wanted     map[string][]rollout.Object // Git's objects, by app
+	unknown    error                       // why those are unknown
 	namespaces []string                    // cluster.Options.Namespaces
-	taken      []string                    // what cluster.Options.Taken was told
-	kinds      string                      // that apps may have and that belong to no namespace; "" for any
+	taken      []string                    // the calls of cluster.Options.Taken
+	kinds      string                      // the cluster-scoped kinds permitted to apps; "" for any
 }
 
 // changes counts the calls of OnChange.
@@ -64,7 +63,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// restart replaces the client by one that knows nothing, as a new process does.
+// restart replaces the client by a new one, as a new process does.
 func (w *world) restart() {
 	w.t.Helper()
 	w.connect(w.cluster.Config)
@@ -124,7 +123,7 @@ func (w *world) objects(manifests string) []rollout.Object {
 	return out
 }
 
-// apply applies and demands success.
+// apply applies and expects success.
 func (w *world) apply(app, manifests string) cluster.Result {
 	w.t.Helper()
 	result, err := w.Apply(context.Background(), app, w.objects(manifests))
@@ -134,8 +133,7 @@ func (w *world) apply(app, manifests string) cluster.Result {
 	return result
 }
 
-// wantWrites demands that a function makes that many requests that change
-// something.
+// wantWrites checks that f makes that many writing requests.
 func (w *world) wantWrites(want int, what string, f func()) {
 	w.t.Helper()
 	before := w.Stats().Writes
@@ -145,7 +143,7 @@ func (w *world) wantWrites(want int, what string, f func()) {
 	}
 }
 
-// until waits for a condition, or fails with what the last look told.
+// until waits for a condition, or fails with the text of the last look.
 func (w *world) until(what string, look func() (bool, string)) {
 	w.t.Helper()
 	deadline := time.Now().Add(patience)
@@ -161,7 +159,7 @@ func (w *world) until(what string, look func() (bool, string)) {
 	}
 }
 
-// drifted waits until an Apply of the manifests would write, and applies.
+// healed waits until an Apply of the manifests would write, and applies.
 func (w *world) healed(app, manifests string) cluster.Result {
 	w.t.Helper()
 	var result cluster.Result
@@ -197,8 +195,7 @@ func (w *world) observe(app, name string) rollout.ObservedWorkload {
 	return w.Observe(app, []rollout.Workload{at}, nil).Workloads[at]
 }
 
-// complete waits until every pod of a Deployment has the newest template in the watches of Deployments, ReplicaSets and
-// pods: the first watch can be ahead of the others.
+// complete waits until the watches of Deployments, ReplicaSets and pods all show the newest template for every pod.
 func (w *world) complete(app, name string) rollout.ObservedWorkload {
 	w.t.Helper()
 	var seen rollout.ObservedWorkload
@@ -219,8 +216,7 @@ func (w *world) ref(group, kind, name string) rollout.Ref {
 	return rollout.Ref{Group: group, Kind: kind, Namespace: w.ns, Name: name}
 }
 
-// shop is an app as users write it: with amounts that the API server writes
-// otherwise, fields that it drops, and lists that it completes.
+// shop is a typical app: the API server changes the form of its amounts, drops fields, and completes lists.
 const shop = `
 apiVersion: v1
 kind: ConfigMap

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestLogOfAJob: a Job that asks for it tells the last lines of the container that has failed, or of the first one, of
-// its last pod; one whose pods are gone tells that, and another Job nothing.
+// TestLogOfAJob checks that a Job with the annotation reports the last log lines of its last pod. They come from the
+// failed container, or else from the first one. Without pods the report says so, and other Jobs report nothing.
 func TestLogOfAJob(t *testing.T) {
 	w := newWorld(t)
 	const many = "first\\nsecond\\n"

@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestForgetAnApp: nothing is kept of an app that is no more but what another one has taken over.
+// TestForgetAnApp checks that nothing remains of a removed app, except objects that another app has adopted.
 func TestForgetAnApp(t *testing.T) {
 	c := &Client{workloads: newWorkloads(func(string) {}), memory: memory{known: map[rollout.Ref]known{}}, routes: map[rollout.Ref]string{}}
 	c.kinds = &kinds{}

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// release is the app at a version, stamped as strategies stamps it.
+// release returns the app at a version, with the marks of strategies.
 func release(image string, replicas int, hash rollout.Hash) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -67,7 +67,7 @@ func TestObserveThroughARollingUpdate(t *testing.T) {
 		t.Errorf("OnChange was called %d times during a rollout", w.changes.of("shop")-changes)
 	}
 
-	// Back to v1: the controller takes the old ReplicaSet and gives it a new number.
+	// A return to v1: the controller reuses the old ReplicaSet with a new number.
 	w.apply("shop", release("shop:v1", 4, "h1-one"))
 	back := w.complete("shop", "shop")
 	if r := back.Revisions[0]; r.Name != first.Name || r.Number != 3 || !r.Current || r.Hash != "h1-one" {
@@ -88,7 +88,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 		two, ok := seen.Find("h1-two")
 		return ok && two.Ready() == 2 && one.Ready() == 10 && two.Current, fmt.Sprintf("%+v", seen)
 	})
-	for range 20 { // it rests there
+	for range 20 { // it stays there
 		seen = w.observe("shop", "shop")
 		one, _ := seen.Find("h1-one")
 		two, _ := seen.Find("h1-two")
@@ -104,7 +104,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 	if two.Ready() != 10 {
 		t.Errorf("promoted: %+v", done)
 	}
-	// The pods of the step are among those that were promoted.
+	// The pods of the step remain after the promotion.
 	before, _ := seen.Find("h1-two")
 	for _, m := range before.Members {
 		if !strings.Contains(fmt.Sprint(two.Members), m.Name) {
@@ -178,11 +178,12 @@ func TestReplicaSetsOfATwinAreNotCounted(t *testing.T) {
 	}
 }
 
-// TestTroubledObjects: what is not well is shown until it is, of any kind, for the app that it is of and for no other.
+// TestTroubledObjects checks that an object of any kind with a problem is shown until it is healthy, for its own app
+// only.
 func TestTroubledObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.ns // the objects of other tests' namespaces, which go later, are of other apps
+	app := w.ns // other tests' objects, which are deleted later, belong to other apps
 	const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: NS}\n" +
 		"spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}\n---\n"
 	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: NS}\n---\n"

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// values is what a Secret holds.
+// values returns the content of a Secret.
 func (w *world) values(name string) map[string]string {
 	w.t.Helper()
 	s, err := w.cluster.Kube.CoreV1().Secrets(w.ns).Get(context.Background(), name, metav1.GetOptions{})
@@ -37,8 +37,8 @@ const (
 	onceAuth = anyAuth + `, annotations: {gitrollout.dev/create-only: "true"}}` + "\n"
 )
 
-// TestMadeOnce: a Secret that is create-only is made where it is missing, and what is in it stays, whoever has put it there:
-// we, another process of ours, a person, Helm. Without the annotation it is what Git says again.
+// TestMadeOnce checks that a create-only Secret is created when it is missing, and that any content stays:
+// gitrollout's, another process's, a user's or Helm's. Without the annotation, Git's content is applied again.
 func TestMadeOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -75,7 +75,7 @@ func TestMadeOnce(t *testing.T) {
 	w.prune([]rollout.Ref{w.ref("", "Secret", "auth")}, w.ref("", "Secret", "auth"))
 }
 
-// TestMadeOnceByAnother: a Secret that was there before the app becomes the app's, and keeps what it holds.
+// TestMadeOnceByAnother checks that a Secret older than the app is adopted, and keeps its content.
 func TestMadeOnceByAnother(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

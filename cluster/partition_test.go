@@ -40,12 +40,12 @@ func (w *world) know(apiVersion, kind string) {
 	w.Know([]rollout.Partitioned{*p})
 }
 
-// TestCloneSetsAreKnownWhenTheyAreNamed: who names a kind sees those of it that nobody has adopted, and not before; a kind
-// that the cluster does not serve has no objects.
+// TestCloneSetsAreKnownWhenTheyAreNamed checks that objects of a kind are visible after its registration, adopted or
+// not. A kind that the cluster does not serve has no objects.
 func TestCloneSetsAreKnownWhenTheyAreNamed(t *testing.T) {
 	w := newWorld(t)
 	kruisetest.Start(t, w.cluster, w.ns)
-	w.apply("other", strings.ReplaceAll(cloneManifest, "HASH", "v1")) // watched by its label from now on
+	w.apply("other", strings.ReplaceAll(cloneManifest, "HASH", "v1")) // now watched by its label
 	see := func() (rollout.ObservedWorkload, bool) {
 		seen := w.Observe("web", []rollout.Workload{w.clone()}, nil)
 		if seen.Unseen != "" {
@@ -71,14 +71,14 @@ func TestCloneSetsAreKnownWhenTheyAreNamed(t *testing.T) {
 	if live, exists := see(); exists {
 		t.Errorf("in a version that the cluster does not serve it is %+v", live)
 	}
-	w.know("apps.kruise.io/v1alpha1", "CloneSet") // described otherwise, as after a change of the configuration
+	w.know("apps.kruise.io/v1alpha1", "CloneSet") // with another description, as after a change of the configuration
 	if live, exists := see(); !exists || live.Available != 3 {
 		t.Errorf("in the version that it serves it is %t %+v", exists, live)
 	}
 	w.Client = served
 }
 
-// TestKindThatCannotBeWatchedIsUnseen: what is not allowed to be seen is not taken for gone.
+// TestKindThatCannotBeWatchedIsUnseen checks that objects of a kind that may not be watched do not count as missing.
 func TestKindThatCannotBeWatchedIsUnseen(t *testing.T) {
 	w := newWorld(t)
 	kruisetest.Start(t, w.cluster, w.ns)
@@ -94,7 +94,7 @@ func TestKindThatCannotBeWatchedIsUnseen(t *testing.T) {
 	}
 }
 
-// TestReplicasOfACloneSetAreHandedOver: when an autoscaler takes over, the number that is there stays.
+// TestReplicasOfACloneSetAreHandedOver checks that the current number stays when an autoscaler takes over.
 func TestReplicasOfACloneSetAreHandedOver(t *testing.T) {
 	w := newWorld(t)
 	kruisetest.Start(t, w.cluster, w.ns)
@@ -108,7 +108,7 @@ func TestReplicasOfACloneSetAreHandedOver(t *testing.T) {
 	})
 }
 
-// withoutKruise is a client's configuration whose user may list and watch Kubernetes' own kinds alone.
+// withoutKruise returns a configuration for a user with the rights to list and watch built-in kinds only.
 func (w *world) withoutKruise() *rest.Config {
 	w.t.Helper()
 	ctx, kube := w.t.Context(), w.cluster.Kube

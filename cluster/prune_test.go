@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// prune prunes and demands what is gone; the rest must be kept for a reason.
+// prune checks the pruned objects; every other candidate must be kept with a reason.
 func (w *world) prune(candidates []rollout.Ref, wantGone ...rollout.Ref) {
 	w.t.Helper()
 	gone, kept, err := w.Prune(context.Background(), "shop", candidates)
@@ -78,7 +78,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`)
 	w.until("the lost label being seen", func() (bool, string) {
 		return !w.Shows(ctx, "shop", service("released")), ""
 	})
-	// The namespace was not applied by the app, so it is none of its business.
+	// The app did not apply the namespace: it leaves the list without being deleted.
 	w.prune(all, service("plain"), service("released"), service("moved"), service("never-was"), rollout.Ref{Kind: "Namespace", Name: w.ns}, w.ref("nowhere.dev", "Thing", "x"))
 	for name, want := range map[string]bool{"plain": false, "kept": true, "released": true, "moved": true} {
 		if _, err := core.Services(w.ns).Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) == want {
@@ -125,7 +125,7 @@ spec:
 	config, key := w.ref("", "ConfigMap", "config-v1"), w.ref("", "Secret", "key-v1")
 	w.apply("shop", version("v1"))
 	w.complete("shop", "shop")
-	// v2 never gets ready, so v1 stays and needs what it reads.
+	// v2 never becomes ready, so v1 and its configuration stay.
 	w.apply("shop", strings.Replace(version("v2"), "shop:v2", "shop:v2-neverready", 1))
 	w.until("both versions", func() (bool, string) { return len(w.observe("shop", "shop").Revisions) == 2, "" })
 	w.prune([]rollout.Ref{config, key})
@@ -141,8 +141,8 @@ spec:
 	w.complete("shop", "shop")
 }
 
-// TestPruneListsWhatIsStillThere: an object that a finalizer holds is not gone, and says so. It is gone with the
-// finalizer. An object that the server refuses to delete keeps no other object.
+// TestPruneListsWhatIsStillThere checks that an object with a finalizer is reported as remaining until the finalizer
+// ends. A refused deletion does not stop other deletions.
 func TestPruneListsWhatIsStillThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -39,8 +39,8 @@ func podOf(t *testing.T, text string) *corev1.Pod {
 	return p
 }
 
-// Each case is a pod's status as kubelets write it, the word that kubectl get
-// pods prints for it, and the line that tells why it is not Ready.
+// TestPodsInWords has pods' statuses as kubelets write them, the status that kubectl get pods prints, and the reason
+// why the pod is not Ready.
 func TestPodsInWords(t *testing.T) {
 	cases := map[string]struct{ pod, status, trouble string }{
 		"running": {`status: {phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-01-01T00:00:00Z"}], containerStatuses: [{name: a, ready: true, state: {running: {}}}]}`, "Running", ""},
@@ -195,7 +195,7 @@ func TestTableKeepsTheNewest(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: "uid-" + "x", ResourceVersion: version,
 			OwnerReferences: []metav1.OwnerReference{{UID: "owner-" + "y", Name: owner, Controller: &yes}}}}
 	}
-	answer := func(version string) func() error { // to a write of our own
+	answer := func(version string) func() error { // to an own write
 		return func() error {
 			r, err := readPod(object("p", version, "r"))
 			tab.put(r)
@@ -245,8 +245,8 @@ func TestTableKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// TestTableOfTwoNamespaces: each feed adds and removes the objects of its own namespace. The table is in sync once all
-// feeds are, and reports the feed that failed first.
+// TestTableOfTwoNamespaces checks that each feed changes only objects of its own namespace. The table needs all feeds
+// in sync, and reports the first failed feed.
 func TestTableOfTwoNamespaces(t *testing.T) {
 	tab := newTable(reading(readPod), func(_, _ *pod) {}, "a", "b")
 	a, b := tab.feedOf("a"), tab.feedOf("b")
@@ -285,8 +285,8 @@ func TestTableOfTwoNamespaces(t *testing.T) {
 	}
 }
 
-// TestRefusedWatchIsAList: a server that refused a watch, or whose etcd was away, may come back from a backup. It says
-// nothing to a watch from a version that it has not reached, or that it has passed with other objects.
+// TestRefusedWatchIsAList checks that a refused watch causes a list. The server or its etcd may have been restored
+// from a backup. It then reports no event to a watch from a later version, or from one with other objects.
 func TestRefusedWatchIsAList(t *testing.T) {
 	resource := schema.GroupResource{Resource: "pods"}
 	for name, c := range map[string]struct {
@@ -303,7 +303,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			tab := newTable(reading(readPod), func(_, _ *pod) {}).feeds[0]
 			lists, watches, open := 0, 0, make(chan struct{})
-			var blind error // what the table says after the refusal
+			var blind error // the table's state after the refusal
 			b := &background{}
 			runWatch(ctx, b, tab, "pods", &corev1.Pod{}, source{
 				list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -314,7 +314,8 @@ func TestRefusedWatchIsAList(t *testing.T) {
 				},
 				watch: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 					if o.SendInitialEvents != nil {
-						return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil) // lists then
+						// A list follows.
+						return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
 					}
 					if watches++; watches == 1 {
 						return nil, c.refusal
@@ -328,7 +329,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 			})
 			<-open
 			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-				if _, why := tab.blind(); why == nil { // the watch is reported after it has begun
+				if _, why := tab.blind(); why == nil { // the watch is reported after its start
 					break
 				}
 			}
@@ -344,8 +345,8 @@ func TestRefusedWatchIsAList(t *testing.T) {
 	}
 }
 
-// TestBlind: a table says since when and why it is not brought what changes, in the words of what failed first, and
-// nothing while a watch stands or is renewed.
+// TestBlind checks that a table reports since when and why it gets no changes, with its first error. It reports
+// nothing during a watch or its renewal.
 func TestBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable(reading(readPod), func(_, _ *pod) {}).feeds[0]
@@ -370,7 +371,7 @@ func TestBlind(t *testing.T) {
 		sees("the API server does not answer")
 		tab.begin()
 		tab.report(nil)
-		time.Sleep(time.Hour) // a watch stands
+		time.Sleep(time.Hour) // during a watch
 		sees("<nil>")
 		tab.begin()
 		tab.report(errors.New("one"))
@@ -381,7 +382,7 @@ func TestBlind(t *testing.T) {
 	})
 }
 
-// TestRecordsOfAnyObject: people name fields as they like, and what is called replicas need not be a number.
+// TestRecordsOfAnyObject checks that fields of custom kinds may have any type; replicas need not be a number.
 func TestRecordsOfAnyObject(t *testing.T) {
 	c, err := New(&rest.Config{Host: "http://localhost"}, Options{})
 	if err != nil {
@@ -408,7 +409,7 @@ func TestRecordsOfAnyObject(t *testing.T) {
 	}
 }
 
-// TestHealth: what each kind says in its own way.
+// TestHealth checks the health of each kind.
 func TestHealth(t *testing.T) {
 	for name, c := range map[string]struct{ object, want string }{
 		"no status":      {`{kind: ConfigMap}`, ""},
@@ -439,7 +440,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// The messages are the API server's and its plugins' own.
+// TestRefusalsAreSorted has messages of the API server and its plugins.
 func TestRefusalsAreSorted(t *testing.T) {
 	forbidden := func(msg string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "shop", errors.New(msg))
@@ -532,7 +533,7 @@ func TestCutSplitsNoCharacter(t *testing.T) {
 	}
 }
 
-// TestRefusalsInWords: what people read of an object that the API server did not take.
+// TestRefusalsInWords checks the text shown to users for an object that the API server refused.
 func TestRefusalsInWords(t *testing.T) {
 	service := rollout.Ref{Kind: "Service", Namespace: "a", Name: "web"}
 	node := rollout.Ref{Group: "apps", Kind: "Thing", Name: "one"}
@@ -596,8 +597,8 @@ func TestRefusalsInWords(t *testing.T) {
 	}
 }
 
-// TestTroublesAreNoted: what is not well is kept by app, and forgotten when it is well or gone. What another branch is
-// for, which may have an app of the same name, is not noted.
+// TestTroublesAreNoted checks that problems are kept by app, and removed when they end or their object is deleted.
+// Objects for another state branch, which may have an app of the same name, are ignored.
 func TestTroublesAreNoted(t *testing.T) {
 	at := func(name, app, cluster, health string) *live {
 		l := &live{ref: rollout.Ref{Kind: "Job", Name: name}, app: app, cluster: cluster, why: "because"}
@@ -627,7 +628,7 @@ func TestTroublesAreNoted(t *testing.T) {
 	}
 }
 
-// TestPodsThatAreTheSame: a watch event that changes nothing of interest tells nobody.
+// TestPodsThatAreTheSame checks that a watch event without a relevant change notifies nothing.
 func TestPodsThatAreTheSame(t *testing.T) {
 	was := pod{stamp: stamp{key: key{"ns", "a"}, version: "1"}, pin: "p", status: "Running", restarts: 1}
 	same := was
@@ -647,7 +648,7 @@ func TestPodsThatAreTheSame(t *testing.T) {
 	}
 }
 
-// TestRevisionsThatAreTheSame is about revisions what TestPodsThatAreTheSame is about pods.
+// TestRevisionsThatAreTheSame checks that an event of a ReplicaSet without a relevant change notifies nothing.
 func TestRevisionsThatAreTheSame(t *testing.T) {
 	was := revision{stamp: stamp{key: key{"ns", "a"}, version: "1"}, hash: "h", desired: 1}
 	same := was
@@ -667,8 +668,8 @@ func TestRevisionsThatAreTheSame(t *testing.T) {
 	}
 }
 
-// TestFighting: an object that is put back again and again is put back more slowly each time, and at once again after
-// five minutes of peace.
+// TestFighting checks that repeated heals of an object slow down, and that the next heal after five minutes of peace
+// is immediate.
 func TestFighting(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, c := range []struct {
@@ -704,8 +705,8 @@ func TestFighting(t *testing.T) {
 	}
 }
 
-// TestOverwritten reports an object from the second change of a writer that changes it every 15 s, until the changes end.
-// It does not report one change, several within seconds, or two with a minute between.
+// TestOverwritten checks that an object changed every 15 s by another writer is reported from the second change until
+// the changes end. One change, several within seconds, and two a minute apart are not reported.
 func TestOverwritten(t *testing.T) {
 	every5 := func(from, to int) (all []int) {
 		for second := from; second <= to; second += 5 {
@@ -716,7 +717,7 @@ func TestOverwritten(t *testing.T) {
 	d := &desired{ref: rollout.Ref{Kind: "ConfigMap", Name: "a"}, digest: "d"}
 	for name, c := range map[string]struct {
 		changes []int // seconds
-		told    []int // seconds at which it is told, of each fifth
+		told    []int // seconds of the reports, of each fifth
 	}{
 		"one":                      {[]int{0}, nil},
 		"within seconds":           {[]int{0, 2, 3, 6}, nil},
@@ -745,7 +746,7 @@ func TestOverwritten(t *testing.T) {
 	}
 }
 
-// TestReadPods: what is kept of a pod.
+// TestReadPods checks the kept fields of a pod.
 func TestReadPods(t *testing.T) {
 	const made, ready = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 	for name, c := range map[string]struct {
@@ -784,7 +785,8 @@ func TestReadPods(t *testing.T) {
 	}
 }
 
-// TestDeploymentsAreRead: numbers that nobody writes have Kubernetes' defaults, and a failure is told while it lasts.
+// TestDeploymentsAreRead checks that missing numbers have Kubernetes' defaults, and that a failure is reported while
+// it lasts.
 func TestDeploymentsAreRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec, status string

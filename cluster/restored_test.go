@@ -18,8 +18,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/tier"
 )
 
-// TestEtcdIsRestored: the control plane comes back from a backup, older than what the watches have brought. What is
-// not in the backup is applied again, by a process that has lived through it.
+// TestEtcdIsRestored restores the control plane from a backup older than the watches. The running process applies the
+// objects missing in the backup again.
 func TestEtcdIsRestored(t *testing.T) {
 	tier.All(t)
 	dir := filepath.Join(t.TempDir(), "state")
@@ -39,7 +39,7 @@ func TestEtcdIsRestored(t *testing.T) {
 	}
 	c, stop := launch()
 	w := &world{t: t, cluster: c, ns: "default"}
-	same := rest.CopyConfig(c.Config) // one address for all three lives
+	same := rest.CopyConfig(c.Config) // one address for all three servers
 	var open sync.Map
 	same.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address.Load().(string))
@@ -48,7 +48,7 @@ func TestEtcdIsRestored(t *testing.T) {
 		}
 		return conn, err
 	}
-	kill := func() { // as a process is killed: no last words, and a port where nobody listens
+	kill := func() { // as a killed process: no last answers, and no listener on its port
 		address.Store("127.0.0.1:1")
 		open.Range(func(conn, _ any) bool { _ = conn.(net.Conn).Close(); return true })
 		stop()
@@ -69,7 +69,7 @@ func TestEtcdIsRestored(t *testing.T) {
 		_, err := w.Apply(t.Context(), "shop", w.objects(newest))
 		return err == nil, fmt.Sprint(err)
 	})
-	for i := range 500 { // the versions go on, beyond those that the restored server reaches by starting
+	for i := range 500 { // the versions continue beyond the restored server's first ones
 		w.apply("busy", config("busy", fmt.Sprint("t", i)))
 	}
 	w.wantWrites(0, "what is applied", func() { w.apply("shop", newest) })

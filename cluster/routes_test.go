@@ -28,13 +28,12 @@ metadata: {name: other, namespace: NS}
 spec: {rules: [{backendRefs: [{name: web, port: 80}]}]}
 `
 
-// TestObservedRoutes: what a router says of an object is shown, with the
-// generation that it is to have seen, and asks for a pass only where a release
-// looks at it: controllers write statuses all the time.
+// TestObservedRoutes checks that a router's status of an object is read with its observed generation. It causes a
+// pass only if a release reads it, since controllers write statuses all the time.
 func TestObservedRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	app := w.ns // the objects of other tests' namespaces, which go later, are of other apps
+	app := w.ns // other tests' objects, which are deleted later, belong to other apps
 	crds.Apply(t, w.cluster.Config, crds.GatewayAPI)
 	w.apply(app, fmt.Sprintf(twoRoutes, 1))
 	ref := w.ref("gateway.networking.k8s.io", "HTTPRoute", "seen")
@@ -65,13 +64,13 @@ func TestObservedRoutes(t *testing.T) {
 	if route.Generation != 2 || len(parents) != 1 {
 		t.Errorf("it is %+v", route)
 	}
-	// A watch tells in order: what comes after all others are told of has come last.
+	// A watch has a fixed order: an event after all others came last.
 	w.until("OnChange", func() (bool, string) { return w.changes.of(app) > before, "it was not called" })
 	if n := w.changes.of(app) - before; n != 1 {
 		t.Errorf("OnChange was called %d times, want once: nobody looks at the other route", n)
 	}
 	w.accept("other", 3)
-	w.accept("seen", 2) // as it is
+	w.accept("seen", 2) // the current status
 	w.accept("seen", 3)
 	w.until("the last status being shown", func() (bool, string) {
 		route, _ := look()

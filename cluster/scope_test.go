@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestKindsWithoutNamespace: whether a kind belongs to a namespace is for the cluster to say, whatever the object says.
-// What is there already is nobody's to forbid.
+// TestKindsWithoutNamespace checks that the cluster decides whether a kind has a namespace, whatever the object says.
+// Existing objects are not forbidden.
 func TestKindsWithoutNamespace(t *testing.T) {
 	w := newWorld(t)
 	w.kinds = "example.com/Widget"
@@ -38,7 +38,8 @@ func TestKindsWithoutNamespace(t *testing.T) {
 	}
 }
 
-// account returns the config of a ServiceAccount that has all rights in some namespaces, by Roles, and no others.
+// account returns a configuration for a ServiceAccount with all rights in some namespaces, by Roles, and no other
+// rights.
 func account(t *testing.T, tc *testcluster.Cluster, namespaces ...string) *rest.Config {
 	t.Helper()
 	core, rbac, ns := tc.Kube.CoreV1(), tc.Kube.RbacV1(), namespaces[0]
@@ -61,7 +62,8 @@ func account(t *testing.T, tc *testcluster.Cluster, namespaces ...string) *rest.
 	return config
 }
 
-// TestNamespaces: a client of two namespaces needs a Role in each and nothing else. It sees and changes no other one.
+// TestNamespaces checks that a client of two namespaces needs only a Role in each. It reads and writes no other
+// namespace.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	tc := testcluster.Shared(t)

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// FuzzPath: a request is about the object that its reference names, whatever is in the reference, or is not sent.
+// FuzzPath checks that a request addresses exactly the object of its reference, or is not sent.
 func FuzzPath(f *testing.F) {
 	for _, name := range []string{"web", "system:node", "../../payments/secrets/s", "..", ".", "a/b", "a%2fb", "a?x=y", "a#b", "ä", "", "a//b", "a;b"} {
 		f.Add("shop", name)
@@ -40,7 +40,7 @@ func FuzzPath(f *testing.F) {
 			want := "/prefix/apis/rbac.authorization.k8s.io/v1/clusterroles/" + url.PathEscape(name)
 			switch {
 			case k.namespaced && namespace == "":
-				want = "/prefix/api/v1/secrets/" + url.PathEscape(name) // which the API server does not serve
+				want = "/prefix/api/v1/secrets/" + url.PathEscape(name) // the API server does not serve this
 			case k.namespaced:
 				want = "/prefix/api/v1/namespaces/" + url.PathEscape(namespace) + "/secrets/" + url.PathEscape(name)
 			}
@@ -51,7 +51,6 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// roundTrip is an http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals is a StatefulSet with a strategy and whatever else its spec has.
+// ordinals returns a StatefulSet with more fields of its spec, such as the strategy.
 func ordinals(image string, replicas int, hash rollout.Hash, more string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -45,7 +45,7 @@ func (w *world) observeSet() rollout.ObservedWorkload {
 	return w.Observe("db", []rollout.Workload{name}, nil).Workloads[name]
 }
 
-// awaitSet waits until each revision, the newest first, has as many ready pods as it asks for.
+// awaitSet waits until each revision, the newest first, has so many ready pods.
 func (w *world) awaitSet(pods ...int) (seen rollout.ObservedWorkload) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("pods %v of the revisions", pods), func() (bool, string) {
@@ -101,7 +101,7 @@ func TestStatefulSetIsHeldByItsPartition(t *testing.T) {
 	}
 }
 
-// A StatefulSet that somebody else has made has a revision that says nothing of gitrollout.
+// TestAdoptedStatefulSetHasAVersion adopts a StatefulSet whose revision has no mark of gitrollout.
 func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -115,7 +115,7 @@ func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 	if _, err := sets.Create(t.Context(), &made, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// The controller copies the annotations into the revision that it makes: it is to make it before the adoption.
+	// The controller copies annotations into a new revision, so the revision must exist before the adoption.
 	w.until("the revision of somebody else", func() (bool, string) {
 		set, err := sets.Get(t.Context(), made.Name, metav1.GetOptions{})
 		return err == nil && set.Status.CurrentRevision != "", fmt.Sprintf("%+v, %v", set, err)
@@ -132,7 +132,8 @@ func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 	}
 }
 
-// kubernetes#67250: the controller does not replace a pod that never becomes ready, not even by the version before it.
+// TestPodIsEvictedIfItIsTheSame is about kubernetes#67250: the controller does not replace a pod that never becomes
+// ready, not even by the former version.
 func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -175,7 +176,8 @@ func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
 	})
 }
 
-// What pods of the stable version read stays, though none of them be there for a moment.
+// TestConfigurationOfAStatefulSetsBaseStays checks that the configuration of stable pods stays even while none of
+// them exists.
 func TestConfigurationOfAStatefulSetsBaseStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -195,7 +197,7 @@ func TestConfigurationOfAStatefulSetsBaseStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("no pod", func() (bool, string) {
-		_ = pods.Delete(ctx, "db-0", metav1.DeleteOptions{}) // again, until the quota is in force
+		_ = pods.Delete(ctx, "db-0", metav1.DeleteOptions{}) // again, until the quota is enforced
 		seen := w.observeSet()
 		return len(seen.Revisions) == 2 && len(seen.Revisions[1].Members) == 0 && seen.Revisions[1].Desired == 1, fmt.Sprintf("%+v", seen)
 	})

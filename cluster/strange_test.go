@@ -14,13 +14,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// roundTrip is a http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestDeletedBeforeItsAnswer: a controller that deletes an object at once may have its watch event here before the answer
-// to the request that made the object. It is not taken for one that is there: the next apply makes it again.
+// TestDeletedBeforeItsAnswer deletes an object so fast that the watch event precedes the answer to its creation. The
+// object does not count as existing: the next apply creates it again.
 func TestDeletedBeforeItsAnswer(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
@@ -47,7 +46,8 @@ func TestDeletedBeforeItsAnswer(t *testing.T) {
 					break
 				}
 			}
-			time.Sleep(500 * time.Millisecond) // the event is on its way to the client's watch, too; later shows nothing
+			// The event is also on its way to the client's watch, without a visible sign.
+			time.Sleep(500 * time.Millisecond)
 			return answer, nil
 		})
 	})
@@ -66,7 +66,7 @@ func TestDeletedBeforeItsAnswer(t *testing.T) {
 	})
 }
 
-// TestReplicasThatAreNoNumber: what is called replicas in a kind of somebody's own may be anything, and change.
+// TestReplicasThatAreNoNumber checks that replicas of a custom kind may have any type, and change.
 func TestReplicasThatAreNoNumber(t *testing.T) {
 	w := newWorld(t)
 	group := w.ns + ".example.com"

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestOnlyWhatWasSeenIsDeleted: between the look and the deletion somebody may have made another object of the name.
+// TestOnlyWhatWasSeenIsDeleted checks that a newer object of the same name is not deleted.
 func TestOnlyWhatWasSeenIsDeleted(t *testing.T) {
 	var asked string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +42,7 @@ func TestOnlyWhatWasSeenIsDeleted(t *testing.T) {
 	}
 }
 
-// TestWhatHoldsDataIsKept: with these goes what people put into them.
+// TestWhatHoldsDataIsKept checks that objects are kept if their deletion would delete users' data.
 func TestWhatHoldsDataIsKept(t *testing.T) {
 	kept := map[rollout.Ref]bool{
 		{Kind: "Namespace", Name: "a"}:                                                              true,
@@ -61,8 +61,8 @@ func TestWhatHoldsDataIsKept(t *testing.T) {
 	}
 }
 
-// TestFinishedPods: a pod that Succeeded or Failed does not come back. It serves nobody, whatever its last condition says,
-// and needs no configuration.
+// TestFinishedPods checks that a Succeeded or Failed pod counts as not ready, whatever its last condition says, and
+// needs no configuration.
 func TestFinishedPods(t *testing.T) {
 	configs := []configRef{{"ConfigMap", "settings"}}
 	since := time.Unix(1_700_000_000, 0)
@@ -84,7 +84,8 @@ func TestFinishedPods(t *testing.T) {
 	}
 }
 
-// TestFieldsOfAnotherVersion: another version's paths may mean other fields, so they are given up and not removed.
+// TestFieldsOfAnotherVersion checks that fields of another API version are released and not removed, because their
+// paths may mean other fields.
 func TestFieldsOfAnotherVersion(t *testing.T) {
 	object := map[string]any{
 		"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
@@ -111,7 +112,7 @@ func TestFieldsOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// TestMemoryOfManyApps: apps are visited at once, and all of them write down what they applied.
+// TestMemoryOfManyApps checks that apps visited at once all record their applied objects.
 func TestMemoryOfManyApps(t *testing.T) {
 	m := &memory{known: map[rollout.Ref]known{}}
 	var all sync.WaitGroup

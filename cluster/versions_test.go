@@ -15,7 +15,8 @@ var cloneSets = func() (of [2]rollout.Partitioned) {
 	return of
 }()
 
-// TestTwoVersionsOfAKind: two apps with a kind in two versions each keep their watch, however often they are visited.
+// TestTwoVersionsOfAKind checks that two apps with two versions of a kind both keep their watch, however often they
+// are visited.
 func TestTwoVersionsOfAKind(t *testing.T) {
 	w := newWorkloads(func(string) {})
 	begun := 0
@@ -36,7 +37,7 @@ func TestTwoVersionsOfAKind(t *testing.T) {
 	}
 }
 
-// TestUnwatchableKindHoldsItsApps: a kind that cannot be watched is a reason for apps that have it, and for no other.
+// TestUnwatchableKindHoldsItsApps checks that a kind that cannot be watched holds only the apps that use it.
 func TestUnwatchableKindHoldsItsApps(t *testing.T) {
 	w := newWorkloads(func(string) {})
 	table, _ := w.know(cloneSets[0])

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wire is a TCP connection to the API server that a test can cut.
+// wire is a TCP connection to the API server that tests can break.
 type wire struct {
 	net.Listener
 	to string
@@ -88,7 +88,7 @@ func TestDroppedWatchesCatchUp(t *testing.T) {
 	w.apply("shop", shop)
 	w.complete("shop", "shop")
 	wire.cut(true)
-	// While nobody looks, a field is edited, an object deleted, and pods replaced.
+	// During the outage a field is edited, an object deleted, and pods replaced.
 	w.edit("shop", `{"metadata":{"labels":{"team":"b"}}}`)
 	if err := w.cluster.Kube.CoreV1().Services(w.ns).Delete(context.Background(), "shop", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

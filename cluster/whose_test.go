@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestObjectsOfAnotherClusterAreLeftAlone: two configurations of one repository, for one API server, may each have an app
-// of that name.
+// TestObjectsOfAnotherClusterAreLeftAlone checks two configurations of a repository for the same API server, each
+// with an app of that name.
 func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -42,7 +42,7 @@ func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestSerialOfAnotherApp: the records of an app say nothing about those of the one that has its Deployment now.
+// TestSerialOfAnotherApp checks that an app's serial does not count for the Deployment's new app.
 func TestSerialOfAnotherApp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -52,7 +52,7 @@ func TestSerialOfAnotherApp(t *testing.T) {
 	}
 }
 
-// TestEndpointsThatAreNotReady: a proxy sends nothing there.
+// TestEndpointsThatAreNotReady checks that unready endpoints do not count, since proxies send them nothing.
 func TestEndpointsThatAreNotReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
