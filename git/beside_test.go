@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestBeside: two that work with one mirror have what either of them fetched or pushed, and neither waits while the
-// other one's request for an older commit, or its push, hangs.
+// TestBeside checks that two users of a mirror share fetched and pushed commits. Neither waits while the other's
+// push, or request for an older commit, hangs.
 func TestBeside(t *testing.T) {
 	repo := gittest.New(t)
 	older := repo.CommitFiles("first", map[string]string{"a": "1\n"})

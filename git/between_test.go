@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// What is new is asked for as what is between the last head and the next. Where that does not do, another question
-// follows: the files are right in any case, and no history comes that nobody reads.
+// TestWhatIsBetween checks that a fetch asks for the commits between the last head and the next. If that is not
+// enough, another request follows: the files are always correct, and unread history is not fetched.
 func TestWhatIsBetween(t *testing.T) {
 	t.Parallel()
 	type repo struct {
@@ -26,7 +26,7 @@ func TestWhatIsBetween(t *testing.T) {
 	begun.CommitFiles("bad", map[string]string{"big": "small"})
 	for name, c := range map[string]struct {
 		change   func(repo)
-		packs    int64 // how many questions, at most
+		packs    int64 // the maximum number of requests
 		received int64
 	}{
 		"a commit":          {func(r repo) { r.CommitFiles("one", map[string]string{"new": "x"}) }, 1, 1500},
@@ -52,7 +52,7 @@ func TestWhatIsBetween(t *testing.T) {
 	} {
 		for _, bitmaps := range []bool{false, true} {
 			if bitmaps && testing.Short() && c.packs == 1 {
-				continue // a server that counts in another way matters most where the first answer does not do
+				continue // a server that counts differently matters most if the first answer is not enough
 			}
 			t.Run(fmt.Sprintf("%s, bitmaps %t", name, bitmaps), func(t *testing.T) {
 				t.Parallel()
@@ -76,7 +76,7 @@ func TestWhatIsBetween(t *testing.T) {
 				}
 				sameAsGit(w, mirror, heads.Main)
 				sameAsGit(w, mirror, state)
-				// What came before is read with its files, and not as far as it happened to come along.
+				// Earlier commits are read with their files, not just as far as they were fetched by chance.
 				n := 0
 				if _, err := mirror.Log(t.Context(), heads.Main, 5, func(s *git.Snapshot) (bool, error) {
 					n++
@@ -90,7 +90,7 @@ func TestWhatIsBetween(t *testing.T) {
 	}
 }
 
-// rewritten gives each commit of main another id, and more of a past than what is taken between two heads.
+// rewritten gives each commit of main another id, with a longer history than a fetch asks for.
 func rewritten(r *gittest.Repo) {
 	r.Git("checkout", "-q", "--orphan", "anew")
 	for i := range 6 {

@@ -36,7 +36,7 @@ func atomicPush(w *world) {
 	if pushes != 1 {
 		w.Errorf("%d pushes for one Push", pushes)
 	}
-	// One stale update spoils all of them, and nothing moves.
+	// One outdated update rejects the whole push.
 	w.server.InBare("update-ref", "-d", "refs/heads/gitrollout/promote/prod/cart")
 	refs := w.server.Refs()
 	_, err := pushAll(w.Context(), r, stateUpdate(ids[0], "x", "2"), rollout.Update{Branch: "gitrollout/promote/prod/shop", Old: ids[1], Delete: true},
@@ -106,7 +106,7 @@ func deterministic(w *world) {
 	heads := w.fetch(a)
 	updates := []rollout.Update{stateUpdate("", "x/y", "1"), proposal("shop", "", heads.Main)}
 	first := w.push(a, updates...)
-	// The same push by someone who does not know that it has arrived: success, and the same commits.
+	// The same push by a process that does not know of its success: success, and the same commits.
 	w.fetch(b)
 	if again := w.push(b, updates...); !compare.Equal(first, again) {
 		w.Errorf("made %v, then %v", first, again)
@@ -178,7 +178,7 @@ func fetchByID(w *world) {
 	if r.Stats() != before {
 		w.Error("a commit that is here was fetched again")
 	}
-	// Without a Fetch before, as after a restart.
+	// Without an earlier Fetch, as after a restart.
 	sameAsGit(w, w.open(), w.server.InBare("rev-parse", "main~3"))
 	for _, id := range []string{"", "main", first[:12], strings.ToUpper(first), first + "0"} {
 		if _, err := r.Snapshot(w.Context(), id); err == nil {
@@ -220,7 +220,7 @@ func missing(w *world) {
 	if _, err := empty.Fetch(w.Context()); !errors.Is(err, git.ErrNotFound) || !strings.Contains(err.Error(), "empty") {
 		w.Errorf("empty repository: %v", err)
 	}
-	// An empty repository can be written to.
+	// An empty repository accepts a push.
 	w.push(empty, rollout.Update{Branch: "main", Edits: map[string][]byte{"f": []byte("x")}, Message: "begin", When: when})
 	w.server.Fsck()
 	if err := os.Rename(w.server.Bare, w.server.Bare+".away"); err != nil {
@@ -268,7 +268,7 @@ func commitToBranch(w *world) {
 	r := w.open()
 	calls := 0
 	build := func(s *git.Snapshot) (rollout.Update, error) {
-		if calls++; calls <= 2 { // somebody else is faster, twice
+		if calls++; calls <= 2 { // another process pushes first, twice
 			w.server.CommitFiles("theirs", map[string]string{"count": fmt.Sprint(calls)})
 		}
 		old, err := s.ReadFile("count")

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sameAsGit compares everything that a snapshot shows with git ls-tree and git cat-file.
+// sameAsGit compares all content of a snapshot with git ls-tree and git cat-file.
 func sameAsGit(w *world, r *git.Repo, commit string) {
 	w.Helper()
 	s := w.snapshot(r, commit)
@@ -52,7 +52,7 @@ func sameAsGit(w *world, r *git.Repo, commit string) {
 	}
 }
 
-// describe prints an entry as git ls-tree does; whether a file is executable, it does not know.
+// describe prints an entry like git ls-tree. An entry does not know whether its file is executable.
 func describe(e rollout.Entry) string {
 	switch e.Kind {
 	case rollout.Dir:

@@ -23,7 +23,7 @@ import (
 
 var when = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// transports are all ways to a repository. Every case of the contract runs over each.
+// transports are all ways to access a repository. Each case of the contract runs over each.
 var transports = map[string]func(*gittest.Repo) git.Options{
 	"http": func(r *gittest.Repo) git.Options { return git.Options{URL: r.HTTP(gittest.HTTPOptions{}).URL} },
 	"http-v0": func(r *gittest.Repo) git.Options {
@@ -42,7 +42,7 @@ var transports = map[string]func(*gittest.Repo) git.Options{
 	"file":   func(r *gittest.Repo) git.Options { return git.Options{URL: "file://" + r.Bare} },
 }
 
-// caFile is a file with the certificate of a server.
+// caFile returns a file with the certificate of a server.
 func caFile(r *gittest.Repo, s *gittest.Server) string {
 	file := filepath.Join(filepath.Dir(r.Bare), "ca.pem")
 	if err := os.WriteFile(file, s.CA, 0o600); err != nil {
@@ -55,7 +55,7 @@ func sshOptions(s *gittest.Server) git.Options {
 	return git.Options{URL: s.URL, Auth: wire.Auth{SSHKeyFile: s.KeyFile, KnownHosts: s.KnownHosts}}
 }
 
-// world is one repository with one way to it.
+// world is one repository with one transport.
 type world struct {
 	*testing.T
 	server *gittest.Repo
@@ -106,7 +106,7 @@ func (w *world) snapshot(r *git.Repo, id string) *git.Snapshot {
 	return s
 }
 
-// pushAll pushes updates, and returns the new commit of each: "" where nothing changed or the branch is removed.
+// pushAll pushes updates, and returns the new commit of each: "" for an unchanged or removed branch.
 func pushAll(ctx context.Context, r *git.Repo, updates ...rollout.Update) ([]string, error) {
 	heads, err := r.Push(ctx, updates)
 	if err != nil {
@@ -121,7 +121,7 @@ func pushAll(ctx context.Context, r *git.Repo, updates ...rollout.Update) ([]str
 	return ids, nil
 }
 
-// held tells that a commit can be read without the network.
+// held reports whether a commit can be read without the network.
 func held(r *git.Repo, commit string) bool { _, held := r.Held(commit); return held }
 
 const stateBranch = "gitrollout/state/prod"
@@ -133,7 +133,7 @@ func stateUpdate(base, path, content string) rollout.Update {
 	}
 }
 
-// story is one case of the contract. What its repository has before it begins is made once for all transports.
+// story is one case of the contract. Its repository's first content is made once for all transports.
 type story struct {
 	play  func(*world)
 	begin func(*testing.T, *gittest.Repo) // nil: one commit is enough
@@ -187,15 +187,14 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// plays tells whether a transport plays a story, by its number. Those that share their link with another one play a
-// third of them when time is short, so that each story is played over HTTP and over a stream, in either version of the
-// protocol.
+// plays reports whether a transport plays a story, by its number. With -short, transports with a common link each
+// play a third. Each story still runs over HTTP and over a stream, in either version of the protocol.
 func plays(transport string, n int) bool {
 	switch transport {
 	case "http", "path":
 		return true
 	case "file":
-		// It is the same wire.Remote as the path, which is all that is ever seen of the address: TestParseRemote.
+		// The address becomes the same wire.Remote as the path: TestParseRemote.
 		return n == 0
 	case "http-v0":
 		return !testing.Short() || n%3 == 0
@@ -240,7 +239,7 @@ func idlePoll(w *world) {
 	}
 }
 
-// busyHistory is much that must not come along.
+// busyHistory adds content that must not be fetched.
 func busyHistory(t *testing.T, r *gittest.Repo) {
 	t.Helper()
 	random := rand.NewChaCha8([32]byte{1})
@@ -274,7 +273,7 @@ func fetchNew(w *world) {
 		sameAsGit(w, r, heads.Main)
 	}
 	received("a commit", 2000, func() { w.server.CommitFiles("one line", map[string]string{"apps/3/61/blob2": "small"}) })
-	// The reverted content is older than our clone, so it has to come, but nothing else.
+	// The reverted content is older than the clone, so it must be fetched, and nothing else.
 	received("a revert beyond the clone", 4500, func() { w.server.Revert("HEAD~1") })
 	received("a merge of a branch older than the clone", 2500, func() {
 		w.server.Git("checkout", "-q", "old-topic")
@@ -309,7 +308,7 @@ func orphanState(w *world) {
 	if diff := compare.Diff([]string{"prod: apps/shop/b.yaml", "prod: apps/shop/a.yaml"}, w.server.Log(stateBranch)); diff != "" {
 		w.Errorf("log (-want +got):\n%s", diff)
 	}
-	// The same content again is no commit, and no request.
+	// The same content again makes no commit and no request.
 	before = r.Stats()
 	if ids := w.push(r, stateUpdate(second, "apps/shop/b.yaml", "phase: Paused\n")); ids[0] != "" {
 		w.Errorf("an update without a change made %v", ids)
@@ -317,7 +316,7 @@ func orphanState(w *world) {
 	if r.Stats() != before {
 		w.Errorf("an update without a change talked to the server")
 	}
-	// Another process goes on from there.
+	// Another process continues from here.
 	other := w.open()
 	if heads := w.fetch(other); heads.State != second {
 		w.Fatalf("another mirror: %+v", heads)
@@ -332,7 +331,7 @@ func orphanState(w *world) {
 	}
 }
 
-// fetched makes a branch of the server known to the worktree, as plain git clone would.
+// fetched fetches a branch of the server into the worktree, like plain git clone.
 func fetched(w *world, branch string) string {
 	w.Helper()
 	w.server.Git("fetch", "-q", "origin", branch)
@@ -361,7 +360,7 @@ func staleWriter(w *world) {
 			w.Errorf("%s moved refs (-before +after):\n%s", name, diff)
 		}
 	}
-	// The loser fetches, sees the winner's commit, and goes on.
+	// The loser fetches the winner's commit, and continues.
 	if heads := w.fetch(b); heads.State != first {
 		w.Errorf("heads %+v", heads)
 	}
@@ -371,7 +370,7 @@ func staleWriter(w *world) {
 func racingWriters(w *world) {
 	writers, commits := 8, 10
 	if testing.Short() || !strings.Contains(w.Name(), "/http/") {
-		writers, commits = 3, 3 // the server's work is the same; one thorough race is enough
+		writers, commits = 3, 3 // the server does the same work; one thorough race is enough
 	}
 	errs := make([]error, writers)
 	concurrently(writers, func(n int) {

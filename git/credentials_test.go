@@ -35,8 +35,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// gitHub answers one request of GitHub's REST API as its documentation says: POST
-// /app/installations/{id}/access_tokens.
+// gitHub answers a documented request of GitHub's REST API: POST /app/installations/{id}/access_tokens.
 type gitHub struct {
 	*httptest.Server
 	key *rsa.PublicKey
@@ -44,7 +43,7 @@ type gitHub struct {
 	mu     sync.Mutex
 	now    time.Time
 	asked  int
-	status int // when not 0, the answer to everything
+	status int // if not 0, the answer to every request
 	tokens map[string]time.Time
 }
 
@@ -85,7 +84,7 @@ func (g *gitHub) serve(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// check is what GitHub says about a JSON Web Token.
+// check returns GitHub's error for a JSON Web Token.
 func (g *gitHub) check(jwt string) error {
 	parts := strings.Split(jwt, ".")
 	if len(parts) != 3 {
@@ -121,7 +120,7 @@ func (g *gitHub) check(jwt string) error {
 	return nil
 }
 
-// takes is whether GitHub's Git server lets a request in.
+// takes reports whether GitHub's Git server accepts a request.
 func (g *gitHub) takes(req *http.Request) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -154,7 +153,7 @@ func write(t *testing.T, file, content string) string {
 	return file
 }
 
-// through is a Git server behind a check of one's own.
+// through serves a repository behind a check of each request.
 func through(t *testing.T, repo *gittest.Repo, allow func(*http.Request) bool) string {
 	t.Helper()
 	inner := repo.HTTP(gittest.HTTPOptions{})
@@ -215,7 +214,7 @@ func TestGitHubApp(t *testing.T) {
 	fetch("four minutes before its end", 2)
 	hub.pass(30 * time.Hour)
 	fetch("long after", 3)
-	// A token that is revoked is asked for again after one refusal.
+	// A revoked token is replaced after one refusal.
 	hub.mu.Lock()
 	clear(hub.tokens)
 	hub.mu.Unlock()
@@ -225,13 +224,13 @@ func TestGitHubApp(t *testing.T) {
 		noSecret(t, err)
 	}
 	fetch("after it was revoked", 4)
-	// The key is rotated: the file is read again.
+	// The key changes: the file is read again.
 	hub.mu.Lock()
 	hub.key = rsaKey(t, file)
 	hub.mu.Unlock()
 	hub.pass(2 * time.Hour)
 	fetch("another key", 5)
-	// GitHub is ill: what it says is not taken for a refusal of ours, and its echo of our token is not passed on.
+	// GitHub fails: this does not count as a refusal, and the token in its answer is redacted.
 	for status, want := range map[int]error{503: git.ErrUnreachable, 403: git.ErrAuth} {
 		hub.mu.Lock()
 		hub.status = status
@@ -241,7 +240,7 @@ func TestGitHubApp(t *testing.T) {
 			t.Errorf("%d: %v, want %v", status, err, want)
 		}
 	}
-	// The file is there and is no key any more: there is no new token, and nothing is asked of GitHub.
+	// The file is no longer a key: there is no new token, and no request to GitHub.
 	write(t, file, secret)
 	before := hub.count()
 	hub.pass(2 * time.Hour)
@@ -302,7 +301,7 @@ func TestGitHubAppRefused(t *testing.T) {
 	}
 }
 
-// authority issues certificates.
+// authority is a certificate authority.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -330,7 +329,7 @@ func newAuthority(t *testing.T) authority {
 	return authority{cert: cert, key: key, pem: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
 }
 
-// issue makes a certificate for a name, with its key, as PEM.
+// issue returns a certificate for a name and its key, as PEM.
 func (a authority) issue(t *testing.T, name string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -352,7 +351,7 @@ func (a authority) issue(t *testing.T, name string) (cert, key string) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: raw}))
 }
 
-// proxy is a real CONNECT proxy. It takes every name for one address, and may ask for a password.
+// proxy starts a real CONNECT proxy. It connects every name to one address, and may ask for a password.
 func proxy(t *testing.T, to, password string) (url string, count func() int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -398,7 +397,8 @@ func proxy(t *testing.T, to, password string) (url string, count func() int) {
 	return "http://" + l.Addr().String(), func() int { mu.Lock(); defer mu.Unlock(); return n }
 }
 
-// secure serves a repository with a certificate for git.example.com; with clients, only to holders of theirs.
+// secure serves a repository with a certificate for git.example.com. With clients, it accepts only their
+// certificates.
 func secure(t *testing.T, repo *gittest.Repo, server authority, clients *authority) (addr, url string) {
 	t.Helper()
 	inner := repo.HTTP(gittest.HTTPOptions{})
@@ -435,7 +435,7 @@ func TestProxyAndAuthorities(t *testing.T) {
 	withPassword := strings.Replace(locked, "//", "//ann:"+secret+"@", 1)
 	for name, tt := range map[string]struct {
 		how  wire.TLS
-		want string // "" = works
+		want string // "" = success
 	}{
 		"all":                   {wire.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: open}, ""},
 		"one file for both":     {wire.TLS{CAFile: ca, CertFile: file("both", clientCert+clientKey), Proxy: open}, ""},
@@ -461,7 +461,7 @@ func TestProxyAndAuthorities(t *testing.T) {
 	if opened() == 0 {
 		t.Error("nothing went through the proxy")
 	}
-	// All of it is rotated while the program runs.
+	// All files change while the program runs.
 	r, err := git.Open(t.Context(), git.Options{URL: url, Branch: "main", Auth: wire.Auth{TLS: wire.TLS{CAFile: ca, CertFile: cert, KeyFile: key, Proxy: open}}})
 	if err != nil {
 		t.Fatal(err)
@@ -516,7 +516,7 @@ func TestRotation(t *testing.T) {
 	fetch("is empty")
 }
 
-// TestProxyOfEnvironment runs itself once more, as a process reads these variables only once.
+// TestProxyOfEnvironment starts itself again, since a process reads these variables only once.
 func TestProxyOfEnvironment(t *testing.T) {
 	if url := os.Getenv("GIT_TEST_URL"); url != "" {
 		if err := fetchFrom(t, url, wire.Auth{TLS: wire.TLS{CAFile: os.Getenv("GIT_TEST_CA")}}); err != nil {
@@ -535,7 +535,7 @@ func TestProxyOfEnvironment(t *testing.T) {
 	}{
 		{[]string{"HTTPS_PROXY=" + through}, true},
 		{[]string{"https_proxy=" + through, "NO_PROXY=other.example.com"}, true},
-		{[]string{"HTTPS_PROXY=" + through, "NO_PROXY=.example.com"}, false}, // there is no such host
+		{[]string{"HTTPS_PROXY=" + through, "NO_PROXY=.example.com"}, false}, // this host does not exist
 		{nil, false},
 	} {
 		before := count()

@@ -1,4 +1,4 @@
 package git
 
-// Narrow makes the bounds of what is taken and kept of a pack so many times smaller than they usually are.
+// Narrow divides the limits of received and kept packs.
 func (r *Repo) Narrow(times int64) *Repo { r.server.Narrow(times); return r }

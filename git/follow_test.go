@@ -31,7 +31,7 @@ func TestStateBranchIsFollowed(t *testing.T) {
 	w.fetch(stays)
 	first := w.push(r, stateUpdate("", "a", "1"))[0]
 
-	// The other branch has a past with content that nobody reads, and that does not come.
+	// The other branch has a history with unread content, which is not fetched.
 	s := importer{clock: 100}
 	for i := range 50 {
 		s.commit(other, 0)
@@ -68,7 +68,7 @@ func TestStateBranchIsFollowed(t *testing.T) {
 	}
 }
 
-// trusted signs commits with a new key, whose line for a file of keys is public.
+// trusted returns a function that signs commits with a new key, and its public line for a file of keys.
 func trusted(t *testing.T, repo *gittest.Repo, who string) (commit func([]byte) ([]byte, error), public string) {
 	t.Helper()
 	file := repo.NewKeyFile()

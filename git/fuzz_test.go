@@ -12,7 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Edits in memory against a map of paths; the slower test against git itself is TestEditsAgainstModel.
+// FuzzTreeEdits compares edits in memory with a map of paths. TestEditsAgainstModel is slower and compares with git
+// itself.
 func FuzzTreeEdits(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(seed, seed*7)

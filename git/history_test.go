@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// promoted is a repository in which Ann's signature counts.
+// promoted is a repository in which Ann's signature is trusted.
 type promoted struct {
 	*gittest.Repo
 	t    *testing.T
@@ -34,7 +34,7 @@ func newPromoted(t *testing.T) *promoted {
 	return p
 }
 
-// signs makes the commits that follow signed with a key; "" unsigned.
+// signs makes the next commits signed with a key; "" for unsigned.
 func (p *promoted) signs(key string) *promoted {
 	p.Git("config", "commit.gpgsign", fmt.Sprint(key != ""))
 	p.Git("config", "user.signingkey", key)
@@ -42,12 +42,12 @@ func (p *promoted) signs(key string) *promoted {
 	return p
 }
 
-// promote commits the promotion file, and other commits something else.
+// promote commits the promotion file; other commits change other files.
 func (p *promoted) promote(content string) string {
 	return p.CommitFiles("promote", map[string]string{promotion: content})
 }
 
-// other adds so many commits without a change to main; those without a signature at once.
+// other adds commits without a change to main; unsigned ones in one step.
 func (p *promoted) other(n int) {
 	if !p.signing {
 		p.CommitNothing(n)
@@ -59,7 +59,7 @@ func (p *promoted) other(n int) {
 	p.Push()
 }
 
-// branch does something on a new branch, and returns to main.
+// branch runs do on a new branch, and returns to main.
 func (p *promoted) branch(name string, do func()) {
 	p.Git("checkout", "-q", "-b", name)
 	do()

@@ -29,7 +29,7 @@ func httpWorld(t *testing.T) (*world, *gittest.Server) {
 	return &world{T: t, server: server, opts: git.Options{URL: s.URL}}, s
 }
 
-// The costs that the design promises, request by request.
+// TestHTTPRequests checks the promised costs of each request.
 func TestHTTPRequests(t *testing.T) {
 	w, s := httpWorld(t)
 	r := w.open()
@@ -75,7 +75,7 @@ func TestHTTPRequests(t *testing.T) {
 	}
 }
 
-// greetings counts how often a server was asked what it can do, before a push.
+// greetings counts requests for a server's capabilities before a push.
 func greetings(s *gittest.Server) (n int) {
 	for _, request := range s.Requests() {
 		if strings.HasSuffix(request, "/info/refs?service=git-receive-pack") {
@@ -246,7 +246,7 @@ func TestHTTPCredentials(t *testing.T) {
 	}
 }
 
-// Credentials stay with the server that they were given for.
+// TestHTTPRedirect checks that credentials stay with their server.
 func TestHTTPRedirect(t *testing.T) {
 	w, s := httpWorld(t)
 	var authorized, posted bool
@@ -281,11 +281,11 @@ func TestHTTPRedirect(t *testing.T) {
 	}
 }
 
-// TestIncompletePack has a server send a commit without its file: nothing of it is taken for a head.
+// TestIncompletePack sends a commit without its file: it does not become a head.
 func TestIncompletePack(t *testing.T) {
 	w, s := httpWorld(t)
 	const line = "packfile\n"
-	alone := exec.Command("git", "pack-objects", "-q", "--stdout") // the commit, and not what it reaches
+	alone := exec.Command("git", "pack-objects", "-q", "--stdout") // the commit without its files
 	alone.Dir, alone.Env, alone.Stdin = w.server.Bare, gittest.Env(), strings.NewReader(w.server.Head()+"\n")
 	pack, err := alone.Output()
 	if err != nil {
@@ -317,8 +317,8 @@ func TestIncompletePack(t *testing.T) {
 	}
 }
 
-// TestPushOneByOne pushes to a server that cannot move two branches at once: it is asked for each, up to the first
-// that it refuses.
+// TestPushOneByOne pushes to a server that cannot update two branches at once. Each is pushed alone, up to the first
+// refusal.
 func TestPushOneByOne(t *testing.T) {
 	w, _ := httpWorld(t)
 	w.server.InBare("config", "receive.advertiseAtomic", "false")
@@ -328,7 +328,7 @@ func TestPushOneByOne(t *testing.T) {
 	if got := r.Stats().Pushes; got != 2 {
 		t.Errorf("%d pushes for two branches", got)
 	}
-	w.push(r, stateUpdate(ids[0], "x", "2")) // one alone is one push
+	w.push(r, stateUpdate(ids[0], "x", "2")) // a single update is a single push
 	if got := r.Stats().Pushes; got != 3 {
 		t.Errorf("%d pushes after one more", got)
 	}
@@ -342,7 +342,7 @@ func TestPushOneByOne(t *testing.T) {
 	}
 }
 
-// randomText does not compress.
+// randomText returns text that does not compress.
 func randomText(n int) string {
 	text := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(text)

@@ -18,10 +18,10 @@ import (
 
 const megabyte = 1 << 20
 
-// Most tests here are of files an eighth as large as those that are too large for a user: TestTheUsualBounds is of these.
+// Most tests use files an eighth as large as the user's limit; TestTheUsualBounds uses the real one.
 const (
 	times  = 8
-	atMost = 16 * megabyte / times // of one file
+	atMost = 16 * megabyte / times // per file
 )
 
 func open(t *testing.T, url string) *git.Repo {
@@ -33,7 +33,7 @@ func open(t *testing.T, url string) *git.Repo {
 	return r
 }
 
-// readable looks whether files of the newest commit can be read, or are too large.
+// readable checks whether files of the newest commit can be read, or are too large.
 func readable(t *testing.T, r *git.Repo, want map[string]bool) {
 	t.Helper()
 	heads, err := r.Fetch(t.Context())
@@ -52,14 +52,15 @@ func readable(t *testing.T, r *git.Repo, want map[string]bool) {
 	}
 }
 
-// noise does not compress, so that Git sends what is different in the next version of it.
+// noise returns bytes that do not compress, so that Git sends only the difference to the next version.
 func noise(size int) []byte {
 	data := make([]byte, size)
 	_, _ = io.ReadFull(rand.NewChaCha8([32]byte{}), data)
 	return data
 }
 
-// TestTheUsualBounds: a file of 16 MiB is kept, and not one of a byte more, whether the server can leave it out or not.
+// TestTheUsualBounds checks that a file of 16 MiB is kept, and one with another byte is not. It uses servers that can
+// omit such files and servers that cannot.
 func TestTheUsualBounds(t *testing.T) {
 	repo := gittest.New(t)
 	repo.CommitFiles("first", map[string]string{"limit.bin": strings.Repeat("\x00", 16*megabyte), "more.bin": strings.Repeat("\x00", 16*megabyte+1)})
@@ -69,9 +70,8 @@ func TestTheUsualBounds(t *testing.T) {
 	}
 }
 
-// TestLargeFilesAreNotKept: a file that is larger than one may be is known by its id alone, whether Git sends it whole or as what is
-// different from another one, and everything else goes on, also in the commits after it and once the store is renewed.
-// A server that can leave it out is asked to.
+// TestLargeFilesAreNotKept checks that only the id of a too large file is kept, sent whole or as a delta. Everything
+// else works, also in later commits and after a renewal of the store. A server that can omit such files is asked to.
 func TestLargeFilesAreNotKept(t *testing.T) {
 	for _, filter := range []string{"false", "true"} {
 		t.Run("filter "+filter, func(t *testing.T) { largeFilesAreNotKept(t, filter) })
@@ -97,7 +97,8 @@ func largeFilesAreNotKept(t *testing.T, filter string) {
 	if came := r.Stats().Received; (came < atMost/16) != (filter == "true") {
 		t.Errorf("%d bytes came, of which %d are a file that is not kept", came, len(old))
 	}
-	for i := range map[string]int{"false": 3, "true": 1}[filter] { // the store is renewed, and later commits lean on what is not here
+	// The store is renewed, and later deltas refer to missing files.
+	for i := range map[string]int{"false": 3, "true": 1}[filter] {
 		changed[i*atMost/16] ^= 1
 		repo.CommitFiles(fmt.Sprint("again ", i), map[string]string{"a.yaml": fmt.Sprintf("a: %d\n", i), fmt.Sprintf("b%d.bin", i): string(noise(3 * megabyte / 2)),
 			"docs/video2.bin": string(changed), "docs/zeros.bin": strings.Repeat("\x00", len(old)+i)})
@@ -109,7 +110,8 @@ func largeFilesAreNotKept(t *testing.T, filter string) {
 	readable(t, open(t, repo.Bare).Narrow(times), want)
 }
 
-// TestManyLargeFilesAreNotKept: together they have no more than eight times as much as one may have, and small files are none of them.
+// TestManyLargeFilesAreNotKept checks that all files together take at most eight times the limit of one file, and
+// that small files are kept.
 func TestManyLargeFilesAreNotKept(t *testing.T) {
 	repo := gittest.New(t)
 	files := map[string]string{"z.yaml": "a: 1\n"}
@@ -124,7 +126,7 @@ func TestManyLargeFilesAreNotKept(t *testing.T) {
 	}
 }
 
-// TestALargeFileIsAnEntry of its folder like any other.
+// TestALargeFileIsAnEntry checks that a large file is a normal entry of its folder.
 func TestALargeFileIsAnEntry(t *testing.T) {
 	repo := gittest.New(t)
 	if err := os.WriteFile(filepath.Join(repo.Work, "big.bin"), make([]byte, atMost*20/16), 0o644); err != nil {

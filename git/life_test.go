@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// A process that runs for months must not keep what it has fetched and pushed since it started.
+// TestStoreIsRenewed checks that a process that runs for months does not keep all fetched and pushed objects.
 func TestStoreIsRenewed(t *testing.T) {
 	repo := gittest.New(t)
 	files := map[string]string{}
@@ -41,7 +41,7 @@ func TestStoreIsRenewed(t *testing.T) {
 	if !renewed {
 		t.Error("the store was never renewed")
 	}
-	// Old snapshots stay whole, and the current ones are.
+	// Old and current snapshots stay complete.
 	if got := readAll(t, oldest); len(got) != len(files) || got["apps/1/app.yaml"] != files["apps/1/app.yaml"] {
 		t.Errorf("the oldest snapshot has %d files", len(got))
 	}
@@ -52,7 +52,7 @@ func TestStoreIsRenewed(t *testing.T) {
 	}
 }
 
-// A process that only reads forgets what the users' branch has left behind, too.
+// TestStoreIsRenewedByFetches checks that a process that only reads drops old commits of the users' branch, too.
 func TestStoreIsRenewedByFetches(t *testing.T) {
 	const size, commits = 1 << 20, 8
 	repo := gittest.New(t)
@@ -69,7 +69,7 @@ func TestStoreIsRenewedByFetches(t *testing.T) {
 	}
 }
 
-// What a poll, a clone and a state commit cost does not grow with the repository's refs and history.
+// TestCostsDoNotGrow checks that a poll, a clone and a state commit cost the same with more refs and history.
 func TestCostsDoNotGrow(t *testing.T) {
 	cost := func(refs, commits int) (poll, clone, push git.Stats) {
 		repo := gittest.New(t)
@@ -101,15 +101,15 @@ func TestCostsDoNotGrow(t *testing.T) {
 	if clone2.Received > clone1.Received+100 || clone2.Objects != clone1.Objects {
 		t.Errorf("clone: %+v at 10 commits, %+v at 500", clone1, clone2)
 	}
-	// The first push asks for the server's greeting, which lists all refs; the following ones do not.
+	// The first push reads the server's capabilities, which list all refs; later ones do not.
 	if push2.Sent > push1.Sent+10 || push2.Requests != 2 {
 		t.Errorf("push: %+v at 10 commits, %+v at 500", push1, push2)
 	}
 	t.Logf("poll %+v\nclone %+v\npush %+v", poll2, clone2, push2)
 }
 
-// A branch that starts anew costs one small push, and what comes after costs what it did before, for who
-// compacted it and for a new process.
+// TestCompactCostsNothingLater checks that a new start of a branch costs one small push. Later commits cost the same
+// as before, for the compacting and for a new process.
 func TestCompactCostsNothingLater(t *testing.T) {
 	repo := gittest.New(t)
 	repo.CommitFiles("first", map[string]string{"f": "1"})
@@ -152,7 +152,7 @@ func TestCompactCostsNothingLater(t *testing.T) {
 	if now := fresh(); now.Objects != cloned.Objects || apart(now.Received, cloned.Received) > 200 {
 		t.Errorf("a new process: %+v before, %+v after", cloned, now)
 	}
-	// Only the compressed size of hashes differs; a push does not list the 200 refs, nor does a poll.
+	// Only the compressed sizes of hashes differ; neither a push nor a poll lists the 200 refs.
 	now := commit(2002)
 	if apart(now.Sent, was.Sent) > 20 || apart(now.Received, was.Received) > 20 || now.Requests != 1 || now.Received > 300 {
 		t.Errorf("a state commit: %+v before, %+v after", was, now)

@@ -9,13 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestLine reads the commits after one, near and far, from a mirror that has only
-// the head.
+// TestLine reads the commits after a given one, near and far, with only the head in the mirror.
 func TestLine(t *testing.T) {
 	p := &promoted{Repo: gittest.New(t), t: t}
 	first := p.CommitFiles("first", map[string]string{"f": "1"})
 	second := p.CommitFiles("second", map[string]string{"f": "2"})
-	p.other(120) // more than the first depth that is asked for
+	p.other(120) // more than the first requested depth
 	last := p.CommitFiles("last", map[string]string{"f": "3"})
 	r, err := git.Open(t.Context(), git.Options{URL: p.Bare})
 	if err != nil {
@@ -26,7 +25,7 @@ func TestLine(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		after, upTo string
-		n           int // with the one that they come after
+		n           int // including the commit before them
 		before      string
 	}{
 		"none":          {last, last, 1, "3"},

@@ -25,7 +25,7 @@ func TestSSHTrust(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The other server's key under this server's name: what a man in the middle shows.
+	// The other server's key under this server's name, as in an attack in the middle.
 	key, err := os.ReadFile(other.KnownHosts)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestUnreachable(t *testing.T) {
 			t.Errorf("%s server gone: %v, want ErrUnreachable", name, err)
 		}
 	}
-	// A server that accepts and says nothing must not hold us past the time limit, in any phase.
+	// A server that accepts and never answers must not exceed the time limit, in any phase.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestUnreachable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Without the limit this would not come back.
+		// Without the limit this would never return.
 		if _, err = r.Fetch(t.Context()); !errors.Is(err, git.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s, silent: %v", url, err)
 		}
@@ -126,7 +126,7 @@ func TestLocalRepository(t *testing.T) {
 	repo.CommitFiles("first", map[string]string{"f": "1"})
 	repo.Git("branch", "other")
 	t.Chdir(repo.Work)
-	// As in a hook: git sets these for another repository.
+	// As in a hook, where git sets these variables for another repository.
 	t.Setenv("GIT_DIR", "/nonexistent")
 	t.Setenv("GIT_INDEX_FILE", "/nonexistent/index")
 	r, err := git.Open(t.Context(), git.Options{URL: ".", Branch: "main"})
@@ -196,7 +196,7 @@ func TestParseRemote(t *testing.T) {
 			t.Errorf("ParseRemote(%q) = %s, %v, want %s", raw, remote, err, want)
 		}
 	}
-	// Nothing can tell the two from each other afterwards.
+	// Both forms are equal after parsing.
 	file, fileAuth, _ := wire.ParseRemote("file:///srv/repo.git")
 	if path, auth, err := wire.ParseRemote("/srv/repo.git"); err != nil || path != file || !compare.Equal(auth, fileAuth) {
 		t.Errorf("a path is %+v, and with file:// %+v, error %v", path, file, err)

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// A log is read in steps, and no further than it takes.
+// TestLog checks that a log is read in steps, and no further than needed.
 func TestLog(t *testing.T) {
 	const commits = 250
 	repo, tip := logged(t, commits)
@@ -70,7 +70,7 @@ func mirrorOf(t *testing.T, repo *gittest.Repo) *git.Repo {
 	return m
 }
 
-// logged is a repository with a branch of so many commits, each of which changes a file, and the branch's newest commit.
+// logged returns a repository with a branch of so many commits, each of which changes a file, and its newest commit.
 func logged(t *testing.T, commits int) (repo *gittest.Repo, tip string) {
 	t.Helper()
 	repo = gittest.New(t)
@@ -84,13 +84,13 @@ func logged(t *testing.T, commits int) (repo *gittest.Repo, tip string) {
 	return repo, repo.Ref("state")
 }
 
-// TestLogAfterACutOffAnswer: a request for the history that is cut off leaves commits without their files. The next
-// request brings them, instead of reporting that an object is missing.
+// TestLogAfterACutOffAnswer cuts off a request for the history, so commits lack their files. The next request fetches
+// them, instead of reporting a missing object.
 func TestLogAfterACutOffAnswer(t *testing.T) {
-	const commits = 90 // one answer has them all
+	const commits = 90 // fit into one answer
 	repo, tip := logged(t, commits)
 	server := repo.HTTP(gittest.HTTPOptions{})
-	var left atomic.Int64 // bytes until the answers are cut off; less than 0: never
+	var left atomic.Int64 // bytes until answers are cut off; below 0: never
 	left.Store(-1)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		server.Proxy().ServeHTTP(&cutOff{w, &left}, req)

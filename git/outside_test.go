@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestOutside tells the commits that a branch is built on, far back and by any parent, from those that somebody has pushed
-// elsewhere, with a mirror that has only the head; whether the server can leave files out or not.
+// TestOutside distinguishes the ancestors of a branch, by any parent, from other pushed commits, with only the head
+// in the mirror. Servers with and without filters are tested.
 func TestOutside(t *testing.T) {
 	for name, filter := range map[string]string{"commits alone": "true", "with their files": "false"} {
 		t.Run(name, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestOutside(t *testing.T) {
 			if _, err := r.Fetch(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := r.Snapshot(t.Context(), stranger); err != nil { // that it is here says nothing
+			if _, err := r.Snapshot(t.Context(), stranger); err != nil { // its presence proves nothing
 				t.Fatal(err)
 			}
 			unknown := "0123456789012345678901234567890123456789"

@@ -17,13 +17,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gate is a server in front of another one: it holds back the requests that it is told to, after the real
-// server's answer is known or before it has been asked.
+// gate is a proxy of a server that delays chosen requests, before the real server is asked or before its answer is
+// sent.
 type gate struct {
 	*httptest.Server
 	mu       sync.Mutex
-	before   func(*http.Request) // runs before the request is handed on
-	after    func(*http.Request) // runs before the answer is
+	before   func(*http.Request) // runs before the request is forwarded
+	after    func(*http.Request) // runs before the answer is forwarded
 	requests int
 }
 
@@ -61,10 +61,10 @@ func (g *gate) hold(before, after func(*http.Request)) {
 	g.before, g.after = before, after
 }
 
-// fetches tells a request that looks up, or fetches.
+// fetches reports whether a request looks up branches, or fetches.
 func fetches(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/git-upload-pack") }
 
-// waiting lets one request after another wait: entered tells that one has come, and leave lets all go on.
+// waiting delays requests: entered reports that one has arrived, and leave releases all.
 func waiting(which func(*http.Request) bool) (hold func(*http.Request), entered chan struct{}, leave func()) {
 	entered, left := make(chan struct{}, 100), make(chan struct{})
 	return func(req *http.Request) {
@@ -84,7 +84,8 @@ func openGate(t *testing.T, g *gate) (*world, *git.Repo) {
 	return w, w.open()
 }
 
-// A Fetch hangs at its look-up, and what was fetched before is read, pushed upon and added to meanwhile.
+// TestHangingFetchHoldsUpNothing delays the look-up of a Fetch. Earlier commits can be read, and pushes and further
+// fetches work meanwhile.
 func TestHangingFetchHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	repo := gittest.New(t)
@@ -128,7 +129,7 @@ func TestHangingFetchHoldsUpNothing(t *testing.T) {
 	}
 }
 
-// A Push hangs, and branches are looked up and fetched meanwhile.
+// TestHangingPushHoldsUpNoFetch delays a Push. Branches are looked up and fetched meanwhile.
 func TestHangingPushHoldsUpNoFetch(t *testing.T) {
 	t.Parallel()
 	repo := gittest.New(t)
@@ -156,7 +157,7 @@ func TestHangingPushHoldsUpNoFetch(t *testing.T) {
 	}
 }
 
-// The server has answered a look-up, and the answer is on its way while pushes come and go: they are not undone.
+// TestPushOvertakesFetch delays the answer to a look-up while pushes succeed: they are not undone.
 func TestPushOvertakesFetch(t *testing.T) {
 	t.Parallel()
 	const ours = "gitrollout/promote/prod/shop"
@@ -191,14 +192,14 @@ func TestPushOvertakesFetch(t *testing.T) {
 	if heads := w.fetch(r); !compare.Equal(heads, want) {
 		t.Errorf("the next fetch: %s", compare.Diff(want, heads))
 	}
-	// Only a look-up that was under way is doubted: the next one sees what somebody else does.
+	// Only a running look-up is doubted: the next one sees others' changes.
 	repo.InBare("update-ref", "refs/heads/"+stateBranch, second)
 	if heads := w.fetch(r); heads.State != second {
 		t.Errorf("after somebody else's: %+v", heads)
 	}
 }
 
-// A fetch is in the middle of its download while pushes make the mirror grow, which is when it forgets.
+// TestDownloadAndRenewal delays a download while pushes fill the mirror until it drops old objects.
 func TestDownloadAndRenewal(t *testing.T) {
 	t.Parallel()
 	repo := gittest.New(t)
@@ -241,7 +242,7 @@ func TestDownloadAndRenewal(t *testing.T) {
 
 func (w *world) of(repo *gittest.Repo) *world { w.server = repo; return w }
 
-// Everything at once, for the race detector: what is read is what git shows.
+// TestEverythingAtOnce runs all calls at once, for the race detector, and compares the content with git.
 func TestEverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	repo := gittest.New(t)
@@ -286,7 +287,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	repo.Fsck()
 }
 
-// A restart with many releases in flight: one request brings all commits that are on record.
+// TestBringMany restarts with many releases in flight: one request fetches all recorded commits.
 func TestBringMany(t *testing.T) {
 	t.Parallel()
 	const apps = 1000
@@ -309,7 +310,7 @@ func TestBringMany(t *testing.T) {
 	if n := after.Requests - before.Requests; n != 1 {
 		t.Errorf("%d requests, want 1", n)
 	}
-	// Renewals forget none of them: each push below changes a megabyte.
+	// Renewals keep all of them: each push below changes a megabyte.
 	base := ""
 	for i := range 4 {
 		base = w.push(r, stateUpdate(base, "x", strings.Repeat(fmt.Sprint(i), 1<<20)))[0]
@@ -336,7 +337,7 @@ func twelveCommits(t *testing.T, r *gittest.Repo) {
 	}
 }
 
-// bringSome is one of the contract: commits that the server has lost do not fail the others.
+// bringSome is a case of the contract: commits lost by the server do not affect the others.
 func bringSome(w *world) {
 	var ids, lost []string
 	for i, id := range strings.Fields(w.server.InBare("rev-list", "--reverse", "--max-count=12", "main")) {

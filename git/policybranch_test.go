@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestPolicyBranch: one more branch is looked up with the others and brought with them, before and after it is there and
-// after it was moved. While nothing moves it costs no request, and a renewal of the store keeps its commit.
+// TestPolicyBranch checks that an additional branch is looked up and fetched with the others, before it exists,
+// afterwards, and after it moved. Without a move it costs no request, and a renewal of the store keeps its commit.
 func TestPolicyBranch(t *testing.T) {
 	p := gittest.New(t)
 	p.CommitFiles("first", map[string]string{"f": "1"})
@@ -61,7 +61,7 @@ func TestPolicyBranch(t *testing.T) {
 	atRest("one")
 	push("two")
 	read("two")
-	for i := range 3 { // each is larger than what a renewal begins at
+	for i := range 3 { // each is larger than the limit of a renewal
 		p.CommitFiles("large", map[string]string{"large": fmt.Sprint(i) + string(make([]byte, 3<<20))})
 		atRest("two")
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// A renewal keeps the heads, and of the other commits those that were used last, as far as they are not too large.
+// TestRenewalKeepsWhatIsUsed checks that a renewal keeps the heads and the last used commits, unless they are too
+// large.
 func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 	const size, commits = 8 << 20, 16
 	r := &mirror{store: newStore(), recent: map[plumbing.Hash]int{}}
@@ -40,7 +41,7 @@ func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 			t.Fatal("what was added is not held")
 		}
 	}
-	r.held(ids[0]) // somebody comes back to it
+	r.held(ids[0]) // it is used again
 	unused := add(commits + 1)
 
 	r.downloads = 1
@@ -71,7 +72,7 @@ func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// Fetches, pushes and readers use one store at once.
+// TestStoreIsShared uses one store for fetches, pushes and readers at once.
 func TestStoreIsShared(t *testing.T) {
 	const writers, objects = 8, 500
 	st := newStore()

@@ -16,11 +16,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// BenchmarkLargeRepository measures this package beside the git command doing the same job, in turns, on one
-// server, and prints a table. The command is given what helps it: clones of the branches that matter, without
-// other refs and tags; shallow ones to fetch, and whole ones to push from, as a server takes longer over a push
-// from a shallow clone. It asserts nothing about time; what is exact is in TestCostsDoNotGrow and its
-// neighbours. docs/performance.md tells how to read it.
+// BenchmarkLargeRepository compares this package with the git command for the same tasks, in turns, on one server,
+// and prints a table. The command gets its best case: clones with only the needed branches, shallow for fetches, and
+// whole for pushes, which are slower from a shallow clone. Times are not asserted; TestCostsDoNotGrow and its
+// neighbours have exact costs. docs/performance.md explains the table.
 func BenchmarkLargeRepository(b *testing.B) {
 	size := scaleOf()
 	start := time.Now()
@@ -28,7 +27,7 @@ func BenchmarkLargeRepository(b *testing.B) {
 	fmt.Printf("\n\n%s: made in %.0f s\n", size, time.Since(start).Seconds())
 	server := repo.HTTP(gittest.HTTPOptions{})
 	http := &largeWorld{size: size, repo: repo, server: server, url: server.URL, cliURL: server.URL}
-	// The versions differ, or the second one would find its changes made.
+	// The versions differ, or the second side would find its changes made.
 	path := &largeWorld{size: size, repo: repo, url: repo.Bare, cliURL: "file://" + repo.Bare, version: 1_000_000}
 	http.table(b, "http")
 	path.table(b, "path")
@@ -54,14 +53,14 @@ func (w *largeWorld) table(b *testing.B, transport string) {
 	fmt.Printf("\n\n%s\n%s\n", table.String(), w.notes.String())
 }
 
-// maintain does on the server what servers do by themselves, and gittest's does not: a push leaves a file for
-// each object, and without this each of them makes all later pushes slower, whoever makes them.
+// maintain repacks the server's repository, as real servers do by themselves. Without it, the object files of each
+// push slow down all later ones.
 func (w *largeWorld) maintain() { w.repo.InBare("repack", "-d", "-q") }
 
-// minRounds is how often each side does each thing at least; rows that are quick have a second for more.
+// minRounds is the minimum number of rounds for each side and task; fast rows run up to a second.
 const minRounds = 12
 
-// rounds runs a round for as long as the benchmark wants, once.
+// rounds runs a round as often as the benchmark asks, once.
 func rounds(b *testing.B, round func(i int)) {
 	n := 0
 	for ; b.Loop(); n++ {
@@ -73,7 +72,7 @@ func rounds(b *testing.B, round func(i int)) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// largeWorld is one way to the large repository.
+// largeWorld is the large repository over one transport.
 type largeWorld struct {
 	size        scale
 	repo        *gittest.Repo
@@ -85,10 +84,10 @@ type largeWorld struct {
 	notes   strings.Builder // printed after the table
 }
 
-// cost is what one side has spent in its rounds.
+// cost is the total cost of one side in its rounds.
 type cost struct {
 	walls          []time.Duration
-	received, sent int64  // in all rounds; -1 is unknown
+	received, sent int64  // in all rounds; -1: unknown
 	memory         string // for the table
 }
 
@@ -112,7 +111,7 @@ func millis(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/floa
 
 func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// row puts both sides into the table and the benchmark's own output.
+// row adds both sides to the table and the benchmark's output.
 func (w *largeWorld) row(b *testing.B, what string, ours, plain *cost) {
 	ratio := float64(plain.median()) / float64(ours.median())
 	_, _ = fmt.Fprintf(w.columns, "%s\t%s\t%s\t1 : %.1f\n", what, ours, plain, ratio)
@@ -146,7 +145,7 @@ func (w *largeWorld) plain(c *cost, in cli, script string) {
 	c.received, c.sent = c.received+sentNow-sent, c.sent+receivedNow-received
 }
 
-// resident runs a script of the git command once more. With a path the server's programs are its children.
+// resident runs a script of the git command again. With a path the server's programs are its children.
 func (w *largeWorld) resident(in cli, script string) string {
 	if peak := in.resident(script); w.server != nil {
 		return "RSS " + mib(peak)
@@ -174,7 +173,7 @@ func poll(b *testing.B, r *git.Repo) rollout.Heads {
 	return heads
 }
 
-// mirror is a bare clone that knows the two branches only.
+// mirror returns a bare clone with the two branches only.
 func (w *largeWorld) mirror(b *testing.B) cli {
 	c := cli{b, b.TempDir()}
 	c.run("git init -q --bare . && git config gc.auto 0 && git remote add origin " + w.cliURL +
@@ -185,8 +184,8 @@ func (w *largeWorld) mirror(b *testing.B) cli {
 
 const firstFetch, nextFetch = "git fetch -q --no-tags --depth 1 origin", "git fetch -q --no-tags origin"
 
-// firstFetch is a new process until it can read both branches: for gitrollout this test program, with what a
-// test program needs to start.
+// firstFetch starts a new process until it can read both branches. For gitrollout this is the test program, with its
+// own start.
 func (w *largeWorld) firstFetch(b *testing.B) {
 	var ours, plain cost
 	var heap, resident int64
@@ -239,7 +238,7 @@ func (w *largeWorld) fetchOne(b *testing.B) {
 		w.version++
 		usersPush(w.repo, w.version)
 		both := []func(){func() { ours.ours(r, func() { poll(b, r) }) }, func() { w.plain(&plain, clone, nextFetch) }}
-		both[i%2]() // who is second finds the server's files in the system's cache
+		both[i%2]() // the second side finds the server's files in the system's cache
 		both[1-i%2]()
 	})
 	w.version++
@@ -251,14 +250,14 @@ func (w *largeWorld) fetchOne(b *testing.B) {
 	w.row(b, "fetch of one commit", &ours, &plain)
 }
 
-// committer is both sides on a branch with some history.
+// committer commits with both sides to a branch with some history.
 type committer struct {
 	commits     int
 	r           *git.Repo
 	state       string
 	clone       cli
 	ours, plain cost
-	// first is our first push: it also asks for the server's capabilities, to which git adds all refs.
+	// first is gitrollout's first push, which also reads the server's capabilities with all refs.
 	first cost
 }
 
@@ -295,7 +294,7 @@ func (w *largeWorld) stateCommits(b *testing.B, n int, histories []int) {
 	}
 }
 
-// records is the records of n apps, which are others each time.
+// records returns new records of n apps.
 func (w *largeWorld) records(n int) map[string][]byte {
 	w.version++
 	edits := map[string][]byte{}
@@ -318,7 +317,7 @@ func (c *committer) commit(b *testing.B, w *largeWorld, n int, into *cost) {
 	})
 }
 
-// script writes the records, as cheaply as a file can be, and says what git has to do then.
+// script writes the records as cheaply as possible, and returns the commands for git.
 func (c *committer) script(b *testing.B, w *largeWorld, n int) string {
 	for path, content := range w.records(n) {
 		if err := os.WriteFile(c.clone.dir+"/"+path, content, 0o644); err != nil {
@@ -332,7 +331,7 @@ func (c *committer) commitByCLI(b *testing.B, w *largeWorld, n int) {
 	w.plain(&c.plain, c.clone, c.script(b, w, n))
 }
 
-// longLife polls and commits a thousand times, with a push by the users now and then.
+// longLife polls and commits a thousand times, with some pushes by users.
 func (w *largeWorld) longLife(b *testing.B) {
 	const life = 1000
 	c := &committer{commits: w.size.longest()}
@@ -340,7 +339,7 @@ func (w *largeWorld) longLife(b *testing.B) {
 	c.r, c.state = r, heads.State
 	var polls cost
 	var early int64
-	var most [2]int64 // in each half: the heap rises until the store is renewed
+	var most [2]int64 // in each half, since the heap grows until the store is renewed
 	for i := range life {
 		if i%100 == 0 {
 			w.maintain()

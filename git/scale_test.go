@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// scale is how large the repository of BenchmarkLargeRepository is.
+// scale is the size of BenchmarkLargeRepository's repository.
 type scale struct {
 	apps, refs, history int
 	states              []int // commits on each of the state branches
@@ -40,20 +40,20 @@ func (s scale) String() string {
 
 func appFile(i int) string { return fmt.Sprintf("apps/%02d/app-%04d/kustomization.yaml", i/100, i) }
 
-// recordFile fans out as package rollout's StatePath does.
+// recordFile returns a path in folders, like package rollout's StatePath.
 func recordFile(i int) string {
 	name := fmt.Sprintf("app-%04d", i)
 	sum := sha256.Sum256([]byte(name))
 	return fmt.Sprintf("apps/%x/%s.yaml", sum[:1], name)
 }
 
-// record is as long as a record in the middle of a release is: 1.3 kB, of which the hashes do not compress.
+// record returns a record of typical length: 1.3 kB, with hashes that do not compress.
 func record(app, version int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "apiVersion: gitrollout.dev/v1alpha1\nkind: AppState\napp: app-%04d\nserial: %d\n", app, version)
 	for i := range 14 {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%d %d", app, i))
-		if i < 4 { // what a step changes
+		if i < 4 { // changed by each step
 			sum = sha256.Sum256(fmt.Appendf(nil, "%d %d %d", app, i, version))
 		}
 		fmt.Fprintf(&text, "  - field: %02d\n    what: some name of a thing\n    hash: %x\n", i, sum[:20])
@@ -63,7 +63,7 @@ func record(app, version int) string {
 
 func stateOf(commits int) string { return fmt.Sprintf("gitrollout/state/after-%d", commits) }
 
-// byCLI is the branch that the git command commits to, which begins where stateOf does.
+// byCLI returns the git command's branch, which begins at the same commit as stateOf's.
 func byCLI(commits int) string { return fmt.Sprintf("cli/state/after-%d", commits) }
 
 // importer writes a stream for git fast-import.
@@ -85,8 +85,8 @@ func (s *importer) file(path, content string) {
 	fmt.Fprintf(s, "M 100644 inline %s\ndata %d\n%s\n", path, len(content), content)
 }
 
-// largeRepo makes the repository: refs on commits all over the history of main, state branches with the same
-// files and histories of their own, and what a server's maintenance makes (packed refs, a commit-graph).
+// largeRepo creates the repository. It has refs on commits in all of main's history, and state branches with the same
+// files and separate histories. It also has the results of a server's maintenance (packed refs, a commit-graph).
 func largeRepo(b *testing.B, size scale) *gittest.Repo {
 	b.Helper()
 	repo := gittest.New(b)
@@ -130,7 +130,7 @@ func largeRepo(b *testing.B, size scale) *gittest.Repo {
 	return repo
 }
 
-// usersPush adds a commit to main that changes one app, without a worktree.
+// usersPush commits a change of one app to main, without a worktree.
 func usersPush(repo *gittest.Repo, version int) {
 	s := importer{clock: 200_000 + version}
 	s.commit("main", 0)
@@ -139,7 +139,7 @@ func usersPush(repo *gittest.Repo, version int) {
 	repo.FastImport(s.String())
 }
 
-// A fresh process is this test program again: TestMain runs that instead of the tests.
+// A new process is this test program: TestMain runs fresh instead of the tests.
 const (
 	freshURL   = "GITROLLOUT_BENCH_FRESH_URL"
 	freshState = "GITROLLOUT_BENCH_FRESH_STATE"
@@ -156,7 +156,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fresh is all that a new process does with Git, and prints bytes received, heap after GC, and peak RSS.
+// fresh runs all Git calls of a new process, and prints bytes received, heap after GC, and peak RSS.
 func fresh(url, state string) error {
 	ctx := context.Background()
 	r, err := git.Open(ctx, git.Options{URL: url, Branch: "main", StateBranch: state})
@@ -172,24 +172,24 @@ func fresh(url, state string) error {
 	return err
 }
 
-// liveHeap is what is on the heap after a collection.
+// liveHeap returns the size of the heap after a collection.
 func liveHeap() int64 {
 	runtime.GC()
-	runtime.GC() // the second one frees what the first one's sweep and finalizers let go
+	runtime.GC() // the second collection frees the rest after the first one's sweep and finalizers
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// allocated is what was ever allocated.
+// allocated returns the total of all allocations.
 func allocated() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.TotalAlloc)
 }
 
-// residentPeak is the largest resident size that a process has had since its exec; 0 where /proc is not.
-// Its rusage will not do: Linux counts into it what the process was before its exec, a copy of ours.
+// residentPeak returns the largest resident size of a process since its exec; 0 without /proc. Linux's rusage
+// includes the time before the exec, when the process was a copy of the test.
 func residentPeak(pid int) int64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, after, _ := bytes.Cut(status, []byte("VmHWM:"))
@@ -201,7 +201,7 @@ func residentPeak(pid int) int64 {
 	return kB << 10
 }
 
-// children are a process's own and theirs.
+// children returns the child processes of a process, with their own children.
 func children(pid int) []int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	all := []int{pid}
@@ -234,7 +234,7 @@ func (c cli) run(script string) time.Duration {
 	return time.Since(start)
 }
 
-// resident is the peak of the largest git process of a script, looked at once a millisecond.
+// resident returns the peak of a script's largest git process, sampled once a millisecond.
 func (c cli) resident(script string) int64 {
 	c.b.Helper()
 	cmd := c.command(script)

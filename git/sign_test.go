@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// signer reads a key and returns it with git.Options.Sign's function.
+// signer reads a key and returns it with the function for git.Options.Sign.
 func signer(t *testing.T, file string) (*sign.Key, func([]byte) ([]byte, error)) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -33,7 +33,7 @@ func signer(t *testing.T, file string) (*sign.Key, func([]byte) ([]byte, error))
 	}
 }
 
-// TestGitVerifiesOurCommits has the real git check the signatures of pushed commits, and SignedBy too.
+// TestGitVerifiesOurCommits verifies pushed commits with the real git and with SignedBy.
 func TestGitVerifiesOurCommits(t *testing.T) {
 	repo := gittest.New(t)
 	main := repo.CommitFiles("first", map[string]string{"f": "1"})
@@ -76,13 +76,13 @@ func TestGitVerifiesOurCommits(t *testing.T) {
 			t.Errorf("SignedBy: %q, %v", who, err)
 		}
 	}
-	// The same input makes the same commit, so it is not pushed again.
+	// The same input makes the same commit, which is not pushed again.
 	again, err := pushAll(t.Context(), r, rollout.Update{Branch: "gitrollout/promote/prod/shop", Old: ids[1], Parent: main,
 		Edits: map[string][]byte{"p": []byte("x")}, Message: "Promote", When: when})
 	if err != nil || again[0] != "" {
 		t.Errorf("pushed again: %v, %v", again, err)
 	}
-	// Hand edits: signed with another key, and not at all.
+	// Edits by hand: signed with another key, and unsigned.
 	for name, sign2 := range map[string]func([]byte) ([]byte, error){"not in": sign2, "not signed": nil} {
 		other := open(sign2)
 		base := repo.Ref("gitrollout/state/prod")

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRefThatCannotBeWritten: a ref that the server cannot write, though no other push comes, is an error with the
-// server's words after the first try, and is written when the cause is gone.
+// TestRefThatCannotBeWritten checks a ref that the server cannot write, without a concurrent push. The first try
+// returns the server's error, and a later one succeeds when the cause is gone.
 func TestRefThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	const branch = "gitrollout/state/prod"

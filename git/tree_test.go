@@ -16,12 +16,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// model is what a tree of files is, in the simplest words: content by path.
+// model is a tree of files: content by path.
 type model map[string]string
 
 var errModel = errors.New("not possible")
 
-// apply does what Update.Edits documents.
+// apply implements the documentation of Update.Edits.
 func (m model) apply(edits map[string][]byte) (model, error) {
 	next := model{}
 	for p, content := range m {
@@ -85,7 +85,7 @@ func readAll(t *testing.T, s *git.Snapshot) model {
 	return m
 }
 
-// randomEdits are edits over few names, so that they meet. The names are those that Git sorts in its own way.
+// randomEdits returns edits of few names, so that they collide. Git has a special order for these names.
 func randomEdits(r *rand.Rand) map[string][]byte {
 	names := []string{"a", "a.b", "a-", "b", "c0", "ü"}
 	edits := map[string][]byte{}
@@ -101,8 +101,8 @@ func randomEdits(r *rand.Rand) map[string][]byte {
 	return edits
 }
 
-// Random edits on top of each other: the files are the model's, and git fsck, which checks the order and
-// the modes of tree entries, agrees with every tree.
+// TestEditsAgainstModel makes random edits in sequence. The files must equal the model's, and git fsck must accept
+// each tree with its order and modes.
 func TestEditsAgainstModel(t *testing.T) {
 	repo := gittest.New(t)
 	r, err := git.Open(t.Context(), git.Options{URL: repo.HTTP(gittest.HTTPOptions{}).URL, Branch: "main"})

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/git/sign"
 )
 
-// gnupg is a home of the real gpg, with one key.
+// gnupg is a home directory of the real gpg, with one key.
 type gnupg struct {
 	t    *testing.T
 	home string
@@ -56,7 +56,7 @@ func (g gnupg) run(stdin string, args ...string) string {
 	return string(out)
 }
 
-// revoke takes the key back, with the certificate that gpg made beside it, whose first line a colon makes void.
+// revoke imports gpg's own revocation certificate, without the colon that disables it.
 func (g gnupg) revoke() {
 	g.t.Helper()
 	files, err := filepath.Glob(filepath.Join(g.home, "openpgp-revocs.d", "*.rev"))
@@ -118,7 +118,8 @@ func TestOpenPGP(t *testing.T) {
 	}
 }
 
-// openPGP makes a key and signs a text with it: the key as gpg --export writes it, and the signature, both armored.
+// openPGP creates a key and signs a text. It returns the key as gpg --export writes it, and the signature, both
+// armored.
 func openPGP(t testing.TB, text string) (public, signature string) {
 	t.Helper()
 	key, err := openpgp.NewEntity("Ann", "", "ann@example.com", nil)
@@ -136,8 +137,8 @@ func openPGP(t testing.TB, text string) (public, signature string) {
 	return exported.String(), signed.String()
 }
 
-// FuzzParseKeyring: a keyring is read or refused, and one that is read has keys to check a signature with. What is in
-// the armor is changed apart, as its checksum lets few changes through.
+// FuzzParseKeyring checks that a keyring is read or refused, and that a valid one has keys. The content of the armor
+// is changed separately, because its checksum rejects most changes.
 func FuzzParseKeyring(f *testing.F) {
 	public, signature := openPGP(f, commit)
 	signed := insert(f, commit, signature)

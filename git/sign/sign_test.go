@@ -17,7 +17,7 @@ const commit = "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n" +
 	"author Ann <ann@example.com> 1767225600 +0000\n" +
 	"committer Ann <ann@example.com> 1767225600 +0000\n\nshop: blue\n"
 
-// keygen makes a key with the real ssh-keygen and returns its file and its public line.
+// keygen creates a key with the real ssh-keygen and returns its file and its public line.
 func keygen(t testing.TB, args ...string) (file, public string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "key")
@@ -155,7 +155,7 @@ func TestSignersThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestOpenSSHReadsOurs has the real ssh-keygen verify what Key signs.
+// TestOpenSSHReadsOurs verifies Key's signatures with the real ssh-keygen.
 func TestOpenSSHReadsOurs(t *testing.T) {
 	for _, args := range [][]string{{"-t", "ed25519"}, {"-t", "rsa", "-b", "2048"}} {
 		file, public := keygen(t, args...)
@@ -222,7 +222,8 @@ func TestKeysThatAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzVerify signs one commit with SSH and one with OpenPGP: whatever verifies is this commit, but for its signature.
+// FuzzVerify signs one commit with SSH and one with OpenPGP. Any verified content must equal the commit, apart from
+// its signature.
 func FuzzVerify(f *testing.F) {
 	key, public := keygen(f, "-t", "ed25519")
 	list, err := sign.ParseSigners("signers", []byte("ann "+public))
@@ -265,7 +266,7 @@ func FuzzParseSigners(f *testing.F) {
 	})
 }
 
-// TestCommitsThatCannotBeChecked: a header that is not whole, or does not say when the commit was made, verifies nothing.
+// TestCommitsThatCannotBeChecked checks that an incomplete header, or one without a time, verifies nothing.
 func TestCommitsThatCannotBeChecked(t *testing.T) {
 	key, public := keygen(t, "-t", "ed25519")
 	signs := func(content string) []byte { return insert(t, content, opensshSigns(t, key, "git", content)) }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sshsig is the content of an SSH signature after its magic, as OpenSSH's PROTOCOL.sshsig has it.
+// sshsig is the content of an SSH signature after its magic bytes, as in OpenSSH's PROTOCOL.sshsig.
 type sshsig struct {
 	Version   uint32
 	PublicKey []byte
@@ -21,7 +21,7 @@ type sshsig struct {
 	Signature []byte
 }
 
-// signer reads a key that ssh-keygen made.
+// signer reads a key of ssh-keygen.
 func signer(t *testing.T, file string) ssh.AlgorithmSigner {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -35,7 +35,7 @@ func signer(t *testing.T, file string) ssh.AlgorithmSigner {
 	return key.(ssh.AlgorithmSigner)
 }
 
-// armored signs the commit as ssh-keygen would, but for the algorithm and what edit does to the result.
+// armored signs the commit like ssh-keygen, with another algorithm and an edited result.
 func armored(t *testing.T, key ssh.AlgorithmSigner, algorithm string, edit func(*sshsig)) string {
 	t.Helper()
 	sum := sha512.Sum512([]byte(commit))
@@ -53,7 +53,7 @@ func armored(t *testing.T, key ssh.AlgorithmSigner, algorithm string, edit func(
 	return string(pem.EncodeToMemory(&pem.Block{Type: "SSH SIGNATURE", Bytes: data}))
 }
 
-// TestSignaturesThatDoNotCount changes one thing at a time of a signature that counts.
+// TestSignaturesThatDoNotCount changes one part of a valid signature at a time.
 func TestSignaturesThatDoNotCount(t *testing.T) {
 	edFile, edPublic := keygen(t, "-t", "ed25519")
 	rsaFile, rsaPublic := keygen(t, "-t", "rsa", "-b", "2048")
@@ -92,8 +92,8 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 	}
 }
 
-// A commit of a repository that has two names for everything carries a signature for each: git leaves out both of
-// what is signed.
+// TestSignatureOfTheOtherHash checks a commit of a repository with two hashes: it has two signatures, and git signs
+// the content without both.
 func TestSignatureOfTheOtherHash(t *testing.T) {
 	key, public := keygen(t, "-t", "ed25519")
 	signed := string(insert(t, commit, opensshSigns(t, key, "git", commit)))

@@ -16,7 +16,8 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// A server may send anything: no answer may panic, hang, or be taken for objects that it does not hold.
+// FuzzServerAnswers checks that no answer of a server panics, hangs, or is taken for objects that it does not
+// contain.
 func FuzzServerAnswers(f *testing.F) {
 	f.Add([]byte("000eversion 2\n0015agent=git/2.39.5\n0000"))
 	f.Add([]byte("001e# service=git-upload-pack\n00000030" + strings.Repeat("a", 40) + " HEAD\x00\n0000"))
@@ -42,7 +43,7 @@ func FuzzServerAnswers(f *testing.F) {
 			if _, _, has := st.Content(want); has {
 				t.Error("a commit whose id is not the hash of any content was accepted")
 			}
-			for id, data := range st.objects { // what was kept is nobody else's: a pack's buffer is not used again for it
+			for id, data := range st.objects { // kept content is not shared: a pack's buffer is not reused for it
 				if plumbing.ComputeHash(st.kinds[id], data) != id {
 					t.Errorf("%s is kept as %s", st.kinds[id], id)
 				}
@@ -56,7 +57,7 @@ func FuzzServerAnswers(f *testing.F) {
 	})
 }
 
-// Whatever surrounds it, the password of a URL is never shown.
+// FuzzParseRemote checks that the password of a URL is never shown, whatever surrounds it.
 func FuzzParseRemote(f *testing.F) {
 	const secret = "hunter2-secret"
 	for _, rest := range []string{"host/repo", "host:bad/repo", "host", "/x@y/z", "ho st/%zz", "host/\n"} {
@@ -81,7 +82,7 @@ func FuzzParseRemote(f *testing.F) {
 	})
 }
 
-// FuzzKnownHosts: no server is taken for a known one unless the file has its key.
+// FuzzKnownHosts checks that a server is known only if the file has its key.
 func FuzzKnownHosts(f *testing.F) {
 	key, err := ssh.NewPublicKey(ed25519.PublicKey(bytes.Repeat([]byte{7}, ed25519.PublicKeySize)))
 	if err != nil {
@@ -114,7 +115,7 @@ func FuzzKnownHosts(f *testing.F) {
 	})
 }
 
-// TestKnownHosts has what FuzzKnownHosts begins with: which of it makes a key known.
+// TestKnownHosts checks which seeds of FuzzKnownHosts make a key known.
 func TestKnownHosts(t *testing.T) {
 	key, err := ssh.NewPublicKey(ed25519.PublicKey(bytes.Repeat([]byte{7}, ed25519.PublicKeySize)))
 	if err != nil {

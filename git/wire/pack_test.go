@@ -26,7 +26,7 @@ func newPack(objects uint32) *packText {
 	return p
 }
 
-// add appends an object of a Git type with a length that is told, and what is between its head and its content.
+// add appends an object of a Git type with a stated length, some bytes after its header, and its content.
 func (p *packText) add(kind byte, told int, between, content []byte) *packText {
 	p.offsets = append(p.offsets, p.Len())
 	head := kind<<4 | byte(told&15)
@@ -48,7 +48,7 @@ func (p *packText) end() io.Reader {
 	return bytes.NewReader(p.Bytes())
 }
 
-// appending is a delta that takes the base and appends a text.
+// appending returns a delta that copies the base and appends a text.
 func appending(base int, text string) []byte {
 	d := binary.AppendUvarint(nil, uint64(base))
 	d = binary.AppendUvarint(d, uint64(base+len(text)))
@@ -60,7 +60,7 @@ const (
 	aBlob, anOffsetDelta, aReferenceDelta = 3, 6, 7
 )
 
-// testStore is a Store that remembers all that it is given and told.
+// testStore is a Store that keeps everything it gets.
 type testStore struct {
 	kinds   map[plumbing.Hash]plumbing.ObjectType
 	objects map[plumbing.Hash][]byte
@@ -89,7 +89,7 @@ func blobID(content string) plumbing.Hash {
 	return plumbing.ComputeHash(plumbing.BlobObject, []byte(content))
 }
 
-// TestDeltasInAnyOrder: a delta may come before its base, and lean on another delta.
+// TestDeltasInAnyOrder checks deltas before their base, and deltas of deltas.
 func TestDeltasInAnyOrder(t *testing.T) {
 	base := "the base of all of them\n"
 	one, two := blobID(base+"one"), blobID(base)
@@ -112,8 +112,7 @@ func TestDeltasInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestOmitted: what is too large is told by its id, and so is what is different from it, or at least that there is
-// something.
+// TestOmitted checks that a too large object is reported by its id, and a delta of an even larger base without an id.
 func TestOmitted(t *testing.T) {
 	fits, large, huge := strings.Repeat("a", maxBlob), strings.Repeat("b", maxBlob+1), strings.Repeat("c", maxBases+1)
 	p := newPack(5)
@@ -141,7 +140,7 @@ func TestOmitted(t *testing.T) {
 	}
 }
 
-// appendingTo is a delta that takes the first bytes of a base and appends a text.
+// appendingTo returns a delta that copies the first bytes of a base and appends a text.
 func appendingTo(base, first int, text string) []byte {
 	d := binary.AppendUvarint(nil, uint64(base))
 	d = binary.AppendUvarint(d, uint64(first+len(text)))
@@ -149,7 +148,7 @@ func appendingTo(base, first int, text string) []byte {
 	return append(append(d, byte(len(text))), text...)
 }
 
-// TestPacksThatAreRefused end in an error, and cost no memory that was not sent.
+// TestPacksThatAreRefused checks that invalid packs end in an error, and take no more memory than was sent.
 func TestPacksThatAreRefused(t *testing.T) {
 	for name, p := range map[string]*packText{
 		"a tree of a terabyte":           newPack(1).add(2, 1<<40, nil, []byte("x")),
@@ -170,7 +169,7 @@ func TestPacksThatAreRefused(t *testing.T) {
 
 func hashOf(content string) []byte { id := blobID(content); return id[:] }
 
-// TestContentIsInMemoryOnce: what is read of a file takes what the file has, and no more.
+// TestContentIsInMemoryOnce checks that a file takes its own size in memory, and no more.
 func TestContentIsInMemoryOnce(t *testing.T) {
 	const size = 12 << 20
 	for name, c := range map[string]struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// pkts is lines as packets; "" is a flush.
+// pkts returns lines as packets; "" is a flush.
 func pkts(lines ...string) []byte {
 	var w pktWriter
 	for _, line := range lines {
@@ -30,7 +30,7 @@ func pkts(lines ...string) []byte {
 	return w.buf
 }
 
-// answering is a session with a server that gives one answer to everything.
+// answering returns a session with a server that gives every request the same answer.
 func answering(v2 bool, answer []byte) *Session {
 	return &Session{
 		bounds: boundsOver(1),
@@ -43,7 +43,7 @@ func answering(v2 bool, answer []byte) *Session {
 	}
 }
 
-// packed is a commit with one file, and the pack that a server sends of it.
+// packed returns a commit with one file, and the pack that a server sends for it.
 func packed(t testing.TB) (commit plumbing.Hash, pack []byte) {
 	t.Helper()
 	st := newTestStore()
@@ -51,7 +51,7 @@ func packed(t testing.TB) (commit plumbing.Hash, pack []byte) {
 		o := &plumbing.MemoryObject{}
 		o.SetType(kind)
 		err := encode(o)
-		r, _ := o.Reader() // which has no errors
+		r, _ := o.Reader() // it returns no errors
 		data, read := io.ReadAll(r)
 		if err = errors.Join(err, read); err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func packed(t testing.TB) (commit plumbing.Hash, pack []byte) {
 	return commit, pack
 }
 
-// TestReports lists what a server may say of a push. What it does not call a success is none.
+// TestReports checks a server's answers to a push. An answer without an explicit success is a failure.
 func TestReports(t *testing.T) {
 	main, state := Command{Ref: "refs/heads/main"}, Command{Ref: "refs/heads/state"}
 	main.New, state.New = plumbing.NewHash(strings.Repeat("1", 40)), plumbing.NewHash(strings.Repeat("2", 40))
@@ -107,7 +107,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestFetchReadsAPack shows that what FuzzServerAnswers begins with reaches the parser of packs, in both versions.
+// TestFetchReadsAPack checks that the seeds of FuzzServerAnswers reach the parser of packs, in both versions.
 func TestFetchReadsAPack(t *testing.T) {
 	commit, pack := packed(t)
 	for name, answer := range packAnswers(pack) {
@@ -123,7 +123,7 @@ func TestFetchReadsAPack(t *testing.T) {
 	}
 }
 
-// packAnswers are the answers to a shallow fetch with a pack in them, by version.
+// packAnswers returns answers to a shallow fetch with a pack, by version.
 func packAnswers(pack []byte) map[string][]byte {
 	return map[string][]byte{
 		"v2": pkts("packfile\n", "\x02counting\n", "\x01"+string(pack), ""),
@@ -131,7 +131,7 @@ func packAnswers(pack []byte) map[string][]byte {
 	}
 }
 
-// TestRedirectToPlainHTTP: what is asked of https is not asked in plain text, with credentials or without.
+// TestRedirectToPlainHTTP checks that a request to https is not repeated in plain text, with or without credentials.
 func TestRedirectToPlainHTTP(t *testing.T) {
 	asked := false
 	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -166,7 +166,7 @@ func TestRedirectToPlainHTTP(t *testing.T) {
 	}
 }
 
-// TestRedactURL lists what is shown of what is no URL, or a broken one.
+// TestRedactURL checks the shown form of invalid URLs and other texts.
 func TestRedactURL(t *testing.T) {
 	for raw, want := range map[string]string{
 		"":                                 "",
@@ -185,7 +185,7 @@ func TestRedactURL(t *testing.T) {
 	}
 }
 
-// TestParseRemote: what each way to name a repository comes to, with its credentials apart from it.
+// TestParseRemote checks the result of each form of a repository's address, with its credentials separate.
 func TestParseRemote(t *testing.T) {
 	for raw, want := range map[string]struct {
 		r    Remote
