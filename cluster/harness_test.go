@@ -97,7 +97,7 @@ func (w *world) connect(config *rest.Config) {
 	w.Client = c
 }
 
-// ask is cluster.Options.Wants.
+// ask implements cluster.Options.Wants.
 func (w *world) ask(app string, ref rollout.Ref) (rollout.Object, error) {
 	for _, o := range w.wanted[app] {
 		if o.Ref() == ref {

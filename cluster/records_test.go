@@ -245,8 +245,8 @@ func TestTableKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// TestTableOfTwoNamespaces checks that each feed changes only objects of its own namespace. The table needs all feeds
-// in sync, and reports the first failed feed.
+// TestTableOfTwoNamespaces checks that each feed changes only its namespace's objects. The table needs all feeds in
+// sync, and reports the first failed feed.
 func TestTableOfTwoNamespaces(t *testing.T) {
 	tab := newTable(reading(readPod), func(_, _ *pod) {}, "a", "b")
 	a, b := tab.feedOf("a"), tab.feedOf("b")
@@ -831,7 +831,7 @@ func TestDeploymentsAreRead(t *testing.T) {
 	if _, err := reading(readReplicaSet)(&corev1.Pod{}); err == nil {
 		t.Error("a pod is read as a ReplicaSet")
 	}
-	// A ReplicaSet's template has one label more than the Deployment's.
+	// A ReplicaSet's template has one more label than the Deployment's.
 	labelled := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a", rollout.LabelPodHash: "x"}}}
 	plain := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}}}
 	one, err := templateDigest(labelled)

@@ -107,7 +107,7 @@ func TestStateEqual(t *testing.T) {
 	}
 }
 
-// edit returns the encoding of a full state with one line replaced.
+// edit returns the encoding of a full state with one changed line.
 func edit(t *testing.T, old, with string) string {
 	t.Helper()
 	data, err := fullState().Encode()

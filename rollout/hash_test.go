@@ -20,8 +20,8 @@ func template(image string) map[string]any {
 	}
 }
 
-// These values are in users' state files and promotion files and on their clusters. A change of any value starts a
-// release everywhere.
+// TestHashTemplateGolden has hashes of users' state files, promotion files and clusters. A change of any value starts
+// a release everywhere.
 func TestHashTemplateGolden(t *testing.T) {
 	cases := map[string]struct {
 		reason   string

@@ -86,7 +86,7 @@ type task struct {
 	due time.Time
 }
 
-// Measure is reconciler.Analyzer's.
+// Measure implements reconciler.Analyzer.
 func (l *lab) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
 	l.tasks = slices.DeleteFunc(l.tasks, func(t task) bool { return t.app == app.Name && !isGoing(going, t.Measure) })
 	for _, d := range due {
@@ -108,7 +108,7 @@ func isGoing(going []rollout.AnalysisRun, m strategies.Measure) bool {
 	})
 }
 
-// Measured is reconciler.Analyzer's.
+// Measured implements reconciler.Analyzer.
 func (l *lab) Measured(app string) (all []strategies.Measured) {
 	l.tasks = slices.DeleteFunc(l.tasks, func(t task) bool {
 		over := t.app == app && !t.due.After(l.u.kube.Now)

@@ -39,7 +39,7 @@ func (r *shortcut) learn(c *commit, s source) {
 	}
 }
 
-// Render is reconciler.Renderer's.
+// Render implements reconciler.Renderer.
 func (r *shortcut) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
 	e, _, err := tree.Lookup(app.Path)
 	if err != nil {

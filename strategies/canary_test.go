@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Each line is the result of Argo Rollouts' CalculateReplicaCountsForBasicCanary (run, not read). A canary that moves
-// from Argo Rollouts to here keeps its pods.
+// TestApproximateIsArgosArithmetic has the results of Argo Rollouts' CalculateReplicaCountsForBasicCanary (run, not
+// read). A canary that moves from Argo Rollouts to here keeps its pods.
 func TestApproximateIsArgosArithmetic(t *testing.T) {
 	type golden struct {
 		n       int
@@ -82,8 +82,8 @@ func span(from, to int) []int {
 	return all
 }
 
-// Argo Rollouts gives no canary pod for these, the only such cases up to 100 replicas. Each is an exact tie whose
-// upper half is every pod.
+// TestApproximateDeviatesFromArgoOnlyHere has the only cases up to 100 replicas in which Argo Rollouts gives no
+// canary pod. Each is an exact tie whose upper half is every pod.
 func TestApproximateDeviatesFromArgoOnlyHere(t *testing.T) {
 	for n, weight := range map[int]int{2: 75, 5: 90, 10: 95, 25: 98, 50: 99} {
 		if diff := compare.Diff(counts{canary: n - 1, stable: 1}, approximate(n, weight, false)); diff != "" {
@@ -403,8 +403,8 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// A smaller setCanaryScale removes pods. With weights as shares of pods, it lasts until the next setWeight. With a
-// router, it lasts until matchTrafficWeight, as in Argo Rollouts.
+// TestCanaryScaleCountsDown checks that a smaller setCanaryScale removes pods. With weights as shares of pods, it
+// lasts until the next setWeight. With a router, it lasts until matchTrafficWeight, as in Argo Rollouts.
 func TestCanaryScaleCountsDown(t *testing.T) {
 	steps := []rollout.Step{
 		{SetWeight: new(40)}, {SetCanaryScale: &rollout.CanaryScale{Replicas: new(2)}}, {SetWeight: new(60)},

@@ -169,7 +169,8 @@ func TestDesiredDeployment(t *testing.T) {
 	}
 }
 
-// The number of replicas is not staged: a release that changes it, or leaves it to an autoscaler, does so at once.
+// TestStableTemplateHasTheNewestReplicas checks that a release changes the number of replicas, or leaves it to an
+// autoscaler, at once and not in stages.
 func TestStableTemplateHasTheNewestReplicas(t *testing.T) {
 	for name, replicas := range map[string]*int{"More": new(20), "Autoscaler": nil} {
 		t.Run(name, func(t *testing.T) {

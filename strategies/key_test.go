@@ -297,7 +297,7 @@ func TestRetryThatWaits(t *testing.T) {
 	}
 }
 
-// TestTimeoutInWords checks that a gate with a timeout says when it ends, what happens then, and what happened.
+// TestTimeoutInWords checks the text of a gate with a timeout: its end, the consequence, and the result.
 func TestTimeoutInWords(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) {
 		s.Canary.Steps[1].Pause = &rollout.Pause{Timeout: new(time.Hour), OnTimeout: rollout.TimeoutAbort}

@@ -56,7 +56,7 @@ func TestPercentIsAsManyPods(t *testing.T) {
 	}
 }
 
-// TestPartitionOfEachKind checks the field of each kind's partition, and what it counts.
+// TestPartitionOfEachKind checks the field of each kind's partition, and whether it counts old or new pods.
 func TestPartitionOfEachKind(t *testing.T) {
 	counting := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "Set", Partition: "spec.rollout.canaries", CountsNew: true}
 	for name, tc := range map[string]struct {

@@ -106,7 +106,7 @@ func TestRejectedIsBounded(t *testing.T) {
 	}
 }
 
-// TestEachReadyPodIsProgress: a deadline counts from the newest ready pod.
+// TestEachReadyPodIsProgress checks that a deadline counts from the newest ready pod.
 func TestEachReadyPodIsProgress(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) { s.ProgressDeadlineSeconds = 60 })
 	h.push(version("v2"))

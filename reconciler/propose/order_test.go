@@ -239,7 +239,7 @@ func TestReversion(t *testing.T) {
 	}
 }
 
-// unreadable is a Tree of which one path, or one blob, cannot be read.
+// unreadable is a Tree with one path or blob that cannot be read.
 type unreadable struct {
 	commit
 	what string
