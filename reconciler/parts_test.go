@@ -83,7 +83,7 @@ func TestWayBackObjects(t *testing.T) {
 	}
 }
 
-// oneByOne is an Applier that accepts each object without an error.
+// oneByOne is an Applier that refuses objects with an error in errs.
 type oneByOne struct {
 	Applier
 	errs  map[string]error

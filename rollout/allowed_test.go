@@ -2,7 +2,8 @@ package rollout
 
 import "testing"
 
-// TestMayWriteIn checks that apps may write nowhere by default, and never to gitrollout's own objects.
+// TestMayWriteIn checks that an app may write only in its own and listed namespaces, never in gitrollout's, and in
+// kube-system only by its full name.
 func TestMayWriteIn(t *testing.T) {
 	tests := map[string]struct {
 		app       App

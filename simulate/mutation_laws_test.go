@@ -374,7 +374,7 @@ func (s stubborn) Lookup(name string) (rollout.Entry, bool, error) {
 	return e, found, err
 }
 
-// forger shows promotions that no user made.
+// forger shows promotions that no user has written.
 type forger struct {
 	*Clone
 	u   *universe

@@ -267,7 +267,7 @@ func (c *lowCluster) Apply(ctx context.Context, app string, objects []rollout.Ob
 	return c.View.Apply(ctx, app, objects)
 }
 
-// openCluster removes the pins of Services.
+// openCluster removes the pins of all Services except canary ones.
 type openCluster struct{ *View }
 
 func (c *openCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {

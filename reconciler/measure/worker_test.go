@@ -193,7 +193,7 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// gates is a Job that runs until it may end, and counts its readers.
+// gates is a Job that runs until it is opened, and records the names of the requested Jobs.
 type gates struct {
 	mu      sync.Mutex
 	asked   []string

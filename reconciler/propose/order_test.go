@@ -115,7 +115,7 @@ Reason: wrong prices
 	}
 }
 
-// TestUndoOfWhatWasRejected checks that a revert names stable as its target, not as the reverted version.
+// TestUndoOfWhatWasRejected checks that the revert of a rejected version names stable as its target.
 func TestUndoOfWhatWasRejected(t *testing.T) {
 	to := Version{Hash: "h1-1", Commit: "c1c1c1c1c1"}
 	o := Target{Cluster: "prod"}.Undo(rejected().State, to, "Version 1", Reversion{Sharers: []string{"cart"}}, "")
