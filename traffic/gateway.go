@@ -144,11 +144,11 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 	return gatewayLimits(ref, rules, r)
 }
 
-// gatewayShares finds the Rollout's Services among a rule's backends, by name. "core" is also a group of Services.
+// gatewayShares finds the Rollout's Services among a rule's backends. "core" is also a group of Services.
 func gatewayShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backendRefs"]), "name", r, func(b map[string]any) bool {
-		kind, group := text(b["kind"]), text(b["group"])
-		return (kind == "" || kind == "Service") && (group == "" || group == "core")
+		kind, group, namespace := text(b["kind"]), text(b["group"]), text(b["namespace"])
+		return (kind == "" || kind == "Service") && (group == "" || group == "core") && (namespace == "" || namespace == r.Namespace)
 	})
 }
 
