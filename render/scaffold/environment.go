@@ -25,8 +25,22 @@ var (
 		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
-// shown matches folders of documentation, samples or tests.
-var shown = regexp.MustCompile(`^(.*/)?(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)(/|$)`)
+// shown matches folders of documentation, samples or tests. Directly below a folder of apps it is an app's name.
+var (
+	shown  = regexp.MustCompile(`^(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)$`)
+	ofApps = []string{"apps", "applications", "services"}
+)
+
+// shownIn returns the folder of documentation, samples or tests that holds a folder, "" if none.
+func shownIn(dir string) (in string) {
+	segments := strings.Split(dir, "/")
+	for i, s := range segments {
+		if shown.MatchString(s) && (i == 0 || !slices.Contains(ofApps, segments[i-1])) {
+			in = path.Join(segments[:i+1]...)
+		}
+	}
+	return in
+}
 
 // environment returns a folder's environment, "" if none.
 func environment(dir string) string {
@@ -66,7 +80,7 @@ func (s Survey) onlyFor(dir, env string) (file, other string) {
 
 // ofEnvironment returns an environment's apps among roots, and records why others are not.
 func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen []string) {
-	isApp := slices.ContainsFunc(roots, func(r string) bool { return !shown.MatchString(r) })
+	isApp := slices.ContainsFunc(roots, func(r string) bool { return shownIn(r) == "" })
 	for _, r := range roots {
 		e := environment(r)
 		isGiven := slices.ContainsFunc(s.Given, func(g Given) bool { return g.Path == r })
@@ -75,9 +89,8 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 		case other != "":
 			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("only %s deploys it, for %s; list it if %s is to have it", file,
 				other, env)})
-		case isApp && !isGiven && shown.MatchString(r):
-			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("is in %s, and nothing deploys it; list it if it is an app",
-				strings.TrimSuffix(shown.FindString(r), "/"))})
+		case isApp && !isGiven && shownIn(r) != "":
+			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("is in %s, and nothing deploys it; list it if it is an app", shownIn(r))})
 		case e == "" || e == env || !slices.Contains(environments, e) && path.Base(r) == e && isOnly(r, roots):
 			chosen = append(chosen, r)
 		default:

@@ -230,6 +230,12 @@ func TestPropose(t *testing.T) {
 				{"scripts/ci", "is in scripts, and nothing deploys it; list it if it is an app"},
 			}}, names: "web",
 		},
+		"an app that is named docs": {
+			dirs: []string{"apps/docs", "apps/web", "docs/example"},
+			want: Proposal{Cluster: "prod", Entries: []Entry{{Path: "apps/*"}}, LeftOut: []LeftOut{
+				{"docs/example", "is in docs/example, and nothing deploys it; list it if it is an app"},
+			}}, names: "docs web",
+		},
 		"a repository of examples": {
 			dirs: []string{"examples/api", "examples/web"},
 			want: Proposal{Cluster: "prod", Entries: []Entry{{Path: "examples/*"}}}, names: "api web",
