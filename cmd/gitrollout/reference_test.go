@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,11 +30,24 @@ func TestCommandsPage(t *testing.T) {
 
 Every command with its flags, as ` + "`gitrollout help COMMAND`" + ` has them. The exit codes and the variables of
 the environment are [at the end](#gitrollout-exit-codes).
+
+## Common flags
+
 `)
+	uses := map[string]int{} // by row
+	countFlags(root, uses)
+	var common []string
+	for row, n := range uses {
+		if n >= leastCommon {
+			common = append(common, row)
+		}
+	}
+	slices.Sort(common)
+	b.WriteString(flagTable + strings.Join(common, ""))
 	var write func(*cobra.Command)
 	write = func(c *cobra.Command) {
 		if c.IsAvailableCommand() && c.HasParent() || c.IsAdditionalHelpTopicCommand() {
-			writeCommand(&b, c)
+			writeCommand(&b, c, uses)
 		}
 		for _, sub := range c.Commands() {
 			if !sub.IsAdditionalHelpTopicCommand() {
@@ -63,7 +77,22 @@ the environment are [at the end](#gitrollout-exit-codes).
 	}
 }
 
-func writeCommand(b *strings.Builder, c *cobra.Command) {
+// leastCommon is how many commands have each of the common flags, which stand in one table.
+const leastCommon = 4
+
+const flagTable = "| flag | default | what it does |\n|---|---|---|\n"
+
+// countFlags counts the commands that have a flag, by its row.
+func countFlags(c *cobra.Command, uses map[string]int) {
+	for _, f := range flagRows(c) {
+		uses[f.row]++
+	}
+	for _, sub := range c.Commands() {
+		countFlags(sub, uses)
+	}
+}
+
+func writeCommand(b *strings.Builder, c *cobra.Command, uses map[string]int) {
 	long := c.Long
 	if long == "" {
 		long = c.Short + "."
@@ -76,10 +105,27 @@ func writeCommand(b *strings.Builder, c *cobra.Command) {
 		fmt.Fprintf(b, "\n%s\n", strings.TrimRight(c.Example, "\n"))
 	}
 	b.WriteString("```\n")
-	if !c.NonInheritedFlags().HasAvailableFlags() {
-		return
+	var own, common []string
+	for _, f := range flagRows(c) {
+		if uses[f.row] >= leastCommon {
+			common = append(common, "`--"+f.name+"`")
+		} else {
+			own = append(own, f.row)
+		}
 	}
-	b.WriteString("\n| flag | default | what it does |\n|---|---|---|\n")
+	if len(own) > 0 {
+		b.WriteString("\n" + flagTable + strings.Join(own, ""))
+	}
+	if len(common) > 0 {
+		fmt.Fprintf(b, "\n[Common flags](#common-flags): %s\n", strings.Join(common, ", "))
+	}
+}
+
+// flagRow is a row of a table of flags.
+type flagRow struct{ name, row string }
+
+// flagRows returns a command's flags but --help.
+func flagRows(c *cobra.Command) (rows []flagRow) {
 	for _, m := range flagLine.FindAllStringSubmatch(c.NonInheritedFlags().FlagUsages(), -1) {
 		f := c.NonInheritedFlags().Lookup(m[1])
 		if f.Name == "help" {
@@ -94,8 +140,9 @@ func writeCommand(b *strings.Builder, c *cobra.Command) {
 			value = "`" + f.DefValue + "`"
 		}
 		usage := strings.NewReplacer("`", "", "|", `\|`, "<", "&lt;").Replace(f.Usage)
-		fmt.Fprintf(b, "| %s | %s | %s |\n", name, value, usage)
+		rows = append(rows, flagRow{f.Name, fmt.Sprintf("| %s | %s | %s |\n", name, value, usage)})
 	}
+	return rows
 }
 
 // flagLine is one of cobra's: the flag, and what its value is called.
