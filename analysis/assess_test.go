@@ -9,12 +9,11 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// phases is a shorthand: s successful, f failed, i inconclusive, e error, p no
-// data.
+// phases is a shorthand: s successful, f failed, i inconclusive, e error, p no data.
 var phases = map[rune]Phase{'s': Successful, 'f': Failed, 'i': Inconclusive, 'e': Errored, 'p': Pending}
 
-// TestAssess is how Argo Rollouts v1.10 decides (analysis/analysis.go,
-// assessMetricStatus and assessMetricFailureInconclusiveOrError).
+// TestAssess checks the decisions of Argo Rollouts v1.10 (analysis/analysis.go, assessMetricStatus and
+// assessMetricFailureInconclusiveOrError).
 func TestAssess(t *testing.T) {
 	metric := func(change func(*Metric)) Metric {
 		m := Metric{Name: "errors", Interval: time.Minute, ConsecutiveErrorLimit: 4}
@@ -67,7 +66,7 @@ func TestAssess(t *testing.T) {
 	}
 }
 
-// The worst metric is the run's; a dry run decides nothing.
+// TestAssessRun checks that a run has the verdict of its worst metric, and that a dry run decides nothing.
 func TestAssessRun(t *testing.T) {
 	good, bad := Metric{Name: "good", Count: 1}, Metric{Name: "bad", Count: 1}
 	at := Measurement{At: noon, Phase: Failed}
@@ -112,7 +111,7 @@ func TestDue(t *testing.T) {
 	r = Record(r, m, Measurement{At: noon.Add(30 * time.Second), Phase: Successful})
 	next(90 * time.Second)
 	r = Record(r, m, Measurement{At: noon.Add(90 * time.Second), Phase: Errored})
-	next(100 * time.Second) // errors are tried again after 10s
+	next(100 * time.Second) // errors are retried after 10s
 	r = Record(r, m, Measurement{At: noon.Add(100 * time.Second), Phase: Pending})
 	next(160 * time.Second)
 	r = Record(r, m, Measurement{At: noon.Add(160 * time.Second), Phase: Failed})
@@ -121,7 +120,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// TestDueWithoutInterval: what has no data yet is asked again after a while, be there an interval or not.
+// TestDueWithoutInterval retries a metric without data after a while, with or without an interval.
 func TestDueWithoutInterval(t *testing.T) {
 	for interval, want := range map[time.Duration]time.Duration{0: errorRetry, time.Second: time.Second, time.Hour: time.Hour} {
 		m := Metric{Name: "errors", Interval: interval}
@@ -135,7 +134,7 @@ func TestDueWithoutInterval(t *testing.T) {
 	}
 }
 
-// TestConditionOf: a verdict names what it was judged by, and what was said of it.
+// TestConditionOf checks that a verdict names its condition and the provider's message.
 func TestConditionOf(t *testing.T) {
 	for want, m := range map[string]Metric{
 		"": {}, "successCondition: result > 1": {SuccessCondition: "result > 1"},
@@ -149,7 +148,7 @@ func TestConditionOf(t *testing.T) {
 	}
 }
 
-// TestFirstOfTheWorst: of two metrics that are as bad, the first one is named.
+// TestFirstOfTheWorst names the first of two equally bad metrics.
 func TestFirstOfTheWorst(t *testing.T) {
 	run := Run{Metrics: []Progress{
 		{Metric: "good", Phase: Successful}, {Metric: "one", Phase: Failed, Message: "1"}, {Metric: "two", Phase: Failed, Message: "2"}, {Metric: "three", Phase: Errored},
@@ -159,7 +158,7 @@ func TestFirstOfTheWorst(t *testing.T) {
 	}
 }
 
-// TestFollow: a run has the metrics that its document has now, and keeps what was measured of those that stay.
+// TestFollow replaces a run's metrics with the new document's, and keeps the measurements of metrics in both.
 func TestFollow(t *testing.T) {
 	was := Run{Phase: Running, Metrics: []Progress{{Metric: "a", Phase: Running, Count: 3}, {Metric: "b", Phase: Failed, DryRun: true}}}
 	for name, c := range map[string]struct {

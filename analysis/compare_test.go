@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// The exact values are R's: fisher.test(..., alternative="greater") and
-// binom.test.
+// TestWorse compares with exact values from R: fisher.test(..., alternative="greater") and binom.test.
 func TestWorse(t *testing.T) {
 	cases := map[string]struct {
 		c, s   sample
@@ -39,7 +38,7 @@ func TestWorse(t *testing.T) {
 	}
 }
 
-// TestTails compares the sums with what adding up each term gives.
+// TestTails compares the sums with adding up each term.
 func TestTails(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	for range 2000 {
@@ -64,7 +63,7 @@ func TestTails(t *testing.T) {
 	}
 }
 
-// TestTailsAreExact compares both probabilities with what rational numbers give, which have no rounding.
+// TestTailsAreExact compares both probabilities with rational arithmetic, which does not round.
 func TestTailsAreExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	near := func(got float64, want *big.Rat) bool {
@@ -105,7 +104,7 @@ func TestTailsAreExact(t *testing.T) {
 	}
 }
 
-// TestHalfAPairRejectsNothing: a result with one value has no data, with every onNoData of the metric.
+// TestHalfAPairRejectsNothing treats a result with one value as no data, for every onNoData.
 func TestHalfAPairRejectsNothing(t *testing.T) {
 	for _, onNoData := range []NoData{"", NoDataError, NoDataWait} {
 		m := Metric{Compare: &Compare{}, OnNoData: onNoData}
@@ -117,8 +116,7 @@ func TestHalfAPairRejectsNothing(t *testing.T) {
 	}
 }
 
-// TestHugeNumbersOfRequests: whatever two servers answer is judged in a moment. A good version stays one, and a
-// worse one is seen.
+// TestHugeNumbersOfRequests judges any numbers of requests quickly: a good version passes and a worse one fails.
 func TestHugeNumbersOfRequests(t *testing.T) {
 	const all = 1e12
 	for name, c := range map[string]struct {
@@ -151,7 +149,7 @@ func TestHugeNumbersOfRequests(t *testing.T) {
 	}
 }
 
-// verdicts runs a release of so many measurements, each of all requests so far.
+// verdicts runs a release with n measurements, each of all requests so far.
 func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, margin float64) Phase {
 	m := Metric{Name: "errors", Compare: &Compare{MaxIncrease: margin}, Count: steps, MinSamples: 20}
 	r := Start("r", "h1-x", []Metric{m}, noon)
@@ -179,9 +177,9 @@ func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, ma
 	return r.Phase
 }
 
-// 200 good releases go through and 200 bad ones, with five more errors in a
-// hundred requests, do not, while the old version has none to two itself; one
-// with ten has to be ten worse to be noticed as fast.
+// TestComparisonOfReleases accepts 200 good releases and rejects 200 with five more errors per hundred requests, while
+// the stable version fails 0 to 2%. Against a stable version that fails 10%, ten more errors are needed to be detected
+// as fast.
 func TestComparisonOfReleases(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	alarms, misses := 0, 0
@@ -241,8 +239,8 @@ func FuzzWorse(f *testing.F) {
 	})
 }
 
-// TestWorseByAMargin: stable's share is taken at the upper end of its interval for half of alpha, and the other half
-// is the test's: without the halves there were up to twice as many false alarms. The values are exact binomial sums.
+// TestWorseByAMargin uses half of alpha for the upper bound of stable's share and half for the test: with the whole
+// alpha in both, there were up to twice as many false alarms. The values are exact binomial sums.
 func TestWorseByAMargin(t *testing.T) {
 	for _, c := range []struct {
 		c, s                sample
@@ -258,8 +256,8 @@ func TestWorseByAMargin(t *testing.T) {
 	}
 }
 
-// TestFalseAlarms adds up the probabilities of all outcomes of two versions that are alike, or differ by the margin: no more
-// than alpha of them is taken for worse. What all measurements of a run are allowed adds up to what confidence leaves.
+// TestFalseAlarms sums the probabilities of all outcomes for two versions that are alike or differ by the margin: at
+// most alpha is judged worse. The alphas of all measurements of a run add up to one minus the confidence.
 func TestFalseAlarms(t *testing.T) {
 	outcome := func(k, n int, p float64) float64 {
 		return math.Exp(choose(n, k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
@@ -302,7 +300,7 @@ func TestFalseAlarms(t *testing.T) {
 	}
 }
 
-// TestFewRequestsSayNothing, of either version.
+// TestFewRequestsSayNothing has too few requests of either version.
 func TestFewRequestsSayNothing(t *testing.T) {
 	m := Metric{MinSamples: 50, Compare: &Compare{}}
 	few, enough := []any{20.0, 49.0}, []any{0.0, 50.0}

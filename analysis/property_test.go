@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// randomMetric is one that render would accept.
+// randomMetric returns a metric that render would accept.
 func randomMetric(rng *rand.Rand) Metric {
 	for {
 		m := Metric{
@@ -28,8 +28,7 @@ func randomMetric(rng *rand.Rand) Metric {
 
 var every = []Phase{Successful, Failed, Inconclusive, Errored, Pending}
 
-// FuzzRecord: counters add up and never shrink, a verdict stays, and what was
-// given is not changed.
+// FuzzRecord checks that counters add up and never shrink, that a verdict stays, and that the input is unchanged.
 func FuzzRecord(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
@@ -84,8 +83,7 @@ func checkCounters(t *testing.T, m Metric, was, is Progress) {
 	}
 }
 
-// FuzzJudge: whatever a server answers and whatever is asked of it, a measurement
-// is one of the phases, its text is short, and nothing panics.
+// FuzzJudge checks that any answer and any condition give a valid phase and a short text, without a panic.
 func FuzzJudge(f *testing.F) {
 	for _, raw := range []string{`null`, `1`, `"NaN"`, `[]`, `[null]`, `[1,2]`, `[[1],{"a":"b"}]`, `{"a":{"b":[1e308,-0]}}`, `"` + string(make([]byte, 0)) + `"`, `true`, `[1e400]`} {
 		for _, condition := range []string{"result[0] < 0.05", "asFloat(result) > 1", "isNaN(result)", "result.a.b[0] > 1", "default(result, 1) == 1", "len(result) > 0", "result",
@@ -105,7 +103,7 @@ func FuzzJudge(f *testing.F) {
 				if m.Compare != nil {
 					got = JudgeComparison(m, Progress{}, noon, result, []any{1.0, 100.0}, noon)
 				}
-				if !slices.Contains(every, got.Phase) || len(got.Value) > 4*maxValue || strings.Contains(got.Message, "......^") { // expr's picture of the place
+				if !slices.Contains(every, got.Phase) || len(got.Value) > 4*maxValue || strings.Contains(got.Message, "......^") { // expr's excerpt of the condition
 					t.Fatalf("%s of %s is %+v", condition, raw, got)
 				}
 			}
@@ -113,8 +111,7 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// What was not measured has not begun: an error before the first result is no
-// reason to skip startWhen.
+// An error before the first result is not a start: startWhen still applies.
 func TestErrorsDoNotStart(t *testing.T) {
 	m := Metric{Name: "m", StartWhen: "result[0] > 100", SuccessCondition: "result[0] < 500"}
 	r := Record(Start("r", "h1-x", []Metric{m}, noon), m, Measurement{At: noon, Phase: Errored})
@@ -123,8 +120,7 @@ func TestErrorsDoNotStart(t *testing.T) {
 	}
 }
 
-// A version that has no data yet is treated as the metric says, as without a
-// comparison.
+// A version without data is treated by onNoData, as without a comparison.
 func TestComparisonWithoutData(t *testing.T) {
 	for onNoData, want := range map[NoData]Phase{NoDataError: Errored, NoDataWait: Pending, NoDataPass: Successful, NoDataFail: Failed} {
 		for name, pair := range map[string][2]any{"new": {[]any{}, []any{1.0, 100.0}}, "stable": {[]any{1.0, 100.0}, nil}} {
@@ -136,8 +132,8 @@ func TestComparisonWithoutData(t *testing.T) {
 	}
 }
 
-// Each look is allowed as much as its number allows, also when those before it were
-// forgotten in a crash: its number follows from the time.
+// The alpha of each look follows from its number. The number follows from the time, so it is right even if a crash lost
+// earlier looks.
 func TestLooksAreCountedByTime(t *testing.T) {
 	m := Metric{Compare: &Compare{}, Interval: 10 * time.Second, InitialDelay: time.Minute}
 	began := noon.Add(-time.Minute - 9*m.Interval) // the tenth look: 0.001/110 is 9.1e-6
@@ -145,7 +141,7 @@ func TestLooksAreCountedByTime(t *testing.T) {
 	if got := JudgeComparison(m, Progress{}, began, c, s, noon); got.Phase != Failed {
 		t.Errorf("the tenth look: %+v", got)
 	}
-	c = []any{8.0, 200.0} // … and 2.8e-5, which the first look takes for worse
+	c = []any{8.0, 200.0} // … and 2.8e-5, which the first look would judge worse
 	if got := JudgeComparison(m, Progress{}, began, c, s, noon); got.Phase != Successful {
 		t.Errorf("the tenth look, after a crash, is taken for the first: %+v", got)
 	}

@@ -13,8 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// templates reads AnalysisTemplates, by name; those whose names begin with cluster-
-// are the cluster's.
+// templates reads AnalysisTemplates by name; names that begin with cluster- are ClusterAnalysisTemplates.
 func templates(t *testing.T, specs map[string]string) func(TemplateRef) *Template {
 	t.Helper()
 	all := map[TemplateRef]*Template{}
@@ -38,8 +37,7 @@ func templates(t *testing.T, specs map[string]string) func(TemplateRef) *Templat
 
 const web = "provider: {web: {url: \"http://m/{{args.path}}\"}}"
 
-// TestInstantiate fills arguments in, puts templates together, and sets what is
-// not written.
+// TestInstantiate fills in arguments, joins templates, and sets defaults.
 func TestInstantiate(t *testing.T) {
 	defaults := Metric{Provider: "web", Count: 1, ConsecutiveErrorLimit: 4, Retention: 10}
 	with := func(change func(*Metric)) Metric { m := defaults; change(&m); return m }
@@ -124,7 +122,7 @@ func TestInstantiate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i := range got { // empty or absent: the same
+			for i := range got { // empty and absent are the same
 				if len(got[i].Secrets) == 0 {
 					got[i].Secrets = nil
 				}
@@ -139,8 +137,7 @@ func TestInstantiate(t *testing.T) {
 	}
 }
 
-// TestInstantiateChecksProviders: what a provider says is wrong is blamed on its
-// place in its template.
+// TestInstantiateChecksProviders reports a provider's error at its place in the template.
 func TestInstantiateChecksProviders(t *testing.T) {
 	find := templates(t, map[string]string{"a": "{templates: [{templateName: b}], metrics: [{name: a, provider: {web: {url: u}}}]}", "b": "{metrics: [{name: b, provider: {web: {url: u}}}, {name: c, provider: {job: {}}}]}"})
 	check := func(kind string, _ map[string]any) error {
@@ -159,7 +156,7 @@ func TestInstantiateChecksProviders(t *testing.T) {
 	}
 }
 
-// TestMissingTemplate names where it is asked for: in the Rollout, or in another template.
+// TestMissingTemplate names the reference: in the Rollout, or in another template.
 func TestMissingTemplate(t *testing.T) {
 	find := templates(t, map[string]string{"a": "{templates: [{templateName: b}], metrics: [{name: a, provider: {web: {url: u}}}]}"})
 	for name, c := range map[string]struct {
@@ -179,8 +176,8 @@ func TestMissingTemplate(t *testing.T) {
 	}
 }
 
-// TestMistakesHaveOneMessage: the same mistakes in maps, whose order is random, are
-// told in the same words each time, so that an app's record does not change.
+// TestMistakesHaveOneMessage reports mistakes in maps, whose order is random, in the same words each time, so that an
+// app's record does not change.
 func TestMistakesHaveOneMessage(t *testing.T) {
 	find := templates(t, map[string]string{"a": `{args: [{name: a}, {name: b}, {name: c}, {name: d}], metrics: [{name: m, successCondition: "(", failureCondition: ")", startWhen: "(", provider: {web: {url: u}}}]}`})
 	for _, given := range []Values{{}, {Plain: map[string]string{"a": "1", "b": "1", "c": "1", "d": "1"}}} {
@@ -200,8 +197,7 @@ func TestMistakesHaveOneMessage(t *testing.T) {
 	}
 }
 
-// TestUnknownArguments: an argument that the template does not have is an error wherever a text asks for it, and not what
-// a provider is asked with.
+// TestUnknownArguments reports an argument that the template lacks, in every text, instead of sending it to a provider.
 func TestUnknownArguments(t *testing.T) {
 	values := Values{Plain: map[string]string{"path": "p"}}
 	for name, v := range map[string]any{
@@ -221,7 +217,8 @@ func TestUnknownArguments(t *testing.T) {
 	}
 }
 
-// TestEachTemplateIsReadOnce: 41 templates that each name the next one twice lead to the last one by 2^40 ways.
+// TestEachTemplateIsReadOnce reads 41 templates that each name the next one twice, so that 2^40 paths lead to the last
+// one.
 func TestEachTemplateIsReadOnce(t *testing.T) {
 	const n = 40
 	specs := map[string]string{fmt.Sprint("t", n): "{metrics: [{name: m, provider: {web: {url: u}}}]}"}
@@ -241,8 +238,7 @@ func TestEachTemplateIsReadOnce(t *testing.T) {
 	}
 }
 
-// FuzzParseTemplate reads whatever somebody writes without a panic, and what it
-// takes can be put together or is refused.
+// FuzzParseTemplate checks that any text is refused or can be instantiated, without a panic.
 func FuzzParseTemplate(f *testing.F) {
 	for _, text := range []string{
 		"{args: [{name: path, value: x}], metrics: [{name: m, " + web + "}]}",
@@ -269,8 +265,7 @@ func FuzzParseTemplate(f *testing.F) {
 	})
 }
 
-// TestRefused: what is wrong in templates and metrics, each with the field and what is wrong; what is just within the
-// bounds is taken.
+// TestRefused checks that errors name the field and the mistake, and that the largest allowed values are accepted.
 func TestRefused(t *testing.T) {
 	metric := func(fields string) string { return "{metrics: [{name: m, provider: {web: {url: u}}, " + fields + "}]}" }
 	for name, c := range map[string]struct{ a, want string }{

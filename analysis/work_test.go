@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// cpuTime returns the CPU time that this process has used: other processes do not add to it.
+// cpuTime returns the CPU time of this process alone.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// TestConditionsEnd: whatever somebody writes, and whatever a server answers, a condition takes seconds and
-// megabytes at most.
+// TestConditionsEnd evaluates expensive conditions on expensive answers: each takes a few seconds and megabytes at
+// most.
 func TestConditionsEnd(t *testing.T) {
 	numbers := make([]any, 50_000)
 	for i := range numbers {
@@ -75,7 +75,7 @@ func doubling(n int) string {
 	return text
 }
 
-// TestConditionsHaveRoom: what people write of sums, loops and texts is evaluated as ever.
+// TestConditionsHaveRoom evaluates sums, loops and texts of realistic size.
 func TestConditionsHaveRoom(t *testing.T) {
 	numbers := make([]any, 5000)
 	for i := range numbers {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzAnswers has each provider's server answer whatever it likes: nothing panics, and what comes of it is a value that conditions
-// can be asked about, or an error that holds no credential.
+// FuzzAnswers sends arbitrary answers to each provider: the result is a value that conditions can use, or an error
+// without credentials, and never a panic.
 func FuzzAnswers(f *testing.F) {
 	all := contracts()
 	for i, c := range all {
@@ -32,7 +32,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// checkValue holds what conditions are made for.
+// checkValue fails the test unless conditions can use the value.
 func checkValue(t *testing.T, v any) {
 	t.Helper()
 	switch v := v.(type) {

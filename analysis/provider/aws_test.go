@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// wantSignature fails the test if a request is not signed for a scope.
+// wantSignature fails the test if a request is not signed for the given scope.
 func wantSignature(t *testing.T, r *http.Request, scope, signed string) {
 	t.Helper()
 	form := regexp.MustCompile("^AWS4-HMAC-SHA256 Credential=" + regexp.QuoteMeta(scope) + ", SignedHeaders=" + regexp.QuoteMeta(signed) + ", Signature=[0-9a-f]{64}$")
@@ -21,7 +21,7 @@ func wantSignature(t *testing.T, r *http.Request, scope, signed string) {
 	}
 }
 
-// TestSigv4 has examples of AWS's Signature Version 4 test suite
+// TestSigv4 uses examples of AWS's Signature Version 4 test suite
 // (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html).
 func TestSigv4(t *testing.T) {
 	for name, c := range map[string]struct{ method, url, kind, body, want string }{
@@ -48,7 +48,7 @@ func TestSigv4(t *testing.T) {
 	}
 }
 
-// TestAWSCredentials are found where AWS's SDKs look, and exchanged at STS.
+// TestAWSCredentials looks for credentials where AWS's SDKs do, and exchanges them at STS.
 func TestAWSCredentials(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -119,7 +119,7 @@ func TestAWSCredentials(t *testing.T) {
 	}
 }
 
-// TestSignedHosts: requests are signed for the services of AWS alone, and not for what its customers run there.
+// TestSignedHosts signs requests to AWS's services only, not to servers that customers run on AWS.
 func TestSignedHosts(t *testing.T) {
 	for host, want := range map[string]bool{
 		"aps-workspaces.eu-west-1.amazonaws.com": true, "APS-workspaces.cn-north-1.amazonaws.com.cn": true,
@@ -145,7 +145,7 @@ func TestSignedHosts(t *testing.T) {
 	}
 }
 
-// TestAWSFaults: without credentials nothing is asked, and the error says which of them are not there.
+// TestAWSFaults sends no request without credentials; the error names the missing ones.
 func TestAWSFaults(t *testing.T) {
 	sts := func(answer string) func(*fake, http.ResponseWriter, *http.Request, string) bool {
 		return func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {
@@ -219,7 +219,7 @@ func TestAWSFaults(t *testing.T) {
 	}
 }
 
-// TestAgentIsAskedApart: the agent of the node is asked by a client of its own, where there is one.
+// TestAgentIsAskedApart uses a separate client for the node's agent, if there is one.
 func TestAgentIsAskedApart(t *testing.T) {
 	asks := prometheusContract
 	asks.env = func(address string) map[string]string {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestArgoExamples accepts what Argo Rollouts' documentation shows.
+// TestArgoExamples accepts the examples of Argo Rollouts' documentation.
 func TestArgoExamples(t *testing.T) {
 	data, err := os.ReadFile("testdata/argo.yaml")
 	if err != nil {
@@ -45,7 +45,7 @@ func TestArgoExamples(t *testing.T) {
 	}
 }
 
-// minimal are the least that each provider takes. Cases below change it.
+// minimal has each provider's shortest valid configuration. The cases below change it.
 var minimal = map[string]string{
 	"prometheus":    "{address: http://p:9090, query: up}",
 	"web":           "{url: http://x/y}",
@@ -84,8 +84,8 @@ func fromYAML(t *testing.T, text string) map[string]any {
 	return config
 }
 
-// TestRefused has what is wrong, and the field, the value and the way out that
-// are told. Each case is laid over the minimal configuration; ~ removes a field.
+// TestRefused checks that errors name the field, the value and the remedy. Each case is merged into the minimal
+// configuration; ~ removes a field.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ kind, change, field, msg, fix string }{
 		{"prometeus", "{}", "prometeus", "is not a provider", "use one of prometheus, web"},
@@ -214,7 +214,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTaken: what is just within the bounds that are refused beyond.
+// TestTaken accepts the largest values that TestRefused does not refuse.
 func TestTaken(t *testing.T) {
 	for _, c := range []struct {
 		kind, change string
@@ -246,12 +246,12 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// TestArguments may be in any text that is not filled in yet.
+// TestArguments accepts arguments in any text that is filled in later.
 func TestArguments(t *testing.T) {
 	for _, kind := range Kinds() {
 		config := fromYAML(t, minimal[kind])
 		if kind == "cloudWatch" || kind == "job" {
-			continue // examples in testdata/argo.yaml have them deeper
+			continue // the examples in testdata/argo.yaml nest them deeper
 		}
 		for field, value := range config {
 			if _, ok := value.(string); ok {
@@ -291,8 +291,7 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// FuzzCheck looks for configurations that make Check panic, and for values of
-// headers in its errors.
+// FuzzCheck looks for configurations that make Check panic, and for header values in its errors.
 func FuzzCheck(f *testing.F) {
 	for _, kind := range Kinds() {
 		f.Add(kind, minimal[kind])

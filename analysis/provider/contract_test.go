@@ -20,39 +20,36 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// contract is what is asked of every provider that speaks HTTP. Its server is
-// written from the provider's public documentation, not from our requests: it
-// refuses what is not documented.
+// contract is a test case for a provider that speaks HTTP. Its server follows the provider's public documentation, not
+// our requests, and refuses everything undocumented.
 type contract struct {
 	kind   string
-	name   string // of a second way to ask the same kind
-	doc    string // where the API is documented
+	name   string // of a second way to query the same kind
+	doc    string // the URL of the API's documentation
 	config func(address string) map[string]any
-	// secrets are gitrollout's own Secrets, env is its environment.
+	// secrets are gitrollout's Secrets, env is its environment.
 	secrets func(address string) map[string]map[string]string
 	env     func(address string) map[string]string
-	// serve answers one request as the documentation says: with reply, which is
-	// one of the answers below, where that belongs. It returns false if the
-	// credentials are wrong.
+	// serve answers one request as documented, with reply as the query's result. It returns false if the credentials are
+	// wrong.
 	serve   func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool
 	answers []canned
-	// A text that is no JSON is a value; 500 is a verdict.
+	// anyText: a text that is not JSON is a value. anyStatus: status 500 is a verdict.
 	anyText, anyStatus bool
 }
 
-// canned is an answer of the provider's, and what becomes of it.
+// canned is a provider's answer with its expected result.
 type canned struct {
 	name, reply string
 	want        any            // Result.Value
 	phase       analysis.Phase //
-	err         string         // part of the error, if it is one
+	err         string         // part of the error, if there is one
 }
 
-// token is the credential in every contract's configuration: whatever kind of
-// credential it is there.
+// token is the credential in every contract's configuration, of whatever type.
 const token = "s3cr3t/with+odd=chars"
 
-// userinfo is the same in a URL.
+// userinfo is the token in a URL.
 const userinfo = "reader:s3cr3t%2Fwith+odd=chars@"
 
 func contracts() []contract {
@@ -64,7 +61,7 @@ func contracts() []contract {
 }
 
 func TestEveryKindHasAContract(t *testing.T) {
-	seen := []string{"job"} // job_test.go: it speaks to the cluster
+	seen := []string{"job"} // job_test.go: it uses the cluster
 	for _, c := range contracts() {
 		seen = append(seen, c.kind)
 		if c.doc == "" {
@@ -84,8 +81,8 @@ type fake struct {
 	c     contract
 	mu    sync.Mutex
 	reply string
-	mode  string // "", or how it misbehaves
-	left  int    // requests to refuse with 429
+	mode  string // "", or how it fails
+	left  int    // number of requests to refuse with 429
 	asked atomic.Int64
 }
 
@@ -99,7 +96,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mode, left := f.mode, f.left
 	f.left--
 	f.mu.Unlock()
-	// The worst that a server can do with what it is told is to repeat it.
+	// The worst a server can do with a credential is to repeat it.
 	echo := fmt.Sprintf("refused: %s %v %s", r.URL, r.Header, data)
 	switch {
 	case mode == "slow":
@@ -136,13 +133,13 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send answers with what the case has.
+// send writes the case's answer.
 func (f *fake) send(w http.ResponseWriter, kind string) {
 	w.Header().Set("Content-Type", kind)
 	_, _ = io.WriteString(w, f.reply)
 }
 
-// want fails the test if a request is not as documented.
+// want fails the test if a request differs from the documentation.
 func (f *fake) want(r *http.Request, method, path string) {
 	f.t.Helper()
 	if r.Method != method || r.URL.EscapedPath() != path {
@@ -150,7 +147,7 @@ func (f *fake) want(r *http.Request, method, path string) {
 	}
 }
 
-// wantEqual compares what a request has with what it has to have.
+// wantEqual compares a value of the request with the expected one.
 func (f *fake) wantEqual(what string, got, want any) {
 	f.t.Helper()
 	if diff := compare.Diff(want, got); diff != "" {
@@ -202,7 +199,7 @@ func newBench(t *testing.T, c contract) *bench {
 	return b
 }
 
-// measure asks until there is a result, at most five times.
+// measure queries until there is a result, at most five times.
 func (b *bench) measure(ctx context.Context) (Result, error) {
 	r := b.request
 	for range 5 {
@@ -256,7 +253,7 @@ func TestValues(t *testing.T) {
 	})
 }
 
-// checkQuiet fails if a credential is told.
+// checkQuiet fails the test if a credential is shown.
 func checkQuiet(t *testing.T, err error, got Result) {
 	t.Helper()
 	texts := []string{got.Message}
@@ -287,7 +284,7 @@ func checkQuiet(t *testing.T, err error, got Result) {
 func TestMisbehaviour(t *testing.T) {
 	for _, mode := range []struct {
 		name, err string
-		tries     int // 0: whatever
+		tries     int // 0: any number
 	}{
 		{"denied", "401 Unauthorized", 0},
 		{"500", "500 Internal Server Error", 0},
@@ -331,7 +328,7 @@ func TestTriesAgain(t *testing.T) {
 	})
 }
 
-// TestGivesUp is about a server that fails for ever: it is asked a few times.
+// TestGivesUp queries a server that always fails only a few times.
 func TestGivesUp(t *testing.T) {
 	forEach(t, func(t *testing.T, c contract, b *bench) {
 		b.mode = "500"
@@ -364,7 +361,7 @@ func TestTime(t *testing.T) {
 
 func TestNobodyListens(t *testing.T) {
 	forEach(t, func(t *testing.T, c contract, b *bench) {
-		b2 := newBenchAt(t, c, b, "http://127.0.0.1:1") // the port of a closed server may be another one's by now
+		b2 := newBenchAt(t, c, b, "http://127.0.0.1:1") // the closed server's port may be in use again
 		got, err := b2.measure(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "dial: connect: connection refused") {
 			t.Errorf("got %v and %v, want a refused connection", got, err)
@@ -373,7 +370,7 @@ func TestNobodyListens(t *testing.T) {
 	})
 }
 
-// newBenchAt is a bench whose configuration names another server.
+// newBenchAt returns a bench whose configuration names another server.
 func newBenchAt(t *testing.T, c contract, b *bench, address string) *bench {
 	other := newBench(t, contract{kind: c.kind, serve: c.serve, config: func(string) map[string]any { return c.config(address) }, secrets: func(string) map[string]map[string]string {
 		if c.secrets == nil {
@@ -390,8 +387,8 @@ func newBenchAt(t *testing.T, c contract, b *bench, address string) *bench {
 	return other
 }
 
-// TestRedirects sends every provider to another host, which must not learn any
-// credential, and is asked nothing at all where one is sent.
+// TestRedirects redirects every provider to another host, which must not get a credential. A provider that sends
+// credentials must not follow at all.
 func TestRedirects(t *testing.T) {
 	forEach(t, func(t *testing.T, c contract, b *bench) {
 		var mu sync.Mutex
@@ -412,7 +409,7 @@ func TestRedirects(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), `"`) {
 			t.Errorf("%q has the URL in it", err)
 		}
-		if b.asked.Load() > 2 { // a token is asked for in two ways
+		if b.asked.Load() > 2 { // a token is requested in two ways
 			t.Errorf("it was asked %d times", b.asked.Load())
 		}
 		if len(seen) > 0 {
@@ -421,8 +418,8 @@ func TestRedirects(t *testing.T) {
 	})
 }
 
-// TestSecretsThatCannotBeRead: a measurement whose Secret is not there, or lacks what it needs, is an error that names
-// the Secret, and nobody is asked.
+// TestSecretsThatCannotBeRead checks that a missing or incomplete Secret is an error that names the Secret, and that no
+// request is sent.
 func TestSecretsThatCannotBeRead(t *testing.T) {
 	forEach(t, func(t *testing.T, c contract, b *bench) {
 		if c.secrets == nil {
@@ -446,7 +443,7 @@ func TestSecretsThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestTimeout: what cannot be read has no time, and measures nothing.
+// TestTimeout checks that an invalid configuration has no timeout and measures nothing.
 func TestTimeout(t *testing.T) {
 	bad := Request{Kind: "loki", Config: map[string]any{"query": "up"}}
 	if got := Timeout(bad); got != 0 {

@@ -81,7 +81,7 @@ var datadogV2Contract = contract{
 	},
 }
 
-// TestDatadogCredentials are looked for where Argo Rollouts does.
+// TestDatadogCredentials looks for credentials where Argo Rollouts does.
 func TestDatadogCredentials(t *testing.T) {
 	c := datadogV1Contract
 	c.secrets = nil

@@ -12,8 +12,7 @@ var update = flag.Bool("update", false, "write the docs' table of providers anew
 
 const docsPage = "../../docs/metric-providers.md"
 
-// TestDocsTable compares the docs' table of providers with what they say of
-// themselves.
+// TestDocsTable compares the table of providers in the docs with the code.
 func TestDocsTable(t *testing.T) {
 	docpage.Table(t, docsPage, "providers", docsTable(), *update)
 }

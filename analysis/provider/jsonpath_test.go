@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// parsed decodes JSON as the providers do.
+// parsed decodes JSON like the providers do.
 func parsed(t testing.TB, text string) any {
 	t.Helper()
 	var v any
@@ -46,8 +46,7 @@ func TestJSONPath(t *testing.T) {
 	}
 }
 
-// TestJSONPathRefused: what cannot lead to one value, or could cost more than an
-// answer is worth, is refused before anybody is asked.
+// TestJSONPathRefused refuses, before any request, paths that cannot lead to one value or would cost too much.
 func TestJSONPathRefused(t *testing.T) {
 	for path, want := range map[string]string{
 		"$.a": "is not in braces", "a": "is not in braces", "{.a": "is not in braces", "{.a[}": "unterminated array", "{.a[x]}": "invalid array index x",
@@ -70,8 +69,7 @@ func TestJSONPathRefused(t *testing.T) {
 	}
 }
 
-// TestJSONPathIsBounded has answers as large as one may be, made to cost as much as
-// they can.
+// TestJSONPathIsBounded evaluates the most expensive answers of the largest allowed size.
 func TestJSONPathIsBounded(t *testing.T) {
 	deep := strings.Repeat("[", 9000) + strings.Repeat("]", 9000)
 	wide := "[" + strings.Repeat("[],", 300_000) + "[]]"

@@ -105,8 +105,7 @@ var webhookContract = contract{
 	},
 }
 
-// TestGates waits at a gate that is closed, and takes an answer to rollback as
-// Flagger does.
+// TestGates waits at a closed gate, and reads an answer to rollback like Flagger does.
 func TestGates(t *testing.T) {
 	for _, c := range []struct {
 		kind, reply string
@@ -129,7 +128,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// TestEffectsAreNotRepeated: what may have begun something is not asked again.
+// TestEffectsAreNotRepeated does not repeat a request that may have had an effect.
 func TestEffectsAreNotRepeated(t *testing.T) {
 	for path, c := range map[string]contract{"/measure": webPostContract, "/canary/id-1": kayentaContract, "/gate/check": webhookContract} {
 		var asked atomic.Int64
@@ -149,7 +148,7 @@ func TestEffectsAreNotRepeated(t *testing.T) {
 	}
 }
 
-// TestKayentaNamesNoComparison: a comparison that cannot be asked about has not begun.
+// TestKayentaNamesNoComparison checks that a comparison without an ID has not begun.
 func TestKayentaNamesNoComparison(t *testing.T) {
 	nameless := kayentaContract
 	nameless.serve = func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
@@ -220,7 +219,7 @@ func TestJob(t *testing.T) {
 			jobs := &fakeJobs{state: c.state, err: c.err}
 			var got Result
 			var err error
-			for range 2 { // as after a crash
+			for range 2 { // twice, as after a crash
 				got, err = Measure(t.Context(), Deps{Jobs: jobs}, jobRequest())
 			}
 			if !errors.Is(err, c.err) || got.Phase != c.phase || got.Message != c.message {
@@ -233,7 +232,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestJobsThatCannotBe: without Jobs, or without a name for one, nothing is made; what cannot be deleted is said.
+// TestJobsThatCannotBe creates nothing without Jobs or without a name for one, and reports a Job that it cannot delete.
 func TestJobsThatCannotBe(t *testing.T) {
 	nameless := jobRequest()
 	nameless.ID = ""
@@ -258,7 +257,7 @@ func TestJobsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestLookback: a comparison looks at all of the run instead of the last interval where it is told to.
+// TestLookback compares the whole run instead of the last interval if the configuration says so.
 func TestLookback(t *testing.T) {
 	started := testNow.Add(-time.Hour)
 	for name, c := range map[string]struct {
@@ -302,8 +301,8 @@ func TestJobObject(t *testing.T) {
 	}
 }
 
-// TestJobStaysToBeRead: who starts late finds the Job that is over, and does not run it again. One that it has seen
-// running is not made again either.
+// TestJobStaysToBeRead checks that a process that starts late finds the finished Job and does not run it again. A Job
+// that it has seen running is not created again either.
 func TestJobStaysToBeRead(t *testing.T) {
 	for given, want := range map[int]int64{0: 86400, 10: 86400, 604800: 604800} {
 		jobs, request := &fakeJobs{}, jobRequest()

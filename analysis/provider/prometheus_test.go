@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// servePrometheus follows the documentation's requests: POST with a form, whose
-// answers are the examples there.
+// servePrometheus follows the documentation: POST with a form, answered with the documented examples.
 func servePrometheus(path string, want url.Values) func(*fake, http.ResponseWriter, *http.Request, string) bool {
 	return func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
 		user, password, _ := r.BasicAuth()
@@ -112,7 +111,7 @@ var lokiContract = contract{
 	},
 }
 
-// TestPrometheusAddress takes the address of the environment where there is none.
+// TestPrometheusAddress uses the address of the environment if the configuration has none.
 func TestPrometheusAddress(t *testing.T) {
 	for _, name := range prometheusAddresses {
 		c := prometheusContract
@@ -134,7 +133,7 @@ func TestPrometheusAddress(t *testing.T) {
 	}
 }
 
-// TestPrometheusWithoutPost asks a server that allows GET only.
+// TestPrometheusWithoutPost queries a server that allows only GET.
 func TestPrometheusWithoutPost(t *testing.T) {
 	c := prometheusContract
 	c.serve = func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {
@@ -155,7 +154,7 @@ func TestPrometheusWithoutPost(t *testing.T) {
 	}
 }
 
-// TestSecretsOfArguments hides what came out of Secrets, wherever it is.
+// TestSecretsOfArguments hides values from Secrets wherever they appear.
 func TestSecretsOfArguments(t *testing.T) {
 	c := prometheusContract
 	c.serve = func(f *fake, w http.ResponseWriter, _ *http.Request, _ string) bool {

@@ -135,7 +135,7 @@ var cloudWatchContract = contract{
 		if r.Header.Get("X-Amz-Security-Token") != token {
 			return false
 		}
-		// The signature is tested with AWS's own examples, in aws_test.go.
+		// aws_test.go tests the signature with AWS's examples.
 		wantSignature(f.t, r, "AKIDEXAMPLE/20260131/eu-central-1/monitoring/aws4_request", "content-type;host;x-amz-date;x-amz-security-token")
 		f.want(r, http.MethodPost, "/")
 		form, err := url.ParseQuery(body)
@@ -209,7 +209,7 @@ var (
 	opensearchContract    = searchContract("opensearch", "https://docs.opensearch.org/latest/api-reference/search-apis/search/")
 )
 
-// TestAggregations finds what an aggregation says.
+// TestAggregations finds the aggregation of a query.
 func TestAggregations(t *testing.T) {
 	c := elasticsearchContract
 	c.serve = func(f *fake, w http.ResponseWriter, _ *http.Request, body string) bool {
@@ -227,7 +227,7 @@ func TestAggregations(t *testing.T) {
 	}
 }
 
-// TestWhatPeopleAreShown besides a value: where it comes from, and what the provider says of it.
+// TestWhatPeopleAreShown checks the source and the provider's message beside a value.
 func TestWhatPeopleAreShown(t *testing.T) {
 	said := func(text string) string {
 		return "<Messages><member><Code>" + text + "</Code><Value>is late</Value></member></Messages>"

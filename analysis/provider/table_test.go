@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// diceConfig is the configuration of a provider that nothing but the table knows of.
+// diceConfig is the configuration of a provider that only the table knows.
 type diceConfig struct {
 	Sides int `json:"sides"`
 }
@@ -29,8 +29,7 @@ func (c *diceConfig) measure(context.Context, *session) (Result, error) {
 	return Result{Value: float64(c.Sides), Message: "rolled by s3cret"}, nil
 }
 
-// TestAProviderIsOneRow adds a provider by a row of the table, and has all that is
-// done with providers done with it.
+// TestAProviderIsOneRow adds a provider as a row of the table, and checks that it works like the others.
 func TestAProviderIsOneRow(t *testing.T) {
 	known := table
 	table = append(slices.Clone(table), provider{kind: "dice", title: "Dice", result: "a number", keys: "none", config: func() config { return &diceConfig{} }})
@@ -52,12 +51,12 @@ func TestAProviderIsOneRow(t *testing.T) {
 	}
 }
 
-// Row is one line of the docs' table of providers.
+// Row is one row of the docs' table of providers.
 type Row struct {
 	Kind, Title  string
-	Argo         bool     // Argo Rollouts has it, with these fields
+	Argo         bool     // Argo Rollouts has it, with the same fields
 	Fields       []string // below the kind
-	Result, Keys string   // what conditions see, and where credentials come from, as Markdown
+	Result, Keys string   // the value that conditions see, and the source of credentials, in Markdown
 }
 
 // Rows is the docs' table.
@@ -70,7 +69,7 @@ func Rows() []Row {
 	return rows
 }
 
-// fields are the names of a configuration's fields.
+// fields returns the names of a configuration's fields.
 func fields(c config) []string {
 	var names []string
 	for _, f := range rollout.Fields(reflect.TypeOf(c).Elem()) {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// TestDefaultTimes are Argo Rollouts' where it has any.
+// TestDefaultTimes checks the default timeouts, which are Argo Rollouts' where it has some.
 func TestDefaultTimes(t *testing.T) {
 	want := map[string]time.Duration{
 		"prometheus": 30 * time.Second, "web": 10 * time.Second, "datadog": 10 * time.Second, "graphite": 10 * time.Second,
 		"influxdb": 30 * time.Second, "skywalking": 30 * time.Second, "kayenta": 15 * time.Second, "webhook": 10 * time.Second,
 		"cloudWatch": 30 * time.Second, "elasticsearch": 30 * time.Second, "job": 30 * time.Second, "loki": 30 * time.Second, "wavefront": 30 * time.Second,
-		"newRelic": 15 * time.Second, // 5 of the query's, and 10 to say that they are over
+		"newRelic": 15 * time.Second, // 5 for the query, and 10 for reporting its timeout
 	}
 	for kind, limit := range want {
 		c, err := parse(kind, fromYAML(t, minimal[kind]))

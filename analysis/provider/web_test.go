@@ -94,7 +94,7 @@ func serveToken(f *fake, w http.ResponseWriter, r *http.Request, body string, he
 	return true
 }
 
-// TestTokenInTheBody asks a server that does not look at the header.
+// TestTokenInTheBody requests a token from a server that ignores the header.
 func TestTokenInTheBody(t *testing.T) {
 	c := webPostContract
 	c.serve = func(f *fake, w http.ResponseWriter, r *http.Request, body string) bool {
@@ -111,7 +111,7 @@ func TestTokenInTheBody(t *testing.T) {
 	}
 }
 
-// TestWebFollowsBareRedirects: what carries no credential may be led elsewhere.
+// TestWebFollowsBareRedirects follows redirects of requests without credentials.
 func TestWebFollowsBareRedirects(t *testing.T) {
 	var referer atomic.Value
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +130,7 @@ func TestWebFollowsBareRedirects(t *testing.T) {
 	}
 }
 
-// TestCredentials: a token that is given is sent and told nobody, and scopes are asked for where there are some.
+// TestCredentials sends a token without ever showing it, and requests scopes if there are some.
 func TestCredentials(t *testing.T) {
 	for name, auth := range map[string]map[string]any{
 		"bearer": {"bearer": map[string]any{"token": token}},
