@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// What a rule and a step match together is compared here with each of them alone:
-// for a text that both match, and for no other, the combination is to hold.
+// The tests below compare the combination of a rule and a step's match with each of them alone: it must match exactly
+// the texts that both match.
 
 var somePaths = []string{
 	"/", "/a", "/a/", "/a/b", "/a/b/c", "/ab", "/ab/c", "/b", "/b/a", "/a.b", "/axb", "/a/bc",
@@ -22,8 +22,8 @@ var someTexts = []rollout.StringMatch{
 	{Regex: "/a.*"}, {Regex: "/a|/b"}, {Regex: "/a.b"},
 }
 
-// gatewayMatches is what the Gateway API says of paths: PathPrefix compares whole
-// elements, and expressions are ours, which say that they are for the whole path.
+// gatewayMatches matches paths like the Gateway API does: PathPrefix compares whole elements, and our expressions match
+// the whole path.
 func gatewayMatches(t *testing.T, own map[string]any, path string) bool {
 	value := text(own["value"])
 	switch text(own["type"]) {
@@ -40,7 +40,7 @@ func gatewayMatches(t *testing.T, own map[string]any, path string) bool {
 	}
 }
 
-// byElements is a step's match as the Gateway API compares its prefix.
+// byElements matches a step's prefix like the Gateway API does.
 func byElements(m rollout.StringMatch, path string) bool {
 	if m.Prefix != "" {
 		return below(path, m.Prefix)
@@ -111,7 +111,7 @@ func TestIstioTextsMatchBoth(t *testing.T) {
 	}
 }
 
-// albMatches is how the AWS Load Balancer Controller makes a path a condition.
+// albMatches turns a path into a condition like the AWS Load Balancer Controller does.
 func albMatches(p albPath, path string) bool {
 	switch p.kind {
 	case "Exact":
@@ -133,7 +133,7 @@ func TestALBPathsMatchBoth(t *testing.T) {
 	for _, own := range owns {
 		for _, m := range someTexts {
 			if m.Regex != "" {
-				continue // the table says that it cannot
+				continue // the table declares it unsupported
 			}
 			both, plain := albBoth(own, m)
 			if !plain {
@@ -197,8 +197,7 @@ func TestApisixSourcesAreInBoth(t *testing.T) {
 	}
 }
 
-// TestPatternsAreForTheWholeText compares the expressions that routers are given
-// with what they stand for.
+// TestPatternsAreForTheWholeText compares the expressions for routers with the matches that they express.
 func TestPatternsAreForTheWholeText(t *testing.T) {
 	values := []string{"", "on", "only", "xon", "o.n", "oxn", "a|b", "a", "b", "ab", "(on)", "on;off"}
 	for _, m := range []rollout.StringMatch{
@@ -214,7 +213,7 @@ func TestPatternsAreForTheWholeText(t *testing.T) {
 	}
 }
 
-// TestCookiePatterns reads whole Cookie headers as a server does.
+// TestCookiePatterns reads whole Cookie headers like a server does.
 func TestCookiePatterns(t *testing.T) {
 	for _, m := range []rollout.StringMatch{{Exact: "on"}, {Prefix: "on"}, {Regex: "on|1"}, {Regex: "o.*"}, {Exact: "a.b"}} {
 		cookie := rollout.NamedMatch{Name: "beta", StringMatch: m}
@@ -235,9 +234,8 @@ func TestCookiePatterns(t *testing.T) {
 	}
 }
 
-// TestTraefikCopiesWin gives the rules of an IngressRoute to a Traefik that knows
-// hosts and paths only: the copy for matched users takes their requests from its
-// original, and from no other route.
+// TestTraefikCopiesWin gives the rules of an IngressRoute to a model of Traefik that knows only hosts and paths: the
+// copy for matched users takes requests from its original, and from no other route.
 func TestTraefikCopiesWin(t *testing.T) {
 	rule := func(match string, priority int64) any {
 		route := map[string]any{"match": match}
@@ -274,8 +272,8 @@ func TestTraefikCopiesWin(t *testing.T) {
 	}
 }
 
-// TestGatewayLeavesOtherRulesTheirRequests has a rule for /search that leads to
-// another Service: a step that matches a path moves no request of it.
+// TestGatewayLeavesOtherRulesTheirRequests has a rule for /search that leads to another Service: a step that matches a
+// path does not move its requests.
 func TestGatewayLeavesOtherRulesTheirRequests(t *testing.T) {
 	for step, want := range map[rollout.StringMatch]int{
 		{Prefix: "/search"}: 0, {Exact: "/search"}: 0, {Prefix: "/search/x"}: 0, {Exact: "/search/x"}: 0,

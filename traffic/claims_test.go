@@ -19,8 +19,7 @@ func parsed(t *testing.T, kind string, config any) []rollout.Router {
 	return []rollout.Router{r}
 }
 
-// TestTwoRolloutsAtOnePlace lays the route of a case twice, the second time for
-// another Rollout.
+// TestTwoRolloutsAtOnePlace applies a case's route twice, the second time for another Rollout.
 func TestTwoRolloutsAtOnePlace(t *testing.T) {
 	for _, c := range []struct{ kind, file, place string }{
 		{"istio", "subsets", "networking.istio.io/DestinationRule/shop/shop: spec.subsets[1]"},

@@ -14,8 +14,7 @@ import (
 
 const docsPage = "../docs/traffic.md"
 
-// TestDocsTable compares the docs' table of routers with what the routers say of
-// themselves.
+// TestDocsTable compares the table of routers in the docs with the code.
 func TestDocsTable(t *testing.T) {
 	docpage.Table(t, docsPage, "routers", docsTable(), *update)
 }
@@ -47,8 +46,7 @@ func docsTable() string {
 	return b.String()
 }
 
-// TestDocsExample does what the docs say of a router that is not known: its
-// description and an object, and no code.
+// TestDocsExample follows the docs' example of a custom router: a description and an object, without code.
 func TestDocsExample(t *testing.T) {
 	raw, err := os.ReadFile(docsPage)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestGatewayLimits: what the Gateway API allows is let through to the last one, and one more is refused before the first
-// step, with its number. https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule
+// TestGatewayLimits accepts as much as the Gateway API allows, and refuses one more before the first step, with the
+// number. https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule
 func TestGatewayLimits(t *testing.T) {
 	rules := func(n, matches, headers int) (all []any) {
 		for range n {
@@ -34,7 +34,7 @@ func TestGatewayLimits(t *testing.T) {
 		{rules(3, 43, 1), managed, "129 matches with the steps' routes, and the Gateway API allows 128"},
 		{rules(1, 1, 17), managed, "17 headers in one match with the steps' routes, and the Gateway API allows 16"},
 		{rules(16, 1, 0), managed, ""},
-		{rules(17, 65, 17), Route{}, ""}, // nothing is added to what the user wrote
+		{rules(17, 65, 17), Route{}, ""}, // nothing is added to the user's rules
 	} {
 		err := gatewayLimits(rollout.Ref{Kind: "HTTPRoute", Name: "web"}, c.rules, c.route)
 		if (err == nil) != (c.refused == "") || !strings.Contains(fmt.Sprint(err), c.refused) && c.refused != "" {

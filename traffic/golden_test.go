@@ -18,10 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "write the expected objects anew")
 
-// TestOverlays plays testdata/KIND/CASE.txtar: a router's block of
-// trafficRouting, a route, and the objects before. What comes out is in after.yaml, or
-// in error.txt if it is refused. Each case also says that the objects before
-// were not touched.
+// TestOverlays runs testdata/KIND/CASE.txtar: a router's block of trafficRouting, a route, and the objects before. The
+// expected result is after.yaml, or error.txt for an error. Each case also checks that the objects before are not
+// modified.
 func TestOverlays(t *testing.T) {
 	for _, r := range table {
 		files, err := filepath.Glob(filepath.Join("testdata", r.kind, "*.txtar"))
@@ -72,8 +71,7 @@ func playOverlay(t *testing.T, kind, file string) {
 	}
 }
 
-// lay lays a route over objects, and holds that the configuration is as it was: it
-// is one for all routes of an app.
+// lay applies a route to objects, and checks that the configuration is unchanged: all routes of an app share it.
 func lay(t testing.TB, kind string, config any, route Route, before []rollout.Object) (*Objects, error) {
 	t.Helper()
 	parsed, err := Parse(kind, config, nil)

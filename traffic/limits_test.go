@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fromYAML reads what a case says.
+// fromYAML parses a case.
 func fromYAML(t *testing.T, written string, into any) {
 	t.Helper()
 	raw, err := yaml.YAMLToJSONStrict([]byte(written))
@@ -22,8 +22,7 @@ func fromYAML(t *testing.T, written string, into any) {
 	}
 }
 
-// TestMatches: what of a user's rule and a step's match goes together, and what a router would not take, to the last
-// character that it does.
+// TestMatches combines a user's rule with a step's match, up to each router's limit and one beyond.
 func TestMatches(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	gateway := func(rule string) string {
@@ -78,7 +77,7 @@ func TestMatches(t *testing.T) {
 		"ExactRoot":      {"gatewayAPI", "httpRoute: web", own("{path: {type: Exact, value: /}}"), "{path: {prefix: /a}}", "rules:\n  - backendRefs:\n    - name: shop\n      weight: 95\n"},
 		"BelowRoot":      {"gatewayAPI", "httpRoute: web", own("{path: {value: /}}"), "{path: {regex: /a.*}}", "type: RegularExpression\n        value: ^/a.*$"},
 		"BelowNothing":   {"gatewayAPI", "httpRoute: web", own("{path: {type: PathPrefix}}"), "{path: {regex: /a.*}}", "type: RegularExpression\n        value: ^/a.*$"},
-		// Requests that go to another Service by a longer path stay there.
+		// Requests for a longer path that lead to another Service stay there.
 		"TakenPath":    {"gatewayAPI", "httpRoute: web", beside("{path: {type: PathPrefix, value: /}}", "{path: {type: PathPrefix, value: /a}}"), "{path: {prefix: /a/b}}", "rules:\n  - backendRefs:\n    - name: shop\n      weight: 95\n"},
 		"TakenSame":    {"gatewayAPI", "httpRoute: web", beside("{path: {type: PathPrefix, value: /}}", "{path: {type: Exact, value: /a}}"), "{path: {exact: /a}}", "rules:\n  - backendRefs:\n    - name: shop\n      weight: 95\n"},
 		"NotTaken":     {"gatewayAPI", "httpRoute: web", beside("{path: {type: PathPrefix, value: /}}", "{path: {type: Exact, value: /a}}"), "{path: {exact: /a/b}}", "value: /a/b"},
@@ -134,7 +133,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestBounds: the numbers that a router takes, to the last one, and what it makes of them.
+// TestBounds checks the largest numbers that a router accepts, and their results.
 func TestBounds(t *testing.T) {
 	ingress := func(port string) string {
 		return "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web, namespace: shop}, spec: {rules: [{http: {paths: [" +
@@ -208,7 +207,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestAllOfThem: each router of a Rollout is given the weight, and each object that its configuration names.
+// TestAllOfThem sets the weight at each router of a Rollout, and in each object that its configuration names.
 func TestAllOfThem(t *testing.T) {
 	read := func(objects ...string) (all []rollout.Object) {
 		for _, written := range objects {
@@ -251,7 +250,7 @@ func TestAllOfThem(t *testing.T) {
 			t.Errorf("%s gives the canary nothing", o.Ref())
 		}
 	}
-	// What cannot be done says in which field the name is.
+	// An error names the field that has the name.
 	for field, config := range map[string]string{
 		"istio.virtualService.name":     "{virtualService: {name: x}}",
 		"istio.virtualServices[0].name": "{virtualServices: [{name: x}, {name: a}]}",
@@ -265,7 +264,7 @@ func TestAllOfThem(t *testing.T) {
 	if err := Overlay(NewObjects(nil), []rollout.Router{{Kind: "haproxy"}}, route); err == nil || !strings.HasPrefix(err.Error(), "haproxy: is not a router") {
 		t.Errorf("%v", err)
 	}
-	// Services that nobody names are nobody's.
+	// Services without a name belong to no Rollout.
 	subsets := Route{Name: "a", Namespace: "shop"}
 	if err := Overlay(objects, nil, subsets); err != nil {
 		t.Error(err)

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNginxPatterns looks at what the annotations match, which PCRE and RE2 read
-// alike, and that the controller takes them.
+// TestNginxPatterns checks what the annotations' expressions match, which PCRE and RE2 read alike, and that the
+// controller accepts them.
 func TestNginxPatterns(t *testing.T) {
 	header := func(name string, m rollout.StringMatch) rollout.Match {
 		return rollout.Match{Headers: []rollout.NamedMatch{{Name: name, StringMatch: m}}}
@@ -51,7 +51,7 @@ func TestNginxPatterns(t *testing.T) {
 	}
 }
 
-// matchesBytes has each byte as one character, as nginx does.
+// matchesBytes matches each byte as one character, like nginx does.
 func matchesBytes(re *regexp.Regexp, s string) bool {
 	var runes []rune
 	for _, b := range []byte(s) {

@@ -128,7 +128,6 @@ func TestSetMakesTheWay(t *testing.T) {
 	}
 }
 
-// TestErrorsNameTheirPlace looks at what people read.
 func TestErrorsNameTheirPlace(t *testing.T) {
 	ref := rollout.Ref{Group: "example.com", Kind: "Switch", Namespace: "shop", Name: "a"}
 	for _, c := range []struct {

@@ -32,8 +32,7 @@ func TestParsePath(t *testing.T) {
 	}
 }
 
-// FuzzPath says that a path that can be read is written as it was, and that no
-// path and no object make the search stumble.
+// FuzzPath checks that a parsed path prints as it was written, and that no path and no object cause a panic.
 func FuzzPath(f *testing.F) {
 	f.Add(`spec.routes[?(@.name=="main")].weight`, `{"spec":{"routes":[{"name":"main","weight":1}]}}`)
 	f.Add("$['a'][0][*]", `{"a":[[1,2.5,null,true,"x"]]}`)

@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// example is a case of testdata: what a user has, and a route.
+// example is a case of testdata: a user's objects and a route.
 type example struct {
 	name, kind string
 	config     any
@@ -28,7 +28,7 @@ type example struct {
 	refused    bool
 }
 
-// examples are all cases of testdata, of all routers or of one.
+// examples returns all cases of testdata, of all routers or of one.
 func examples(t testing.TB, kinds ...string) []example {
 	t.Helper()
 	var all []example
@@ -56,14 +56,14 @@ func examples(t testing.TB, kinds ...string) []example {
 	return all
 }
 
-// at is the route of an example with another weight, and nothing but the weight.
+// at returns the example's route with another weight and nothing else to set.
 func (e example) at(weight int) Route {
 	r := e.route
 	r.Weight, r.Active, r.Managed, r.Sticky = weight, true, nil, nil
 	return r
 }
 
-// rest is the route of an example between two releases.
+// rest returns the example's route between two releases.
 func (e example) rest() Route {
 	r := e.at(0)
 	r.Active, r.StablePods, r.CanaryPods = false, "", ""
@@ -88,8 +88,7 @@ func dump(t testing.TB, v any) string {
 	return string(raw)
 }
 
-// weighted are the lists of an object in which requests are shared out, by where
-// they are: the weight of each entry by its name.
+// weighted returns the lists of an object that share out requests, by path: the weight of each entry by its name.
 func weighted(kind string, o rollout.Object) map[string]map[string]int64 {
 	all := map[string]map[string]int64{}
 	add := func(place string, entries []any, name func(map[string]any) string) {
@@ -142,8 +141,8 @@ func weighted(kind string, o rollout.Object) map[string]map[string]int64 {
 	return all
 }
 
-// checkShares demands that in every list that a weight changes all weights add up
-// to all requests, of which the canary has its share.
+// checkShares checks every list that a weight changes: its weights add up to all requests, and the canary has its
+// share.
 func checkShares(t testing.TB, e example, at map[int][]rollout.Object) {
 	t.Helper()
 	moved := map[string]bool{}
@@ -206,8 +205,7 @@ func TestWeightsAddUpToAllRequests(t *testing.T) {
 	}
 }
 
-// TestSharesOfGeneratedObjects looks at the routers whose share is in an object
-// that is made for the release.
+// TestSharesOfGeneratedObjects checks routers that set the share in an object generated for the release.
 func TestSharesOfGeneratedObjects(t *testing.T) {
 	for _, e := range examples(t, "nginx", "ambassador") {
 		if e.refused {
@@ -242,13 +240,13 @@ func TestSharesOfGeneratedObjects(t *testing.T) {
 	}
 }
 
-// own are the places of a user's object that a router may change when it only
-// sets weights, and changed lists those that it did.
+// own matches the fields of a user's object that a router may change when it only sets weights; changed lists those
+// that it changed.
 var own = map[string]string{
 	"gatewayAPI": `^spec\.rules\[\d+\]\.backendRefs(\[\d+\])?(\.weight)?$`,
 	"nginx":      `^metadata\.annotations\.[^/]+/(affinity|session-cookie-[a-z-]+)$`,
 	"alb":        `^metadata\.annotations\.[^/]+/actions\.[a-z-]+$`,
-	"traefik":    `^spec\.weighted\.services(\[\d+\])?(\.(weight|name|port))?$`, // canary's goes where it has no requests
+	"traefik":    `^spec\.weighted\.services(\[\d+\])?(\.(weight|name|port))?$`, // canary's replaces an entry without requests
 	"istio":      `^spec\.(http|tls|tcp)\[\d+\]\.route(\[\d+\])?(\.weight)?$|^spec\.subsets\[\d+\]\.labels(\.pod-template-hash)?$`,
 	"smi":        `^spec\.backends(\[\d+\])?(\.weight)?$`,
 	"ambassador": `^spec\.service$`,
@@ -329,15 +327,14 @@ func TestNothingElseOfTheUsersIsTouched(t *testing.T) {
 	}
 }
 
-// users leaves out what is made for a release.
+// users filters out the objects generated for a release.
 func users(objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		return o.Annotation(rollout.AnnotationGenerated) != ""
 	})
 }
 
-// withoutZeros leaves out empty mappings, and the entries of lists that get no
-// requests, which is the same as not to be there.
+// withoutZeros removes empty mappings and list entries with weight 0, which mean the same as absent ones.
 func withoutZeros(v any) any {
 	switch v := v.(type) {
 	case rollout.Object:
@@ -363,8 +360,8 @@ func withoutZeros(v any) any {
 	}
 }
 
-// TestOverlaysCanBeRepeated says that an overlay does not depend on what another
-// one has written before it: at rest nothing is left of a release.
+// TestOverlaysCanBeRepeated checks that an overlay does not depend on earlier overlays, and that nothing of a release
+// remains at rest.
 func TestOverlaysCanBeRepeated(t *testing.T) {
 	for _, e := range examples(t) {
 		if e.refused {
@@ -394,8 +391,7 @@ func TestOverlaysCanBeRepeated(t *testing.T) {
 	}
 }
 
-// spoil changes one place of a JSON value: it takes something away, doubles it, or
-// puts something of another kind there.
+// spoil changes one field of a JSON value: it removes it, doubles it, or sets a value of another type.
 func spoil(random *rand.Rand, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -438,8 +434,8 @@ func strange(random *rand.Rand) any {
 	return rollout.Object{"x": all[random.IntN(len(all))]}.Copy()["x"]
 }
 
-// checkSpoiled lays a route over objects, one of which is not as it should be:
-// it is refused with a reason, or all that holds of others holds of it.
+// checkSpoiled applies a route to objects with a broken one: it is refused with a reason, or has the properties of a
+// valid one.
 func checkSpoiled(t testing.TB, e example, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	if len(e.objects) == 0 {
@@ -482,7 +478,7 @@ func checkSpoiled(t testing.TB, e example, seed uint64) {
 	}
 }
 
-// silent lets a broken object be one that no weight changes.
+// silent allows a broken object that no weight changes.
 type silent struct{ testing.TB }
 
 func (s silent) Errorf(format string, args ...any) {
@@ -499,7 +495,7 @@ func TestSpoiledObjects(t *testing.T) {
 	}
 }
 
-// FuzzSpoiledObjects looks for an object of a user's at which a router stumbles.
+// FuzzSpoiledObjects looks for users' objects that break a router.
 func FuzzSpoiledObjects(f *testing.F) {
 	all := examples(f)
 	for i := range all {

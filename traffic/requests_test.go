@@ -10,14 +10,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// request is what a user asks for.
+// request is a user's request.
 type request struct {
 	path, method string
 	headers      map[string]string
 	query        map[string]string
 }
 
-// is reports whether a step's match is one of the request.
+// is reports whether the request has a step's match.
 func (q request) is(m rollout.Match) bool {
 	for _, h := range m.Headers {
 		if value, has := q.headers[strings.ToLower(h.Name)]; !has || !matches(h.StringMatch, value) {
@@ -42,8 +42,7 @@ func (q request) is(m rollout.Match) bool {
 	return (m.Path == nil || matches(*m.Path, q.path)) && (m.Method == nil || matches(*m.Method, q.method))
 }
 
-// istioTakes is how Istio reads an HTTPMatchRequest: one of several must match,
-// and all of its fields.
+// istioTakes reads an HTTPMatchRequest like Istio does: it takes a request if all fields of any match agree.
 func istioTakes(route map[string]any, q request) bool {
 	own := list(route["match"])
 	for _, item := range own {
@@ -64,8 +63,8 @@ func istioTakes(route map[string]any, q request) bool {
 	return len(own) == 0
 }
 
-// istioServed is the index of the first route that takes a request, -1 for none,
-// and the weights of its destinations.
+// istioServed returns the index of the first route that takes a request (-1 for none) and the weights of its
+// destinations.
 func istioServed(o rollout.Object, q request) (int, string) {
 	routes := list(o.Map("spec")["http"])
 	i := slices.IndexFunc(routes, func(route any) bool { return istioTakes(mapping(route), q) })
@@ -133,8 +132,7 @@ func anyMatch(random *rand.Rand) rollout.Match {
 	return m
 }
 
-// anyIstioRoutes are a few routes of a user's, some of which lead to the stable
-// Service, with matches of their own.
+// anyIstioRoutes returns a few user's routes with matches, some of which lead to the stable Service.
 func anyIstioRoutes(random *rand.Rand) (routes []any, split []string) {
 	for i := range 1 + random.IntN(4) {
 		host := pick(random, "shop", "shop", "search")
@@ -166,9 +164,8 @@ func anyIstioRoutes(random *rand.Rand) (routes []any, split []string) {
 	return routes, split
 }
 
-// TestIstioServesUsersAsTheStepsSay sends requests to VirtualServices before and
-// after: a request that a step matches goes to the canary, if it went to the
-// stable Service before; all others stay on their way, with the weights.
+// TestIstioServesUsersAsTheStepsSay sends requests to VirtualServices before and after: a request that a step matches
+// moves from the stable Service to the canary. All others keep their route, with the weights.
 func TestIstioServesUsersAsTheStepsSay(t *testing.T) {
 	toCanary, byWeight, elsewhere := 0, 0, 0
 	for seed := range uint64(400) {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fake is a router that nobody has: it writes the canary's weight to one field.
+// fake is a router that writes the canary's weight to one field.
 var fake = router{
 	kind: "fake", title: "Fake", since: "v1",
 	features: features{splits: can, byHeader: exact, reports: can},
@@ -45,7 +45,7 @@ func (c *fakeConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// TestAnotherRouterIsOneRow adds a router to the table, and no other line.
+// TestAnotherRouterIsOneRow adds a router to the table and changes nothing else.
 func TestAnotherRouterIsOneRow(t *testing.T) {
 	table = append(table, fake)
 	defer func() { table = table[:len(table)-1] }()
@@ -93,7 +93,7 @@ func TestAnotherRouterIsOneRow(t *testing.T) {
 	}
 }
 
-// matchesOf is one match for each feature and comparison.
+// matchesOf returns one match for each feature and comparison.
 func matchesOf() map[feature]map[comparison]rollout.Match {
 	all := map[feature]map[comparison]rollout.Match{}
 	for ways, m := range map[comparison]rollout.StringMatch{
@@ -123,8 +123,8 @@ func matchesOf() map[feature]map[comparison]rollout.Match {
 	return all
 }
 
-// plainObjects is of each router what takes every match that it can: one route or
-// path that leads to the stable Service.
+// plainObjects has, for each router, objects that allow every supported match: one route or path that leads to the
+// stable Service.
 func plainObjects(t *testing.T) map[string]example {
 	t.Helper()
 	object := func(apiVersion, kind, name string, spec map[string]any) rollout.Object {
@@ -182,8 +182,8 @@ func plainObjects(t *testing.T) map[string]example {
 	return all
 }
 
-// TestWhatTheTableSaysIsTrue matches each part of a request in each way with each
-// router: it does it if the table says so, and Unsupported says the same before.
+// TestWhatTheTableSaysIsTrue matches each part of a request in each way with each router: it works if the table says
+// so, and otherwise Unsupported says so before.
 func TestWhatTheTableSaysIsTrue(t *testing.T) {
 	plain := plainObjects(t)
 	for _, r := range table {
@@ -239,8 +239,8 @@ func TestWhatTheTableSaysIsTrue(t *testing.T) {
 	}
 }
 
-// TestNamesFollowKustomize renames every object of each case, and the names in
-// the configuration with them: the overlay is the same but for the names.
+// TestNamesFollowKustomize renames every object of each case, and the names in the configuration with them: only the
+// names in the overlay change.
 func TestNamesFollowKustomize(t *testing.T) {
 	for kind, e := range plainObjects(t) {
 		var seen []string
@@ -301,12 +301,12 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseTwice reads what it has read, once it is written down: nothing is lost.
+// TestParseTwice writes and reads each configuration again: nothing is lost.
 func TestParseTwice(t *testing.T) {
 	for _, e := range examples(t) {
 		first, err := Parse(e.kind, e.config, nil)
 		if err != nil {
-			continue // a case of its own says so
+			continue // another case tests it
 		}
 		written, err := rollout.Plain(first.Config)
 		if err != nil {
@@ -322,7 +322,7 @@ func TestParseTwice(t *testing.T) {
 	}
 }
 
-// TestNamesThatMayBeLeftOut: an object whose name has a default follows kustomize where it is named.
+// TestNamesThatMayBeLeftOut checks that kustomize renames an object's name that has a default, if it is given.
 func TestNamesThatMayBeLeftOut(t *testing.T) {
 	for given, want := range map[string]string{"": "", "root split": "Service root, TrafficSplit split"} {
 		root, split, _ := strings.Cut(given, " ")

@@ -57,8 +57,8 @@ func TestVerifyParents(t *testing.T) {
 	}
 }
 
-// TestTheWorstVerdictIsTold asks several routers: a refusal is told before a delay,
-// and what says nothing stops nobody.
+// TestTheWorstVerdictIsTold queries several routers: a refusal is reported before a delay, and a router without a
+// verdict does not block.
 func TestTheWorstVerdictIsTold(t *testing.T) {
 	both := append(
 		parsed(t, "gatewayAPI", map[string]any{"httpRoutes": []any{map[string]any{"name": "a"}, map[string]any{"name": "b"}}}),
