@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPanicOfALookIsShown is about a world that nothing was read into, at which the program panics.
+// TestPanicOfALookIsShown uses an uninitialised world, for which the program panics.
 func TestPanicOfALookIsShown(t *testing.T) {
 	w := &World{Options: Options{Cluster: "test"}, Tip: &source.Branch{}, Apps: map[string]rollout.App{"shop": {Name: "shop"}, "till": {Name: "till"}}}
 	l, err := w.Listing(t.Context(), nil, time.Now())

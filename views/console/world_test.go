@@ -10,7 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAHeldAppIsAtTheCommitThatChangedIt, which its record names, while no newer commit changes the app.
+// TestAHeldAppIsAtTheCommitThatChangedIt checks that a held app shows the commit of its record while no newer commit
+// changes the app.
 func TestAHeldAppIsAtTheCommitThatChangedIt(t *testing.T) {
 	repo := gittest.New(t)
 	held := repo.CommitFiles("app", map[string]string{

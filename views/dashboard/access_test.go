@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// office is a dashboard where Ann may promote and hold shops, and release managers everything.
+// office is a dashboard where Ann may promote and hold shops, and release managers may do everything.
 type office struct {
 	*httptest.Server
 	t     *testing.T
@@ -118,7 +118,7 @@ func (v *visitor) signIn() *visitor {
 	return v
 }
 
-// TestSignOutEndsTheSession: whoever has kept the cookie is not signed in any more; other sessions are.
+// TestSignOutEndsTheSession checks that a copied cookie is invalid after signing out, and that other sessions continue.
 func TestSignOutEndsTheSession(t *testing.T) {
 	o := newOffice(t, nil)
 	v, other := o.visitor().signIn(), o.visitor().signIn()

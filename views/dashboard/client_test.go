@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// TestClientOfAPageThatFails: what another server than the reconciler says, or the reconciler when it fails, is told, and
-// never taken for apps.
+// TestClientOfAPageThatFails reports the answers of a foreign server or a failing reconciler as errors, and never takes
+// them for apps.
 func TestClientOfAPageThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int

@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// evil is what somebody may write into a commit.
+// evil is hostile text in a commit.
 const evil = `<script>alert(1)</script><img src=x onerror=alert(2)>`
 
 func appOf(name string, phase rollout.Phase, weight int) status.App {
@@ -200,7 +200,7 @@ func open(t *testing.T, url, last string) *stream {
 	return &stream{t: t, read: scanner, stop: stop}
 }
 
-// next is one event: its id, its name, and the names of its apps.
+// next returns one event: its ID, its name, and the names of its apps.
 func (s *stream) next() (id, event string, apps, gone []string) {
 	s.t.Helper()
 	for s.read.Scan() {
@@ -236,7 +236,7 @@ func TestOnlyWhatChangedIsSent(t *testing.T) {
 	if event != "reset" || strings.Join(apps, "") != "abc" {
 		t.Fatalf("the first event is %s of %v", event, apps)
 	}
-	show(t, board, []status.App{appOf("a", rollout.Paused, 25), appOf("b", rollout.Promoting, 100)}) // a is as it was
+	show(t, board, []status.App{appOf("a", rollout.Paused, 25), appOf("b", rollout.Promoting, 100)}) // a is unchanged
 	second, event, apps, _ := s.next()
 	if event != "change" || strings.Join(apps, "") != "b" {
 		t.Fatalf("a change of b is told as %s of %v", event, apps)
@@ -274,12 +274,12 @@ func TestStreamOfOneApp(t *testing.T) {
 	if _, event, _, _ := s.next(); event != "app" {
 		t.Fatalf("the first event is %s", event)
 	}
-	show(t, board, []status.App{appOf("b", rollout.Promoting, 100)}) // not of a
+	show(t, board, []status.App{appOf("b", rollout.Promoting, 100)}) // without a
 	show(t, board, nil, "a")
 	if _, event, _, _ := s.next(); event != "gone" {
 		t.Fatalf("a is gone, and told is %s", event)
 	}
-	show(t, board, []status.App{appOf("b", rollout.Promoting, 50)}) // still gone, once is enough
+	show(t, board, []status.App{appOf("b", rollout.Promoting, 50)}) // still gone, reported once
 	show(t, board, []status.App{appOf("a", rollout.Healthy, 0)})
 	if _, event, _, _ := s.next(); event != "app" {
 		t.Fatalf("a is there again, and told is %s", event)
@@ -301,7 +301,7 @@ func TestManyRemovedAppsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestSamplesAreOfChanges: a look that shows the same as the one before adds nothing, and each of the numbers is a change.
+// TestSamplesAreOfChanges checks that a poll without changes adds no sample, and that a change of each number does.
 func TestSamplesAreOfChanges(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	list := appended(nil, Sample{At: noon})
@@ -391,7 +391,7 @@ func TestPlainListFilters(t *testing.T) {
 	}
 }
 
-// TestRows: an app in short says the one thing that matters most, and how far the workload is that is behind.
+// TestRows checks an app's summary: its most important fact, and the progress of the workload that is furthest behind.
 func TestRows(t *testing.T) {
 	due := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	moving := func(step, of, weight, full int) status.Workload {
@@ -457,7 +457,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestSamples are of what moves, with the pods of both versions, and once of what has come to rest.
+// TestSamples records changes with the pods of both versions, and an app at rest once.
 func TestSamples(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	a := appOf("shop", rollout.Progressing, 250)

@@ -18,7 +18,7 @@ func TestFeed(t *testing.T) {
 	look := func(name string, phase rollout.Phase, err error) report.App {
 		return report.App{Cluster: "test", Err: err, Input: strategies.Input{App: rollout.App{Name: name}, State: rollout.State{App: name, Phase: phase}, Head: strategies.Head{Err: rollout.Invalidf("f", "", "wrong")}}}
 	}
-	// Nobody takes these yet, and no pass waits for that.
+	// No reader takes these events, and no pass waits for one.
 	for i := range 1000 {
 		f.Tell(report.Report{Apps: []report.App{look("a", rollout.Progressing, nil), look(fmt.Sprint("x", i), rollout.Healthy, nil)}})
 		f.Tell(report.Report{Gone: []string{fmt.Sprint("x", i)}})
@@ -36,7 +36,7 @@ func TestFeed(t *testing.T) {
 		t.Errorf("the board shows %+v", l.Apps)
 	}
 	broken := look("c", rollout.Healthy, nil)
-	broken.Input.Head = strategies.Head{} // which no pass makes, and nothing can explain
+	broken.Input.Head = strategies.Head{} // impossible in practice, and without an explanation
 	f.Tell(report.Report{Apps: []report.App{broken}, Gone: []string{"b"}})
 	for len(board.Names()) < 2 || board.Names()[1] != "c" {
 		time.Sleep(5 * time.Millisecond)

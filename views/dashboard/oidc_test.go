@@ -30,7 +30,7 @@ func TestOIDC(t *testing.T) {
 		sign   *rsa.PrivateKey
 		in     bool
 		may    string // with the app shop
-		// what the provider does not say is taken for granted
+		// unverified: the provider omits email_verified
 		unverified bool
 	}{
 		"Ann":              {claims: map[string]any{"email": "ann@example.com", "email_verified": true, "name": "Ann L."}, in: true, may: "[promote hold]"},
@@ -79,7 +79,7 @@ func TestOIDCFlowIsBound(t *testing.T) {
 	p.SignsIn(map[string]any{"email_verified": true, "email": "ann@example.com"}, nil)
 	o, _ := oidcOffice(t, p)
 	stop := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	begin := func(v *visitor) string { // the address that the provider sends the browser back to
+	begin := func(v *visitor) string { // the address to which the provider redirects the browser
 		t.Helper()
 		v.client.CheckRedirect = stop
 		res, err := v.client.Get(o.URL + "/oidc/start")

@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestASealIsForOnePurpose has what was sealed for one purpose be nothing for another, such as the cookie of a sign-in that
-// is under way, which anybody can have, for that of a session.
+// TestASealIsForOnePurpose refuses a value that was sealed for another purpose. The cookie of a started sign-in, for
+// example, is no session: every visitor can get one.
 func TestASealIsForOnePurpose(t *testing.T) {
 	now := time.Now()
 	s, err := newSessions(func() time.Time { return now }, false)
@@ -46,7 +46,7 @@ func TestASealIsForOnePurpose(t *testing.T) {
 	}
 }
 
-// FuzzOpen gives a process sealed texts that it did not make: none counts.
+// FuzzOpen refuses sealed texts that the process did not make.
 func FuzzOpen(f *testing.F) {
 	s, err := newSessions(time.Now, false)
 	if err != nil {
@@ -73,7 +73,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// TestCookiesOfASecureDashboard are sent by HTTPS alone.
+// TestCookiesOfASecureDashboard restricts cookies to HTTPS.
 func TestCookiesOfASecureDashboard(t *testing.T) {
 	p := oidctest.New(t)
 	token, digest := NewToken()
@@ -108,8 +108,8 @@ func TestCookiesOfASecureDashboard(t *testing.T) {
 	ask(http.MethodGet, "/oidc/callback?state=x", "")
 }
 
-// TestRightsAreWhatARuleGives draws rules and people, and has nobody be able to do what no rule of theirs says. A token
-// has the rights of its own line: it is no sign-in at the provider, whatever else is known of the person.
+// TestRightsAreWhatARuleGives draws rules and people: a person can do only what a rule grants. A token has the rights
+// of its line, since it is no sign-in at the provider, whatever else is known of the person.
 func TestRightsAreWhatARuleGives(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
@@ -142,8 +142,8 @@ func TestRightsAreWhatARuleGives(t *testing.T) {
 	}
 }
 
-// FuzzAccessFile reads access files: whoever may act by one has a name that a commit can have, and a token of which
-// only the digest is known.
+// FuzzAccessFile checks that every person with a right has a name that is valid in a commit, and that only the digest
+// of a token is kept.
 func FuzzAccessFile(f *testing.F) {
 	_, digest := NewToken()
 	f.Add(rulesWith(digest))

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestSilentReadersCostLittle: 60 who follow 2,000 apps and read nothing keep what they are being sent in memory, once each, and
-// no more of it however often the apps change.
+// TestSilentReadersCostLittle has 60 readers follow 2,000 apps without reading. Their unsent data is kept in memory
+// once per reader, and does not grow when the apps change.
 func TestSilentReadersCostLittle(t *testing.T) {
 	const apps, readers, most = 2000, 60, 1 << 20 // bytes for each reader
 	board := NewBoard("prod", "")
@@ -63,16 +63,16 @@ func TestSilentReadersCostLittle(t *testing.T) {
 	}
 }
 
-// heap is what is in use after a collection, in bytes.
+// heap returns the bytes in use after a collection.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what finalizers and pools have let go of
+	runtime.GC() // a second time, for finalizers and pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// narrow is a listener whose connections hold little of what is not read, and which counts those that are being written to.
+// narrow is a listener whose connections buffer little unread data, and which counts blocked writes.
 type narrow struct {
 	net.Listener
 	writing atomic.Int32

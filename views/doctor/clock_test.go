@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestClocks compares clocks by a server's answers.
+// TestClocks compares clocks using a server's answers.
 func TestClocks(t *testing.T) {
 	here := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	tests := map[string]struct {
@@ -37,7 +37,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestClockOfASlowServer: the answer is as of the middle of the time that it took, and no answer says nothing.
+// TestClockOfASlowServer dates an answer at the middle of its request, and reports nothing without an answer.
 func TestClockOfASlowServer(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", at.Format(http.TimeFormat)) }))

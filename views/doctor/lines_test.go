@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAFindingIsOneLine has a server's answer hold lines, and what would turn or clear the terminal.
+// TestAFindingIsOneLine has a server's answer contain newlines, and characters that turn text or clear the terminal.
 func TestAFindingIsOneLine(t *testing.T) {
 	var e Examination
 	e.Add("cluster", Problem, "", "it does not answer: %v", errors.New("first\n\tsecond \x1b]0;owned\a"))

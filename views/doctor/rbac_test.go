@@ -15,8 +15,8 @@ func object(version, kind, namespace string) rollout.Object {
 	return rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": "a", "namespace": namespace}}
 }
 
-// TestRoles: one app is written by gitrollout itself and another one by an account of its own, whose rights are that
-// account's. What an experiment measures needs its rights, too, and so do hooks, which nobody watches.
+// TestRoles checks an app that gitrollout writes as itself, and one with a service account, which needs the rights
+// instead. Experiments and hooks, which are not watched, need rights too.
 func TestRoles(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)

@@ -19,7 +19,7 @@ const (
 	promotes = "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: h1-1\ndecision: promote\n"
 )
 
-// TestCheck looks at trees, each with what validate says of it: errors, warnings, apps, and lines that would allow more.
+// TestCheck validates trees with expected errors, warnings, apps, and lines that would grant the missing rights.
 func TestCheck(t *testing.T) {
 	kustomization := func(files string) string { return "resources: [" + files + "]\n" }
 	config := func(more string) map[string]string {

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNoValueOfASecretIsShown puts a value wherever an object of kind Secret can have one, on either side.
+// TestNoValueOfASecretIsShown puts a value at every possible place in a Secret, on either side.
 func TestNoValueOfASecretIsShown(t *testing.T) {
 	const value, encoded = "hunter2", "aHVudGVyMg=="
 	object := func(fields map[string]any) rollout.Object {
@@ -75,7 +75,7 @@ func TestCompareTellsThatASecretDiffers(t *testing.T) {
 	}
 }
 
-// TestCompareIsAboutWhatPeopleWrite compares an object with what a server has made of it.
+// TestCompareIsAboutWhatPeopleWrite compares an object with the server's version, which has defaults.
 func TestCompareIsAboutWhatPeopleWrite(t *testing.T) {
 	o := rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": map[string]any{"mode": "fast"}}
 	live := o.Copy()
@@ -93,7 +93,8 @@ func TestCompareIsAboutWhatPeopleWrite(t *testing.T) {
 	}
 }
 
-// TestShortAnnotationsOfASecretAreShown: up to 200 bytes of one line that cannot be an object are no secret.
+// TestShortAnnotationsOfASecretAreShown shows annotations of up to 200 bytes on one line, unless they could be an
+// object.
 func TestShortAnnotationsOfASecretAreShown(t *testing.T) {
 	for text, shown := range map[string]bool{strings.Repeat("a", 200): true, strings.Repeat("a", 201): false, "{": false, "a\nb": false} {
 		o := rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "a", "annotations": map[string]any{"note": text}}}

@@ -53,8 +53,8 @@ func (f folder) ReadDir(name string) (all []rollout.Entry, err error) {
 
 func (f folder) ReadBlob(id string) ([]byte, error) { return []byte(id), nil }
 
-// inJSON is what machines are told of some of the plans beside the comment: the code of a note, or the name that an
-// object had, and whether it is to be there.
+// inJSON is the expected JSON of some plans, beside the comment: a note's code, or an object's former name, and whether
+// it must be present.
 var inJSON = map[string]map[string]bool{
 	"no-steps": {"Recreate": true, "NoSteps": true, "NoRollout": false}, "no-document": {"NoRollout": true},
 	"autoscaled": {"ScaledReplicas": true, "Warning": false, "shop": false}, "kept": {"Kept": true, "gone": false}, "made-once": {"Kept": true, "Warning": true, "MadeOnce": false},
@@ -63,9 +63,8 @@ var inJSON = map[string]map[string]bool{
 	"generated":      {"shop-b5g778hd6d": true, "shop": false},
 }
 
-// TestPlans makes the plan of each archive in testdata: the folder base is
-// changed as the folder head says, whose files replace those of base. "-" removes
-// one. What is expected is the comment for the pull request.
+// TestPlans makes the plan of each archive in testdata. The folder base changes to the folder head, whose files replace
+// those in base; "-" removes one. The expected result is the comment for the pull request.
 func TestPlans(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) < 8 {
@@ -171,7 +170,7 @@ func sideOf(t *testing.T, tree folder, app rollout.App) Side {
 	return Side{Render: r, Err: err}
 }
 
-// stateOf is the record that a word of the archive asks for.
+// stateOf returns the record for a word of the archive.
 func stateOf(word string, in Input) *rollout.State {
 	if word == "" {
 		return nil
@@ -184,17 +183,17 @@ func stateOf(word string, in Input) *rollout.State {
 		s.Rejected = []rollout.Rejection{{Hash: head.Release(), Reason: "metric errors: 0.3"}}
 	case "verified":
 		s.Verified = append(s.Verified, head.Release())
-	case "in flight": // stable is what head goes back to
+	case "in flight": // head reverts to stable
 		s.Stable.Hash, s.Stable.Templates = head.Release(), head.Staged()
 		s.Release, s.Phase = &rollout.Release{Hash: base.Release(), Templates: base.Staged()}, rollout.Progressing
-	case "at a gate": // what head asks for too, at the second of its steps
+	case "at a gate": // head asks for it too, at the second of its steps
 		s.Stable = &rollout.Release{Hash: "h1-0000000000", Templates: map[rollout.Workload]rollout.Hash{}}
 		s.Release, s.Phase = &rollout.Release{Hash: base.Release(), Templates: base.Staged()}, rollout.Paused
 		for w := range base.Staged() {
 			s.Stable.Templates[w] = "old"
 			s.Progress = append(s.Progress, rollout.Progress{Workload: w, Step: 1, Of: 4, Name: "pause", Weight: 20, Plan: "p"})
 		}
-	case "left": // what head has, of a release that has begun
+	case "left": // head has it, of a release that has begun
 		s.Stable.Templates = map[rollout.Workload]rollout.Hash{}
 		for w := range base.Staged() {
 			s.Stable.Templates[w] = head.Templates[w]
@@ -212,7 +211,7 @@ func stateOf(word string, in Input) *rollout.State {
 	return s
 }
 
-// TestShared finds files that several apps are rendered from.
+// TestShared finds files from which several apps are rendered.
 func TestShared(t *testing.T) {
 	var p Plan
 	p.add(App{App: "b", Files: []string{"base/deployment.yaml", "b.yaml"}}, true)
@@ -225,8 +224,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestMarkdownIsShort holds that a comment is never longer than a forge takes, and
-// that what others wrote makes no Markdown.
+// TestMarkdownIsShort checks that a comment fits a forge's limit, and that foreign text makes no Markdown.
 func TestMarkdownIsShort(t *testing.T) {
 	p := Plan{Cluster: "prod", At: now}
 	for range 3000 {
@@ -247,7 +245,7 @@ func TestMarkdownIsShort(t *testing.T) {
 	}
 }
 
-// TestMarkdownLeavesOut makes comments about as long as may be: differences go first, then what comes last.
+// TestMarkdownLeavesOut makes comments close to the limit: differences are dropped first, then the last parts.
 func TestMarkdownLeavesOut(t *testing.T) {
 	const without = "*Differences are left out: the comment would be too long.*"
 	const more = "*… and more: the plan is longer than a comment may be.*"
@@ -273,7 +271,7 @@ func TestMarkdownLeavesOut(t *testing.T) {
 	}
 }
 
-// TestMarkdownOfWhatIsNoChange is about plans without apps, and about what belongs to several.
+// TestMarkdownOfWhatIsNoChange writes plans without apps, and notes about several apps.
 func TestMarkdownOfWhatIsNoChange(t *testing.T) {
 	nothing := Plan{Cluster: "prod", At: now, Unchanged: 2}
 	broken := Plan{Cluster: "prod", At: now, Error: &rollout.InvalidError{File: "config.yaml", Field: "apps", Msg: "is <empty>", Fix: "list one"}}
@@ -309,7 +307,7 @@ func TestFencesAreLongerThanWhatTheyHold(t *testing.T) {
 	}
 }
 
-// TestWhetherItChanges counts what a plan is about, and what is wrong in it.
+// TestWhetherItChanges counts a plan's changes and its errors.
 func TestWhetherItChanges(t *testing.T) {
 	var p Plan
 	p.add(App{App: "same"}, false)
@@ -333,7 +331,7 @@ func TestWhetherItChanges(t *testing.T) {
 	}
 }
 
-// TestAnotherErrorIsNews: what could not be rendered before is no news, another error is.
+// TestAnotherErrorIsNews reports a new render error, and not one that existed before.
 func TestAnotherErrorIsNews(t *testing.T) {
 	broken := Side{Err: os.ErrInvalid}
 	const held = "cannot be rendered: the app would be held as it is"
@@ -366,7 +364,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestMoment names the day only where it is another one, and the date only where the day would not do.
+// TestMoment names the day only if it differs, and the date only if the day is ambiguous.
 func TestMoment(t *testing.T) {
 	if got := Moment(nil, now); got != "nobody knows" {
 		t.Error(got)

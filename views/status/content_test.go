@@ -11,7 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// contentOf is a commit of an app without Rollout documents, with a Job before and one after each release, each with more annotations.
+// contentOf returns a commit of an app without Rollout documents, with one Job before and one after each release, each
+// with more annotations.
 func contentOf(commit string, content rollout.Hash, more ...string) *rollout.Render {
 	r := &rollout.Render{
 		Commit: rollout.Commit{ID: commit, Author: "Ann <ann@example.com>", Subject: "version " + string(content), When: noon}, Digest: string(content),
@@ -28,7 +29,7 @@ func contentOf(commit string, content rollout.Hash, more ...string) *rollout.Ren
 	return r
 }
 
-// checked is such an app whose pods are all new, and whose Job after the release runs.
+// checked returns such an app: all its pods are new, and the Job after the release runs.
 func checked() strategies.Input {
 	head := contentOf("c2", "c1-2")
 	stable, release := version("c1-1", 0), version("c1-2", 1)
@@ -50,12 +51,12 @@ func checked() strategies.Input {
 	}
 }
 
-// follow has Git ask for another commit.
+// follow makes Git ask for another commit.
 func follow(in *strategies.Input, r *rollout.Render) {
 	in.Head = strategies.Head{Commit: r.Commit, Render: r}
 }
 
-// unready has none of the new pods be ready yet, beside an old one that is.
+// unready makes no new pod ready, beside an old one that is.
 func unready(in *strategies.Input) {
 	in.State.Hooks = nil
 	live := in.Observed.Workloads[web]
@@ -64,7 +65,7 @@ func unready(in *strategies.Input) {
 	in.Observed.Workloads[web] = live
 }
 
-// left has a newer release wait for what runs of one that has made room for it.
+// left makes a newer release wait for the last pods of a superseded one.
 func left(in *strategies.Input) {
 	follow(in, contentOf("c3", "c1-3"))
 	in.Source, in.State.Source = contentOf("c1", "c1-1"), "c1"
@@ -78,7 +79,8 @@ func left(in *strategies.Input) {
 	in.Observed.Workloads[web] = live
 }
 
-// TestHooksThatFailedAndKeptNothing: that a release went on though a hook had failed is said for as long as it serves, and of no other failure.
+// TestHooksThatFailedAndKeptNothing reports a failed hook that did not stop its release for as long as that release
+// serves, and no other failure.
 func TestHooksThatFailedAndKeptNothing(t *testing.T) {
 	const warning = "hook shop/migrate (before) failed, and c1-2 went on all the same: its hook-failure is continue"
 	for name, c := range map[string]struct {
@@ -121,7 +123,7 @@ func TestHooksThatFailedAndKeptNothing(t *testing.T) {
 	}
 }
 
-// TestOfNoPods: what an app without pods would run is not an old version.
+// TestOfNoPods checks that an app without pods has no old version.
 func TestOfNoPods(t *testing.T) {
 	in := checked()
 	live := in.Observed.Workloads[web]
@@ -132,7 +134,7 @@ func TestOfNoPods(t *testing.T) {
 	}
 }
 
-// TestOfContent says of an app without Rollout documents what it waits for, and how it goes on and back.
+// TestOfContent describes what an app without Rollout documents waits for, and how it continues and reverts.
 func TestOfContent(t *testing.T) {
 	const head = "phase: Promoting\nshop/web: plain \n"
 	const check = "waits: hook shop/check (after c1-2): Job check-2-1 to end"

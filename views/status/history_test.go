@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// minute is a moment of the test's day.
+// minute returns a time on the test's day.
 func minute(n int) time.Time { return time.Date(2026, 11, 20, 12, n, 0, 0, time.UTC) }
 
 func version(hash string, at int) *rollout.Release {
@@ -22,7 +22,7 @@ func moving(phase rollout.Phase, stable, release *rollout.Release, step int, ope
 	return rollout.State{Phase: phase, Stable: stable, Release: release, Progress: []rollout.Progress{{Step: step, Of: 4, Opened: opened}}}
 }
 
-// TestStepsLeftOut: a full promotion goes from its step past all others, and those have not been done.
+// TestStepsLeftOut checks that a full promotion skips all later steps, which are not shown as done.
 func TestStepsLeftOut(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	for want, states := range map[int][]rollout.State{
@@ -39,7 +39,7 @@ func TestStepsLeftOut(t *testing.T) {
 	}
 }
 
-// TestNoStepDone: how many steps of a release are done is a number, also where none is.
+// TestNoStepDone shows the number of completed steps even if it is zero.
 func TestNoStepDone(t *testing.T) {
 	data, err := json.Marshal(Past{Of: 4})
 	if err != nil || !strings.Contains(string(data), `"step":0,"of":4`) {
@@ -47,7 +47,7 @@ func TestNoStepDone(t *testing.T) {
 	}
 }
 
-// inWords is a release in a line.
+// inWords prints a release on one line.
 func inWords(p Past) string {
 	text := fmt.Sprintf("%s %s %d-", p.Hash, p.Outcome, p.Started.Minute())
 	if p.Ended != nil {
@@ -186,8 +186,8 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestWhatWasMeasuredStays: the record of a release that is over has no analyses any more; what was measured of it is
-// told from the last record that has them.
+// TestWhatWasMeasuredStays takes the measurements of a finished release from the last record that has them, since later
+// records have none.
 func TestWhatWasMeasuredStays(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	measured := moving(rollout.Progressing, one, two, 1, "")
@@ -202,7 +202,7 @@ func TestWhatWasMeasuredStays(t *testing.T) {
 	}
 }
 
-// TestTransitions are in words, by the clock of the world.
+// TestTransitions describes transitions, with the times of the world's clock.
 func TestTransitions(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	s := moving(rollout.Paused, one, two, 1, "")
@@ -230,7 +230,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestHistoryHasTheLogsOfEarlierRuns: the record has the log of the newest run of a hook alone.
+// TestHistoryHasTheLogsOfEarlierRuns reads earlier records, since a record has only the log of a hook's newest run.
 func TestHistoryHasTheLogsOfEarlierRuns(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	failed := moving(rollout.Progressing, one, two, 0, "")

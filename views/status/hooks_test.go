@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNextOfHooks: whoever waits for a Job, or for what has failed, is told how to look at it; of one that failed and
-// stopped nothing, or an earlier try, nothing is said.
+// TestNextOfHooks suggests how to inspect a Job that runs or has failed, but not an earlier attempt or one that failed
+// without stopping the release.
 func TestNextOfHooks(t *testing.T) {
 	run := func(phase rollout.HookPhase) []rollout.HookRun {
 		return []rollout.HookRun{{Name: "shop/old", Release: "h1-1", Job: "old-1-1", Phase: rollout.HookFailed},

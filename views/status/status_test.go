@@ -18,7 +18,7 @@ var (
 	noon = minute(0)
 )
 
-// paused is an app whose release waits at the second of three steps.
+// paused returns an app whose release waits at the second of three steps.
 func paused() strategies.Input {
 	weight := func(n int) *int { return &n }
 	spec := rollout.Spec{
@@ -59,7 +59,7 @@ func paused() strategies.Input {
 	}
 }
 
-// reject makes of the release one that was rejected, and that Git still asks for.
+// reject makes the release a rejected one that Git still asks for.
 func reject(in *strategies.Input) {
 	in.State.Phase, in.State.Source, in.State.Progress = rollout.Degraded, "c1", nil
 	in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "too many errors", At: minute(3)}}
@@ -67,7 +67,7 @@ func reject(in *strategies.Input) {
 	in.State.Release, in.Source = nil, nil
 }
 
-// inLines is what people look for in an App.
+// inLines prints the important fields of an App.
 func inLines(a App) string {
 	var lines []string
 	add := func(label, text string) {
@@ -245,7 +245,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestOfCountsWhatIsThere: pods and weights are the cluster's.
+// TestOfCountsWhatIsThere takes pods and weights from the cluster.
 func TestOfCountsWhatIsThere(t *testing.T) {
 	a := Of(paused(), "prod", nil)
 	w := a.Workloads[0]
@@ -260,7 +260,8 @@ func TestOfCountsWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestOfSaysHowManyPodsAreAsked where a step asks for pods and not for a weight, and of no other step.
+// TestOfSaysHowManyPodsAreAsked checks the number of pods at a step that sets replicas instead of a weight, and at no
+// other step.
 func TestOfSaysHowManyPodsAreAsked(t *testing.T) {
 	for want, step := range map[string]rollout.Step{
 		"1 pod":  {SetCanaryScale: &rollout.CanaryScale{Replicas: new(1)}},
@@ -279,7 +280,7 @@ func TestOfSaysHowManyPodsAreAsked(t *testing.T) {
 	}
 }
 
-// TestShare writes weights as people wrote them.
+// TestShare prints weights as users write them.
 func TestShare(t *testing.T) {
 	for want, w := range map[string]Workload{"20%": {}, "20/1000": {FullWeight: 1000}} {
 		if got := w.Share(20); got != want {
@@ -288,7 +289,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestWarnings are those of the render, of what is kept, and of a promotion that has no effect.
+// TestWarnings lists warnings of the render, of kept objects, and of a promotion without effect.
 func TestWarnings(t *testing.T) {
 	in := paused()
 	if a := Of(in, "prod", nil); len(a.Warnings) != 0 {
@@ -305,7 +306,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestSourceOfAnApp: of a commit that is not at hand only the name is known, and of an app that was never applied nothing.
+// TestSourceOfAnApp knows only the name of a commit that is not in the cache, and nothing of an app that was never
+// applied.
 func TestSourceOfAnApp(t *testing.T) {
 	in := paused()
 	in.Source = nil
@@ -318,7 +320,7 @@ func TestSourceOfAnApp(t *testing.T) {
 	}
 }
 
-// TestPlainWorkloads are sorted, have the pods that there are, and leave out what no longer runs.
+// TestPlainWorkloads sorts workloads, counts their pods, and omits those that no longer run.
 func TestPlainWorkloads(t *testing.T) {
 	in := paused()
 	in.Head.Render.Specs = nil
@@ -351,7 +353,7 @@ func TestPlainWorkloads(t *testing.T) {
 	}
 }
 
-// TestWaitingOfSeveral: the texts of all workloads, with what each is of, and the time that comes first.
+// TestWaitingOfSeveral has the texts of all workloads, each with its name, and the earliest time.
 func TestWaitingOfSeveral(t *testing.T) {
 	in := strategies.Input{State: rollout.State{Phase: rollout.Paused}}
 	soon, late := minute(1), minute(2)
@@ -397,8 +399,8 @@ func TestOfTellsWhenThingsWere(t *testing.T) {
 	}
 }
 
-// TestOfWhatWasNotRead: of a cluster that was not read, nothing is said about pods or requests. That none of them is
-// ready is said where it was read.
+// TestOfWhatWasNotRead shows nothing about pods or requests if the cluster was not read. If it was read, it shows that
+// none are ready.
 func TestOfWhatWasNotRead(t *testing.T) {
 	of := func(change func(*strategies.Input)) string {
 		in := paused()
@@ -451,7 +453,7 @@ func TestNotesAndHeldTexts(t *testing.T) {
 	}
 }
 
-// TestOfCluster says what is known of an app without Git.
+// TestOfCluster shows the status of an app without Git.
 func TestOfCluster(t *testing.T) {
 	since := func(n int) []time.Time { return make([]time.Time, n) }
 	old := rollout.Revision{Name: "old", Hash: "h1-1", Pods: 3, ReadySince: since(3)}
@@ -506,7 +508,7 @@ func TestOfCluster(t *testing.T) {
 	}
 }
 
-// TestOfShowsHooks shows those of the release that had one last, and no countdown to the next look at one.
+// TestOfShowsHooks shows the hooks of the last release that had some, without a countdown to their next check.
 func TestOfShowsHooks(t *testing.T) {
 	run := func(release rollout.Hash, phase rollout.HookPhase) rollout.HookRun {
 		return rollout.HookRun{Name: "shop/migrate", When: rollout.HookBefore, Release: release, Job: "migrate-1", Phase: phase, Attempt: 1}

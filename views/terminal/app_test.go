@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// at is the time at which all views are drawn, before so long before it.
+// at is the time at which all views are drawn; before returns an earlier time.
 func at() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
 func before(d time.Duration) time.Time { return at().Add(-d) }
@@ -55,7 +55,7 @@ func revision(role, deployment, podHash string, ready, desired int, since time.D
 		Pods: pods(deployment+"-"+podHash, "Running", ready, since)}
 }
 
-// steps are four steps, of which the one at current is in progress.
+// steps returns four steps, with the one at current in progress.
 func steps(current int) []status.Step {
 	list := []status.Step{{Text: "setWeight 20", Weight: 20}, {Text: "pause", Weight: 20}, {Text: "setWeight 60", Weight: 60}, {Name: "soak", Text: "pause 10m0s", Weight: 60}}
 	for i := range list {
@@ -242,8 +242,7 @@ func gitOnly() status.App {
 	return a
 }
 
-// measured is a paused canary whose last gate somebody has opened, with analyses
-// of every verdict.
+// measured returns a paused canary whose last gate was opened by hand, with analyses of every verdict.
 func measured() status.App {
 	a := canaryPaused()
 	a.Workloads[0].Opened = "Carl Fey <carl@example.com>"
@@ -320,7 +319,7 @@ func TestViewsOfSeveralApps(t *testing.T) {
 	golden(t, "list-git-only", List(l, Look{Now: at()}))
 }
 
-// TestOneAppInDetail is about what no other view has: releases of which little is known, pods of every state.
+// TestOneAppInDetail draws rare details: releases with little information, and pods in every state.
 func TestOneAppInDetail(t *testing.T) {
 	a := canaryPaused()
 	a.Held = &rollout.Held{Reason: rollout.HeldClosed, Message: "the windows are shut"}
@@ -353,7 +352,7 @@ func TestOneAppInDetail(t *testing.T) {
 	golden(t, "measured-more", drawAnalyses(m, Look{Width: 80, Color: true, Now: at()}))
 }
 
-// TestHooks: one that runs, one that has ended well and one that has failed, with why.
+// TestHooks draws a running, a completed and a failed hook, with the reason.
 func TestHooks(t *testing.T) {
 	a := plainApp()
 	a.Hooks = []rollout.HookRun{

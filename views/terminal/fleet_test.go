@@ -61,7 +61,7 @@ func TestFleetFilter(t *testing.T) {
 	}
 }
 
-// The window shows what needs a look, and counts the rest.
+// TestListInAWindow shows the apps that need attention, and counts the rest.
 func TestListInAWindow(t *testing.T) {
 	f := Filter{Sort: "urgency"}
 	l := f.Apply(fleet())
@@ -80,7 +80,7 @@ func TestListInAWindow(t *testing.T) {
 	}
 }
 
-// TestUrgency puts a phase that nobody knows just before what is well.
+// TestUrgency sorts an unknown phase just before the healthy ones.
 func TestUrgency(t *testing.T) {
 	held := rollout.Held{Reason: "InvalidInput"}
 	l := status.Listing{Apps: []status.App{{App: "well", Phase: "Healthy"}, {App: "odd", Phase: "Odd"}, {App: "pending", Phase: "Pending"},

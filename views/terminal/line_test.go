@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestLine: where an app stands, in the words that logs and a watch have of it.
+// TestLine checks an app's state in the words of logs and of a watch.
 func TestLine(t *testing.T) {
 	moving := status.Workload{
 		Workload: "shop/web", Moving: true, Step: 2, Weight: 20, FullWeight: 100,
@@ -49,7 +49,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestListTellsOfWarnings of what is as it should be otherwise, as nothing else in a list leads to them.
+// TestListTellsOfWarnings shows the warnings of healthy apps, since nothing else in a list leads to them.
 func TestListTellsOfWarnings(t *testing.T) {
 	a := status.App{App: "shop", Phase: rollout.Healthy, Warnings: []string{"hook shop/migrate failed"}}
 	if text := List(status.Listing{Apps: []status.App{a}}, Look{}); !strings.HasSuffix(text, "  1 warning\n") {
@@ -57,7 +57,7 @@ func TestListTellsOfWarnings(t *testing.T) {
 	}
 }
 
-// TestNews: where nothing can be drawn over, everything is told at first, and then each change once.
+// TestNews prints everything first and then each change once, where the screen cannot be redrawn.
 func TestNews(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	stamp := "2026-11-22T12:00:00Z "

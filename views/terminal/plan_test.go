@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/plan"
 )
 
-// plannedViews are plans with everything that is shown of one.
+// plannedViews returns plans with every element of the view.
 func plannedViews() []plan.Plan {
 	enters := func(after time.Duration) *time.Time { return ptr(at().Add(after)) }
 	shop := plan.App{
@@ -43,7 +43,7 @@ func plannedViews() []plan.Plan {
 	}
 }
 
-// TestPlanViews draws plans on a terminal of 80 columns, in colour, and without one.
+// TestPlanViews draws plans in colour on a terminal of 80 columns, and without a terminal.
 func TestPlanViews(t *testing.T) {
 	golden(t, "plan", Plans(plannedViews(), Look{Width: 80, Now: at()}))
 	golden(t, "plan-coloured", Plans(plannedViews(), Look{Width: 80, Color: true, Now: at()}))
@@ -55,7 +55,7 @@ func TestPlanViews(t *testing.T) {
 	golden(t, "doctor", Examination(e, Look{Width: 80, Now: at()}))
 }
 
-// TestReport draws what validate finds.
+// TestReport draws the findings of validate.
 func TestReport(t *testing.T) {
 	bad := &rollout.InvalidError{File: "apps/web/kustomization.yaml", Field: "resources[0]", Msg: "gone.yaml\x1b does not exist"}
 	r := doctor.Report{Errors: 2, Warnings: 1, Clusters: []doctor.ClusterReport{

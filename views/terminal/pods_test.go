@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestPodsThatAreAsked: a step that asks for pods and not for a weight is drawn as that.
+// TestPodsThatAreAsked draws a step that sets replicas instead of a weight.
 func TestPodsThatAreAsked(t *testing.T) {
 	w := status.Workload{Workload: "shop/web", Strategy: "canary", Moving: true, Step: 1, Replicas: 5, Pods: 2, RealWeight: 20,
 		Steps: []status.Step{{Text: "setCanaryScale replicas 2", Status: "current"}}, Revisions: []status.Revision{{Role: "canary"}}}
@@ -23,8 +23,8 @@ func TestPodsThatAreAsked(t *testing.T) {
 	}
 }
 
-// TestRolesWithoutAStage: where nothing has a role, a version is old that has no pods and is not what the workload would
-// run if it had some.
+// TestRolesWithoutAStage checks workloads without roles: a version is old if it has no pods and is not the one that the
+// workload would run.
 func TestRolesWithoutAStage(t *testing.T) {
 	for want, r := range map[string]status.Revision{
 		"pods     74844b988f  2/2 ready": {Desired: 2, Ready: 2},

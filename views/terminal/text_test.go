@@ -133,7 +133,7 @@ func TestScreen(t *testing.T) {
 			for i, text := range c.texts {
 				out.Reset()
 				columns, rows := max(c.columns, -c.columns), max(c.rows, -c.rows)
-				if i > 0 { // a size below zero changes by one
+				if i > 0 { // a negative size changes by one
 					columns, rows = columns+min(0, c.columns)/20, rows+min(0, c.rows)/10
 				}
 				if err := s.show(text, columns, rows); err != nil {
@@ -147,7 +147,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// TestScreenDrawsFewerPods where there is no room for all of them, and no fewer than it must.
+// TestScreenDrawsFewerPods omits pods that do not fit, and no more than necessary.
 func TestScreenDrawsFewerPods(t *testing.T) {
 	for rows, want := range map[int]string{
 		12: "11 rows, without 0", 11: "10 rows, without 3", 9: "8 rows, without 3", 8: "7 rows, without 5", 7: "6 rows, without 5",
@@ -166,7 +166,7 @@ func TestScreenDrawsFewerPods(t *testing.T) {
 	}
 }
 
-// TestApart has the last text at the right edge, and takes what is missing from the longest of the others.
+// TestApart aligns the last text at the right edge, and shortens the longest of the others.
 func TestApart(t *testing.T) {
 	for _, c := range []struct {
 		width int
@@ -206,7 +206,7 @@ func TestTextsOfPeople(t *testing.T) {
 	}
 }
 
-// TestMetricCounts: a metric is not measured yet only if it was not measured, whatever the verdict.
+// TestMetricCounts shows a metric as not measured only if it has no measurements, whatever the verdict.
 func TestMetricCounts(t *testing.T) {
 	for want, m := range map[string]rollout.MetricProgress{
 		"not measured yet":               {},

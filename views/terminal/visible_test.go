@@ -12,7 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestNoTextControlsTheTerminal has every text of a view hold what turns the direction of text, clears a terminal and sets its title.
+// TestNoTextControlsTheTerminal fills every text of a view with characters that reverse text, clear a terminal and set
+// its title.
 func TestNoTextControlsTheTerminal(t *testing.T) {
 	var plans []plan.Plan
 	var listing status.Listing
@@ -44,7 +45,7 @@ func TestNoTextControlsTheTerminal(t *testing.T) {
 
 const disguised = "\u202ename\u2066\x1b]0;owned\a\x1b[2J\u009b"
 
-// disguise fills a view: every text is disguised, and every list has one element.
+// disguise fills a view: every text is hostile, and every list has one element.
 func disguise(v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.String:
