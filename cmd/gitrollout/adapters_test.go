@@ -98,7 +98,7 @@ func TestRepositoryFollowsTheStateBranch(t *testing.T) {
 	}
 }
 
-// TestDirTreeIsTheCommit reads the same files as a folder and as a commit.
+// TestDirTreeIsTheCommit reads the same files from a folder and from a commit.
 func TestDirTreeIsTheCommit(t *testing.T) {
 	remote, r := newRepository(t, map[string]string{"a/b/c.yaml": "c", "a/d.yaml": "d", "e": ""})
 	for link, target := range map[string]string{"a/link": "../e", "a/dir": "b", "out": "/etc"} {

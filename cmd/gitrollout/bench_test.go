@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	polls  = 20 // of each side, at each number of apps
+	polls  = 20 // by each side, for each number of apps
 	pushes = 12
 )
 
-// BenchmarkAgainstPlainPipeline measures the program beside a pipeline without
-// it, on one API server and one Git server, in turns, and prints a table:
+// BenchmarkAgainstPlainPipeline compares the program with a plain pipeline, on one API server and one Git server, in
+// turns, and prints a table:
 //
 //	git pull && kubectl kustomize DIR | kubectl apply --server-side -f -
 //
-// It asserts nothing about time. docs/performance.md tells how to read it.
+// It has no limit on time. docs/performance.md explains the table.
 func BenchmarkAgainstPlainPipeline(b *testing.B) {
 	kube := testcluster.Shared(b)
 	for _, n := range []int{1, 100, 1000} {
@@ -59,7 +59,7 @@ func BenchmarkAgainstPlainPipeline(b *testing.B) {
 	}
 }
 
-// idle is the cost of a look at Git when nothing has changed.
+// idle measures a poll of Git without changes.
 func (w *benchWorld) idle() (ours, plain series) {
 	for range polls {
 		ours = append(ours, w.measure(func() { w.loop.pass(w.b) }))
@@ -68,8 +68,8 @@ func (w *benchWorld) idle() (ours, plain series) {
 	return ours, plain
 }
 
-// change is the cost of a push that changes one app, and the time from its end
-// until the API server has the new template. Floor is what nothing that writes ahead can be faster than.
+// change measures a push that changes one app, and the time until the API server has the new template. Floor is the
+// lower bound for any program that records before it applies.
 func (w *benchWorld) change() (ours, plain, floor series) {
 	apply := fmt.Sprintf("git pull -q --ff-only && $KUBECTL kustomize %s | $KUBECTL apply --server-side -f - >/dev/null", w.plain.folder)
 	requests := w.kubectlRequests(apply)
@@ -92,9 +92,9 @@ func (w *benchWorld) change() (ours, plain, floor series) {
 	return ours, plain, floor
 }
 
-// floor is what a push costs at least that is recorded before it is applied, one thing after the other: a look-up and
-// fetch by a mirror of its own, the dry run of a Deployment, the push of a commit to a branch of its own, and the apply.
-// Nothing is built, and nothing decided.
+// floor measures the least that a push must cost if it is recorded before it is applied, without rendering or
+// decisions: a look-up and fetch by its mirror, the dry run of a Deployment, the push of a commit to its branch, and
+// the apply, in this order.
 func (w *benchWorld) floor() sample {
 	w.b.Helper()
 	ctx := w.b.Context()
@@ -127,8 +127,7 @@ func (w *benchWorld) floor() sample {
 	return sample{wall: time.Since(began)}
 }
 
-// restart is the cost of a new process that finds everything released, up to
-// the end of its first pass.
+// restart measures a new process until the end of its first pass, with every app released.
 func (w *benchWorld) restart() sample {
 	w.loop.close()
 	s := w.measure(func() {
@@ -140,7 +139,7 @@ func (w *benchWorld) restart() sample {
 	return s
 }
 
-// sample is what one thing has cost.
+// sample is the cost of one action.
 type sample struct {
 	wall, cpu time.Duration
 	git, api  int // requests
@@ -151,7 +150,7 @@ func (s sample) String() string {
 	return fmt.Sprintf("%.2f s, %.2f s CPU, %d requests to Git, %d to the API, %d builds", s.wall.Seconds(), s.cpu.Seconds(), s.git, s.api, s.builds)
 }
 
-// series is the same thing several times.
+// series is the same action several times.
 type series []sample
 
 func (s series) wall() time.Duration { _, m, _ := s.spread(); return m }
@@ -165,7 +164,7 @@ func (s series) spread() (low, median, high time.Duration) {
 	return walls[0], walls[len(walls)/2], walls[len(walls)-1]
 }
 
-// String is four columns.
+// String returns four columns.
 func (s series) String() string {
 	low, mid, high := s.spread()
 	middle := func(of func(sample) int) int {
@@ -183,8 +182,7 @@ func (s series) String() string {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
 
-// benchWorld is a repository of n apps, all released, of which one will change,
-// and beside them one that the pipeline deploys.
+// benchWorld is a repository of n released apps, and another app for the pipeline. The benchmark changes one of the n.
 type benchWorld struct {
 	b          *testing.B
 	kube       *testcluster.Cluster
@@ -205,7 +203,7 @@ type benchApp struct {
 	folder, name, ns string
 }
 
-// arrival is a template that the API server shows.
+// arrival is a template seen at the API server.
 type arrival struct {
 	image string
 	at    time.Time
@@ -291,7 +289,7 @@ spec:
 	}
 }
 
-// watch notes when the API server shows a new template of an app.
+// watch records when the API server shows a new template of an app.
 func (w *benchWorld) watch(app benchApp) {
 	events, err := w.kube.Kube.AppsV1().Deployments(app.ns).Watch(w.b.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + app.name})
 	if err != nil {
@@ -308,7 +306,7 @@ func (w *benchWorld) watch(app benchApp) {
 	}()
 }
 
-// arrival waits for a template and tells when it was there.
+// arrival waits for a template and returns the time of its arrival.
 func (w *benchWorld) arrival(image string) time.Time {
 	w.b.Helper()
 	for late := time.After(time.Minute); ; {
@@ -323,7 +321,7 @@ func (w *benchWorld) arrival(image string) time.Time {
 	}
 }
 
-// push changes one app, and tells its new image and when the push was over.
+// push changes one app, and returns its new image and the end of the push.
 func (w *benchWorld) push(app benchApp) (image string, at time.Time) {
 	w.version++
 	tag := fmt.Sprintf("v%d", w.version)
@@ -342,8 +340,7 @@ func (w *benchWorld) measure(do func()) sample {
 	}
 }
 
-// ownCPU is the processor time that this process has had: with the program also
-// what the test's Git server spends here, and not what it spends in git.
+// ownCPU returns the CPU time of this process: it includes the test's Git server, but no git commands.
 func ownCPU() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
@@ -367,8 +364,8 @@ func (w *benchWorld) shellIn(dir, script string) sample {
 	}
 }
 
-// kubectlRequests counts the requests that a script makes to the API server,
-// which kubectl logs at level 6. It deploys a version of its own.
+// kubectlRequests counts a script's requests to the API server in kubectl's log at level 6. It deploys a separate
+// version.
 func (w *benchWorld) kubectlRequests(script string) int {
 	w.push(w.plain)
 	log := filepath.Join(w.b.TempDir(), "requests")

@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// realRemote is git's own server behind HTTP, as the contract's tests use it.
+// realRemote is git's server behind HTTP, for the contract's tests.
 type realRemote struct {
 	repo   *gittest.Repo
 	server *gittest.Server
@@ -63,8 +63,7 @@ func (r *realRemote) Down(down bool) {
 
 func (r *realRemote) LoseAnswer() { r.server.Fault(gittest.Faults{DropAfter: 1}) }
 
-// TestGitKeepsTheContract holds the real way to Git to what the loop relies on.
-// The simulator's is held to the same.
+// TestGitKeepsTheContract runs the contract's tests on a real Git server. The simulator's must pass the same ones.
 func TestGitKeepsTheContract(t *testing.T) {
 	contract.Repository(t, func(t *testing.T) contract.Remote {
 		repo := gittest.New(t)
@@ -72,7 +71,7 @@ func TestGitKeepsTheContract(t *testing.T) {
 	})
 }
 
-// realCluster is a Kubernetes control plane, as the contract's tests use it.
+// realCluster is a Kubernetes control plane, for the contract's tests.
 type realCluster struct {
 	edge.Applier
 	*testcluster.Cluster
@@ -144,8 +143,8 @@ func (r *realCluster) Exists(t *testing.T, ref rollout.Ref) bool {
 	return err == nil
 }
 
-// TestClusterKeepsTheContract holds the real cluster to what the loop relies on.
-// The simulator's is held to the same.
+// TestClusterKeepsTheContract runs the contract's tests on a real control plane. The simulator's must pass the same
+// ones.
 func TestClusterKeepsTheContract(t *testing.T) {
 	contract.ClusterCases(t, openCluster)
 }
@@ -164,11 +163,10 @@ func openCluster(t *testing.T) contract.Cluster {
 	return &realCluster{Applier: edge.Applier{Client: client}, Cluster: running, namespace: running.Namespace(t)}
 }
 
-// TestCloneSetsKeepTheContract holds OpenKruise's controller, or the tests' model of it, to what a release of a CloneSet
-// relies on.
+// TestCloneSetsKeepTheContract runs the contract for CloneSets with OpenKruise's controller, or the tests' model of it.
 func TestCloneSetsKeepTheContract(t *testing.T) { contract.CloneSets(t, openKruise("CloneSet")) }
 
-// TestAdvancedDaemonSetsKeepTheContract holds them to what one of an Advanced DaemonSet relies on.
+// TestAdvancedDaemonSetsKeepTheContract runs the contract for Advanced DaemonSets.
 func TestAdvancedDaemonSetsKeepTheContract(t *testing.T) {
 	contract.AdvancedDaemonSets(t, openKruise("DaemonSet"))
 }

@@ -17,7 +17,7 @@ import (
 func TestDashboardFlags(t *testing.T) {
 	for name, c := range map[string]struct {
 		options dashOptions
-		want    string // "" is fine
+		want    string // "" for no error
 	}{
 		"Defaults":           {dashOptions{address: dashAddress}, ""},
 		"Tokens":             {dashOptions{actions: true, tokens: "f"}, ""},
@@ -39,7 +39,7 @@ func TestDashboardFlags(t *testing.T) {
 	}
 }
 
-// A port that is taken is no reason not to release anything.
+// TestDashboardPortThatIsTaken checks that releases continue without the dashboard.
 func TestDashboardPortThatIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,7 +56,7 @@ func TestDashboardPortThatIsTaken(t *testing.T) {
 	}
 }
 
-// Browsers that watch do not keep the program from ending.
+// TestDashboardStopsWhileBrowsersWatch checks that open event streams do not block the end of the program.
 func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -82,7 +82,7 @@ func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 	}
 }
 
-// TestOneMirror: what the loop has fetched is not fetched again for the pages of the dashboard.
+// TestOneMirror checks that the dashboard's pages use the loop's mirror instead of fetching again.
 func TestOneMirror(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()

@@ -26,7 +26,7 @@ import (
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
-// doctorFiles is a repository of one app, in a namespace.
+// doctorFiles returns a repository of one app in a namespace.
 func doctorFiles(namespace string, more map[string]string) map[string]string {
 	files := map[string]string{
 		".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n  namespaces: ['*']\n",
@@ -56,7 +56,7 @@ spec:
 	return files
 }
 
-// doctor runs the command and returns its findings by check.
+// examined runs doctor and returns its findings by check.
 func examined(t *testing.T, args ...string) (code int, found map[string][]doctor.Finding) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -72,11 +72,11 @@ func examined(t *testing.T, args ...string) (code int, found map[string][]doctor
 	return code, found
 }
 
-// nowhere is a kubeconfig of no cluster.
+// nowhere names a kubeconfig that does not exist.
 const nowhere = "--kubeconfig=/nonexistent/kubeconfig"
 
-// TestDoctorPush asks real Git servers that say no in their ways. Nothing is left
-// behind by any of them that lets branches be removed.
+// TestDoctorPush checks real Git servers that refuse pushes in different ways. Its test branches are deleted if the
+// server allows it.
 func TestDoctorPush(t *testing.T) {
 	tests := map[string]struct {
 		hook string // update: REF OLD NEW
@@ -123,7 +123,7 @@ func TestDoctorPush(t *testing.T) {
 	}
 }
 
-// TestDoctorFindings looks at a repository with trouble in it, without a cluster.
+// TestDoctorFindings checks a repository with mistakes, without a cluster.
 func TestDoctorFindings(t *testing.T) {
 	repo := gittest.New(t)
 	repo.CommitFiles("first", doctorFiles("shop", map[string]string{"apps/broken/kustomization.yaml": "resources: [gone.yaml]\n"}))
@@ -151,7 +151,7 @@ func TestDoctorFindings(t *testing.T) {
 	}
 }
 
-// TestDoctorOwners: whether code owners decide anything is said, with what to do, and what could not be asked.
+// TestDoctorOwners reports whether code owners have an effect, with a remedy, and requests that failed.
 func TestDoctorOwners(t *testing.T) {
 	branch, rule := "", ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -190,8 +190,8 @@ func TestDoctorOwners(t *testing.T) {
 	is(doctor.Unknown, "was not checked: there is no token for the forge's API", "")
 }
 
-// TestDoctorRights asks a real API server for the rights of an account that has
-// none, gives it what the fixes say, and asks again.
+// TestDoctorRights checks an account without rights on a real API server, grants the rights that the findings suggest,
+// and checks again.
 func TestDoctorRights(t *testing.T) {
 	cluster := testcluster.Shared(t)
 	ns := cluster.Namespace(t)
@@ -260,7 +260,7 @@ func TestDoctorRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 50 { // the authorizer learns of roles by a watch
+	for range 50 { // the authorizer watches roles
 		if _, found = examined(t, args...); found["cluster.rights"][0].Status == doctor.Healthy && found["cluster.uid"][0].Status == doctor.Healthy {
 			return
 		}
@@ -269,7 +269,7 @@ func TestDoctorRights(t *testing.T) {
 	t.Errorf("with all that the fixes say: %+v %+v", found["cluster.rights"], found["cluster.uid"])
 }
 
-// TestDoctorSecrets looks for the keys that analyses name.
+// TestDoctorSecrets looks for the Secret keys that analyses name.
 func TestDoctorSecrets(t *testing.T) {
 	cluster := testcluster.Shared(t)
 	ns := cluster.Namespace(t)

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/edge"
 )
 
-// TestLeaseOfWorkThatHangs gives the Lease up at once, so that a replica that waits goes on. The work ends between two
-// renewals: one that is under way would make the Lease another than the one that is given up.
+// TestLeaseOfWorkThatHangs releases the Lease at once, so that a waiting replica takes over. The work ends between two
+// renewals, because a renewal in progress would make the release fail with a conflict.
 func TestLeaseOfWorkThatHangs(t *testing.T) {
 	t.Parallel()
 	kube := testcluster.Shared(t)

@@ -13,8 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// fleetRepo is a repository with so many apps, all recorded as healthy but for
-// every hundredth, which is paused.
+// fleetRepo is a repository with n apps, all recorded as healthy except that every hundredth is paused.
 func fleetRepo(t testing.TB, apps int) *gittest.Repo {
 	t.Helper()
 	repo := gittest.New(t)
@@ -46,8 +45,8 @@ func fleetRepo(t testing.TB, apps int) *gittest.Repo {
 	return repo
 }
 
-// BenchmarkFleet is list -w for 1,000 apps from Git alone: the first drawing, a
-// second without news, and one after a push to one app.
+// BenchmarkFleet runs list -w for 1,000 apps from Git alone: the first screen, one poll without changes, and one after
+// a push to one app.
 func BenchmarkFleet(b *testing.B) {
 	repo := fleetRepo(b, 1000)
 	url := repo.HTTP(gittest.HTTPOptions{}).URL
@@ -99,5 +98,5 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// at is a time in the past.
+// at returns a time in the past.
 func at() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }

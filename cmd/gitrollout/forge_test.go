@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// listener writes down what the loop tells a forge.
+// listener records the loop's reports to a forge.
 type listener struct {
 	mu   sync.Mutex
 	told []string
@@ -52,7 +52,7 @@ func (l *listener) Resume(_ rollout.Forge, transitions []rollout.Transition, bra
 	l.hear("resume", transitions, branches)
 }
 
-// heard returns what was told since the last call, without repetitions.
+// heard returns the reports since the last call, without repetitions.
 func (l *listener) heard() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,9 +61,8 @@ func (l *listener) heard() string {
 	return text
 }
 
-// TestForgeIsTold follows a release and two processes: each transition is told
-// once, a new process tells where everything stands, and so does a new
-// configuration.
+// TestForgeIsTold follows a release and two processes: each transition is reported once, and a new process or a new
+// configuration reports all states again.
 func TestForgeIsTold(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, "test", w.app)
@@ -115,8 +114,8 @@ func TestForgeIsTold(t *testing.T) {
 	}
 }
 
-// TestMergedProposalIsTidiedLater keeps the branch of a proposal that was merged
-// for as long as a forge may take to note the merge, also across processes.
+// TestMergedProposalIsTidiedLater keeps the branch of a merged proposal until the forge has had time to notice the
+// merge, also across processes.
 func TestMergedProposalIsTidiedLater(t *testing.T) {
 	for name, restarts := range map[string]bool{"one process": false, "two processes": true} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +139,7 @@ func TestMergedProposalIsTidiedLater(t *testing.T) {
 				p = w.start()
 				p.outlets.Forge = heard
 			}
-			// A start counts from the state's last change, which may be in this pass.
+			// A restart counts from the state's last change, possibly in this pass.
 			p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 			w.skew += 11 * time.Second
 			_ = p.passes(2)

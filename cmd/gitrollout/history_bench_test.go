@@ -11,8 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// BenchmarkHistory reads the history of one app of 200 out of 20,000 commits, as
-// far as ten releases take and as far as there is any.
+// BenchmarkHistory reads one app's history from 20,000 commits of 200 apps: ten releases, and all of it.
 func BenchmarkHistory(b *testing.B) {
 	const apps, commits = 200, 20_000
 	repo := fleetRepo(b, apps)

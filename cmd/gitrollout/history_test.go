@@ -13,8 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestHistoryIsTheRecord has commits on the state branch whose messages say nothing, or what is not so: what
-// counts is what each of them makes of the app's file.
+// TestHistoryIsTheRecord has state commits with empty or wrong messages: only their changes to the app's file count.
 func TestHistoryIsTheRecord(t *testing.T) {
 	repo := fleetRepo(t, 2)
 	var stream strings.Builder
@@ -65,8 +64,8 @@ func TestHistoryIsTheRecord(t *testing.T) {
 	}
 }
 
-// TestHistoryNamesWhoMadeIt: a release that was rejected before its first stage has no release on record, and its author all
-// the same; one whose commit is gone has none.
+// TestHistoryNamesWhoMadeIt shows the author of a release that was rejected before its first stage and is on no record.
+// A release without its commit has no author.
 func TestHistoryNamesWhoMadeIt(t *testing.T) {
 	repo := fleetRepo(t, 1)
 	head := repo.CommitFiles("faster", map[string]string{"README": "faster"})

@@ -18,10 +18,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestJobsMeasure runs measurements that are Jobs on a real control plane: one that
-// completes, one that fails, one whose image cannot be pulled, and one of somebody
-// else. A measurement that is asked for again is found and not made twice, and
-// nothing is left of one that is over.
+// TestJobsMeasure runs Jobs as measurements on a real control plane: one completes, one fails, one cannot pull its
+// image, and one belongs to another program. A repeated query finds the Job instead of creating it again, and a
+// finished measurement leaves no Job.
 func TestJobsMeasure(t *testing.T) {
 	t.Parallel()
 	kube := testcluster.Shared(t)
@@ -68,7 +67,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 			if n := list(); n != 1 {
 				t.Errorf("%d Jobs were made, want 1", n)
 			}
-			for range 2 { // it may be asked for again
+			for range 2 { // a repeated query is allowed
 				if err := provider.Stop(t.Context(), deps, request); err != nil {
 					t.Error(err)
 				}
@@ -78,8 +77,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 	}
 }
 
-// TestJobsOfOthers: a Job of the same name that no measurement made is neither
-// taken for one nor touched, and a missing right is named.
+// TestJobsOfOthers neither uses nor changes a foreign Job of the same name, and names a missing right.
 func TestJobsOfOthers(t *testing.T) {
 	t.Parallel()
 	kube := testcluster.Shared(t)
@@ -137,8 +135,8 @@ spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name
 	}
 }
 
-// TestJobsBelongToTheirDeployment: what is left of a measurement goes with the Deployment that it was about, and one
-// that somebody deletes is not made again.
+// TestJobsBelongToTheirDeployment deletes a measurement's Job with its Deployment, and does not create a deleted Job
+// again.
 func TestJobsBelongToTheirDeployment(t *testing.T) {
 	t.Parallel()
 	kube := testcluster.Shared(t)

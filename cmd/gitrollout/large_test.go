@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAHugeFileCostsNoMemory: 700 MB of zeros are 700 kB in a pack, and whoever may commit to the repository may put them
-// there. The program that reads the repository keeps its memory, and an app that asks for the file is told.
+// TestAHugeFileCostsNoMemory has a commit of 700 MB of zeros, which need only 700 kB in a pack. The memory of the
+// program does not grow, and an app that uses the file has an error.
 func TestAHugeFileCostsNoMemory(t *testing.T) {
 	tier.All(t)
 	repo := gittest.New(t)

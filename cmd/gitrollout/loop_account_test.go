@@ -10,9 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAnAppIsWrittenAsItsAccount: with an account that may do nothing an app is held in the API server's words, and
-// nothing is written; with one that may write what the app has, it is released. Whether the entry names the account or
-// the command line does.
+// TestAnAppIsWrittenAsItsAccount uses an account without rights: the app is held with the API server's message, and
+// nothing is written. With the rights for its objects, the app is released. The entry or the command line names the
+// account.
 func TestAnAppIsWrittenAsItsAccount(t *testing.T) {
 	for name, entry := range map[string]string{"by its entry": "- path: apps/*\n  serviceAccount: deployer", "by default": "- path: apps/*"} {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestAnAppIsWrittenAsItsAccount(t *testing.T) {
 	}
 }
 
-// grantDeployer lets the account deployer write what the app has.
+// grantDeployer allows the account deployer to write the app's objects.
 func (w *loopWorld) grantDeployer() {
 	w.Helper()
 	verbs := []string{"get", "create", "patch", "delete"}

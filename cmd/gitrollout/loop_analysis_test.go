@@ -14,8 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// judgedVersion is an app whose release is measured at its second step, by a server
-// that answers with a number.
+// judgedVersion returns an app whose release is measured at its second step, by a server that answers with a number.
 func judgedVersion(tag, url string) map[string]string {
 	return with(version(tag, `    canary:
       scaling: surge
@@ -38,12 +37,11 @@ spec:
 	})
 }
 
-// TestVerdictsArePeoplesToRead: what was measured is in the proposal that asks
-// somebody to decide, in the one that takes a bad release back, and in the record
-// of the transition that it caused.
+// TestVerdictsArePeoplesToRead shows measurements in the proposals to promote and to revert, and in the record of the
+// transition that they cause.
 func TestVerdictsArePeoplesToRead(t *testing.T) {
 	var load atomic.Value
-	load.Store("0.7") // neither good nor bad
+	load.Store("0.7") // inconclusive
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"load": %s}`, load.Load()) }))
 	t.Cleanup(server.Close)
 	w := newLoopWorld(t, judgedVersion("v1", server.URL))
@@ -78,9 +76,8 @@ func TestVerdictsArePeoplesToRead(t *testing.T) {
 	}
 }
 
-// TestAHostileMeasurementStopsNobody: a condition that would take hours or all memory is an error of its own metric, what a
-// server writes into records is text, and the
-// releases of other apps go on beside it.
+// TestAHostileMeasurementStopsNobody has a condition that would take hours or all memory: only its metric has an error.
+// A server's text in records is escaped, and other apps are released meanwhile.
 func TestAHostileMeasurementStopsNobody(t *testing.T) {
 	for name, c := range map[string]struct{ condition, load, reason string }{
 		"a text that doubles":    {`len(reduce(1..60, #acc + #acc, 'aaaaaaaa')) > 0`, `0.1`, "could not be made"},
@@ -101,7 +98,7 @@ func TestAHostileMeasurementStopsNobody(t *testing.T) {
 			w.pushAs(other, "another app", version("v1", halfThenGate))
 			p := w.start()
 			p.awaitOf(other, "healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
-			p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy }) // or v2 is deployed first
+			p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy }) // otherwise v2 would be deployed first
 			w.push("hostile", hostile("v2"))
 			release := w.pushAs(other, "v2 of the other", version("v2", halfThenGate))
 			p.awaitOf(other, "paused", func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Release.Commit == release })
@@ -116,8 +113,8 @@ func TestAHostileMeasurementStopsNobody(t *testing.T) {
 	}
 }
 
-// TestGatesOfWhatIsOverAreNotAsked: a webhook that confirms is asked again and again while its release waits for it, and
-// not after the release was taken back.
+// TestGatesOfWhatIsOverAreNotAsked queries a webhook gate while its release waits for it, and not after the release was
+// rolled back.
 func TestGatesOfWhatIsOverAreNotAsked(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -144,12 +141,12 @@ spec: {metrics: [{name: gate, provider: {webhook: {url: "` + server.URL + `", ty
 	}
 	n := asked.Load()
 	time.Sleep(5 * time.Second)
-	if more := asked.Load() - n; more > 1 { // one was on its way
+	if more := asked.Load() - n; more > 1 { // one was in flight
 		t.Errorf("the gate is asked %d times after its release", more)
 	}
 }
 
-// TestOnceMeasures: a release that is measured three times comes through by calls of once alone.
+// TestOnceMeasures completes a release with three measurements by calls of once alone.
 func TestOnceMeasures(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -9,7 +9,7 @@ import (
 
 const ann, bob = "Ann Lee <ann@example.com>", "Bob Roe <bob@example.com>"
 
-// as pushes files as somebody's, and returns the commit.
+// as pushes files as a given author, and returns the commit.
 func (w *loopWorld) as(author string, files map[string]string) string {
 	w.Helper()
 	w.repo.Pull()
@@ -19,7 +19,7 @@ func (w *loopWorld) as(author string, files map[string]string) string {
 	return w.repo.Push()
 }
 
-// halfway is a version of the app with a gate at half of its pods.
+// halfway returns a version of the app with a gate at half of its pods.
 func (w *loopWorld) halfway(tag string) map[string]string {
 	files := map[string]string{}
 	for name, content := range version(tag, halfThenGate) {
@@ -28,8 +28,8 @@ func (w *loopWorld) halfway(tag string) map[string]string {
 	return files
 }
 
-// TestAuthorsOfOneLook: of two pushes that are seen at one look, a release and a promotion have the author of the commit that
-// made them, and the release its commit: not those of the other one, which is the head.
+// TestAuthorsOfOneLook fetches two pushes at one poll: the release and the promotion each have the author of their
+// commit, and the release names its commit instead of the head.
 func TestAuthorsOfOneLook(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	as, app := w.as, w.halfway
@@ -55,8 +55,8 @@ func TestAuthorsOfOneLook(t *testing.T) {
 	w.wantText(strings.Join(w.history(), "\n"), "promoted by "+bob)
 }
 
-// TestAuthorsAfterAStart: what was pushed while no process ran is released by the author of the commit that changed the
-// app, and as of that commit. What is not the app's makes no process read the history.
+// TestAuthorsAfterAStart releases a commit that was pushed while no process ran, with the author and the ID of the
+// commit that changed the app. A process does not read the history for commits that do not change the app.
 func TestAuthorsAfterAStart(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -86,8 +86,8 @@ func TestAuthorsAfterAStart(t *testing.T) {
 	}
 }
 
-// TestPromoterAfterAStart: a promotion that was pushed while no process ran is by who wrote it, whatever others have pushed
-// since.
+// TestPromoterAfterAStart names the author of a promotion that was pushed while no process ran, even after later
+// pushes.
 func TestPromoterAfterAStart(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()

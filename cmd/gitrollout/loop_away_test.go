@@ -15,9 +15,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAggregatedAPIIsAway: the server behind an APIService is gone while an object of its group leaves Git. A process
-// that has seen the group, and one that never has, delete nothing and forget nothing: that the group cannot be looked
-// at does not mean that its objects are no more. When it is back, what left Git is pruned.
+// TestAggregatedAPIIsAway stops the server of an APIService while an object of its group leaves Git. Neither a process
+// that has seen the group nor a new one deletes or forgets anything: an unreadable group does not prove that its
+// objects are gone. When the server is back, the object is pruned.
 func TestAggregatedAPIIsAway(t *testing.T) {
 	odd := func(resources string) map[string]string {
 		return with(version("v1", halfThenGate), map[string]string{
@@ -47,7 +47,7 @@ func TestAggregatedAPIIsAway(t *testing.T) {
 	}
 	p.await("in the inventory", listed)
 
-	// Nobody is behind the APIService any more. Without the label the API server does not put it back.
+	// The APIService has no server any more. Without the label the API server does not create it again.
 	t.Cleanup(func() { _ = services.Delete(t.Context(), "v1."+group, metav1.DeleteOptions{}) })
 	away := `{"metadata": {"labels": {"kube-aggregator.kubernetes.io/automanaged": null}}, "spec": {
 		"insecureSkipTLSVerify": true, "service": {"namespace": "` + w.ns + `", "name": "nobody", "port": 443}}}`

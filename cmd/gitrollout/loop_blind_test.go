@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestClusterAlone: who cannot read Git is shown what the cluster tells, and what
-// is missing.
+// TestClusterAlone shows users without access to Git the state in the cluster, and names the missing parts.
 func TestClusterAlone(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()

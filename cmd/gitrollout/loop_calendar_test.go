@@ -10,9 +10,8 @@ import (
 
 const freezeText = "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: the database moves\n"
 
-// TestFreezeAndWindows releases under a freeze and around a window: what waits
-// is recorded once and nothing is written meanwhile, also by a new process; a
-// merged promotion takes effect when it is over; an abort does not wait.
+// TestFreezeAndWindows releases under a freeze and around a window: a waiting release is recorded once and nothing is
+// written meanwhile, also by a new process. A merged promotion takes effect afterwards; an abort does not wait.
 func TestFreezeAndWindows(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -39,7 +38,7 @@ func TestFreezeAndWindows(t *testing.T) {
 	w.repo.Remove(freeze).Commit("thaw")
 	p.awaitPaused(second)
 
-	// A window that has just ended by the loop's clock keeps a promotion waiting.
+	// A window that has just ended by the loop's clock delays a promotion.
 	now := time.Now().Add(w.skew).UTC()
 	begins := now.Add(-10 * time.Minute).Format("4 15 * * *")
 	config := w.repo.Show("main", configFile)

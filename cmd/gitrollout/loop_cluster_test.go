@@ -31,10 +31,9 @@ func (w *loopWorld) configMaps() []string {
 	return names
 }
 
-// TestPrune takes objects away from an app in the same commit that releases a
-// new version. They stay until that is healthy; the generated ConfigMap of the
-// old version stays as long as one of its pods does; what is annotated stays
-// for good; and the inventory shrinks in one commit.
+// TestPrune removes objects from an app in the commit that releases a new version. They are deleted when that version
+// is healthy, the old version's generated ConfigMap after its last pod, and annotated ones never. The inventory shrinks
+// in one commit.
 func TestPrune(t *testing.T) {
 	files := func(tag string, more ...string) map[string]string {
 		files := version(tag, halfThenGate)
@@ -99,9 +98,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestRefusedByTheCluster brings a kind that the cluster does not have. The app
-// is held before anything is applied, is asked for again less and less often,
-// and goes on when the kind appears.
+// TestRefusedByTheCluster adds a kind that the cluster lacks. The app is held before anything is applied, retries at
+// growing intervals, and continues when the kind appears.
 func TestRefusedByTheCluster(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	group := w.ns + ".example.com"
@@ -136,10 +134,9 @@ func TestRefusedByTheCluster(t *testing.T) {
 	}
 }
 
-// TestForeignObject: the canary Ingress that a release would make has the name of
-// somebody's. The app is held before anything is applied, whoever makes it, and
-// goes on when that one is gone. One that appears in the middle of a release is
-// left alone, too; it keeps no pod from going back, and is told of until it goes.
+// TestForeignObject has a foreign Ingress with the name of the canary Ingress. The app is held before anything is
+// applied, and continues after the Ingress was deleted. An Ingress that appears during a release is left alone too: it
+// does not stop a rollback, and is reported until its deletion.
 func TestForeignObject(t *testing.T) {
 	const routed = `    canary:
       stableService: APP
@@ -202,7 +199,7 @@ func TestForeignObject(t *testing.T) {
 	theirs = foreign()
 	third := w.push("v1 again", files("v1"))
 	s = p.await("going back", func(s rollout.State) bool {
-		isThere := s.Phase == rollout.Healthy && s.Source == third // pods may go faster than the next pass comes
+		isThere := s.Phase == rollout.Healthy && s.Source == third // the pods may be gone before the next pass
 		return (s.Phase == rollout.Aborting || isThere) && w.image() == "v1" && len(w.pods()["v2"]) == 0
 	})
 	w.skew += 2 * time.Minute
@@ -219,7 +216,7 @@ func TestForeignObject(t *testing.T) {
 	}
 }
 
-// createCRD defines the kind Odd of a group until the test ends. Its scope is Namespaced or Cluster.
+// createCRD defines the kind Odd of a group until the test ends, with scope Namespaced or Cluster.
 func (w *loopWorld) createCRD(group, scope string) {
 	w.Helper()
 	client, err := dynamic.NewForConfig(w.kube.Config)
@@ -242,7 +239,8 @@ func (w *loopWorld) createCRD(group, scope string) {
 	w.Cleanup(func() { _ = crds.Delete(context.Background(), "odds."+group, metav1.DeleteOptions{}) })
 }
 
-// TestReasonsInAnyOrder: the API server lists the reasons of a refusal in another order each time. It is one transition.
+// TestReasonsInAnyOrder records one transition for a refusal whose reasons the API server lists in a different order
+// each time.
 func TestReasonsInAnyOrder(t *testing.T) {
 	files := version("v1", halfThenGate)
 	files["app.yaml"] = strings.Replace(files["app.yaml"], "image:", "ports: [{name: a, containerPort: 80}, {name: b, containerPort: 80}], "+
@@ -252,15 +250,15 @@ func TestReasonsInAnyOrder(t *testing.T) {
 	p.await("held", func(s rollout.State) bool { return s.Held != nil })
 	for range 12 {
 		w.skew += time.Minute
-		_ = p.passes(2) // each asks the server again
+		_ = p.passes(2) // each pass queries the server again
 	}
 	if told := w.history(); len(told) != 1 {
 		t.Errorf("recorded %d times: %q", len(told), told)
 	}
 }
 
-// TestApplyFails lets the API server fail for one app: it is tried again 1, 2,
-// 4 … 60 seconds later, and the other app goes on with every push.
+// TestApplyFails lets writes for one app fail: they are retried after 1, 2, 4 … 60 seconds, and the other app follows
+// every push.
 func TestApplyFails(t *testing.T) {
 	w := newLoopWorld(t, settings("1"))
 	other := w.app + "-other"
@@ -295,7 +293,7 @@ func TestApplyFails(t *testing.T) {
 		t.Errorf("tried at %v, want longer and longer pauses up to a minute", at)
 	}
 	w.api.refuse()
-	w.skew += 2 * time.Minute // the last pause may be a minute and what a pass takes
+	w.skew += 2 * time.Minute // the last delay is up to a minute and one pass
 	if err := p.passes(2); err != nil {
 		t.Error(err)
 	}

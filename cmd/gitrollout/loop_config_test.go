@@ -19,12 +19,11 @@ import (
 
 const configFile = ".gitrollout/test/config.yaml"
 
-// TestTroubleAtTheStart begins without Git or without a configuration that can
-// be used: the error says what is wrong, nothing is done, and it goes on by
-// itself once that is mended.
+// TestTroubleAtTheStart starts without Git or without a valid configuration: it reports the error and writes nothing,
+// and continues by itself after the repair.
 func TestTroubleAtTheStart(t *testing.T) {
 	for name, tt := range map[string]struct {
-		config string // "-" for none, "" for a good one
+		config string // "-" for none, "" for a valid one
 		want   string
 	}{
 		"Git away":      {"", "fetch"},
@@ -58,8 +57,8 @@ func TestTroubleAtTheStart(t *testing.T) {
 	}
 }
 
-// TestOneBadFolder lists a folder that can be no app, because its name is taken or is none: the error names it at each pass,
-// and every app goes on.
+// TestOneBadFolder lists a folder that cannot be an app, because its name is in use or invalid: each pass has an error
+// with the name, and every app continues.
 func TestOneBadFolder(t *testing.T) {
 	for name, tt := range map[string]struct{ folder, entry, want string }{
 		"a name that is taken": {"twin", "- {path: twin, name: APP}", "are both the app"},
@@ -90,13 +89,13 @@ func TestOneBadFolder(t *testing.T) {
 	}
 }
 
-// TestConfigurationBreaksLater goes through a release whose configuration breaks while it is under way, in a running process
-// and for a new one: nothing advances on a head that is known not to be the newest, whatever timers say, and people's
-// ways out work. Mended, everything goes on.
+// TestConfigurationBreaksLater breaks the configuration during a release, in a running process and before a new one:
+// nothing advances on an outdated head, even if a timer expires, and users can still abort and revert. After the
+// repair, all apps continue.
 func TestConfigurationBreaksLater(t *testing.T) {
 	for name, tt := range map[string]struct {
 		restarted bool
-		back      func(w *loopWorld, s rollout.State) // nil: nobody does anything
+		back      func(w *loopWorld, s rollout.State) // nil: no reaction
 	}{
 		"nothing":             {},
 		"nothing, restarted":  {restarted: true},
@@ -154,9 +153,8 @@ func TestConfigurationBreaksLater(t *testing.T) {
 	}
 }
 
-// TestAppLeavesGit takes an app out of the configuration in the middle of a
-// release, in a running process and for a new one: its objects are left alone,
-// its record says why, and it goes on where it was when it is back.
+// TestAppLeavesGit removes an app from the configuration during a release, in a running process and before a new one:
+// its objects stay, its record has the reason, and it continues where it was when it is listed again.
 func TestAppLeavesGit(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -211,7 +209,7 @@ func TestAppIsRemovedForGood(t *testing.T) {
 	}
 }
 
-// TestAppThatNeverWas is listed and left again before Git takes a push.
+// TestAppThatNeverWas lists and removes an app before Git accepts a push.
 func TestAppThatNeverWas(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -227,9 +225,8 @@ func TestAppThatNeverWas(t *testing.T) {
 	}
 }
 
-// TestFolderMoves renames the app's folder at rest and at each stage of a
-// release, for a running process and for a new one. Nothing restarts, older
-// commits are read where the app was then, and a retreat finds its way.
+// TestFolderMoves renames the app's folder at rest and at each stage of a release, for a running process and a new one.
+// No pod restarts, older commits are read in the old folder, and a rollback works.
 func TestFolderMoves(t *testing.T) {
 	for name, tt := range map[string]struct {
 		glob    string // of the new configuration
@@ -307,8 +304,8 @@ func TestFolderMoves(t *testing.T) {
 	}
 }
 
-// TestNamespaceChanges moves an app to another namespace while Git refuses
-// pushes: nothing of it appears there before that is recorded.
+// TestNamespaceChanges moves an app to another namespace while Git refuses pushes: it has no objects there before the
+// move is recorded.
 func TestNamespaceChanges(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	other := w.kube.Namespace(t)
@@ -332,9 +329,8 @@ func TestNamespaceChanges(t *testing.T) {
 	w.wantHistory(start, "APP first deployment", "APP healthy", "APP pruned")
 }
 
-// TestDeploymentIsRenamed gives the Deployment another name. The old one stays
-// until the new one serves, and the next release has its stages. While it is held for a name that came with another
-// version, list counts the pods that get shows, and none of what Git names.
+// TestDeploymentIsRenamed renames the Deployment. The old one stays until the new one serves, and the next release has
+// its stages. While an app is held after a second rename, list and get count the pods of the current Deployment.
 func TestDeploymentIsRenamed(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -365,8 +361,7 @@ func TestDeploymentIsRenamed(t *testing.T) {
 	}
 }
 
-// TestErrorsAreJoined: what is wrong with Git does not hide what is wrong with
-// an app.
+// TestErrorsAreJoined reports an app's error beside Git's.
 func TestErrorsAreJoined(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestOthersDoNotControlTheTerminal has a commit's subject and author, an app's files and a promotion's reason hold what
-// sets a terminal's title, clears it and rings: none of it is in what commands print for people.
+// TestOthersDoNotControlTheTerminal puts control sequences (title, clear, bell) into a commit's subject and author, an
+// app's files and a promotion's reason: no command prints them to a terminal.
 func TestOthersDoNotControlTheTerminal(t *testing.T) {
 	const owned = "\x1b]0;owned\a\x1b[2J"
 	w := newLoopWorld(t, version("v1", halfThenGate))
@@ -21,7 +21,7 @@ func TestOthersDoNotControlTheTerminal(t *testing.T) {
 	files["app.yaml"] = strings.Replace(files["app.yaml"], "{name: app,", `{name: app, env: [{name: TITLE, value: "\e]0;owned\a\e[2J"}],`, 1)
 	second := w.push("v2 "+owned, files)
 	p.awaitPaused(second)
-	// Folders that are no apps, or that nobody can render.
+	// Folders that are no apps, or cannot be rendered.
 	w.repo.Write(map[string]string{
 		"apps/broken/kustomization.yaml": `resources: ["no\e]0;owned\a\e[2J.yaml"]` + "\n",
 		"apps/fields/kustomization.yaml": `"wrong\e]0;owned\a\e[2J": 1` + "\n",

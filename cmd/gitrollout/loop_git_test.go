@@ -12,12 +12,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// never is more pushes than any test makes.
+// never exceeds the number of pushes of any test.
 const never = 1 << 30
 
-// TestAdvanceIsInGitFirst refuses pushes before each advance of a release: as
-// long as Git does not have it, no object of it is applied, and then it is
-// recorded once.
+// TestAdvanceIsInGitFirst refuses the push before each advance of a release: no object is applied until Git has the
+// record, and then it is recorded once.
 func TestAdvanceIsInGitFirst(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -40,7 +39,7 @@ func TestAdvanceIsInGitFirst(t *testing.T) {
 		if now := w.repo.Ref(stateBranch); now != refs {
 			w.Errorf("%s: the state branch moved to %s", what, now)
 		}
-		w.skew += time.Minute // the back-off is over
+		w.skew += time.Minute // after the back-off
 	}
 	blocked("first deployment", map[string]int{"v1": 0})
 	p.awaitHealthy(w.repo.Head())
@@ -53,9 +52,8 @@ func TestAdvanceIsInGitFirst(t *testing.T) {
 	w.wantHistory("", "APP first deployment", "APP healthy", "APP release", "APP step 2/2 pause", "APP through its steps", "APP healthy")
 }
 
-// TestLostAnswer breaks the connection of every push after Git has done it,
-// once so that a look at the refs tells, and once so that the server is gone
-// for a while: in the end each transition is one commit.
+// TestLostAnswer breaks the connection after each successful push. The process reads the refs at once, or finds the
+// server away for a while: in the end each transition is one commit.
 func TestLostAnswer(t *testing.T) {
 	for name, gone := range map[string]bool{"look at the refs": false, "server gone": true} {
 		t.Run(name, func(t *testing.T) {
@@ -146,8 +144,7 @@ func TestLostRace(t *testing.T) {
 	}
 }
 
-// TestRaceIsBounded loses every race: the pass ends with an error, has applied
-// nothing, and a later pass goes on.
+// TestRaceIsBounded loses every race: the pass ends with an error, applies nothing, and a later pass continues.
 func TestRaceIsBounded(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -171,10 +168,9 @@ func TestRaceIsBounded(t *testing.T) {
 	p.awaitPaused(second)
 }
 
-// TestTwoInLockStep lets a second process make a whole pass between every
-// decision of the first and its push. With one clock both make the same commit,
-// which then is there once; with clocks that differ the first loses. Each
-// transition is made once.
+// TestTwoInLockStep runs a second process's whole pass between every decision of the first and its push. With equal
+// clocks both make the same commit, which exists once; otherwise the first loses the race. Each transition is made
+// once.
 func TestTwoInLockStep(t *testing.T) {
 	for name, apart := range map[string]time.Duration{"one clock": 0, "clocks apart": 5 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -208,8 +204,7 @@ func TestTwoInLockStep(t *testing.T) {
 	}
 }
 
-// TestGitIsBack: what waits to be tried again, ever longer while Git is away, is
-// tried at once when it is there.
+// TestGitIsBack retries at once when Git is back, even if the back-off has grown meanwhile.
 func TestGitIsBack(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -217,7 +212,7 @@ func TestGitIsBack(t *testing.T) {
 	second := w.push("v2", version("v2", halfThenGate))
 	p.awaitPaused(second)
 	w.decide(w.state().Release.Hash, "abort", "")
-	for _, away := range []gittest.Faults{{RejectPushes: never}, {Status: 503}} { // seen at a push, then at each look
+	for _, away := range []gittest.Faults{{RejectPushes: never}, {Status: 503}} { // noticed at a push, then at each poll
 		w.server.Fault(away)
 		if err := p.passes(10); err == nil {
 			t.Error("a pass without Git had no error")
@@ -232,9 +227,9 @@ func TestGitIsBack(t *testing.T) {
 	}
 }
 
-// TestHistoryIsRewritten replaces the users' branch by one commit with the same
-// files while a release is at its gate, and the server forgets the old commits:
-// no pod moves, in the process that runs, which remembers them, and in a new one.
+// TestHistoryIsRewritten replaces the users' branch by one commit with the same files while a release is at its gate,
+// and the server deletes the old commits. No pod moves, neither in the running process, which has them in its cache,
+// nor in a new one.
 func TestHistoryIsRewritten(t *testing.T) {
 	for name, restart := range map[string]bool{"same process": false, "new process": true} {
 		t.Run(name, func(t *testing.T) {
@@ -265,8 +260,7 @@ func TestHistoryIsRewritten(t *testing.T) {
 				t.Errorf("pods %v, want %v (%v)", now, pods, err)
 			}
 			if restart {
-				// Nobody has the stable commit any more: a newer version waits for it,
-				// with the reason, until its files are what Git asks for again.
+				// The stable commit is gone: a newer version waits for it, with the reason, until Git asks for its files again.
 				w.push("v3", version("v3", halfThenGate))
 				p.await("on the way back", func(s rollout.State) bool { return s.Phase == rollout.Aborting })
 				err := p.passes(3)
@@ -287,9 +281,8 @@ func TestHistoryIsRewritten(t *testing.T) {
 	}
 }
 
-// TestClockJumps sets the clock back and forward by a day while a timed pause
-// runs: set back, it waits longer and never shorter than asked; set forward, the
-// pause is over, and nothing else is skipped.
+// TestClockJumps sets the clock back and forward by a day during a timed pause. Set back, the pause is longer and never
+// shorter than configured; set forward, it is over, and nothing else is skipped.
 func TestClockJumps(t *testing.T) {
 	w := newLoopWorld(t, version("v1", "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {duration: 60}\n      - pause: {}\n"))
 	p := w.start()
@@ -313,8 +306,8 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// TestAuthorOfWhatIsRecorded: some servers take commits only of people that they know. What a reconciler records and proposes
-// is by whom it is told to name; by itself it names nobody's address.
+// TestAuthorOfWhatIsRecorded commits records and proposals with the configured author, since some servers accept only
+// known users. By default the author has no real address.
 func TestAuthorOfWhatIsRecorded(t *testing.T) {
 	for author, want := range map[string]string{
 		"": "gitrollout <gitrollout@noreply.invalid>", "Release Bot <bot@corp.example>": "Release Bot <bot@corp.example>",

@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestJobWithATTLRunsOnce: a Job in an app's manifests, which the cluster's TTL controller would delete when it is done,
-// runs once, and not again after a restart; what somebody deletes by hand runs again. A Job of nobody's, with
-// the same TTL, shows that the controller is at work.
+// TestJobWithATTLRunsOnce has a Job in an app's manifests that the cluster's TTL controller deletes after completion.
+// It runs once, also after a restart, but again after a deletion by hand. A foreign Job with the same TTL shows that
+// the controller works.
 func TestJobWithATTLRunsOnce(t *testing.T) {
 	const job = `apiVersion: batch/v1
 kind: Job

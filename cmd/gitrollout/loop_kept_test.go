@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestWhatIsKeptIsSaid: what left Git is there as long as an app that cannot be built may have it, which the record, get and
-// the dashboard's page say, with what to do about it; then it goes.
+// TestWhatIsKeptIsSaid keeps objects that left Git while an app that cannot be rendered may contain them. The record,
+// get and the dashboard say so, with the remedy; then they are pruned.
 func TestWhatIsKeptIsSaid(t *testing.T) {
 	w := newLoopWorld(t, withExtra(version("v1", halfThenGate)))
 	p := w.start()
@@ -32,7 +32,7 @@ func TestWhatIsKeptIsSaid(t *testing.T) {
 	}
 }
 
-// withExtra adds a ConfigMap that an app can do without.
+// withExtra adds a ConfigMap that the app does not use.
 func withExtra(files map[string]string) map[string]string {
 	return with(files, map[string]string{
 		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, extra.yaml]\n",

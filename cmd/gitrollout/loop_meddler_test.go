@@ -15,9 +15,9 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestHealthyIsWithdrawn: nobody is told Healthy while the live template is not the stable one's, though all of its pods are
-// ready and its annotations are as ever: of a writer that sets another image again and again and wins at last, because
-// each answer waits longer, and of one that has the API server take no answer.
+// TestHealthyIsWithdrawn does not report Healthy while the live template differs from the stable one, even if all pods
+// are ready and the annotations are unchanged. A foreign writer sets another image repeatedly, so that corrections back
+// off, or the API server refuses the corrections.
 func TestHealthyIsWithdrawn(t *testing.T) {
 	image := func(w *loopWorld) []byte {
 		return []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"` + w.app + `:mallory"}]}}}}`)

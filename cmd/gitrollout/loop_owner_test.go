@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestUnlistedAppIsLeftAlone: what somebody deletes of an app that Git no longer lists stays deleted, also for the next
+// TestUnlistedAppIsLeftAlone does not recreate deleted objects of an app that Git no longer lists, also in the next
 // process.
 func TestUnlistedAppIsLeftAlone(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
@@ -51,8 +51,8 @@ func (w *loopWorld) hasDeployment() bool {
 	return err == nil
 }
 
-// TestUnlistedAppIsPruned: where the configuration says so, the objects of an app go with its folder, as those of a preview
-// do. A slip in the configuration takes nothing down.
+// TestUnlistedAppIsPruned prunes an app with its folder, such as a preview, if the configuration says so. A mistake in
+// the configuration prunes nothing.
 func TestUnlistedAppIsPruned(t *testing.T) {
 	w := newLoopWorld(t, withClaim(version("v1", halfThenGate)))
 	prunes := w.config("- path: apps/*\n  prune: true")
@@ -88,7 +88,7 @@ func TestUnlistedAppIsPruned(t *testing.T) {
 	}
 }
 
-// TestPreviewThatNeverRan: an app that was held from its first commit on leaves no record either.
+// TestPreviewThatNeverRan deletes the record of an app that was held from its first commit on.
 func TestPreviewThatNeverRan(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	w.repo.CommitFiles("prune", map[string]string{configFile: w.config("- path: apps/*\n  prune: true")})
@@ -104,7 +104,7 @@ func TestPreviewThatNeverRan(t *testing.T) {
 	}
 }
 
-// withClaim adds what is never deleted.
+// withClaim adds an object that is never deleted.
 func withClaim(files map[string]string) map[string]string {
 	return with(files, map[string]string{
 		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, claim.yaml]\n",
@@ -113,8 +113,7 @@ func withClaim(files map[string]string) map[string]string {
 	})
 }
 
-// TestRenamedAppIsNotPutBack: the record of the old name is still there when the next process starts, and says what was
-// there before.
+// TestRenamedAppIsNotPutBack starts a process while the record of the old name still lists the objects.
 func TestRenamedAppIsNotPutBack(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -144,8 +143,8 @@ func TestRenamedAppIsNotPutBack(t *testing.T) {
 	}
 }
 
-// TestAnAppTakesNothingFromAnother: a folder that names a Deployment of another app is held, and what runs goes on, in this
-// process and in the next.
+// TestAnAppTakesNothingFromAnother holds a folder that contains a Deployment of another app. The Deployment is
+// unchanged, in this process and the next.
 func TestAnAppTakesNothingFromAnother(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -188,8 +187,8 @@ func TestAnAppTakesNothingFromAnother(t *testing.T) {
 	}
 }
 
-// TestForeignController: a Deployment that Kruise Rollouts has is left to it. A full promotion does not change that; who says
-// that it is to be taken anyway is on record, and it is asked once.
+// TestForeignController leaves a Deployment to Kruise Rollouts, even after a full promotion. A promotion with
+// --adopt-anyway is recorded with its author and adopts it, without another question.
 func TestForeignController(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	deployments := w.kube.Kube.AppsV1().Deployments(w.ns)
@@ -228,8 +227,8 @@ func TestForeignController(t *testing.T) {
 	}
 }
 
-// TestPortOfAnotherManagerLeaves: a Service that another program made is adopted, and Git gives its port another number.
-// The commit is followed, the old port is gone, and the log and an Event say which field of which manager was removed.
+// TestPortOfAnotherManagerLeaves adopts another program's Service, whose port changes in Git. The old port is removed,
+// and the log and an Event name the removed field and its manager.
 func TestPortOfAnotherManagerLeaves(t *testing.T) {
 	files := version("v1", halfThenGate)
 	files["service.yaml"] = strings.Replace(files["service.yaml"], "{port: 80}", "{name: http, port: 80}", 1)

@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// policyOf is a policy of one project whose apps may be in a namespace.
+// policyOf returns a policy of one project whose apps may be in a namespace.
 func policyOf(namespace, more string) string {
 	return "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n- {name: web, apps: ['*'], namespaces: [" + namespace + "]" + more + "}\n"
 }
 
-// pushPolicy puts a policy onto a branch of its own, or takes it away.
+// pushPolicy pushes a policy to a separate branch, or removes it.
 func (w *loopWorld) pushPolicy(content string) {
 	w.Helper()
 	w.repo.Git("checkout", "-q", "-B", "platform")
@@ -25,8 +25,8 @@ func (w *loopWorld) pushPolicy(content string) {
 	w.repo.Git("checkout", "-q", "main")
 }
 
-// TestPolicyOfABranch: the policy is followed on its branch, with a real Git server and a real API server. What it
-// refuses is held, what it refuses later goes back, and without it nothing advances.
+// TestPolicyOfABranch follows a policy on its branch, with a real Git server and API server. An app that it refuses is
+// held, a release that it refuses later is rolled back, and nothing advances without it.
 func TestPolicyOfABranch(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	w.keys.policy.ref = "platform:policy/prod.yaml"
@@ -57,8 +57,8 @@ func TestPolicyOfABranch(t *testing.T) {
 	p.await("let again", func(s rollout.State) bool { return s.Held == nil })
 }
 
-// TestPolicyOfAKindThatOnlyTheClusterKnows: the cluster alone knows that the kind belongs to no namespace, and the policy
-// decides about it, whatever the configuration lets the app have.
+// TestPolicyOfAKindThatOnlyTheClusterKnows applies the policy to a cluster-scoped kind whose scope only the cluster
+// knows, whatever the configuration allows.
 func TestPolicyOfAKindThatOnlyTheClusterKnows(t *testing.T) {
 	files := version("v1", halfThenGate)
 	w := newLoopWorld(t, files)
@@ -80,9 +80,9 @@ func TestPolicyOfAKindThatOnlyTheClusterKnows(t *testing.T) {
 	p.awaitHealthy(commit)
 }
 
-// TestUnsignedPolicy: with --verify-commits, a head of the policy's branch that nobody who may has signed is not taken over,
-// whether it allows more or less. The last good one stays in force, a process that knows none lets nothing advance, and both
-// say why.
+// TestUnsignedPolicy uses --verify-commits: a head of the policy's branch without a valid signature is ignored, whether
+// it allows more or less. The last valid policy stays in force, a process without one lets nothing advance, and both
+// report the reason.
 func TestUnsignedPolicy(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()
@@ -110,7 +110,7 @@ func TestUnsignedPolicy(t *testing.T) {
 				t.Errorf("written: %t, held %+v", w.hasDeployment(), s.Held)
 			}
 			p.end()
-			p = w.start() // and knows of no good one
+			p = w.start() // and has no valid one
 		}
 	}
 	w.signs(key)
@@ -129,8 +129,8 @@ func TestUnsignedPolicy(t *testing.T) {
 	p.awaitPaused(second)
 }
 
-// TestForbiddenPromotionIsShown: that a promotion of all does not count by the policy is said by commands which know of no
-// policy, as the process that runs has recorded it: get, and its JSON. A promotion of a step counts and ends that.
+// TestForbiddenPromotionIsShown records that the policy forbids a full promotion, so that commands without the policy
+// can show it: get, and its JSON. A valid promotion of one step ends that.
 func TestForbiddenPromotionIsShown(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	w.keys.policy.file = filepath.Join(t.TempDir(), "policy.yaml")
@@ -168,7 +168,7 @@ func TestForbiddenPromotionIsShown(t *testing.T) {
 	}
 }
 
-// TestPolicyFlags: what cannot be meant is an error at the start.
+// TestPolicyFlags refuses contradictory flags at the start.
 func TestPolicyFlags(t *testing.T) {
 	for want, o := range map[string]policyOptions{
 		"--policy and --policy-ref exclude each other":            {file: "a", ref: "b:c"},
@@ -183,8 +183,8 @@ func TestPolicyFlags(t *testing.T) {
 	}
 }
 
-// TestProjectOfAnApp: an app is written as its project's account and promoted by its project's promoters, whatever its
-// entry says and whomever --promoters names, on a real API server and with real signatures.
+// TestProjectOfAnApp writes an app with its project's account and accepts its project's promoters, whatever its entry
+// and --promoters say, with a real API server and real signatures.
 func TestProjectOfAnApp(t *testing.T) {
 	for name, theirs := range map[string]bool{"by a promoter of the project": true, "by another promoter": false} {
 		t.Run(name, func(t *testing.T) {

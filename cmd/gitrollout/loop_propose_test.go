@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Two gates in a row, with a weight between two more.
+// manyGates has two gates in a row, with a weight between two more.
 const manyGates = "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {}\n      - pause: {}\n"
 
 // TestPromotionProposal follows the branch through a release with two gates.
@@ -41,14 +41,14 @@ func TestPromotionProposal(t *testing.T) {
 		t.Errorf("its times are %s, want when the step was entered: %s", at, s.Progress[0].Entered)
 	}
 
-	// The user does not want it. What changes at the same gate makes no other.
+	// The user deletes the branch. Other changes at the same gate do not create it again.
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
 	w.push("more pods", map[string]string{"app.yaml": strings.ReplaceAll(version("v2", "")["app.yaml"], "replicas: 2", "replicas: 4")})
 	p.await("the change followed", func(s rollout.State) bool { return s.Source == w.repo.Head() && s.Phase == rollout.Paused })
 	if id := w.repo.Ref(branch); id != "" {
 		t.Errorf("%s is there again", id)
 	}
-	// The same decision by hand, in the form in which steps counted from 0, and the next gate has its own.
+	// The same decision by hand, with steps counted from 0, as before. The next gate has another proposal.
 	w.repo.CommitFiles("promote", map[string]string{rollout.PromotionPath("test", w.app): fmt.Sprintf(
 		"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: %s\nthrough: 1\n", s.Release.Hash)})
 	p.await("at the second gate", func(s rollout.State) bool { return s.Progress[0].Step == 2 && s.Phase == rollout.Paused })
@@ -56,13 +56,13 @@ func TestPromotionProposal(t *testing.T) {
 	if next == "" || next == first || !strings.Contains(w.repo.Show(branch, rollout.PromotionPath("test", w.app)), `through: "3"`) {
 		t.Fatalf("the second gate's proposal is %q", next)
 	}
-	// Main moves on elsewhere; a plain merge applies.
+	// Main moves by an unrelated commit; a plain merge applies.
 	w.repo.CommitFiles("unrelated", map[string]string{"README": "hello"})
 	_ = p.passes(2)
 	if now := w.repo.Ref(branch); now != next {
 		t.Errorf("an unrelated commit replaced %s by %s", next, now)
 	}
-	// Somebody writes to the branch: nobody is told to merge that, and it is made anew.
+	// Another commit on the branch: nothing asks to merge that, and the branch is made again.
 	merge := "git merge --no-ff origin/" + branch
 	w.wantText(w.command(exitOK, "get", w.app), merge)
 	w.edit(branch, map[string]string{"app.yaml": version("evil", "")["app.yaml"]})
@@ -81,8 +81,8 @@ func TestPromotionProposal(t *testing.T) {
 	}
 }
 
-// TestProposalIsDeterministic loses the race for the first push of a proposal
-// and makes it again in another process: the same commit.
+// TestProposalIsDeterministic loses the race for the first push of a proposal. Another process makes the same commit
+// again.
 func TestProposalIsDeterministic(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	branch := "gitrollout/promote/test/" + w.app
@@ -90,13 +90,13 @@ func TestProposalIsDeterministic(t *testing.T) {
 	p.awaitHealthy(w.repo.Head())
 	second := w.push("v2", version("v2", halfThenGate))
 	p.await("released", func(s rollout.State) bool { return s.Release != nil })
-	// What follows is pushed, and not applied: the cluster does not know of it.
+	// The next records are pushed but not applied: the cluster does not know them.
 	w.api.refuse("/deployments/")
 	p.awaitPaused(second)
 	id, recorded := w.repo.Ref(branch), w.repo.Ref(stateBranch)
 	p.end()
 	w.api.refuse()
-	// As if the last push had not happened, but at the same second, of which a step begins at the end.
+	// As before the last push, but at the same second, the end of which starts a step.
 	s := w.state()
 	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, stateBranch+"~1")
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
@@ -113,7 +113,7 @@ func TestProposalIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestProposalsThatAreStale are removed in the commit that makes them so.
+// TestProposalsThatAreStale deletes outdated proposals in the commit that makes them so.
 func TestProposalsThatAreStale(t *testing.T) {
 	for name, leave := range map[string]func(w *loopWorld, s rollout.State){
 		"aborted":    func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") },
@@ -138,8 +138,8 @@ func TestProposalsThatAreStale(t *testing.T) {
 	}
 }
 
-// TestAmendedProposal: what somebody has put onto a proposal's branch, which everybody may push to who may push what
-// gitrollout does, is replaced by what is proposed, and reported.
+// TestAmendedProposal replaces and reports a foreign commit on a proposal's branch, to which everyone may push with
+// gitrollout's rights.
 func TestAmendedProposal(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	branch := "gitrollout/promote/test/" + w.app
@@ -150,7 +150,7 @@ func TestAmendedProposal(t *testing.T) {
 	app := "apps/" + w.app + "/app.yaml"
 	w.edit(branch, map[string]string{app: strings.ReplaceAll(version("mallory", halfThenGate)["app.yaml"], "APP", w.app)})
 	w.repo.Git("fetch", "-q", "origin", branch)
-	// As one commit on top of main, with the proposal's own words: git commit --amend.
+	// One commit on top of main with the proposal's message, as by git commit --amend.
 	tree := w.repo.Git("rev-parse", "FETCH_HEAD^{tree}")
 	amended := w.repo.Git("commit-tree", tree, "-p", w.repo.Ref("main"), "-m", w.repo.Message(branch+"^"))
 	w.repo.Git("push", "-q", "--force", "origin", amended+":refs/heads/"+branch)
@@ -167,8 +167,7 @@ func TestAmendedProposal(t *testing.T) {
 	}
 }
 
-// TestRevertProposal rejects a release that changed files of its app and of the
-// base that it shares with another one.
+// TestRevertProposal rejects a release that changed files of its app and of a base that another app shares.
 func TestRevertProposal(t *testing.T) {
 	base := func(tag string) map[string]string {
 		return map[string]string{"base/kustomization.yaml": "configMapGenerator:\n- {name: base, literals: [v=" + tag + "]}\n"}
@@ -208,7 +207,7 @@ func TestRevertProposal(t *testing.T) {
 			t.Errorf("the message does not name %q:\n%s", want, message)
 		}
 	}
-	// The user removes it; nothing that happens to the degraded app brings it back.
+	// The user deletes it; later events of the degraded app do not create it again.
 	id := w.repo.Ref(branch)
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
 	w.repo.CommitFiles("break", map[string]string{rollout.PromotionPath("test", w.app): "nonsense"})
@@ -229,8 +228,7 @@ func TestRevertProposal(t *testing.T) {
 	}
 }
 
-// TestFastForwardedProposal: a proposal merged without a merge commit has
-// gitrollout itself as its author, who decided nothing.
+// TestFastForwardedProposal merges a proposal without a merge commit: its author is gitrollout, which decided nothing.
 func TestFastForwardedProposal(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// run lets the loop's pumps run beside each other, as gitrollout run does, until the test ends.
+// run runs the loop's goroutines concurrently, as gitrollout run does, until the test ends.
 func (p *loopProcess) run(interval time.Duration) {
 	p.w.Helper()
 	ctx, stop := context.WithCancel(p.ctx)
@@ -30,18 +30,18 @@ func (p *loopProcess) run(interval time.Duration) {
 	})
 }
 
-// seen waits until something is so, and returns when it was.
+// seen waits for a condition, and returns the time.
 func (w *loopWorld) seen(what string, is func() bool) time.Time {
 	w.Helper()
 	await(w.T, what, is)
 	return time.Now()
 }
 
-// patient is how late a test on a busy machine may see an event: less than Git takes for an answer.
+// patient is the maximal delay of an event on a busy machine: less than Git's delay.
 const patient = time.Minute
 
-// TestRetreatWhileGitHangs: Git takes two minutes for each answer, and a release whose pods make no progress goes back when
-// its deadline is over. What is recorded then is what was done.
+// TestRetreatWhileGitHangs rolls back a release at its progress deadline while Git delays each answer by two minutes.
+// The rollback is recorded afterwards.
 func TestRetreatWhileGitHangs(t *testing.T) {
 	const strategy = halfThenGate + "  progressDeadlineSeconds: 6\n  progressDeadlineAbort: true\n"
 	w := newLoopWorld(t, version("v1", strategy))
@@ -62,8 +62,8 @@ func TestRetreatWhileGitHangs(t *testing.T) {
 	w.server.Fault(gittest.Faults{})
 }
 
-// TestSlowAppHoldsUpNobody: each write for one app takes half a minute, as behind an admission webhook that hangs, and
-// another app is released as if it were alone.
+// TestSlowAppHoldsUpNobody delays each write for one app by half a minute, like a slow admission webhook. Another app
+// is released without delay.
 func TestSlowAppHoldsUpNobody(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	slow := w.ns + "-slow"
@@ -99,10 +99,10 @@ func TestSlowAppHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestPushesAreKeptApart: transitions that come one after the other are recorded at the push interval.
+// TestPushesAreKeptApart records consecutive transitions at the push interval.
 func TestPushesAreKeptApart(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
-	// What the first transition does not wait for, and the second does.
+	// The first transition does not wait for this, the second one does.
 	w.repo.CommitFiles("one push an hour", map[string]string{configFile: w.config("- path: apps/*") + "pushInterval: 1h\n"})
 	p := w.start()
 	p.run(200 * time.Millisecond)

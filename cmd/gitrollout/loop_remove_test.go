@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// remove runs gitrollout remove with an answer.
+// remove runs gitrollout remove with an answer to its question.
 func (w *loopWorld) remove(want exitCode, answer string, args ...string) (out, errs string) {
 	w.Helper()
 	var stdout, stderr bytes.Buffer
@@ -27,8 +27,8 @@ func (w *loopWorld) remove(want exitCode, answer string, args ...string) (out, e
 	return stdout.String(), stderr.String()
 }
 
-// TestRemove takes an app out of Git and then removes it: exactly what its record lists goes, of whatever kind, and what
-// only bears its name stays.
+// TestRemove takes an app out of Git and then removes it: only the objects of its record are deleted, of every kind,
+// and not others with its name.
 func TestRemove(t *testing.T) {
 	files := version("v1", halfThenGate)
 	files["kustomization.yaml"] = "resources: [app.yaml, service.yaml, rollout.yaml, more.yaml]\n"
@@ -63,7 +63,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 	w.wantText(said, "is an app of Git (apps/"+w.app+")", configFile)
 
 	w.repo.CommitFiles("a slip", map[string]string{configFile: "apps: ["})
-	_, said = w.remove(exitConfig, "y\n") // nobody knows what Git lists
+	_, said = w.remove(exitConfig, "y\n") // Git's list is unknown
 	w.wantText(said, configFile, "is not valid YAML")
 	w.repo.CommitFiles("it leaves", map[string]string{configFile: w.config("- path: other/*")})
 	p.await("held", func(s rollout.State) bool { return s.Held != nil })
@@ -86,7 +86,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 		t.Error("something was removed without a yes")
 	}
 
-	// The loop goes on meanwhile, and makes nothing again.
+	// The loop runs meanwhile, and recreates nothing.
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)

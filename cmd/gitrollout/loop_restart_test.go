@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRestartOfManyCommits starts a process over apps that are each at a commit of its own while Git asks for
-// something else of all of them: it needs every one of those commits, and asks the Git server for them together.
+// TestRestartOfManyCommits starts a process for apps that are each at a different commit, while Git asks for another
+// one. It fetches all of these commits from the Git server with one request.
 func TestRestartOfManyCommits(t *testing.T) {
 	t.Parallel()
 	const apps = 8

@@ -10,10 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRetreatDoesNotWaitForGit reverts a release while Git refuses pushes. The
-// cluster goes back at once and stays there, in this process and in the next
-// one, whatever is pushed meanwhile; and when Git is back the retreat is
-// recorded once, before anything else.
+// TestRetreatDoesNotWaitForGit rolls back a release while Git refuses pushes. The cluster rolls back at once and stays
+// there, in this process and the next one, whatever is pushed meanwhile. When Git is back, the rollback is recorded
+// once, before anything else.
 func TestRetreatDoesNotWaitForGit(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -57,9 +56,8 @@ func deployments(writes []string) []string {
 	return slices.DeleteFunc(writes, func(w string) bool { return !strings.Contains(w, "/deployments/") })
 }
 
-// TestRetreatIsRecordedOnce is the same in one process, for a retreat that ends
-// and one that leaves the app degraded: told in the log when it happens, once,
-// and in Git once with its reason.
+// TestRetreatIsRecordedOnce has two rollbacks in one process: one completes, and one leaves the app degraded. Each is
+// logged once when it happens, and recorded once in Git with its reason.
 func TestRetreatIsRecordedOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		back func(w *loopWorld, release rollout.Hash, commit string)
@@ -85,7 +83,7 @@ func TestRetreatIsRecordedOnce(t *testing.T) {
 			if n := strings.Count(w.log.String(), w.app+" back to"); n != 1 {
 				t.Errorf("the log tells %d times of the retreat", n)
 			}
-			// Somebody else writes to the branch: the retreat still is to be recorded.
+			// Another writer pushes to the branch: the rollback still has to be recorded.
 			w.edit(stateBranch, map[string]string{"README": "hello"})
 			writes := w.api.count()
 			_ = p.passes(5)
@@ -123,9 +121,8 @@ func (w *loopWorld) decide(release rollout.Hash, verb, reason string) string {
 	return w.repo.CommitFiles(verb, map[string]string{rollout.PromotionPath("test", w.app): string(data)})
 }
 
-// TestRetreatDoesNotWaitForTheWholeApp lets the API server refuse an object that
-// comes before the Deployment: the pods go back all the same. While it refuses
-// the Service or the Ingress, which route, they do not.
+// TestRetreatDoesNotWaitForTheWholeApp has the API server refuse an object that is applied before the Deployment: the
+// pods roll back nevertheless. They do not while it refuses the Service or the Ingress, which route requests.
 func TestRetreatDoesNotWaitForTheWholeApp(t *testing.T) {
 	const (
 		services = "stableService: APP\n      abortScaleDownDelaySeconds: 0\n      "

@@ -7,8 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rejectedWorld is an app whose second version was aborted, with autoRevert as
-// given.
+// rejectedWorld has an app whose second version was aborted, with the given autoRevert.
 func rejectedWorld(t *testing.T, autoRevert, hook string, second map[string]string) (w *loopWorld, p *loopProcess, first string) {
 	t.Helper()
 	w = newLoopWorld(t, version("v1", halfThenGate))
@@ -30,8 +29,8 @@ const (
 	healthyAtFirst = "healthy again"
 )
 
-// TestAutoRevertPush: what was rejected is taken back on the users' branch, once,
-// and Git and cluster agree without anybody's hand.
+// TestAutoRevertPush pushes one revert of a rejected release to the users' branch, so that Git and cluster agree
+// without manual action.
 func TestAutoRevertPush(t *testing.T) {
 	w, p, first := rejectedWorld(t, "push", "", version("v2", halfThenGate))
 	s := p.await(healthyAtFirst, func(s rollout.State) bool { return s.Phase == rollout.Healthy && len(s.Rejected) > 0 })
@@ -50,8 +49,8 @@ func TestAutoRevertPush(t *testing.T) {
 	}
 }
 
-// TestAutoRevertIsRefused: where the branch is protected the revert is proposed,
-// and is tried once for each head; a new process tries again.
+// TestAutoRevertIsRefused proposes the revert if the branch is protected, and tries to push it once per head; a new
+// process tries again.
 func TestAutoRevertIsRefused(t *testing.T) {
 	w, p, _ := rejectedWorld(t, "push", denyMain, version("v2", halfThenGate))
 	p.await("degraded", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
@@ -74,8 +73,8 @@ func TestAutoRevertIsRefused(t *testing.T) {
 	}
 }
 
-// TestAutoRevertOfSharedFiles: what another cluster or app may use is only
-// proposed, and the proposal says so.
+// TestAutoRevertOfSharedFiles only proposes to revert files that another cluster or app may use, and the proposal says
+// so.
 func TestAutoRevertOfSharedFiles(t *testing.T) {
 	second := with(version("v2", halfThenGate), map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml, ../../base]\n", "../../base/kustomization.yaml": "configMapGenerator:\n- {name: base, literals: [v=2]}\n"})
 	w, p, _ := rejectedWorld(t, "push", "", second)
@@ -100,8 +99,8 @@ func TestAutoRevertOff(t *testing.T) {
 	}
 }
 
-// TestRevertKeepsThePods scales an app at rest and in the middle of a release that is then aborted: neither the commit that
-// is pushed nor the one that is proposed takes that back.
+// TestRevertKeepsThePods scales an app at rest and during a release that is then aborted: neither a pushed nor a
+// proposed revert undoes the scaling.
 func TestRevertKeepsThePods(t *testing.T) {
 	for _, autoRevert := range []string{"push", "propose"} {
 		t.Run(autoRevert, func(t *testing.T) {
@@ -136,8 +135,8 @@ func TestRevertKeepsThePods(t *testing.T) {
 	}
 }
 
-// TestAutoRevertOfOthersChanges: what somebody has changed in the app's files since the release, and of what runs, is
-// not taken back without a look of theirs: the revert is proposed, and names their commit.
+// TestAutoRevertOfOthersChanges only proposes the revert if another commit has changed the app's files since the
+// release, and names that commit.
 func TestAutoRevertOfOthersChanges(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	w.repo.Pull()
@@ -161,8 +160,8 @@ func TestAutoRevertOfOthersChanges(t *testing.T) {
 	}
 }
 
-// TestRevertWithoutDocument: a release that was aborted after its Rollout document was removed has a revert to merge,
-// too, which puts the document back.
+// TestRevertWithoutDocument proposes to revert a release whose Rollout document was removed before the abort. The
+// revert restores the document.
 func TestRevertWithoutDocument(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()

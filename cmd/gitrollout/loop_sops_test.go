@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// manifest and whole are sopstest's, without the word that a push replaces: ciphertext may have any.
+// manifest and whole are sopstest's files without the word that a push replaces, since ciphertext may contain it.
 func manifest(t testing.TB, content string, to sopstest.Key) string {
 	for {
 		if out := sopstest.Manifest(t, content, to); !strings.Contains(out, "APP") {
@@ -35,10 +35,10 @@ func whole(t testing.TB, name, content string, to sopstest.Key) string {
 	}
 }
 
-// decrypting is an entry whose apps' keys are in a Secret.
+// decrypting is an entry for apps whose keys are in a Secret.
 const decrypting = "- path: apps/*\n  decryption: {provider: sops, secretRef: {name: sops-keys}}"
 
-// encrypted is a version of the app with a Secret from a manifest and one from a generator, whose pods have the latter.
+// encrypted is a version of the app with a Secret from a manifest and one from a generator, which the pods use.
 func (w *loopWorld) encrypted(tag, value string, key sopstest.Key) map[string]string {
 	w.Helper()
 	files := version(tag, halfThenGate)
@@ -50,7 +50,7 @@ func (w *loopWorld) encrypted(tag, value string, key sopstest.Key) map[string]st
 	})
 }
 
-// keep puts keys into the Secret of a namespace, in place of those that it had.
+// keep replaces the keys in the Secret of a namespace.
 func (w *loopWorld) keep(namespace string, keys ...sopstest.Key) {
 	w.Helper()
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sops-keys"}, StringData: map[string]string{}}
@@ -64,7 +64,7 @@ func (w *loopWorld) keep(namespace string, keys ...sopstest.Key) {
 	}
 }
 
-// secretValues are the values of the Secrets plain and made in the cluster, and what made is called.
+// secretValues returns the values of the Secrets plain and made in the cluster, and the name of made.
 func (w *loopWorld) secretValues() (plain, made, name string) {
 	w.Helper()
 	all, err := w.kube.Kube.CoreV1().Secrets(w.ns).List(w.Context(), metav1.ListOptions{})
@@ -83,8 +83,8 @@ func (w *loopWorld) secretValues() (plain, made, name string) {
 	return plain, strings.TrimSpace(made), strings.TrimSpace(name)
 }
 
-// TestEncryptedSecrets: without its key an app is held and nothing is written; with it, it is released, and costs nothing
-// at rest. A key of either kind will do.
+// TestEncryptedSecrets holds an app without its key and writes nothing. With the key, of either type, the app is
+// released, and needs no writes or renders at rest.
 func TestEncryptedSecrets(t *testing.T) {
 	for kind, make := range map[string]func(testing.TB) sopstest.Key{"age": sopstest.Age, "pgp": sopstest.PGP} {
 		t.Run(kind, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestEncryptedSecrets(t *testing.T) {
 	}
 }
 
-// said is what a command prints that needs no cluster, about the app if it is about one.
+// said returns the output of a command that needs no cluster, for the app if the command takes one.
 func (w *loopWorld) said(args ...string) string {
 	w.Helper()
 	if args[0] == "get" || args[0] == "explain" {
@@ -126,8 +126,8 @@ func (w *loopWorld) said(args ...string) string {
 	return out.String()
 }
 
-// TestDoctorTriesKeys: each encrypted file of each app is tried, and those that no key opens are named, with the fix and
-// without a value.
+// TestDoctorTriesKeys decrypts each encrypted file of each app, and names those without a matching key, with the remedy
+// and without values.
 func TestDoctorTriesKeys(t *testing.T) {
 	key, other := sopstest.Age(t), sopstest.Age(t)
 	w := newLoopWorld(t, version("v0", halfThenGate))
@@ -159,8 +159,7 @@ func TestDoctorTriesKeys(t *testing.T) {
 	want("problem cluster.keys apps/" + w.app + "/secret.yaml of " + w.app + " was changed by something else than sops")
 }
 
-// wantNoWrites looks some times at a world at rest: nothing is written, and nothing is rendered, for which a key would be
-// asked for.
+// wantNoWrites makes passes at rest: nothing is written, and nothing is rendered, which would need a key.
 func (w *loopWorld) wantNoWrites(p *loopProcess) {
 	w.Helper()
 	_ = p.passes(3)
@@ -171,8 +170,8 @@ func (w *loopWorld) wantNoWrites(p *loopProcess) {
 	}
 }
 
-// TestAKeyIsForItsApps: a file that is encrypted for another app's key is opened for nobody else, although the process reads
-// both keys, and an app whose account may not read the Secret has none.
+// TestAKeyIsForItsApps does not decrypt a file with another app's key, although the process reads both keys. An app
+// whose account cannot read the Secret has no keys.
 func TestAKeyIsForItsApps(t *testing.T) {
 	key := sopstest.Age(t)
 	w := newLoopWorld(t, version("v1", halfThenGate))
@@ -208,8 +207,8 @@ func TestAKeyIsForItsApps(t *testing.T) {
 	p.await("goes on", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })
 }
 
-// newWorldWithoutAKey is a world in which v2 waits at its gate. The key of v1, which is stable, has gone since, and so has
-// the process that knew it. Before are v1's files, and stable is its generated Secret.
+// newWorldWithoutAKey has v2 waiting at its gate. The key of v1, which is stable, was deleted, and the process that had
+// read it has ended. Before are v1's files, and stable is its generated Secret.
 func newWorldWithoutAKey(t *testing.T) (w *loopWorld, old sopstest.Key, before map[string]string, stable string) {
 	t.Helper()
 	old, next := sopstest.Age(t), sopstest.Age(t)
@@ -227,8 +226,8 @@ func newWorldWithoutAKey(t *testing.T) (w *loopWorld, old sopstest.Key, before m
 	return w, old, before, stable
 }
 
-// TestARetreatWithoutItsKey aborts a release after its stable version's key has gone, in a process that has never had that
-// key: the version comes back with the pods' Secrets as they are, and the release that has its key goes on before.
+// TestARetreatWithoutItsKey aborts a release whose stable version's key is gone, in a process that never had it. The
+// release continues until the abort, and the rollback uses the stable Secrets in the cluster.
 func TestARetreatWithoutItsKey(t *testing.T) {
 	w, _, _, stable := newWorldWithoutAKey(t)
 	p := w.start()
@@ -252,8 +251,8 @@ func TestARetreatWithoutItsKey(t *testing.T) {
 	}
 }
 
-// TestARevertWithoutItsKey reverts a release after its stable version's key has gone, in a process that has never had that
-// key: a way back waits for no key, and everything else of that commit does.
+// TestARevertWithoutItsKey reverts a release whose stable version's key is gone, in a process that never had it. The
+// rollback needs no key, but another commit with the old key is held.
 func TestARevertWithoutItsKey(t *testing.T) {
 	w, old, before, _ := newWorldWithoutAKey(t)
 	p := w.start()
@@ -266,7 +265,7 @@ func TestARevertWithoutItsKey(t *testing.T) {
 	}
 }
 
-// served is what a process with all that it says in its log answers to requests for metrics and for pages, and the log.
+// served returns a process's pages, metrics and debug log.
 func (w *loopWorld) served(paths ...string) map[string]string {
 	w.Helper()
 	var addresses []string
@@ -309,8 +308,8 @@ func (w *loopWorld) served(paths ...string) map[string]string {
 	return got
 }
 
-// TestDecryptedValuesStayInside releases and breaks an app with encrypted files, and looks for their values in all that is
-// logged, recorded, proposed, shown or counted, with the key and without.
+// TestDecryptedValuesStayInside releases and breaks an app with encrypted files, with and without the key. It looks for
+// their values in all logs, records, proposals, pages and metrics.
 func TestDecryptedValuesStayInside(t *testing.T) {
 	tier.All(t)
 	key := sopstest.Age(t)

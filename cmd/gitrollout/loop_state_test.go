@@ -15,14 +15,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// settings is an app of one generated ConfigMap.
+// settings returns an app of one generated ConfigMap.
 func settings(value string) map[string]string {
 	return map[string]string{"kustomization.yaml": "configMapGenerator:\n- {name: APP, literals: [v=" + value + "], options: {disableNameSuffixHash: true}}\n"}
 }
 
-// TestStateIsBroken edits a record by hand so that it cannot be read, in a
-// running process and before the start of one. Nobody touches the app, another
-// one goes on, and it goes on itself when the file is mended.
+// TestStateIsBroken makes a record unreadable, in a running process and before the start of one. The app is left alone
+// until the file is repaired, and another one continues.
 func TestStateIsBroken(t *testing.T) {
 	for name, content := range map[string]string{
 		"not YAML":        "phase: [",
@@ -69,8 +68,7 @@ func TestStateIsBroken(t *testing.T) {
 	}
 }
 
-// TestStateOfAnotherCluster: the branch is refused with the reason, at the start
-// and later, and nothing is done.
+// TestStateOfAnotherCluster refuses the branch with the reason, at the start and later, and writes nothing.
 func TestStateOfAnotherCluster(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -102,8 +100,8 @@ func TestStateOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestPauseWritesNothing releases a version: it costs the Deployment one write for its step, and none for the pause after
-// it. A record of the step, from which the pause is decided again, is no older than the cluster.
+// TestPauseWritesNothing releases a version: the Deployment gets one write for its step, and none for the pause after
+// it. The pause is decided again from the record of the step, which is not older than the cluster.
 func TestPauseWritesNothing(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -123,8 +121,8 @@ func TestPauseWritesNothing(t *testing.T) {
 	}
 }
 
-// TestStateIsGone deletes the state branch, or one app's file, at rest: what
-// runs is adopted again, and no pod is touched.
+// TestStateIsGone deletes the state branch, or one app's file, at rest: the running version is adopted again, and no
+// pod restarts.
 func TestStateIsGone(t *testing.T) {
 	for name, restart := range map[string]bool{"same process": false, "new process": true} {
 		t.Run(name, func(t *testing.T) {
@@ -158,9 +156,8 @@ func TestStateIsGone(t *testing.T) {
 	}
 }
 
-// TestStateIsGoneInFlight deletes the state branch while a release is at its
-// gate. Nothing says any more what is stable, so no pod moves until somebody
-// decides.
+// TestStateIsGoneInFlight deletes the state branch while a release is at its gate. The stable version is unknown, so no
+// pod moves until a user decides.
 func TestStateIsGoneInFlight(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -187,8 +184,7 @@ func TestStateIsGoneInFlight(t *testing.T) {
 	}
 }
 
-// TestManyAppsOneCommit releases 50 apps by one commit: one push for each pass
-// in which anything moves, one trailer for each app.
+// TestManyAppsOneCommit releases 50 apps by one commit: one push per pass with transitions, and one trailer per app.
 func TestManyAppsOneCommit(t *testing.T) {
 	tier.All(t)
 	const n = 50
@@ -239,7 +235,7 @@ func TestManyAppsOneCommit(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// inOrder are lines, the newest first, with the order in which hashes and commits come up in their place.
+// inOrder replaces hashes and commits in lines (newest first) by numbers in order of appearance.
 func inOrder(lines []string) []string {
 	ids, known := regexp.MustCompile(`\bh1-[0-9a-f]{10}\b|\b[0-9a-f]{7}\b`), map[string]string{}
 	var all []string
@@ -254,9 +250,8 @@ func inOrder(lines []string) []string {
 	return all
 }
 
-// TestFreshProcessAtEachPhase ends the process after every single pass of a
-// story and starts another one: what is recorded and which pods are started is
-// the same as without.
+// TestFreshProcessAtEachPhase restarts the process after every pass of a release: its records and pods are the same as
+// without restarts.
 func TestFreshProcessAtEachPhase(t *testing.T) {
 	story := func(t *testing.T, fresh bool) (history []string, pods map[string]int) {
 		w := newLoopWorld(t, version("v1", "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {}\n      - setWeight: 100\n      - pause: {duration: 5}\n"))
@@ -327,8 +322,7 @@ func TestFreshProcessAtEachPhase(t *testing.T) {
 	})
 }
 
-// TestRecordReplacesRetreat: a record that another process wrote
-// replaces a retreat that Git never took.
+// TestRecordReplacesRetreat replaces a rollback that Git never accepted by another process's record.
 func TestRecordReplacesRetreat(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stealing is an app whose release is measured by a request that carries a key of a Secret.
+// stealing is an app whose release is measured by a request with a key from a Secret.
 func stealing(tag, secret, url string) map[string]string {
 	return with(judgedVersion(tag, url), map[string]string{"load.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
 kind: AnalysisTemplate
@@ -29,8 +29,8 @@ spec:
 `, secret, url)})
 }
 
-// TestATokenIsNotSent: whoever may push to an app's folder has no Secret sent to a server of theirs, neither out of
-// gitrollout's namespace nor out of the app's own, unless the Secret says that it is for that.
+// TestATokenIsNotSent has an attacker with push access to an app's folder. No Secret of gitrollout's or the app's
+// namespace is sent to the attacker's server, unless the Secret allows that use.
 func TestATokenIsNotSent(t *testing.T) {
 	var sent atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -55,7 +55,7 @@ func TestATokenIsNotSent(t *testing.T) {
 	first := w.repo.Head()
 	p.awaitHealthy(first)
 
-	// Out of gitrollout's namespace: two pushes, and no pod of the attacker's would ever run.
+	// From gitrollout's namespace: two pushes, without a running pod.
 	for _, tag := range []string{"v1", "v2"} {
 		theirs := stealing(tag, w.app+"-token", server.URL)
 		theirs["kustomization.yaml"] = "namespace: " + rollout.OwnNamespace + "\n" + theirs["kustomization.yaml"]
@@ -72,7 +72,7 @@ func TestATokenIsNotSent(t *testing.T) {
 		}
 	}
 
-	// Out of its own: nothing is sent, and the release is judged by the error, which says what to do.
+	// From the app's namespace: nothing is sent, and the release fails with an error that has the remedy.
 	w.push("here", stealing("v2", "password", server.URL))
 	s := p.await("it went back", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 	if len(s.Rejected) != 1 || !strings.Contains(s.Rejected[0].Reason, "kubectl -n "+w.ns+" label secret password gitrollout.dev/analysis=true") {

@@ -27,8 +27,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loopWorld is what a loop lives in: a Git server and an API server, both real
-// and both ready to misbehave, one app named after its namespace, and a clock.
+// loopWorld has a real Git server and a real API server, both with injectable faults, one app named after its
+// namespace, and a clock.
 type loopWorld struct {
 	*testing.T
 	repo       *gittest.Repo
@@ -37,13 +37,13 @@ type loopWorld struct {
 	api        *apiGate
 	ns         string
 	app        string
-	namespaces []string      // the only ones of the next loop; none: the whole cluster
+	namespaces []string      // restricts the next loop to these; none: the whole cluster
 	skew       time.Duration // how far the loops' clock is ahead
 	log        *safeBuffer
 	keys       trustOptions
 	signing    string // the loops' key, "" for none
-	author     string // of the loops' commits, "" for the default
-	who        writer // the next loop
+	author     string // author of the loops' commits, "" for the default
+	who        writer // identity of the next loop
 }
 
 const stateBranch = "gitrollout/state/test"
@@ -67,7 +67,7 @@ func newLoopWorld(t *testing.T, files map[string]string) *loopWorld {
 	return w
 }
 
-// config is a configuration with entries of apps, all in the test's namespace.
+// config returns a configuration with entries of apps, all in the test's namespace.
 func (w *loopWorld) config(apps ...string) string {
 	text := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n"
 	for _, entry := range apps {
@@ -76,8 +76,7 @@ func (w *loopWorld) config(apps ...string) string {
 	return text
 }
 
-// push commits files of the app, by name in its folder, on top of what the
-// server has.
+// push commits files in the app's folder on top of the server's branch.
 func (w *loopWorld) push(message string, files map[string]string) string {
 	w.Helper()
 	return w.pushAs(w.app, message, files)
@@ -94,7 +93,7 @@ func (w *loopWorld) pushAs(app, message string, files map[string]string) string 
 	return w.repo.Commit(message)
 }
 
-// start returns a new process on this world, which knows nothing.
+// start returns a new process without state.
 func (w *loopWorld) start() *loopProcess {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
@@ -109,7 +108,7 @@ func (w *loopWorld) start() *loopProcess {
 	return p
 }
 
-// loopProcess is one process, with its passes in the test's hand.
+// loopProcess is one process, whose passes the test starts.
 type loopProcess struct {
 	*loop
 	w   *loopWorld
@@ -117,14 +116,14 @@ type loopProcess struct {
 	end func()
 }
 
-// now is what the loops' clock says.
+// now returns the time of the loops' clock.
 func (w *loopWorld) now() time.Time { return time.Now().Add(w.skew) }
 
-// pass looks at Git and the cluster once.
+// pass polls Git and the cluster once.
 func (p *loopProcess) pass() error { return p.RunOnce(p.ctx, p.w.now, true) }
 
-// passes looks so many times, a second apart by the loops' clock and time enough
-// for the cluster to answer, and returns the last error of any.
+// passes makes n passes, a second apart by the loops' clock, with enough time for the cluster's answers, and returns
+// the last error.
 func (p *loopProcess) passes(n int) (last error) {
 	for range n {
 		if err := p.pass(); err != nil {
@@ -159,7 +158,7 @@ func (p *loopProcess) awaitOf(app, what string, ok func(rollout.State) bool) rol
 	return s
 }
 
-// await asks until ok is true, and fails the test after five minutes.
+// await polls until ok returns true, and fails the test after five minutes.
 func await(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
@@ -186,7 +185,7 @@ func (p *loopProcess) awaitPaused(commit string) rollout.State {
 
 func (w *loopWorld) state() rollout.State { w.Helper(); return w.stateOf(w.app) }
 
-// stateOf reads the record as anybody could; one that cannot be read is none.
+// stateOf reads the record from Git; it returns an empty one if it cannot.
 func (w *loopWorld) stateOf(app string) rollout.State {
 	w.Helper()
 	file := rollout.StatePath(app)
@@ -200,8 +199,7 @@ func (w *loopWorld) stateOf(app string) rollout.State {
 	return *s
 }
 
-// history is the state branch's subjects, newest first, without the cluster's
-// and the app's name.
+// history returns the state branch's subjects, newest first, without the cluster's and the app's name.
 func (w *loopWorld) history() []string {
 	if w.repo.Ref(stateBranch) == "" {
 		return nil
@@ -213,8 +211,7 @@ func (w *loopWorld) history() []string {
 	return subjects
 }
 
-// wantHistory compares what was recorded since a commit with prefixes, oldest
-// first.
+// wantHistory compares the records since a commit with prefixes, oldest first.
 func (w *loopWorld) wantHistory(since string, want ...string) {
 	w.Helper()
 	got := w.history()
@@ -232,8 +229,7 @@ func (w *loopWorld) wantHistory(since string, want ...string) {
 	}
 }
 
-// edit commits files on top of a branch of the server, as another writer does;
-// an empty content deletes.
+// edit commits files to a branch of the server like another writer; an empty content deletes.
 func (w *loopWorld) edit(branch string, files map[string]string) {
 	w.Helper()
 	dir := w.TempDir()
@@ -267,14 +263,14 @@ func (w *loopWorld) deployment() *appsv1.Deployment {
 	return d
 }
 
-// image is the tag that the Deployment asks for.
+// image returns the image tag in the Deployment.
 func (w *loopWorld) image() string {
 	w.Helper()
 	_, tag, _ := strings.Cut(w.deployment().Spec.Template.Spec.Containers[0].Image, ":")
 	return tag
 }
 
-// pods is the names of all pods of the namespace, by image tag.
+// pods returns the names of all pods in the namespace, by image tag.
 func (w *loopWorld) pods() map[string][]string {
 	w.Helper()
 	list, err := w.kube.Kube.CoreV1().Pods(w.ns).List(context.Background(), metav1.ListOptions{})
@@ -291,11 +287,10 @@ func (w *loopWorld) pods() map[string][]string {
 	return pods
 }
 
-// The strategy of most tests: half the pods, then a gate.
+// halfThenGate is the strategy of most tests: half of the pods, then a gate.
 const halfThenGate = "    canary:\n      scaling: surge\n      steps:\n      - setWeight: 50\n      - pause: {}\n"
 
-// version is the files of an app of one Deployment, a Service, a ConfigMap and
-// a Rollout.
+// version returns the files of an app with one Deployment, a Service, a ConfigMap and a Rollout.
 func version(tag, strategy string) map[string]string {
 	return map[string]string{
 		"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml]\n",
@@ -334,18 +329,17 @@ func with(files map[string]string, more map[string]string) map[string]string {
 	return files
 }
 
-// apiGate stands before the API server: it notes the requests that change
-// something, and refuses those that a test chooses.
+// apiGate is a proxy before the API server: it records writes, and refuses those that a test selects.
 type apiGate struct {
 	kubeconfig string
 
 	mu     sync.Mutex
 	writes []string
 	deny   func(*http.Request) bool
-	wait   func(*http.Request) // nil, or returns when a request may go on
+	wait   func(*http.Request) // nil, or blocks a request until it may proceed
 }
 
-// hold makes requests wait as long as a function takes.
+// hold delays requests with a function.
 func (g *apiGate) hold(wait func(*http.Request)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -384,7 +378,7 @@ func newAPIGate(t *testing.T, kube *testcluster.Cluster) *apiGate {
 	return g
 }
 
-// refuses notes a request and tells whether it is to fail.
+// refuses records a request and reports whether it must fail.
 func (g *apiGate) refuses(r *http.Request) bool {
 	g.mu.Lock()
 	wait := g.wait
@@ -406,8 +400,7 @@ func (g *apiGate) refuses(r *http.Request) bool {
 	return false
 }
 
-// refuse makes writes whose path has one of the parts fail ("$" is the path's
-// end); none heals it.
+// refuse makes writes fail if their path contains one of the parts ("$" is the path's end); without parts, all succeed.
 func (g *apiGate) refuse(parts ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

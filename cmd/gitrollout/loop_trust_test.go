@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// signs makes the test's commits from now on signed with a key; "" unsigned.
+// signs sets the key for the test's later commits; "" for unsigned ones.
 func (w *loopWorld) signs(key string) {
 	w.Helper()
 	w.repo.Git("config", "gpg.format", "ssh")
@@ -23,7 +23,7 @@ func (w *loopWorld) signs(key string) {
 	w.repo.Git("config", "user.signingkey", key)
 }
 
-// list writes an allowed_signers file of some keys.
+// list writes an allowed_signers file with some keys.
 func (w *loopWorld) list(keys ...string) string {
 	w.Helper()
 	file := filepath.Join(w.TempDir(), "allowed_signers")
@@ -46,7 +46,7 @@ func (w *loopWorld) relist(file string, keys ...string) {
 	}
 }
 
-// awaitHeld waits until the app is held with some words.
+// awaitHeld waits until the app is held with a message.
 func (p *loopProcess) awaitHeld(words ...string) rollout.State {
 	p.w.Helper()
 	return p.await("held: "+strings.Join(words, ", "), func(s rollout.State) bool {
@@ -59,7 +59,7 @@ func (p *loopProcess) awaitHeld(words ...string) rollout.State {
 	})
 }
 
-// wantNoWrites makes passes, in which nothing may reach the cluster.
+// wantNoWrites makes passes without writes to the cluster.
 func (p *loopProcess) wantNoWrites(n int) {
 	p.w.Helper()
 	before := p.w.api.count()
@@ -71,8 +71,8 @@ func (p *loopProcess) wantNoWrites(n int) {
 	}
 }
 
-// TestUnsignedHeadIsNotFollowed pushes unsigned commits at rest, before and after
-// restarts, and mends that with a signed one.
+// TestUnsignedHeadIsNotFollowed pushes unsigned commits at rest, before and after restarts, and repairs that with a
+// signed one.
 func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()
@@ -91,8 +91,7 @@ func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 	p.wantNoWrites(3)
 	p.end()
 
-	// A new process knows nothing of the head that was followed. A signed commit that was never the head is
-	// not released either.
+	// A new process does not know the last accepted head. A signed commit that was never the head is not released either.
 	w.signs(key)
 	between := w.push("signed, but never the head", version("v3", halfThenGate))
 	w.signs("")
@@ -110,13 +109,13 @@ func TestUnsignedHeadIsNotFollowed(t *testing.T) {
 
 	w.signs(key)
 	w.push("signed", map[string]string{"note": "3"})
-	s = p.awaitPaused(evil) // the commit that made the version, which the signed head now vouches for
+	s = p.awaitPaused(evil) // the commit that made the version, which the signed head now covers
 	if s.Held != nil || s.Stable.Commit != first {
 		t.Errorf("the state is %+v", s)
 	}
 }
 
-// newSignedWorld is a world whose commits have to be signed and are, with a process that follows them, and the key.
+// newSignedWorld requires and has signed commits, with a process that follows them, and returns the key.
 func newSignedWorld(t *testing.T) (w *loopWorld, p *loopProcess, key string) {
 	t.Helper()
 	w = newLoopWorld(t, version("v1", halfThenGate))
@@ -129,8 +128,7 @@ func newSignedWorld(t *testing.T) (w *loopWorld, p *loopProcess, key string) {
 	return w, p, key
 }
 
-// TestUnsignedHeadOfAnother goes on with a release while somebody pushes an
-// unsigned commit to another app, and through a restart.
+// TestUnsignedHeadOfAnother continues a release after an unsigned commit to another app, and after a restart.
 func TestUnsignedHeadOfAnother(t *testing.T) {
 	w, p, key := newSignedWorld(t)
 	release := w.push("v2", version("v2", halfThenGate))
@@ -148,7 +146,7 @@ func TestUnsignedHeadOfAnother(t *testing.T) {
 	if s := w.stateOf("other"); s.Source != "" {
 		t.Errorf("the unsigned app was started: %+v", s)
 	}
-	// An unsigned promotion holds, a signed one promotes.
+	// An unsigned promotion holds the app, a signed one promotes.
 	w.repo.Pull()
 	proposal := "gitrollout/promote/test/" + w.app
 	w.repo.Merge(proposal)
@@ -203,7 +201,7 @@ func TestNothingIsSigned(t *testing.T) {
 	}
 	w.signs(key)
 	p.awaitHealthy(w.push("signed", map[string]string{"note": "1"}))
-	// The file is read again: a key that comes later counts at once.
+	// The file is read again: a key that is added later counts at once.
 	second := w.repo.NewKeyFile()
 	w.signs(second)
 	commit := w.push("by the second key", version("v2", halfThenGate))
@@ -212,7 +210,7 @@ func TestNothingIsSigned(t *testing.T) {
 	p.awaitPaused(commit)
 }
 
-// TestPromoters merges promotions that count and ones that do not.
+// TestPromoters merges valid and invalid promotions.
 func TestPromoters(t *testing.T) {
 	for name, tt := range map[string]struct {
 		merge func(w *loopWorld, key, proposal string)
@@ -255,7 +253,7 @@ func TestPromoters(t *testing.T) {
 				t.Errorf("the state is %+v", s)
 			}
 			p.wantNoWrites(2)
-			// A revert of the release is not in the way of the promotion that does not count.
+			// A revert of the release works despite the invalid promotion.
 			w.signs("")
 			w.push("back", version("v1", halfThenGate))
 			p.await("healthy at v1", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil && s.Release == nil })
@@ -263,9 +261,9 @@ func TestPromoters(t *testing.T) {
 	}
 }
 
-// TestRecordNamesAStrangersCommit: whoever can push below gitrollout/ and not to main puts a commit of theirs on a proposal,
-// and a record beside it that says that the app is at that commit. Nothing of it reaches the cluster, in the process
-// that runs or in a new one, whether signatures are asked for or not.
+// TestRecordNamesAStrangersCommit has an attacker with push access below gitrollout/ but not to main. The attacker puts
+// a commit on a proposal's branch, and forges a record with the app at that commit. The cluster is unchanged, in a
+// running process and a new one, with and without signatures.
 func TestRecordNamesAStrangersCommit(t *testing.T) {
 	for name, tt := range map[string]struct{ signed, restart bool }{
 		"anybody's, same process": {}, "anybody's, new process": {restart: true},
@@ -322,8 +320,8 @@ func TestRecordNamesAStrangersCommit(t *testing.T) {
 	}
 }
 
-// TestForgedRecord: with signed records, a perfect forgery, which only lacks the
-// signature, moves nothing, neither in the process that runs nor in a new one.
+// TestForgedRecord requires signed records: a perfect forgery without the signature changes nothing, neither in the
+// running process nor in a new one.
 func TestForgedRecord(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()
@@ -358,8 +356,8 @@ func TestForgedRecord(t *testing.T) {
 	p.awaitHealthy(second)
 }
 
-// TestDashboardPushesOnNoRefusedHead: what somebody does on the page is no commit on top of one that is not followed, for
-// which gitrollout's signature would vouch; on top of one that is, it is.
+// TestDashboardPushesOnNoRefusedHead commits actions of the dashboard only on top of an accepted head, since
+// gitrollout's signature would also cover an unsigned one.
 func TestDashboardPushesOnNoRefusedHead(t *testing.T) {
 	w, p, key := newSignedWorld(t)
 	s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestEditedState: whoever edits a state file by hand stops gitrollout for that
-// app, in the process that runs and in a new one, and nothing else.
+// TestEditedState edits a state file by hand: this stops gitrollout for that app alone, in the running process and in a
+// new one.
 func TestEditedState(t *testing.T) {
 	for name, edit := range map[string][2]string{
 		"a step further":  {"step: 1\n", "step: 2\n"},
@@ -60,9 +60,8 @@ func TestEditedState(t *testing.T) {
 	}
 }
 
-// TestStateIsRolledBack resets the state branch to each of its older commits
-// while a release is at its gate: the cluster remembers that there was a newer
-// record, so nothing moves until somebody decides which one counts.
+// TestStateIsRolledBack resets the state branch to each of its older commits while a release is at its gate.
+// Annotations in the cluster show that a newer record existed, so nothing moves until a user decides.
 func TestStateIsRolledBack(t *testing.T) {
 	for back, restart := range map[string]bool{"1": false, "2": true, "3": false} {
 		t.Run(back, func(t *testing.T) {
@@ -105,8 +104,8 @@ func TestStateIsRolledBack(t *testing.T) {
 	}
 }
 
-// TestStaleProcess: a process that has not heard of Git for a while does not
-// bring back what another one has taken back in the meantime.
+// TestStaleProcess checks that a process without Git does not redo a release that another process has rolled back
+// meanwhile.
 func TestStaleProcess(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	old := w.start()
@@ -135,9 +134,8 @@ func TestStaleProcess(t *testing.T) {
 	}
 }
 
-// TestDeploymentChangesHands moves a Deployment, in one commit, to an app whose
-// record is younger than the one that it was written from: another app's serial
-// says nothing about this one's.
+// TestDeploymentChangesHands moves a Deployment, in one commit, to an app whose record has a lower serial: serials of
+// different apps are not compared.
 func TestDeploymentChangesHands(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	heir := w.app + "-heir"
@@ -155,7 +153,7 @@ func TestDeploymentChangesHands(t *testing.T) {
 			w.repo.Git("mv", "apps/"+w.app+"/"+name, "apps/"+heir+"/"+name)
 		}
 	}
-	w.repo.Write(map[string]string{ // at first with a mistake, which holds the heir
+	w.repo.Write(map[string]string{ // at first with a mistake, which holds the second app
 		"apps/" + w.app + "/kustomization.yaml": strings.ReplaceAll(settings("1")["kustomization.yaml"], "APP", w.app+"-rest"),
 		"apps/" + heir + "/kustomization.yaml":  "resources: [app.yaml, service.yaml, rollout.yaml, nothing.yaml]\n",
 	})

@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// command runs a command line on the test's world, without the cluster, and
-// returns what it printed.
+// command runs a command line on the test's world, without the cluster, and returns its output.
 func (w *loopWorld) command(want exitCode, args ...string) string {
 	w.Helper()
 	var out, errs bytes.Buffer
@@ -30,8 +29,8 @@ func (w *loopWorld) wantText(text string, parts ...string) {
 	}
 }
 
-// TestUndo: what somebody wants undone is proposed, survives the release's own
-// transitions, takes the app back when it is merged, and is in the history.
+// TestUndo proposes an undo, which survives the release's transitions, rolls the app back after its merge, and is in
+// the history.
 func TestUndo(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	ann := []string{"--author", "Ann Lee <ann@example.com>"}
@@ -50,7 +49,7 @@ func TestUndo(t *testing.T) {
 	w.wantText(w.repo.Message(branch), "Reason: too blue", "in flight")
 	w.wantText(w.command(exitOK, "get", w.app), "git merge --no-ff origin/"+branch)
 
-	// It is about this release until that is no longer what Git asks for.
+	// It refers to this release until Git asks for another one.
 	w.command(exitOK, append([]string{"promote", w.app}, ann...)...)
 	p.awaitHealthy(second)
 	if w.repo.Ref(branch) == "" {
@@ -67,11 +66,11 @@ func TestUndo(t *testing.T) {
 	w.wantText(w.command(exitOK, "status", w.app), w.app+" Healthy "+string(s.Stable.Hash))
 	w.command(exitDegraded, "status", w.app, "--commit", second)
 
-	// Undoing the undo.
+	// Undo the undo.
 	w.wantText(w.command(exitOK, append([]string{"undo", w.app}, ann...)...), "goes back to "+string(two.Release.Hash))
 	w.wantText(w.command(exitOK, append([]string{"undo", w.app, "--to", first}, ann...)...), "nothing to undo")
 
-	// A version that was rejected is no way back.
+	// A rejected version is no target for an undo.
 	third := p.awaitPaused(w.push("v3", version("v3", halfThenGate)))
 	if w.repo.Ref(branch) != "" {
 		t.Error("a proposal to undo something else is still there")
@@ -88,7 +87,7 @@ func TestUndo(t *testing.T) {
 	w.wantText(w.command(exitOK, "history", w.app, "-o", "json"), `"outcome": "rejected"`, `"promotedBy": [`)
 }
 
-// TestStatusWaits: a line for each transition, until the release is healthy.
+// TestStatusWaits prints a line for each transition, until the release is healthy.
 func TestStatusWaits(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -98,7 +97,7 @@ func TestStatusWaits(t *testing.T) {
 	go func() {
 		done <- w.command(exitOK, "status", w.app, "--wait", "--timeout", "1m", "--refresh", "100ms")
 	}()
-	time.Sleep(300 * time.Millisecond) // the old version is healthy, and that is not it
+	time.Sleep(300 * time.Millisecond) // the old version is healthy and must not count
 	p.awaitHealthy(second)
 	text := <-done
 	w.wantText(text, " Healthy ", " Progressing ", "step 1/2", w.app+": healthy at "+rollout.ShortID(second))

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// viewer returns a kubeconfig of a ServiceAccount that has the ClusterRole view in the test's namespace alone.
+// viewer returns a kubeconfig of a ServiceAccount with the ClusterRole view in the test's namespace alone.
 func (w *loopWorld) viewer() string {
 	w.Helper()
 	core, meta := w.kube.Kube.CoreV1(), metav1.ObjectMeta{Name: "viewer"}
@@ -49,15 +49,15 @@ func (w *loopWorld) viewer() string {
 	return file
 }
 
-// TestAViewerOfOneNamespace: a user with the ClusterRole view in one namespace is shown the pods there, and that the
-// cluster is not verified. The state branch is of a reconciler that has the whole cluster.
+// TestAViewerOfOneNamespace shows a user with the ClusterRole view in one namespace the pods there, and says that the
+// cluster is not verified. The state branch comes from a reconciler of the whole cluster.
 func TestAViewerOfOneNamespace(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
 	p.awaitHealthy(w.repo.Head())
 	s := p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
 	kubeconfig := w.viewer()
-	of := func(uid string, namespaces ...string) { // whose state branch it is, and which apps it has
+	of := func(uid string, namespaces ...string) { // sets the state branch's cluster and apps
 		t.Helper()
 		state := rollout.Cluster{Cluster: "test", UID: uid, Source: rollout.Source{Repo: w.server.URL, Branch: "main"}}
 		data, err := state.Encode()
@@ -89,7 +89,7 @@ func TestAViewerOfOneNamespace(t *testing.T) {
 	w.wantText(look(exitOK, "get", w.app, "--cluster-only"), unverified, pods, "3/3 ready")
 	w.wantText(look(exitOK, "list", "--cluster-only"), unverified, "3/3")
 	w.wantText(look(exitFailed, "diff", w.app, "--repo", w.server.URL), unverified, "cannot patch resource")
-	// What is in another namespace is not claimed to be missing.
+	// Objects in another namespace are not reported as missing.
 	w.repo.CommitFiles("another namespace", map[string]string{configFile: strings.Replace(w.config("- path: apps/*"), "namespace: ", "namespaces: ["+w.ns+"]\n  namespace: other-", 1)})
 	text := look(exitOK, "list", "--repo", w.server.URL)
 	w.wantText(text, unverified, w.app)

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestWriters: cluster.yaml says who writes, each take-over is a new epoch, a
-// second writer is told of, and an exclusive one stands down for it.
+// TestWriters records the writer in cluster.yaml, with a new epoch at each take-over. A second writer is reported, and
+// an exclusive writer stops for it.
 func TestWriters(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	writer := func() rollout.Writer {
@@ -54,7 +54,7 @@ func TestWriters(t *testing.T) {
 		t.Errorf("it wrote %v, recorded %v", made, w.history())
 	}
 
-	// The same host again goes on in its epoch; another one that is not alone says so.
+	// The same host continues its epoch; another one that is not alone is reported.
 	bob.end()
 	bob = as("bob", false)
 	bob.await("promoted", func(s rollout.State) bool { return s.Phase != rollout.Paused })

@@ -21,8 +21,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"gitrollout": main, pluginName: main, completerName: main, "seal": seal})
 }
 
-// seal is a program for the scripts: it reads a state that was written by hand
-// and writes it as the reconciler does.
+// seal is a program for the scripts: it reads a hand-written state and writes it like the reconciler does.
 func seal() {
 	data, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -40,11 +39,11 @@ func seal() {
 	}
 }
 
-// firstScripts are the scripts that make test runs; make test-all runs all scripts.
+// firstScripts are the scripts of make test; make test-all runs all of them.
 var firstScripts = []string{"exit-codes", "get", "help", "history", "hold-abort", "init", "promote", "render", "validate"}
 
-// TestScripts runs the sessions in testdata/scripts: the program as people call
-// it, against real bare repositories, without a cluster.
+// TestScripts runs the sessions in testdata/scripts: commands as a user types them, with real bare repositories,
+// without a cluster.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/scripts",

@@ -10,9 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestMovedAppIsSeenWhereItIs pushes an app's files to another folder and another namespace while no reconciler
-// runs. The app goes on being at the commit before, and the commands must read that commit as it is: in its own
-// folder, with its own namespace.
+// TestMovedAppIsSeenWhereItIs moves an app's files to another folder and namespace while no reconciler runs. The app
+// stays at the previous commit, and the commands must read it in the old folder, with the old namespace.
 func TestMovedAppIsSeenWhereItIs(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()

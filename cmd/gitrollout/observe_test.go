@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// openOutside parses flags as run does and opens what they ask for.
+// openOutside parses flags as run does and opens their listeners and files.
 func openOutside(t *testing.T, log io.Writer, args ...string) (*outside, error) {
 	t.Helper()
 	var options observeOptions
@@ -36,8 +36,7 @@ func answer(t *testing.T, h http.Handler, path string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// TestProbes follows a process from its start: it is alive at once, and ready
-// when it has seen the cluster and Git.
+// TestProbes follows a process from its start: it is alive at once, and ready after reading the cluster and Git.
 func TestProbes(t *testing.T) {
 	seen := &outside{log: slog.New(slog.DiscardHandler)}
 	probe := func(ready int, says string) {
@@ -62,7 +61,7 @@ func TestProbes(t *testing.T) {
 	end(nil)
 	probe(200, "ok")
 	_, end = seen.noteFetch(t.Context(), "fetch", "")
-	end(io.ErrUnexpectedEOF) // Git is down later: nothing that a restart would mend
+	end(io.ErrUnexpectedEOF) // Git fails later, which a restart would not repair
 	probe(200, "ok")
 	seen.hung.Store(func() string { return "no sign of life for 5m0s from: app web" })
 	if code, body := answer(t, seen.handler(), "/healthz"); code != 503 || !strings.Contains(body, "app web") {
@@ -87,7 +86,7 @@ func TestMetricsAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := openOutside(t, &log) // the default is taken now, by the first or by whatever runs here
+	second, err := openOutside(t, &log) // the default port is in use now, by the first or another process
 	if err != nil || len(first.servers)+len(second.servers) > 1 || !strings.Contains(log.String(), "--metrics-address") {
 		t.Errorf("two processes with the default address: %v\n%s", err, log.String())
 	}

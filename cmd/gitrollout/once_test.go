@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestOnceFailsWithAHeldApp: a cron job that calls once learns by its exit code of an app for which somebody has to do
-// something, at each call and not only when it comes to that.
+// TestOnceFailsWithAHeldApp checks that once exits with an error at each call while an app needs manual action.
 func TestOnceFailsWithAHeldApp(t *testing.T) {
 	key := sopstest.Age(t)
 	for name, c := range map[string]struct {
@@ -39,7 +38,7 @@ func TestOnceFailsWithAHeldApp(t *testing.T) {
 	}
 }
 
-// TestWhatOnceFailsWith: what waits for its time is nothing wrong, and neither is what a later look has released.
+// TestWhatOnceFailsWith checks that an app that waits for a time is no error, nor one that a later pass has released.
 func TestWhatOnceFailsWith(t *testing.T) {
 	told := &transitions{held: map[string]string{}}
 	tell := func(app string, held *rollout.Held) {

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/views/plan"
 )
 
-// TestPlanRendersTwiceOnlyWhatDiffers plans one changed app of many: the others are
-// rendered once, although one side is a commit and the other one a folder.
+// TestPlanRendersTwiceOnlyWhatDiffers plans one changed app of many: the others are rendered once, although one side is
+// a commit and the other a folder.
 func TestPlanRendersTwiceOnlyWhatDiffers(t *testing.T) {
 	const apps = 40
 	files := map[string]string{".gitrollout/prod/config.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"}

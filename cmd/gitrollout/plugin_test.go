@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// TestPlugin calls the program through a real kubectl.
+// TestPlugin runs the program with a real kubectl.
 func TestPlugin(t *testing.T) {
 	kubectl := testcluster.Kubectl(t)
 	repo := fleetRepo(t, 12)

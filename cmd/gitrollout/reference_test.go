@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite what is written by the tests")
 
 const commandsPage = "../../docs/reference/commands.md"
 
-// TestCommandsPage compares the reference of commands with the commands.
+// TestCommandsPage compares the reference of commands with the code.
 func TestCommandsPage(t *testing.T) {
 	root := newRoot(streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 	var b strings.Builder
@@ -145,11 +145,10 @@ func flagRows(c *cobra.Command) (rows []flagRow) {
 	return rows
 }
 
-// flagLine is one of cobra's: the flag, and what its value is called.
+// flagLine matches cobra's line for a flag: its name, and its value's name.
 var flagLine = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([\w-]+)(?: (\S+))?  `)
 
-// TestEnvironmentIsDocumented looks for variables in the program's source that its
-// page of help does not have.
+// TestEnvironmentIsDocumented looks for environment variables in the source that are not on their help page.
 func TestEnvironmentIsDocumented(t *testing.T) {
 	page := newEnvironment().Long
 	files, err := filepath.Glob("*.go")

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// reconcilerPage is what the client relies on of a reconciler's page: the list of
-// all apps, one app by name, and 404 for one that there is not.
+// reconcilerPage is a server with the part of a reconciler's API that the client uses: the list of all apps, one app by
+// name, and 404 for an unknown one.
 func reconcilerPage(t *testing.T) *httptest.Server {
 	t.Helper()
 	answer := func(w http.ResponseWriter, v any) {
@@ -29,7 +29,7 @@ func reconcilerPage(t *testing.T) *httptest.Server {
 			http.Error(w, "no such app", http.StatusNotFound)
 			return
 		}
-		answer(w, struct { // a newer server knows more
+		answer(w, struct { // a newer server sends more fields
 			status.App
 			Weather string `json:"weather"`
 		}{shownFleet().Apps[0], "fair"})
@@ -39,7 +39,7 @@ func reconcilerPage(t *testing.T) *httptest.Server {
 	return server
 }
 
-// shownFleet is what the page shows: a release that is measured, and two that went wrong.
+// shownFleet has a release with measurements, and two failed ones.
 func shownFleet() status.Listing {
 	run := rollout.AnalysisRun{Name: "background", Phase: rollout.AnalysisRunning, Metrics: []rollout.MetricProgress{{Metric: "success-rate", Phase: rollout.AnalysisRunning}}}
 	for _, value := range []string{"[0.99]", "[0.991]", "[0.98]", "", "[0.99]", "[0.94]"} {

@@ -17,7 +17,7 @@ func simulated(t *testing.T, script string, args ...string) (code int, out, errs
 	return code, stdout.String(), stderr.String()
 }
 
-// TestExamplesAsScripts plays the rollout tests among the examples.
+// TestExamplesAsScripts runs the rollout tests among the examples.
 func TestExamplesAsScripts(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -31,8 +31,7 @@ func TestExamplesAsScripts(t *testing.T) {
 	}
 }
 
-// TestAppsWaitForThemselves releases one app of several: the others have records of their own, which are
-// younger or older than that one's.
+// TestAppsWaitForThemselves releases one app of several: the others' records are younger or older than its own.
 func TestAppsWaitForThemselves(t *testing.T) {
 	code, out, errs := simulated(t, "start\npush shop=v2\n+10s\npush shop=v3\n+1m\n", "-", "--dir", "../../examples/several-apps")
 	if code != 0 || strings.Contains(out, "serial") || !strings.Contains(out, "waits for promotion of v3") {
@@ -80,7 +79,7 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// archive is a script that brings its own repository.
+// archive is a script with its repository.
 const archive = `-- .gitrollout/test/config.yaml --
 apiVersion: gitrollout.dev/v1alpha1
 kind: Config
@@ -137,7 +136,7 @@ func TestSimulateAnArchive(t *testing.T) {
 	}
 }
 
-// TestSimulateARefusedApp pushes a version of an app that cannot be rendered.
+// TestSimulateARefusedApp pushes a version that cannot be rendered.
 func TestSimulateARefusedApp(t *testing.T) {
 	script := strings.Replace(archive, "replicas: 2", "replicas: two", 1)
 	want := "line 2: push v7: apps/web/web.yaml: spec.replicas: "
@@ -146,8 +145,8 @@ func TestSimulateARefusedApp(t *testing.T) {
 	}
 }
 
-// TestScriptsOfTimelines plays releases in windows and under a freeze, of all kinds of workloads, and what people do by
-// commands. testdata/cases has one situation in each file.
+// TestScriptsOfTimelines runs releases in windows and under a freeze, for all kinds of workloads, and users' commands.
+// testdata/cases has one situation per file.
 func TestScriptsOfTimelines(t *testing.T) {
 	cases, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil || len(cases) == 0 {

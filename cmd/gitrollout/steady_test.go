@@ -16,9 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSteadyStateIsFree brings apps of every kind to rest and then looks again
-// and again at a world in which nothing happens, first in the process that
-// brought them there and then in a new one.
+// TestSteadyStateIsFree brings apps of every kind to rest and then makes passes without changes, first in the same
+// process and then in a new one.
 func TestSteadyStateIsFree(t *testing.T) {
 	kube := testcluster.Shared(t)
 	ns := kube.Namespace(t)
@@ -87,7 +86,7 @@ func TestSteadyStateIsFree(t *testing.T) {
 	if now := repo.Refs(); !maps.Equal(now, refs) {
 		t.Errorf("a new process moved the server's refs from %v to %v", refs, now)
 	}
-	// Each app once as of the head, and each app in flight once as of stable.
+	// Each app once at the head, and each app in flight once at stable.
 	if apps, inFlight := 6, 2; cost.builds > apps+inFlight {
 		t.Errorf("a new process rendered %d times, want at most %d apps and %d stable versions of those in flight", cost.builds, apps, inFlight)
 	}
@@ -102,8 +101,7 @@ func TestSteadyStateIsFree(t *testing.T) {
 
 func paused(s rollout.State) bool { return s.Phase == rollout.Paused }
 
-// appFiles is an app of one Deployment with two Services and, if it has a
-// strategy, a Rollout.
+// appFiles returns an app with one Deployment, two Services and, if it has a strategy, a Rollout.
 func appFiles(name, strategy, version string) map[string]string {
 	resources := "resources:\n- app.yaml\n"
 	manifest := fmt.Sprintf(`apiVersion: apps/v1
@@ -150,7 +148,7 @@ spec:
 	return files
 }
 
-// testLoop is the loop of the program itself, with its passes in the test's hand.
+// testLoop is the program's loop, whose passes the test starts.
 type testLoop struct {
 	*loop
 	ctx context.Context
@@ -167,8 +165,7 @@ func startLoop(tb testing.TB, server *gittest.Server, kube *testcluster.Cluster)
 	return &testLoop{loop: l, ctx: tb.Context()}
 }
 
-// pass is one look at Git and the cluster. An app that cannot be built is held,
-// which is no error of the pass.
+// pass polls Git and the cluster once. An app that cannot be rendered is held, which is no error of the pass.
 func (l *testLoop) pass(tb testing.TB) {
 	tb.Helper()
 	if err := l.RunOnce(l.ctx, time.Now, true); err != nil {
@@ -176,7 +173,7 @@ func (l *testLoop) pass(tb testing.TB) {
 	}
 }
 
-// await makes passes until the state branch says something.
+// await makes passes until the state branch contains a text.
 func (l *testLoop) await(tb testing.TB, repo *gittest.Repo, what string, ok func(map[string]rollout.State) bool) {
 	tb.Helper()
 	states := map[string]rollout.State{}
@@ -194,8 +191,7 @@ func (l *testLoop) await(tb testing.TB, repo *gittest.Repo, what string, ok func
 	})
 }
 
-// atRest makes passes until a second goes by in which the cluster had nothing
-// to say.
+// atRest makes passes until the cluster sends no events for a second.
 func (l *testLoop) atRest(tb testing.TB) {
 	tb.Helper()
 	quiet := time.Now()
@@ -210,7 +206,7 @@ func (l *testLoop) atRest(tb testing.TB) {
 	})
 }
 
-// costs is all that a loop has asked of others and of itself.
+// costs are a loop's requests, writes and renders.
 type costs struct {
 	requests, lookups, fetches, pushes int64 // Git
 	writes, dryRuns, reads             int   // API
@@ -234,7 +230,7 @@ func (c costs) minus(o costs) costs {
 	}
 }
 
-// statesOf reads the state branch as anybody could.
+// statesOf reads the state branch from Git.
 func statesOf(tb testing.TB, repo *gittest.Repo) map[string]rollout.State {
 	tb.Helper()
 	states := map[string]rollout.State{}

@@ -19,7 +19,7 @@ type pane struct {
 	socket string
 }
 
-// newPane starts tmux with a window of a size. It needs Debian's tmux.
+// newPane starts tmux with a window of the given size. It needs Debian's tmux.
 func newPane(t *testing.T, columns, rows int) *pane {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -52,7 +52,7 @@ func (p *pane) resize(columns, rows int) {
 	p.tmux("resize-window", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows))
 }
 
-// screen is what the window shows; everything is what has scrolled out of it, too.
+// screen returns the visible text; everything includes the scrollback.
 func (p *pane) screen() string     { p.Helper(); return p.tmux("capture-pane", "-p") }
 func (p *pane) everything() string { p.Helper(); return p.tmux("capture-pane", "-p", "-S", "-") }
 
@@ -71,8 +71,7 @@ func (p *pane) await(what string, ok func(screen string) bool) string {
 	return s
 }
 
-// leave interrupts the command and looks at what it leaves behind: a prompt, a
-// terminal that echoes, and the exit code.
+// leave interrupts the command and checks the terminal afterwards: a prompt, echo, and the exit code.
 func (p *pane) leave() {
 	p.Helper()
 	p.tmux("send-keys", "C-c")
@@ -89,8 +88,8 @@ func (p *pane) leave() {
 	}
 }
 
-// TestWatchInATerminal follows a release in a window that is made smaller and
-// larger meanwhile: one drawing, always in place, that always says what to do.
+// TestWatchInATerminal follows a release in a window that is resized: one screen, redrawn in place, that always names
+// the next action.
 func TestWatchInATerminal(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -126,7 +125,7 @@ func TestWatchInATerminal(t *testing.T) {
 
 	for _, size := range [][2]int{{80, 30}, {120, 24}, {100, 40}} {
 		term.resize(size[0], size[1])
-		time.Sleep(1500 * time.Millisecond) // a signal draws at once, and the next second once more
+		time.Sleep(1500 * time.Millisecond) // the signal redraws at once, and the next second again
 		term.await(fmt.Sprintf("the gate in %v", size), shows("Paused", "To go on", "gitrollout abort"))
 		once(fmt.Sprint(size))
 	}
@@ -138,7 +137,7 @@ func TestWatchInATerminal(t *testing.T) {
 	term.leave()
 }
 
-// TestListInATerminal watches a fleet that does not fit into the window.
+// TestListInATerminal watches a fleet that is larger than the window.
 func TestListInATerminal(t *testing.T) {
 	repo := fleetRepo(t, 250)
 	term := newPane(t, 100, 20)

@@ -11,8 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestValidateRefusesTemplates gives each of the refused analyses of package
-// render to the program as a person does: in a folder, without a network.
+// TestValidateRefusesTemplates validates each refused analysis of package render from a folder, without a network.
 func TestValidateRefusesTemplates(t *testing.T) {
 	t.Parallel()
 	const folder = "../../render/testdata/invalid/analysis/"

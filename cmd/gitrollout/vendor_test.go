@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestVendorFrom: a kustomization is rewritten with the paths that the caller gave, and goes with no other flag.
+// TestVendorFrom rewrites a kustomization with the caller's paths, and accepts no other flag.
 func TestVendorFrom(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(text string) {
@@ -46,8 +46,7 @@ func TestVendorFrom(t *testing.T) {
 	}
 }
 
-// TestVendorFollowsNobody: a vendor.yaml in a folder that another one has brought in is somebody else's, and nothing is
-// asked for it.
+// TestVendorFollowsNobody ignores a vendor.yaml in a vendored folder, and sends no request for it.
 func TestVendorFollowsNobody(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const mine = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- git: {url: /nowhere, ref: v1}\n  into: base\n"

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestWatchInAPipe: everything at first, then a line for each change.
+// TestWatchInAPipe prints everything first, then a line for each change.
 func TestWatchInAPipe(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
