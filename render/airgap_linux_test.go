@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// alone is set where there is no network.
+// alone is set in a process without a network.
 const alone = "GITROLLOUT_TEST_ALONE"
 
-// TestNoNetworkIsNeeded builds every example, and every app of the tests with charts and encrypted files, where this process
-// has no network at all.
+// TestNoNetworkIsNeeded renders every example, and the tests' apps with charts and encrypted files, in a process
+// without a network.
 func TestNoNetworkIsNeeded(t *testing.T) {
 	if os.Getenv(alone) != "" {
 		links, err := net.Interfaces()

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forbidden renders files of the app at apps/shop, whose entry is given, and returns why it may not have them.
+// forbidden renders the app at apps/shop with the given entry, and returns why the entry forbids its objects.
 func forbidden(t *testing.T, app rollout.App, files map[string]string) (string, Beyond) {
 	t.Helper()
 	app.Name, app.Path = "shop", "apps/shop"
@@ -29,12 +29,12 @@ func forbidden(t *testing.T, app rollout.App, files map[string]string) (string, 
 	return err.Error(), BeyondOf(r, "gitrollout")
 }
 
-// TestAllow is about what the message says: it is all that the author of a commit reads, and what an upgrade needs.
+// TestAllow checks the messages: they are all that the author of a commit reads, and must suffice for an upgrade.
 func TestAllow(t *testing.T) {
 	const config = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n"
 	tests := map[string]struct {
 		app  rollout.App
-		file string // of the kustomization, whose only resource is app.yaml
+		file string // the kustomization's only resource is app.yaml
 		yaml string
 		want string
 	}{
@@ -80,7 +80,8 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// TestADefinitionChangesNoKindOfKubernetes: a build may define its own kinds, and no others.
+// TestADefinitionChangesNoKindOfKubernetes lets a kustomization define custom kinds, but not redefine Kubernetes'
+// kinds.
 func TestADefinitionChangesNoKindOfKubernetes(t *testing.T) {
 	const definition = "kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1\nmetadata: {name: a}\nspec: {group: GROUP, names: {kind: KIND}, scope: SCOPE}\n---\n"
 	tests := map[string]struct{ group, kind, scope, object, want string }{
@@ -101,7 +102,7 @@ func TestADefinitionChangesNoKindOfKubernetes(t *testing.T) {
 	}
 }
 
-// TestLimitsCostNoBuild: what an app may touch makes no difference to what it is.
+// TestLimitsCostNoBuild checks that a change of an app's limits needs no build.
 func TestLimitsCostNoBuild(t *testing.T) {
 	tree := newTree(map[string]string{"apps/shop/kustomization.yaml": "namespace: shop\n", "apps/shop/a.yaml": ""})
 	r := New(InProcess{})

@@ -11,10 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestArgoAnalyses reads documents as Argo Rollouts' users have them: templates in a
-// folder that several apps share, one of them of the cluster, arguments of every
-// kind, dry runs, and what is measured in the background and at a step. Nothing of
-// it is applied.
+// TestArgoAnalyses reads documents of Argo Rollouts: templates in a folder that several apps share, a
+// ClusterAnalysisTemplate, arguments of every kind, dry runs, and analyses in the background and at a step. None of
+// these documents is applied.
 func TestArgoAnalyses(t *testing.T) {
 	tree := newTree(map[string]string{
 		"shared/kustomization.yaml": "resources: [errors.yaml, latency.yaml]\n",
@@ -108,8 +107,8 @@ spec:
 	}
 }
 
-// TestAnalysesOfArgoRolloutsAreRead: a background analysis that begins after the last step, and an argument out of a label that
-// the Rollout does not have yet, are warnings, because Argo Rollouts reads both. The argument is known when the label is there.
+// TestAnalysesOfArgoRolloutsAreRead warns of a background analysis that begins after the last step, and of an argument
+// from a label that the Rollout lacks, because Argo Rollouts accepts both. With the label the argument has a value.
 func TestAnalysesOfArgoRolloutsAreRead(t *testing.T) {
 	for labels, known := range map[string]bool{"{}": false, "{region: eu}": true} {
 		tree := newTree(map[string]string{

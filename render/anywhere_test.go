@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAnyValueAnywhere puts what nobody expects there at each field of apps that are right: the app is rendered, or
-// somebody is told why not. Nothing panics, whoever asks: validate has nothing around it that would catch that.
+// TestAnyValueAnywhere puts unexpected values at each field of valid apps: the app is rendered, or refused with a
+// reason. It must not panic, since validate does not recover from panics.
 func TestAnyValueAnywhere(t *testing.T) {
 	repos := map[string]map[string]string{"an experiment": experimentApp(t, experimentRollout)}
 	found, err := filepath.Glob("../examples/*/apps/*/base/*.yaml")
@@ -54,7 +54,7 @@ func TestAnyValueAnywhere(t *testing.T) {
 					tried++
 				}
 				everywhere(tree, func(path string) { look(path, tree) })
-				for _, text := range texts(tree) { // what is compared is the same in both places
+				for _, text := range texts(tree) { // the comparison is the same in both places
 					look("each "+text, replaced(tree, text))
 				}
 			}
@@ -69,7 +69,7 @@ func TestAnyValueAnywhere(t *testing.T) {
 	}
 }
 
-// renderAnything fails the test if a render panics, or says nothing that a user could use.
+// renderAnything fails the test if a render panics, or returns an error that does not help a user.
 func renderAnything(t *testing.T, what string, files map[string]string) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -84,7 +84,7 @@ func renderAnything(t *testing.T, what string, files map[string]string) {
 	}
 }
 
-// everywhere calls visit with each value of a tree replaced by others in turn.
+// everywhere calls visit with a tree in which one value after another is replaced.
 func everywhere(tree any, visit func(path string)) {
 	odd := []any{map[string]any{"a": "b"}, []any{map[string]any{"a": "b"}}, int64(-7)}
 	if testing.Short() {
@@ -110,14 +110,14 @@ func everywhere(tree any, visit func(path string)) {
 	}
 }
 
-// texts are the different texts of a tree.
+// texts returns the distinct texts of a tree.
 func texts(tree any) []string {
 	all := map[string]bool{}
 	everyText(tree, func(text string) any { all[text] = true; return text })
 	return slices.Sorted(maps.Keys(all))
 }
 
-// replaced is a tree with a mapping in each place of a text.
+// replaced returns a tree with a mapping in each place of a text.
 func replaced(tree any, text string) any {
 	return everyText(tree, func(is string) any {
 		if is == text {
@@ -127,13 +127,13 @@ func replaced(tree any, text string) any {
 	})
 }
 
-// everyText is a copy of a tree with what becomes of each text.
+// everyText returns a copy of a tree with a function applied to each text.
 func everyText(tree any, becomes func(string) any) any {
 	switch tree := tree.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for key, value := range tree {
-			if out[key] = value; key != "name" && key != "kind" && key != "apiVersion" { // else there is nothing to look at
+			if out[key] = value; key != "name" && key != "kind" && key != "apiVersion" { // otherwise there is nothing to check
 				out[key] = everyText(value, becomes)
 			}
 		}

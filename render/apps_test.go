@@ -64,7 +64,7 @@ func TestFindApps(t *testing.T) {
 	}
 }
 
-// TestMostFolders: what matches more folders than anybody has is cut off, and says so; what comes first is there.
+// TestMostFolders cuts off a pattern that matches too many folders, with a message, and keeps the first ones.
 func TestMostFolders(t *testing.T) {
 	files := map[string]string{"first/kustomization.yaml": "x"}
 	for i := range mostFolders + 10 {

@@ -161,7 +161,7 @@ func TestSpecs(t *testing.T) {
 	}
 }
 
-// TestDeployments looks at what becomes of the Deployment.
+// TestDeployments checks the rendered Deployment.
 func TestDeployments(t *testing.T) {
 	template := map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
@@ -208,7 +208,7 @@ func TestDeployments(t *testing.T) {
 	}
 }
 
-// TestArgoCompanions: what stands beside Rollouts of Argo Rollouts in the wild is read, or warned of.
+// TestArgoCompanions reads objects that users have beside Rollouts of Argo Rollouts, or warns of them.
 func TestArgoCompanions(t *testing.T) {
 	const vpa = "---\napiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: v}\n" +
 		"spec: {targetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: web}}\n"
@@ -327,7 +327,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestJobWithATTL: a Job that the cluster deletes some time after its end would be missed, made anew and run again.
+// TestJobWithATTL warns of a Job with a TTL: the cluster would delete it, and it would be created and run again.
 func TestJobWithATTL(t *testing.T) {
 	const job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: move}\nspec: {ttlSecondsAfterFinished: 0, backoffLimit: 1, template: {}}\n---\n" +
 		"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: nightly}\nspec: {jobTemplate: {spec: {ttlSecondsAfterFinished: 60}}}\n"
@@ -347,8 +347,8 @@ func TestJobWithATTL(t *testing.T) {
 	}
 }
 
-// TestRenamed: kustomize rewrites references to what it renames, but not those
-// in Rollouts, so that an overlay's prefix would break every one of them.
+// TestRenamed checks references in Rollouts, which kustomize does not rename: an overlay's prefix would break all of
+// them.
 func TestRenamed(t *testing.T) {
 	argo := strings.ReplaceAll(strings.Replace(argoHead, "name: web", "name: argo", 1), "%s", "inPlace")
 	got := renderRepo(t, map[string]string{
@@ -371,7 +371,7 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-// TestGeneratedNames: kustomize rewrites them in Deployments only.
+// TestGeneratedNames checks references to generated names, which kustomize replaces only in Deployments.
 func TestGeneratedNames(t *testing.T) {
 	argo := strings.ReplaceAll(argoHead, "%s", "inPlace")
 	argo = strings.Replace(argo, `image: "web:1"`, `image: "web:1", envFrom: [{configMapRef: {name: settings}}, {secretRef: {name: own}}, {configMapRef: {name: plain}}]`, 1)
@@ -424,7 +424,7 @@ func TestNamespacesAndOrder(t *testing.T) {
 	}
 }
 
-// TestExamplesRender renders every example app that there is.
+// TestExamplesRender renders every example app.
 func TestExamplesRender(t *testing.T) {
 	files := readFiles(t, "../examples")
 	byExample := map[string]map[string]string{}

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// benchApp is an app of the usual size: base and overlay, a Deployment, two
-// Services, a generated ConfigMap and a patch, eight files.
+// benchApp is an app of typical size: base and overlay, a Deployment, two Services, a generated ConfigMap and a patch,
+// eight files.
 func benchApp() map[string]string {
 	return map[string]string{
 		"base/kustomization.yaml": "resources: [deployment.yaml, services.yaml]\nconfigMapGenerator:\n- name: settings\n  envs: [settings.env]\n",
@@ -24,7 +24,7 @@ func benchApp() map[string]string {
 	}
 }
 
-// BenchmarkBuild is one app from the tree to a Render.
+// BenchmarkBuild renders one app from the tree.
 func BenchmarkBuild(b *testing.B) {
 	tree := newTree(benchApp())
 	b.ReportAllocs()
@@ -35,8 +35,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// BenchmarkFluxRule is what resetting the schema around each build costs, as
-// fluxcd/pkg does it: to be compared with BenchmarkBuild by whoever wants to know.
+// BenchmarkFluxRule resets the schema around each build, like fluxcd/pkg does, for comparison with BenchmarkBuild.
 func BenchmarkFluxRule(b *testing.B) {
 	tree := newTree(benchApp())
 	for b.Loop() {
@@ -53,7 +52,7 @@ func BenchmarkFluxRule(b *testing.B) {
 	}
 }
 
-// BenchmarkUnchanged is one of many apps at a commit that changed another.
+// BenchmarkUnchanged renders an app at a commit that changed another one.
 func BenchmarkUnchanged(b *testing.B) {
 	files, apps := manyApps(200)
 	r := New(InProcess{})
@@ -72,7 +71,7 @@ func BenchmarkUnchanged(b *testing.B) {
 	}
 }
 
-// BenchmarkChart is an app that is a chart of 40 templates, with helpers as charts have them: the aim is 30 ms.
+// BenchmarkChart renders a chart of 40 templates with typical helpers: the target is 30 ms.
 func BenchmarkChart(b *testing.B) {
 	files := shopChart("apps/shop")
 	files["apps/shop/templates/_helpers.tpl"] = `{{- define "name" -}}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" }}{{- end }}

@@ -10,7 +10,7 @@ import (
 
 const once = `metadata: {annotations: {gitrollout.dev/create-only: "true"}}`
 
-// chanceChart is a chart with templates of its own, in a kustomization that patches some of what it renders to.
+// chanceChart is a chart with the given templates, in a kustomization that patches some of its objects.
 func chanceChart(kinds string, templates ...string) map[string]string {
 	files := map[string]string{"a/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n"}
 	for i, text := range templates {
@@ -33,8 +33,8 @@ const (
 	fixedConfig  = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fixed}\ndata: {a: b}\n"
 )
 
-// TestMadeOnce: a Secret that a chart makes by chance is drawn where it is create-only. No two renders draw the same, and
-// all that is compared of them is.
+// TestMadeOnce generates a random Secret of a chart if it is create-only. No two renders have the same values, and
+// everything that is compared is equal.
 func TestMadeOnce(t *testing.T) {
 	app := rollout.App{Name: "a", Path: "a", Namespace: "shop"}
 	drawn := map[string]bool{}
@@ -68,7 +68,7 @@ func TestMadeOnce(t *testing.T) {
 	}
 }
 
-// TestMadeOnceOtherwise: all that is for chance to say elsewhere is refused, and the annotation where it means nothing.
+// TestMadeOnceOtherwise refuses random values elsewhere, and the annotation where it has no meaning.
 func TestMadeOnceOtherwise(t *testing.T) {
 	const secret, wayOut = "a/charts/db/templates/a.yaml: ", `; or have it made once, by a patch that annotates it gitrollout.dev/create-only: "true"`
 	by := func(what string) string { return " would be another at each render (randAlphaNum); " + what }
@@ -95,7 +95,7 @@ func TestMadeOnceOtherwise(t *testing.T) {
 	}
 }
 
-// TestMadeOnceFromGit: a Secret that Git has may be made once, too; a change of it is none.
+// TestMadeOnceFromGit allows a Secret in Git to be create-only too; changes of its values are ignored.
 func TestMadeOnceFromGit(t *testing.T) {
 	digest := func(value string) string {
 		files := map[string]string{"a/kustomization.yaml": "resources: [s.yaml]", "a/s.yaml": "apiVersion: v1\nkind: Secret\n" + strings.Replace(once, "{", "{name: s, ", 1) + "\nstringData: {a: " + value + "}\n"}
@@ -110,7 +110,7 @@ func TestMadeOnceFromGit(t *testing.T) {
 	}
 }
 
-// TestMadeOnceOfEncryptedValues: what is drawn and what is encrypted may be in one Secret, and without keys it is sealed.
+// TestMadeOnceOfEncryptedValues has random and encrypted values in one Secret; without keys it is sealed.
 func TestMadeOnceOfEncryptedValues(t *testing.T) {
 	key := sopstest.Age(t)
 	app, files := encryptedApp(chanceChart("Secret", strings.Replace(chanceSecret, "user: me", "user: {{ .Values.user }}", 1)))

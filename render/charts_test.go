@@ -30,7 +30,7 @@ func merged(all ...map[string]string) map[string]string {
 	return out
 }
 
-// values are what a shop was rendered with: its name, release namespace and labels, replicas and colour.
+// seen returns the values with which a shop was rendered: its name, release namespace and labels, replicas and colour.
 func seen(t *testing.T, r *rollout.Render) string {
 	t.Helper()
 	var all []string
@@ -51,8 +51,8 @@ func seen(t *testing.T, r *rollout.Render) string {
 	return strings.Join(all, "; ")
 }
 
-// TestHelmCharts builds kustomizations with charts: each field of an entry of helmCharts does what it does for
-// kustomize, and what cannot be is said by its name.
+// TestHelmCharts builds kustomizations with charts: each field of helmCharts has the same effect as with kustomize, and
+// unsupported ones are refused by name.
 func TestHelmCharts(t *testing.T) {
 	const app, chart = "apps/shop/", "apps/shop/charts/shop"
 	hooks := map[string]string{
@@ -63,7 +63,7 @@ func TestHelmCharts(t *testing.T) {
 	for name, c := range map[string]struct {
 		kustomization string
 		more          map[string]string
-		want          string // what is built, or what is said
+		want          string // the result, or the error
 		warns         string
 	}{
 		"a chart":                {"helmCharts: [{name: shop, releaseName: eu}]", nil, "Deployment/shop/eu-web shop # web:red", ""},
@@ -123,12 +123,12 @@ func TestHelmCharts(t *testing.T) {
 	}
 }
 
-// chartShop is the chart in apps/shop as an entry with this helm makes it.
+// chartShop renders the chart in apps/shop with an entry that has this helm block.
 func chartShop(h rollout.Helm) rollout.App {
 	return rollout.App{Name: "eu", Path: "apps/shop", Namespace: "shop", Helm: h, Kubernetes: "1.30.2", APIVersions: "example.com/v1 v2"}
 }
 
-// TestChartFolders renders folders that are charts, as their entries say.
+// TestChartFolders renders folders that are charts, according to their entries.
 func TestChartFolders(t *testing.T) {
 	const app = "apps/shop"
 	crd := map[string]string{app + "/crds/x.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: xs.example.com}\nspec: {group: example.com, scope: Namespaced, names: {kind: X, plural: xs}, versions: []}\n"}
@@ -173,7 +173,7 @@ func TestChartFolders(t *testing.T) {
 	}
 }
 
-// TestFindCharts: the folder of a chart is an app where its entry says helm, and nowhere else.
+// TestFindCharts finds a chart's folder only if its entry has helm.
 func TestFindCharts(t *testing.T) {
 	files := merged(shopChart("charts/shop"), map[string]string{"charts/both/Chart.yaml": "x", "charts/both/kustomization.yaml": "x",
 		"charts/plain/a.yaml": settings("a")})
@@ -196,8 +196,8 @@ func TestFindCharts(t *testing.T) {
 	}
 }
 
-// TestUnchangedChartCostsNothing: a chart is rendered again if one of its files changes, comes or goes, its values do, or
-// what a symlink in it leads to; and not for what is beside it.
+// TestUnchangedChartCostsNothing renders a chart again if its files, its values, or the target of a symlink in it
+// change, but not for files beside it.
 func TestUnchangedChartCostsNothing(t *testing.T) {
 	files := merged(shopChart("apps/shop/charts/shop"), map[string]string{
 		"apps/shop/kustomization.yaml":       "helmCharts: [{name: shop, releaseName: eu, additionalValuesFiles: [v.yaml]}]\n",
@@ -233,7 +233,7 @@ func TestUnchangedChartCostsNothing(t *testing.T) {
 	}
 }
 
-// TestKept: what Helm is told to keep is not pruned, either.
+// TestKept does not prune objects with Helm's keep policy.
 func TestKept(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n",
 		"a/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {helm.sh/resource-policy: keep}}\n---\n" + settings("b")}
@@ -247,7 +247,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestSameKustomization: a kustomization that is written anew, without its charts, builds to what it did.
+// TestSameKustomization checks that a kustomization rewritten without its charts has the same result.
 func TestSameKustomization(t *testing.T) {
 	features, err := filepath.Glob("testdata/corpus/*")
 	if err != nil {
@@ -266,7 +266,7 @@ func TestSameKustomization(t *testing.T) {
 		for _, dir := range kustomizations(files) {
 			want, _, err := buildYAML(newTree(files), dir)
 			if err != nil {
-				continue // TestSameBytesAsKustomize knows which
+				continue // TestSameBytesAsKustomize checks it
 			}
 			got, _, err := buildYAML(newTree(rewritten), dir)
 			if err != nil || string(got) != string(want) {

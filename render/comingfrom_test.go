@@ -15,8 +15,8 @@ import (
 
 var fileBlock = regexp.MustCompile("(?ms)^```yaml\n# (\\S+\\.yaml)\n(.*?)^```$")
 
-// TestComingFrom renders the examples of the pages for those who come from
-// another tool: the blocks whose first line is a path are a repository.
+// TestComingFrom renders the examples of the pages for users of other tools: the blocks whose first line is a path form
+// a repository.
 func TestComingFrom(t *testing.T) {
 	want := map[string]string{
 		"coming-from-flagger.md":         "podinfo: podinfo 25 pause 50 pause pause, nginx, 1 metric",
@@ -28,7 +28,7 @@ func TestComingFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(pages) != len(want)+1 { // that about Argo Rollouts has a corpus of its own
+	if len(pages) != len(want)+1 { // the page about Argo Rollouts has a separate corpus
 		t.Errorf("pages %q: each has an example, and its line here", pages)
 	}
 	for page, summary := range want {
@@ -48,7 +48,7 @@ func TestComingFrom(t *testing.T) {
 	}
 }
 
-// summarize renders the apps of a repository and says what their Rollouts do.
+// summarize renders the apps of a repository and describes their Rollouts.
 func summarize(t *testing.T, files map[string]string) string {
 	t.Helper()
 	const file = ".gitrollout/prod/config.yaml"

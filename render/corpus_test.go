@@ -16,8 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// buildYAML is a build as the kustomize command prints it: before Rollout
-// documents are consumed and namespaces filled in.
+// buildYAML builds like the kustomize command: with Rollout documents and without added namespaces.
 func buildYAML(tree rollout.Tree, dir string) ([]byte, []rollout.Object, error) {
 	fs := newTreeFS(tree)
 	p, err := inspect(fs, rollout.App{Path: dir, Namespace: "default"})
@@ -36,8 +35,8 @@ func buildYAML(tree rollout.Tree, dir string) ([]byte, []rollout.Object, error) 
 	return text, objects, err
 }
 
-// onDisk is the kustomize library over a checkout, with the options of its
-// command; own says that the build sets a schema, and so needs a fresh one.
+// onDisk runs the kustomize library on a checkout, with the options of its command; own reports that the build sets a
+// schema, and so needs a fresh one.
 func onDisk(dir string, own bool) (out []byte, err error) {
 	run := func() {
 		built, runErr := krusty.MakeKustomizer(options()).Run(filesys.MakeFsOnDisk(), dir)
@@ -53,8 +52,8 @@ func onDisk(dir string, own bool) (out []byte, err error) {
 	return out, err
 }
 
-// TestSameBytesAsKustomize builds every kustomization of the corpus and of the
-// examples from a tree and from a checkout, and compares the bytes.
+// TestSameBytesAsKustomize builds every kustomization of the corpus and of the examples from a tree and from a
+// checkout, and compares the bytes.
 func TestSameBytesAsKustomize(t *testing.T) {
 	features, err := filepath.Glob("testdata/corpus/*")
 	if err != nil {
@@ -69,7 +68,7 @@ func TestSameBytesAsKustomize(t *testing.T) {
 		writeFiles(t, checkout, files)
 		for _, dir := range kustomizations(files) {
 			if strings.HasPrefix(dir, "encrypted/") {
-				continue // kustomize takes what is encrypted for what it says
+				continue // kustomize does not decrypt
 			}
 			t.Run(filepath.Base(feature)+"/"+dir, func(t *testing.T) { compareBuilds(t, tree, checkout, dir, feature == "testdata/corpus/openapi") })
 			builds++
@@ -80,7 +79,7 @@ func TestSameBytesAsKustomize(t *testing.T) {
 	}
 }
 
-// kustomizations lists the folders that can be built by themselves.
+// kustomizations lists the folders that can be built alone.
 func kustomizations(files map[string]string) []string {
 	var dirs []string
 	for name, content := range files {
@@ -111,7 +110,7 @@ func compareBuilds(t *testing.T, tree rollout.Tree, checkout, dir string, ownSch
 	if diff := compare.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("bytes (-kustomize +ours):\n%s", diff)
 	}
-	// The objects are those bytes' values, numbers included.
+	// The objects have the values of those bytes, numbers included.
 	var fromText []rollout.Object
 	for _, doc := range strings.Split("\n"+string(want), "\n---\n") {
 		raw, err := yaml.YAMLToJSON([]byte(doc))
@@ -129,8 +128,7 @@ func compareBuilds(t *testing.T, tree rollout.Tree, checkout, dir string, ownSch
 	}
 }
 
-// TestSchemaDoesNotLeak builds with a schema of its own before and after builds
-// without: the plain one must come out the same.
+// TestSchemaDoesNotLeak builds with a custom schema before and after builds without: those without must be equal.
 func TestSchemaDoesNotLeak(t *testing.T) {
 	tree := newTree(readFiles(t, "testdata/corpus/openapi"))
 	before, _, err := buildYAML(tree, "plain")

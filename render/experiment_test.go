@@ -58,7 +58,7 @@ spec:
       - setWeight: 50
 `
 
-// experimentApp is the base of the refused inputs with an experiment.
+// experimentApp returns the base of the refused inputs with an experiment.
 func experimentApp(t *testing.T, document string) map[string]string {
 	t.Helper()
 	repo := archiveFiles(parseArchive(t, "testdata/invalid/rollout/base.txtar"))
@@ -109,7 +109,7 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestExperimentWarnings are about what is accepted and hardly meant.
+// TestExperimentWarnings checks experiments that are accepted but probably mistakes.
 func TestExperimentWarnings(t *testing.T) {
 	for name, tc := range map[string]struct{ old, with, want string }{
 		"users are sent there": {"{app: web-try}, annotations", "{app: web}, annotations", "metadata.labels: Service/shop/web selects the pods"},
@@ -125,7 +125,7 @@ func TestExperimentWarnings(t *testing.T) {
 	}
 }
 
-// TestExperimentOfTheDocs renders what docs/analysis.md shows.
+// TestExperimentOfTheDocs renders the example of docs/analysis.md.
 func TestExperimentOfTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../docs/analysis.md")
 	if err != nil {

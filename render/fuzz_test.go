@@ -14,9 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// FuzzRollout reads any text as a Rollout document of an app that has a
-// Deployment and Services: it gives a Render or an InvalidError, and no spec
-// that breaks its own rules.
+// FuzzRollout reads any text as a Rollout document of an app with a Deployment and Services: it gives a valid Render or
+// an InvalidError.
 func FuzzRollout(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/invalid/rollout/*.txtar")
 	if err != nil {
@@ -78,7 +77,7 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// fuzzRender renders twice, and returns nil for what is refused.
+// fuzzRender renders twice, and returns nil for a refused input.
 func fuzzRender(t *testing.T, files map[string]string) *rollout.Render {
 	app := rollout.App{Name: "demo", Namespace: "shop"}
 	got, err := New(InProcess{}).Render(newTree(files), app, rollout.Commit{})
@@ -99,7 +98,7 @@ func fuzzRender(t *testing.T, files map[string]string) *rollout.Render {
 	return got
 }
 
-// FuzzAnyField puts any value at any field of the objects of an app: they are built or refused, and nothing panics.
+// FuzzAnyField puts any value at any field of an app's objects: they are built or refused, without a panic.
 func FuzzAnyField(f *testing.F) {
 	const objects = `[
 {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop","labels":{"a":"b"}},"spec":{"replicas":2,"minReadySeconds":1,
@@ -118,7 +117,7 @@ func FuzzAnyField(f *testing.F) {
 "steps":[{"setWeight":20},{"pause":{"duration":"10m"}},{"analysis":{"templates":[{"templateName":"load"}]}}]}}}}]`
 	for at := range 120 {
 		for i, value := range []string{`{"a":{"b":1}}`, `[[]]`, `"x"`, `-1e308`, `null`, `true`} {
-			if !testing.Short() || (at+i)%6 == 0 { // one of them at each field
+			if !testing.Short() || (at+i)%6 == 0 { // one value for each field
 				f.Add(at, value)
 			}
 		}
@@ -149,7 +148,7 @@ func FuzzAnyField(f *testing.F) {
 	})
 }
 
-// spoil replaces the value that comes at a place in the order of keys.
+// spoil replaces the value at a position in the order of keys.
 func spoil(node any, at *int, value any) any {
 	if *at--; *at == -1 {
 		return value

@@ -8,9 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// goldenHash is the hash of the getting-started template. A change of it would
-// start a release of everything, everywhere, at the next upgrade: never adjust
-// it, repair what moved it.
+// goldenHash is the hash of the getting-started template. Never adjust it, repair what changed it: with another hash,
+// the next upgrade would release every app.
 const goldenHash = "h1-0161a62003"
 
 func TestGettingStarted(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// TestHooks: what is a hook stays among the objects, what is for other times is left out and told, and what cannot be
-// one is refused with the file and the fix. With a Job among them an app has releases, by its content where it has no
-// Rollout document.
+// TestHooks keeps supported hooks among the objects, leaves out hooks for other events with a warning, and refuses
+// invalid ones with the file and the remedy. With a Job among the hooks an app has releases, identified by its content
+// if it has no Rollout document.
 func TestHooks(t *testing.T) {
 	job := func(kind, annotation string) string {
 		version := map[string]string{"Job": "batch/v1", "CronJob": "batch/v1"}[kind]
@@ -23,9 +23,9 @@ func TestHooks(t *testing.T) {
 		return "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: migrate, annotations: {" + annotation + "}}\n"
 	}
 	for name, c := range map[string]struct {
-		want     string // what is said
+		want     string // part of the message
 		document string
-		kept     bool // among the objects
+		kept     bool // is among the objects
 	}{
 		"ours":        {"", job("Job", "gitrollout.dev/hook: before") + "spec: {ttlSecondsAfterFinished: 9}\n", true},
 		"Argo CD's":   {"", job("Job", "argocd.argoproj.io/hook: PreSync"), true},
@@ -71,8 +71,8 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestContent: the content of an app without Rollout documents is another one when any of its objects is, hooks and
-// values that are encrypted included, in whatever order they are and whoever has keys.
+// TestContent checks the content hash of an app without Rollout documents: it changes with any object, hooks and
+// encrypted values included. It does not depend on the order of objects or on keys.
 func TestContent(t *testing.T) {
 	key := sopstest.Age(t)
 	const hooks = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {gitrollout.dev/hook: before}}\nspec: {completions: 1}\n"
@@ -109,8 +109,8 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// TestHooksOfCharts: a chart's Jobs run around the releases of an app that has a Rollout document, and what cannot be
-// read of a chart's hooks is left out with the reason.
+// TestHooksOfCharts runs a chart's Jobs around the releases of an app with a Rollout document, and leaves out
+// unsupported hooks with the reason.
 func TestHooksOfCharts(t *testing.T) {
 	const chart = "apps/shop/charts/shop"
 	files := merged(shopChart(chart), map[string]string{
@@ -141,7 +141,8 @@ func TestHooksOfCharts(t *testing.T) {
 	}
 }
 
-// TestHooksThatServicesSelect: labels that kustomize gives to all objects have Services select the pods of Jobs, too.
+// TestHooksThatServicesSelect warns of labels that kustomize gives to all objects: Services select the pods of Jobs,
+// too.
 func TestHooksThatServicesSelect(t *testing.T) {
 	repo := archiveFiles(parseArchive(t, "testdata/invalid/rollout/base.txtar"))
 	repo["rollout.yaml"] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
@@ -163,8 +164,7 @@ func TestHooksThatServicesSelect(t *testing.T) {
 	}
 }
 
-// TestHooksWithoutAName: a Job whose name the cluster is to make up is a hook with what that begins with as its name. The
-// first one is Argo CD's own example.
+// TestHooksWithoutAName names a Job after its generateName. The first one is Argo CD's example.
 func TestHooksWithoutAName(t *testing.T) {
 	const argo = `apiVersion: batch/v1
 kind: Job
@@ -203,7 +203,7 @@ metadata:
 	for file, content := range map[string]string{
 		"kustomization.yaml": "resources: [deployment.yaml, services.yaml, rollout.yaml, migrate.yaml]\nnamePrefix: eu-\n", "": "",
 	} {
-		delete(repo, "kustomization.yaml") // and as a folder of manifests
+		delete(repo, "kustomization.yaml") // and for a folder of manifests
 		app := rollout.App{Name: "demo", Namespace: "shop", Plain: true}
 		want := "schema-migrate"
 		if file != "" {

@@ -19,12 +19,11 @@ var update = flag.Bool("update", false, "write the messages that the rejected in
 
 const wantPrefix = "want: "
 
-// TestInvalid renders each rejected input of testdata/invalid and compares the
-// message, which is what a user reads: one line with file, field, value, fix.
+// TestInvalid renders each rejected input of testdata/invalid and compares the message, which must be one line with
+// file, field, value and remedy.
 //
-// An archive is a repository whose root is the app. A file "-> target" is a
-// symlink, "(submodule)" a submodule. Archives of a folder with a base.txtar get
-// the files of that but for those that they replace.
+// An archive is a repository whose root is the app. A file "-> target" is a symlink, "(submodule)" a submodule.
+// Archives in a folder with a base.txtar add its files, unless they replace them.
 func TestInvalid(t *testing.T) {
 	files, err := filepath.Glob("testdata/invalid/*/*.txtar")
 	if err != nil {
@@ -53,7 +52,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// rejections are those of inputs that have been rendered, by the file: they are compared, and listed on a page.
+// rejections has the errors of rendered inputs by file: they are compared, and listed on a page.
 var rejections = map[string]*rollout.InvalidError{}
 
 func rejection(t *testing.T, file string, repo map[string]string) *rollout.InvalidError {

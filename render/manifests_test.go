@@ -7,12 +7,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// settings is a ConfigMap of that name.
+// settings returns a ConfigMap with that name.
 func settings(name string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
 }
 
-// plainShop is the app in apps/shop, as an entry with this directory makes it.
+// plainShop is the app in apps/shop, whose entry has this directory block.
 func plainShop(d rollout.Directory) rollout.App {
 	return rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop", Plain: true, Directory: d}
 }
@@ -24,7 +24,7 @@ func names(r *rollout.Render) (all string) {
 	return all
 }
 
-// TestManifests renders folders without a kustomization: which files count, and what is refused with the way out.
+// TestManifests renders folders without a kustomization: which files count, and which are refused with a remedy.
 func TestManifests(t *testing.T) {
 	files := map[string]string{
 		"apps/shop/a.yaml": settings("a"), "apps/shop/b.yml": settings("b"), "apps/shop/README.md": "# Shop\n",
@@ -69,7 +69,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestFolderWithoutManifests: patterns that leave nothing of a folder that is named do not take its app from the list.
+// TestFolderWithoutManifests keeps an app in the list if its entry's patterns exclude all files of its folder.
 func TestFolderWithoutManifests(t *testing.T) {
 	tree := newTree(map[string]string{"apps/shop/a.yaml": settings("a"), "apps/docs/README.md": "# Docs\n"})
 	for entry, want := range map[string]int{
@@ -89,7 +89,7 @@ func TestFolderWithoutManifests(t *testing.T) {
 	}
 }
 
-// TestNewManifestIsSeen: a folder that is unchanged is not built again, and one with another file is.
+// TestNewManifestIsSeen builds a folder again only if a file was added.
 func TestNewManifestIsSeen(t *testing.T) {
 	files := map[string]string{"apps/shop/a.yaml": settings("a"), "apps/web/x.yaml": settings("x")}
 	r, app := New(InProcess{}), plainShop(rollout.Directory{Recurse: true})
@@ -109,7 +109,7 @@ func TestNewManifestIsSeen(t *testing.T) {
 	look(" b", 3)
 }
 
-// TestFindPlainFolders: only entries with directory find folders without a kustomization, and of those only what has
+// TestFindPlainFolders finds folders without a kustomization only for entries with directory, and only if they have
 // manifests.
 func TestFindPlainFolders(t *testing.T) {
 	tree := newTree(map[string]string{
@@ -135,7 +135,7 @@ func TestFindPlainFolders(t *testing.T) {
 	}
 }
 
-// TestPatternsAreClosed: a pattern that begins with a brace ends with one.
+// TestPatternsAreClosed checks that a pattern that begins with a brace ends with one.
 func TestPatternsAreClosed(t *testing.T) {
 	_, err := rollout.ParseConfig(".gitrollout/prod/config.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n"+
 		"apps: [{path: apps/*, directory: {include: '{a.yaml,b.yaml'}}]\n"))
@@ -144,7 +144,7 @@ func TestPatternsAreClosed(t *testing.T) {
 	}
 }
 
-// TestTreeThatHoldsItself: a folder of a few bytes may have more folders below than can be walked.
+// TestTreeThatHoldsItself has a small tree with more nested folders than can be walked.
 func TestTreeThatHoldsItself(t *testing.T) {
 	tree := newTree(map[string]string{"apps/shop/a.yaml": settings("a")})
 	_, err := New(InProcess{}).Render(selfish{tree}, plainShop(rollout.Directory{Recurse: true}), rollout.Commit{})
@@ -154,7 +154,7 @@ func TestTreeThatHoldsItself(t *testing.T) {
 	}
 }
 
-// selfish has two folders in each folder.
+// selfish is a tree with two folders in each folder.
 type selfish struct{ *memTree }
 
 func (selfish) ReadDir(string) ([]rollout.Entry, error) {

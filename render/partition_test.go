@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ofKind is an app with a workload of a kind, its Rollout and an autoscaler.
+// ofKind returns an app with a workload of a kind, its Rollout and an autoscaler.
 func ofKind(apiVersion, kind, strategy, more string) map[string]string {
 	return map[string]string{
 		"kustomization.yaml": "resources: [workload.yaml, rollout.yaml, hpa.yaml]\n",
@@ -28,15 +28,15 @@ spec:
 	}
 }
 
-// TestWorkloadsByTheirFields: what a document names is a workload with all that belongs to it, whatever its kind; its
-// number of pods is its autoscaler's, and minReadySeconds are where its controller reads them.
+// TestWorkloadsByTheirFields renders workloads of any kind: the autoscaler decides their replicas, and minReadySeconds
+// are in their controller's field.
 func TestWorkloadsByTheirFields(t *testing.T) {
 	games := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.rollout.canaries", CountsNew: true,
 		MinReady: "spec.rollout.minReadySeconds"}
 	for name, tc := range map[string]struct {
 		apiVersion, kind, strategy, more string
 		minReady                         int
-		at                               []string // of minReadySeconds in the object
+		at                               []string // path of minReadySeconds in the object
 	}{
 		"CloneSet":                       {"apps.kruise.io/v1alpha1", "CloneSet", "{canary: {}}", "  minReadySeconds: 7\n", 7, []string{"spec"}},
 		"StatefulSet":                    {"apps.kruise.io/v1beta1", "StatefulSet", "{canary: {}}", "  updateStrategy: {rollingUpdate: {minReadySeconds: 7}}\n", 7, []string{"spec", "updateStrategy", "rollingUpdate"}},
@@ -74,7 +74,7 @@ func TestWorkloadsByTheirFields(t *testing.T) {
 	}
 }
 
-// TestCloneSetWithoutADocument: it is an object like any other, but that its version is known.
+// TestCloneSetWithoutADocument checks that it is an ordinary object, except that its version is known.
 func TestCloneSetWithoutADocument(t *testing.T) {
 	files := ofKind("apps.kruise.io/v1alpha1", "CloneSet", "", "  updateStrategy: {partition: 2}\n")
 	files["kustomization.yaml"] = "resources: [workload.yaml, hpa.yaml]\n"

@@ -12,7 +12,7 @@ import (
 const pods = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: shop}\nspec:\n  selector: {matchLabels: {app: shop}}\n" +
 	"  template: {metadata: {labels: {app: shop}}, spec: {containers: [{name: shop, image: example.com/shop:v1}]}}\n"
 
-// TestFieldsThatTheServerDecides renders what an API server accepts, or may accept, although no type of a kind has the field.
+// TestFieldsThatTheServerDecides renders objects with fields that our types lack and an API server may accept.
 func TestFieldsThatTheServerDecides(t *testing.T) {
 	for name, c := range map[string]struct{ kubernetes, object string }{
 		"a field of a newer Kubernetes":    {"v1.37.0-gke.1", pods + "  newInKubernetes: 1\n"},
@@ -40,7 +40,7 @@ func TestFieldsThatTheServerDecides(t *testing.T) {
 	}
 }
 
-// TestNewestKubernetes compares the version that messages name with that of the types.
+// TestNewestKubernetes compares the version in messages with the version of the types.
 func TestNewestKubernetes(t *testing.T) {
 	data, err := os.ReadFile("../go.mod")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// checkPage compares a page of the reference with what the code says.
+// checkPage compares a page of the reference with the code.
 func checkPage(t *testing.T, page, want string) {
 	t.Helper()
 	if *update {
@@ -33,8 +33,8 @@ func checkPage(t *testing.T, page, want string) {
 	}
 }
 
-// fieldRows are the rows of a mapping's fields and of the mappings below it. A mapping
-// that is there at several places has its rows at the first.
+// fieldRows returns the rows for a mapping's fields and for nested mappings. A mapping in several places has its rows
+// at the first.
 func fieldRows(path string, of reflect.Type, seen map[reflect.Type]string) []string {
 	seen[of] = path
 	var rows, below []string
@@ -96,8 +96,7 @@ fields mean is in [Writing a Rollout](../writing-a-rollout.md), [Blue-green](../
 	checkPage(t, "../docs/reference/fields.md", b.String())
 }
 
-// TestFieldsAreDocumented holds that a page tells of each field, depending on what is
-// done with it.
+// TestFieldsAreDocumented checks that a page lists each field, according to its use.
 func TestFieldsAreDocumented(t *testing.T) {
 	var pages [2]string // of fields that are read, and of others
 	for _, name := range []string{"writing-a-rollout", "blue-green", "traffic", "analysis", "windows", "coming-from-argo-rollouts"} {
@@ -123,7 +122,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 	}
 }
 
-// eachMapping visits the fields of a struct and of those below it, each once.
+// eachMapping visits the fields of a struct and of nested ones, each once.
 func eachMapping(of reflect.Type, visit func(path string, f rollout.Field)) {
 	seen := map[reflect.Type]bool{}
 	var walk func(path string, of reflect.Type)
@@ -143,7 +142,7 @@ func eachMapping(of reflect.Type, visit func(path string, f rollout.Field)) {
 	walk("", of)
 }
 
-// TestTags holds that the tags of the form are ones that somebody reads.
+// TestTags checks that every tag has a reader.
 func TestTags(t *testing.T) {
 	for _, argo := range []bool{true, false} {
 		r := rollout.Reader{Argo: argo}
@@ -168,8 +167,7 @@ func TestTags(t *testing.T) {
 	})
 }
 
-// about is the object that a message is about. The same message about another one
-// is the same.
+// about matches the object in a message. Messages that differ only in it are the same.
 var about = regexp.MustCompile(` \((Rollout|Deployment|AnalysisTemplate|ClusterAnalysisTemplate|Service|Ingress|[A-Z][A-Za-z]+)/[^)]*\)$`)
 
 func TestErrorsPage(t *testing.T) {
@@ -207,12 +205,12 @@ inputs that the tests reject, each with an example of a field and a value. Error
 	checkPage(t, "../docs/reference/errors.md", b.String())
 }
 
-// cell keeps a text within its cell, and from being read as Markdown.
+// cell escapes a text for a cell of a Markdown table.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "](", "] (", "<", "&lt;", "*", `\*`, "_", `\_`).Replace(text)
 }
 
-// rejected are the rejections of the inputs of a folder of testdata/invalid.
+// rejected returns the rejections of a folder of testdata/invalid.
 func rejected(t *testing.T, folder string) []*rollout.InvalidError {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata/invalid", folder, "*.txtar"))

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// manyApps is a repository of n apps; the even ones share a base.
+// manyApps returns a repository of n apps; the even ones share a base.
 func manyApps(n int) (map[string]string, []rollout.App) {
 	files := map[string]string{
 		"base/kustomization.yaml": "resources: [cm.yaml]\n",
@@ -33,14 +33,14 @@ func manyApps(n int) (map[string]string, []rollout.App) {
 	return files, apps
 }
 
-// TestBuildsOnlyWhatChanged counts the builds that a change costs.
+// TestBuildsOnlyWhatChanged counts the builds that a change causes.
 func TestBuildsOnlyWhatChanged(t *testing.T) {
 	const n = 20
 	files, apps := manyApps(n)
 	tests := map[string]struct {
 		reason string
 		change map[string]string // path -> content, "" removes
-		want   []string          // the apps that are built
+		want   []string          // the apps to build
 	}{
 		"nothing":           {"the same tree again", nil, nil},
 		"a file of one":     {"P3", map[string]string{"apps/a03/prod/cm.yaml": files["apps/a04/prod/cm.yaml"]}, []string{"a03"}},
@@ -106,7 +106,7 @@ func TestUnchangedRepositoryIsOneLookup(t *testing.T) {
 	if diff := compare.Diff(first, again); diff != "" {
 		t.Errorf("results differ:\n%s", diff)
 	}
-	// Another app has changed: the root, apps/, base/, and apps/a00 answer.
+	// Another app has changed: the root, apps/, base/, and apps/a00 are read.
 	other := newTree(with(files, "apps/a01/prod/cm.yaml", files["apps/a02/prod/cm.yaml"]))
 	other.lookups = 0
 	if _, err := r.Render(other, apps[0], rollout.Commit{}); err != nil || other.lookups > 4 || r.Builds() != 1 {
@@ -155,12 +155,12 @@ func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 	}
 }
 
-// TestFolderThatComesAndGoes: what was looked for below a path that was no folder may be there once it is one, and what
-// was there is gone with it.
+// TestFolderThatComesAndGoes looks up a path again when its parent becomes a folder, and drops it when the parent is
+// gone.
 func TestFolderThatComesAndGoes(t *testing.T) {
 	files := map[string]string{"apps/a/x": "1", "other": "2"}
 	for name, c := range map[string]struct {
-		asked  string // what the build asked about
+		asked  string // a path that the build read
 		before map[string]string
 		after  map[string]string
 		want   bool
@@ -183,8 +183,8 @@ func TestFolderThatComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestFaultsInTheMiddle has the store fail at each of the look-ups and reads of a build: that is never the user's
-// mistake, and not remembered as one.
+// TestFaultsInTheMiddle has the store fail at each look-up and read of a build: that is never an InvalidError, and not
+// cached.
 func TestFaultsInTheMiddle(t *testing.T) {
 	many, apps := manyApps(1)
 	gone := errors.New("the store is gone")
@@ -207,7 +207,7 @@ func TestFaultsInTheMiddle(t *testing.T) {
 		for n := 1; ; n += every {
 			r, tree := New(InProcess{}), &faulty{memTree: newTree(c.files), after: n, err: gone}
 			_, err := r.Render(tree, app, rollout.Commit{})
-			if tree.after > 0 { // there are no more than that
+			if tree.after > 0 { // there are no more than these
 				if fmt.Sprint(err) != fmt.Sprint(whole) {
 					t.Errorf("%s: after %d look-ups: %v", name, n, err)
 				}
@@ -224,7 +224,7 @@ func TestFaultsInTheMiddle(t *testing.T) {
 	}
 }
 
-// faulty is a tree whose store fails once, at the look-up or read of that number.
+// faulty is a tree whose store fails once, at the look-up or read with that number.
 type faulty struct {
 	*memTree
 	after int
@@ -259,8 +259,8 @@ func (f *faulty) ReadBlob(id string) ([]byte, error) {
 	return f.memTree.ReadBlob(id)
 }
 
-// TestFewRendersAreRemembered: an app whose every commit or entry is another one is not remembered for ever, and one that
-// is gone is not remembered at all.
+// TestFewRendersAreRemembered limits the cache of an app whose commits or entries all differ, and removes an app that
+// is gone.
 func TestFewRendersAreRemembered(t *testing.T) {
 	files, apps := manyApps(1)
 	r := New(InProcess{})
@@ -285,7 +285,7 @@ func TestFewRendersAreRemembered(t *testing.T) {
 	}
 }
 
-// TestChartThatComesBack: a folder that was rendered without its Chart.yaml is rendered anew with it.
+// TestChartThatComesBack renders a folder again when its Chart.yaml appears.
 func TestChartThatComesBack(t *testing.T) {
 	app, r := rollout.App{Name: "shop", Path: "apps/shop/charts/shop", Namespace: "shop"}, New(InProcess{})
 	with := shopChart(app.Path)
@@ -328,8 +328,7 @@ func TestSymlinkTargetIsPartOfTheClosure(t *testing.T) {
 	}
 }
 
-// TestConcurrentBuilds is for -race: builds with and without a schema of their
-// own at once, each with its own result.
+// TestConcurrentBuilds is for -race: concurrent builds with and without a custom schema each have the correct result.
 func TestConcurrentBuilds(t *testing.T) {
 	tree := newTree(readFiles(t, "testdata/corpus/openapi"))
 	r := New(InProcess{})
@@ -368,7 +367,7 @@ func TestBounds(t *testing.T) {
 	for i := range maxObjects + 1 {
 		fmt.Fprintf(&many, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%d}\n---\n", i)
 	}
-	// Each file is within the bound of its own values: half of them, 100 aliases of 5,000 values.
+	// Each file is within the limit of its values: half of them, 100 aliases of 5,000 values.
 	values := "a: &a [" + strings.Repeat("0,", 5_000) + "]\nb: [" + strings.Repeat("*a,", 100) + "]\n"
 	bombs := map[string]string{"kustomization.yaml": "resources: [a.yaml, b.yaml]\n"}
 	for _, name := range []string{"a", "b"} {
@@ -394,7 +393,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestFileNamesThatLookRemote: what a generator packs is read, whatever it is called.
+// TestFileNamesThatLookRemote reads a generator's files, even if their names look like URLs.
 func TestFileNamesThatLookRemote(t *testing.T) {
 	r := renderApp(t, map[string]string{
 		"kustomization.yaml": "configMapGenerator:\n- {name: icons, files: [icon=icon@2x.svg]}\n", "icon@2x.svg": "<svg/>",

@@ -25,7 +25,7 @@ stringData:
   user: postgres
 `
 
-// encryptedApp is an app with decryption, and its files with what is at the given paths.
+// encryptedApp returns an app with decryption, and its files, with the given ones added.
 func encryptedApp(files map[string]string) (rollout.App, map[string]string) {
 	all := map[string]string{
 		"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml]\n",
@@ -36,7 +36,7 @@ func encryptedApp(files map[string]string) (rollout.App, map[string]string) {
 	return rollout.App{Name: "a", Path: "a", Namespace: "shop", Decryption: "sops-keys"}, all
 }
 
-// opener builds with keys.
+// opener returns a renderer with keys.
 func opener(t testing.TB, keys ...sopstest.Key) *Renderer {
 	data := map[string]string{}
 	for _, k := range keys {
@@ -54,7 +54,7 @@ func opener(t testing.TB, keys ...sopstest.Key) *Renderer {
 	}})
 }
 
-// secretOf is the values of the only Secret of a render, as text.
+// secretOf returns the values of the only Secret of a render.
 func secretOf(t testing.TB, r *rollout.Render) (name string, values map[string]string) {
 	t.Helper()
 	values = map[string]string{}
@@ -77,8 +77,8 @@ func secretOf(t testing.TB, r *rollout.Render) (name string, values map[string]s
 	return name, values
 }
 
-// TestEncryptedFiles builds apps whose encrypted values come from each place that may have some, with keys of both kinds,
-// and without any: names, and all but the values, are the same.
+// TestEncryptedFiles builds apps with encrypted values from every possible place, with keys of both kinds and without
+// any: everything but the values is equal.
 func TestEncryptedFiles(t *testing.T) {
 	keys := map[string]sopstest.Key{"age": sopstest.Age(t), "pgp": sopstest.PGP(t)}
 	chart := map[string]string{
@@ -155,8 +155,8 @@ func TestEncryptedFiles(t *testing.T) {
 	}
 }
 
-// TestEncryptedIsHeld: what cannot be decrypted, or would be elsewhere than in a Secret, is refused by the file, with the
-// fix, and without a value.
+// TestEncryptedIsHeld refuses values that cannot be decrypted or would appear outside a Secret. The error has the file
+// and the remedy, without a value.
 func TestEncryptedIsHeld(t *testing.T) {
 	key, other := sopstest.Age(t), sopstest.Age(t)
 	manifest := sopstest.Manifest(t, secretManifest, key)
@@ -166,7 +166,7 @@ func TestEncryptedIsHeld(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, content string
 		more          map[string]string
-		no            bool // no decryption in the entry
+		no            bool // the entry has no decryption
 		want          string
 	}{
 		"another key":      {file: "a/secret.yaml", content: sopstest.Manifest(t, secretManifest, other), want: "no key in Secret shop/sops-keys opens it; put such a key there"},
@@ -214,8 +214,8 @@ func TestEncryptedIsHeld(t *testing.T) {
 	}
 }
 
-// TestSomebodyElseDecrypts: an object that says so goes to the cluster as it is in Git, with all that SOPS notes in it; a
-// Secret does not, and neither does what has no such annotation.
+// TestSomebodyElseDecrypts applies an annotated object as it is in Git, with SOPS's metadata. A Secret, or an object
+// without the annotation, is refused.
 func TestSomebodyElseDecrypts(t *testing.T) {
 	key := sopstest.Age(t)
 	theirs := func(name, more string) string {
@@ -260,8 +260,8 @@ func TestSomebodyElseDecrypts(t *testing.T) {
 	}
 }
 
-// TestWhereItIsHeldTellsNothing: who writes a chart and has no key is told the same, whatever a password is: not by the
-// name of a value, of an object or of a field, nor by what cannot be read.
+// TestWhereItIsHeldTellsNothing checks that a chart's author without a key gets the same errors whatever a password is:
+// they have no name of a value, object or field that depends on it.
 func TestWhereItIsHeldTellsNothing(t *testing.T) {
 	key := sopstest.Age(t)
 	secret := func(data string) string { return "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n" + data + "\n" }
@@ -305,7 +305,7 @@ metadata: {name: "c{{ $i }}"}
 	}
 }
 
-// TestEncryptedExample opens the example's files with the key that they are for, and renders them without.
+// TestEncryptedExample opens the example's files with their key, and renders them without.
 func TestEncryptedExample(t *testing.T) {
 	files := map[string]string{}
 	for _, name := range []string{"kustomization.yaml", "deployment.yaml", "rollout.yaml", "database.yaml", "api.env"} {
@@ -337,8 +337,8 @@ func TestEncryptedExample(t *testing.T) {
 	}
 }
 
-// TestAnUnchangedFileAsksForNoKey: what is built once is built no more, with or without a key; a file that no key opens is
-// tried again each time, since a key may come.
+// TestAnUnchangedFileAsksForNoKey does not build again, with or without a key. A file without a matching key is retried
+// each time, since a key may be added.
 func TestAnUnchangedFileAsksForNoKey(t *testing.T) {
 	key, asked := sopstest.Age(t), 0
 	keys := &sops.Keys{}

@@ -28,9 +28,9 @@ const (
 	aSecret    = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n"
 )
 
-// TestWhereEncryptedValuesMayBe is the rule, for encrypted values of each type, and for each of them encrypted three times,
-// so that something else stands in their place each time: what is made of one elsewhere than in the values of a Secret is
-// refused by its field, with the fix, with a key and without; what is made of one there is not applied without a key.
+// TestWhereEncryptedValuesMayBe has encrypted values of each type, each encrypted three times for different
+// placeholders. Outside the values of a Secret they are refused with the field and the remedy, with and without a key.
+// In a Secret, a derived value is not applied without a key.
 func TestWhereEncryptedValuesMayBe(t *testing.T) {
 	key := sopstest.Age(t)
 	refused := map[string]struct{ template, field string }{
@@ -74,7 +74,7 @@ func TestWhereEncryptedValuesMayBe(t *testing.T) {
 				}
 			}
 			for place, template := range fine {
-				if place == "its length" && kind != "a text" { // a text of numbers is as long as others
+				if place == "its length" && kind != "a text" { // a number's text is as long as others
 					continue
 				}
 				app, files := charted(t, template, "v: "+value+"\n", key)
@@ -90,7 +90,7 @@ func TestWhereEncryptedValuesMayBe(t *testing.T) {
 	}
 }
 
-// TestASwitchThatDecides: whether an object is there, and how many there are, is not for an encrypted value to say.
+// TestASwitchThatDecides does not let an encrypted value decide whether an object exists, or how many there are.
 func TestASwitchThatDecides(t *testing.T) {
 	key := sopstest.Age(t)
 	times := 12
@@ -117,8 +117,8 @@ func TestASwitchThatDecides(t *testing.T) {
 	}
 }
 
-// TestShortDigests: in annotations digests are known from eight digits on; they follow what is encrypted, and are not made of
-// what that says.
+// TestShortDigests recognizes digests in annotations from eight digits on. They depend on the ciphertext, not on the
+// values.
 func TestShortDigests(t *testing.T) {
 	key := sopstest.Age(t)
 	for _, digest := range []string{"sha256sum | trunc 8", "sha1sum | trunc 10", "sha256sum | trunc 63", "sha512sum"} {
@@ -150,7 +150,7 @@ func TestShortDigests(t *testing.T) {
 	}
 }
 
-// TestWhatLooksLikeADigest and is what a template says if a password is a certain one, is no digest.
+// TestWhatLooksLikeADigest refuses a text that looks like a digest and depends on a password.
 func TestWhatLooksLikeADigest(t *testing.T) {
 	key := sopstest.Age(t)
 	template := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db, annotations: {x: \"{{ if eq .Values.v \"hunter2-in-git\" }}cafe{{ else }}beef{{ end }}" +
@@ -161,8 +161,7 @@ func TestWhatLooksLikeADigest(t *testing.T) {
 	}
 }
 
-// TestTheOrderOfGeneratedSecrets: names of generated Secrets end in something else with a key than without, so that others
-// may come between them. It is no difference.
+// TestTheOrderOfGeneratedSecrets ignores the order of generated Secrets, whose names differ with and without a key.
 func TestTheOrderOfGeneratedSecrets(t *testing.T) {
 	key := sopstest.Age(t)
 	for range 20 {

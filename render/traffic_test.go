@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// routeDocs are the objects of several routers for the Services web and next.
+// routeDocs has the objects of several routers for the Services web and next.
 const routeDocs = `---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -45,7 +45,7 @@ spec: {host: web, subsets: [{name: stable}, {name: canary}]}
 ---
 `
 
-// router is one as package traffic reads it.
+// router parses a router like package traffic.
 func router(t *testing.T, kind string, config map[string]any) rollout.Router {
 	t.Helper()
 	r, err := traffic.Parse(kind, config, nil)
@@ -68,7 +68,7 @@ func TestTraffic(t *testing.T) {
 	subsets := map[string]any{"name": "pods", "canarySubsetName": "canary", "stableSubsetName": "stable"}
 	for _, c := range []struct {
 		name, head, canary string
-		want               rollout.Traffic // MaxWeight 100 and Settle 3s are left out
+		want               rollout.Traffic // without MaxWeight 100 and Settle 3s
 	}{
 		{"gateway", ownHead, services + ", trafficRouting: {gatewayAPI: {httpRoute: main}}", rollout.Traffic{Routers: []rollout.Router{gateway}}},
 		{"the plugin of Argo Rollouts", argoHead, services + ", trafficRouting: {plugins: {argoproj-labs/gatewayAPI: {httpRoute: main, namespace: shop}}}",
@@ -115,8 +115,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestTrafficRenamed: with an overlay's prefix, the names in the routers' blocks
-// are those that kustomize has made of the objects.
+// TestTrafficRenamed checks that names in the routers' blocks follow kustomize's renames by an overlay's prefix.
 func TestTrafficRenamed(t *testing.T) {
 	got := renderRepo(t, map[string]string{
 		"kustomization.yaml":      "resources: [base]\nnamePrefix: eu-\nconfigurations: [names.yaml]\n",
@@ -136,8 +135,7 @@ func TestTrafficRenamed(t *testing.T) {
 	}
 }
 
-// TestTwoRolloutsOnOneRoute: each has a rule and Services of its own, so that
-// neither undoes what the other one does.
+// TestTwoRolloutsOnOneRoute gives each Rollout its rule and Services, so that they do not undo each other's changes.
 func TestTwoRolloutsOnOneRoute(t *testing.T) {
 	api := strings.NewReplacer("name: web", "name: api", "app: web", "app: api", "name: next", "name: api-next")
 	got := renderDocs(t, deploymentHead+serviceDocs+ownHead+"  strategy: {canary: {stableService: web, canaryService: next, trafficRouting: {gatewayAPI: {httpRoute: main}}}}\n---\n"+

@@ -15,15 +15,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// memTree is a Tree over a map of files. A value that begins with linkTo is a
-// symlink, one that is submodule is a submodule. Ids are content hashes, of
-// folders all the way down, as Git's are.
+// memTree is a Tree over a map of files. A value that begins with linkTo is a symlink, and one with submodule is a
+// submodule. IDs are recursive content hashes, as in Git.
 type memTree struct {
 	entries map[string]rollout.Entry
 	folders map[string][]rollout.Entry
 	blobs   map[string]string
 	lookups int
-	fail    error // what every look-up returns
+	fail    error // returned by every look-up
 }
 
 const (
@@ -76,7 +75,7 @@ func hashOf(content string) string {
 func (t *memTree) Lookup(p string) (rollout.Entry, bool, error) {
 	t.lookups++
 	if p != "" && !fs.ValidPath(p) {
-		return rollout.Entry{}, false, fmt.Errorf("%q is not a path", p) // as git.Snapshot does
+		return rollout.Entry{}, false, fmt.Errorf("%q is not a path", p) // like git.Snapshot
 	}
 	e, ok := t.entries[p]
 	return e, ok, t.fail
@@ -86,7 +85,7 @@ func (t *memTree) ReadDir(p string) ([]rollout.Entry, error) { return t.folders[
 
 func (t *memTree) ReadBlob(id string) ([]byte, error) { return []byte(t.blobs[id]), t.fail }
 
-// readFiles reads a folder of the disk into the form that newTree takes.
+// readFiles reads a folder of the disk as an input for newTree.
 func readFiles(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -113,7 +112,7 @@ func readFiles(t testing.TB, dir string) map[string]string {
 	return files
 }
 
-// writeFiles writes such a map to the disk, as a checkout would.
+// writeFiles writes such a map to the disk like a checkout.
 func writeFiles(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
@@ -133,8 +132,7 @@ func writeFiles(t testing.TB, dir string, files map[string]string) {
 	}
 }
 
-// with returns a copy of files with one more or another content; a content of
-// "" removes the file.
+// with returns a copy of files with one added or changed; an empty content removes the file.
 func with(files map[string]string, name, content string) map[string]string {
 	out := map[string]string{}
 	for k, v := range files {

@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withVariables is the app of a folder a, whose objects are read for variables.
+// withVariables returns an app in folder a with variables.
 func withVariables(values map[string]string, files ...string) rollout.App {
 	return rollout.App{Name: "a", Path: "a", Namespace: "default", Variables: rollout.NewVariables(values, files)}
 }
 
-// TestExpressionsOfFlux evaluates what the documentation of Flux's Kustomization and of its library envsubst list,
-// with what they say of each.
+// TestExpressionsOfFlux evaluates the expressions in the documentation of Flux's Kustomization and of its library
+// envsubst, with the documented results.
 func TestExpressionsOfFlux(t *testing.T) {
 	v := variables{"var": "abcABC123", "dotted": "a.b.c", "cluster_env": "prod", "empty": "", "quote": `"`, "n": "8"}
 	for text, want := range map[string]string{
@@ -56,8 +56,8 @@ metadata:
     region: "${cluster_region}"
 `
 
-// TestVariables builds apps whose objects have variables: the example of Flux's documentation, where the values come from, what
-// is left as it is, and what is said of what cannot be.
+// TestVariables builds apps with variables: the example of Flux's documentation, the sources of values, unchanged
+// texts, and errors.
 func TestVariables(t *testing.T) {
 	config := func(more string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c" + more + "}\ndata: {a: \"${x}\"}\n"
@@ -70,7 +70,7 @@ func TestVariables(t *testing.T) {
 		more   map[string]string
 		values map[string]string
 		from   []string
-		want   string // a part of the objects as JSON, or what is said
+		want   string // a part of the objects as JSON, or the error
 	}{
 		"of Flux's documentation":   {namespaceOfFlux, nil, map[string]string{"cluster_region": "eu-central-1"}, nil, `"labels":{"environment":"dev","region":"eu-central-1"}`},
 		"with a value":              {namespaceOfFlux, nil, map[string]string{"cluster_region": "eu-central-1", "cluster_env": "prod"}, nil, `"labels":{"environment":"prod","region":"eu-central-1"}`},
@@ -122,7 +122,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestVariablesAreOptIn: an app whose entry has no variables keeps every ${.
+// TestVariablesAreOptIn leaves every ${ in an app whose entry has no variables.
 func TestVariablesAreOptIn(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": namespaceOfFlux}
 	r, err := New(InProcess{}).Render(newTree(files), rollout.App{Name: "a", Path: "a", Namespace: "default"}, rollout.Commit{})
@@ -131,8 +131,8 @@ func TestVariablesAreOptIn(t *testing.T) {
 	}
 }
 
-// TestVariablesAreInTheClosure: an app is built again where a file of its variables, or its entry, has changed, and for
-// nothing else; equal values are equal bytes.
+// TestVariablesAreInTheClosure builds an app again only if a file with its variables, or its entry, has changed; equal
+// values give equal bytes.
 func TestVariablesAreInTheClosure(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": namespaceOfFlux, "prod.env": "cluster_region=eu\n"}
 	r := New(InProcess{})
@@ -162,7 +162,7 @@ func TestVariablesAreInTheClosure(t *testing.T) {
 	}
 }
 
-// TestVariablesInScripts: a script whose own variables may have been taken for the app's is warned of, and nothing else.
+// TestVariablesInScripts warns only of a script whose variables may have been replaced by the app's.
 func TestVariablesInScripts(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": `apiVersion: v1
 kind: ConfigMap

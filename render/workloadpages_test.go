@@ -15,8 +15,8 @@ var (
 	namedWorkload = regexp.MustCompile(`workloadRef: \{apiVersion: (\S+), kind: (\S+), name: (\S+)\}`)
 )
 
-// TestPagesOfWorkloads renders the examples of the pages about kinds of workloads, each beside a workload that it names, and
-// what a router needs: the steps are those of the page. A list of kinds is read as part of a configuration.
+// TestPagesOfWorkloads renders the examples of the pages about kinds of workloads, each with its workload and a
+// router's objects, and compares the steps with the page. A list of kinds is read as part of a configuration.
 func TestPagesOfWorkloads(t *testing.T) {
 	const head = "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: search}\nspec:\n" +
 		"  workloadRef: {apiVersion: apps/v1, kind: StatefulSet, name: search}\n  strategy:\n"
@@ -50,7 +50,7 @@ func TestPagesOfWorkloads(t *testing.T) {
 	}
 }
 
-// kindsOf are the kinds of a configuration with a list of them.
+// kindsOf returns the kinds of a configuration with a list of them.
 func kindsOf(t *testing.T, text string) string {
 	t.Helper()
 	const more = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\n"
@@ -65,7 +65,7 @@ func kindsOf(t *testing.T, text string) string {
 	return fmt.Sprintf("kinds %v", kinds)
 }
 
-// stepsOf is what a Rollout document does with the workload that it names.
+// stepsOf returns the actions of a Rollout document on its workload.
 func stepsOf(t *testing.T, document string) string {
 	t.Helper()
 	ref := namedWorkload.FindStringSubmatch(document)

@@ -18,7 +18,7 @@ import (
 
 const main = "apiVersion: v2\nname: shop\nversion: 1.0.0\n"
 
-// shop is a chart with these files besides its Chart.yaml, by name and content.
+// shop returns a chart with these files besides its Chart.yaml, by name and content.
 func shop(more ...string) []File {
 	files := []File{{Main, []byte(main)}}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -31,7 +31,7 @@ func config(data string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: " + data + "\n"
 }
 
-// text is what a chart of one template renders to, or the error.
+// text returns the output of a chart with one template, or the error.
 func text(files []File) string {
 	out, err := Render(files, Release{Name: "eu", Namespace: "shop"})
 	if err != nil {
@@ -47,8 +47,8 @@ func text(files []File) string {
 	return strings.Join(all, "\n")
 }
 
-// TestChanceIsRefused: what would be another at each render is refused by the object, its field and the function, with
-// the value that takes its place, in all shapes in which charts have it.
+// TestChanceIsRefused refuses values that differ at each render, in every common form. The error names the object, its
+// field, the function, and the value to set instead.
 func TestChanceIsRefused(t *testing.T) {
 	const set = "; set secret.key in the values"
 	for name, c := range map[string]struct{ call, function string }{
@@ -79,7 +79,7 @@ func TestChanceIsRefused(t *testing.T) {
 	}
 }
 
-// TestChanceThatDoesNotShow: what is called and not used does no harm, and neither does what has an order by chance only.
+// TestChanceThatDoesNotShow accepts random values that are not used, and random order without an effect.
 func TestChanceThatDoesNotShow(t *testing.T) {
 	for name, c := range map[string]struct{ template, want string }{
 		"a length":        {`{{ randAlpha 5 | len }}`, "5"},
@@ -106,8 +106,8 @@ func TestChanceThatDoesNotShow(t *testing.T) {
 	}
 }
 
-// TestSchemaStaysAtHome: a schema that refers to an address or to a file of this machine reaches neither, and the rest of
-// it counts.
+// TestSchemaStaysAtHome checks that a schema with a reference to a URL or a local file reads neither, and that the rest
+// of it applies.
 func TestSchemaStaysAtHome(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
@@ -139,7 +139,7 @@ func TestSchemaStaysAtHome(t *testing.T) {
 	}
 }
 
-// packed is a chart archive.
+// packed returns a chart archive.
 func packed(t *testing.T, files ...string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -162,7 +162,7 @@ func packed(t *testing.T, files ...string) string {
 	return b.String()
 }
 
-// TestArchives: charts in archives count as those in folders do, and none brings a chart beyond its bounds.
+// TestArchives treats charts in archives like those in folders, and limits their size.
 func TestArchives(t *testing.T) {
 	sub := func(name string, more ...string) []string {
 		return append([]string{name + "/Chart.yaml", "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n"}, more...)
@@ -191,7 +191,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// TestOrderIsNoChance: two subcharts of one name are taken in the same order at each render.
+// TestOrderIsNoChance uses two subcharts of the same name in the same order at each render.
 func TestOrderIsNoChance(t *testing.T) {
 	sub := func(version string) string { return "apiVersion: v2\nname: sub\nversion: " + version + "\n" }
 	files := shop("charts/a/Chart.yaml", sub("2.0.0"), "charts/b/Chart.yaml", sub("1.0.0"), "charts/c/Chart.yaml", sub("3.0.0"),
@@ -205,7 +205,7 @@ func TestOrderIsNoChance(t *testing.T) {
 	}
 }
 
-// TestWhatHelmMakesOfAChart: names, versions, kinds and parts of charts, each with what comes of it.
+// TestWhatHelmMakesOfAChart checks names, versions, kinds and parts of charts.
 func TestWhatHelmMakesOfAChart(t *testing.T) {
 	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n"
 	hook := "apiVersion: v1\nkind: Pod\nmetadata: {name: h, annotations: {helm.sh/hook: 'pre-install,post-upgrade'}}\n"
@@ -262,7 +262,8 @@ func TestWhatHelmMakesOfAChart(t *testing.T) {
 	}
 }
 
-// TestWhereChanceShows: the place of the first difference, and the value to set instead, in all shapes that objects have.
+// TestWhereChanceShows checks the place of the first difference and the value to set instead, for all shapes of
+// objects.
 func TestWhereChanceShows(t *testing.T) {
 	const suffix = " would be another at each render (randInt); give it by a value, or take it out of the template"
 	if1 := "{{ if eq (randInt 1 3) %s }}%s{{ end }}"
@@ -313,7 +314,7 @@ func TestWhereChanceShows(t *testing.T) {
 	}
 }
 
-// TestNamesOfReleases are made of templates that always say the same.
+// TestNamesOfReleases renders release names from templates, which must give the same result each time.
 func TestNamesOfReleases(t *testing.T) {
 	for text, want := range map[string]string{`shop-{{ "EU" | lower }}`: "shop-eu", `{{ randAlpha 3 | len }}`: "would be another name at each render", "{{": "Helm: parse error"} {
 		got, err := ReleaseName(text)
@@ -341,7 +342,7 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestSchemasOfChartsBelow are kept at home, too, and numbers stay as they are written.
+// TestSchemasOfChartsBelow checks that subcharts' schemas read no URL or file either, and that numbers keep their form.
 func TestSchemasOfChartsBelow(t *testing.T) {
 	out, err := Render(shop("values.schema.json", `{"properties": {"n": {"maximum": 9007199254740993}, "l": {"allOf": [{"$ref": "x.json"}, {"$dynamicRef": "y.json"}]}}}`, "values.yaml", "n: 1\nl: 1\n",
 		"charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/values.schema.json", `{"$ref": "z.json"}`, "templates/a.yaml", config("1")), Release{Name: "eu"})

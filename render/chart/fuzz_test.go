@@ -8,11 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// unbounded are functions by which a few bytes ask for all time or memory: only a process with a bound may run those.
+// unbounded are functions by which a few bytes can use unlimited time or memory: they need a process with limits.
 var unbounded = regexp.MustCompile(`include|template|define|block|tpl|until|seq|repeat|rand|gen|indent|derive|range|break|pow|wrap|printf|%|abbrev`)
 
-// FuzzChart renders any template with any values and any schema of them: the result is the same twice, or the error is
-// the user's.
+// FuzzChart renders any template with any values and schema: two results are equal, or the error is a user's mistake.
 func FuzzChart(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"a: {{ .Values.a | quote }}", "a: 1\n", ""},

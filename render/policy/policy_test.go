@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// parsed is a policy of one project with further fields.
+// parsed returns a policy of one project with further fields.
 func parsed(t *testing.T, more string) *rollout.Policy {
 	t.Helper()
 	p, err := rollout.ParsePolicy("policy.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n"+
@@ -24,7 +24,7 @@ func parsed(t *testing.T, more string) *rollout.Policy {
 	return p
 }
 
-// judged is what a policy says about an app at apps/shop in namespace shop.
+// judged returns a policy's verdict on an app at apps/shop in namespace shop.
 func judged(t *testing.T, p *rollout.Policy, files map[string]string) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,7 +56,7 @@ func config(metadata string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {" + metadata + "}\n"
 }
 
-// app is the files of an app that is one file.
+// app returns the files of an app with one file.
 func app(yaml string) map[string]string {
 	return map[string]string{"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": yaml}
 }
@@ -66,7 +66,7 @@ const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}
 
 const service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n"
 
-// staged is a Deployment with a Rollout, and an analysis template that counts and one that is a dry run.
+// staged has a Deployment with a Rollout, an analysis template that counts and a dry run.
 func staged(strategy string, more ...string) map[string]string {
 	files := app(deployment + service + "---\napiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
 		"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  " + strings.Join(append(more, ""), "\n  ") + "strategy: {" + strategy + "}\n")
@@ -82,8 +82,8 @@ func staged(strategy string, more ...string) map[string]string {
 
 func steps(list string) string { return "canary: {steps: [" + list + "]}" }
 
-// TestRules has each rule broken, and kept by what is next to that. The message has the project, the rule and the
-// object: it is all that the author of the commit reads.
+// TestRules breaks each rule, and accepts the closest allowed input. The message must have the project, the rule and
+// the object, since the author of the commit reads nothing else.
 func TestRules(t *testing.T) {
 	const ask = ", or have the rule changed, which is in policy.yaml"
 	for name, tt := range map[string]struct {
@@ -155,7 +155,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestOrderOfRules: of all that is wrong, what comes first in the order is told.
+// TestOrderOfRules reports the first broken rule.
 func TestOrderOfRules(t *testing.T) {
 	files := staged("blueGreen: {activeService: web}")
 	files["apps/shop/app.yaml"] += "---\n" + config("name: a, namespace: till") + "---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n"
@@ -172,7 +172,7 @@ func TestOrderOfRules(t *testing.T) {
 	}
 }
 
-// TestAppsAreMatched: without a policy everything may be, and an app of no project nothing.
+// TestAppsAreMatched allows everything without a policy, and nothing for an app without a project.
 func TestAppsAreMatched(t *testing.T) {
 	files := maps.Clone(app(config("name: a")))
 	if err := judged(t, nil, files); err != nil {
@@ -189,7 +189,7 @@ func TestAppsAreMatched(t *testing.T) {
 	}
 }
 
-// TestFirstWeight: what a release gives users first, of requests, of pods, and where nothing is staged.
+// TestFirstWeight checks the first weight of a release: of requests, of pods, and without stages.
 func TestFirstWeight(t *testing.T) {
 	scale := func(s rollout.CanaryScale) rollout.Step { return rollout.Step{SetCanaryScale: &s} }
 	weight := func(n int) rollout.Step { return rollout.Step{SetWeight: &n} }
@@ -214,7 +214,7 @@ func TestFirstWeight(t *testing.T) {
 	}
 }
 
-// TestDuration adds pauses and experiments that have one.
+// TestDuration adds pauses and experiments with a duration.
 func TestDuration(t *testing.T) {
 	minute := func(n int) *time.Duration { return new(time.Duration(n) * time.Minute) }
 	steps := []rollout.Step{{Pause: &rollout.Pause{Duration: minute(1)}}, {Pause: &rollout.Pause{}}, {Experiment: &rollout.Experiment{Duration: minute(4)}}, {Experiment: &rollout.Experiment{}}, {}}

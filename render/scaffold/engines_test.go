@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// proposed is the configuration of a repository with real renders, and what is said of it.
+// proposed returns the configuration for a repository, with real renders, and its messages.
 func proposed(t *testing.T, files map[string]string) string {
 	t.Helper()
 	return proposedFor(t, "prod", files)
@@ -40,8 +40,8 @@ const (
 	shopOfChart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {a: {{ .Values.a | quote }}}\n"
 )
 
-// TestWhatIsNotHereIsNamed: a folder that an engine deploys and that nothing would make an app of, another cluster and a
-// fixed version are told, and what an engine's own folder has is not.
+// TestWhatIsNotHereIsNamed reports a folder that an engine deploys and that cannot be an app, another cluster, and a
+// fixed version, but not the contents of an engine's folder.
 func TestWhatIsNotHereIsNamed(t *testing.T) {
 	got := proposed(t, map[string]string{
 		"clusters/prod/all.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: configs}\nspec: {path: ./configs}\n---\n" +
@@ -76,8 +76,8 @@ note web: settings of argocd/web.yaml are not carried over (destination.server h
 	}
 }
 
-// TestApplicationsOfOneChart: each Application of a chart of the repository is an app of its own, called as it is, in one
-// file or in several; what is for another environment is not.
+// TestApplicationsOfOneChart makes each Application of a chart in the repository an app with its name, whether they
+// share a file or not. Applications for another environment are left out.
 func TestApplicationsOfOneChart(t *testing.T) {
 	application := func(name, namespace string) string {
 		return "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: " + name + "}\nspec:\n  destination: {namespace: " +
@@ -100,8 +100,8 @@ func TestApplicationsOfOneChart(t *testing.T) {
 	}
 }
 
-// TestApplicationsAreCarriedOver: what Argo CD's Applications say of folders is in the entries, and what an entry cannot
-// say is told.
+// TestApplicationsAreCarriedOver copies settings of Argo CD's Applications for folders to the entries, and reports
+// those that an entry cannot have.
 func TestApplicationsAreCarriedOver(t *testing.T) {
 	got := proposed(t, map[string]string{
 		"argocd/guestbook.yaml": `apiVersion: argoproj.io/v1alpha1
@@ -181,7 +181,7 @@ func podsOf(app string) string {
 		"}}, spec: {containers: [{name: a, image: a}]}}}\n"
 }
 
-// TestFluxIsCarriedOver is the same for Flux, in the layout of its example with environments.
+// TestFluxIsCarriedOver does the same for Flux, in the layout of its example with environments.
 func TestFluxIsCarriedOver(t *testing.T) {
 	cluster := func(env string) string {
 		return `apiVersion: kustomize.toolkit.fluxcd.io/v1
@@ -261,7 +261,7 @@ note charts/shop: settings of releases/shop.yaml are not carried over (spec.valu
 	}
 }
 
-// TestVariablesOfSeveral: folders with other variables are entries of their own.
+// TestVariablesOfSeveral makes separate entries for folders with different variables.
 func TestVariablesOfSeveral(t *testing.T) {
 	of := func(name, substitute string) string {
 		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name + "}\nspec: {path: svc/" + name + ", postBuild: {substitute: " + substitute + "}}\n"
@@ -277,8 +277,8 @@ func TestVariablesOfSeveral(t *testing.T) {
 	}
 }
 
-// TestDecryptionOfFluxIsCarriedOver: the Secret of the keys is named in the entry, and where it has to be. By a cloud's account
-// nothing is opened.
+// TestDecryptionOfFluxIsCarriedOver names the Secret of the keys in the entry, and the namespace that needs it.
+// Decryption without a Secret, as by a cloud account, is not carried over.
 func TestDecryptionOfFluxIsCarriedOver(t *testing.T) {
 	of := func(name, decryption string) string {
 		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name + "}\n" +
@@ -303,8 +303,8 @@ note svc/b: settings of clusters/prod/b.yaml are not carried over (spec.decrypti
 	}
 }
 
-// TestVersionsOfOneChart: of two versions that vendor has brought, each HelmRelease has its own, and one that asks for
-// neither the first.
+// TestVersionsOfOneChart has two vendored versions of a chart: each HelmRelease uses the matching version, or else the
+// first.
 func TestVersionsOfOneChart(t *testing.T) {
 	release := func(name, version string) string {
 		return "---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: " + name + ", namespace: " + name +
@@ -327,8 +327,8 @@ func TestVersionsOfOneChart(t *testing.T) {
 	}
 }
 
-// TestChartsOfElsewhereAreReleased: what vendor has brought is the chart of a HelmRelease and of an Application, an
-// app for each that releases it, whether its folder has the version in its name or not. One of another address is not.
+// TestChartsOfElsewhereAreReleased uses a vendored chart for HelmReleases and Applications, one app for each, whether
+// its folder has the version in its name or not. A chart from another address is left out.
 func TestChartsOfElsewhereAreReleased(t *testing.T) {
 	helmRelease := func(name, spec string) string {
 		return "---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: " + name + ", namespace: data}\nspec: " + spec + "\n"
@@ -384,7 +384,7 @@ left out infra/releases.yaml: HelmRelease other has the chart shop of elsewhere:
 	}
 }
 
-// TestAppsOfAnotherEnvironment: a folder that only another environment deploys is left out, and so is its namespace.
+// TestAppsOfAnotherEnvironment leaves out a folder that only another environment deploys, and its namespace.
 func TestAppsOfAnotherEnvironment(t *testing.T) {
 	application := func(app, namespace string) string {
 		return "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: " + app + "}\nspec: {destination: {namespace: " + namespace +
@@ -403,7 +403,7 @@ func TestAppsOfAnotherEnvironment(t *testing.T) {
 	}
 }
 
-// TestAppsOfAnotherCluster: of several clusters in one repository, each has the folders that are deployed to it.
+// TestAppsOfAnotherCluster selects the folders of each cluster in a repository with several.
 func TestAppsOfAnotherCluster(t *testing.T) {
 	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "
 	flux := func(path string) string {
@@ -428,7 +428,7 @@ func TestAppsOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestFoldersOfAnArtifact: the source of a Kustomization whose folder is not in the repository is named.
+// TestFoldersOfAnArtifact names the source of a Kustomization whose folder is not in the repository.
 func TestFoldersOfAnArtifact(t *testing.T) {
 	of := func(name string) string {
 		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name + "}\nspec: {path: ./apps/" + name +
@@ -444,7 +444,7 @@ func TestFoldersOfAnArtifact(t *testing.T) {
 	}
 }
 
-// TestHelmReleasesOfAnEnvironment: a HelmRelease is what the kustomization of the environment builds, with its patches.
+// TestHelmReleasesOfAnEnvironment builds a HelmRelease with the kustomization of its environment, patches included.
 func TestHelmReleasesOfAnEnvironment(t *testing.T) {
 	const kind = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop}\n"
 	files := map[string]string{

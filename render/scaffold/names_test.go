@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNames: of a folder's path, what is an environment, an app's name and a pattern for apps beside it.
+// TestNames finds the environment, the app's name and a pattern for similar apps in a folder's path.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 62) + "-bc"
 	for dir, want := range map[string]struct{ environment, name, glob string }{
@@ -38,8 +38,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestWhichCluster: without a name it is the environment that is proposed first, of others the first by name, and prod
-// where there is none; a cluster may be called after its environment.
+// TestWhichCluster chooses the environment and the cluster's name: well-known environments by priority, then others by
+// name, else prod. A cluster's name may contain its environment.
 func TestWhichCluster(t *testing.T) {
 	for _, c := range []struct{ roots, cluster, want, env string }{
 		{"web/overlays/us web/overlays/eu", "", "eu", "eu"},
@@ -61,8 +61,8 @@ const (
 	ofFlux   = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: x}\nspec: "
 )
 
-// TestWhatALookFinds: in order, each once, down to a depth; an engine's objects are known by their API group, and what
-// cannot be read as one is none.
+// TestWhatALookFinds lists folders in order, each once, down to a depth. An engine's objects have its API group;
+// unreadable ones are skipped.
 func TestWhatALookFinds(t *testing.T) {
 	const deep = "a/b/c/d/e/f/g/"
 	got := look(t, treeOf(map[string]string{
@@ -86,8 +86,8 @@ func TestWhatALookFinds(t *testing.T) {
 	}
 }
 
-// TestWhatIsAnApp: what an engine builds is an app though another folder refers to it, what holds an engine's objects is
-// none, and folders of manifests are read with what is below unless a kustomization is there.
+// TestWhatIsAnApp makes a folder that an engine builds an app, even if another folder refers to it, but not one with an
+// engine's objects. Folders of manifests include subfolders, unless there is a kustomization.
 func TestWhatIsAnApp(t *testing.T) {
 	const other = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: other}\n"
 	tree := treeOf(map[string]string{
@@ -124,7 +124,7 @@ func TestWhatIsAnApp(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoApp: what is rendered to an engine's objects is no app, and what is jsonnet is told.
+// TestWhatIsNoApp leaves out folders that render to an engine's objects, and reports jsonnet.
 func TestWhatIsNoApp(t *testing.T) {
 	tree := treeOf(map[string]string{"apps/Chart.yaml": chartOfShop, "web/main.jsonnet": "[]", "web/params.libsonnet": "{}"}, "svc/web")
 	p, err := Propose(tree, look(t, tree), "", "gitrollout", func(a rollout.App) (*rollout.Render, error) {
@@ -146,7 +146,7 @@ func TestWhatIsNoApp(t *testing.T) {
 	}
 }
 
-// TestManyLeftOut: paths that are left out for one reason share a line where they are many.
+// TestManyLeftOut joins many paths that are left out for one reason on a line.
 func TestManyLeftOut(t *testing.T) {
 	p := Proposal{LeftOut: []LeftOut{{"x", "is for dev"}}}
 	for _, name := range strings.Fields("a b c d e f g") {
@@ -159,8 +159,8 @@ func TestManyLeftOut(t *testing.T) {
 	}
 }
 
-// TestWhoKeepsAnObject: of a chart and a kustomization with the same one, the kustomization; and an entry says what its
-// apps need beyond their own namespace.
+// TestWhoKeepsAnObject prefers a kustomization to a chart with the same object. An entry lists its apps' rights beyond
+// their namespace.
 func TestWhoKeepsAnObject(t *testing.T) {
 	tree := treeOf(map[string]string{"a/Chart.yaml": chartOfShop}, "b")
 	p, err := Propose(tree, look(t, tree), "", "gitrollout", func(a rollout.App) (*rollout.Render, error) {
@@ -180,8 +180,7 @@ func TestWhoKeepsAnObject(t *testing.T) {
 	}
 }
 
-// TestWhatEnginesSayThatIsLost: each field that an entry cannot say is told, even one that has one element; what is not an
-// app says nothing.
+// TestWhatEnginesSayThatIsLost reports each field that an entry cannot have, even with one element, but only for apps.
 func TestWhatEnginesSayThatIsLost(t *testing.T) {
 	chart := func(files map[string]string, dirs ...string) map[string]string {
 		for _, dir := range dirs {
@@ -273,7 +272,7 @@ note charts/two: settings of engines/argo.yaml are not carried over (source.plug
 	}
 }
 
-// TestVariablesText has what there is, and says so where there is nothing.
+// TestVariablesText prints variables; empty variables differ from none.
 func TestVariablesText(t *testing.T) {
 	for want, v := range map[string]rollout.Variables{
 		"": {}, "  substitute: {}\n": rollout.NewVariables(nil, nil),
@@ -286,7 +285,7 @@ func TestVariablesText(t *testing.T) {
 	}
 }
 
-// TestOneEntryForAll: folders that are read alike are one entry, and others are not.
+// TestOneEntryForAll makes one entry for folders with equal settings.
 func TestOneEntryForAll(t *testing.T) {
 	recursing, flat := &rollout.Directory{Recurse: true}, &rollout.Directory{}
 	one, other := &rollout.Helm{ReleaseName: "one"}, &rollout.Helm{ReleaseName: "other"}

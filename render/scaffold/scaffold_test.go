@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// empty is a tree without files: With puts some into it.
+// empty is a tree without files: With adds some.
 type empty struct{}
 
 func (empty) Lookup(name string) (rollout.Entry, bool, error) {
@@ -20,7 +20,7 @@ func (empty) Lookup(name string) (rollout.Entry, bool, error) {
 func (empty) ReadDir(string) ([]rollout.Entry, error) { return nil, nil }
 func (empty) ReadBlob(id string) ([]byte, error)      { return nil, errors.New("no blob " + id) }
 
-// treeOf is a tree with files; a path alone is a kustomization without resources.
+// treeOf returns a tree with files; a path alone is a kustomization without resources.
 func treeOf(files map[string]string, kustomizations ...string) rollout.Tree {
 	var all []File
 	for name, content := range files {
@@ -81,8 +81,8 @@ func TestLook(t *testing.T) {
 
 func bare(a rollout.App) (*rollout.Render, error) { return &rollout.Render{App: a}, nil }
 
-// TestOneObjectOneApp: a repository that has the same services as plain manifests, as a kustomization and as one file for
-// releases gets a configuration with one of them, and hears of the others.
+// TestOneObjectOneApp has the same services as plain manifests, as a kustomization and as one file for releases. The
+// configuration has only one form, and the others are reported.
 func TestOneObjectOneApp(t *testing.T) {
 	const web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
 	tree := treeOf(map[string]string{
@@ -119,7 +119,7 @@ func TestOneObjectOneApp(t *testing.T) {
 	}
 }
 
-// TestPlainFolders: folders of manifests are apps where they have a workload and nobody else has them.
+// TestPlainFolders makes folders of manifests apps if they have a workload that no other app has.
 func TestPlainFolders(t *testing.T) {
 	const web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
 	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
@@ -165,7 +165,7 @@ apps:
 	}
 }
 
-// TestPropose: the entries name the apps of one environment and nothing else.
+// TestPropose makes entries for the apps of one environment only.
 func TestPropose(t *testing.T) {
 	for name, tt := range map[string]struct {
 		dirs            []string
@@ -328,7 +328,7 @@ func deployment(name, strategy string) rollout.Object {
 	}
 }
 
-// TestRollouts: what stands in a kustomization stays as it is, and gets lines more.
+// TestRollouts adds lines to a kustomization without other changes.
 func TestRollouts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		kustomization string
@@ -401,7 +401,7 @@ func TestRollouts(t *testing.T) {
 	}
 }
 
-// TestRolloutsAreRendered holds that what is written can be read.
+// TestRolloutsAreRendered checks that the written files can be read.
 func TestRolloutsAreRendered(t *testing.T) {
 	tree := treeOf(map[string]string{
 		"apps/web/kustomization.yaml": "resources:\n- web.yaml\n",
@@ -446,7 +446,7 @@ func TestRolloutsRefuse(t *testing.T) {
 	}
 }
 
-// TestWith: files that are not written yet hide those that are.
+// TestWith hides existing files behind unwritten ones.
 func TestWith(t *testing.T) {
 	tree := With(treeOf(map[string]string{"a/one": "1", "a/two": "2"}), []File{{Path: "a/two", Content: "new"}, {Path: "b/c/three", Content: "3"}})
 	var names []string
@@ -476,7 +476,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// TestCharts: charts are apps with the values of their environment, but for those that others use.
+// TestCharts makes charts apps with the values of their environment, except charts that others use.
 func TestCharts(t *testing.T) {
 	const main = "apiVersion: v2\nname: x\nversion: 1.0.0\n"
 	tree := treeOf(map[string]string{

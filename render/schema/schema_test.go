@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "rewrite docs/schemas")
 
 const published = "../../docs/schemas"
 
-// TestPublished holds that docs/schemas has what the code says, and nothing else.
+// TestPublished compares docs/schemas with the code.
 func TestPublished(t *testing.T) {
 	want := map[string]bool{}
 	for _, name := range Names() {

@@ -50,7 +50,7 @@ func opened(k *Keys, name, content string) (string, error) {
 	return string(plain), err
 }
 
-// meaning is what a file says, so that two can be compared: all its documents, or its lines but for comments.
+// meaning returns a file's content for comparison: all its documents, or its lines without comments.
 func meaning(t testing.TB, name, content string) any {
 	t.Helper()
 	switch filepath.Ext(name) {
@@ -70,7 +70,7 @@ func meaning(t testing.TB, name, content string) any {
 	}
 }
 
-// encrypted are the files that SOPS itself has encrypted.
+// encrypted are files that SOPS has encrypted.
 func encrypted(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*-*")
@@ -83,7 +83,7 @@ func encrypted(t testing.TB) []string {
 	return files
 }
 
-// TestFilesOfSOPS opens what SOPS itself has encrypted.
+// TestFilesOfSOPS opens files that SOPS has encrypted.
 func TestFilesOfSOPS(t *testing.T) {
 	for _, name := range encrypted(t) {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestFilesOfSOPS(t *testing.T) {
 	}
 }
 
-// TestSealed: a seal needs no key, holds nothing of the values, and is the same each time.
+// TestSealed checks that sealing needs no key, is deterministic, and contains nothing of the values.
 func TestSealed(t *testing.T) {
 	for _, name := range encrypted(t) {
 		var first string
@@ -130,8 +130,8 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestWhatWasChanged changes each byte of an encrypted file: it is refused, or its values are the same. Of keys, those
-// above encrypted values alone count, which is how SOPS does it.
+// TestWhatWasChanged changes each byte of an encrypted file: it is refused, or its values are the same. Like with SOPS,
+// only keys above encrypted values are authenticated.
 func TestWhatWasChanged(t *testing.T) {
 	k, name := testKeys(t), "regex-secret.yaml"
 	content := read(t, name)
@@ -156,7 +156,7 @@ func TestWhatWasChanged(t *testing.T) {
 	}
 }
 
-// values are all that is no key, sorted.
+// values returns all values that are not keys, sorted.
 func values(v any) (all []string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -168,7 +168,7 @@ func values(v any) (all []string) {
 			all = append(all, values(below)...)
 		}
 	default:
-		if v != nil && v != "" { // SOPS cannot tell these from each other
+		if v != nil && v != "" { // SOPS does not distinguish these
 			all = append(all, fmt.Sprint(v))
 		}
 	}
@@ -176,7 +176,7 @@ func values(v any) (all []string) {
 	return all
 }
 
-// TestLocked: a key that does not fit opens nothing, and none of the errors has anything of a key.
+// TestLocked opens nothing with a wrong key, and no error contains part of a key.
 func TestLocked(t *testing.T) {
 	secret := sopstest.Whole(t, "a.env", "A=b\n", sopstest.PGP(t))
 	for _, key := range []sopstest.Key{sopstest.Age(t), sopstest.PGP(t)} {
@@ -195,7 +195,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoFileOfSOPS is read as it is.
+// TestWhatIsNoFileOfSOPS reads an ordinary file unchanged.
 func TestWhatIsNoFileOfSOPS(t *testing.T) {
 	for name, content := range map[string]string{
 		"a.yaml": "sops: {of: ours}\nlastmodified: x\n", "b.yaml": "a: ENC[AES256_GCM,data:\n", "c.md": "# sops\n\nsops: writes ENC[AES256_GCM,data:…\n",
@@ -207,7 +207,7 @@ func TestWhatIsNoFileOfSOPS(t *testing.T) {
 	}
 }
 
-// FuzzRead reads any bytes without a panic, and never opens what was not encrypted with the key.
+// FuzzRead reads any bytes without a panic, and opens only files that were encrypted with the key.
 func FuzzRead(f *testing.F) {
 	for _, name := range encrypted(f) {
 		f.Add(name, read(f, name))

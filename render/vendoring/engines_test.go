@@ -24,8 +24,8 @@ const (
 		"  - {repoURL: \"https://charts.example.com\", chart: mail}\n  - {repoURL: \"https://git.example.com/ours\", path: values, ref: values}\n"
 )
 
-// TestFromEngines: what Flux's objects and Argo CD's Applications have of elsewhere is named in vendor.yaml, once, and they
-// stay as they are. What is in the repository itself needs no entry.
+// TestFromEngines adds remote sources of Flux's objects and Argo CD's Applications to vendor.yaml, once, without
+// changing them. Sources in the repository need no entry.
 func TestFromEngines(t *testing.T) {
 	own := strings.ReplaceAll(fluxFolder, "kind: GitRepository, name: base", "kind: GitRepository, name: flux-system")
 	for name, c := range map[string]struct {
@@ -99,7 +99,7 @@ func TestFromEngines(t *testing.T) {
 	}
 }
 
-// TestFromEnginesLeavesOut: what cannot be named is said, and does not keep the others from being written.
+// TestFromEnginesLeavesOut reports sources that cannot have an entry, and writes the others.
 func TestFromEnginesLeavesOut(t *testing.T) {
 	w := withoutGit(t)
 	w.write("all.yaml", fluxRelease+"---\n"+fluxFolder+"---\n"+strings.Replace(fluxGit, "tag: v1.4.2", `semver: ">=1"`, 1)+"---\n"+argoChart)
@@ -120,7 +120,7 @@ func TestFromEnginesLeavesOut(t *testing.T) {
 	}
 }
 
-// TestFromEnginesRefuses: what cannot be named says which object it is, and nothing is written.
+// TestFromEnginesRefuses names the object of an invalid source, and writes nothing.
 func TestFromEnginesRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ files, want string }{
 		"no source":         {fluxRelease, "all.yaml: HelmRelease redis is of HelmRepository charts, which is not in this folder; name a folder that has both"},

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRemote takes addresses apart that kustomize's documentation has, and those of people.
+// TestRemote parses addresses from kustomize's documentation, and common ones.
 func TestRemote(t *testing.T) {
 	for entry, want := range map[string]string{
 		"https://github.com/kubernetes-sigs/kustomize//examples/multibases/dev/?timeout=120&ref=v3.3.1": "https://github.com/kubernetes-sigs/kustomize v3.3.1 examples/multibases/dev",
@@ -37,7 +37,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestFrom rewrites a kustomization, brings in what it named, and has nothing to do the second time.
+// TestFrom rewrites a kustomization, brings in its remote resources, and changes nothing the second time.
 func TestFrom(t *testing.T) {
 	w := newWorld(t)
 	if err := os.Remove(filepath.Join(w.dir, "vendor.yaml")); err != nil {
@@ -75,8 +75,8 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// TestFromBesideOthers: what a vendor.yaml has stays, with no line end at its end too; another tag of a repository that is there
-// has a folder of its own, and a chart of a registry is named as it is.
+// TestFromBesideOthers keeps the contents of a vendor.yaml, even without a final newline. Another tag of a known
+// repository gets another folder, and a chart of a registry keeps its address.
 func TestFromBesideOthers(t *testing.T) {
 	w := withoutGit(t)
 	const before = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n" +
@@ -106,8 +106,8 @@ func TestFromBesideOthers(t *testing.T) {
 	}
 }
 
-// TestFromOutsideOfResources brings every address that rendering refuses, of files as GitHub and GitLab serve them too. Texts
-// that only contain an address stay.
+// TestFromOutsideOfResources brings in every address that rendering refuses, including files from GitHub and GitLab.
+// Texts that only contain an address stay.
 func TestFromOutsideOfResources(t *testing.T) {
 	const raw = "https://raw.githubusercontent.com/org/repo/v1/"
 	w := withoutGit(t)
@@ -177,7 +177,7 @@ transformers:
 	}
 }
 
-// TestFromRefuses: what cannot be named is said with its field and the fix, and nothing is written.
+// TestFromRefuses reports an unsupported address with its field and the remedy, and writes nothing.
 func TestFromRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ kustomization, vendor, want string }{
 		"no ref":              {"resources: [https://github.com/org/repo//deploy]\n", "", "kustomization.yml: resources[0]: https://github.com/org/repo//deploy names no tag, branch or commit; append ?ref=TAG"},

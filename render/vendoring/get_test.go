@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestServers: a server that hangs is given up, one that is only slow is not, and where a server leads to is said.
+// TestServers gives up on a server that hangs, waits for a slow one, and names the target of a redirect.
 func TestServers(t *testing.T) {
 	hung := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(to http.ResponseWriter, req *http.Request) {

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestWorkingCopy: a commit has all that is changed and is the same one again, whatever is staged; the working copy stays
-// where it is, and what nobody has brought is refused.
+// TestWorkingCopy makes a deterministic commit with all changes, whatever is staged, and leaves the working copy
+// unchanged. Files that vendor did not bring in are refused.
 func TestWorkingCopy(t *testing.T) {
 	for _, env := range gittest.Env() {
 		if name, value, _ := strings.Cut(env, "="); strings.HasPrefix(name, "GIT_") {

@@ -15,7 +15,7 @@ import (
 
 type signer struct{ *openpgp.Entity }
 
-// newSigner makes a key, which takes a second of the processor.
+// newSigner makes a key, which takes a second of CPU time.
 func newSigner(t *testing.T) signer {
 	t.Helper()
 	key, err := openpgp.NewEntity("Ann", "", "ann@example.com", nil)
@@ -25,7 +25,7 @@ func newSigner(t *testing.T) signer {
 	return signer{key}
 }
 
-// as is the key, with its public part as gpg --export writes it, with --armor or without.
+// as returns the key as gpg --export writes it, with --armor or without.
 func (s signer) as(t *testing.T, armored bool) (key *openpgp.Entity, public string) {
 	t.Helper()
 	key = s.Entity
@@ -50,7 +50,7 @@ func (s signer) as(t *testing.T, armored bool) (key *openpgp.Entity, public stri
 	return key, out.String()
 }
 
-// sign is what helm package --sign writes beside an archive.
+// sign returns the file that helm package --sign writes beside an archive.
 func sign(t *testing.T, key *openpgp.Entity, archive []byte, name string) []byte {
 	t.Helper()
 	text, err := (&provenance.Signatory{Entity: key}).ClearSign(archive, name, []byte("name: redis\n"))
@@ -60,8 +60,8 @@ func sign(t *testing.T, key *openpgp.Entity, archive []byte, name string) []byte
 	return []byte(text)
 }
 
-// TestProvenance: a chart comes in if one of the keys has signed its archive by its name, of a repository and of a
-// registry, and the lock says which key. Anything else writes nothing.
+// TestProvenance accepts a chart of a repository or a registry if a listed key has signed its archive under its name,
+// and records the key in the lock. Otherwise nothing is written.
 func TestProvenance(t *testing.T) {
 	ann, other := newSigner(t), newSigner(t)
 	const redis, web = "/charts/redis-20.1.4.tgz", "web-1.2.3+b1.tgz"
@@ -71,7 +71,7 @@ func TestProvenance(t *testing.T) {
 		source string
 		binary bool
 		spoil  func(w *world, key *openpgp.Entity)
-		want   []string // words of the error; none: it comes in
+		want   []string // words of the error; none: accepted
 	}{
 		"signed":           {source: chart},
 		"a keyring":        {source: chart, binary: true},

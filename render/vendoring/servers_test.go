@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestBounds: an archive at the bounds is brought in, to the last byte, entry and letter.
+// TestBounds accepts an archive exactly at the limits of bytes, entries and name lengths.
 func TestBounds(t *testing.T) {
 	most := make([]entry, 0, maxEntries)
 	for i := range maxEntries - 1 {
@@ -53,7 +53,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestTheSameTree: two sets of files have the same digest if they are the same, and only then.
+// TestTheSameTree checks that two sets of files have the same digest exactly if they are equal.
 func TestTheSameTree(t *testing.T) {
 	seen := map[string]int{}
 	for i, f := range []files{
@@ -69,8 +69,8 @@ func TestTheSameTree(t *testing.T) {
 	}
 }
 
-// TestNewest: of what a range allows, the newest; the locked version as long as it is there; and what is no version is
-// never taken for one.
+// TestNewest selects the newest version in a range, and keeps the locked version while it exists. Other tags are never
+// taken for a version.
 func TestNewest(t *testing.T) {
 	for name, c := range map[string]struct {
 		versions []string
@@ -99,7 +99,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// bench is a server at 127.0.0.1 and a getter that knows ann there.
+// bench is a server at 127.0.0.1 and a getter with credentials of ann for it.
 func bench(t *testing.T, serve http.HandlerFunc) (*Getter, string) {
 	t.Helper()
 	server := httptest.NewServer(serve)
@@ -113,7 +113,7 @@ func bench(t *testing.T, serve http.HandlerFunc) (*Getter, string) {
 	}}, host
 }
 
-// TestGet follows redirects within bounds and to https alone, takes answers within a bound, and never says a query.
+// TestGet follows a limited number of redirects, to https only, limits the size of answers, and never shows a query.
 func TestGet(t *testing.T) {
 	g, host := bench(t, func(to http.ResponseWriter, req *http.Request) {
 		switch n, err := strconv.Atoi(strings.TrimPrefix(req.URL.Path, "/hops/")); {
@@ -161,7 +161,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// transport answers all with nothing.
+// transport gives every request an empty answer.
 type transport func(*http.Request)
 
 func (f transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -169,8 +169,8 @@ func (f transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, nil
 }
 
-// TestCredentialsOfRegistries: a registry may want a password or a token of another server, which are given for as long
-// as it is asked; what gives none is an error, and nobody is asked twice for one.
+// TestCredentialsOfRegistries sends a password, or a token of another server while it is valid. A server that gives no
+// token is an error, and is not queried again.
 func TestCredentialsOfRegistries(t *testing.T) {
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("ann:secret"))
 	for name, c := range map[string]struct {
@@ -238,7 +238,7 @@ func TestCredentialsOfRegistries(t *testing.T) {
 	}
 }
 
-// TestManyTags: a registry that lists its tags in pages is asked for all of them, at its own addresses alone.
+// TestManyTags reads all pages of a registry's list of tags, at its addresses only.
 func TestManyTags(t *testing.T) {
 	for name, c := range map[string]struct{ link, want string }{
 		"a further page":       {`</v2/a/b/tags/list?n=1000&last=1.0.0>; rel="next"`, "1.2.0+b"},
@@ -275,7 +275,7 @@ func TestManyTags(t *testing.T) {
 	}
 }
 
-// TestWhatServersSay: what an index, a registry or a repository has that cannot be used is said with its version.
+// TestWhatServersSay reports an invalid item of an index, a registry or a repository with its version.
 func TestWhatServersSay(t *testing.T) {
 	const redis = "- chart: {repo: http://HOST/charts/, name: redis, version: 20.1.4}\n  into: charts\n"
 	const podinfo = "- oci: {url: oci://HOST/manifests/podinfo/, tag: 6.9.0}\n  into: podinfo\n"
@@ -290,7 +290,7 @@ func TestWhatServersSay(t *testing.T) {
 	for name, c := range map[string]struct {
 		sources string
 		prepare func(*world)
-		want    string // "" for what is brought in
+		want    string // "" if it is brought in
 	}{
 		"a whole address": {redis, index("urls: [http://HOST/charts/redis-20.1.4.tgz]"), ""},
 		"a digest with its kind": {redis, func(w *world) {
@@ -332,8 +332,8 @@ func TestWhatServersSay(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaid: an update has a line for each source, with its version and what it is, and leaves nothing of Git's in
-// the folder of temporary files.
+// TestWhatIsSaid prints a line with the version and the type for each source, and leaves no Git files in the temporary
+// folder.
 func TestWhatIsSaid(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
@@ -356,8 +356,8 @@ func TestWhatIsSaid(t *testing.T) {
 	}
 }
 
-// TestWhatPeopleChanged stays: an update of a folder that is not as it was locked, or is not only files, writes nothing.
-// One that has gone is brought in again, and one that is not wanted any more goes.
+// TestWhatPeopleChanged writes nothing if a folder differs from the lock or contains other than files. A missing folder
+// is restored, and an unlisted one removed.
 func TestWhatPeopleChanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world)
@@ -399,8 +399,7 @@ func TestWhatPeopleChanged(t *testing.T) {
 	}
 }
 
-// TestFoldersApart: no source has the folder of another one or one in it, whichever comes first; a name that only begins
-// like another one is apart.
+// TestFoldersApart refuses nested or equal folders of two sources, in any order; a common prefix of names is allowed.
 func TestFoldersApart(t *testing.T) {
 	w := newWorld(t)
 	for _, c := range []struct {
@@ -417,8 +416,8 @@ func TestFoldersApart(t *testing.T) {
 	}
 }
 
-// TestLoginsOfHelm: helm's file counts where docker has nothing for a host; docker's may be elsewhere; and what cannot
-// be read is nobody's.
+// TestLoginsOfHelm uses helm's file for a host that docker's lacks. Docker's may be at another path, and an unreadable
+// file has no logins.
 func TestLoginsOfHelm(t *testing.T) {
 	home, elsewhere := t.TempDir(), t.TempDir()
 	auth := func(who string) string { return `{"auth": "` + base64.StdEncoding.EncodeToString([]byte(who)) + `"}` }
@@ -445,7 +444,7 @@ func TestLoginsOfHelm(t *testing.T) {
 	}
 }
 
-// TestRefsAreNames: what would be more than one name for Git to fetch is not handed to it.
+// TestRefsAreNames does not pass Git a ref that would be several arguments.
 func TestRefsAreNames(t *testing.T) {
 	w := newWorld(t)
 	for _, ref := range []string{"main:other", "+main", "main^", "*", "-x"} {
@@ -454,7 +453,7 @@ func TestRefsAreNames(t *testing.T) {
 	}
 }
 
-// TestAddresses: what is no address of a repository or a registry is said, and nobody is asked.
+// TestAddresses refuses an invalid address of a repository or a registry without a request.
 func TestAddresses(t *testing.T) {
 	g := &Getter{Client: &http.Client{Transport: transport(func(req *http.Request) { t.Errorf("asked for %s", req.URL) })}}
 	for _, repo := range []string{"charts", "::", "http:///charts", ""} {

@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// packed is a .tar.gz of these headers, each with its content.
+// packed returns a .tar.gz of these headers, each with its content.
 func packed(t *testing.T, entries ...entry) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -60,7 +60,7 @@ func special(name string, kind byte, to string) entry {
 	return entry{tar.Header{Name: name, Typeflag: kind, Linkname: to}, ""}
 }
 
-// TestMaliciousArchives: an archive that is more than plain files in plain folders is refused, and so is one without bounds.
+// TestMaliciousArchives refuses archives with anything but plain files in folders, and archives that are too large.
 func TestMaliciousArchives(t *testing.T) {
 	many := make([]entry, maxEntries+1)
 	for i := range many {
@@ -115,7 +115,7 @@ func TestMaliciousArchives(t *testing.T) {
 	}
 }
 
-// world is a repository of charts, a registry that wants a token, and a Git server. Its contents are by address.
+// world has a repository of charts, a registry with tokens, and a Git server. Its contents are by address.
 type world struct {
 	t       *testing.T
 	answers map[string][]byte
@@ -140,7 +140,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// withoutGit is a world without a Git server, whose programs take most of the time of one, and without a vendor.yaml.
+// withoutGit is a world without a vendor.yaml and without a Git server, which takes most of the time to start.
 func withoutGit(t *testing.T) *world {
 	w := &world{t: t, answers: map[string][]byte{}, dir: t.TempDir()}
 	server := httptest.NewServer(w)
@@ -161,7 +161,7 @@ func withoutGit(t *testing.T) *world {
 	return w
 }
 
-// ofSources is the world that sources need, which name its Git server GIT, with a vendor.yaml of them.
+// ofSources is the world for the sources, which name its Git server GIT, with their vendor.yaml.
 func ofSources(t *testing.T, sources string) *world {
 	w := withoutGit(t)
 	if strings.Contains(sources, "GIT") {
@@ -171,7 +171,7 @@ func ofSources(t *testing.T, sources string) *world {
 	return w
 }
 
-// copied is the world with a folder of its own, which has the same files, in another test.
+// copied is the world for another test, with a copy of the folder.
 func (w *world) copied(t *testing.T) *world {
 	t.Helper()
 	own := *w
@@ -246,7 +246,7 @@ func (w *world) on() *os.Root {
 	return root
 }
 
-// update updates, and is an error that has all of the words, or none for none.
+// update updates and checks that the error has all of the words, or that there is none.
 func (w *world) update(name string, words ...string) {
 	w.t.Helper()
 	_, err := w.getter.Update(context.Background(), w.on(), name)
@@ -272,7 +272,7 @@ func (w *world) wrong() []string {
 	return wrong
 }
 
-// has is all that is in the folder but vendor.yaml.
+// has returns the files of the folder except vendor.yaml.
 func (w *world) has() map[string]string {
 	w.t.Helper()
 	all, err := onDisk(w.on(), ".")
@@ -288,8 +288,8 @@ func (w *world) has() map[string]string {
 	return out
 }
 
-// TestUpdate brings in a chart of an index, a folder of a Git server, and an artifact and a chart of a registry: two runs write
-// the same bytes, what is locked stays, and --update takes what is newer.
+// TestUpdate brings in a chart of an index, a folder of a Git server, and an artifact and a chart of a registry. Two
+// runs write the same bytes, locked versions stay, and --update brings in newer ones.
 func TestUpdate(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
@@ -329,8 +329,8 @@ func TestUpdate(t *testing.T) {
 	w.update("nobody", "no source that is called nobody")
 }
 
-// TestFlat: a chart whose folder is to have no version stays in its folder with each version, beside one of a
-// kustomization that names its version.
+// TestFlat keeps a chart whose folder has no version in its name there at each version, beside a kustomization's chart
+// with one.
 func TestFlat(t *testing.T) {
 	w := newWorld(t)
 	w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~20.1, flat: true}\n  into: charts\n" +
@@ -353,7 +353,7 @@ func TestFlat(t *testing.T) {
 	}
 }
 
-// TestMoved: what has another content than the one that is locked is an error, and nothing is written.
+// TestMoved refuses content that differs from the lock, and writes nothing.
 func TestMoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		move func(w *world)
@@ -384,7 +384,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestCheck: any difference from the lock is told, and nobody is asked.
+// TestCheck reports any difference from the lock without a request.
 func TestCheck(t *testing.T) {
 	updated := newWorld(t)
 	updated.update("")
@@ -428,7 +428,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestRefused: what a server says wrongly, and what somebody asks for wrongly, is said by its name; nothing is written.
+// TestRefused reports invalid answers and invalid configuration by name, and writes nothing.
 func TestRefused(t *testing.T) {
 	const redis = "- chart: {repo: http://HOST/charts, name: redis, version: 20.1.4}\n  into: charts\n"
 	const podinfo = "- oci: {url: oci://HOST/manifests/podinfo, tag: 6.9.0}\n  into: podinfo\n"
@@ -491,7 +491,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNoCredentialGoesElsewhere: whoever is led to another host by an index or a redirect tells it no password.
+// TestNoCredentialGoesElsewhere sends no password to another host to which an index or a redirect leads.
 func TestNoCredentialGoesElsewhere(t *testing.T) {
 	w := newWorld(t)
 	told := ""
@@ -509,7 +509,7 @@ func TestNoCredentialGoesElsewhere(t *testing.T) {
 	}
 }
 
-// TestLogins reads what docker and helm write.
+// TestLogins reads the files of docker and helm.
 func TestLogins(t *testing.T) {
 	home := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(home, ".docker"), 0o755); err != nil {
@@ -527,8 +527,8 @@ func TestLogins(t *testing.T) {
 	}
 }
 
-// TestLoginsOfHelpers: what a program keeps is asked of it, by host, as docker does; one that has nothing, or is none, or ends
-// badly, says nobody.
+// TestLoginsOfHelpers queries a credential helper by host, like docker. A helper that has no login, is missing or fails
+// gives none.
 func TestLoginsOfHelpers(t *testing.T) {
 	home, programs := t.TempDir(), t.TempDir()
 	program := func(name, script string) {
@@ -556,7 +556,7 @@ func TestLoginsOfHelpers(t *testing.T) {
 	for host, want := range map[string]string{
 		"h.example.com": "ann of-h.example.com", "a.example.com": "ann of-a.example.com", "b.example.com": " ", "m.example.com": " ", "p.example.com": " ", "c.example.com": "bob kept",
 		"t.example.com": " ", "f.example.com": "eve file", "evil.example.com": " ", "index.docker.io": "bob kept",
-		"registry-1.docker.io": "bob kept", // whose password is docker.io's
+		"registry-1.docker.io": "bob kept", // with the password of docker.io
 	} {
 		if user, password := login(host); user+" "+password != want {
 			t.Errorf("%s is told %s %s, want %s", host, user, password, want)
@@ -564,7 +564,7 @@ func TestLoginsOfHelpers(t *testing.T) {
 	}
 }
 
-// TestLoggedInByAHelper: a registry that wants a token is asked for it as who the helper says.
+// TestLoggedInByAHelper requests a registry's token with the helper's login.
 func TestLoggedInByAHelper(t *testing.T) {
 	w := newWorld(t)
 	home, programs := t.TempDir(), t.TempDir()

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestEndedInTheMiddle: whenever an update is ended, each folder is the old one, the new one or not there, with the old
-// lock and what was staged; the same update does the rest, from each of these states.
+// TestEndedInTheMiddle kills an update at any point: each folder is the old one, the new one or missing, with the old
+// lock and the staged files. From each of these states, the same update completes.
 func TestEndedInTheMiddle(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
@@ -43,7 +43,7 @@ func TestEndedInTheMiddle(t *testing.T) {
 	}
 	states, step := []string{before, after, ""}, 1
 	if testing.Short() {
-		step = 5 // each state of each folder all the same
+		step = 5 // still each state of each folder
 	}
 	for n := 0; n < 27; n += step {
 		put(states[n%3], "base")
@@ -61,7 +61,7 @@ func TestEndedInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestNothingIsChangedHalf: where one of several folders cannot be written, all of them and the lock stay as they were.
+// TestNothingIsChangedHalf keeps all folders and the lock if any folder cannot be written.
 func TestNothingIsChangedHalf(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
@@ -81,7 +81,8 @@ func TestNothingIsChangedHalf(t *testing.T) {
 	}
 }
 
-// TestTwoRanges: two ranges of one chart may have the same version: it is there once, and goes with the one that moves.
+// TestTwoRanges has two ranges of one chart with the same version: it exists once, and stays when only one range moves
+// on.
 func TestTwoRanges(t *testing.T) {
 	w := newWorld(t)
 	w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~20.1}\n  into: charts\n" +
@@ -99,7 +100,7 @@ func TestTwoRanges(t *testing.T) {
 	}
 }
 
-// TestForgedLock: files that were edited together with the lock are told from a source that has moved.
+// TestForgedLock distinguishes files that were edited together with the lock from a source that has moved.
 func TestForgedLock(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
@@ -116,7 +117,7 @@ func TestForgedLock(t *testing.T) {
 	w.update("", "vendor.lock has other files for ", "take vendor.lock and base from Git again")
 }
 
-// TestFolders: a vendor.yaml that somebody else wrote is not followed: it is in a folder that was brought in.
+// TestFolders lists folders with a vendor.yaml, except vendored ones.
 func TestFolders(t *testing.T) {
 	w := newWorld(t)
 	w.update("")

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// BenchmarkWarm builds an app of the usual size, base and overlay and eight files, in this process and by a worker that
-// is warm, in turns. The ratio is that of the medians.
+// BenchmarkWarm builds an app of typical size in this process and by a warm worker, in turns. The ratio compares the
+// medians.
 func BenchmarkWarm(b *testing.B) {
 	tree := archive(b, "testdata/app.txtar")
 	app := rollout.App{Name: "shop", Path: "prod", Namespace: "shop"}
@@ -44,7 +44,7 @@ func BenchmarkWarm(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var pages [3]int // its size, what is in memory, and what of that is files, such as the program
+	var pages [3]int // total size, resident memory, and its part from files such as the program
 	if _, err := fmt.Sscan(string(statm), &pages[0], &pages[1], &pages[2]); err != nil {
 		b.Fatal(err)
 	}

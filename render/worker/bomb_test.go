@@ -14,19 +14,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestBombs: each of them is held by a reason, or is none. The process that asks keeps its memory, and the next app is
-// built.
+// TestBombs builds each bomb: it is held with a reason, or harmless. The process that asks keeps its memory, and the
+// next app is built.
 func TestBombs(t *testing.T) {
 	p := pool(t, 1)
 	builds(t, p)
 	var before, after runtime.MemStats
 	bombs := attacks.Bombs()
 	for _, name := range slices.Sorted(maps.Keys(bombs)) {
-		b, limit := bombs[name], 5*time.Minute // another reason than the time holds it, on a busy machine too
+		b, limit := bombs[name], 5*time.Minute // fails for another reason than the time, on a busy machine too
 		if b.Want == attacks.OutOfBounds {
 			limit = 2 * time.Second
 			if testing.Short() && !slices.Contains([]string{"a template that goes on for 8 hours", "a large file in 60 overlays"}, name) {
-				continue // one for each of the two bounds
+				continue // one for each of the two limits
 			}
 		}
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestBombs(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			var err error
 			var invalid *rollout.InvalidError
-			for range 10 { // another try may succeed on a busy machine, as other errors say
+			for range 10 { // other errors on a busy machine may be gone at another attempt
 				if _, _, err = p.Build(tree, rollout.App{Name: "bomb", Path: "app", Namespace: "shop",
 					Variables: rollout.NewVariables(map[string]string{"x": strings.Repeat("x", 20)}, nil),
 					Limits:    rollout.Limits{Memory: 256 << 20, RenderTime: limit}}); err == nil || errors.As(err, &invalid) {
@@ -53,7 +53,7 @@ func TestBombs(t *testing.T) {
 			if err != nil {
 				t.Logf("%.200s", err)
 			}
-			// Sys is what there ever was of it: all that it needs for a bomb are its files, once for each message.
+			// Sys only grows: a bomb needs no more here than its files, once for each message.
 			if grown := int64(after.Sys-before.Sys) >> 20; grown > 128 {
 				t.Errorf("the asking process has grown by %d MiB", grown)
 			}

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// exact is an outcome with all that other encodings lose.
+// exact is an outcome with values that other encodings lose.
 func exact(t testing.TB) outcome {
 	t.Helper()
 	zero, empty := 0, ""
@@ -50,7 +50,7 @@ func exact(t testing.TB) outcome {
 	}
 }
 
-// TestExact: what arrives is what was sent, nil or empty, whole or not, and of the same types.
+// TestExact decodes the encoded value exactly: nil or empty, integer or not, and with the same types.
 func TestExact(t *testing.T) {
 	want := exact(t)
 	data, err := encode(want)
@@ -69,7 +69,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotCross is an error where it is sent: nothing is left out.
+// TestWhatDoesNotCross reports a value without an encoding at the sender, instead of leaving it out.
 func TestWhatDoesNotCross(t *testing.T) {
 	for name, v := range map[string]any{
 		"a number of another type": outcome{Render: &rollout.Render{Objects: []rollout.Object{{"a": int32(1)}}}},

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestOthersGoOn: while one app takes all the time that it may, with two builds of it, the others are built.
+// TestOthersGoOn builds other apps while two builds of one app use all of their time.
 func TestOthersGoOn(t *testing.T) {
 	p := pool(t, 2)
 	builds(t, p)
@@ -41,7 +41,7 @@ func TestOthersGoOn(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestWorkersStayWarm: the same process builds one app after the other, and at most so many there are.
+// TestWorkersStayWarm builds apps one after another in the same process, with a limited number of processes.
 func TestWorkersStayWarm(t *testing.T) {
 	p := pool(t, 2)
 	first := who(t, p)
@@ -70,7 +70,7 @@ func TestWorkersStayWarm(t *testing.T) {
 	}
 }
 
-// TestAKilledWorkerIsReplaced: what somebody else ends, at rest or at work, costs a second try and holds nobody.
+// TestAKilledWorkerIsReplaced retries after a worker was killed, idle or busy, and holds no app.
 func TestAKilledWorkerIsReplaced(t *testing.T) {
 	p := pool(t, 1)
 	builds(t, p)
@@ -84,7 +84,7 @@ func TestAKilledWorkerIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAnotherBoundIsAnotherWorker: a configuration with another bound of memory is held to that one.
+// TestAnotherBoundIsAnotherWorker starts a worker with the memory limit of a new configuration.
 func TestAnotherBoundIsAnotherWorker(t *testing.T) {
 	p := pool(t, 1)
 	small := rollout.App{Name: "who", Limits: rollout.Limits{Memory: 128 << 20}}
@@ -98,7 +98,7 @@ func TestAnotherBoundIsAnotherWorker(t *testing.T) {
 	}
 }
 
-// TestIdleWorkersEnd: after a time without work there is no process any more, and then again one.
+// TestIdleWorkersEnd ends idle processes after a time, and starts one again for new work.
 func TestIdleWorkersEnd(t *testing.T) {
 	p := pool(t, 1)
 	p.Idle = 10 * time.Millisecond
@@ -118,7 +118,7 @@ func TestIdleWorkersEnd(t *testing.T) {
 	builds(t, p)
 }
 
-// TestAnOrphanEnds: a worker whose asker is gone ends at once, also in the middle of a build that never ends.
+// TestAnOrphanEnds ends a worker at once when its parent is gone, even during a build that never ends.
 func TestAnOrphanEnds(t *testing.T) {
 	p := pool(t, 1)
 	w, err := p.start(256 << 20)
@@ -131,7 +131,7 @@ func TestAnOrphanEnds(t *testing.T) {
 	w.end() // closes its input and waits
 }
 
-// TestCannotStart: what cannot be started is no mistake of the repository.
+// TestCannotStart reports a worker that does not start as no mistake of the repository.
 func TestCannotStart(t *testing.T) {
 	p := NewPool(Options{Command: func(int64) *exec.Cmd { return exec.Command("/nowhere/gitrollout") }, Most: 1})
 	_, _, err := p.Build(good, rollout.App{Name: "a"})
@@ -141,7 +141,7 @@ func TestCannotStart(t *testing.T) {
 	}
 }
 
-// TestNothingOfTheEnvironment: a worker has no credentials, and no path on which git or ssh would be.
+// TestNothingOfTheEnvironment gives a worker no credentials, and no path to git or ssh.
 func TestNothingOfTheEnvironment(t *testing.T) {
 	t.Setenv("GITROLLOUT_TOKEN", "secret")
 	built, _, err := pool(t, 1).Build(files{}, rollout.App{Name: "environ"})
@@ -150,7 +150,7 @@ func TestNothingOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestBrokenIsRemembered: what has broken a worker breaks no second one until its files, or its bounds, are others.
+// TestBrokenIsRemembered does not break a second worker with the same files and limits.
 func TestBrokenIsRemembered(t *testing.T) {
 	p := pool(t, 1)
 	r := render.New(p)
@@ -186,8 +186,8 @@ func with(f files, name, content string) files {
 	return out
 }
 
-// TestLastWords: the reason is in the first lines of what a process leaves, however much it says of what ran then, and
-// of a process that said much in its life it is in the last ones.
+// TestLastWords finds the reason in the first lines of a crash, however long, and in the last lines of a process with
+// earlier output.
 func TestLastWords(t *testing.T) {
 	reason := "runtime: cannot allocate memory\nfatal error: out of memory\n"
 	inRuntime := "SIGSEGV: segmentation violation\nPC=0xce47dd m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x8b m=3 [idle]:\n" +

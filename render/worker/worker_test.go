@@ -27,7 +27,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestMain is a worker where it is started as one.
+// TestMain runs a worker if started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "serve" {
 		memory, err := strconv.ParseInt(os.Args[2], 10, 64)
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// deeds builds apps, and does what no app should be able to bring about where the app's name is that of a deed.
+// deeds builds apps. If the app's name is a deed, such as "panics", it does that instead.
 type deeds struct{ render.Builder }
 
 func (d deeds) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
@@ -97,7 +97,7 @@ func pool(t testing.TB, most int) *Pool {
 	return p
 }
 
-// files are a tree. Values are as in render's tests: "-> target" is a symlink, "(submodule)" a submodule.
+// files is a tree. Values are as in render's tests: "-> target" is a symlink, "(submodule)" a submodule.
 type files map[string]string
 
 func (f files) Lookup(p string) (rollout.Entry, bool, error) {
@@ -188,8 +188,8 @@ func folder(t testing.TB, dir string) files {
 	return f
 }
 
-// TestSameAsInProcess builds all that package render is tested with, what is good and what is refused, by a worker and
-// in this process: both say the same, to the byte and to the type.
+// TestSameAsInProcess builds the test inputs of package render, valid and refused, by a worker and in this process:
+// both results are equal in bytes and types.
 func TestSameAsInProcess(t *testing.T) {
 	workers, here := pool(t, 1), render.InProcess{CheckProvider: provider.Check}
 	good, refused := 0, 0
@@ -242,7 +242,7 @@ func TestSameAsInProcess(t *testing.T) {
 	invalid, _ := filepath.Glob("../testdata/invalid/*/*.txtar")
 	for i, file := range invalid {
 		if testing.Short() && i%5 > 0 {
-			continue // the codec is the same for all of them
+			continue // they share the codec
 		}
 		tree := files{}
 		if base := filepath.Join(filepath.Dir(file), "base.txtar"); slices.Contains(invalid, base) {
@@ -268,7 +268,7 @@ func sameError(a, b error) bool {
 	return a == nil || (x != nil && *x == *y) || (x == nil && a.Error() == b.Error())
 }
 
-// TestFailuresOfTheTree: what cannot be read is the error of who reads it, not of the worker, which goes on.
+// TestFailuresOfTheTree reports a read error as the tree's, and the worker continues.
 func TestFailuresOfTheTree(t *testing.T) {
 	p := pool(t, 1)
 	app := rollout.App{Name: "demo", Path: "a", Namespace: "shop"}
@@ -286,7 +286,7 @@ func TestFailuresOfTheTree(t *testing.T) {
 			}
 			break
 		}
-		if err != io.ErrNoProgress && err != nil { // what fails beside the question is asked for again, or not needed
+		if err != io.ErrNoProgress && err != nil { // other failures are retried, or their answer is not needed
 			t.Errorf("after %d questions: error %v, want that of the tree", n, err)
 		}
 	}
@@ -297,7 +297,7 @@ func TestFailuresOfTheTree(t *testing.T) {
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
 
-// faulty fails once, at one of the questions.
+// faulty fails once, at the question with that number.
 type faulty struct {
 	files
 	after int
@@ -331,7 +331,7 @@ func (f *faulty) ReadBlob(id string) ([]byte, error) {
 	return f.files.ReadBlob(id)
 }
 
-// who is the number of the process that builds.
+// who returns the PID of the building process.
 func who(t *testing.T, p *Pool) string {
 	t.Helper()
 	built, _, err := p.Build(files{}, rollout.App{Name: "who"})
@@ -351,7 +351,7 @@ func builds(t *testing.T, p *Pool) {
 	}
 }
 
-// TestWhatBreaksAWorker: it holds the app by name and says why, the worker is replaced, and the next app is built.
+// TestWhatBreaksAWorker holds the app by name with a reason, replaces the worker, and builds the next app.
 func TestWhatBreaksAWorker(t *testing.T) {
 	for deed, want := range map[string]string{
 		"panics":   "apps/x: rendering it panicked: this is the deed; report it, and go back to the previous commit",
@@ -386,8 +386,8 @@ func TestWhatBreaksAWorker(t *testing.T) {
 	}
 }
 
-// TestWhatTheMachineBreaks: a worker that was killed, or that gets no time of the CPU, says nothing of the app. It is no
-// InvalidError, so nothing remembers it.
+// TestWhatTheMachineBreaks does not blame the app for a worker that was killed or got no CPU time. It is no
+// InvalidError, so it is not cached.
 func TestWhatTheMachineBreaks(t *testing.T) {
 	for _, deed := range []string{"hangs", "is killed"} {
 		t.Run(deed, func(t *testing.T) {
@@ -404,7 +404,7 @@ func TestWhatTheMachineBreaks(t *testing.T) {
 	}
 }
 
-// TestTimeIsOfTheCPU: a worker that stands still for longer than its bound goes on where it was, and builds the app.
+// TestTimeIsOfTheCPU stops a worker for longer than its limit: it continues afterwards and builds the app.
 func TestTimeIsOfTheCPU(t *testing.T) {
 	p := pool(t, 1)
 	builds(t, p)
@@ -422,7 +422,7 @@ func TestTimeIsOfTheCPU(t *testing.T) {
 	}
 }
 
-// withLarge is a tree with a file whose content is not kept.
+// withLarge is a tree with a file whose content is not in the cache.
 type withLarge struct{ files }
 
 func (w withLarge) ReadBlob(id string) ([]byte, error) {
@@ -432,7 +432,7 @@ func (w withLarge) ReadBlob(id string) ([]byte, error) {
 	return w.files.ReadBlob(id)
 }
 
-// TestAFileThatIsNotKept: an app that needs it is held by its name, by a worker as here.
+// TestAFileThatIsNotKept holds an app that needs the file by name, in a worker as in process.
 func TestAFileThatIsNotKept(t *testing.T) {
 	tree := withLarge{files{"a/kustomization.yaml": "configMapGenerator: [{name: c, files: [large.bin]}]\n", "a/large.bin": "x"}}
 	app := rollout.App{Name: "demo", Path: "a", Namespace: "shop"}
@@ -443,8 +443,8 @@ func TestAFileThatIsNotKept(t *testing.T) {
 	}
 }
 
-// TestKeysStayOutside: a worker opens an encrypted file with what the asking process makes of its locks, and has no key. What
-// that process says of a failure is what is said, and one without keys has nothing opened.
+// TestKeysStayOutside has the parent process decrypt files for a worker, which has no key. The parent's error is
+// reported, and a parent without keys opens nothing.
 func TestKeysStayOutside(t *testing.T) {
 	key := sopstest.Age(t)
 	keys, err := sops.ReadKeys(map[string]string{key.Name: key.Secret})
