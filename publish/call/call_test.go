@@ -30,8 +30,7 @@ func serve(t *testing.T, answer http.HandlerFunc) string {
 	return server.URL
 }
 
-// scripted answers one request after the other with a status, the last one for
-// ever, and counts them.
+// scripted answers requests with the statuses in order, repeating the last one, and counts them.
 func scripted(t *testing.T, after string, statuses ...int) (Request, *atomic.Int64) {
 	t.Helper()
 	asked := &atomic.Int64{}
@@ -46,7 +45,7 @@ func scripted(t *testing.T, after string, statuses ...int) (Request, *atomic.Int
 	return Request{Method: http.MethodPost, Base: address, Body: []byte("x")}, asked
 }
 
-// TestWhatIsTriedAgain: what may pass is, and what may have had an effect is not.
+// TestWhatIsTriedAgain retries temporary failures, but not requests that may have had an effect.
 func TestWhatIsTriedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		after    string
@@ -86,7 +85,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestNobodyListens is tried again even with effects: there were none.
+// TestNobodyListens retries a refused connection even for requests with effects, since there were none.
 func TestNobodyListens(t *testing.T) {
 	var failed *Error
 	_, err := newCaller().Do(t.Context(), Request{Method: http.MethodPost, Base: "http://127.0.0.1:1", Once: true})
@@ -95,10 +94,10 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// TestNoTimeForAnotherTry says what was wrong, not that time is up.
+// TestNoTimeForAnotherTry reports the last error instead of the timeout.
 func TestNoTimeForAnotherTry(t *testing.T) {
 	r, asked := scripted(t, "10", 503)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // late for a request, and sooner than the next one
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // late for a request, and before the next one
 	defer cancel()
 	_, err := newCaller().Do(ctx, r)
 	var failed *Error
@@ -123,7 +122,7 @@ func TestNoAnswerInTime(t *testing.T) {
 	}
 }
 
-// TestWhatIsSent has all parts of a request.
+// TestWhatIsSent checks all parts of a request.
 func TestWhatIsSent(t *testing.T) {
 	var got string
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -155,7 +154,7 @@ func TestWhatCannotBeSent(t *testing.T) {
 	}
 }
 
-// TestSizes: an answer that is too large is an error, unless its status is all that counts.
+// TestSizes checks that an answer that is too large is an error, unless only its status is needed.
 func TestSizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		size       int
@@ -211,7 +210,7 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// TestError is what people read, and what callers decide by.
+// TestError checks an error's text, and the fields that callers use.
 func TestError(t *testing.T) {
 	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "7.5")
@@ -322,7 +321,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestPausesGrow: tries are 0.25 s, 0.5 s and 1 s apart unless told otherwise, or as far as the server asks for.
+// TestPausesGrow waits 0.25 s, 0.5 s and 1 s between attempts by default, or as long as the server asks.
 func TestPausesGrow(t *testing.T) {
 	for name, c := range map[string]struct {
 		backoff time.Duration
@@ -348,7 +347,7 @@ func TestPausesGrow(t *testing.T) {
 	}
 }
 
-// TestFewRedirects: five are followed, and no sixth.
+// TestFewRedirects follows five redirects and refuses the sixth.
 func TestFewRedirects(t *testing.T) {
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if n, _ := strconv.Atoi(r.URL.Path[1:]); n > 0 {
@@ -362,7 +361,7 @@ func TestFewRedirects(t *testing.T) {
 	}
 }
 
-// TestWordsHaveAnEnd: what is nested deeper than people nest is left out.
+// TestWordsHaveAnEnd leaves out deeply nested messages.
 func TestWordsHaveAnEnd(t *testing.T) {
 	for name, nest := range map[string]func(any) any{
 		"lists": func(v any) any { return []any{v} }, "messages": func(v any) any { return map[string]any{"message": v} },

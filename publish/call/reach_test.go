@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestReach: this machine, its link and the metadata services of clouds are asked only where somebody says so.
+// TestReach sends requests to this machine, its link-local network and clouds' metadata services only if the
+// configuration allows it.
 func TestReach(t *testing.T) {
 	allowed := Reach{Own: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("fd00:ec2::254/128")}}
 	for address, c := range map[string]struct{ closed, open bool }{
@@ -32,8 +33,8 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// TestNothingOfThisMachineIsAsked: a client of those that are given addresses by others does not connect, whatever name
-// leads there and wherever it is redirected from; the error says what to do.
+// TestNothingOfThisMachineIsAsked checks that a client for untrusted addresses does not connect to this machine, by any
+// name or redirect. The error has the remedy.
 func TestNothingOfThisMachineIsAsked(t *testing.T) {
 	asked := 0
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))

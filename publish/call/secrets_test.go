@@ -17,10 +17,10 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// secret has what each way to write a text changes.
+// secret contains characters that each encoding changes.
 const secret = `s3cr3t/with+odd="chars"&<more>`
 
-// written are the ways in which servers repeat what they were told.
+// written returns the forms in which servers repeat a text.
 func written(text string) map[string]string {
 	quoted, _ := json.Marshal(text)
 	return map[string]string{
@@ -35,8 +35,8 @@ func written(text string) map[string]string {
 	}
 }
 
-// TestScrubsEveryForm sends a secret in each place of a request to servers that
-// repeat it in each form, in refusals, redirects and answers.
+// TestScrubsEveryForm sends a secret in each place of a request to servers that repeat it in each form, in errors,
+// redirects and answers.
 func TestScrubsEveryForm(t *testing.T) {
 	places := map[string]func(r *Request){
 		"header": func(r *Request) { r.Header = http.Header{"X-Key": {secret}} },
@@ -85,7 +85,7 @@ func TestHide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var s Secrets
 			s.Hide(c.hide)
-			s.Hide(c.hide) // again is no more
+			s.Hide(c.hide) // hiding it twice changes nothing
 			if got := s.Scrub(c.text); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -103,7 +103,7 @@ func TestHide(t *testing.T) {
 	}
 }
 
-// TestHideURL: an address that is no secret itself may be told but for what is in it.
+// TestHideURL hides only the secret parts of an address.
 func TestHideURL(t *testing.T) {
 	u, err := url.Parse("https://me:passw0rd@metrics.example/select/0/prometheus/0123456789abcdef0123?token=value123")
 	if err != nil {
@@ -127,15 +127,15 @@ func TestScrubValue(t *testing.T) {
 	}
 }
 
-// TestRedirects: what carries a credential is led nowhere else, and the other
-// host is not even asked.
+// TestRedirects checks that a request with a credential is not redirected to another host, which gets no request at
+// all.
 func TestRedirects(t *testing.T) {
 	bearer := http.Header{"Authorization": {"Bearer " + secret}}
 	for name, c := range map[string]struct {
 		r      Request
 		status int
 		to     string // default: another host
-		says   string // "": it is followed
+		says   string // "" if it is followed
 	}{
 		"a bare GET":          {r: Request{Method: http.MethodGet}, status: 302},
 		"a bare GET in a URL": {r: Request{Method: http.MethodGet, Query: url.Values{"key": {secret}}}, status: 307},
@@ -195,8 +195,8 @@ type transport func(*http.Request) *http.Response
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
 
-// TestNoRedirectOutOfTLS has a server send a request on to itself, by HTTPS or without: nothing secret goes over a
-// connection that others can read.
+// TestNoRedirectOutOfTLS redirects a request to the same server, with or without HTTPS: no secret goes over an
+// unencrypted connection.
 func TestNoRedirectOutOfTLS(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to string
@@ -232,7 +232,7 @@ func TestNoRedirectOutOfTLS(t *testing.T) {
 	}
 }
 
-// TestUntrusted asks a server with a certificate of its own.
+// TestUntrusted queries a server whose certificate is not trusted.
 func TestUntrusted(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
 	defer server.Close()
@@ -249,7 +249,7 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// TestClients are two, and are kept.
+// TestClients checks that there are two clients, which are reused.
 func TestClients(t *testing.T) {
 	clients := Clients()
 	if again := clients(true); again != clients(true) || again == clients(false) {
@@ -263,7 +263,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// FuzzNothingHiddenIsTold has a server that repeats a secret and what somebody adds.
+// FuzzNothingHiddenIsTold has a server that repeats a secret with added text.
 func FuzzNothingHiddenIsTold(f *testing.F) {
 	f.Add("abcdefgh", "x", "y")
 	f.Add(secret, `{"error":"`, `"}`)
@@ -287,7 +287,7 @@ func FuzzNothingHiddenIsTold(f *testing.F) {
 	})
 }
 
-// TestCallerIsForManyRequests keeps what it hid: the next answer may repeat it.
+// TestCallerIsForManyRequests keeps hiding earlier secrets, since a later answer may repeat them.
 func TestCallerIsForManyRequests(t *testing.T) {
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Key") == "" {

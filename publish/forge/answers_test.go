@@ -14,14 +14,13 @@ import (
 	"gitrollout.dev/gitrollout/publish/call"
 )
 
-// answering is a forge's API that answers all requests alike.
+// answering is a forge's API with one answer for all requests.
 type answering func(*http.Request) *http.Response
 
 func (f answering) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
 
-// FuzzAPIAnswers: whatever an API answers to whatever is asked of it, nothing panics, so many requests are made at most, all of
-// them to the API's own host, the break that it asks for has an end, and what is told of a refusal is a short line without
-// the token.
+// FuzzAPIAnswers has an API give any answers. There is no panic, the requests are limited and go only to the API's
+// host, the requested back-off is limited, and an error is a short line without the token.
 func FuzzAPIAnswers(f *testing.F) {
 	pull := `{"number":7,"iid":7,"index":7,"id":7,"title":"t","body":"b","description":"d","state":"open","merged":true,` +
 		`"head":{"ref":"gitrollout/promote/prod/shop","sha":"abc","repo":{"id":1}},"base":{"repo":{"id":1}},"labels":[{"name":"x"}],` +

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fakeComments serves the comments of one pull request, oldest first, as a forge's documentation has them. The first one is
-// somebody else's, which nobody but them may change.
+// fakeComments serves the comments of one pull request, oldest first, as the forge documents. The first comment belongs
+// to another account, and gitrollout's token cannot change it.
 type fakeComments struct {
 	list, one *regexp.Regexp // paths
 	edit      string
@@ -53,7 +53,7 @@ func (c *fakeComments) serve(f *fake) func(w http.ResponseWriter, r *http.Reques
 
 const mark = "<!-- gitrollout plan -->"
 
-// TestComment has ten runs of a job leave one comment, and somebody else's as it is.
+// TestComment runs a job ten times: it leaves one comment, and does not change another account's.
 func TestComment(t *testing.T) {
 	stranger := mark + "\nlooks good"
 	for name, tt := range map[string]struct {
@@ -76,7 +76,7 @@ func TestComment(t *testing.T) {
 			c.bodies = []string{stranger, "hello"}
 			f.refuse = c.serve(f)
 			o := f.options(tt.path)
-			o.Now = func() time.Time { return time.Now().Add(time.Duration(f.requests) * time.Minute) } // the forge's spacing has passed
+			o.Now = func() time.Time { return time.Now().Add(time.Duration(f.requests) * time.Minute) } // after the forge's minimal interval
 			for i := range 10 {
 				if err := Comment(t.Context(), o, rollout.Forge{Type: tt.forge}, 7, mark, fmt.Sprint(mark, "\nrun ", i)); err != nil {
 					t.Fatal(err)
@@ -89,7 +89,7 @@ func TestComment(t *testing.T) {
 	}
 }
 
-// TestCommentOnGitea does the same on a real one.
+// TestCommentOnGitea does the same on a real Gitea.
 func TestCommentOnGitea(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server; without -short it is run")

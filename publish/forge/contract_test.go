@@ -12,19 +12,18 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// bench is a forge with one repository, as the contract sees it: GitHub and
-// GitLab by their documentation, Gitea for real.
+// bench is a forge with one repository for the contract: GitHub and GitLab by their documentation, and a real Gitea.
 type bench interface {
-	push(branch, content string) (commit string) // makes the branch hold a new commit on main
-	drop(branch string)                          // removes the branch, as gitrollout's push does
+	push(branch, content string) (commit string) // makes the branch a new commit on main
+	drop(branch string)                          // deletes the branch, like gitrollout's push
 	merge(number int)
-	close(number int) // as a person does
+	close(number int) // like a user
 	propose(branch, title string) int
 	list() []seen // by number
 	marks(commit string) []fakeStatus
 }
 
-// seen is a pull request as people see it.
+// seen is a pull request as users see it.
 type seen struct {
 	number              int
 	title, body, branch string
@@ -32,11 +31,10 @@ type seen struct {
 	labels, reviewers   []string
 }
 
-// maker makes a new bench for one story.
+// maker makes a new bench for one test case.
 type maker func(t *testing.T) (bench, Options, rollout.Forge)
 
-// benches is the table of what the contract holds for. What is started for the
-// first test is shared by its subtests.
+// benches is the table of forges under the contract. Subtests share servers that the first one starts.
 var benches = map[string]func(t *testing.T) maker{
 	"GitHub": func(*testing.T) maker { return newGitHubBench },
 	"GitLab": func(*testing.T) maker { return newGitLabBench },
@@ -57,8 +55,7 @@ func (f *fake) options(path string) Options {
 	return Options{Remote: f.server.URL + path, Token: func(context.Context) (string, error) { return f.token, nil }}
 }
 
-// drop is bench's. GitHub closes the pull request of a branch that goes, GitLab
-// does not.
+// drop deletes a branch. GitHub then closes the branch's pull request, GitLab does not.
 func (f *fake) drop(branch string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,7 +97,7 @@ func newRig(t *testing.T, newBench maker) *rig {
 	if options.forges == nil {
 		options.forges = slices.Clone(forges)
 		for i := range options.forges {
-			options.forges[i].spacing = 0 // the forge is not the real one
+			options.forges[i].spacing = 0 // the forge is not a real one
 		}
 	}
 	r.options = options
@@ -109,8 +106,7 @@ func newRig(t *testing.T, newBench maker) *rig {
 	return r
 }
 
-// restart ends the process, as it were, and begins another one that knows
-// nothing.
+// restart replaces the process by a new one without state.
 func (r *rig) restart() {
 	r.t.Helper()
 	if r.stop != nil {
@@ -123,7 +119,7 @@ func (r *rig) restart() {
 	r.stop = func() { cancel(); <-ended }
 }
 
-// settle waits until the worker has nothing more to do.
+// settle waits until the worker is idle.
 func (r *rig) settle() {
 	r.t.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -158,7 +154,7 @@ const (
 	revertBranch  = "gitrollout/revert/prod/shop"
 )
 
-// paused is a release of a commit that waits at a gate.
+// paused returns a release of a commit that waits at a gate.
 func paused(commit string, gate int, proposals ...rollout.Proposal) rollout.Transition {
 	w := rollout.Workload{Namespace: "shop", Name: "web"}
 	pr := rollout.Progress{Workload: w, Step: gate, Of: 4, Name: "pause", Weight: 20, Entered: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
@@ -192,7 +188,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// contract is what holds for every forge.
+// contract has tests for every forge.
 var contract = map[string]func(t *testing.T, r *rig){
 	"what a job proposes": func(t *testing.T, r *rig) {
 		const branch = "gitrollout-vendor"
@@ -244,7 +240,7 @@ var contract = map[string]func(t *testing.T, r *rig){
 				t.Errorf("the body lacks %q:\n%s", want, all[0].body)
 			}
 		}
-		// The next gate is the same pull request, and another process finds it.
+		// The next gate has the same pull request, which another process finds.
 		r.restart()
 		all = r.show(paused(release, 2, promotes(r.push(promoteBranch, "second"))))
 		if len(all) != 1 || !strings.Contains(all[0].title, "past step 3/4") || len(all[0].labels) != 2 {
@@ -254,7 +250,7 @@ var contract = map[string]func(t *testing.T, r *rig){
 		if len(again) != 1 || again[0].body != all[0].body {
 			t.Errorf("told again: %+v", again)
 		}
-		// It is not wanted any more.
+		// The proposal is not needed any more.
 		r.drop(promoteBranch)
 		gone := paused(release, 2)
 		gone.Subject, gone.Proposals = "shop superseded", []rollout.Proposal{{Branch: promoteBranch}}
@@ -262,7 +258,7 @@ var contract = map[string]func(t *testing.T, r *rig){
 		if len(all) != 1 || all[0].state != "closed" || !strings.Contains(all[0].body, "`shop superseded`") {
 			t.Errorf("a stale one: %+v", all)
 		}
-		// The same commit again is wanted again: nobody closed it by hand.
+		// The same commit is proposed again: no user had closed it.
 		r.restart()
 		all = r.show(paused(release, 2, promotes(r.push(promoteBranch, "second"))))
 		if len(all) != 2 || all[1].state != "open" {
@@ -369,7 +365,7 @@ var contract = map[string]func(t *testing.T, r *rig){
 	},
 }
 
-// TestStatusesOf are which statuses a transition gives which commits.
+// TestStatusesOf checks the commits' statuses for each transition.
 func TestStatusesOf(t *testing.T) {
 	one, two := paused(sha("1"), 1).After, paused(sha("2"), 1).After
 	healthy := rollout.State{App: "shop", Phase: rollout.Healthy, Stable: one.Stable}

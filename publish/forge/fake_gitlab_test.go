@@ -117,7 +117,7 @@ func gitLabStatus(f *fake, w http.ResponseWriter, r *http.Request, commit string
 	}
 	for _, known := range slices.Backward(f.statuses[commit]) {
 		if known.Context == s.Context {
-			if known.State == s.State { // as versions before 18 have it
+			if known.State == s.State { // as in versions before 18
 				f.answer(w, http.StatusBadRequest, map[string]any{"message": `Cannot transition status via :run from :running (Reason(s): Status cannot transition via "run")`})
 				return
 			}

@@ -13,10 +13,8 @@ import (
 	"time"
 )
 
-// fake is a forge in memory. What GitHub and GitLab have in common is here; the
-// paths, headers, fields and status codes of their documentation are in
-// fake_github_test.go and fake_gitlab_test.go, and a request that breaks one of
-// those rules fails the test.
+// fake is a forge in memory, with the common parts of GitHub and GitLab. Their documented paths, headers, fields and
+// status codes are in fake_github_test.go and fake_gitlab_test.go; a request that violates them fails the test.
 type fake struct {
 	t      *testing.T
 	server *httptest.Server
@@ -29,7 +27,7 @@ type fake struct {
 	users    map[string]int64
 	writes   int
 	requests int
-	refuse   func(w http.ResponseWriter, r *http.Request) bool // answers instead, if it returns true
+	refuse   func(w http.ResponseWriter, r *http.Request) bool // answers in place of the fake if it returns true
 }
 
 type fakePull struct {
@@ -61,7 +59,7 @@ func newFake(t *testing.T, serve func(f *fake, w http.ResponseWriter, r *http.Re
 	return f
 }
 
-// sha makes an id of 40 digits from a name.
+// sha makes an ID of 40 digits from a name.
 func sha(name string) string {
 	return strings.Repeat(fmt.Sprintf("%x", name), 40)[:40]
 }
@@ -89,8 +87,7 @@ func (f *fake) decode(r *http.Request, allowed ...string) map[string]any {
 	return body
 }
 
-// query checks that only documented parameters are sent, and returns the page's
-// bounds.
+// query checks that only documented parameters are sent, and returns the page's bounds.
 func (f *fake) query(r *http.Request, most int, allowed ...string) (from, to int) {
 	f.t.Helper()
 	for key := range r.URL.Query() {
@@ -113,7 +110,7 @@ func page[T any](all []T, from, to int) []T {
 	return all[min(from, len(all)):min(to, len(all))]
 }
 
-// newestFirst returns the pull requests that a condition holds for.
+// newestFirst returns the pull requests that satisfy a condition.
 func (f *fake) newestFirst(wanted func(*fakePull) bool) []*fakePull {
 	var found []*fakePull
 	for _, p := range slices.Backward(f.pulls) {
@@ -138,7 +135,7 @@ func (f *fake) add(p fakePull) *fakePull {
 	return &p
 }
 
-// The rest is bench's.
+// The methods below implement bench.
 
 func (f *fake) push(branch, content string) string {
 	f.mu.Lock()
@@ -193,7 +190,7 @@ func (f *fake) marks(commit string) []fakeStatus {
 	return slices.Clone(f.statuses[commit])
 }
 
-// limit answers the next requests as a server whose rate limit is used up.
+// refuseWith answers the next requests with an error, such as a server over its rate limit.
 func (f *fake) refuseWith(times int, header map[string]string, code int, body string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -211,5 +208,5 @@ func (f *fake) refuseWith(times int, header map[string]string, code int, body st
 	}
 }
 
-// soon is a moment as the forges give it.
+// soon returns a time in the forges' format.
 func soon(in time.Duration) string { return fmt.Sprint(time.Now().Add(in).Unix()) }

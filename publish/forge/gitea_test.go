@@ -26,8 +26,8 @@ type giteaBench struct {
 	repo, dir  string
 }
 
-// newGiteaMaker starts a server for the test, and gives each story a repository.
-// The bot that the worker is has the rights and the scopes that docs/forges.md names.
+// newGiteaMaker starts a server for the test, and gives each test case a repository. The worker's bot has only the
+// rights and scopes of docs/forges.md.
 func newGiteaMaker(t *testing.T) maker {
 	s := giteatest.Start(t)
 	owner, bot, ann := s.User("acme"), s.User("bot", "write:repository", "write:issue"), s.User("ann")

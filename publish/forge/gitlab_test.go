@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestForksOfGitLab: a merge request from a fork whose branch has a proposal's name is nobody's proposal.
+// TestForksOfGitLab ignores a merge request from a fork whose branch has a proposal's name.
 func TestForksOfGitLab(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("source_branch") == "theirs" {

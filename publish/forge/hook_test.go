@@ -23,7 +23,7 @@ func push(ref, repository string) string {
 
 func signed(secret, body string) string { return hex.EncodeToString(mac([]byte(secret), []byte(body))) }
 
-// TestHook has one row for each thing that a request may be.
+// TestHook has one row for each type of request.
 func TestHook(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	body := push("refs/heads/main", "acme/deploy")
@@ -114,7 +114,7 @@ func TestHookSecret(t *testing.T) {
 	}
 }
 
-// TestHookReadsFew bounds how many bodies are held at once.
+// TestHookReadsFew limits the number of bodies in memory.
 func TestHookReadsFew(t *testing.T) {
 	h, err := NewHook(Hook{Secret: hookSecret, Now: time.Now})
 	if err != nil {
@@ -131,8 +131,8 @@ func TestHookReadsFew(t *testing.T) {
 	}
 }
 
-// TestHookWaitsForNoBody: a stranger that sends a body byte by byte does not keep others from being read. Here the time
-// for one is over before it begins.
+// TestHookWaitsForNoBody checks that a slow body does not delay other requests. In this test a body's time is over
+// before it begins.
 func TestHookWaitsForNoBody(t *testing.T) {
 	h, err := NewHook(Hook{
 		Secret: hookSecret, Remote: "https://git.example/acme/deploy.git", Branch: "main", Pushed: func() {},
@@ -162,8 +162,8 @@ func TestHookWaitsForNoBody(t *testing.T) {
 	}
 }
 
-// FuzzHook sends requests of anybody, who does not know the secret, and then the same bodies as the forge would sign
-// them: the former make nobody fetch, whatever they hold, and the latter only by a push to the branch that is followed.
+// FuzzHook sends requests without the secret, and then the same bodies with the forge's signature. The former never
+// cause a fetch, and the latter only for a push to the followed branch.
 func FuzzHook(f *testing.F) {
 	names := []string{
 		"X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature", "X-Gitlab-Token", "Webhook-Signature",
@@ -198,7 +198,7 @@ func FuzzHook(f *testing.F) {
 		}
 		name := names[uint(which)%uint(len(names))]
 		if signature == hookSecret || strings.Contains(signature, signed(hookSecret, string(body))) {
-			return // it knows the secret
+			return // it has the secret
 		}
 		if code := send(name, signature); code != http.StatusUnauthorized || pushed > 0 {
 			t.Fatalf("%s %q of a stranger is answered %d, and %d pushes", name, signature, code, pushed)
@@ -208,7 +208,7 @@ func FuzzHook(f *testing.F) {
 		if err != nil {
 			text = string(body)
 		}
-		// JSON may write its characters as numbers.
+		// JSON may escape characters as numbers.
 		plain := !strings.Contains(text, `\`)
 		if pushed > 0 && plain && (!strings.Contains(text, "refs/heads/main") || !strings.Contains(strings.ToLower(text), "deploy")) {
 			t.Errorf("it is fetched for %q", body)

@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPullOfAJob: jobs of all forges say which pull request they are for, and nothing else does.
+// TestPullOfAJob finds the pull request of a job of each forge, and none elsewhere.
 func TestPullOfAJob(t *testing.T) {
 	gitHub := map[string]string{
 		"GITHUB_REF": "refs/pull/12/merge", "GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "acme/deploy",
@@ -40,7 +40,7 @@ func TestPullOfAJob(t *testing.T) {
 	}
 }
 
-// TestForgeOfAJob: jobs that are for no pull request say whose repository it is, and nothing else does.
+// TestForgeOfAJob finds the repository of a job without a pull request, and none elsewhere.
 func TestForgeOfAJob(t *testing.T) {
 	gitHub := map[string]string{"GITHUB_SERVER_URL": "https://git.example.com/", "GITHUB_REPOSITORY": "acme/deploy"}
 	gitea := map[string]string{"GITEA_ACTIONS": "true", "GITHUB_SERVER_URL": "https://git.example.com", "GITHUB_REPOSITORY": "acme/deploy"}

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// moody is a forge whose answers a test decides.
+// moody is a forge whose answers the test sets.
 type moody struct {
 	*paper
 	mark  func() error
@@ -35,7 +35,7 @@ func (m *moody) label(ctx context.Context, p pull, labels []string) error {
 	return m.paper.label(ctx, p, labels)
 }
 
-// onMoody runs a worker for a forge in a bubble of time.
+// onMoody runs a worker for a forge in a synctest bubble.
 func onMoody(t *testing.T, m *moody, story func(w *Worker, problems *[]string)) {
 	t.Helper()
 	m.paper = &paper{marks: map[string]status{}}
@@ -80,7 +80,7 @@ func refused(status int, after time.Duration) error {
 	return &call.Error{What: "POST", Status: status, Message: "no", After: after}
 }
 
-// TestANewerOrderIsNotLost has an order be replaced while it is carried out.
+// TestANewerOrderIsNotLost replaces an order while it is carried out.
 func TestANewerOrderIsNotLost(t *testing.T) {
 	m := &moody{}
 	m.mark = func() error { time.Sleep(time.Minute); return nil }
@@ -102,8 +102,8 @@ func TestANewerOrderIsNotLost(t *testing.T) {
 	})
 }
 
-// TestALimitIsNoRefusal has a forge ask for a break when a label is to be set, which is done after the break, and told to
-// nobody as something that cannot be done.
+// TestALimitIsNoRefusal has a forge ask for a back-off when a label is to be set. The label is set afterwards, and no
+// error is reported.
 func TestALimitIsNoRefusal(t *testing.T) {
 	limited := true
 	m := &moody{}
@@ -127,7 +127,8 @@ func TestALimitIsNoRefusal(t *testing.T) {
 	})
 }
 
-// TestARefusalThatMayHealIsTriedForLong tells a right that is granted some day from a request that is wrong.
+// TestARefusalThatMayHealIsTriedForLong distinguishes a missing right, which may be granted later, from an invalid
+// request.
 func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 	for status, want := range map[int]int{401: 10, 403: 10, 404: 10, 400: maxTries, 422: maxTries} {
 		m := &moody{}
@@ -147,29 +148,29 @@ func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 	}
 }
 
-// TestANewerOrderWaitsAsLong has the back-off of an order be that of the one that replaces it.
+// TestANewerOrderWaitsAsLong keeps an order's back-off for the order that replaces it.
 func TestANewerOrderWaitsAsLong(t *testing.T) {
 	m := &moody{}
 	m.mark = func() error { return refused(http.StatusNotFound, 0) }
 	onMoody(t, m, func(w *Worker, _ *[]string) {
 		show := func() { w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1)}) }
 		show()
-		pass(w, 20*time.Second) // 1, 2, 4, 8 s apart: the next try is at 31
+		pass(w, 20*time.Second) // 1, 2, 4, 8 s apart: the next attempt is at 31
 		before := m.calls
 		show()
 		pass(w, 10*time.Second)
 		if m.calls != before {
 			t.Errorf("%d requests while it waits, want none", m.calls-before)
 		}
-		pass(w, 1500*time.Millisecond) // the try after that is at 32
+		pass(w, 1500*time.Millisecond) // the following attempt is at 32
 		if m.calls != before+1 {
 			t.Errorf("%d requests when it has waited, want 1", m.calls-before)
 		}
 	})
 }
 
-// TestTheSecondLookIsAtTheNewest has a branch be removed, be there again, and move before the second look at its pull
-// request: that is not described as it was.
+// TestTheSecondLookIsAtTheNewest deletes a branch, creates it again and moves it before the pull request's second
+// check, which must use the newest commit.
 func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 	m := &moody{}
 	onMoody(t, m, func(w *Worker, _ *[]string) {
@@ -182,7 +183,7 @@ func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 		if got := m.pulls[len(m.pulls)-1]; got.body != newest.body || got.title != newest.title {
 			t.Errorf("it is described as\n%s\nwant\n%s", got.body, newest.body)
 		}
-		// And closed by the forge before the look, it is opened again.
+		// If the forge closed it before the check, it is opened again.
 		w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1, promotes(""))})
 		pass(w, time.Second)
 		w.Show(rollout.Forge{}, []rollout.Transition{paused(sha("release"), 1, promotes(sha("fourth")))})

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestIsProtected asks each forge in its own words.
+// TestIsProtected reads each forge's branch protection.
 func TestIsProtected(t *testing.T) {
 	paths := map[rollout.ForgeType]string{
 		rollout.GitHub: "/api/v3/repos/acme/deploy/branches/gitrollout/state/prod",
@@ -49,8 +49,7 @@ func TestIsProtected(t *testing.T) {
 	}
 }
 
-// TestAsksOwners asks the two forges that are played by what their documentation says they answer: to an administrator, and
-// to somebody who is none.
+// TestAsksOwners queries the two fake forges, as an administrator and as another user.
 func TestAsksOwners(t *testing.T) {
 	const gitHub, gitLab = "/api/v3/repos/acme/deploy", "/api/v4/projects/acme%2Fdeploy"
 	const yes, no, unknown = "yes", "no", "unknown"
@@ -126,7 +125,7 @@ func TestAsksOwners(t *testing.T) {
 	}
 }
 
-// TestAsksOwnersGitea asks a real Gitea, as an administrator and as somebody who is none.
+// TestAsksOwnersGitea queries a real Gitea, as an administrator and as another user.
 func TestAsksOwnersGitea(t *testing.T) {
 	bench, o, config := newGiteaMaker(t)(t)
 	g := bench.(*giteaBench)
@@ -154,8 +153,7 @@ func TestAsksOwnersGitea(t *testing.T) {
 	}
 }
 
-// TestIsProtectedGitea asks a real Gitea, as somebody who is no administrator,
-// before and after a branch is protected.
+// TestIsProtectedGitea queries a real Gitea, without administrator rights, before and after a branch is protected.
 func TestIsProtectedGitea(t *testing.T) {
 	bench, o, config := newGiteaMaker(t)(t)
 	g := bench.(*giteaBench)

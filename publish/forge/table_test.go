@@ -14,8 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// paper is a forge that keeps its pull requests in memory. It is all that there is
-// of it: a line of the table makes everybody know it.
+// paper is a forge that keeps its pull requests in memory. A row of the table is enough to make it known.
 type paper struct {
 	pulls []pull
 	marks map[string]status
@@ -82,8 +81,7 @@ func (p *paper) asksOwners(_ context.Context, branch string) (bool, error) {
 	return branch == "main", nil
 }
 
-// TestAForgeIsOneLine adds a forge by a line of the table, and has all that is done
-// with forges done with it.
+// TestAForgeIsOneLine adds a forge as a row of the table, and checks that it works like the others.
 func TestAForgeIsOneLine(t *testing.T) {
 	p := &paper{marks: map[string]status{}}
 	known := append(slices.Clone(forges), p.kind())
@@ -146,8 +144,7 @@ func TestAForgeIsOneLine(t *testing.T) {
 	}
 }
 
-// TestConfigurationNamesTheTable: a configuration may name what the table has, and
-// nothing else.
+// TestConfigurationNamesTheTable accepts exactly the table's forges in a configuration.
 func TestConfigurationNamesTheTable(t *testing.T) {
 	field, _ := reflect.TypeFor[rollout.Forge]().FieldByName("Type")
 	var names []string

@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPullRequestsHaveTheEvidence: what was measured is in the text that somebody
-// decides by, quoted, whatever a metrics server has said.
+// TestPullRequestsHaveTheEvidence quotes measurements in the pull request, whatever text a metrics server returns.
 func TestPullRequestsHaveTheEvidence(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s := rollout.State{
@@ -31,7 +30,7 @@ func TestPullRequestsHaveTheEvidence(t *testing.T) {
 	}
 }
 
-// TestRetryIsAdvisedWhereItWorks: a version whose Rollout document is gone cannot be tried again.
+// TestRetryIsAdvisedWhereItWorks does not suggest to retry a version whose Rollout document is gone.
 func TestRetryIsAdvisedWhereItWorks(t *testing.T) {
 	s := rollout.State{App: "shop", Rejected: []rollout.Rejection{{Hash: "h1-2", Commit: "c2", Reason: "too many errors"}}}
 	for _, can := range []bool{true, false} {
@@ -43,7 +42,7 @@ func TestRetryIsAdvisedWhereItWorks(t *testing.T) {
 	}
 }
 
-// TestTextsOfPullRequests pins what somebody reads who is to decide: what changes, where it stands, and what merging does.
+// TestTextsOfPullRequests compares the texts of pull requests: the change, the state, and the effect of a merge.
 func TestTextsOfPullRequests(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s := rollout.State{
@@ -112,7 +111,8 @@ func TestTextsOfPullRequests(t *testing.T) {
 	}
 }
 
-// TestStatusesOfCommits is about what TestStatusesOf has no release for: ways back, windows, and texts that are too long.
+// TestStatusesOfCommits checks statuses without a release in TestStatusesOf: rollbacks, windows, and texts that are too
+// long.
 func TestStatusesOfCommits(t *testing.T) {
 	at := func(phase rollout.Phase, step int) rollout.State {
 		return rollout.State{Phase: phase, Release: &rollout.Release{Commit: "new"}, Stable: &rollout.Release{Commit: "old"}, Reason: "a reason",

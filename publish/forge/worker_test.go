@@ -24,8 +24,7 @@ func (r *rig) complaints() string {
 	return strings.Join(r.problems, "\n")
 }
 
-// TestRateLimits makes the forge ask for a break, in each form that the
-// documentation has, and counts the requests during it.
+// TestRateLimits makes the forge ask for a back-off, in each documented form, and counts the requests during it.
 func TestRateLimits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		newBench maker
@@ -67,7 +66,7 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// TestBreakOf pins how long a break is without the wait.
+// TestBreakOf checks the duration of a back-off without waiting.
 func TestBreakOf(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, tt := range map[string]struct {
@@ -102,7 +101,7 @@ func TestBreakOf(t *testing.T) {
 			if err := a.call(t.Context(), http.MethodGet, "/x", nil, nil); !errors.As(err, &failed) || failed.After != tt.want {
 				t.Errorf("%v after %s, want %s", err, failed.After, tt.want)
 			}
-			// While it lasts, nothing is asked.
+			// Meanwhile no request is sent.
 			err := a.call(t.Context(), http.MethodGet, "/x", nil, nil)
 			if got := strings.Contains(err.Error(), "rate limit is used up"); got != (tt.want > 0) {
 				t.Errorf("then %v", err)
@@ -111,7 +110,7 @@ func TestBreakOf(t *testing.T) {
 	}
 }
 
-// TestDown has a forge that fails and comes back, and one that refuses.
+// TestDown has a forge that fails and recovers, and one that refuses.
 func TestDown(t *testing.T) {
 	for name, tt := range map[string]struct {
 		code int
@@ -136,7 +135,7 @@ func TestDown(t *testing.T) {
 	}
 }
 
-// TestWrongToken is told once, names no token, and delays nobody.
+// TestWrongToken reports the error once without the token, and delays no release.
 func TestWrongToken(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	r.stop()
@@ -170,8 +169,7 @@ func TestNoToken(t *testing.T) {
 	}
 }
 
-// TestUnusable drops what a wrong configuration makes impossible, and begins
-// again with a right one.
+// TestUnusable drops orders under an invalid configuration, and restarts with a valid one.
 func TestUnusable(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	release := paused(r.push("release", "the release"), 1, promotes(r.push(promoteBranch, "first")))
@@ -187,7 +185,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestPages finds what is beyond the first page, and no fork's.
+// TestPages finds pull requests beyond the first page, except those from forks.
 func TestPages(t *testing.T) {
 	for name, newBench := range map[string]maker{"GitHub": newGitHubBench, "GitLab": newGitLabBench} {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +217,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestBounded drops what is more than the bound, and says so once.
+// TestBounded drops orders beyond the limit, and reports it once.
 func TestBounded(t *testing.T) {
 	var problems []error
 	w := NewWorker(Options{Now: time.Now, Log: func(err error, _ string) { problems = append(problems, err) }})
@@ -232,7 +230,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestTokenStaysHome has a server that redirects to another one.
+// TestTokenStaysHome has a server that redirects to another host.
 func TestTokenStaysHome(t *testing.T) {
 	asked := false
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -249,7 +247,7 @@ func TestTokenStaysHome(t *testing.T) {
 	}
 }
 
-// TestTokenIsNotTold has each forge repeat the token in its refusal, as it stands and as the header has it.
+// TestTokenIsNotTold has each forge repeat the token in its error, plain and as in the header.
 func TestTokenIsNotTold(t *testing.T) {
 	for _, known := range forges {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -271,9 +269,8 @@ func newAPI(base string, now func() time.Time) *api {
 	return &api{client: call.Clients(), base: base, token: token, header: gitLab.header, now: now}
 }
 
-// TestForgeClosesTheSuccessor: a forge that notices late that a branch was
-// removed closes the pull request of the one that took its place. It is opened
-// again, while one that a person closes is not.
+// TestForgeClosesTheSuccessor has a forge that notices a deleted branch late, and closes the pull request of the
+// branch's successor. It is opened again, unless a user closed it.
 func TestForgeClosesTheSuccessor(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	f := r.fake()

@@ -22,7 +22,7 @@ func release(h rollout.Hash, since time.Duration) *rollout.Release {
 	return &rollout.Release{Hash: h, Commit: string(h), Since: noon.Add(since)}
 }
 
-// atRest is an app that serves old since an hour.
+// atRest is an app that has served old for an hour.
 func atRest() rollout.State {
 	return rollout.State{App: "shop", Phase: rollout.Healthy, Serial: 3, Stable: release(old, -time.Hour), Source: "a"}
 }
@@ -133,7 +133,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// TestWaitOf: people are waited for since the last of the workloads came to its gate.
+// TestWaitOf counts the wait for users from the time when the last workload reached its gate.
 func TestWaitOf(t *testing.T) {
 	in := strategies.Input{Now: noon.Add(time.Hour), App: rollout.App{Name: "shop"}}
 	head := &rollout.Render{Commit: rollout.Commit{ID: "c2"}, Templates: map[rollout.Workload]rollout.Hash{}}

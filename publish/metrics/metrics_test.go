@@ -25,7 +25,7 @@ func newTest(t *testing.T) *Metrics {
 	return m
 }
 
-// served is the text that Prometheus scrapes, without help and types.
+// served returns the text that Prometheus scrapes, without help and types.
 func served(t *testing.T, m *Metrics) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -46,13 +46,12 @@ func wants(t *testing.T, text string, lines ...string) {
 	}
 }
 
-// look is a pass after which an app's record is another one.
+// look is a pass that changes an app's record.
 func look(before, after rollout.State) report.App {
 	return report.App{Before: before, Input: strategies.Input{Now: noon.Add(10 * time.Minute), App: rollout.App{Name: "shop"}, State: after}}
 }
 
-// TestLifeOfARelease tells of a release pass by pass, to one process and to
-// another that is started in between.
+// TestLifeOfARelease observes a release pass by pass, in one process and in another that starts in between.
 func TestLifeOfARelease(t *testing.T) {
 	inFlight := with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
 	done := with(inFlight, func(s *rollout.State) {
@@ -88,7 +87,7 @@ func TestLifeOfARelease(t *testing.T) {
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="promoted"} 0`)
 }
 
-// TestSeriesBeginAtZero: Prometheus takes no increase from a series that begins at 1.
+// TestSeriesBeginAtZero starts series at 0, since Prometheus sees no increase in a series that starts at 1.
 func TestSeriesBeginAtZero(t *testing.T) {
 	text := served(t, newTest(t))
 	for name, labels := range map[string][]string{
@@ -108,7 +107,7 @@ func TestSeriesBeginAtZero(t *testing.T) {
 	}
 }
 
-// TestWayBack counts how long a rejected release had, and how long the way back took.
+// TestWayBack measures the time of a rejected release, and of its rollback.
 func TestWayBack(t *testing.T) {
 	inFlight := with(atRest(), func(s *rollout.State) {
 		s.Phase, s.Release = rollout.Progressing, release(fresh, 0)
@@ -132,8 +131,7 @@ func TestWayBack(t *testing.T) {
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="reverted"} 1`)
 }
 
-// TestFirstPassAfterStart counts what the pass itself has recorded, though nothing
-// was known of the app before it.
+// TestFirstPassAfterStart counts a pass's own records, even if the app was unknown before.
 func TestFirstPassAfterStart(t *testing.T) {
 	inFlight := with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
 	m := newTest(t)
@@ -141,7 +139,7 @@ func TestFirstPassAfterStart(t *testing.T) {
 	wants(t, served(t, m), `gitrollout_releases_started_total 1`)
 }
 
-// TestFailingEnds: an app is counted as failing while its passes do, and as held while it is.
+// TestFailingEnds counts an app as failing while its passes fail, and as held while it is held.
 func TestFailingEnds(t *testing.T) {
 	m := newTest(t)
 	app := look(atRest(), atRest())
@@ -219,14 +217,14 @@ func TestLoop(t *testing.T) {
 		`gitrollout_decide_duration_seconds_count{result="ok"} 1`, `gitrollout_apply_duration_seconds_count{result="ok"} 1`, `gitrollout_cluster_info{branch="main",cluster="prod"} 1`)
 }
 
-// TestFamilies compares what is served with what the reference lists.
+// TestFamilies compares the metrics with the reference.
 func TestFamilies(t *testing.T) {
 	m := newTest(t)
 	waits := with(atRest(), func(s *rollout.State) {
 		s.Phase, s.Release, s.Held, s.Rejected = rollout.Degraded, release(fresh, 0), &rollout.Held{Reason: "x"}, []rollout.Rejection{{Hash: fresh}}
 	})
 	m.Tell(report.Report{Apps: []report.App{{Input: strategies.Input{App: rollout.App{Name: "shop"}, State: waits}, Err: errors.New("no")}}})
-	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // takes a whole release
+	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // needs a whole release
 	got, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -250,8 +248,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// BenchmarkScrape is what a scrape costs of a fleet whose apps have all had a
-// release.
+// BenchmarkScrape scrapes the metrics of a fleet whose apps have all had a release.
 func BenchmarkScrape(b *testing.B) {
 	m := New(Options{Now: func() time.Time { return noon }})
 	var looks []report.App
@@ -268,6 +265,5 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-// Families lists what is counted, but for what the Go runtime and the process say
-// of themselves.
+// Families lists the metrics without the Go runtime's and the process's.
 func (m *Metrics) Families() []Family { return m.families }

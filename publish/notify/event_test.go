@@ -22,7 +22,7 @@ func release(hash string) *rollout.Release {
 	return &rollout.Release{Hash: rollout.Hash(hash), Commit: strings.Repeat("c", 40), Author: "Ann <ann@example.com>", Subject: "Cheaper", Since: start}
 }
 
-// atStep is a release of v2 at a step; opened says who let it get there.
+// atStep is a release of v2 at a step; opened names the author of the promotion.
 func atStep(phase rollout.Phase, step int, opened string) rollout.State {
 	names := []string{"setWeight 20", "pause", "setWeight 60", "promote"}
 	return rollout.State{App: "shop", Phase: phase, Stable: release("v1"), Release: release("v2"),
@@ -38,7 +38,7 @@ func healthy(hash string) rollout.State {
 	return rollout.State{App: "shop", Phase: rollout.Healthy, Stable: release(hash)}
 }
 
-// retreating is a release of v2 on its way back.
+// retreating is a release of v2 during its rollback.
 func retreating(reject bool) rollout.State {
 	return with(atStep(rollout.Aborting, 1, ""), func(s *rollout.State) {
 		s.Reason, s.Retreat = "it is bad", &rollout.Retreat{Reject: reject}
@@ -125,7 +125,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// states are all that the table's transitions lead through.
+// states has all states of the table's transitions.
 func states() []rollout.State {
 	return []rollout.State{
 		{}, healthy("v1"), healthy("v2"), degraded(), retreating(true), retreating(false), atStep(rollout.Progressing, 0, ""), atStep(rollout.Paused, 1, ""),
@@ -135,8 +135,8 @@ func states() []rollout.State {
 	}
 }
 
-// TestEqualStatesAreNoNews: and each transition is told in words, with an
-// outcome, however the states follow each other.
+// TestEqualStatesAreNoNews sends no message for equal states, and one in words, with an outcome, for each transition in
+// any order.
 func TestEqualStatesAreNoNews(t *testing.T) {
 	for i, before := range states() {
 		if kinds := Kinds(before, before); len(kinds) > 0 {
@@ -153,8 +153,8 @@ func TestEqualStatesAreNoNews(t *testing.T) {
 	}
 }
 
-// TestTroubleEndsOnce walks at random through states: what was opened is closed
-// exactly once, and nothing is open where nothing is wrong.
+// TestTroubleEndsOnce makes a random walk through states: each incident is closed exactly once, and none is open in a
+// good state.
 func TestTroubleEndsOnce(t *testing.T) {
 	all := states()
 	for seed := range uint64(200) {
@@ -262,7 +262,8 @@ func TestEventSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestOneTroubleBecomesAnother: what stalled and is held now has ended in part, which is told although nothing new has.
+// TestOneTroubleBecomesAnother checks that one event lists every incident that a transition ends, even without a new
+// one.
 func TestOneTroubleBecomesAnother(t *testing.T) {
 	for i, before := range states() {
 		for j, after := range states() {
@@ -304,7 +305,7 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestMessagesHaveTheFacts that most people want to know, and are as long as services take.
+// TestMessagesHaveTheFacts checks that messages have the important facts, and fit services' limits.
 func TestMessagesHaveTheFacts(t *testing.T) {
 	profile := Profile{Defaults: rollout.EventKinds()}
 	facts := func(e rollout.Event) string {
@@ -344,7 +345,8 @@ func TestMessagesHaveTheFacts(t *testing.T) {
 	}
 }
 
-// TestEndsAreToldToThoseWhoKeepTroublesOpen, and to nobody else who did not ask.
+// TestEndsAreToldToThoseWhoKeepTroublesOpen reports ends to services with incidents, and otherwise only to receivers
+// that subscribed.
 func TestEndsAreToldToThoseWhoKeepTroublesOpen(t *testing.T) {
 	over := Sample("prod", rollout.EventRecovered, start)
 	if over.Trouble != "" || len(over.Over) != 1 || over.Over[0] != "prod/sample/h1-7b4e2a91d0" || over.Since != start.Add(-time.Minute) {
@@ -373,7 +375,7 @@ func TestEndsAreToldToThoseWhoKeepTroublesOpen(t *testing.T) {
 	}
 }
 
-// TestPendingIsBounded: of what is waiting for long only the newest is told.
+// TestPendingIsBounded keeps only the newest of many waiting events.
 func TestPendingIsBounded(t *testing.T) {
 	var line []rollout.Recorded
 	for i := range MaxPending + 2 {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestOwnNames: a page of another site that makes its own name point at an address of ours (DNS rebinding) gets nothing.
+// TestOwnNames refuses a page of another site whose name points at our address (DNS rebinding).
 func TestOwnNames(t *testing.T) {
 	const public = "https://r.example.com:8443/x"
 	for name, c := range map[string]struct {
@@ -47,7 +47,7 @@ func TestOwnNames(t *testing.T) {
 	}
 }
 
-// fakeConn is a connection of a client.
+// fakeConn is a client's connection.
 type fakeConn struct {
 	net.Conn
 	client string
@@ -69,8 +69,8 @@ func (l *fakeListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// TestConnectionsAreBounded: a new connection is always taken, and one of the client with the most gives way, an idle one
-// first: whatever one client has open, a probe is answered.
+// TestConnectionsAreBounded always accepts a new connection, and closes another, idle ones first, of the client with
+// the most connections. A probe is answered, however many connections one client has.
 func TestConnectionsAreBounded(t *testing.T) {
 	l := &fakeListener{}
 	b := &bounded{Listener: l, now: time.Now}
@@ -111,7 +111,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestProbesAreAnswered: a client that holds all connections that it gets keeps no other request from its answer.
+// TestProbesAreAnswered answers requests while another client holds all of its connections.
 func TestProbesAreAnswered(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -149,7 +149,7 @@ func TestProbesAreAnswered(t *testing.T) {
 	}
 }
 
-// TestWhoDoesNotReadIsLetGo: an answer that nobody reads is not kept in memory for ever.
+// TestWhoDoesNotReadIsLetGo drops an answer that its client does not read.
 func TestWhoDoesNotReadIsLetGo(t *testing.T) {
 	c := &boundedConn{Conn: deadlines{}, of: &bounded{now: time.Now}}
 	_, err := c.Write(nil)
@@ -158,7 +158,7 @@ func TestWhoDoesNotReadIsLetGo(t *testing.T) {
 	}
 }
 
-// deadlines is a connection whose deadline is its error.
+// deadlines is a connection that returns an error from its deadline.
 type deadlines struct{ net.Conn }
 
 func (deadlines) SetWriteDeadline(at time.Time) error {

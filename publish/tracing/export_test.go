@@ -9,8 +9,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
-// TestFailuresAreToldOnce: why spans are not taken is told when it begins, when it is something else, and when it
-// begins again.
+// TestFailuresAreToldOnce reports why spans are refused when it begins, changes, and begins again.
 func TestFailuresAreToldOnce(t *testing.T) {
 	answer := http.StatusForbidden
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(answer) }))

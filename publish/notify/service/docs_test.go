@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPage: the tables of the page are those of the code.
+// TestPage compares the tables of the page with the code.
 func TestPage(t *testing.T) {
 	data, err := os.ReadFile("../../../docs/notifications.md")
 	if err != nil {

@@ -30,14 +30,14 @@ import (
 type mailServer struct {
 	t        *testing.T
 	listener net.Listener
-	tls      *tls.Config // nil: it offers none
+	tls      *tls.Config // nil: not offered
 	implicit bool        // TLS from the start
-	refuse   string      // what it says to each recipient, "" to take it
+	refuse   string      // answer to each recipient, "" to accept it
 	users    map[string]string
 
 	mails []string
 	to    []string
-	plain bool // a mail came without TLS
+	plain bool // a mail arrived without TLS
 }
 
 func (s *mailServer) start() *mailServer {
@@ -64,7 +64,7 @@ func (s *mailServer) port() string {
 	return port
 }
 
-// talk is one connection, from the greeting to QUIT.
+// talk serves one connection, from the greeting to QUIT.
 func (s *mailServer) talk(conn net.Conn) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(5 * time.Minute))
@@ -134,7 +134,7 @@ func (s *mailServer) talk(conn net.Conn) {
 	}
 }
 
-// certificate makes one for 127.0.0.1, and the pool that trusts it.
+// certificate makes a certificate for 127.0.0.1, and the pool that trusts it.
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -165,7 +165,7 @@ func TestEmail(t *testing.T) {
 		tls     string
 		account bool
 		final   bool
-		says    string // "" for it arrives
+		says    string // "" if it arrives
 	}{
 		{name: "STARTTLS and a password", server: mailServer{tls: secure, users: users}, account: true},
 		{name: "TLS", server: mailServer{tls: secure, implicit: true, users: users}, tls: "tls", account: true},
@@ -187,7 +187,7 @@ func TestEmail(t *testing.T) {
 			d := deps("")
 			d.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 			var ids []string
-			for range 2 { // the same event is the same Message-ID
+			for range 2 { // the same event has the same Message-ID
 				err := Send(t.Context(), d, r, messageFor(t, r, aborted()))
 				if c.says != "" {
 					var failed *Failure
@@ -236,7 +236,7 @@ func TestEmail(t *testing.T) {
 	}
 }
 
-// TestMailPorts: 587, unless TLS from the start or none at all is asked for, or a port.
+// TestMailPorts uses 587, unless the configuration has TLS from the start, no TLS, or a port.
 func TestMailPorts(t *testing.T) {
 	for _, c := range []struct{ tls, port, want string }{
 		{"", "", "mail.test:587"}, {"starttls", "", "mail.test:587"}, {"tls", "", "mail.test:465"}, {"none", "", "mail.test:25"}, {"tls", "2525", "mail.test:2525"},
@@ -251,7 +251,7 @@ func TestMailPorts(t *testing.T) {
 	}
 }
 
-// TestMailsThatCannotBe are not tried again: a sender, a recipient or a port that is none.
+// TestMailsThatCannotBe does not retry with an invalid sender, recipient or port.
 func TestMailsThatCannotBe(t *testing.T) {
 	for name, change := range map[string]func(rollout.Receiver){
 		"sender": func(r rollout.Receiver) { r.Settings["from"] = "nobody" }, "recipient": func(r rollout.Receiver) { r.Lists["to"] = []string{"nobody"} },

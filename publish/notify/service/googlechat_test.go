@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// TestAddressOfGoogleChat: a secret that holds no address is told as such, without its text.
+// TestAddressOfGoogleChat reports a secret without an address, but not its text.
 func TestAddressOfGoogleChat(t *testing.T) {
 	var failure *Failure
 	err := sendGoogleChat(t.Context(), &session{values: map[string]string{"url": "https://chat.example.com/%zz?key=s3cret"}}, notify.Message{})

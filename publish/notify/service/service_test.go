@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write the golden files again")
 
 var at = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 
-// aborted is a release of an author who would be a link, and mention everybody.
+// aborted is a release whose author's name has a link and mentions everyone.
 func aborted() rollout.Event {
 	return rollout.Event{
 		ID: strings.Repeat("ab", 20) + "/shop", Kinds: []rollout.EventKind{rollout.EventAborted, rollout.EventAnalysisFailed}, At: at, Cluster: "prod-eu", App: "shop",
@@ -41,7 +41,7 @@ func aborted() rollout.Event {
 	}
 }
 
-// recovered is what ends it.
+// recovered is the event that ends it.
 func recovered() rollout.Event {
 	e := aborted()
 	e.ID = strings.Repeat("cd", 20) + "/shop"
@@ -50,7 +50,7 @@ func recovered() rollout.Event {
 	return e
 }
 
-// request is what a contract server has taken.
+// request is a request that a contract server has accepted.
 type request struct {
 	Path    string            `json:"path"`
 	Headers map[string]string `json:"headers"`
@@ -69,7 +69,7 @@ type contract struct {
 
 func is(path string) func(string) bool { return func(got string) bool { return got == path } }
 
-// hookPath is a webhook's, whose last part is its password.
+// hookPath is a webhook's path, whose last part is its password.
 const hookPath = "/hooks/T0000/s3cr3t-of-the-webhook"
 
 var contracts = map[string]contract{
@@ -88,7 +88,7 @@ var contracts = map[string]contract{
 	"grafana":      {path: is("/api/annotations"), auth: [2]string{"Authorization", "Bearer glsa-s3cr3t-token"}, required: []string{"text", "tags", "time"}, status: 200, answer: `{"id":1}`},
 }
 
-// serve takes requests as the contract says, and refuses the rest.
+// serve accepts requests that satisfy the contract, and refuses others.
 func (c contract) serve(t *testing.T, taken *[]request) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(r.Body)
@@ -139,7 +139,7 @@ func has(v any, path []string) bool {
 	return false
 }
 
-// env are the credentials of the tests. The webhook's is the server's.
+// env has the tests' credentials. The webhook's address is the server's.
 func env(server string) func(string) string {
 	return func(name string) string {
 		return map[string]string{
@@ -149,7 +149,7 @@ func env(server string) func(string) string {
 	}
 }
 
-// receiverOf is how a service of the table is configured in these tests.
+// receiverOf configures a service of the table for these tests.
 func receiverOf(name, server string) rollout.Receiver {
 	r := rollout.Receiver{Name: "team", Service: strings.TrimSuffix(name, "Token"), Settings: map[string]string{}, Lists: map[string][]string{}, Credentials: map[string]rollout.Credential{}}
 	credential := func(field, env string) { r.Credentials[field] = rollout.Credential{Env: env} }
@@ -196,8 +196,7 @@ func messageFor(t *testing.T, r rollout.Receiver, e rollout.Event) notify.Messag
 	return m
 }
 
-// TestContracts sends what is wrong and then what ends it to each service, and
-// compares what arrives.
+// TestContracts sends an incident and its end to each service, and compares the requests.
 func TestContracts(t *testing.T) {
 	for name, c := range contracts {
 		t.Run(name, func(t *testing.T) {
@@ -230,8 +229,7 @@ func TestContracts(t *testing.T) {
 	}
 }
 
-// TestMessagesThatSayLittle sends a title and nothing else: what a message does not have is left out, and is no null, which
-// services refuse.
+// TestMessagesThatSayLittle sends only a title: missing fields are omitted instead of null, which services refuse.
 func TestMessagesThatSayLittle(t *testing.T) {
 	for name, c := range contracts {
 		t.Run(name, func(t *testing.T) {
@@ -263,7 +261,7 @@ func hasNull(v any) bool {
 	case nil:
 		return true
 	case map[string]any:
-		delete(v, "contentUrl") // which Microsoft's documentation has as null
+		delete(v, "contentUrl") // null in Microsoft's documentation
 		return slices.ContainsFunc(slices.Collect(maps.Values(v)), hasNull)
 	case []any:
 		return slices.ContainsFunc(v, hasNull)
@@ -271,7 +269,7 @@ func hasNull(v any) bool {
 	return false
 }
 
-// TestResolveFails: what was not closed is tried again before anything else is told.
+// TestResolveFails retries to close an incident before other messages.
 func TestResolveFails(t *testing.T) {
 	for _, service := range []string{"pagerDuty", "opsgenie"} {
 		t.Run(service, func(t *testing.T) { resolveFails(t, service) })
@@ -292,8 +290,7 @@ func resolveFails(t *testing.T, service string) {
 	}
 }
 
-// TestEndsAlone: a message that is told for what is over opens nothing, whatever is wrong besides, and one about nothing
-// that is wrong opens nothing either.
+// TestEndsAlone opens no incident for a message that ends one, nor for a message without trouble.
 func TestEndsAlone(t *testing.T) {
 	for _, service := range []string{"pagerDuty", "opsgenie", "alertmanager"} {
 		for name, c := range map[string]struct {
@@ -324,7 +321,7 @@ func TestEndsAlone(t *testing.T) {
 	}
 }
 
-// TestSettingsOfServices: a channel of Rocket.Chat's, and a token for Alertmanager.
+// TestSettingsOfServices sets a channel of Rocket.Chat, and a token for Alertmanager.
 func TestSettingsOfServices(t *testing.T) {
 	var got string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -342,8 +339,8 @@ func TestSettingsOfServices(t *testing.T) {
 	}
 }
 
-// TestFailures: what is worth another attempt, when, and that no error tells a
-// credential, whatever a service answers.
+// TestFailures checks which failures are retried and when, and that no error contains a credential, whatever a service
+// answers.
 func TestFailures(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -396,7 +393,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// status answers with what it was sent, as some services do.
+// status repeats the request in its answer, like some services.
 func status(code int) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
 		data, _ := io.ReadAll(r.Body)
@@ -480,8 +477,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestTableIsTheConfigurations: the services that can be configured are those
-// that can be sent to.
+// TestTableIsTheConfigurations compares the services in the configuration with the table.
 func TestTableIsTheConfigurations(t *testing.T) {
 	if diff := compare.Diff(slices.Sorted(maps.Keys(rollout.Services())), slices.Sorted(maps.Keys(table))); diff != "" {
 		t.Errorf("services (-configuration +table):\n%s", diff)
@@ -496,8 +492,8 @@ func TestTableIsTheConfigurations(t *testing.T) {
 	}
 }
 
-// TestForeignTextsAreNoMarkdown: the subject of anybody's commit, and the words of a server that was measured, show no link
-// under another name and call nobody, where the service reads Markdown.
+// TestForeignTextsAreNoMarkdown puts hostile text into a commit's subject and a metrics server's message: it makes no
+// named link and no mention in a service with Markdown.
 func TestForeignTextsAreNoMarkdown(t *testing.T) {
 	for _, name := range []string{"discord", "msteams", "rocketChat"} {
 		t.Run(name, func(t *testing.T) {

@@ -14,14 +14,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendPigeon is a service of the tests. It is all that there is of it, besides its line.
+// sendPigeon is a service for the tests. It needs only this and its row.
 func sendPigeon(ctx context.Context, s *session, m notify.Message) error {
 	_, err := s.post(ctx, s.base("")+"/loft", http.Header{"X-Ring": {s.values["token"]}}, object{"note": m.Title})
 	return err
 }
 
-// TestAServiceIsOneLine adds a service by a line of the table: it is told what its
-// line says, with its credentials, and tells none of them when it is refused.
+// TestAServiceIsOneLine adds a service as a row of the table: it gets its row's settings and credentials, and no error
+// contains a credential.
 func TestAServiceIsOneLine(t *testing.T) {
 	var told []string
 	status := http.StatusOK

@@ -36,7 +36,7 @@ func TestToldOnce(t *testing.T) {
 		}
 		_, again := w.process("two")
 		again(true)
-		if w.writes > 5 { // one to begin, one to claim and one to write down for each commit
+		if w.writes > 5 { // one at the start, and a claim and a record for each commit
 			t.Errorf("%d writes for two commits", w.writes)
 		}
 	})
@@ -50,7 +50,7 @@ func TestNothingToTellWritesNothing(t *testing.T) {
 		synctest.Wait()
 		writes, reads := w.writes, w.reads
 		for range 50 {
-			c := w.commit() // tells nothing
+			c := w.commit() // changes nothing to report
 			p.Notify(w.config, c.ID, c)
 			synctest.Wait()
 		}
@@ -62,13 +62,12 @@ func TestNothingToTellWritesNothing(t *testing.T) {
 	})
 }
 
-// TestKilled ends a process before it has sent anything, while it sends, and after
-// it has sent but not written that down. Nothing is lost, and what may be double
-// says so.
+// TestKilled ends a process before it sends, while it sends, and after it has sent but not recorded that. Nothing is
+// lost, and a possible duplicate is marked.
 func TestKilled(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		claim string // up to which commit the dead process had claimed
+		claim string // last commit that the dead process had claimed
 		want  []string
 	}{
 		{name: "before it claimed", want: []string{"02/shop", "03/shop"}},
@@ -91,7 +90,7 @@ func TestKilled(t *testing.T) {
 				p.Notify(w.config, w.head(), nil)
 				synctest.Wait()
 				if c.claim != "" {
-					w.wantInbox(map[string][]string{}) // it may yet be alive
+					w.wantInbox(map[string][]string{}) // the other process may still run
 				}
 				time.Sleep(31 * time.Second)
 				end(true)
@@ -123,8 +122,7 @@ func TestTwoProcesses(t *testing.T) {
 	})
 }
 
-// TestForgottenClaim: a process that runs for a moment only takes over a claim
-// that is old.
+// TestForgottenClaim checks that a short process takes over only an old claim.
 func TestForgottenClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, chat("a"))
@@ -144,7 +142,7 @@ func TestForgottenClaim(t *testing.T) {
 	})
 }
 
-// TestFlood: of very many events the last ones are told.
+// TestFlood reports only the last of very many events.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, chat("a"))
@@ -163,8 +161,7 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// TestRecordIsAhead: a process that has not seen the newest commits does not take
-// the record back.
+// TestRecordIsAhead checks that a process without the newest commits does not reset the record.
 func TestRecordIsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, chat("a"))
@@ -211,7 +208,7 @@ func TestServiceIsAway(t *testing.T) {
 		if len(w.reports) != 1 || !strings.Contains(w.reports[0], "503") {
 			t.Errorf("reported %q, want it once", w.reports)
 		}
-		end(true) // and another one goes on
+		end(true) // and another process continues
 		w.mu.Lock()
 		down = false
 		w.mu.Unlock()
@@ -282,7 +279,7 @@ func TestGitIsAway(t *testing.T) {
 		c := w.commit("shop")
 		p.Notify(w.config, c.ID, c)
 		time.Sleep(time.Second)
-		w.wantInbox(map[string][]string{}) // what cannot be claimed is not sent
+		w.wantInbox(map[string][]string{}) // nothing is sent without a claim
 		w.mu.Lock()
 		w.refuse = nil
 		w.mu.Unlock()
@@ -297,7 +294,7 @@ func TestNewAndOldReceivers(t *testing.T) {
 		w := newWorld(t, chat("a"))
 		w.commit("shop")
 		p, end := w.process("one")
-		p.Notify(w.config, w.head(), nil) // what was before is not told
+		p.Notify(w.config, w.head(), nil) // earlier commits are not reported
 		synctest.Wait()
 		w.config = &rollout.Config{Receivers: []rollout.Receiver{chat("b")}}
 		p.Notify(w.config, w.head(), nil)
@@ -329,9 +326,8 @@ func TestStateBranchWasRewritten(t *testing.T) {
 	})
 }
 
-// TestKilledAnywhere kills processes after each possible number of effects, a
-// message or a write, and starts others: everything arrives, in order, and twice
-// only what says so.
+// TestKilledAnywhere kills processes after each possible number of messages and writes, and starts others: every
+// message arrives in order, and duplicates are marked.
 func TestKilledAnywhere(t *testing.T) {
 	for effects := range 12 {
 		t.Run(fmt.Sprint(effects), func(t *testing.T) {
@@ -371,11 +367,11 @@ func TestKilledAnywhere(t *testing.T) {
 					p.Notify(w.config, c.ID, c)
 					synctest.Wait()
 				}
-				left = -1 // it is dead for good
+				left = -1 // it stays dead
 				cancel()
 				<-ended
 				if len(w.record.Receivers) == 0 {
-					return // it died before it had begun: nobody was promised anything
+					return // it died before its start: no message was due
 				}
 				next, end := w.process("second")
 				next.Notify(w.config, w.head(), nil)
@@ -399,7 +395,7 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestTriesAreSpread: the break before the next try is as long as the process says, and no shorter than a service asks for.
+// TestTriesAreSpread waits as long as the process says between attempts, and at least as long as a service asks.
 func TestTriesAreSpread(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	w := New(Options{Spread: func(d time.Duration) time.Duration { return d + time.Minute }})
@@ -411,8 +407,7 @@ func TestTriesAreSpread(t *testing.T) {
 	}
 }
 
-// TestProblemsAreReportedAgain: of a service, or of the record, that is away twice, it is said twice, and what was told
-// in between.
+// TestProblemsAreReportedAgain reports two outages of a service or of the record, and the messages sent in between.
 func TestProblemsAreReportedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, chat("a"))
@@ -461,7 +456,7 @@ func TestProblemsAreReportedAgain(t *testing.T) {
 	})
 }
 
-// TestPartOfACommitIsTold: what failed is told next time, and nothing before it again; what is refused is not counted.
+// TestPartOfACommitIsTold sends only the failed messages of a commit again; refused messages are not counted.
 func TestPartOfACommitIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, chat("a"))
@@ -500,7 +495,7 @@ func TestPartOfACommitIsTold(t *testing.T) {
 	})
 }
 
-// TestReadersThatLag: who is told nothing is written of where others are written of, and at the latest after 100 commits.
+// TestReadersThatLag records receivers without messages along with others, and at the latest after 100 commits.
 func TestReadersThatLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quiet := chat("quiet")
@@ -535,7 +530,7 @@ func TestReadersThatLag(t *testing.T) {
 	})
 }
 
-// TestTemplatesThatFailAreReported, and what they fail on is told in other words.
+// TestTemplatesThatFailAreReported reports a failing template, and sends the default text instead.
 func TestTemplatesThatFailAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := chat("a")
@@ -553,7 +548,7 @@ func TestTemplatesThatFailAreReported(t *testing.T) {
 	})
 }
 
-// TestLeaseOfAnother is respected to its end, and not beyond.
+// TestLeaseOfAnother respects another process's lease until its end.
 func TestLeaseOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, chat("a"))
@@ -563,9 +558,9 @@ func TestLeaseOfAnother(t *testing.T) {
 		p.Notify(w.config, w.head(), nil)
 		time.Sleep(20 * time.Second)
 		w.mu.Lock()
-		w.record.Receivers = map[string]rollout.Cursor{"a": {Claimed: w.line[0].ID, App: "0"}} // it lives
+		w.record.Receivers = map[string]rollout.Cursor{"a": {Claimed: w.line[0].ID, App: "0"}} // another process is alive
 		w.mu.Unlock()
-		c := w.commit() // which has it look again
+		c := w.commit() // makes it check again
 		p.Notify(w.config, c.ID, c)
 		time.Sleep(29 * time.Second)
 		w.wantInbox(map[string][]string{})
@@ -575,7 +570,7 @@ func TestLeaseOfAnother(t *testing.T) {
 	})
 }
 
-// TestNobodyIsTold: without receivers there is nothing to do, but to forget those that were.
+// TestNobodyIsTold has no receivers: the worker only forgets earlier ones.
 func TestNobodyIsTold(t *testing.T) {
 	none, some := &rollout.Config{}, &rollout.Config{Receivers: []rollout.Receiver{chat("a")}}
 	w := New(Options{})
@@ -589,10 +584,10 @@ func TestNobodyIsTold(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	w.Flush(ended) // and does not wait for what nobody tries
+	w.Flush(ended) // and does not wait for events without a receiver
 }
 
-// TestKnownIsBounded: 1000 commits or apps of them are kept, the newest.
+// TestKnownIsBounded keeps the newest 1000 commits or apps.
 func TestKnownIsBounded(t *testing.T) {
 	for apps, want := range map[int]int{0: 1000, 1: 500, 9: 100, 999: 1, 1000: 0} {
 		w := New(Options{})
@@ -605,7 +600,7 @@ func TestKnownIsBounded(t *testing.T) {
 	}
 }
 
-// TestLineIsReadWhereItIsNotKnown: what this process has made needs no Git, as far as it reaches.
+// TestLineIsReadWhereItIsNotKnown needs no Git for commits of this process.
 func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
 	broken := errors.New("no connection")
 	for name, c := range map[string]struct {
@@ -648,7 +643,7 @@ func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestLastWriteFails: it is said that what was told will be told again.
+// TestLastWriteFails reports that messages will be sent again.
 func TestLastWriteFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, chat("a"))
@@ -666,8 +661,8 @@ func TestLastWriteFails(t *testing.T) {
 	})
 }
 
-// TestTakenOverMeanwhile: a process that could not write down what it told does not take back what another one has told
-// since, neither when it can write again nor when it ends.
+// TestTakenOverMeanwhile has a process that could not record its messages: it does not reset the record of another
+// process, neither later nor when it ends.
 func TestTakenOverMeanwhile(t *testing.T) {
 	for name, ends := range map[string]bool{"it goes on": false, "it ends": true} {
 		t.Run(name, func(t *testing.T) {
@@ -727,7 +722,7 @@ func TestTakenOverMeanwhile(t *testing.T) {
 	}
 }
 
-// TestLastWrite: what was told and could not be written down is, at the latest when the process ends.
+// TestLastWrite records sent messages after a failed write, at the latest when the process ends.
 func TestLastWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, chat("a"))

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// world is a state branch, a record with compare-and-swap, and services.
+// world has a state branch, a record with compare-and-swap, and services.
 type world struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -25,7 +25,7 @@ type world struct {
 	refuse  error // of the record
 	inbox   map[string][]string
 	answer  func(receiver string, m notify.Message) (final bool, after time.Duration, err error)
-	during  func() // while a message is on its way
+	during  func() // while a message is being sent
 	reports []string
 	done    []string
 	config  *rollout.Config
@@ -37,7 +37,7 @@ func newWorld(t *testing.T, receivers ...rollout.Receiver) *world {
 
 func chat(name string) rollout.Receiver { return rollout.Receiver{Name: name, Service: "chat"} }
 
-// commit records that apps were started, and returns the commit.
+// commit records that apps have started, and returns the commit.
 func (w *world) commit(apps ...string) *rollout.Recorded {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,7 +62,7 @@ func (w *world) head() string {
 	return w.line[len(w.line)-1].ID
 }
 
-// update is the compare-and-swap that a branch is.
+// update is a compare-and-swap, like on a branch.
 func (w *world) update(_ context.Context, _ time.Time, change func(*rollout.Notified) error) error {
 	for {
 		w.mu.Lock()
@@ -118,7 +118,7 @@ func (w *world) send(_ context.Context, r rollout.Receiver, m notify.Message) (b
 	return false, 0, nil
 }
 
-// process starts a worker. The function ends it: at once, or after a flush.
+// process starts a worker. The returned function ends it: at once, or after a flush.
 func (w *world) process(id string) (worker *Worker, end func(flush bool)) {
 	p := New(Options{
 		ID: id, Cluster: "prod", Update: w.update, History: w.history, Send: w.send, Now: time.Now,
