@@ -182,7 +182,7 @@ func (s series) String() string {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
 
-// benchWorld is a repository of n released apps, and another app for the pipeline. The benchmark changes one of the n.
+// benchWorld is a repository of n released apps, one for the benchmark to change, and another app for the pipeline.
 type benchWorld struct {
 	b          *testing.B
 	kube       *testcluster.Cluster

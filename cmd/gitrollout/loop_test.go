@@ -400,7 +400,7 @@ func (g *apiGate) refuses(r *http.Request) bool {
 	return false
 }
 
-// refuse makes writes fail if their path contains one of the parts ("$" is the path's end); without parts, all succeed.
+// refuse makes writes fail if their path contains any of the parts ("$" is the path's end); without parts, all succeed.
 func (g *apiGate) refuse(parts ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
