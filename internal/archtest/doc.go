@@ -1,5 +1,4 @@
-// Package archtest holds what the code is built by: who may import whom, how
-// long functions and files may be, where the clock and the logger may be used,
-// and that what the documentation names exists. It has only tests. They read
-// files and start no program, so that go test notices every change.
+// Package archtest tests the rules of the code: allowed imports, the length of functions and files, the use of the
+// clock and the logger, and names in the documentation. It has only tests. They read files, so that go test notices
+// every change.
 package archtest

@@ -58,8 +58,8 @@ func TestLinks(t *testing.T) {
 
 var commandLine = regexp.MustCompile(`(?m)(?:^\s*\$ |^    |\x60)gitrollout ([^\n\x60]*)`)
 
-// TestCommandsExist looks up each gitrollout command line of the pages in the
-// program's source: the command by its Use, the flags by their registration.
+// TestCommandsExist looks up each gitrollout command line of the pages in the source: the command by its Use, the flags
+// by their registration.
 func TestCommandsExist(t *testing.T) {
 	commands, flags := commandsAndFlags(t)
 	if len(commands) < 5 {
@@ -117,8 +117,7 @@ func commandsAndFlags(t *testing.T) (commands, flags []string) {
 	return commands, flags
 }
 
-// literal returns the value of an expression that is a string, or begins with
-// one: "promote" + more.
+// literal returns the value of a string expression, or its literal prefix: "promote" + more.
 func literal(e ast.Expr) string {
 	if sum, ok := e.(*ast.BinaryExpr); ok {
 		return literal(sum.X)
@@ -130,7 +129,7 @@ func literal(e ast.Expr) string {
 	return ""
 }
 
-// TestSecurityNamesTests holds that what docs/security.md says of attacks is held by tests that exist, in each row one.
+// TestSecurityNamesTests checks that each row of docs/security.md about attacks names an existing test.
 func TestSecurityNamesTests(t *testing.T) {
 	tests := map[string]bool{}
 	for _, s := range sources(t) {

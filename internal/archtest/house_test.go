@@ -14,15 +14,13 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of the house: what one person can keep in mind, and no more. The
-// product is every Go file that is no test and not below internal. What is below
-// internal serves tests alone (servers, harnesses, a control plane), so that it
-// counts with them. Where an aim is beside a bound, the bound is what there was
-// when it was last looked at, and only comes down.
+// Limits on the size of the code. The product is every Go file that is no test and not below internal. Code below
+// internal (servers, harnesses, a control plane) serves only tests and counts with them. A limit with an aim is the
+// last measured value, and may only decrease.
 const (
 	mostLines         = 78_900 // of the product; the aim is 50_000
 	mostCommandLines  = 6_000  // of cmd/gitrollout
-	leastTestShare    = 1.0    // lines of tests for each line of the product
+	leastTestShare    = 1.0    // lines of tests per line of the product
 	mostMethods       = 35     // on one receiver
 	mostTopFolders    = 16
 	longestFile       = 400
@@ -33,7 +31,7 @@ const (
 	mostInterface     = 4 // methods
 )
 
-// isProduct reports whether a file is part of the program, rather than of its tests.
+// isProduct reports whether a file is part of the program and not of its tests.
 func (s source) isProduct() bool {
 	return !s.isTest() && !strings.HasPrefix(s.path, "internal/")
 }
@@ -93,7 +91,7 @@ func TestSizeOfFunctions(t *testing.T) {
 	}
 }
 
-// TestReceivers counts the methods of each type: one with many is several things.
+// TestReceivers limits the number of methods of each type.
 func TestReceivers(t *testing.T) {
 	methods := map[string]int{}
 	for _, s := range sources(t) {
@@ -110,7 +108,7 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-// receiver is the name of a method's type.
+// receiver returns the name of a method's type.
 func receiver(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -123,7 +121,7 @@ func receiver(e ast.Expr) string {
 	return "?"
 }
 
-// TestInterfaces holds that interfaces are what one consumer asks for.
+// TestInterfaces limits the number of methods of each interface.
 func TestInterfaces(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.isProduct() {
@@ -142,7 +140,7 @@ func TestInterfaces(t *testing.T) {
 	}
 }
 
-// TestTopFolders counts what somebody sees who opens the repository.
+// TestTopFolders limits the number of top-level folders.
 func TestTopFolders(t *testing.T) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -159,9 +157,8 @@ func TestTopFolders(t *testing.T) {
 	}
 }
 
-// TestColumns looks for lines that are too wide to be read beside others. A line
-// that is only a text may be as long as its text, and one that has a field's tag,
-// which Go cannot break, as long as that.
+// TestColumns limits the length of lines. A line with only a string literal, or with a field's tag, which Go cannot
+// break, may be longer.
 func TestColumns(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.isProduct() {
@@ -177,7 +174,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// linesOfTags returns the lines that have a tag.
+// linesOfTags returns the lines with a field's tag.
 func (s source) linesOfTags() map[int]bool {
 	lines := map[int]bool{}
 	ast.Inspect(s.file, func(n ast.Node) bool {
@@ -189,11 +186,11 @@ func (s source) linesOfTags() map[int]bool {
 	return lines
 }
 
-// columns is the width of a line on which a tab is one column wide, as for golangci-lint's lll.
+// columns returns the width of a line. A tab has one column, as for golangci-lint's lll.
 func columns(line string) int { return utf8.RuneCountInString(line) }
 
-// linesOfText returns the lines of a file that hold one string literal and
-// punctuation, and those within a literal of several lines.
+// linesOfText returns the lines of a file with only a string literal and punctuation, and lines within a literal of
+// several lines.
 func linesOfText(file string) map[int]bool {
 	set := token.NewFileSet()
 	f := set.AddFile("", -1, len(file))
@@ -217,8 +214,8 @@ func linesOfText(file string) map[int]bool {
 	}
 }
 
-// TestRaceListIsComplete compares the packages that make gives to the race detector with those that have a lock or start
-// a goroutine. A package without tests has nothing to run.
+// TestRaceListIsComplete compares the Makefile's list for the race detector with the packages that have a lock or start
+// a goroutine, and have tests.
 func TestRaceListIsComplete(t *testing.T) {
 	out, err := exec.Command("make", "--no-print-directory", "-C", root, "race-list").Output()
 	if err != nil {
@@ -257,8 +254,7 @@ func TestRaceListIsComplete(t *testing.T) {
 	}
 }
 
-// modules returns the folders of the modules besides the product's, of which some
-// have no Go files: what they build is elsewhere.
+// modules returns the folders of modules besides the product's; some have no Go files.
 func modules(t *testing.T) []string {
 	t.Helper()
 	var dirs []string
@@ -278,8 +274,8 @@ func modules(t *testing.T) []string {
 	return dirs
 }
 
-// TestArchitectureNamesEveryPackage compares the table of docs/architecture.md
-// with the tree. A module of its own without the product's packages is one row.
+// TestArchitectureNamesEveryPackage compares the table of docs/architecture.md with the tree. A module without the
+// product's packages is one row.
 func TestArchitectureNamesEveryPackage(t *testing.T) {
 	inTree, inTable := map[string]bool{}, map[string]bool{}
 	for _, dir := range modules(t) {
@@ -315,8 +311,7 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 	}
 }
 
-// oneRow are the tests that add one more of something by a row of a table, which
-// nothing else knows of, and have all done with it that is done with the others.
+// oneRow names the tests that add an item as a table row, and check that it works like the others.
 var oneRow = map[string]string{
 	"strategy":         "strategies:TestAThirdStrategy",
 	"kind of workload": "strategies:TestASecondKind",
@@ -327,8 +322,7 @@ var oneRow = map[string]string{
 	"forge":            "publish/forge:TestAForgeIsOneLine",
 }
 
-// namesAKind are the files that name a kind of workload, and why: the tables, what is the kind's own, and what lists
-// kinds whether they are released in stages or not.
+// namesAKind lists the files that name a kind of workload, with the reason.
 var namesAKind = map[string]string{
 	"rollout/workload.go":       "the table",
 	"strategies/kind.go":        "the table",

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// rule is what a package may import besides the standard library.
+// rule lists the allowed imports of a package besides the standard library.
 type rule struct {
 	own    []string // packages of this module
 	others []string // prefixes of other modules' packages
@@ -19,9 +19,8 @@ type rule struct {
 // kubernetes are the libraries of a Kubernetes client.
 var kubernetes = []string{"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/client-go/"}
 
-// table says who may import whom. Arrows go towards rollout and what it is made of only; git, render
-// and cluster never import each other, and each keeps one big library to itself.
-// Everything is wired in cmd/gitrollout.
+// table lists the allowed imports between packages. All of them lead towards rollout. git, render and cluster never
+// import each other, and each has one big library for itself. cmd/gitrollout connects the packages.
 var table = map[string]rule{
 	"rollout/schedule":   {others: []string{"github.com/robfig/cron/v3"}, pure: true},
 	"rollout":            {own: []string{"rollout/schedule"}, others: []string{"sigs.k8s.io/yaml"}, pure: true},
@@ -100,7 +99,7 @@ var table = map[string]rule{
 			"github.com/spf13/cobra", "golang.org/x/term", "sigs.k8s.io/yaml",
 		}, kubernetes...),
 	},
-	// The model is below everything that is tested on it.
+	// The model is below the packages that are tested on it.
 	"simulate/kube":        {own: []string{"rollout"}},
 	"internal/guard":       {own: []string{"rollout", "simulate/kube"}},
 	"simulate":             {own: []string{"reconciler", "reconciler/propose", "reconciler/source", "render", "rollout", "simulate/kube", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/txtar"}},
@@ -134,17 +133,17 @@ var table = map[string]rule{
 	}},
 }
 
-// nested are modules of their own that do not use the product, and whose libraries
-// are none of the product's. internal/e2e is one that uses it.
+// nested are modules that do not use the product, and whose libraries the product does not use. The module internal/e2e
+// uses it.
 var nested = []string{"internal/localcluster", "internal/peers/kruise", "internal/release", "internal/traefik"}
 
-// impure are standard packages that a pure package has no use for.
+// impure are standard packages that a pure package must not import.
 var impure = []string{
 	"context", "crypto/rand", "io/fs", "io/ioutil", "log", "log/slog", "math/rand", "math/rand/v2",
 	"net", "net/http", "os", "os/exec", "os/signal", "path/filepath", "sync", "sync/atomic", "syscall", "testing",
 }
 
-// testLibraries replace what the testing package and internal/compare do.
+// testLibraries are replaced by the testing package and internal/compare.
 var testLibraries = []string{
 	"github.com/stretchr/testify", "github.com/onsi/gomega", "github.com/onsi/ginkgo", "go.uber.org/mock", "github.com/golang/mock",
 }
@@ -179,7 +178,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// tooBig are packages of which the product wants a part, and would carry all.
+// tooBig are packages of which the product would use only a small part.
 var tooBig = map[string]string{
 	"k8s.io/client-go/kubernetes": "the clients of all groups are 8 MB of the program; those that are needed are in typed/",
 }
@@ -204,7 +203,8 @@ func checkImports(t *testing.T, s source, r rule) {
 	}
 }
 
-// TestRendersReachNoNetwork holds that Helm's code of registries, repositories and clusters is not in what renders.
+// TestRendersReachNoNetwork checks that the renderer does not include Helm's code for registries, repositories and
+// clusters.
 func TestRendersReachNoNetwork(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "./reconciler/...", "./render", "./render/worker", "./render/chart", "./simulate")
 	list.Dir = root
@@ -230,7 +230,7 @@ func TestRendersReachNoNetwork(t *testing.T) {
 	}
 }
 
-// checkNested keeps a nested module by itself: it builds without the product.
+// checkNested checks that a nested module builds without the product.
 func checkNested(t *testing.T, s source, nested string) {
 	t.Helper()
 	for _, p := range s.imports() {
@@ -240,8 +240,7 @@ func checkNested(t *testing.T, s source, nested string) {
 	}
 }
 
-// isStandard reports whether a path is one of the standard library's: their
-// first element has no dot.
+// isStandard reports whether a path is in the standard library: its first element has no dot.
 func isStandard(p string) bool {
 	first, _, _ := strings.Cut(p, "/")
 	return !strings.Contains(first, ".")
@@ -253,8 +252,8 @@ func hasPrefix(p string, prefixes []string) bool {
 	})
 }
 
-// TestNamesInGit holds that only package rollout spells out the names of branches and of commits' trailers: they are a
-// format, which other versions read.
+// TestNamesInGit checks that only package rollout has the names of branches and of commits' trailers, which are a
+// format for other versions.
 func TestNamesInGit(t *testing.T) {
 	seen := 0
 	for _, s := range sources(t) {

@@ -7,14 +7,11 @@ import (
 	"testing"
 )
 
-// mostRequirements bounds what the product's go.mod requires by itself.
-// Beyond the aim of 24 are kstatus, because what it knows of the health of each kind nobody should write again, Helm,
-// whose templates are what its engine makes of them, Flux's envsubst, whose expressions are what it makes of them,
-// and age, because nobody should write cryptography again.
+// mostRequirements limits the direct requirements in go.mod. Above the aim of 24 are kstatus (health of each kind),
+// Helm and Flux's envsubst (whose output must be equal), and age (cryptography).
 const mostRequirements = 26
 
-// banned are modules that the product does without, each with its reason. Some come
-// along with others; none is required by ours.
+// banned are modules that must not be direct requirements, each with its reason. Some are indirect ones.
 var banned = map[string]string{
 	"github.com/argoproj/argo-rollouts":                               "its documents are read by our own reader, which says what is not supported",
 	"github.com/go-logr/logr":                                         "log/slog is the program's logger; klog's is silenced with klog's own type",
@@ -40,7 +37,7 @@ var banned = map[string]string{
 	"google.golang.org/grpc":                                          "traces are sent by OTLP over HTTP",
 }
 
-// require is one module that a go.mod requires.
+// require is one requirement of a go.mod.
 type require struct {
 	module, version string
 	indirect        bool
@@ -108,8 +105,7 @@ func importedIn(t *testing.T, folder, module string) bool {
 	})
 }
 
-// TestTheProgramIsTestedWithItsOwnLibraries holds that the tests' module builds the
-// program's packages of what the program is made of.
+// TestTheProgramIsTestedWithItsOwnLibraries checks that the tests' module uses the program's versions of libraries.
 func TestTheProgramIsTestedWithItsOwnLibraries(t *testing.T) {
 	versions := map[string]string{}
 	for _, r := range requirements(t, "go.mod") {

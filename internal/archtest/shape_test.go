@@ -6,21 +6,20 @@ import (
 	"testing"
 )
 
-// The bounds of what has to be understood at once. The aim is 60 and 400; these
-// are where it stops.
+// Limits on one function and one file. The aim is 60 and 400.
 const (
 	maxFunction = 80
 	maxFile     = 450
 )
 
-// tooLong are the files and functions that may be longer, each with its reason.
+// tooLong lists the files and functions that may be longer, each with its reason.
 var tooLong = map[string]string{}
 
 func TestLength(t *testing.T) {
 	used := map[string]bool{}
 	for _, s := range sources(t) {
 		if s.isTest() {
-			continue // a table of cases is as long as it has cases
+			continue // a table of cases may have any length
 		}
 		if n := s.lines(); n > maxFile && !excused(used, s.path) {
 			t.Errorf("%s has %d lines, more than %d: split it by what it is about", s.path, n, maxFile)
@@ -58,8 +57,8 @@ func TestNoInit(t *testing.T) {
 	}
 }
 
-// clocks are the files besides the commands, the tests and what serves them
-// that may ask what time it is. Everything else is told.
+// clocks are the files that may read the clock, besides commands, tests and test helpers. All other code is given the
+// time.
 var clocks = map[string]string{
 	"reconciler/run.go":   "it makes passes at intervals, and hands each the time",
 	"reconciler/pulse.go": "work that hangs is told by the time since it was last seen to get on",
@@ -111,7 +110,7 @@ func TestOnlyTheLoopAndTheCommandsLog(t *testing.T) {
 	}
 }
 
-// TestPackagesSayWhatTheyAreFor asks for one package comment in each package.
+// TestPackagesSayWhatTheyAreFor checks that each package has one package comment.
 func TestPackagesSayWhatTheyAreFor(t *testing.T) {
 	documented := map[string]bool{}
 	for _, s := range sources(t) {

@@ -26,7 +26,7 @@ type source struct {
 	set  *token.FileSet
 }
 
-// dir is the package's folder.
+// dir returns the package's folder.
 func (s source) dir() string { return path.Dir(s.path) }
 
 func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
@@ -47,10 +47,10 @@ func (s source) imports() []string {
 // lines returns the file's length.
 func (s source) lines() int { return s.set.File(s.file.FileStart).LineCount() }
 
-// parsed is package state on purpose: each test looks at the same files.
+// parsed is package state because all tests use the same files.
 var parsed = sync.OnceValues(parse)
 
-// sources returns all Go files of the repository, those of nested modules too.
+// sources returns all Go files of the repository, including nested modules.
 func sources(t *testing.T) []source {
 	t.Helper()
 	all, err := parsed()

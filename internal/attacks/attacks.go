@@ -1,5 +1,5 @@
-// Package attacks has what somebody may try who can push to one app's folder, for tests of all that stands in the way: a
-// loop in memory, and the program with an API server and the rights of its installation.
+// Package attacks has attacks by a user with push access to one app's folder. The tests run them against a loop in
+// memory, and against the program with an API server and its installed rights.
 package attacks
 
 import (
@@ -7,26 +7,26 @@ import (
 	"maps"
 )
 
-// Namespace is the attackers' own.
+// Namespace is the attackers' namespace.
 const Namespace = "evil"
 
-// Policy is the project of the attackers, as fields that follow its name and its apps.
+// Policy is the attackers' project: the fields after its name and apps.
 const Policy = "namespaces: [evil, evil-*], sources: [apps/**, base/**], resources: {deny: [/Secret, /ServiceAccount, rbac.authorization.k8s.io/RoleBinding]}, " +
 	"rollouts: {required: true, maxFirstWeight: 25, minDuration: 30m}"
 
-// Attack is one try.
+// Attack is one attempt.
 type Attack struct {
-	Files map[string]string // below the app's folder, or from the root with a slash first
+	Files map[string]string // below the app's folder, or from the root if they begin with a slash
 	Refusal
 }
 
-// Refusal is how it ends.
+// Refusal is the expected error.
 type Refusal struct {
-	Config string // words of the message where the configuration lets the app have objects in Namespace and the victim's alone; "": it lets it pass
-	Policy string // the rule of Policy, where the configuration allows everything; "": the message is the same
+	Config string // part of the message if the configuration allows only Namespace and the victim's; "": allowed
+	Policy string // the rule of Policy, if the configuration allows everything; "": the message is the same
 }
 
-// by is the refusal with another rule of the policy, which comes before.
+// by returns the refusal with an earlier rule of the policy.
 func (r Refusal) by(rule string) Refusal {
 	r.Policy = rule
 	return r
@@ -35,11 +35,11 @@ func (r Refusal) by(rule string) Refusal {
 // Victim is another app.
 type Victim struct {
 	App       string
-	Objects   string // the name of its Deployment and of its ConfigMap
+	Objects   string // the name of its Deployment and its ConfigMap
 	Namespace string
 }
 
-// Of are the attacks of an app on everybody, and on another app.
+// Of returns an app's attacks on the cluster, and on another app.
 func Of(app string, victim Victim) map[string]Attack {
 	shop, home := victim.Objects, victim.Namespace
 	elsewhere := func(ns string) Refusal {
@@ -109,7 +109,7 @@ func Of(app string, victim Victim) map[string]Attack {
 	return all
 }
 
-// withinItsOwn are attacks that no configuration stops.
+// withinItsOwn are attacks that every configuration allows.
 func withinItsOwn() map[string]Attack {
 	released := func(strategy string) map[string]string {
 		return object("apps/v1", "Deployment", "name: a", pods+"---\napiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: a}\n"+
@@ -133,14 +133,14 @@ const (
 	pods          = "spec: {selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x}}, spec: {serviceAccountName: gitrollout, containers: [{name: x, image: x}]}}}\n"
 )
 
-// object is an app of one object.
+// object returns an app of one object.
 func object(version, kind, metadata, more string) map[string]string {
 	return map[string]string{"app.yaml": "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {" + metadata + "}\n" + more}
 }
 
 func config(metadata string) map[string]string { return object("v1", "ConfigMap", metadata, "") }
 
-// with is files and one more.
+// with returns files with another one added.
 func with(files map[string]string, name, content string) map[string]string {
 	files[name] = content
 	return files

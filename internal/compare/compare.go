@@ -1,5 +1,5 @@
-// Package compare says in which lines two values differ, for tests of all packages. It is beside them so that
-// the product's go.mod has no library that only tests need.
+// Package compare shows the lines in which two values differ, for the tests of all packages. With it, the product's
+// go.mod needs no library only for tests.
 package compare
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// Diff is "" where two values are equal, unexported fields and types behind interfaces included, and nil is not
-// empty. Otherwise it is their lines, with - before those that want has alone and + before those of got. Of the
-// types of public values only exported fields count.
+// Diff returns "" if two values are equal, including unexported fields and types behind interfaces; nil differs from
+// empty. Otherwise it returns their lines, with - before lines of want and + before lines of got. For exported types
+// only exported fields count.
 func Diff(want, got any, public ...any) string {
 	return string(diff.Diff("want", lines(want, public), "got", lines(got, public)))
 }
 
-// Equal reports whether Diff says nothing.
+// Equal reports whether Diff returns "".
 func Equal(a, b any) bool { return Diff(a, b) == "" }
 
 func lines(v any, public []any) []byte {
@@ -28,7 +28,7 @@ func lines(v any, public []any) []byte {
 	for _, one := range public {
 		p.public[reflect.TypeOf(one)] = true
 	}
-	if v != nil { // in an addressable copy, whose times can be asked wherever they are
+	if v != nil { // an addressable copy, so that times in it can be read
 		root := reflect.New(reflect.TypeOf(v)).Elem()
 		root.Set(reflect.ValueOf(v))
 		p.print("", root.Type().String()+" ", root)
@@ -38,7 +38,7 @@ func lines(v any, public []any) []byte {
 	return []byte(p.text.String())
 }
 
-// printer writes a value with each leaf on a line of its own.
+// printer prints a value with each leaf on a line.
 type printer struct {
 	text   strings.Builder
 	public map[reflect.Type]bool
@@ -48,7 +48,7 @@ func (p *printer) line(indent string, text ...string) {
 	p.text.WriteString(indent + strings.Join(text, "") + "\n")
 }
 
-// print writes a value behind what it is called.
+// print prints a value after its name.
 func (p *printer) print(indent, name string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan, reflect.UnsafePointer:
@@ -87,14 +87,14 @@ func (p *printer) print(indent, name string, v reflect.Value) {
 		p.quoted(indent, name, v.String())
 	default:
 		text := fmt.Sprint(v)
-		if raw := fmt.Sprintf("%#v", v); raw != text && v.Type().NumMethod() > 0 { // its String may be one for many
+		if raw := fmt.Sprintf("%#v", v); raw != text && v.Type().NumMethod() > 0 { // several values may have the same String
 			text += " = " + raw
 		}
 		p.line(indent, name, text)
 	}
 }
 
-// quoted writes a text, each line of it on one.
+// quoted prints a text, line by line.
 func (p *printer) quoted(indent, name, text string) {
 	for i, part := range strings.SplitAfter(text, "\n") {
 		if i == 0 || part != "" {
@@ -103,7 +103,7 @@ func (p *printer) quoted(indent, name, text string) {
 	}
 }
 
-// fields writes a struct. A time is the moment that it is, wherever its clock hangs.
+// fields prints a struct. Times are equal if they are the same moment, in any time zone.
 func (p *printer) fields(indent, name string, v reflect.Value) {
 	if at, is := timeOf(v); is {
 		p.line(indent, name, at.UTC().Format(time.RFC3339Nano))

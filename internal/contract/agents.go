@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// AdvancedDaemonSets holds a cluster with OpenKruise's controller of them, or with a model of it, to what a release of one
-// relies on.
+// AdvancedDaemonSets tests the behaviour of OpenKruise's controller, or of a model, that a release of an Advanced
+// DaemonSet needs.
 func AdvancedDaemonSets(t *testing.T, open func(t *testing.T) Cluster) {
 	c := open(t)
 	nodesByPartition(&clusterTest{T: t, Cluster: c, app: "contract-" + c.Namespace()})
 }
 
-// agents is one version of an Advanced DaemonSet with a partition.
+// agents returns a version of an Advanced DaemonSet with a partition.
 func (c *clusterTest) agents(version string, partition int) rollout.Object {
 	o := c.daemon(version, false)
 	o["apiVersion"] = "apps.kruise.io/v1alpha1"
@@ -56,7 +56,7 @@ func nodesByPartition(c *clusterTest) {
 	}
 	c.apply(c.agents("v2", n-2))
 	c.awaitOnNodes(kind, false, split("v1 %d, v2 %d", 2))
-	c.apply(c.agents("v2", n-1)) // takes none back
+	c.apply(c.agents("v2", n-1)) // reverts no pod
 	c.awaitOnNodes(kind, false, split("v1 %d, v2 %d", 2))
 	c.apply(c.agents("v1", 0)) // its revision becomes the newest again
 	back := c.awaitOnNodes(kind, true, all("v1"))
@@ -68,7 +68,7 @@ func nodesByPartition(c *clusterTest) {
 	c.Await(c.T, "the broken pod", func() bool {
 		return len(membersOf(c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w], "v3-neverready")) == 1
 	})
-	c.apply(c.agents("v1", 0)) // a broken pod holds up nothing
+	c.apply(c.agents("v1", 0)) // a broken pod does not block
 	c.awaitOnNodes(kind, true, all("v1"))
 	c.apply(c.agents("v2", 0))
 	c.awaitOnNodes(kind, true, all("v2"))

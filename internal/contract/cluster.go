@@ -12,38 +12,37 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Cluster is an API server with controllers whose pods become ready, as seen by
-// one process that watches it.
+// Cluster is an API server with controllers whose pods become ready, seen by one process that watches it.
 type Cluster interface {
 	reconciler.Observer
 	reconciler.Applier
 	// Nodes are the labels of the nodes by name.
 	Nodes(ctx context.Context) (map[string]map[string]string, error)
-	// Namespace is the test's own.
+	// Namespace is the test's namespace.
 	Namespace() string
-	// Await lets time pass until a condition holds, or fails the test.
+	// Await lets time pass until a condition is true, or fails the test.
 	Await(t *testing.T, what string, ok func() bool)
-	// Writes is how many objects were written so far, by this process.
+	// Writes returns the number of objects that this process has written.
 	Writes(t *testing.T) int
-	// Scale sets a Deployment's replicas, as a person does.
+	// Scale sets a Deployment's replicas like a user.
 	Scale(t *testing.T, deployment string, replicas int)
-	// Delete deletes an object, as a person does.
+	// Delete deletes an object like a user.
 	Delete(t *testing.T, ref rollout.Ref)
 	// Exists reports whether the API server has an object.
 	Exists(t *testing.T, ref rollout.Ref) bool
 }
 
-// hold is what keeps the Deployment controller from finishing a release.
+// hold is a minReadySeconds that keeps the Deployment controller from completing a release.
 const hold = 2147483646
 
-// clusterTest is one case with its own namespace.
+// clusterTest is one case with its namespace.
 type clusterTest struct {
 	*testing.T
 	Cluster
 	app string
 }
 
-// ClusterCases runs every case in a namespace of its own.
+// ClusterCases runs every case in a separate namespace.
 func ClusterCases(t *testing.T, open func(t *testing.T) Cluster) {
 	for name, run := range map[string]func(*clusterTest){
 		"what is applied is shown at once":            appliedIsShown,
@@ -71,7 +70,7 @@ func ClusterCases(t *testing.T, open func(t *testing.T) Cluster) {
 	}
 }
 
-// deployment is one version of a Deployment of n pods.
+// deployment returns one version of a Deployment with n pods.
 func (c *clusterTest) deployment(name, version string, n int) rollout.Object {
 	labels := map[string]any{"app": name}
 	return rollout.Object{
@@ -92,7 +91,7 @@ func (c *clusterTest) deployment(name, version string, n int) rollout.Object {
 	}
 }
 
-// held is one version under the hold.
+// held returns one version under the hold.
 func (c *clusterTest) held(name, version string, n int, surge, unavailable string, paused bool) rollout.Object {
 	o := c.deployment(name, version, n)
 	spec := o.Map("spec")
@@ -129,7 +128,7 @@ func (c *clusterTest) complete(name string) {
 }
 
 func appliedIsShown(c *clusterTest) {
-	c.Observe(c.app, []rollout.Workload{c.workload("web")}, nil) // from now on it is watched
+	c.Observe(c.app, []rollout.Workload{c.workload("web")}, nil) // from here on it is watched
 	c.apply(c.deployment("web", "v1", 3))
 	live := c.see("web")
 	if live.Replicas != 3 || live.Hash != "h1-v1" || live.Serial != 7 || live.Complete {
@@ -192,9 +191,8 @@ func holdStops(c *clusterTest) {
 	}
 }
 
-// holdGoesBack takes the way from 10 old and 4 new pods to 10 and 1: one old pod
-// less, the old template while the Deployment is paused, the old template under
-// the hold, and the new one again. No pod goes that is not to go.
+// holdGoesBack goes from 10 old and 4 new pods to 10 and 1: one old pod less, the old template while the Deployment is
+// paused, the old template under the hold, and the new one again. No other pod is deleted.
 func holdGoesBack(c *clusterTest) {
 	const n = 10
 	c.apply(c.deployment("web", "v1", n))
@@ -264,7 +262,7 @@ func deletedComesBack(c *clusterTest) {
 
 func refused(c *clusterTest) {
 	bad := c.deployment("web", "v1", 2)
-	bad.Map("spec")["minReadySeconds"] = int64(1000) // more than the deadline of 600
+	bad.Map("spec")["minReadySeconds"] = int64(1000) // longer than the deadline of 600
 	var invalid *rollout.InvalidError
 	if err := c.Check(c.Context(), c.app, []rollout.Object{c.config("web", "1"), bad}); !errors.As(err, &invalid) {
 		c.Errorf("Check says %v, want an InvalidError", err)
@@ -301,7 +299,7 @@ func prunes(c *clusterTest) {
 	}
 }
 
-// madeOnce: an object that is create-only is made where it is missing, is never written again, and is kept.
+// madeOnce checks that a create-only object is created if it is missing, never written again, and not pruned.
 func madeOnce(c *clusterTest) {
 	secret := func(value string) rollout.Object {
 		return rollout.Object{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "auth", "namespace": c.Namespace(),
@@ -327,8 +325,7 @@ func madeOnce(c *clusterTest) {
 	})
 }
 
-// takesNothing: an object that is not in Git may have the name of one that is
-// another app's.
+// takesNothing checks that an object outside Git with the name of another app's object is left alone.
 func takesNothing(c *clusterTest) {
 	const other = "another-app"
 	theirs, made := c.config("web-canary", "theirs"), c.config("web-canary", "ours")
@@ -356,7 +353,7 @@ func takesNothing(c *clusterTest) {
 	}
 }
 
-// serves: proxies are told of endpoints, and those are of a version's pods.
+// serves checks that the endpoints of a Service are the pods of its version.
 func serves(c *clusterTest) {
 	service := rollout.Object{
 		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "namespace": c.Namespace()},

@@ -7,14 +7,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// CloneSets holds a cluster with OpenKruise's controller of them, or with a model of it, to what a release of one relies
-// on.
+// CloneSets tests the behaviour of OpenKruise's controller, or of a model, that a release of a CloneSet needs.
 func CloneSets(t *testing.T, open func(t *testing.T) Cluster) {
 	c := open(t)
 	counts(&clusterTest{T: t, Cluster: c, app: "contract-" + c.Namespace()})
 }
 
-// clones is one version of a CloneSet of n pods with a partition, nil for none.
+// clones returns one version of a CloneSet with n pods and a partition, nil for none.
 func (c *clusterTest) clones(version string, n int, partition any) rollout.Object {
 	o := c.deployment("web", version, n)
 	o["apiVersion"], o["kind"] = "apps.kruise.io/v1alpha1", "CloneSet"
@@ -34,7 +33,7 @@ func (c *clusterTest) clone() rollout.ObservedWorkload {
 	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
 }
 
-// awaitClones waits for as many pods of each version, all of them ready and asked for.
+// awaitClones waits for the given pods of each version, all of them ready and observed.
 func (c *clusterTest) awaitClones(want string, complete bool) (live rollout.ObservedWorkload) {
 	c.Helper()
 	c.Await(c.T, fmt.Sprintf("%s, complete %t", want, complete), func() bool {
@@ -48,7 +47,7 @@ func (c *clusterTest) awaitClones(want string, complete bool) (live rollout.Obse
 	return live
 }
 
-// counts is what a release of a CloneSet relies on.
+// counts tests the behaviour that a release of a CloneSet needs.
 func counts(c *clusterTest) {
 	c.apply(c.clones("v1", 4, nil))
 	one := c.awaitClones("v1 4", true).Revisions[0]
@@ -65,9 +64,9 @@ func counts(c *clusterTest) {
 	if !fresh.Current || fresh.Base || stable.Current || !stable.Base || len(fresh.Members) != 1 {
 		c.Errorf("at the partition 3 it is %+v", live)
 	}
-	c.apply(c.clones("v2", 8, "75%")) // the share stays while the number grows
+	c.apply(c.clones("v2", 8, "75%")) // the share stays while the replicas grow
 	c.awaitClones("v1 6, v2 2", false)
-	c.apply(c.clones("v2", 8, int64(7))) // takes none back
+	c.apply(c.clones("v2", 8, int64(7))) // reverts no pod
 	c.awaitClones("v1 6, v2 2", false)
 	c.apply(c.clones("v2", 4, "75%"))
 	c.awaitClones("v1 3, v2 1", false)
@@ -78,13 +77,13 @@ func counts(c *clusterTest) {
 	}
 	c.apply(c.clones("v3-neverready", 4, int64(3)))
 	c.Await(c.T, "the broken pod", func() bool { return len(membersOf(c.clone(), "v3-neverready")) == 1 })
-	c.apply(c.clones("v1", 4, nil)) // a broken pod holds up nothing
+	c.apply(c.clones("v1", 4, nil)) // a broken pod does not block
 	c.awaitClones("v1 4", true)
 	c.apply(c.clones("v2", 4, nil))
 	if r := c.awaitClones("v2 4", true).Revisions[0]; r.Hash != "h1-v2" || !r.Base {
 		c.Errorf("at the end the newest revision is %+v", r)
 	}
-	c.apply(c.clones("v1", 0, int64(2))) // one without pods takes the template for that of all pods
+	c.apply(c.clones("v1", 0, int64(2))) // without pods, the template becomes the stable one
 	c.Await(c.T, "no pod", func() bool {
 		r, _ := c.clone().Find("h1-v1")
 		return r.Base && pods(c.clone()) == ""

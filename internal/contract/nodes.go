@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// daemon is one version of a DaemonSet whose pods somebody else replaces, or its controller.
+// daemon returns one version of a DaemonSet with a RollingUpdate, or with OnDelete if pods are deleted by hand.
 func (c *clusterTest) daemon(version string, byHand bool) rollout.Object {
 	o := c.deployment("agent", version, 1)
 	o["kind"] = "DaemonSet"
@@ -22,7 +22,7 @@ func (c *clusterTest) daemon(version string, byHand bool) rollout.Object {
 	return o
 }
 
-// awaitAgents waits for as many pods of each version, all of them ready.
+// awaitAgents waits for the given pods of each version, all of them ready.
 func (c *clusterTest) awaitAgents(complete bool, want func(n int) string) (live rollout.ObservedWorkload) {
 	c.Helper()
 	return c.awaitOnNodes("DaemonSet", complete, want)
@@ -38,7 +38,7 @@ func (c *clusterTest) awaitOnNodes(kind string, complete bool, want func(n int) 
 	return live
 }
 
-// isGoing fails if a pod is shown as one that stays, though it was evicted just now.
+// isGoing fails the test unless a pod that was just evicted is shown as terminating.
 func (c *clusterTest) isGoing(w rollout.Workload, evicted rollout.Pod) {
 	c.Helper()
 	live := c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
@@ -54,7 +54,7 @@ func (c *clusterTest) isGoing(w rollout.Workload, evicted rollout.Pod) {
 	}
 }
 
-// evictions is what a release of a DaemonSet relies on.
+// evictions tests the behaviour that a release of a DaemonSet needs.
 func evictions(c *clusterTest) {
 	all := func(version string) func(int) string {
 		return func(n int) string { return fmt.Sprintf("%s %d", version, n) }
@@ -74,7 +74,7 @@ func evictions(c *clusterTest) {
 	victim := membersOf(live, "v1")[1]
 	other := victim
 	other.UID = "another"
-	for _, p := range []rollout.Pod{other, victim} { // one alone is there
+	for _, p := range []rollout.Pod{other, victim} { // only one exists
 		if err := c.Evict(c.Context(), c.Namespace(), p); err != nil {
 			c.Error(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals is one version of a StatefulSet of n pods, of which those from partition on are to be of it.
+// ordinals returns one version of a StatefulSet with n pods. Pods from partition on get this version.
 func (c *clusterTest) ordinals(policy, version string, n, partition int) rollout.Object {
 	o := c.deployment("db", version, n)
 	o["kind"] = "StatefulSet"
@@ -24,7 +24,7 @@ func (c *clusterTest) set() rollout.ObservedWorkload {
 	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
 }
 
-// awaitSet waits for as many pods of each version, all of them ready, and for the partition.
+// awaitSet waits for the given pods of each version, all of them ready, and for the partition.
 func (c *clusterTest) awaitSet(want string, floor int, complete bool) (live rollout.ObservedWorkload) {
 	c.Helper()
 	c.Await(c.T, fmt.Sprintf("%s from %d on, complete %t", want, floor, complete), func() bool {
@@ -34,13 +34,13 @@ func (c *clusterTest) awaitSet(want string, floor int, complete bool) (live roll
 	return live
 }
 
-// membersOf are the pods of a version.
+// membersOf returns the pods of a version.
 func membersOf(live rollout.ObservedWorkload, version string) []rollout.Pod {
 	r, _ := live.Find(rollout.Hash("h1-" + version))
 	return r.Members
 }
 
-// partitions is what a release of a StatefulSet relies on.
+// partitions tests the behaviour that a release of a StatefulSet needs.
 func partitions(policy string) func(*clusterTest) {
 	return func(c *clusterTest) {
 		c.apply(c.ordinals(policy, "v1", 3, 0))
@@ -60,12 +60,12 @@ func partitions(policy string) func(*clusterTest) {
 		}
 		c.apply(c.ordinals(policy, "v2", 5, 2))
 		c.awaitSet("v1 2, v2 3", 2, false)
-		c.apply(c.ordinals(policy, "v2", 5, 4)) // takes none back
+		c.apply(c.ordinals(policy, "v2", 5, 4)) // reverts no pod
 		live = c.awaitSet("v1 2, v2 3", 4, false)
 		lowest := membersOf(live, "v2")[0]
 		other := lowest
 		other.UID = "another"
-		for _, p := range []rollout.Pod{other, lowest} { // one alone is there, and is made anew of the base
+		for _, p := range []rollout.Pod{other, lowest} { // only one exists, and it is recreated from the stable template
 			if err := c.Evict(c.Context(), c.Namespace(), p); err != nil {
 				c.Error(err)
 			}
@@ -74,7 +74,7 @@ func partitions(policy string) func(*clusterTest) {
 		if names := membersOf(live, "v2"); lowest.Name != "db-2" || names[0].Name != "db-3" {
 			c.Errorf("%s was evicted, and the pods of v2 are %+v", lowest.Name, names)
 		}
-		c.apply(c.ordinals(policy, "v2", 3, 2)) // goes from the top
+		c.apply(c.ordinals(policy, "v2", 3, 2)) // reverts from the top
 		c.awaitSet("v1 2, v2 1", 2, false)
 		c.apply(c.ordinals(policy, "v1", 3, 0))
 		back := c.awaitSet("v1 3", 0, true)
@@ -86,8 +86,8 @@ func partitions(policy string) func(*clusterTest) {
 	}
 }
 
-// empties: one without pods takes the template for that of all pods, whatever its partition is. The version before it alone
-// leads back.
+// empties checks that the template of a StatefulSet without pods becomes the stable one, with any partition. Only the
+// previous version reverts that.
 func (c *clusterTest) empties(policy string) {
 	c.apply(c.ordinals(policy, "v2", 3, 2))
 	c.awaitSet("v1 2, v2 1", 2, false)
@@ -105,7 +105,8 @@ func (c *clusterTest) empties(policy string) {
 	}
 }
 
-// breaks: with OrderedReady a pod that never becomes ready is not replaced, not even by the version before it.
+// breaks checks that with OrderedReady a pod that never becomes ready is not replaced, not even by the previous
+// version.
 func (c *clusterTest) breaks(policy string) {
 	c.apply(c.ordinals(policy, "v3-neverready", 3, 2))
 	var broken rollout.Pod

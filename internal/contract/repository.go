@@ -10,20 +10,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Remote is a Git server with a branch main, as people use it.
+// Remote is a Git server with a branch main, as users see it.
 type Remote interface {
-	// Open returns a mirror that knows nothing yet, for the cluster "test".
+	// Open returns an empty mirror for the cluster "test".
 	Open(t *testing.T) reconciler.Repository
-	// Commit puts files on top of a branch, by path.
+	// Commit adds files, by path, to a branch.
 	Commit(t *testing.T, branch string, files map[string]string) string
-	// Force moves a branch to a commit that the server has.
+	// Force moves a branch to an existing commit.
 	Force(t *testing.T, branch, commit string)
-	// Head is where a branch is, "" if it does not exist.
+	// Head returns a branch's commit, "" if it does not exist.
 	Head(t *testing.T, branch string) string
 	// Down makes the server unreachable, or reachable again.
 	Down(down bool)
-	// LoseAnswer lets the next push happen and its answer get lost; what the
-	// mirror makes of it is its own affair.
+	// LoseAnswer lets the next push succeed but drops its answer.
 	LoseAnswer()
 }
 
@@ -35,15 +34,14 @@ const (
 
 var when = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// repositoryTest is one case with its own server.
+// repositoryTest is one case with its server.
 type repositoryTest struct {
 	*testing.T
 	remote Remote
 	repo   reconciler.Repository
 }
 
-// Repository runs every case against a server of its own, whose main holds a
-// configuration and apps/shop/a.
+// Repository runs every case against a separate server, whose main has a configuration and apps/shop/a.
 func Repository(t *testing.T, serve func(t *testing.T) Remote) {
 	for name, run := range map[string]func(*repositoryTest){
 		"heads follow pushes":                             headsFollow,
@@ -87,7 +85,7 @@ func (r *repositoryTest) push(updates ...rollout.Update) map[string]string {
 	return made
 }
 
-// snapshot is a commit, which is brought if it is not here.
+// snapshot returns a commit, which is fetched if necessary.
 func (r *repositoryTest) snapshot(commit string) reconciler.Snapshot {
 	r.Helper()
 	gone, err := r.repo.Bring(r.Context(), []string{commit})
@@ -296,7 +294,7 @@ func answerLost(r *repositoryTest) {
 	r.want("state", r.fetch().State, there)
 }
 
-// mergeIsForeseen asks what merging a proposal would do, while main moves in every way.
+// mergeIsForeseen predicts the merge of a proposal while main moves in every way.
 func mergeIsForeseen(r *repositoryTest) {
 	first := r.fetch().Main
 	made := r.push(promote("", first, "1"))[proposal]

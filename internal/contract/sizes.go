@@ -9,14 +9,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// move is one write of a Deployment, and how many pods of each version there are when its controller has come to rest.
+// move is one write to a Deployment, and the number of pods of each version when the controller is idle.
 type move struct {
 	version            string
 	replicas           int
 	surge, unavailable string // none: Recreate
 	hold, paused       bool
 	want               string // "v1 3, v2 1", without versions that have no pods
-	available          int    // pods, which is what the next move begins with
+	available          int    // available pods before the next move
 }
 
 func (m move) String() string {
@@ -24,7 +24,7 @@ func (m move) String() string {
 		m.version, m.replicas, m.surge, m.unavailable, m.hold, m.paused)
 }
 
-// movesOf are lives of a Deployment, by name.
+// movesOf has sequences of writes to a Deployment, by name.
 var movesOf = map[string][]move{
 	"recreate": {
 		{"v1", 3, "", "", false, false, "v1 3", 3},
@@ -67,8 +67,8 @@ var movesOf = map[string][]move{
 	},
 }
 
-// sizes plays movesOf. What a Deployment's controller does to the sizes of ReplicaSets is what the arithmetic of every
-// stage relies on, and what people's scalings in the midst of one come to.
+// sizes runs movesOf. The arithmetic of every stage, and of scaling during a stage, relies on how the Deployment
+// controller sizes ReplicaSets.
 func sizes(c *clusterTest) {
 	for name, moves := range movesOf {
 		full := "sizes-" + name
@@ -98,13 +98,13 @@ func sizes(c *clusterTest) {
 }
 
 // nextSecond waits until the next ReplicaSet gets a later creationTimestamp: the Deployment controller sorts
-// ReplicaSets of the same second by name. Looks are at least 20 ms apart, or a simulated second.
+// ReplicaSets of the same second by name. Polls are at least 20 ms apart, or a simulated second.
 func (c *clusterTest) nextSecond() {
 	looks := 0
 	c.Await(c.T, "another second", func() bool { looks++; return looks > 55 })
 }
 
-// pods says how many there are of each version, ready and asked for: "v1 3, v2 1".
+// pods returns the number of pods of each version, ready and observed: "v1 3, v2 1".
 func pods(live rollout.ObservedWorkload) string {
 	of := map[string]string{}
 	for _, r := range live.Revisions {

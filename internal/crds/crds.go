@@ -1,10 +1,8 @@
-// Package crds teaches a test's cluster the kinds of the routers that gitrollout
-// works with: the Gateway API's, Istio's and Traefik's own
-// CustomResourceDefinitions, of the versions that internal/traefik pins, and those of
-// OpenKruise's workloads, which internal/peers/kruise pins, read from the module cache, and for the others those of folder documented, which
-// are written from their documentation. internal/testcluster has the cluster,
-// and internal/proxytest a proxy that acts on such objects; nothing in the
-// product uses it.
+// Package crds installs the kinds of the supported routers into a test's cluster. It reads the
+// CustomResourceDefinitions of the Gateway API, Istio, Traefik and OpenKruise from the module cache, in the versions of
+// internal/traefik and internal/peers/kruise. For other kinds, the folder documented has definitions written from
+// documentation. internal/testcluster has the cluster, and internal/proxytest a proxy that uses such objects; the
+// product does not use it.
 package crds
 
 import (
@@ -24,15 +22,14 @@ import (
 // Set is the definitions that one project publishes together.
 type Set struct {
 	name   string
-	module string // which of the requirements of another module has them; "" for this package
-	of     string // that module's folder; "" for internal/traefik
+	module string // the required module that contains them; "" for this package
+	of     string // folder of the requiring module; "" for internal/traefik
 	files  string // a pattern below the module's folder
-	group  string // to which they are moved; "": they stay in theirs
+	group  string // the group to move them to; "" for their original one
 }
 
-// The sets. The Gateway API's is the experimental channel, which has all of the
-// standard one and TCPRoutes besides. OldTraefik is what Traefik 2 served, in its
-// first group: the same fields, but for those that came with Traefik 3.
+// The sets. The Gateway API's is the experimental channel, which also has TCPRoutes. OldTraefik is served by Traefik 2,
+// in its first group, with the fields before Traefik 3.
 var (
 	GatewayAPI = Set{name: "the Gateway API", module: "sigs.k8s.io/gateway-api", files: "config/crd/experimental/gateway.networking.*.yaml"}
 	Istio      = Set{name: "Istio", module: "istio.io/api", files: "kubernetes/customresourcedefinitions.gen.yaml"}
@@ -44,13 +41,13 @@ var (
 
 const traefikFile = "docs/content/reference/dynamic-configuration/kubernetes-crd-definition-v1.yml"
 
-// servedWithin is generous: test packages share few cores.
+// servedWithin is long because test packages share few cores.
 const servedWithin = 3 * time.Minute
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Apply applies the sets to a cluster and waits until it serves their kinds.
-// What is there already stays, so tests that share a cluster may all call it.
+// Apply applies the sets to a cluster and waits until their kinds are served. Existing definitions stay, so tests that
+// share a cluster may all call it.
 func Apply(tb testing.TB, config *rest.Config, sets ...Set) {
 	tb.Helper()
 	if err := Install(context.Background(), config, sets...); err != nil {
@@ -58,7 +55,7 @@ func Apply(tb testing.TB, config *rest.Config, sets ...Set) {
 	}
 }
 
-// Install is Apply for a harness that has no test yet.
+// Install is Apply for a harness without a test.
 func Install(ctx context.Context, config *rest.Config, sets ...Set) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -88,8 +85,7 @@ func Install(ctx context.Context, config *rest.Config, sets ...Set) error {
 	return nil
 }
 
-// await returns when the definition is established and its kind can be listed:
-// the API server says the one some milliseconds before it does the other.
+// await returns when the definition is established and its kind can be listed, which takes some milliseconds more.
 func await(ctx context.Context, client dynamic.Interface, definition *unstructured.Unstructured) error {
 	resource := served(definition)
 	for {
@@ -124,8 +120,7 @@ func established(definition *unstructured.Unstructured) bool {
 	return false
 }
 
-// served is the resource that a definition defines, in the first version that
-// is served.
+// served returns the resource of a definition, in its first served version.
 func served(definition *unstructured.Unstructured) schema.GroupVersionResource {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")

@@ -7,8 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// TestKindsAreServed applies everything twice, as two tests do that share a
-// cluster, and finds the kinds that routers are made of.
+// TestKindsAreServed applies all sets twice, like two tests that share a cluster, and looks up the routers' kinds.
 func TestKindsAreServed(t *testing.T) {
 	c := testcluster.Shared(t)
 	for range 2 {

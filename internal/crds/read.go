@@ -17,8 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// Files returns the set's files, in the module cache or here, for what reads the
-// schemas without a cluster.
+// Files returns the set's files, in the module cache or in this package, for reading schemas without a cluster.
 func (s Set) Files() ([]string, error) {
 	root, err := testbin.Root()
 	if err != nil {
@@ -37,9 +36,9 @@ func (s Set) Files() ([]string, error) {
 	return files, err
 }
 
-// moduleFolder returns where a requirement of the module in a folder is.
+// moduleFolder returns the folder of a module that another module requires.
 func moduleFolder(in, module string) (string, error) {
-	// Downloaded first: go list leaves the folder of a module empty that is not there.
+	// Download first: go list prints an empty folder for a missing module.
 	var dir string
 	for _, args := range [][]string{{"mod", "download", module}, {"list", "-m", "-f", "{{.Dir}}", module}} {
 		command := exec.Command("go", args...)
@@ -55,7 +54,7 @@ func moduleFolder(in, module string) (string, error) {
 	return dir, nil
 }
 
-// read returns the set's definitions. Other objects in the files are left out.
+// read returns the set's definitions, without other objects in the files.
 func (s Set) read() ([]*unstructured.Unstructured, error) {
 	files, err := s.Files()
 	if err != nil {
@@ -101,7 +100,7 @@ func documents(data []byte) ([]*unstructured.Unstructured, error) {
 		case object["kind"] != "CustomResourceDefinition":
 			continue
 		}
-		// What a controller has written is no part of what is asked for.
+		// The status is a controller's, and not part of the request.
 		delete(object, "status")
 		all = append(all, &unstructured.Unstructured{Object: object})
 	}

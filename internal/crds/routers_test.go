@@ -28,10 +28,8 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// TestRoutersMakeWhatTheAPIServerTakes asks the API server about each object of
-// the routers' test cases, as it was before a release and as the overlay makes
-// it. A field that a kind does not have would be dropped without a word, and an
-// object that is refused would hold the release.
+// TestRoutersMakeWhatTheAPIServerTakes sends each object of the routers' test cases to the API server, before a release
+// and with the overlay. An unknown field would be dropped silently, and an invalid object would hold the release.
 func TestRoutersMakeWhatTheAPIServerTakes(t *testing.T) {
 	w := newWorld(t)
 	files, err := filepath.Glob("../../traffic/testdata/*/*.txtar")
@@ -45,7 +43,7 @@ func TestRoutersMakeWhatTheAPIServerTakes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(objectsOf(t, file, archive, "after.yaml")) == 0 {
-			continue // the case is refused by us
+			continue // the case is one that we refuse
 		}
 		for _, section := range []string{"before.yaml", "after.yaml"} {
 			for _, object := range objectsOf(t, file, archive, section) {
@@ -59,7 +57,7 @@ func TestRoutersMakeWhatTheAPIServerTakes(t *testing.T) {
 	t.Logf("asked about %d objects", asked)
 }
 
-// world is a cluster that knows the kinds of all routers.
+// world is a cluster with the kinds of all routers.
 type world struct {
 	client    dynamic.Interface
 	kinds     meta.RESTMapper
@@ -83,8 +81,7 @@ func newWorld(t *testing.T) world {
 	return world{client: client, kinds: restmapper.NewDiscoveryRESTMapper(known), namespace: c.Namespace(t)}
 }
 
-// dryRun applies an object as gitrollout does, and stricter: unknown fields are
-// errors.
+// dryRun applies an object like gitrollout does, but stricter: unknown fields are errors.
 func (w world) dryRun(t *testing.T, object *unstructured.Unstructured) error {
 	t.Helper()
 	kind := object.GroupVersionKind()
@@ -102,9 +99,8 @@ func (w world) dryRun(t *testing.T, object *unstructured.Unstructured) error {
 	return err
 }
 
-// TestRoutersRefuseWhatTheAPIServerWouldRefuse lays steps' matches that are hard to
-// write down over an object of each router. Whatever a router does not refuse
-// itself, before the release, the API server has to take in the middle of it.
+// TestRoutersRefuseWhatTheAPIServerWouldRefuse applies unusual matches to an object of each router. The API server must
+// accept every match that a router accepts.
 func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 	w := newWorld(t)
 	files, err := filepath.Glob("../../traffic/testdata/*/weight.txtar")
@@ -124,7 +120,7 @@ func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 			case "config.yaml":
 				var data []byte
 				if data, err = sigsyaml.YAMLToJSON(f.Data); err == nil {
-					err = utiljson.Unmarshal(data, &config) // 1 is a whole number, as in a document of an app
+					err = utiljson.Unmarshal(data, &config) // 1 is an integer, as in an app's document
 				}
 			case "route.yaml":
 				err = sigsyaml.Unmarshal(f.Data, &route)
@@ -145,7 +141,7 @@ func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 				}
 				asks := route
 				asks.Managed = managed
-				for i := range managed { // as package render does
+				for i := range managed { // like package render
 					if field, _ := traffic.Unsupported(kind, managed[i]); field != "" || managed[i].Mirror != nil && !mirrors(kind) {
 						return
 					}
@@ -173,7 +169,7 @@ func mirrors(kind string) bool {
 	return why == ""
 }
 
-// hard are routes that a document may ask for.
+// hard returns unusual routes that a document may contain.
 func hard() map[string][]rollout.ManagedRoute {
 	one := func(m rollout.Match) []rollout.ManagedRoute {
 		return []rollout.ManagedRoute{{Name: rollout.MatchRoute, Matches: []rollout.Match{m}}}

@@ -1,6 +1,4 @@
-// Package docpage keeps tables of the documentation as the code has them, for
-// tests. Its neighbours are the tests of packages that have such a table: traffic
-// and analysis/provider.
+// Package docpage compares tables in the documentation with the code, for the tests of traffic and analysis/provider.
 package docpage
 
 import (
@@ -11,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// Table compares what stands between two comments of a page, "<!-- NAME: … -->"
-// and "<!-- end of NAME -->", with want, or writes it there.
+// Table compares the text between two comments of a page, "<!-- NAME: … -->" and "<!-- end of NAME -->", with want, or
+// writes it.
 func Table(t *testing.T, page, name, want string, update bool) {
 	t.Helper()
 	raw, err := os.ReadFile(page)

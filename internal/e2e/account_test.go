@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestEveryWriteIsTheAccounts: of an app that has an account, all that is sent to the API server to change something is
-// sent as that account: dry runs, applies, moves of pods, Jobs that measure, prunes, the way back, and what puts back what people
-// did by hand. What gitrollout writes as itself are Events and its Lease.
+// TestEveryWriteIsTheAccounts checks an app with a service account. All its writes use that account: dry runs, applies,
+// pod deletions, measuring Jobs, prunes, rollbacks, and corrections of manual changes. Only Events and the Lease are
+// written as gitrollout.
 func TestEveryWriteIsTheAccounts(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "analysis: {templates: [{templateName: check}]}", "pause: {}")}
@@ -63,8 +63,8 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 	w.repo.Revert(third)
 	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 
-	// What people do by hand is put back as the account, too: of an app whose release is rejected, and of one in flight
-	// whose head cannot be read.
+	// Manual changes are reverted as the account too: of an app whose release is rejected, and of one in flight whose head
+	// cannot be read.
 	deployer := "system:serviceaccount:" + w.ns + ":deployer"
 	putBack := func(what, patch string) {
 		t.Helper()
@@ -74,7 +74,7 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 		a.mu.Unlock()
 		w.kubectl("patch", "deployment/shop", "--type=merge", "-p", patch)
 		now := w.deployment().Spec
-		// The audit notes a write when its answer passes, which may be after the object was read as it is again.
+		// The audit records a write when its answer passes, possibly after the object was read again.
 		isNoted := func() bool {
 			a.mu.Lock()
 			defer a.mu.Unlock()

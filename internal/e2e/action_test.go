@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestAction runs the script of action.yml on a release that is downloaded: it plans with a good one, and runs nothing of
-// one that somebody else has signed, or whose archive is another.
+// TestAction runs the script of action.yml with a downloaded release. It plans with a valid one, and runs nothing of
+// one with a foreign signature or a different archive.
 func TestAction(t *testing.T) {
 	t.Parallel()
 	var action struct {
@@ -85,7 +85,7 @@ func TestAction(t *testing.T) {
 	}
 }
 
-// checkComponent holds GitLab's template to its form, and to the script of the action.
+// checkComponent checks the form of GitLab's template, and that it has the action's script.
 func checkComponent(t *testing.T, script string) {
 	t.Helper()
 	text := readText(t, "../../deploy/gitlab/plan.yml")

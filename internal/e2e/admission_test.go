@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// tryKubectl runs the real one, which may be refused.
+// tryKubectl runs kubectl, which may be refused.
 func (w *world) tryKubectl(args ...string) (string, error) {
 	cmd := exec.Command(filepath.Join("..", "..", "bin", "kubectl"),
 		append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
@@ -20,8 +20,8 @@ func (w *world) tryKubectl(args ...string) (string, error) {
 	return string(out), err
 }
 
-// protect installs the component of the installation that protects what a release holds, as somebody does who keeps
-// gitrollout in a namespace of their own, for the test's namespace alone.
+// protect installs the component that protects held objects, for gitrollout in a custom namespace, and for the test's
+// namespace alone.
 func (w *world) protect() {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -38,7 +38,7 @@ func (w *world) protect() {
 			continue
 		}
 		document = strings.ReplaceAll(document, "gitrollout-held", "gitrollout-held-"+w.ns)
-		if strings.Contains(document, "kind: ValidatingAdmissionPolicyBinding") { // whose spec comes last
+		if strings.Contains(document, "kind: ValidatingAdmissionPolicyBinding") { // its spec comes last
 			document = strings.TrimSpace(document) +
 				"\n  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + w.ns + "}}}\n"
 		}
@@ -52,9 +52,9 @@ func (w *world) protect() {
 	w.kubectl("apply", "-f", file)
 }
 
-// TestHeldIsProtected: under the component `admission`, what a release holds is changed by gitrollout's account alone,
-// whoever else tries is told by whom, at which step and where to look; and everything that is not the release's goes on:
-// scaling, the Deployment controller, the release itself, its way back, and the end of the namespace.
+// TestHeldIsProtected uses the component `admission`: only gitrollout's account can change what a release holds. The
+// message for others names the holder, the step and where to look. Everything else continues: scaling, the Deployment
+// controller, the release, its rollback, and the deletion of the namespace.
 func TestHeldIsProtected(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", strategy: canary("", "setWeight: 50", "pause: {}")}
@@ -114,7 +114,7 @@ func TestHeldIsProtected(t *testing.T) {
 	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Source != last })
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
 
-	// A person of the group that the binding names.
+	// A user of the group that the binding names.
 	w.push("v4", app.at("v4").files())
 	w.awaitStep(1, rollout.Paused)
 	w.kubectl("patch", "clusterrolebinding/gitrollout-held-"+w.ns, "--type=json", "-p",
@@ -123,8 +123,8 @@ func TestHeldIsProtected(t *testing.T) {
 		"--as=ann", "--as-group=system:masters", "--as-group=break-glass")
 	w.stop()
 
-	// A namespace that is deleted is not kept from going: who removes what is in it may, and nobody else. They are asked
-	// by their names, because the namespaces of all tests that have ended wait for the same controller.
+	// The deletion of a namespace is not blocked: its controllers may delete objects, and no other account. The test
+	// impersonates them, because the namespaces of all finished tests wait for the same controller.
 	w.awaitRefusal("delete", "deployment/shop", "--dry-run=server")
 	for _, controller := range []string{
 		"system:kube-controller-manager", "system:serviceaccount:kube-system:namespace-controller",
@@ -134,9 +134,8 @@ func TestHeldIsProtected(t *testing.T) {
 	}
 }
 
-// awaitRefusal repeats a dry run until it is refused: the API server takes a moment to see a policy.
-// TestHeldByTwo: of two installations of the chart in a cluster, each protects what it holds from the other one, and keeps
-// the other one from nothing that that one holds.
+// TestHeldByTwo installs the chart twice in a cluster: each installation protects its held objects from the other one,
+// and does not block the other one's.
 func TestHeldByTwo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// advancedAgents is the shop as OpenKruise's DaemonSet.
+// advancedAgents returns the shop as OpenKruise's DaemonSet.
 func advancedAgents(steps ...string) shop {
 	return shop{kind: "DaemonSet", api: "apps.kruise.io/v1alpha1", version: "v1", strategy: canary("", steps...),
 		extra: "  revisionHistoryLimit: 10\n  updateStrategy: {type: RollingUpdate, rollingUpdate: {rollingUpdateType: Standard, maxUnavailable: 1}}\n"}
@@ -20,9 +20,9 @@ func (w *world) agentPartition() string {
 	return w.kubectl("get", "daemonsets.apps.kruise.io", "shop", "-o", "jsonpath={.spec.updateStrategy.rollingUpdate.partition}")
 }
 
-// TestAdvancedDaemonSet: one that kubectl made is adopted without a pod that restarts; its nodes go by its partition, as
-// many as a step asks for, and stay; at any time one node at most is without a pod that serves; a revert and a version
-// whose pods crash go back.
+// TestAdvancedDaemonSet adopts an Advanced DaemonSet of kubectl without a restart. The partition updates as many nodes
+// as a step asks for, at most one node is without a ready pod at any time, and a revert and a crashing version roll
+// back.
 func TestAdvancedDaemonSet(t *testing.T) {
 	t.Parallel()
 	app := advancedAgents("setWeight: 20", "pause: {}", "setCanaryScale: {replicas: 5}", "pause: {}")
@@ -53,7 +53,7 @@ func TestAdvancedDaemonSet(t *testing.T) {
 		}
 	}
 	slices.Sort(first)
-	if want := []string{"node-8", "node-9"}; !slices.Equal(first, want) { // the last ones by their names
+	if want := []string{"node-8", "node-9"}; !slices.Equal(first, want) { // the last ones by name
 		t.Errorf("the first nodes are %v, and Kruise takes %v", first, want)
 	}
 	w.promote()
@@ -91,16 +91,16 @@ func TestAdvancedDaemonSet(t *testing.T) {
 	}
 }
 
-// TestAdvancedDaemonSetOfEachType: with a maxSurge no node is ever without a pod that serves, and of one that is updated in
-// place no pod is made anew; both come to rest where a step asks for.
+// TestAdvancedDaemonSetOfEachType checks each update type. With maxSurge no node is without a ready pod; an in-place
+// update creates no pod. Both stop where a step says.
 func TestAdvancedDaemonSetOfEachType(t *testing.T) {
 	if !kruisetest.IsReal() {
 		t.Skip("its controller is Kruise's own: make test-peers")
 	}
 	for name, test := range map[string]struct {
 		update  string
-		inPlace bool // the pods stay
-		low     int  // pods that are ready at any time
+		inPlace bool // pods are not replaced
+		low     int  // minimum of ready pods
 	}{
 		"Surging": {"rollingUpdateType: Standard, maxSurge: 2, maxUnavailable: 0", false, 10},
 		"InPlace": {"rollingUpdateType: InPlaceIfPossible, maxUnavailable: 1", true, 9},
@@ -111,7 +111,7 @@ func TestAdvancedDaemonSetOfEachType(t *testing.T) {
 			at := func(version string) map[string]string {
 				files := app.at(version).files()
 				files["shop.yaml"] = strings.Replace(files["shop.yaml"], "      containers:",
-					"      readinessGates: [{conditionType: InPlaceUpdateReady}]\n      containers:", 1) // as Kruise's webhook does
+					"      readinessGates: [{conditionType: InPlaceUpdateReady}]\n      containers:", 1) // like Kruise's webhook
 				return files
 			}
 			w := newWorld(t, at("v1"))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// shop is an app of one Deployment, one Service and a Rollout document.
+// shop is an app with one Deployment, one Service and a Rollout document.
 type shop struct {
 	kind     string // of the workload, "" for a Deployment
 	api      string // its apiVersion, "" for apps/v1
@@ -15,7 +15,7 @@ type shop struct {
 	strategy string // the document's spec.strategy, indented by two
 	extra    string // lines of the Deployment's spec, indented by two
 	rollout  string // more lines of the Rollout's spec
-	plain    bool   // there is no Rollout document
+	plain    bool   // without a Rollout document
 }
 
 func (s shop) files() map[string]string {
@@ -72,7 +72,7 @@ spec:
 `, name)
 }
 
-// canary is a strategy with the given steps and fields.
+// canary returns a strategy with the given steps and fields.
 func canary(fields string, steps ...string) string {
 	var b strings.Builder
 	b.WriteString("    canary:\n")

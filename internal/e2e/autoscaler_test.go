@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAutoscalerLeavesGitInFlight: an autoscaler that is replaced by a number of replicas while a release is in flight
-// goes at once, so that the two do not scale against each other. An abort brings it back.
+// TestAutoscalerLeavesGitInFlight replaces an autoscaler by replicas during a release. The autoscaler is deleted at
+// once, so that the two do not scale against each other, and an abort restores it.
 func TestAutoscalerLeavesGitInFlight(t *testing.T) {
 	t.Parallel()
 	const hpa = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: shop}\n" +
@@ -32,7 +32,7 @@ func TestAutoscalerLeavesGitInFlight(t *testing.T) {
 	w.await("the autoscaler is pruned", func(s rollout.State) bool {
 		return s.Release != nil && !strings.Contains(fmt.Sprint(s.Inventory), "HorizontalPodAutoscaler")
 	})
-	w.pods.awaitReady(t, map[string]int{"v1": 3, "v2": 1}) // in proportion, with one pod of the controller's surge
+	w.pods.awaitReady(t, map[string]int{"v1": 3, "v2": 1}) // proportional, with one surge pod
 	if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 > 10 || v2 > 4 {
 		t.Errorf("%d pods of v1 and %d of v2 were started: they were scaled up and down", v1, v2)
 	}

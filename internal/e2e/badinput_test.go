@@ -13,19 +13,19 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// badInput is one mistake in an app's folder: which files it changes ("" removes
-// one), and what the reason that holds the app must name.
+// badInput is a mistake in an app's folder: the files that it changes ("" removes one), and expected words of the
+// message that holds the app.
 type badInput struct {
 	files map[string]string
 	want  []string
 }
 
-// one is a mistake in one file.
+// one returns a mistake in one file.
 func one(file, content string, want ...string) badInput {
 	return badInput{files: map[string]string{file: content}, want: want}
 }
 
-// edited is a mistake in a file that is otherwise as it was.
+// edited returns a mistake in a file that is otherwise unchanged.
 func edited(file, old, new string, want ...string) badInput {
 	return badInput{files: map[string]string{file: "EDIT\x00" + old + "\x00" + new}, want: want}
 }
@@ -123,9 +123,8 @@ func badInputs() map[string]badInput {
 	}
 }
 
-// TestBadInput makes many mistakes at a time, each in an app of its own, while
-// another app goes on: each bad app is held with a reason that names file and field,
-// none of its pods moves, and the good app gets a new version in the very same commit.
+// TestBadInput makes many mistakes at a time, each in a separate app, beside a valid app. Each bad app is held with a
+// message that names file and field, and its pods stay. The valid app gets a new version in the same commit.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	const atOnce = 24
@@ -193,7 +192,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// beside is another app of the same repository, in a namespace of its own.
+// beside returns another app of the same repository, in a separate namespace.
 func (w *world) beside() *world {
 	w.t.Helper()
 	ns := w.cluster.Namespace(w.t)
@@ -224,7 +223,7 @@ func (w *world) spoil(base shop, input badInput) {
 	}
 }
 
-// mend makes the app's files what they were before any mistake.
+// mend restores the app's original files.
 func (w *world) mend(base shop) {
 	w.t.Helper()
 	w.repo.Git("rm", "-rfq", "--ignore-unmatch", "apps/"+w.app, rollout.PromotionPath("test", w.app))
@@ -233,7 +232,7 @@ func (w *world) mend(base shop) {
 	}
 }
 
-// checkHeld holds that the app is held for its mistake, in words that help.
+// checkHeld checks that the app is held with a helpful message.
 func (w *world) checkHeld(t *testing.T, input badInput) {
 	held := w.awaitHeld(t)
 	for _, want := range input.want {
@@ -282,8 +281,8 @@ func (w *world) awaitConfigMap(t *testing.T, name, key, want string) {
 	}
 }
 
-// TestRepositoryTroubles takes the repository away, rewrites its branch and
-// breaks the configuration while a release rests at a step.
+// TestRepositoryTroubles makes the repository unreachable, rewrites its branch and breaks the configuration while a
+// release waits at a step.
 func TestRepositoryTroubles(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 4", strategy: canary("", "setWeight: 50", "pause: {}")}
@@ -308,7 +307,7 @@ func TestRepositoryTroubles(t *testing.T) {
 	w.pods.stays(t, time.Second)
 	w.awaitStep(1, rollout.Paused)
 
-	w.repo.ForcePush(first) // the branch is rewritten to before the release: the same as a revert
+	w.repo.ForcePush(first) // the branch is rewritten to before the release, like a revert
 	w.await("healthy at the first version", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	w.pods.awaitReady(t, map[string]int{"v1": 4})
 }

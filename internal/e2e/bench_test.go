@@ -33,12 +33,9 @@ const (
 	benchBound   = 5 * time.Minute // for all releases of one row
 )
 
-// BenchmarkReleasesAtOnce releases one app and then fifty at once, with five pods
-// each that are ready at once, at weights 20, 50 and 80 with pauses of five
-// seconds. Beside it, a script that knows nothing of Git and decides nothing
-// sends the same patches to as many Deployments of the same cluster: the time that
-// the cluster alone needs. It asserts nothing about time; docs/performance.md tells
-// how to read it.
+// BenchmarkReleasesAtOnce releases one app and then fifty at once, with five pods each that are ready at once, at
+// weights 20, 50 and 80 with pauses of five seconds. A script without Git or decisions sends the same patches to as
+// many Deployments, which measures the cluster alone. It has no limit on time; docs/performance.md explains the table.
 func BenchmarkReleasesAtOnce(b *testing.B) {
 	b.Run("default-limits", func(b *testing.B) { benchReleases(b, "--default-limits") })
 	b.Run("raised-limits", func(b *testing.B) { benchReleases(b) })
@@ -102,7 +99,7 @@ func count(n int) string {
 	return strconv.Itoa(n)
 }
 
-// fleetCost is what releases have cost.
+// fleetCost is the cost of releases.
 type fleetCost struct {
 	pods, recorded  time.Duration // from the end of the push
 	commits         int
@@ -112,7 +109,7 @@ type fleetCost struct {
 	cpu             time.Duration // of gitrollout's process
 }
 
-// fleet is a repository of apps that the real program releases.
+// fleet is a repository of apps that the program releases.
 type fleet struct {
 	b       testing.TB
 	kube    *testcluster.Cluster
@@ -124,10 +121,10 @@ type fleet struct {
 	apps    []string
 	ns      string
 	patches *deployments
-	audit   string // the API server's audit log, "" when there is none
+	audit   string // the API server's audit log, "" if there is none
 }
 
-// newFleet starts it with n apps. entries are more of the configuration, with NS for their namespace, and flags more of the
+// newFleet starts a fleet with n apps. entries add to the configuration, with NS for their namespace, and flags to the
 // program's.
 func newFleet(b testing.TB, kube *testcluster.Cluster, n int, entries string, flags ...string) *fleet {
 	b.Helper()
@@ -206,10 +203,10 @@ spec:
 `, name, version)
 }
 
-// release pushes a version of apps and waits until all are through.
+// release pushes a version of apps and waits until all are released.
 func (f *fleet) release(version string, apps []string) fleetCost {
 	f.b.Helper()
-	time.Sleep(2 * time.Second) // whatever came before is over
+	time.Sleep(2 * time.Second) // lets earlier work finish
 	before := f.costs()
 	f.write(version, apps)
 	head := f.repo.Commit(version)
@@ -222,7 +219,7 @@ func (f *fleet) release(version string, apps []string) fleetCost {
 	return c
 }
 
-// await waits until the cluster holds a version of apps alone and Git says so.
+// await waits until the cluster runs only the given version of apps and Git records it.
 func (f *fleet) await(began time.Time, head, version string, apps []string) (c fleetCost) {
 	f.b.Helper()
 	done := f.patches.awaitNew(apps, version)
@@ -236,7 +233,7 @@ func (f *fleet) await(began time.Time, head, version string, apps []string) (c f
 	return c
 }
 
-// healthy reports whether the state branch says that a commit is stable for all apps.
+// healthy reports whether a commit is stable for all apps on the state branch.
 func (f *fleet) healthy(head string, apps []string) bool {
 	const branch = "gitrollout/state/test"
 	if f.repo.Ref(branch) == "" {
@@ -258,7 +255,7 @@ func (f *fleet) healthy(head string, apps []string) bool {
 	return true
 }
 
-// costs are what the program says of itself, and what the kernel does.
+// costs returns the numbers of the program's metrics and of the kernel.
 func (f *fleet) costs() (c fleetCost) {
 	f.b.Helper()
 	code, page := getPage(f.b, "http://"+f.metrics+"/metrics")
@@ -305,21 +302,22 @@ func controllerWrites(tb testing.TB, audit string) int {
 	return len(deploymentControllerWrites.FindAll(log, -1))
 }
 
-// deploymentControllerWrites matches lines of the audit log: kube-controller-manager names the controller in its user agent.
+// deploymentControllerWrites matches lines of the audit log: kube-controller-manager names the controller in its user
+// agent.
 var deploymentControllerWrites = regexp.MustCompile(`"stage":"ResponseComplete","requestURI":"/apis/apps/[^"]*",` +
 	`"verb":"(?:create|update|patch|delete)".*"userAgent":"[^"]*deployment-controller`)
 
-// deployments are those of a namespace as a watch shows them.
+// deployments are the Deployments of a namespace in a watch.
 type deployments struct {
 	b       testing.TB
 	mu      sync.Mutex
 	now     map[string]*appsv1.Deployment
-	history map[string][]seen   // of those that are followed
-	turns   map[string][]string // the versions of each, one after the other
-	last    time.Time           // that any of them changed
+	history map[string][]seen   // of the followed ones
+	turns   map[string][]string // the versions of each, in order
+	last    time.Time           // time of the last change
 }
 
-// settle waits until none of them has changed for three seconds.
+// settle waits until no Deployment has changed for three seconds.
 func (w *deployments) settle() {
 	for deadline := time.Now().Add(benchBound); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		w.mu.Lock()
@@ -332,7 +330,7 @@ func (w *deployments) settle() {
 	w.b.Fatalf("Deployments change after %s", benchBound)
 }
 
-// seen is a Deployment at a moment.
+// seen is the state of a Deployment at a time.
 type seen struct {
 	at time.Time
 	d  *appsv1.Deployment
@@ -368,13 +366,13 @@ func (w *deployments) note(d *appsv1.Deployment) {
 	}
 }
 
-// tagOf is the tag of its first image.
+// tagOf returns the tag of its first image.
 func tagOf(d *appsv1.Deployment) string {
 	_, tag, _ := strings.Cut(d.Spec.Template.Spec.Containers[0].Image, ":")
 	return tag
 }
 
-// versions are those that a Deployment has had so far, one after the other.
+// versions returns the versions that a Deployment has had so far, in order.
 func (w *deployments) versions(name string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -387,7 +385,7 @@ func (w *deployments) get(name string) *appsv1.Deployment {
 	return w.now[name]
 }
 
-// await waits until Deployments are as wanted and returns when the last one was.
+// await waits until all Deployments satisfy a condition, and returns the time.
 func (w *deployments) await(names []string, wanted func(*appsv1.Deployment) bool) time.Time {
 	left := map[string]bool{}
 	for _, name := range names {
@@ -408,8 +406,7 @@ func (w *deployments) await(names []string, wanted func(*appsv1.Deployment) bool
 	}
 }
 
-// awaitNew waits until Deployments have the pods of one version alone and the
-// user's own settings again.
+// awaitNew waits until Deployments have only pods of one version and the user's settings.
 func (w *deployments) awaitNew(names []string, version string) time.Time {
 	return w.await(names, func(d *appsv1.Deployment) bool {
 		return d.Spec.Template.Spec.Containers[0].Image == "shop:"+version && d.Spec.MinReadySeconds == 0 &&
@@ -417,19 +414,19 @@ func (w *deployments) awaitNew(names []string, version string) time.Time {
 	})
 }
 
-// numbers are of pods: all, new, ready.
+// numbers counts pods: all, new, ready.
 func numbers(d *appsv1.Deployment) [3]int32 {
 	return [3]int32{d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas}
 }
 
-// patch is one change of a Deployment during a release, and what followed it.
+// patch is one change of a Deployment during a release, and its effect.
 type patch struct {
-	spec   string   // JSON of what it sets
-	pods   [3]int32 // that it came to
+	spec   string   // JSON of its fields
+	pods   [3]int32 // resulting pods
 	paused bool     // whether a pause followed
 }
 
-// follow notes the changes of one Deployment until its result is called.
+// follow records the changes of one Deployment until its result is called.
 func (w *deployments) follow(name string) func() []patch {
 	w.mu.Lock()
 	w.history[name] = []seen{{time.Now(), w.now[name]}}
@@ -473,13 +470,13 @@ func (w *deployments) patchOf(d *appsv1.Deployment) string {
 	return string(data)
 }
 
-// scripted are Deployments to which patches are sent.
+// scripted are Deployments for patches.
 type scripted struct {
 	*deployments
 	kube     *testcluster.Cluster
 	ns       string
 	patches  []patch
-	recorded string // the name that the patches have
+	recorded string // the patches' name
 	names    []string
 }
 
@@ -503,8 +500,7 @@ func (s *scripted) apply(name string, how types.PatchType, patch string) {
 	}
 }
 
-// release sends the patches to the first n Deployments, each as soon as the one
-// before has come to its pods and its pause is over.
+// release patches the first n Deployments. Each patch is sent when the previous one has its pods and its pause is over.
 func (s *scripted) release(version string, n int) time.Duration {
 	time.Sleep(2 * time.Second)
 	began := time.Now()

@@ -21,8 +21,8 @@ const blueGreen = `    blueGreen:
       abortScaleDownDelaySeconds: 1
 `
 
-// TestBlueGreen switches at each size: the active Service selects only the old
-// version until the switch and only the new one after it.
+// TestBlueGreen switches at each size: the active Service selects only the old version before the switch and only the
+// new one afterwards.
 func TestBlueGreen(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int{"1": 1, "3": 3, "5": 5, "10": 10} {
@@ -59,7 +59,7 @@ func TestBlueGreen(t *testing.T) {
 	}
 }
 
-// TestBlueGreenAbort aborts before the switch, and goes back after it.
+// TestBlueGreenAbort aborts before the switch, and reverts after it.
 func TestBlueGreenAbort(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 4", strategy: strings.Replace(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 30", 1)}
@@ -90,8 +90,7 @@ func TestBlueGreenAbort(t *testing.T) {
 	}
 }
 
-// awaitServes waits until a Service's ready endpoints are exactly n pods of one
-// version.
+// awaitServes waits until a Service's ready endpoints are exactly n pods of one version.
 func (w *world) awaitServes(service, version string, n int) {
 	w.t.Helper()
 	deadline := time.Now().Add(patience)
@@ -117,7 +116,7 @@ func (w *world) served(service string) map[string]int {
 	return w.readyIn(slices.Items)
 }
 
-// readyIn is how many ready endpoints of each version are in slices.
+// readyIn counts the ready endpoints of each version in slices.
 func (w *world) readyIn(slices []discoveryv1.EndpointSlice) map[string]int {
 	w.pods.mu.Lock()
 	defer w.pods.mu.Unlock()

@@ -18,10 +18,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// chartDir is the chart's source. A release has it with its version and its image.
+// chartDir is the chart's source. A release sets its version and its image.
 const chartDir = "../../deploy/chart"
 
-// helmProgram is Helm itself.
+// helmProgram builds Helm.
 var helmProgram = sync.OnceValues(func() (string, error) {
 	root, err := testbin.Root()
 	if err != nil {
@@ -30,7 +30,7 @@ var helmProgram = sync.OnceValues(func() (string, error) {
 	return testbin.Ensure(root, "helm", "about three minutes")
 })
 
-// helm runs it with nobody's settings.
+// helm runs Helm without user settings.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	program, err := helmProgram()
@@ -46,7 +46,7 @@ func helm(t *testing.T, args ...string) (string, error) {
 	return string(out) + complaint.String(), err
 }
 
-// byName are the objects of a stream, by kind and name, without the Namespace, which Helm makes by itself.
+// byName returns the objects of a stream, by kind and name, without the Namespace, which Helm creates itself.
 func byName(t *testing.T, text string) map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -58,7 +58,7 @@ func byName(t *testing.T, text string) map[string]any {
 		if object == nil || object["kind"] == "Namespace" {
 			continue
 		}
-		if strings.HasPrefix(object["kind"].(string), "ValidatingAdmission") { // of which kustomize does not know that they have none
+		if strings.HasPrefix(object["kind"].(string), "ValidatingAdmission") { // cluster-scoped, which kustomize does not know
 			delete(object["metadata"].(map[string]any), "namespace")
 		}
 		name := object["kind"].(string) + " " + object["metadata"].(map[string]any)["name"].(string)
@@ -70,8 +70,8 @@ func byName(t *testing.T, text string) map[string]any {
 	return all
 }
 
-// TestChartIsTheManifests compares what Helm makes of the chart with what kustomize makes of deploy/kubernetes, object by
-// object, with each component, and in a release.
+// TestChartIsTheManifests compares the objects of Helm's chart and of kustomize's deploy/kubernetes, with each
+// component, and in a release.
 func TestChartIsTheManifests(t *testing.T) {
 	t.Parallel()
 	for component, values := range map[string][]string{
@@ -117,7 +117,7 @@ func releasedChart(t *testing.T) string {
 	return filepath.Join(releaseOf(t), "gitrollout-"+strings.TrimPrefix(releasedVersion, "v")+".tgz")
 }
 
-// everyValue turns on what needs no kind that the test's cluster does not have.
+// everyValue enables everything that needs only kinds of the test's cluster.
 const everyValue = `
 replicas: 2
 branch: trunk
@@ -137,7 +137,7 @@ extraVolumes: [{name: more, emptyDir: {}}]
 extraVolumeMounts: [{name: more, mountPath: /more}]
 `
 
-// TestChart has Helm judge the chart, and the API server what all of its values make.
+// TestChart checks the chart with Helm, and the objects of all its values with the API server.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	for _, chart := range []string{chartDir, releasedChart(t)} {
@@ -187,8 +187,8 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestInstallChart installs the chart as docs/install.md says, beside another installation, and releases an app with it.
-// An upgrade in the middle of a release, to the next version of gitrollout, moves none of the app's pods.
+// TestInstallChart installs the chart according to docs/install.md, beside another installation, and releases an app
+// with it. An upgrade to the next version of gitrollout during a release moves none of the app's pods.
 func TestInstallChart(t *testing.T) {
 	t.Parallel()
 	next := filepath.Join(t.TempDir(), "dist")

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// charted is an app of a kustomization with a chart, at a version.
+// charted returns an app of a kustomization with a chart, at a version.
 func charted(version string) map[string]string {
 	files := map[string]string{
 		"kustomization.yaml":     "helmCharts:\n- {name: web, releaseName: shop, valuesInline: {version: " + version + "}}\n",
@@ -31,8 +31,8 @@ func charted(version string) map[string]string {
 	return files
 }
 
-// TestChartIsReleased brings a chart to a cluster and releases its next version in steps; what would be another at each
-// render holds the app, and what is there stays.
+// TestChartIsReleased deploys a chart and releases its next version in steps. A value that differs at each render holds
+// the app, and its objects stay.
 func TestChartIsReleased(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, charted("v1")).start()

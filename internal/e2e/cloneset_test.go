@@ -12,17 +12,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The stories of this file are those that OpenKruise's own Rollouts tests of CloneSets and of partitions
+// The tests of this file correspond to OpenKruise's Rollouts tests of CloneSets and of partitions
 // (github.com/openkruise/rollouts v0.6.1, test/e2e); docs/coming-from-kruise-rollouts.md has the table.
 
-// clones is the shop as a CloneSet. Replicas is a line, "" under an autoscaler. Kruise's webhooks fill in defaults, and are
-// not there: it says all that its controller needs.
+// clones returns the shop as a CloneSet. Replicas is a line, "" under an autoscaler. Kruise's webhooks with their
+// defaults are absent, so it has all fields that its controller needs.
 func clones(replicas string, steps ...string) shop {
 	return shop{kind: "CloneSet", api: "apps.kruise.io/v1alpha1", version: "v1", replicas: replicas, strategy: canary("", steps...),
 		extra: "  revisionHistoryLimit: 10\n  updateStrategy: {type: ReCreate, maxUnavailable: 1}\n"}
 }
 
-// newClones is a world with an app of a CloneSet that runs, of n pods.
+// newClones returns a world with a running app of a CloneSet with n pods.
 func newClones(t *testing.T, app shop, n int) *world {
 	t.Helper()
 	w := newWorld(t, app.files())
@@ -42,7 +42,8 @@ func (w *world) clonePartition() string {
 	return w.kubectl("get", "cloneset", "shop", "-o", "jsonpath={.spec.updateStrategy.partition}")
 }
 
-// TestCloneSetSteps: each step has so many pods, the promotion has all, and the partition is the user's again.
+// TestCloneSetSteps checks the pods at each step: after the promotion all are new, and the partition is the user's
+// again.
 func TestCloneSetSteps(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 60", "pause: {duration: 1s}", "setWeight: 80", "pause: {}")
@@ -72,8 +73,8 @@ func TestCloneSetSteps(t *testing.T) {
 	}
 }
 
-// TestCloneSetGoesBackAndOn: a revert in the middle, a version that follows one in the middle, and one whose pods crash and
-// the one that follows it.
+// TestCloneSetGoesBackAndOn tests a revert during a release, a newer version during a release, and a crashing version
+// with its successor.
 func TestCloneSetGoesBackAndOn(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 40", "pause: {}")
@@ -118,14 +119,14 @@ func TestCloneSetGoesBackAndOn(t *testing.T) {
 	}
 }
 
-// TestCloneSetScalesInFlight: under an autoscaler the partition is a percentage, with which Kruise itself keeps the share.
+// TestCloneSetScalesInFlight uses a percentage as the partition under an autoscaler, so that Kruise keeps the share.
 func TestCloneSetScalesInFlight(t *testing.T) {
 	t.Parallel()
 	app := clones("", "setWeight: 20", "pause: {}", "setWeight: 40", "pause: {}")
 	files := app.files()
 	w := newWorld(t, app.files())
 	kruisetest.Start(t, w.cluster, w.ns)
-	files["shop.yaml"] = strings.Replace(files["shop.yaml"], "spec:\n", "spec:\n  replicas: 5\n", 1) // Kruise's webhook would say 1
+	files["shop.yaml"] = strings.Replace(files["shop.yaml"], "spec:\n", "spec:\n  replicas: 5\n", 1) // Kruise's webhook would set 1
 	w.push("with a number", files)
 	w.start()
 	w.awaitClones(5, 0)
@@ -152,8 +153,7 @@ func TestCloneSetScalesInFlight(t *testing.T) {
 	w.awaitClones(0, 5)
 }
 
-// TestCloneSetJumps: a promotion through a step, a document that goes away in the middle, and a release that is paused in
-// Git.
+// TestCloneSetJumps promotes through a step, removes a document during a release, and pauses a release in Git.
 func TestCloneSetJumps(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "{name: first, setWeight: 20}", "pause: {}", "setWeight: 40", "pause: {}", "{name: most, setWeight: 60}", "pause: {}")
@@ -187,7 +187,7 @@ func TestCloneSetJumps(t *testing.T) {
 	w.awaitClones(0, 5)
 }
 
-// TestCloneSetIsAdopted takes over one that kubectl made, restarts none of its pods, and stages its next version.
+// TestCloneSetIsAdopted adopts a CloneSet of kubectl without a restart, and stages its next version.
 func TestCloneSetIsAdopted(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 3", "setWeight: 33", "pause: {}")
@@ -208,8 +208,8 @@ func TestCloneSetIsAdopted(t *testing.T) {
 	w.awaitClones(3, 0)
 }
 
-// TestAdvancedStatefulSet adopts Kruise's StatefulSet without a pod that restarts, releases it by its partition, and takes a
-// version back whose first pod never becomes ready: that pod holds up the others until it is deleted.
+// TestAdvancedStatefulSet adopts Kruise's StatefulSet without a restart, releases it by its partition, and rolls back a
+// version whose first pod never becomes ready. That pod blocks the others until it is deleted.
 func TestAdvancedStatefulSet(t *testing.T) {
 	t.Parallel()
 	if !kruisetest.IsReal() {
@@ -218,7 +218,7 @@ func TestAdvancedStatefulSet(t *testing.T) {
 	app := advancedSets("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 60", "pause: {}")
 	w := newWorld(t, app.files())
 	kruisetest.Start(t, w.cluster, w.ns)
-	manifest := filepath.Join(t.TempDir(), "shop.yaml") // with the default of Kruise's webhook, without which its controller ends
+	manifest := filepath.Join(t.TempDir(), "shop.yaml") // has the default of Kruise's webhook, without which the controller crashes
 	content := strings.Replace(app.files()["shop.yaml"], "maxUnavailable: 1,", "maxUnavailable: 1, partition: 0,", 1)
 	if err := os.WriteFile(manifest, []byte(content), 0o600); err != nil {
 		t.Fatal(err)

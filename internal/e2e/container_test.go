@@ -19,13 +19,13 @@ import (
 	"testing"
 )
 
-// releasedVersion is that of the release that the tests make.
+// releasedVersion is the version of the tests' release.
 const releasedVersion = "v0.9.1-test"
 
-// nextVersion is that of the release after it.
+// nextVersion is the version of the release after it.
 const nextVersion = "v0.9.2-test"
 
-// makeRelease has the tool make a release for this machine's platform: source and out are folders.
+// makeRelease makes a release for this machine's platform; source and out are folders.
 func makeRelease(source, out string, more ...string) error {
 	tool := filepath.Join(filepath.Dir(out), "gitrollout-release")
 	build := exec.Command("go", "build", "-o", tool, ".")
@@ -40,10 +40,10 @@ func makeRelease(source, out string, more ...string) error {
 	return nil
 }
 
-// releaseParent is a folder that TestMain makes and removes.
+// releaseParent is a folder that TestMain creates and removes.
 var releaseParent string
 
-// releaseFolder is a release, made once for all tests that look at one.
+// releaseFolder has a release, made once for all tests.
 var releaseFolder = sync.OnceValues(func() (string, error) {
 	out := filepath.Join(releaseParent, "dist")
 	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", releaseKey()).CombinedOutput(); err != nil {
@@ -52,7 +52,7 @@ var releaseFolder = sync.OnceValues(func() (string, error) {
 	return out, makeRelease("../..", out)
 })
 
-// releaseKey is the file with the key that signs releases.
+// releaseKey returns the file with the key that signs releases.
 func releaseKey() string { return filepath.Join(releaseParent, "key") }
 
 func releaseOf(t *testing.T) string {
@@ -82,7 +82,7 @@ func untar(r io.Reader) (files map[string][]byte, headers map[string]*tar.Header
 	}
 }
 
-// gunzip returns what was compressed.
+// gunzip returns the uncompressed data.
 func gunzip(t *testing.T, data []byte) []byte {
 	t.Helper()
 	r, err := gzip.NewReader(bytes.NewReader(data))
@@ -96,7 +96,8 @@ func gunzip(t *testing.T, data []byte) []byte {
 	return plain
 }
 
-// Descriptors, manifests and configurations as the OCI's specification has them, read without the library that wrote them.
+// Descriptors, manifests and configurations according to the OCI's specification, read without the library that wrote
+// them.
 type ociDescriptor struct {
 	MediaType   string
 	Digest      string
@@ -126,9 +127,9 @@ type ociConfig struct {
 	}
 }
 
-// ociImage is the image for this platform out of a tar.
+// ociImage is the image for this platform in a tar.
 type ociImage struct {
-	names   map[string]string // the annotations by which programs that load it name it
+	names   map[string]string // the annotations for the programs that load it
 	config  ociConfig
 	layer   []byte // a tar
 	files   map[string][]byte
@@ -189,14 +190,14 @@ func readImage(t *testing.T, file string) ociImage {
 	return image
 }
 
-// container is what a container runtime makes of an image: a root of its own, read-only, with /proc, some of /dev, and
-// the files of volumes. The network is that of the machine.
+// container is like a container runtime's: a read-only root with /proc, a part of /dev, and the files of volumes. The
+// network is the machine's.
 type container struct {
 	root   string
 	config ociConfig
 }
 
-// newContainer unpacks an image, and adds files as volumes would.
+// newContainer unpacks an image, and adds files like volumes.
 func newContainer(t *testing.T, image ociImage, volumes map[string]string) *container {
 	t.Helper()
 	c := &container{root: t.TempDir(), config: image.config}
@@ -224,7 +225,7 @@ func newContainer(t *testing.T, image ociImage, volumes map[string]string) *cont
 	return c
 }
 
-// command starts the image's program as its user, or as the only one that there is where the tests are not root's.
+// command starts the image's program as its user, or as the current one if the tests are not root's.
 func (c *container) command(args ...string) *exec.Cmd {
 	script := `set -e
 mount --make-rprivate /
@@ -234,7 +235,7 @@ mount --bind /dev/null "$0/dev/null"
 mount -o remount,bind,ro "$0"
 exec chroot $USERSPEC "$0" "$@"`
 	cmd := exec.Command("sh", append(append([]string{"-c", script, c.root}, c.config.Config.Entrypoint...), args...)...)
-	cmd.Env = append(append([]string{}, c.config.Config.Env...), "PATH="+os.Getenv("PATH")) // for mount; the image has nothing to look up
+	cmd.Env = append(append([]string{}, c.config.Config.Env...), "PATH="+os.Getenv("PATH")) // for mount; the image has no programs to find
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() == 0 {
 		cmd.Env = append(cmd.Env, "USERSPEC=--userspec="+c.config.Config.User)

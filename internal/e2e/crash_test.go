@@ -23,14 +23,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gate stands between gitrollout and both the API server and the Git server. It
-// numbers the effects, which are the requests that change anything, and kills
-// gitrollout at each that it is told to.
+// gate is a proxy between gitrollout and both the API server and the Git server. It numbers the effects (requests that
+// change anything), and kills gitrollout at chosen effects.
 type gate struct {
 	mu     sync.Mutex
-	names  []string     // of the effects that the servers have seen
-	at     map[int]bool // the effects to kill at, from 1, before the server sees them
-	struck []string     // at which it was: their names, and how many of the name came before
+	names  []string     // of the effects that reached a server
+	at     map[int]bool // numbers, from 1, of the effects to kill at before a server gets them
+	struck []string     // the effects at which it killed: their names, and how many with the name came before
 	kill   func()
 
 	kube, git *httptest.Server
@@ -84,8 +83,8 @@ func (g *gate) handler(t *testing.T, target string, transport http.RoundTripper,
 	})
 }
 
-// strike notes an effect, unless it is one to kill at: that one is not seen, and
-// has the same number when it comes again.
+// strike records an effect, unless gitrollout is killed at it: it is not forwarded, and has the same number when it
+// comes again.
 func (g *gate) strike(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,7 +97,7 @@ func (g *gate) strike(name string) bool {
 	return false
 }
 
-// nth names an effect by how many of its name came before.
+// nth names an effect with the number of earlier ones with that name.
 func nth(before []string, name string) string {
 	n := 1
 	for _, b := range before {
@@ -109,7 +108,7 @@ func nth(before []string, name string) string {
 	return fmt.Sprintf("%s, the %d.", name, n)
 }
 
-// kubeconfigOf writes a kubeconfig for a server that asks nobody who they are.
+// kubeconfigOf writes a kubeconfig for a server without authentication.
 func kubeconfigOf(t *testing.T, server string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -134,7 +133,7 @@ func (g *gate) effects() []string {
 
 var commitID = regexp.MustCompile(`\b[0-9a-f]{7}\b`)
 
-// outcome is what must not depend on where gitrollout was killed.
+// outcome is the result, which must not depend on the kills.
 type outcome struct {
 	phase   rollout.Phase
 	stable  rollout.Hash
@@ -142,9 +141,8 @@ type outcome struct {
 	log     []string
 }
 
-// life is one whole story: first deployment, a release promoted through its
-// gate, one reverted in flight, and one switched blue-green style if the
-// strategy says so. It returns what came of it and the effects that it took.
+// life runs a whole scenario: first deployment, a release promoted through its gate, one reverted in flight, and a
+// blue-green switch if the strategy has one. It returns the outcome and the effects.
 func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 	t.Helper()
 	w := newWorld(t, app.files())
@@ -189,8 +187,8 @@ func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 	return o, g
 }
 
-// awaitUnpinned waits until the Services select what Git says, as they do only
-// after the last commit of a release.
+// awaitUnpinned waits until the Services have the selectors in Git, which happens only after the last commit of a
+// release.
 func (w *world) awaitUnpinned(services ...string) {
 	w.t.Helper()
 	for _, name := range services {
@@ -209,7 +207,7 @@ func (w *world) awaitUnpinned(services ...string) {
 	}
 }
 
-// forget replaces the app's name in those of the effects, as each life has its own.
+// forget replaces the app's name in the effects, which differs in each scenario.
 func (g *gate) forget(app string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -220,15 +218,15 @@ func (g *gate) forget(app string) {
 	}
 }
 
-// kills is how often gitrollout was killed.
+// kills returns the number of kills.
 func (g *gate) kills() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.struck)
 }
 
-// awaitRestart waits until the process that was to be killed has been, and the
-// next one is at work: the last effects are only seen when all is over.
+// awaitRestart waits until the process has been killed and the next one works: the last effects may come after the
+// outcome.
 func (w *world) awaitRestart(g *gate) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
@@ -242,14 +240,12 @@ func (w *world) awaitRestart(g *gate) {
 	}
 }
 
-// killsInALife is how often one process after the other is killed in a life. There
-// are some forty effects, so those of one life are far from each other.
+// killsInALife is the number of kills per scenario. There are some forty effects, so kills are far apart.
 const killsInALife = 3
 
-// TestKilledAtEveryEffect kills gitrollout with SIGKILL before each effect of a
-// whole story reaches its server, and starts it again: the same state, the same
-// commits, no pod more. A kill after an effect, before its answer, leaves the
-// same world as a kill before the next one, so these are all there are.
+// TestKilledAtEveryEffect kills gitrollout with SIGKILL before each effect of the scenario reaches its server, and
+// restarts it: state, commits and pods are the same. A kill after an effect, before its answer, is equivalent to a kill
+// before the next one.
 func TestKilledAtEveryEffect(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{
@@ -292,7 +288,7 @@ func TestKilledAtEveryEffect(t *testing.T) {
 					})
 				}
 			})
-			// What a kill before it has moved out of the way.
+			// Kill separately at effects that the runs above missed, because an earlier kill changed the order.
 			for i, effect := range effects {
 				if !testing.Short() && !struck[nth(effects[:i], effect)] {
 					t.Run(fmt.Sprint(i+1), func(t *testing.T) {
@@ -305,7 +301,7 @@ func TestKilledAtEveryEffect(t *testing.T) {
 	}
 }
 
-// check compares what came of a life with what came of an undisturbed one.
+// check compares an outcome with an undisturbed one.
 func (o outcome) check(t *testing.T, want outcome) {
 	t.Helper()
 	if o.phase != want.phase || o.stable != want.stable {

@@ -20,13 +20,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// agents is the shop as a DaemonSet that replaces one pod at a time.
+// agents returns the shop as a DaemonSet that replaces one pod at a time.
 func agents(extra string, steps ...string) shop {
 	return shop{kind: "DaemonSet", version: "v1", strategy: canary("", steps...),
 		extra: "  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}\n" + extra}
 }
 
-// nodes are the versions of the pods that stay, by node.
+// nodes returns the versions of the pods that stay, by node.
 func (w *world) nodes() map[string]string {
 	w.t.Helper()
 	list, err := w.cluster.Kube.CoreV1().Pods(w.ns).List(context.Background(), metav1.ListOptions{LabelSelector: "app=shop"})
@@ -42,7 +42,7 @@ func (w *world) nodes() map[string]string {
 	return on
 }
 
-// firstNodes are the ones that a release takes first, by the rule of the documentation.
+// firstNodes returns the nodes that a release updates first, by the documented rule.
 func firstNodes(all map[string]string, release rollout.Hash, n int) []string {
 	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
 		digest := func(node string) string {
@@ -54,7 +54,7 @@ func firstNodes(all map[string]string, release rollout.Hash, n int) []string {
 	return slices.Sorted(slices.Values(names[:n]))
 }
 
-// onlyOn fails unless exactly these nodes have a version.
+// onlyOn fails the test unless exactly these nodes have a version.
 func (w *world) onlyOn(version string, want []string) {
 	w.t.Helper()
 	var got []string
@@ -68,8 +68,8 @@ func (w *world) onlyOn(version string, want []string) {
 	}
 }
 
-// TestDaemonSetSteps: a step moves so many nodes, the first of the release's order, and no other; at any time one node at
-// most is without a ready pod; a release starts one pod on each.
+// TestDaemonSetSteps updates only the first nodes of the release's order at a step. At most one node is without a ready
+// pod at any time, and a release starts one pod on each.
 func TestDaemonSetSteps(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}")
@@ -102,8 +102,8 @@ func TestDaemonSetSteps(t *testing.T) {
 	}
 }
 
-// TestDaemonSetIsPutBack: what people do to the template at a step with kubectl is undone, and no pod goes for it. A restart
-// is one of the new version's pods.
+// TestDaemonSetIsPutBack reverts kubectl changes of the template at a step without deleting a pod. A rollout restart
+// recreates only the new version's pods.
 func TestDaemonSetIsPutBack(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string][]string{
@@ -152,8 +152,8 @@ func TestDaemonSetIsPutBack(t *testing.T) {
 	}
 }
 
-// TestNobodyElseSaysHowManyNodesMayBeMissing: what somebody sets that Git leaves to Kubernetes' default is put back at a
-// step, and at rest, and counts for no promotion and no way back.
+// TestNobodyElseSaysHowManyNodesMayBeMissing resets a foreign value of a field that Git leaves to the default, at a
+// step and at rest. The value has no effect on a promotion or a rollback.
 func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setCanaryScale: {replicas: 1}", "pause: {}")
@@ -192,7 +192,7 @@ func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 	}
 }
 
-// TestDaemonSetNodeOrder: the nodes of a zone are taken first, and of the others as many as are still missing.
+// TestDaemonSetNodeOrder updates the nodes of a zone first, and then as many others as are missing.
 func TestDaemonSetNodeOrder(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 40", "pause: {}")
@@ -211,8 +211,8 @@ func TestDaemonSetNodeOrder(t *testing.T) {
 	w.onlyOn("v2", want)
 }
 
-// TestDaemonSetGoesBack: an abort at 30 % replaces the pods of 3 nodes, and a version that crashes goes no further than the
-// first node and back by itself.
+// TestDaemonSetGoesBack replaces the pods of 3 nodes after an abort at 30 %. A crashing version reaches only the first
+// node and is rolled back.
 func TestDaemonSetGoesBack(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 30", "pause: {}")
@@ -245,8 +245,8 @@ func TestDaemonSetGoesBack(t *testing.T) {
 	}
 }
 
-// daemonLife releases to 30 % of the nodes and goes back, and returns the effects that it took. Gitrollout is killed before
-// some of the effects.
+// daemonLife releases to 30 % of the nodes, rolls back, and returns the effects. Gitrollout is killed before some of
+// them.
 func daemonLife(t *testing.T, at ...int) (effects []string) {
 	t.Helper()
 	app := agents("", "setWeight: 30", "pause: {}")
@@ -277,8 +277,7 @@ func daemonLife(t *testing.T, at ...int) (effects []string) {
 	return g.effects()
 }
 
-// TestDaemonSetKilled kills gitrollout before each effect of a life: whoever goes on takes the nodes that the one before
-// would have taken, and no other.
+// TestDaemonSetKilled kills gitrollout before each effect: its successor updates the same nodes, and no others.
 func TestDaemonSetKilled(t *testing.T) {
 	t.Parallel()
 	effects := daemonLife(t)
@@ -295,8 +294,8 @@ func TestDaemonSetKilled(t *testing.T) {
 	}
 }
 
-// TestDaemonSetNodesComeAndGo adopts a DaemonSet without restarting a pod, and lets nodes join and leave at its steps:
-// those that join have the new version, and nobody waits for those that have left.
+// TestDaemonSetNodesComeAndGo adopts a DaemonSet without restarting a pod, while nodes join and leave at its steps.
+// Joining nodes have the new version, and the release does not wait for removed ones.
 func TestDaemonSetNodesComeAndGo(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setWeight: 50", "pause: {}", "setWeight: 75", "pause: {}")
@@ -360,8 +359,8 @@ func TestDaemonSetNodesComeAndGo(t *testing.T) {
 	}
 }
 
-// TestStepOfADaemonSetNeedsTheRightToDeletePods: with the rights of the manifests alone a step says what it lacks and takes no
-// node. With the component it goes on.
+// TestStepOfADaemonSetNeedsTheRightToDeletePods checks that, without the component, a step names the missing right and
+// updates no node. With the component it continues.
 func TestStepOfADaemonSetNeedsTheRightToDeletePods(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setCanaryScale: {replicas: 1}", "pause: {}")

@@ -32,26 +32,26 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// audited is an API server behind which an account's requests are noted.
+// audited is a proxy before the API server that records an account's requests.
 type audited struct {
 	kubeconfig string
 	address    string // host:port, with TLS
-	authority  []byte // of its certificate, in PEM
+	authority  []byte // PEM of its certificate
 	token      string // the account's
 	mu         sync.Mutex
 	used       map[string]bool // "verb resource.group"
 	refused    map[string]bool
-	writes     []string // method and path of what was meant to change something
+	writes     []string // method and path of writes
 	changes    map[change]bool
 }
 
-// change is a request that is no question, dry runs among them.
-type change struct{ method, resource, user string } // user: whom it is made as; "" for the account itself
+// change is a request other than a read, including dry runs.
+type change struct{ method, resource, user string } // user: the impersonated account; "" for the account itself
 
-// audit returns a kubeconfig of an account, with nothing but its own rights.
+// audit returns a kubeconfig of an account with only its rights.
 func audit(t *testing.T, w *world, account, namespace string) *audited {
 	t.Helper()
-	w.namespaces = nil // an installation has the whole cluster
+	w.namespaces = nil // an installation uses the whole cluster
 	hour := int64(3600)
 	token, err := w.cluster.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(context.Background(), account,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hour}}, metav1.CreateOptions{})
@@ -87,7 +87,7 @@ func audit(t *testing.T, w *world, account, namespace string) *audited {
 
 var apiPath = regexp.MustCompile(`^/(?:api/v1|apis/([^/]+)/[^/]+)(?:/namespaces/[^/]+)?/([a-z]+)(/[^/]+)?$`)
 
-// note reads the verb and the resource of a request as RBAC does.
+// note reads the verb and the resource of a request like RBAC does.
 func (a *audited) note(r *http.Response) {
 	path := r.Request.URL.Path
 	if r.Request.Method != http.MethodGet && r.Request.URL.Query().Get("dryRun") == "" {
@@ -121,10 +121,10 @@ func (a *audited) note(r *http.Response) {
 	if a.used[what] = true; r.StatusCode == http.StatusForbidden {
 		a.refused[what] = true
 	}
-	if verb == "watch" && r.Request.URL.Query().Get("sendInitialEvents") != "" { // an API server before 1.34 is asked for a list
+	if verb == "watch" && r.Request.URL.Query().Get("sendInitialEvents") != "" { // API servers before 1.34 get a list request
 		a.used["list "+m[2]+"."+m[1]] = true
 	}
-	if verb == "patch" && r.StatusCode == http.StatusCreated { // applying what does not exist takes both
+	if verb == "patch" && r.StatusCode == http.StatusCreated { // applying a missing object takes both
 		a.used["create "+m[2]+"."+m[1]] = true
 	}
 }
@@ -210,8 +210,8 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: shop}}}
 	return files
 }
 
-// TestRightsAreEnoughAndNotMore runs gitrollout with the account of the manifests:
-// adoption, a release, its promotion, and the removal of an object of every kind.
+// TestRightsAreEnoughAndNotMore runs gitrollout with the account of the manifests: adoption, a release, its promotion,
+// and pruning of an object of every kind.
 func TestRightsAreEnoughAndNotMore(t *testing.T) {
 	t.Parallel()
 	files := everyKind()
@@ -219,7 +219,7 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 	w.installRights()
 	a := audit(t, w, "gitrollout", w.ns)
 
-	// Half of it runs already, by other means: it is adopted.
+	// Half of the objects exist already: they are adopted.
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "more.yaml"), []byte(files["more.yaml"]), 0o600); err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 	w.awaitHealthy(w.repo.Head())
 	w.useEveryRight("HorizontalPodAutoscaler", "Secret")
 
-	// Both replicas are ready, and one of them works.
+	// Both replicas are ready, and only one leads.
 	leading := 0
 	for _, address := range []string{first, second} {
 		if code, body := getPage(t, "http://"+address+"/readyz"); code != 200 {
@@ -246,18 +246,18 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 
 	roles := map[string][]rbacv1.PolicyRule{}
 	for _, file := range []string{"loop-role.yaml", "apps-role.yaml", secretsRole, leaseRole} {
-		var role rbacv1.ClusterRole // or a Role, whose rules look the same
+		var role rbacv1.ClusterRole // or a Role, which has the same rules
 		manifest(t, file, &role)
 		roles[file] = role.Rules
 	}
 	a.compare(t, roles)
 }
 
-// useEveryRight releases and promotes an app of everyKind that is healthy, and takes objects out of it and back into it,
-// among which are those of the kinds that are named.
+// useEveryRight releases and promotes a healthy app of everyKind, and removes and restores objects, the named kinds
+// included.
 func (w *world) useEveryRight(kinds ...string) {
 	w.t.Helper()
-	kinds = append(kinds, "NetworkPolicy") // an autoscaler goes before the release has ended, the others after it
+	kinds = append(kinds, "NetworkPolicy") // an autoscaler is pruned before the release has ended, the others afterwards
 	has := func(s rollout.State) bool {
 		return slices.ContainsFunc(s.Inventory, func(r rollout.Ref) bool { return slices.Contains(kinds, r.Kind) })
 	}
@@ -271,7 +271,7 @@ func (w *world) useEveryRight(kinds ...string) {
 	w.await("applied again", has)
 }
 
-// compare holds that roles allow all that was asked for, and nothing else.
+// compare checks that the roles allow exactly the recorded requests.
 func (a *audited) compare(t *testing.T, roles map[string][]rbacv1.PolicyRule) {
 	t.Helper()
 	a.mu.Lock()
@@ -280,7 +280,7 @@ func (a *audited) compare(t *testing.T, roles map[string][]rbacv1.PolicyRule) {
 		t.Errorf("the roles do not allow: %s", what)
 	}
 	for name, rules := range roles {
-		ofApps := strings.Contains(name, "apps") || name == secretsRole // whose get is for races with other writers
+		ofApps := strings.Contains(name, "apps") || name == secretsRole // get is for races with other writers
 		for _, rule := range rules {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
@@ -294,8 +294,7 @@ func (a *audited) compare(t *testing.T, roles map[string][]rbacv1.PolicyRule) {
 	}
 }
 
-// installRights makes the roles of the manifests, and their account in the test's
-// own namespace.
+// installRights creates the roles of the manifests, and their account in the test's namespace.
 func (w *world) installRights() {
 	w.t.Helper()
 	ctx, kube := context.Background(), w.cluster.Kube
@@ -325,7 +324,7 @@ func (w *world) installRights() {
 	w.kubectl("create", "serviceaccount", "gitrollout")
 }
 
-// What replicas that take turns need besides, and what apps with Secrets do.
+// Additional rights of replicas with leader election, and of apps with Secrets.
 const (
 	leaseRole   = "replicas/lease-role.yaml"
 	secretsRole = "secrets/role.yaml"
@@ -341,8 +340,8 @@ func (w *world) startAs(kubeconfig, address string) {
 	w.cluster = admin
 }
 
-// TestManifests has the API server judge what the installation is made of, with
-// and without its component for replicas, and run take the arguments.
+// TestManifests validates the installation with the API server, with and without the component for replicas, and its
+// arguments with run.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())
@@ -366,7 +365,7 @@ func TestManifests(t *testing.T) {
 		if err := os.CopyFS(base, os.DirFS(deploy)); err != nil && !os.IsExist(err) {
 			t.Fatal(err)
 		}
-		// The namespace of a dry run has to exist; what is in it is the same.
+		// The namespace of a dry run must exist; its contents are the same.
 		content += "namespace: " + w.ns + "\n"
 		if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -393,7 +392,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// checkArgs has the program itself judge the Deployment's arguments.
+// checkArgs validates the Deployment's arguments with the program.
 func checkArgs(t *testing.T, rendered string) {
 	t.Helper()
 	var args []string
@@ -412,9 +411,8 @@ func checkArgs(t *testing.T, rendered string) {
 	}
 }
 
-// TestManifestsAreHardened has the API server admit gitrollout's pod, and no pod with rights on its node, where the
-// namespace of the installation is as it is labelled; no credential is in the pod's environment; the policies are about this
-// pod, and about the ports that it has.
+// TestManifestsAreHardened checks that the API server admits gitrollout's pod, and no pod with node rights, in the
+// labelled namespace. The pod's environment has no credentials, and the policies select this pod and its ports.
 func TestManifestsAreHardened(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// sums are the SHA-256 of a folder's files.
+// sums returns the SHA-256 of a folder's files.
 func sums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -37,7 +37,7 @@ func sums(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// git asks the repository that the tests are in; "" is that there is none.
+// git runs git in the tests' repository; it returns "" without one.
 func git(args ...string) string {
 	out, err := exec.Command("git", append([]string{"-C", "../.."}, args...)...).Output()
 	if err != nil {
@@ -46,7 +46,7 @@ func git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestReleaseIsReproducible makes the release in another folder, of a copy that is no clone: every file is the same.
+// TestReleaseIsReproducible makes the release in another folder, from a copy that is no clone: every file is the same.
 func TestReleaseIsReproducible(t *testing.T) {
 	t.Parallel()
 	first := releaseOf(t)
@@ -74,8 +74,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 }
 
-// TestArchive unpacks the archive for this machine as somebody does who downloads it, runs the program, and plays the
-// demo with it.
+// TestArchive unpacks the archive for this machine like a user, runs the program, and runs the demo with it.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	base := "gitrollout_" + releasedVersion + "_linux_" + runtime.GOARCH
@@ -90,7 +89,7 @@ func TestArchive(t *testing.T) {
 	if want := fmt.Sprintf("gitrollout %s (%.12s) ", releasedVersion, git("rev-parse", "HEAD")); err != nil || !strings.HasPrefix(string(out), want) {
 		t.Errorf("version: %v: %s, want %s", err, out, want)
 	}
-	called, asked := filepath.Join(dir, "called"), filepath.Join(dir, "asked") // which program the demo has called
+	called, asked := filepath.Join(dir, "called"), filepath.Join(dir, "asked") // the program that the demo has called
 	script := fmt.Sprintf("#!/bin/sh\necho \"$1\" >>%s\nexec %s/gitrollout \"$@\"\n", called, dir)
 	if err := os.WriteFile(asked, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
@@ -172,8 +171,8 @@ func readText(t *testing.T, file string) string {
 	return string(data)
 }
 
-// TestKrew does with the manifest what krew does: the archive of this platform, checked, unpacked as it says, and run
-// under the plugin's name.
+// TestKrew uses the manifest like krew: it checks the archive of this platform, unpacks it, and runs it under the
+// plugin's name.
 func TestKrew(t *testing.T) {
 	t.Parallel()
 	var manifest struct {
@@ -221,7 +220,7 @@ func TestKrew(t *testing.T) {
 	}
 }
 
-// TestSBOMs compares what both lists say with what the toolchain does: every module of the program, and no more.
+// TestSBOMs compares both lists with the toolchain's: exactly the modules of the program.
 func TestSBOMs(t *testing.T) {
 	t.Parallel()
 	dir, base := t.TempDir(), "gitrollout_"+releasedVersion+"_linux_"+runtime.GOARCH

@@ -18,14 +18,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// tried is a canary whose first step is an experiment that lasts so long.
+// tried returns a canary whose first step is an experiment of the given duration.
 func tried(lasts string, more ...string) shop {
 	e := fmt.Sprintf("experiment: {%s, templates: [{name: baseline, specRef: stable, service: {}}, {name: canary, specRef: canary, replicas: 2, service: {name: shop-try}}]}", lasts)
 	fields := "scaling: surge\nstableService: shop\ncanaryService: shop-preview\nabortScaleDownDelaySeconds: 1\nscaleDownDelaySeconds: 1"
 	return shop{version: "v1", replicas: "replicas: 2", strategy: canary(fields, append([]string{e}, more...)...)}
 }
 
-// experiments are the experiments' Deployments, by template.
+// experiments returns the experiments' Deployments, by template.
 func (w *world) experiments() map[string]appsv1.Deployment {
 	w.t.Helper()
 	list, err := w.cluster.Kube.AppsV1().Deployments(w.ns).List(context.Background(), metav1.ListOptions{LabelSelector: rollout.LabelExperiment})
@@ -39,8 +39,7 @@ func (w *world) experiments() map[string]appsv1.Deployment {
 	return found
 }
 
-// awaitNone waits until nothing of an experiment is left: Deployments, Services
-// and pods.
+// awaitNone waits until an experiment has no Deployments, Services and pods left.
 func (w *world) awaitNone() {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
@@ -63,7 +62,7 @@ func (w *world) awaitNone() {
 	}
 }
 
-// behind are the versions of the pods behind a Service, by Deployment.
+// behind returns the versions of the pods of a Service, by Deployment.
 func (w *world) behind(service string) map[string]int {
 	w.t.Helper()
 	slices, err := w.cluster.Kube.DiscoveryV1().EndpointSlices(w.ns).List(w.t.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
@@ -102,7 +101,7 @@ func (w *world) awaitExperiment(step int) rollout.State {
 	})
 }
 
-// awaitExperimentOf waits for the experiment of the release of a commit.
+// awaitExperimentOf waits for the experiment of a commit's release.
 func (w *world) awaitExperimentOf(subject string) {
 	w.t.Helper()
 	w.await(subject+" takes over", func(s rollout.State) bool {
@@ -110,7 +109,7 @@ func (w *world) awaitExperimentOf(subject string) {
 	})
 }
 
-// awaitUnlisted waits until the inventory has nothing of an experiment.
+// awaitUnlisted waits until the inventory has no objects of an experiment.
 func (w *world) awaitUnlisted() rollout.State {
 	w.t.Helper()
 	return w.await("the inventory has no experiment", func(s rollout.State) bool {
@@ -118,9 +117,8 @@ func (w *world) awaitUnlisted() rollout.State {
 	})
 }
 
-// TestExperiment runs stable and the new version beside the release: each with
-// its own template, behind its own Service and behind none of the app's, through
-// a kill, for as long as it was asked for, and not longer.
+// TestExperiment runs the stable and the new version beside the release, each with its template and its Service, and
+// not behind the app's Services. The experiment survives a kill and lasts exactly as long as configured.
 func TestExperiment(t *testing.T) {
 	t.Parallel()
 	app := tried("duration: 25s", "pause: {}")
@@ -167,8 +165,8 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestExperimentGoesWithItsRelease: superseded, killed in the middle, aborted, tried
-// again and reverted, a release leaves nothing of its experiment.
+// TestExperimentGoesWithItsRelease removes the experiment of a release that is superseded, killed, aborted, retried or
+// reverted.
 func TestExperimentGoesWithItsRelease(t *testing.T) {
 	t.Parallel()
 	app := tried("duration: 1h", "setWeight: 50")
@@ -211,8 +209,8 @@ func TestExperimentGoesWithItsRelease(t *testing.T) {
 	w.awaitNone()
 }
 
-// TestExperimentThatFails takes the release back: because its pods do not come,
-// and because an analysis that is asked about those pods is not satisfied.
+// TestExperimentThatFails rolls the release back because its pods do not become ready, or because an analysis of them
+// fails.
 func TestExperimentThatFails(t *testing.T) {
 	t.Parallel()
 	t.Run("no pods", func(t *testing.T) {

@@ -24,10 +24,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// These are lines of docs/failures.md.
+// The tests below are rows of docs/failures.md.
 
-// TestGoneForGood: without the program the Deployment alone keeps a release where it is. Pods that die come back in
-// their version, and a scaler scales both.
+// TestGoneForGood checks that the Deployment keeps a release as it is without the program. Deleted pods are recreated
+// in their version, and an autoscaler scales both versions.
 func TestGoneForGood(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", strategy: canary("scaling: surge", "setWeight: 20", "pause: {}")}
@@ -55,8 +55,8 @@ func TestGoneForGood(t *testing.T) {
 	w.pods.awaitReady(t, at(0, 20))
 }
 
-// TestDrained evicts every pod of a release that rests at a step, as kubectl drain does: within the app's budget for
-// disruptions, each comes back in its version.
+// TestDrained evicts every pod of a release that waits at a step, like kubectl drain. Each pod is recreated in its
+// version, within the app's disruption budget.
 func TestDrained(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 4", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
@@ -94,13 +94,13 @@ func TestDrained(t *testing.T) {
 	}
 	w.pods.awaitReady(t, want)
 	w.awaitStep(1, rollout.Paused)
-	if low := w.pods.lowest(mark); low < 3 { // the budget is counted from spec.replicas, 4, and not from the 6 pods
+	if low := w.pods.lowest(mark); low < 3 { // the budget is relative to spec.replicas, 4, and not to the 6 pods
 		t.Errorf("%d pods were ready, with one of 4 that may be away", low)
 	}
 }
 
-// TestAReplicaWakesUp stops the leader in the middle of a release, as a machine that is suspended does. Another replica
-// goes on. The one that wakes up does nothing more, and ends.
+// TestAReplicaWakesUp stops the leader during a release, like a suspended machine. Another replica continues, and the
+// stopped one does nothing more when it resumes, and exits.
 func TestAReplicaWakesUp(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
@@ -145,8 +145,8 @@ func TestAReplicaWakesUp(t *testing.T) {
 	}
 }
 
-// TestTheClustersRefusalHolds: what a quota or a webhook refuses holds the app with the server's words before anything of
-// the commit is applied, and is followed as soon as it is allowed.
+// TestTheClustersRefusalHolds holds an app with the server's message if a quota or a webhook refuses an object, before
+// anything of the commit is applied. The app continues as soon as it is allowed.
 func TestTheClustersRefusalHolds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -187,7 +187,7 @@ func TestTheClustersRefusalHolds(t *testing.T) {
 	}
 }
 
-// refuseByQuota allows no ConfigMap beside the one that each namespace has.
+// refuseByQuota allows no ConfigMap beside the default one of each namespace.
 func (w *world) refuseByQuota() (allow func()) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -210,7 +210,7 @@ func (w *world) refuseByQuota() (allow func()) {
 	}
 }
 
-// refuseByWebhook has a webhook refuse the namespace's ConfigMaps.
+// refuseByWebhook adds a webhook that refuses the namespace's ConfigMaps.
 func (w *world) refuseByWebhook() (allow func()) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -268,8 +268,8 @@ func (w *world) until(what string, ok func() bool) {
 	}
 }
 
-// TestTheAPIServerIsAway: the log says so once, nothing advances on what cannot be seen, and the release goes on when the
-// server is back.
+// TestTheAPIServerIsAway logs an outage once, advances nothing without observing it, and continues when the server is
+// back.
 func TestTheAPIServerIsAway(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {duration: 6}")}
@@ -278,7 +278,7 @@ func TestTheAPIServerIsAway(t *testing.T) {
 	var away atomic.Bool
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if away.Load() {
-			panic(http.ErrAbortHandler) // the connection ends without an answer
+			panic(http.ErrAbortHandler) // closes the connection without an answer
 		}
 		ctx, cut := context.WithCancel(r.Context())
 		defer cut()
@@ -299,7 +299,7 @@ func TestTheAPIServerIsAway(t *testing.T) {
 	w.awaitStep(1, rollout.Paused)
 	away.Store(true)
 	recorded := w.repo.Ref(w.stateBranch())
-	w.pods.stays(t, 12*time.Second) // the pause is over, and several tries
+	w.pods.stays(t, 12*time.Second) // longer than the pause and several retries
 	if now := w.repo.Ref(w.stateBranch()); now != recorded {
 		t.Errorf("the release went on without the cluster: %v", w.log0())
 	}

@@ -12,11 +12,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withGitea is the section of the configuration; the forge's address and the
-// repository follow from Git's URL.
+// withGitea is the section of the configuration; the forge's address and the repository are derived from Git's URL.
 const withGitea = "forge: {type: gitea, labels: [release], reviewers: [carol]}\n"
 
-// TestForge runs each story on a repository of its own on one real Gitea.
+// TestForge runs each story on a separate repository of one real Gitea.
 func TestForge(t *testing.T) {
 	t.Parallel()
 	server := giteatest.Start(t)
@@ -38,8 +37,7 @@ func TestForge(t *testing.T) {
 	}
 }
 
-// mergeStory promotes twice by merging a pull request, the way that a style of
-// merging does it.
+// mergeStory promotes twice by merging a pull request, with the given style of merging.
 func mergeStory(t *testing.T, server *giteatest.Server, who people, style string) {
 	w := newForgeWorld(t, server, who, withGitea, twoGates)
 	first := w.git("rev-parse", "HEAD")
@@ -79,7 +77,7 @@ func mergeStory(t *testing.T, server *giteatest.Server, who people, style string
 	w.eventually("no proposal is left", func() bool { return w.git("ls-remote", "origin", "gitrollout/promote/*") == "" })
 }
 
-// protectedStory has main protected, with a code owner for promotions.
+// protectedStory protects main, with a code owner for promotions.
 func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	w.write(map[string]string{"CODEOWNERS": "\\.gitrollout/test/promote/.* @ann\n"})
@@ -119,11 +117,11 @@ func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 			t.Fatalf("%s merges without an approval: %s", as.Name, text)
 		}
 	}
-	// The bot cannot approve what it has proposed.
+	// The bot cannot approve its proposal.
 	if status, _ := w.api(who.bot, http.MethodPost, approve, map[string]any{"event": "APPROVED", "body": "fine"}, nil); status == http.StatusOK {
 		t.Error("the bot approves its own pull request")
 	}
-	// An approval by somebody else is not the code owner's.
+	// An approval of another user is not the code owner's.
 	if status, text := w.api(who.other, http.MethodPost, approve, map[string]any{"event": "APPROVED", "body": "fine"}, nil); status != http.StatusOK {
 		t.Fatalf("carol approves: %d %s", status, text)
 	}
@@ -140,8 +138,7 @@ func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w.awaitHealthy(second)
 }
 
-// rejectedStory has a release aborted, and takes it back in Git by merging the
-// pull request for that.
+// rejectedStory aborts a release, and reverts it in Git by merging the pull request.
 func rejectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	first := w.git("rev-parse", "HEAD")
@@ -205,7 +202,7 @@ func supersededStory(t *testing.T, server *giteatest.Server, who people) {
 	w.awaitHealthy(third)
 }
 
-// webhookStory has an interval so long that only webhooks explain what happens.
+// webhookStory has so long an interval that changes can only come from webhooks.
 func webhookStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	first := w.git("rev-parse", "HEAD")
@@ -244,8 +241,7 @@ func webhookStory(t *testing.T, server *giteatest.Server, who people) {
 	t.Logf("a merge was a promotion after %s", time.Since(began).Round(10*time.Millisecond))
 }
 
-// forgeAwayStory has a forge that nothing answers for: releases go on as they do
-// on a plain server, and it is logged once.
+// forgeAwayStory has an unreachable forge: releases work as on a plain server, and the error is logged once.
 func forgeAwayStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, "forge: {type: gitea, url: \"http://127.0.0.1:1\", repository: a/b}\n", oneGate)
 	first := w.git("rev-parse", "HEAD")

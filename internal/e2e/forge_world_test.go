@@ -18,22 +18,21 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forgeWorld is one test's repository on a real Gitea, its namespace, and the
-// real program between them. What people do there, they do through Gitea.
+// forgeWorld is a repository on a real Gitea, a namespace, and the program between them. Users act through Gitea.
 type forgeWorld struct {
 	t      *testing.T
 	gitea  *giteatest.Server
 	people people
 	repo   string // owner/name
 	dir    string // the owner's clone
-	ns     string // the app has its name
+	ns     string // also the app's name
 	kube   *testcluster.Cluster
 	log    *lockedBuffer
-	hooks  string // where it takes webhooks, "" if it does not
+	hooks  string // its address for webhooks, "" for none
 }
 
-// people are the accounts of a server: the owner of the repositories, the bot
-// that gitrollout is, and two who may push, of whom one is the code owner.
+// people are the accounts of a server: the repositories' owner, gitrollout's bot, and two users who can push. One of
+// them is the code owner.
 type people struct{ owner, bot, approver, other giteatest.Account }
 
 var twoGates = canary("scaling: surge", "setWeight: 50", "pause: {}", "setWeight: 75", "pause: {}")
@@ -87,7 +86,7 @@ func (w *forgeWorld) write(files map[string]string) {
 	}
 }
 
-// commit pushes what was written, on top of what the server has.
+// commit pushes the written files on top of the server's branch.
 func (w *forgeWorld) commit(message string) string {
 	w.t.Helper()
 	w.git("add", ".")
@@ -111,8 +110,7 @@ func (w *forgeWorld) release(message, version, strategy string) string {
 	return w.commit(message)
 }
 
-// start runs gitrollout as the bot until the test ends. Its address for
-// webhooks is known once it has said so.
+// start runs gitrollout as the bot until the test ends. Its log has the address for webhooks.
 func (w *forgeWorld) start(environment []string, flags ...string) {
 	w.t.Helper()
 	path, err := binary()
@@ -188,7 +186,7 @@ func (w *forgeWorld) awaitGate(step int) rollout.State {
 	})
 }
 
-// pullRequest is Gitea's, as far as the tests look at it.
+// pullRequest has the fields of Gitea's pull request that tests use.
 type pullRequest struct {
 	Number       int
 	Title, Body  string
@@ -216,7 +214,7 @@ func (w *forgeWorld) pulls() []pullRequest {
 	return all
 }
 
-// awaitPull waits for an open pull request of a proposal whose title has a text.
+// awaitPull waits for an open pull request of a proposal whose title contains a text.
 func (w *forgeWorld) awaitPull(kind rollout.ProposalKind, title string) pullRequest {
 	w.t.Helper()
 	var found pullRequest
@@ -232,7 +230,7 @@ func (w *forgeWorld) awaitPull(kind rollout.ProposalKind, title string) pullRequ
 	return found
 }
 
-// merge merges a pull request as somebody, once Gitea has checked that it can be.
+// merge merges a pull request as an account, once Gitea has found it mergeable.
 func (w *forgeWorld) merge(as giteatest.Account, number int, style string) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("pull request %d merged", number), func() bool {
@@ -241,7 +239,7 @@ func (w *forgeWorld) merge(as giteatest.Account, number int, style string) {
 	})
 }
 
-// status is the newest status of this app on a commit.
+// status returns the newest status of this app on a commit.
 func (w *forgeWorld) status(commit string) (state, description string) {
 	w.t.Helper()
 	var combined struct {

@@ -21,14 +21,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// keptLong is a strategy that keeps the old version for longer than any test waits.
+// keptLong is a strategy that keeps the old version longer than any test.
 var keptLong = map[string]string{
 	"blue-green":    strings.Replace(blueGreen, "scaleDownDelaySeconds: 2", "scaleDownDelaySeconds: 3600", 1),
 	"routed canary": canary("stableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 3600\ntrafficRouting: {nginx: {stableIngress: shop}}", "setWeight: 50", "pause: {}"),
 }
 
-// TestNextVersionWhileTheOldOneIsKept pushes v3 while v1 is kept after the
-// switch to v2: users stay on v2 until v3 is promoted, and v1 does not come back.
+// TestNextVersionWhileTheOldOneIsKept pushes v3 while v1 is kept after the switch to v2: users stay on v2 until v3 is
+// promoted, and never return to v1.
 func TestNextVersionWhileTheOldOneIsKept(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range keptLong {
@@ -88,7 +88,7 @@ spec:
       - {path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}
 `
 
-// watchUsers notes which versions a Service leads to at any moment, until the function that it returns is called.
+// watchUsers records the versions behind a Service after each event, until the returned function is called.
 func (w *world) watchUsers(service string) (stop func() []string) {
 	w.t.Helper()
 	events, err := w.cluster.Kube.DiscoveryV1().EndpointSlices(w.ns).Watch(context.Background(),
@@ -100,10 +100,10 @@ func (w *world) watchUsers(service string) (stop func() []string) {
 	var stopped atomic.Bool
 	var looking sync.WaitGroup
 	looking.Go(func() {
-		for e := range events.ResultChan() { // first of all with what there is
+		for e := range events.ResultChan() { // the existing objects come first
 			slice, is := e.Object.(*discoveryv1.EndpointSlice)
 			if !is {
-				if !stopped.Load() { // or else it says that its connection is closed
+				if !stopped.Load() { // otherwise it reports a closed connection
 					w.t.Errorf("the watch of the endpoints of %s says %v", service, e.Object)
 				}
 				return
@@ -124,8 +124,8 @@ func (w *world) watchUsers(service string) (stop func() []string) {
 	}
 }
 
-// TestOnePodThatNeverServes promotes v2 on five pods of which one never gets
-// ready. The fix, v3, is released against v2, which users have: v1 never comes back.
+// TestOnePodThatNeverServes promotes v2 on five pods, one of which never becomes ready. The fix v3 is released against
+// v2, which users have, and v1 never returns.
 func TestOnePodThatNeverServes(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 5", strategy: canary("", "setWeight: 20", "pause: {}")}
@@ -155,8 +155,7 @@ func TestOnePodThatNeverServes(t *testing.T) {
 	}
 }
 
-// openGates makes the first n pods of a version ready that a readiness gate
-// keeps from it, as a load balancer's controller does.
+// openGates sets the readiness gate of the first n pods of a version, like a load balancer's controller.
 func (w *world) openGates(version string, n int) {
 	done, opened := make(chan struct{}), map[string]bool{}
 	var opening sync.WaitGroup
@@ -179,7 +178,7 @@ func (w *world) openGates(version string, n int) {
 	w.t.Cleanup(func() { close(done); opening.Wait() })
 }
 
-// openGate reports whether the pod's condition could be written.
+// openGate reports whether the pod's condition was written.
 func (w *world) openGate(pod string) bool {
 	patch, err := json.Marshal(map[string]any{"status": corev1.PodStatus{Conditions: []corev1.PodCondition{
 		{Type: "example.com/lucky", Status: corev1.ConditionTrue}}}})
@@ -229,7 +228,7 @@ func TestFixAfterAnAbort(t *testing.T) {
 	}
 }
 
-// keptAborted keeps the pods of a version that was aborted for longer than any test waits.
+// keptAborted keeps the pods of an aborted version longer than any test.
 var keptAborted = map[string]string{
 	"blue-green": strings.Replace(blueGreen, "abortScaleDownDelaySeconds: 1", "abortScaleDownDelaySeconds: 3600", 1),
 	"surge":      canary("scaling: surge\nabortScaleDownDelaySeconds: 3600", "setWeight: 50", "pause: {}"),

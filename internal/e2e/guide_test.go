@@ -13,9 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestGettingStarted releases the manifests of Argo Rollouts' getting-started
-// guide as they are printed there: the first setWeight of 20 puts one of five
-// pods on the new version and waits for ever.
+// TestGettingStarted releases the manifests in Argo Rollouts' getting-started guide: the first setWeight of 20 updates
+// one of five pods and waits without a limit.
 func TestGettingStarted(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"kustomization.yaml": "resources: [rollout.yaml, service.yaml]\n"}
@@ -42,8 +41,8 @@ func TestGettingStarted(t *testing.T) {
 	}
 }
 
-// TestChangesInFlight changes what is not the template while a release rests:
-// other steps, more replicas, and the Rollout document gone and back.
+// TestChangesInFlight changes other fields than the template while a release waits: its steps, more replicas, and the
+// Rollout document, which is removed and restored.
 func TestChangesInFlight(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 5", strategy: canary("scaling: surge", "setWeight: 40", "pause: {}", "setWeight: 80", "pause: {}")}
@@ -91,15 +90,13 @@ func TestChangesInFlight(t *testing.T) {
 	w.pods.awaitReady(t, map[string]int{"v2": 10})
 }
 
-// awaitHealthyHash waits for the release that started with a commit, whatever
-// commits without a new template came after it.
+// awaitHealthyHash waits for the release that a commit started, whatever commits without a new template followed.
 func (w *world) awaitHealthyHash(commit string) {
 	w.t.Helper()
 	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Stable.Commit == commit })
 }
 
-// TestWhatPeopleSee asks the command line, kubectl and the cluster's events
-// about a release that rests at a step.
+// TestWhatPeopleSee checks the command line, kubectl and the cluster's events for a release that waits at a step.
 func TestWhatPeopleSee(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 5", strategy: canary("", "setWeight: 20", "pause: {}")}

@@ -19,15 +19,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// dialects say when a hook runs: before, after, and when a release is aborted.
+// dialects has the annotations of hooks: before, after, and on abort of a release.
 var dialects = map[string][4]string{
 	"gitrollout": {"gitrollout.dev/hook", "before", "after", "abort"},
 	"argo cd":    {"argocd.argoproj.io/hook", "PreSync", "PostSync", "SyncFail"},
 	"helm":       {"helm.sh/hook", "pre-upgrade", "post-install,post-upgrade", "post-rollback"},
 }
 
-// hooked are the files of a shop with a migration, a check and what undoes the migration, whose images end as their tags
-// say. The migration reads a ConfigMap that comes with it.
+// hooked returns the files of a shop with a migration, a check and an undo of the migration. Their images' tags decide
+// how they end, and the migration reads a ConfigMap of the same commit.
 func hooked(app shop, dialect [4]string, migrate, check string) map[string]string {
 	files := app.files()
 	files["kustomization.yaml"] += "- hooks.yaml\nconfigMapGenerator:\n- name: schema\n  literals: [version=" + app.version + "]\n"
@@ -54,7 +54,7 @@ spec:
 	return files
 }
 
-// withAndWithout runs a test of an app that has a Rollout document, and of one that has none.
+// withAndWithout runs a test for an app with a Rollout document, and for one without.
 func withAndWithout(t *testing.T, test func(t *testing.T, plain bool)) {
 	t.Parallel()
 	for with, plain := range map[string]bool{"a document": false, "none": true} {
@@ -66,7 +66,7 @@ func withAndWithout(t *testing.T, test func(t *testing.T, plain bool)) {
 	}
 }
 
-// awaitSource waits until the app is at a commit, be it a release or not.
+// awaitSource waits until the app is at a commit, whether that is a release or not.
 func (w *world) awaitSource(commit string) {
 	w.t.Helper()
 	w.await("at "+rollout.ShortID(commit), func(s rollout.State) bool {
@@ -74,7 +74,7 @@ func (w *world) awaitSource(commit string) {
 	})
 }
 
-// jobs are the hooks' that the cluster has, by name, and how they have ended.
+// jobs returns the hooks' Jobs in the cluster, by name, with their results.
 func (w *world) jobs() map[string]string {
 	w.t.Helper()
 	list, err := w.cluster.Kube.BatchV1().Jobs(w.ns).List(context.Background(), metav1.ListOptions{LabelSelector: "gitrollout.dev/hook-of=" + w.app})
@@ -93,9 +93,8 @@ func (w *world) jobs() map[string]string {
 	return all
 }
 
-// hooksLife is a release with hooks that goes well, one whose migration fails and one whose check does. Gitrollout is
-// killed before some of the effects. Plain is without a Rollout document. It returns all effects, and what is on record
-// in the end.
+// hooksLife runs a successful release with hooks, one whose migration fails and one whose check fails. Gitrollout is
+// killed before some of the effects. plain is without a Rollout document. It returns all effects and the final record.
 func hooksLife(t *testing.T, dialect [4]string, plain bool, at ...int) (effects, records []string) {
 	t.Helper()
 	app := shop{plain: plain, version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge\nstableService: shop\ncanaryService: shop-preview\nscaleDownDelaySeconds: 1\nabortScaleDownDelaySeconds: 1", "setWeight: 50")}
@@ -158,7 +157,7 @@ func hooksLife(t *testing.T, dialect [4]string, plain bool, at ...int) (effects,
 	return effects, records
 }
 
-// TestHooks runs hooks of each dialect as Jobs of a real control plane, with and without a Rollout document.
+// TestHooks runs hooks of each dialect as Jobs on a real control plane, with and without a Rollout document.
 func TestHooks(t *testing.T) {
 	want := []string{"migrate before Succeeded 1", "check after Succeeded 1", "migrate before Failed 1",
 		"migrate before Succeeded 1", "check after Failed 1", "undo abort Succeeded 1"}
@@ -176,8 +175,8 @@ func TestHooks(t *testing.T) {
 
 var everyDialect = flag.Bool("every-dialect", false, "kill gitrollout at each effect of the hooks of each dialect")
 
-// TestHooksKilled kills gitrollout before each effect of a life with hooks: no Job is made twice, and no end of one is
-// lost. The dialects take turns; all effects of all of them are ten minutes.
+// TestHooksKilled kills gitrollout before each effect of releases with hooks: no Job is created twice, and no result is
+// lost. Each effect uses one of the dialects; all combinations would take ten minutes.
 func TestHooksKilled(t *testing.T) {
 	withAndWithout(t, func(t *testing.T, plain bool) {
 		effects, want := hooksLife(t, dialects["gitrollout"], plain)
@@ -201,8 +200,8 @@ func TestHooksKilled(t *testing.T) {
 	})
 }
 
-// TestHookWaits: a migration that runs is shown, a newer push waits for its end, and a revert does not. A Job that
-// somebody deletes while it runs is made again.
+// TestHookWaits shows a running migration: a newer push waits for its end, and a revert does not. A Job that is deleted
+// while it runs is created again.
 func TestHookWaits(t *testing.T) { withAndWithout(t, hookWaits) }
 
 func hookWaits(t *testing.T, plain bool) {
@@ -255,9 +254,9 @@ func hookWaits(t *testing.T, plain bool) {
 	w.awaitHealthy(w.repo.Head())
 }
 
-// TestHooksWithTheirRole: with the rights of the component hooks, and not one more of Jobs, an app is deployed and
-// released with its hooks: as gitrollout itself, and as the account of an app that has its own, which alone has them.
-// Without them nothing begins, and the app says which right is missing; doctor says the same.
+// TestHooksWithTheirRole has only the rights of the component hooks for Jobs: an app is deployed and released with its
+// hooks, as gitrollout or as the app's account. Without these rights nothing starts, and the app and doctor name the
+// missing right.
 func TestHooksWithTheirRole(t *testing.T) {
 	t.Parallel()
 	for name, account := range map[string]string{"its own": "", "a tenant's": "deployer"} {
@@ -321,8 +320,8 @@ func TestHooksWithTheirRole(t *testing.T) {
 	}
 }
 
-// TestHookThatIsRefused pushes a check that the API server refuses, and one with a field that no Job has. Both hold the
-// app before the migration runs.
+// TestHookThatIsRefused pushes a check that the API server refuses, and one with an unknown field. Both hold the app
+// before the migration runs.
 func TestHookThatIsRefused(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
@@ -346,8 +345,8 @@ func TestHookThatIsRefused(t *testing.T) {
 	w.awaitHealthy(w.push("mended", good))
 }
 
-// TestHookAborted: a release whose migration runs can be kept from beginning, and be rejected, by the commands, and the
-// reason that somebody gives is told. What runs is left to end.
+// TestHookAborted aborts a release during its migration by commands, with a reason that is recorded, so that the
+// release does not start. The running Job is not deleted.
 func TestHookAborted(t *testing.T) { withAndWithout(t, hookAborted) }
 
 func hookAborted(t *testing.T, plain bool) {
@@ -379,8 +378,8 @@ func hookAborted(t *testing.T, plain bool) {
 	}
 }
 
-// TestHookThatCannotStart: a migration whose image is missing says so, and makes room for the version that mends it long
-// before its deadline.
+// TestHookThatCannotStart reports a migration whose image is missing, and replaces it by a fixed version long before
+// its deadline.
 func TestHookThatCannotStart(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}

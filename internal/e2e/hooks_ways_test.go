@@ -17,10 +17,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// jobWatch notes each Job of a namespace that is ever made.
+// jobWatch records every Job that is created in a namespace.
 type jobWatch struct {
 	mu   sync.Mutex
-	made map[string][]string // uids, by name
+	made map[string][]string // UIDs, by name
 }
 
 func (w *world) watchJobs() *jobWatch {
@@ -45,7 +45,7 @@ func (w *world) watchJobs() *jobWatch {
 	return j
 }
 
-// names are the Jobs that were made, by the hooks that they are of; one that was made several times is named as often.
+// names returns the created Jobs by their hooks, repeated if created several times.
 func (j *jobWatch) names(hook string) (all []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -57,7 +57,7 @@ func (j *jobWatch) names(hook string) (all []string) {
 	return all
 }
 
-// job is a hook: its name, its image's tag, and its annotations and further lines of its spec, with commas between.
+// job returns a hook with its name, its image's tag, its annotations, and further fields of its spec.
 func job(name, tag, annotations, spec string) string {
 	return fmt.Sprintf(`---
 apiVersion: batch/v1
@@ -70,7 +70,7 @@ spec:
 `, name, tag, annotations, spec)
 }
 
-// withJobs are the files of an app with hooks.
+// withJobs returns the files of an app with hooks.
 func withJobs(app shop, jobs ...string) map[string]string {
 	files := app.files()
 	files["kustomization.yaml"] += "- hooks.yaml\n"
@@ -82,8 +82,7 @@ func hookedShop() shop {
 	return shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50")}
 }
 
-// TestTwoReconcilersMakeOneJob: two processes that know nothing of each other make each Job of two releases once, whichever
-// of them is faster.
+// TestTwoReconcilersMakeOneJob checks that two independent processes create each Job of two releases once.
 func TestTwoReconcilersMakeOneJob(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()
@@ -109,7 +108,8 @@ func TestTwoReconcilersMakeOneJob(t *testing.T) {
 	}
 }
 
-// TestHookInterrupted: a newer push deletes the Job that runs if its hook says so, and the deleted one is not made again.
+// TestHookInterrupted checks that a newer push deletes the running Job if its hook allows that. The Job is not created
+// again.
 func TestHookInterrupted(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()
@@ -132,9 +132,8 @@ func TestHookInterrupted(t *testing.T) {
 	}
 }
 
-// TestHooksOfManyReleases: the newest three Jobs of a hook stay though they say that they go by themselves, and one of a hook
-// that says when it goes. A version that comes back by a revert runs the hook alone that is meant for it, and a commit that
-// changes nothing else runs the one that it changes.
+// TestHooksOfManyReleases keeps the newest three Jobs of a hook, even with a deletion policy, and one Job of a hook
+// with a TTL. A revert runs only the hook for reverts, and a commit that changes only a hook runs that one.
 func TestHooksOfManyReleases(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()
@@ -153,7 +152,7 @@ func TestHooksOfManyReleases(t *testing.T) {
 		last = w.push(version, at(version, "v1-run100ms"))
 		w.awaitHealthy(last)
 	}
-	time.Sleep(2 * time.Second) // in which Kubernetes deletes what goes by itself
+	time.Sleep(2 * time.Second) // enough for the TTL controller
 	kept := map[string]int{}
 	for name, is := range w.jobs() {
 		kept[name[:strings.Index(name, "-")]]++
@@ -181,8 +180,8 @@ func TestHooksOfManyReleases(t *testing.T) {
 	}
 }
 
-// TestHookThatHangs: a migration that does not end within its own deadline, and one that fails as often as it may, keep the
-// release from beginning: no pod of it is started, and the revert is proposed with the verdict.
+// TestHookThatHangs has a migration that exceeds its deadline, and one that exceeds its retries. The release does not
+// start, no new pod is created, and a revert is proposed with the result.
 func TestHookThatHangs(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ tag, spec, says string }{
@@ -213,8 +212,8 @@ func TestHookThatHangs(t *testing.T) {
 	}
 }
 
-// TestHookSeesWhatWasThere: a ConfigMap of a fixed name has its old content while a migration runs, unless it is a hook
-// itself; plan says so before the push. What was not there is applied first.
+// TestHookSeesWhatWasThere has a ConfigMap with a fixed name: the migration reads the old content, unless the ConfigMap
+// is a hook itself, and plan says so. A new ConfigMap is applied before the migration.
 func TestHookSeesWhatWasThere(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ annotation, seen string }{
@@ -256,8 +255,8 @@ func TestHookSeesWhatWasThere(t *testing.T) {
 	}
 }
 
-// TestMigrationOfArgoCD: a migration in the form that Argo CD's documentation has it, with its own name, a wave, a policy and
-// a time to live, and a notification whose name is generated, run as they are.
+// TestMigrationOfArgoCD runs a migration from Argo CD's documentation, with a fixed name, a wave, a policy and a TTL,
+// and a notification with a generated name, without changes.
 func TestMigrationOfArgoCD(t *testing.T) {
 	t.Parallel()
 	const jobs = `apiVersion: batch/v1

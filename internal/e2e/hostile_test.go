@@ -26,27 +26,26 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// hostileFor is how long the hostile hour takes; 0 is its short form.
+// hostileFor is the duration of the hostile hour; 0 selects its short form.
 var hostileFor = flag.Duration("hostile", 0, "how long TestHostileHour pushes bombs, one every 20s, with what it asserts of time; 0: six bombs, and nothing of time")
 
 const (
 	neighbours  = 9
-	mostMemory  = 256 // MiB, of the process that releases
-	mostSlower  = 1.2 // of each neighbour's median, beside its median without bombs
+	mostMemory  = 256 // MiB, of the reconciler's process
+	mostSlower  = 1.2 // of each neighbour's median, relative to its median without bombs
 	abortWithin = time.Second
-	calmRounds  = 4 // without bombs, of the long form
+	calmRounds  = 4 // without bombs, in the long form
 )
 
-// shortForm are bombs that break each bound once: memory, time, both with garbage, what is judged, and what is read.
+// shortForm has a bomb for each limit: memory, time, both with garbage, judging, and reading.
 var shortForm = []string{
 	"a text that doubles 40 times", "a template that goes on for 8 hours", "a condition that never ends", "a large file in 60 overlays",
 	"a list of 990,000 numbers", "two trillion requests, and another",
 }
 
-// TestHostileHour: nine apps are released again and again, and one of them is aborted at times, while a tenth one's
-// committer pushes bombs. No neighbour's release is begun anew, none of them is slower by more than a fifth, an abort is
-// applied within a second, the process is the same one to the end and keeps its memory. Without -hostile it is a minute,
-// and says nothing of time.
+// TestHostileHour releases nine apps repeatedly, aborts one of them at times, and pushes bombs to a tenth app. No
+// neighbour's release restarts or is slowed down by more than a fifth, an abort is applied within a second, and the
+// process keeps running with limited memory. Without -hostile it takes a minute, and does not check times.
 func TestHostileHour(t *testing.T) {
 	long := *hostileFor > 0
 	h := newHostile(t, long)
@@ -78,7 +77,7 @@ func TestHostileHour(t *testing.T) {
 	h.judge(t, calm, stormy, long)
 }
 
-// judge says what became of it, and whether that is right.
+// judge returns a bomb's result, and whether it is the expected one.
 func (h *hostile) judge(t *testing.T, calm, stormy laps, long bool) {
 	t.Logf("%d bombs, of which %d had an end; %d rounds of releases without and %d with them; memory at most %d MiB; aborts applied after %v",
 		h.pushed, len(h.became), len(calm[0]), len(stormy[0]), h.memory(), h.aborts)
@@ -106,7 +105,7 @@ func (h *hostile) judge(t *testing.T, calm, stormy laps, long bool) {
 	}
 	want := len(shortForm)
 	if long {
-		want = min(h.pushed, len(h.all)) / 2 // the others are still being built when the next one comes
+		want = min(h.pushed, len(h.all)) / 2 // the others are still being built at the next push
 	}
 	if len(h.became) < want {
 		t.Errorf("%d of %d bombs had an end, want at least %d: were they seen?", len(h.became), h.pushed, want)
@@ -119,10 +118,10 @@ func (h *hostile) judge(t *testing.T, calm, stormy laps, long bool) {
 	}
 }
 
-// laps are how long releases took, for each app.
+// laps are the durations of releases, for each app.
 type laps [neighbours][]time.Duration
 
-// add adds those of a round; 0 is one that was aborted.
+// add adds the durations of a round; 0 is an aborted release.
 func (l *laps) add(round [neighbours]time.Duration) {
 	for i, took := range round {
 		if took > 0 {
@@ -143,12 +142,12 @@ func median(all []time.Duration) time.Duration {
 type hostile struct {
 	*fleet
 	mu       sync.Mutex          // one push at a time
-	version  int                 // that was released last
-	expected map[string][]string // by app, the versions that it should have had, one after the other
+	version  int                 // version of the last release
+	expected map[string][]string // by app, the expected versions in order
 	aborts   []time.Duration
 	pushed   int
-	memories []string          // after each bomb, the most that the process has had until then
-	became   map[string]string // by bomb, what it was held with, why its release went back, or that it is what serves
+	memories []string          // after each bomb, the maximal memory so far
+	became   map[string]string // by bomb, the message that held it, the reason of its rollback, or that it serves
 	all      map[string]attacks.Bomb
 }
 
@@ -179,7 +178,7 @@ func newHostile(t *testing.T, long bool) *hostile {
 	return h
 }
 
-// push replaces what the tenth app has, by the names of attacks.Bomb.
+// push replaces the files of the tenth app; names are as in attacks.Bomb.
 func (h *hostile) push(files map[string]string) {
 	below := map[string]string{}
 	for name, content := range (attacks.Bomb{Files: files}).Tree() {
@@ -190,7 +189,7 @@ func (h *hostile) push(files map[string]string) {
 	h.repo.Remove("evil").Write(below).Commit("a bomb")
 }
 
-// bomb pushes one bomb after the other, and notes the end of each. The short form waits for each end.
+// bomb pushes one bomb after another, and records each result. The short form waits for each result.
 func (h *hostile) bomb(long bool) {
 	names, every := shortForm, 7*time.Second
 	if long {
@@ -220,12 +219,12 @@ func (h *hostile) bomb(long bool) {
 	}
 }
 
-// broken is how many processes that render were given up.
+// broken returns the number of killed render workers.
 func (h *hostile) broken() int {
 	return strings.Count(h.log.String(), "a process that renders was given up")
 }
 
-// round releases the next version of all neighbours, and aborts one of them at its first pause; -1 is none.
+// round releases the next version of all neighbours, and aborts one of them at its first pause; -1 for none.
 func (h *hostile) round(aborted int) (took [neighbours]time.Duration) {
 	h.version++
 	version, before := fmt.Sprintf("v%d", h.version), tagOf(h.patches.get(h.apps[max(aborted, 0)]))
@@ -257,7 +256,7 @@ func (h *hostile) round(aborted int) (took [neighbours]time.Duration) {
 	return took
 }
 
-// abort waits until an app is at its first pause, has a push abort it, and notes when its Deployment was back.
+// abort waits for an app's first pause, pushes an abort, and records when its Deployment was rolled back.
 func (h *hostile) abort(app, version, before string) {
 	h.until(app+" pauses", func() bool {
 		s := h.state(app)
@@ -274,7 +273,7 @@ func (h *hostile) abort(app, version, before string) {
 	h.aborts = append(h.aborts, back.Sub(began))
 }
 
-// state is what is on record of an app.
+// state returns an app's record.
 func (h *hostile) state(app string) (s rollout.State) {
 	data, err := exec.Command("git", "-C", h.repo.Bare, "cat-file", "blob", "gitrollout/state/test:"+rollout.StatePath(app)).Output()
 	if err != nil {
@@ -288,7 +287,7 @@ func (h *hostile) state(app string) (s rollout.State) {
 	return *read
 }
 
-// until waits for what is generously bounded.
+// until waits for a condition with a long timeout.
 func (h *hostile) until(what string, ok func() bool) {
 	for deadline := time.Now().Add(benchBound); !ok(); time.Sleep(glance) {
 		if time.Now().After(deadline) {
@@ -298,7 +297,7 @@ func (h *hostile) until(what string, ok func() bool) {
 	}
 }
 
-// memory is the most that the process has had at once, in MiB: what renders are processes of their own.
+// memory returns the process's maximal memory in MiB, without its render workers.
 func (h *hostile) memory() int {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.process.Process.Pid))
 	if err != nil {

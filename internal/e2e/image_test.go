@@ -12,11 +12,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rootsFile is where a Linux program finds whom to trust.
+// rootsFile is the path of the trusted certificates for Linux programs.
 const rootsFile = "etc/ssl/certs/ca-certificates.crt"
 
-// TestImage unpacks the image of a release, and runs what is in it as a container runtime would: nobody's user, a
-// read-only root, no shell and no folder that a base image has.
+// TestImage unpacks the image of a release, and runs it like a container runtime: as user nobody, with a read-only
+// root, without a shell or folders of a base image.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	image := readImage(t, filepath.Join(releaseOf(t), "image-"+releasedVersion+".tar"))
@@ -45,7 +45,7 @@ func TestImage(t *testing.T) {
 	if roots := x509.NewCertPool(); !roots.AppendCertsFromPEM(image.files[rootsFile]) || len(roots.Subjects()) < 100 { //nolint:staticcheck // not the system's
 		t.Errorf("the image trusts %d authorities", len(roots.Subjects())) //nolint:staticcheck // the same
 	}
-	const most = 64 << 20 // the aim is 60 MB
+	const most = 64 << 20 // the target is 60 MB
 	if size := len(image.layer); size > most {
 		t.Errorf("the image has %d bytes, more than %d", size, most)
 	}
@@ -67,8 +67,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestImageReleases has the image's program adopt, release and promote an app, of a Git server with TLS whose authority
-// is mounted beside those of the image.
+// TestImageReleases adopts, releases and promotes an app with the image's program, from a Git server with TLS whose
+// authority is mounted beside those of the image.
 func TestImageReleases(t *testing.T) {
 	t.Parallel()
 	version := func(v string) shop {

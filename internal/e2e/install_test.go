@@ -18,23 +18,23 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// installation is one way to install gitrollout into a namespace.
+// installation is a way to install gitrollout into a namespace.
 type installation struct {
 	namespace string
-	manifests string   // a file, for kubectl apply; "" if there is a chart
-	chart     string   // for helm install, as second
-	roles     []string // the ClusterRoles in it
+	manifests string   // a file for kubectl apply; "" if there is a chart
+	chart     string   // for the second installation with helm install
+	roles     []string // its ClusterRoles
 }
 
-// TestInstall installs the release with the command lines of docs/install.md, and has the pod that the cluster makes of
-// it release an app: with its image, its arguments, its environment, its volumes and its account, as a kubelet would.
+// TestInstall installs the release with the commands of docs/install.md, and runs the resulting pod like a kubelet,
+// with its image, arguments, environment, volumes and account. The pod releases an app.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	install(t, installation{namespace: "gitrollout", manifests: filepath.Join(releaseOf(t), "install.yaml"),
 		roles: []string{"gitrollout-loop", "gitrollout-apps"}})
 }
 
-// install installs it, and returns the world that it runs in, and as what it runs.
+// install installs it, and returns its world and its kubelet.
 func install(t *testing.T, in installation) (*world, *kubelet) {
 	t.Helper()
 	files := everyKind()
@@ -79,7 +79,7 @@ func install(t *testing.T, in installation) (*world, *kubelet) {
 	return w, k
 }
 
-// lines are what people type to install it, with the namespace of the chart's, in which pods must be restricted ones.
+// lines returns the commands that install it, with the chart's namespace set to restricted pods.
 func (in installation) lines(t *testing.T) []string {
 	t.Helper()
 	manifests, byChart := installLines(t)
@@ -90,7 +90,7 @@ func (in installation) lines(t *testing.T) []string {
 		"kubectl label namespace " + in.namespace + " pod-security.kubernetes.io/enforce=restricted", byChart, manifests[1]}
 }
 
-// remove takes the installation out of the cluster.
+// remove uninstalls it from the cluster.
 func (in installation) remove(w *world) {
 	if in.chart == "" {
 		w.kubectl("delete", "-n", in.namespace, "--ignore-not-found", "--wait=false", "-f", in.manifests)
@@ -110,7 +110,7 @@ func (w *world) helm(args ...string) string {
 	return out
 }
 
-// installLines are what docs/install.md has people type, with manifests and with the chart.
+// installLines returns the commands of docs/install.md, for manifests and for the chart.
 func installLines(t *testing.T) (manifests []string, byChart string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/install.md")
@@ -128,13 +128,13 @@ func installLines(t *testing.T) (manifests []string, byChart string) {
 	return manifests, byChart
 }
 
-// kubelet is what a node makes of the pod of an installation.
+// kubelet runs the pod of an installation like a node.
 type kubelet struct {
 	pod       corev1.Pod
 	container *container
 	args, env []string
 	api       *audited
-	metrics   string // where it serves the port metrics
+	metrics   string // address of the port metrics
 }
 
 func newKubelet(t *testing.T, w *world, namespace string, image ociImage) *kubelet {
@@ -160,18 +160,18 @@ func newKubelet(t *testing.T, w *world, namespace string, image ociImage) *kubel
 		}
 		k.env = append(k.env, v.Name+"="+value)
 	}
-	k.metrics = freeAddress(t) // the test's pods share an address
+	k.metrics = freeAddress(t) // the test's pods share an IP address
 	for _, arg := range c.Args {
 		k.args = append(k.args, strings.Replace(arg, "--metrics-address=:8085", "--metrics-address="+k.metrics, 1))
 	}
 	k.args = append(k.args, "--interval=200ms", "--dashboard-address=", "--analysis-allow-cidr=127.0.0.0/8")
 	volumes := k.volumes(t, w)
-	volumes[rootsFile] = string(image.files[rootsFile]) + string(w.server.CA) // the Git server's is not Mozilla's
+	volumes[rootsFile] = string(image.files[rootsFile]) + string(w.server.CA) // the Git server's authority is not Mozilla's
 	k.container = newContainer(t, image, volumes)
 	return k
 }
 
-// awaitPod waits for the pod that the cluster's controllers make of the Deployment.
+// awaitPod waits for the Deployment's pod.
 func awaitPod(t *testing.T, w *world, namespace string) corev1.Pod {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
@@ -188,7 +188,7 @@ func awaitPod(t *testing.T, w *world, namespace string) corev1.Pod {
 	}
 }
 
-// secret has a Secret of the pod's namespace.
+// secret returns a Secret of the pod's namespace.
 func (k *kubelet) secret(t *testing.T, w *world, name string) map[string]string {
 	t.Helper()
 	s, err := w.cluster.Kube.CoreV1().Secrets(k.pod.Namespace).Get(context.Background(), name, metav1.GetOptions{})
@@ -202,7 +202,7 @@ func (k *kubelet) secret(t *testing.T, w *world, name string) map[string]string 
 	return content
 }
 
-// volumes are the files that the pod's container has mounted.
+// volumes returns the files that are mounted into the pod's container.
 func (k *kubelet) volumes(t *testing.T, w *world) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -214,7 +214,7 @@ func (k *kubelet) volumes(t *testing.T, w *world) map[string]string {
 				for _, item := range v.Secret.Items {
 					files[mount.MountPath+"/"+item.Path] = k.secret(t, w, v.Secret.SecretName)[item.Key]
 				}
-			case v.Projected != nil: // the account's token; the API server is the one that notes who asks for what
+			case v.Projected != nil: // the account's token; the API server is the auditing proxy
 				files[mount.MountPath+"/token"] = k.api.token
 				files[mount.MountPath+"/ca.crt"] = string(k.api.authority)
 				files[mount.MountPath+"/namespace"] = k.pod.Namespace

@@ -11,14 +11,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// advancedSets is the shop as OpenKruise's StatefulSet.
+// advancedSets returns the shop as OpenKruise's StatefulSet.
 func advancedSets(replicas string, steps ...string) shop {
 	return shop{kind: "StatefulSet", api: "apps.kruise.io/v1beta1", version: "v1", replicas: replicas, strategy: canary("", steps...),
 		extra: "  serviceName: shop\n  revisionHistoryLimit: 10\n  podManagementPolicy: OrderedReady\n" +
 			"  updateStrategy: {type: RollingUpdate, rollingUpdate: {podUpdatePolicy: ReCreate, maxUnavailable: 1, minReadySeconds: 0}}\n"}
 }
 
-// gated are weights with a pause after each.
+// gated returns weights with a pause after each.
 func gated(weights ...int) (steps []string) {
 	for _, n := range weights {
 		steps = append(steps, fmt.Sprintf("setWeight: %d", n), "pause: {}")
@@ -26,7 +26,7 @@ func gated(weights ...int) (steps []string) {
 	return steps
 }
 
-// awaitVersions waits until so many ready pods are of each version, and no other pod is there.
+// awaitVersions waits for exactly the given ready pods of each version.
 func (w *world) awaitVersions(want map[string]int) {
 	w.t.Helper()
 	for v, n := range want {
@@ -47,8 +47,8 @@ func (w *world) awaitVersions(want map[string]int) {
 	}
 }
 
-// TestScenariosOfKruisesCloneSets and the two after it are what OpenKruise Rollouts tests of each of these kinds: 20 % and 60 %
-// to the end; all of 20, 40, 60, 80 and 100 %; a rollback at 20 %; another version at 40 %.
+// TestScenariosOfKruisesCloneSets and the two tests below have the scenarios of OpenKruise Rollouts' tests for these
+// kinds: 20 % and 60 % to the end; all of 20, 40, 60, 80 and 100 %; a rollback at 20 %; another version at 40 %.
 func TestScenariosOfKruisesCloneSets(t *testing.T) { kruisesScenarios(t, clones) }
 
 func TestScenariosOfKruisesForStatefulSets(t *testing.T) {
@@ -111,7 +111,7 @@ func kruisesScenarios(t *testing.T, of func(replicas string, steps ...string) sh
 	}
 }
 
-// TestScenariosOfKruisesAdvancedDaemonSets and the one after it: one node and then all; one, two, and another version.
+// TestScenariosOfKruisesAdvancedDaemonSets and the test below: one node and then all; one, two, and another version.
 func TestScenariosOfKruisesAdvancedDaemonSets(t *testing.T) { kruisesNodes(t, advancedAgents) }
 
 func TestScenariosOfKruisesForDaemonSets(t *testing.T) {

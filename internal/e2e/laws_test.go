@@ -22,11 +22,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// switchesAlone is a blue-green strategy that promotes itself after a second.
+// switchesAlone is a blue-green strategy that promotes automatically after a second.
 var switchesAlone = strings.Replace(blueGreen, "autoPromotionEnabled: false", "autoPromotionSeconds: 1", 1)
 
-// TestPushesInEveryPhase pushes one hundred times at random moments, every tenth time back to an earlier version. No
-// more than two versions have ready pods at any moment, and users keep their pods.
+// TestPushesInEveryPhase pushes one hundred times at random moments, every tenth time an earlier version. At most two
+// versions have ready pods at any time, and users keep their pods.
 func TestPushesInEveryPhase(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]string{
@@ -72,8 +72,8 @@ func TestPushesInEveryPhase(t *testing.T) {
 	}
 }
 
-// TestUsersKeepPodsThroughDocuments replaces each strategy by each other one: before a push, with it, and while its
-// release is in flight. At every revision of the cluster, the Service that users call selects enough ready pods.
+// TestUsersKeepPodsThroughDocuments replaces each strategy by each other one: before a push, with it, and during its
+// release. At every revision of the cluster, the users' Service selects enough ready pods.
 func TestUsersKeepPodsThroughDocuments(t *testing.T) {
 	t.Parallel()
 	strategies := map[string]string{
@@ -123,7 +123,8 @@ func TestUsersKeepPodsThroughDocuments(t *testing.T) {
 	}
 }
 
-// TestFixReachesABrokenVersion pushes a fix while no pod of the stable version is ready. The fix goes through its steps.
+// TestFixReachesABrokenVersion pushes a fix while no pod of the stable version is ready. The fix is released with its
+// steps.
 func TestFixReachesABrokenVersion(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{
@@ -139,7 +140,7 @@ func TestFixReachesABrokenVersion(t *testing.T) {
 			w.awaitHealthy(w.repo.Head())
 			w.awaitPods("no pod is ready", func(s sample) bool { return total(s.all) > 0 && total(s.ready) == 0 })
 			commit := w.push("v2", app.at("v2").files())
-			if app.kind == "StatefulSet" { // its controller replaces no pod while a lower one is not ready
+			if app.kind == "StatefulSet" { // its controller waits for lower ordinals to be ready
 				w.await("at its step", func(s rollout.State) bool { return s.Release != nil && s.Release.Commit == commit })
 				if out, err := w.cli("promote", "--full", w.app); err != nil {
 					t.Fatalf("promote: %v\n%s", err, out)
@@ -153,7 +154,7 @@ func TestFixReachesABrokenVersion(t *testing.T) {
 	}
 }
 
-// finish promotes a commit as often as it takes until only these pods are there.
+// finish promotes a commit repeatedly until only these pods exist.
 func (w *world) finish(commit string, pods map[string]int) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
@@ -162,7 +163,7 @@ func (w *world) finish(commit string, pods map[string]int) {
 			return
 		}
 		if s.Release != nil && s.Phase == rollout.Paused {
-			_, _ = w.cli("promote", "--full", w.app) // which is refused when the app has gone on in the meantime
+			_, _ = w.cli("promote", "--full", w.app) // refused if the app has advanced meanwhile
 		}
 		if time.Now().After(deadline) {
 			w.t.Fatalf("not within %s: %v at %s; the pods are %v, the app is %s: %s", patience, pods, commit, w.pods.now(), s.Phase, s.Reason)
@@ -178,7 +179,7 @@ func (w *world) awaitHeadSource(commit string) {
 	})
 }
 
-// watchSelected records Services and pods until the function that it returns is called. That returns the lowest number of
+// watchSelected records Services and pods until the returned function is called. That returns the lowest number of
 // ready pods that the Service selected at any revision of the cluster, and the pods of that revision.
 func (w *world) watchSelected(service string) (stop func() (low int, at string)) {
 	w.t.Helper()
@@ -191,7 +192,7 @@ func (w *world) watchSelected(service string) (stop func() (low int, at string))
 			w.t.Fatal(err)
 		}
 		watching.Go(func() {
-			for e := range from.ResultChan() { // first of all with what there is
+			for e := range from.ResultChan() { // the existing objects come first
 				mu.Lock()
 				events = append(events, e)
 				mu.Unlock()
@@ -247,7 +248,7 @@ func lowestSelected(events []watch.Event, service string, begin int) (low int, a
 	return low, at
 }
 
-// revisionOf returns the revision of the cluster at which an object or a list was written.
+// revisionOf returns the cluster's revision at which an object or a list was written.
 func revisionOf(o runtime.Object) int {
 	meta, is := o.(metav1.Common)
 	if !is {

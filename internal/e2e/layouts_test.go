@@ -24,13 +24,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestLayouts has repositories, laid out as others have them, initialised by gitrollout init, and all of their apps
-// released: nothing is passed over but what is named with its reason.
+// TestLayouts runs gitrollout init in repositories with common layouts, and releases all of their apps. Folders are
+// left out only with a stated reason.
 func TestLayouts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		files map[string]string
-		mend  func(w *world) // what a person does first, who has read what is left out
+		mend  func(w *world) // the user's first changes, according to the list of what is left out
 		apps  string
 		left  []string
 
@@ -76,7 +76,7 @@ func TestLayouts(t *testing.T) {
 				t.Errorf("apps %q, left out (-want +got):\n%s\n%s", apps, diff, out)
 			}
 			config := filepath.Join(w.repo.Work, ".gitrollout/test/config.yaml")
-			text := regexp.MustCompile(`(?m)^  namespace: .*\n`).ReplaceAllString(readText(t, config), "") // the test's own instead
+			text := regexp.MustCompile(`(?m)^  namespace: .*\n`).ReplaceAllString(readText(t, config), "") // uses the test's namespace instead
 			text = strings.ReplaceAll(text, "- path: ", "- namespace: "+w.ns+"\n  path: ")
 			head := w.repo.CommitFiles("gitrollout init", map[string]string{".gitrollout/test/config.yaml": text})
 			w.server = w.repo.HTTP(gittest.HTTPOptions{})
@@ -110,7 +110,7 @@ func (w *world) here(args ...string) string {
 	return string(out)
 }
 
-// layout are the files of a repository.
+// layout returns the files of a repository.
 func layout(t *testing.T, name string) map[string]string {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "layouts", name+".txtar"))
@@ -124,7 +124,7 @@ func layout(t *testing.T, name string) map[string]string {
 	return files
 }
 
-// podinfoCharts serves a repository of charts with one of a version, which may change.
+// podinfoCharts serves a repository of charts with one version of a chart, which may change.
 func podinfoCharts(t *testing.T, version *atomic.Value) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
@@ -150,8 +150,7 @@ func podinfoCharts(t *testing.T, version *atomic.Value) string {
 	return server.URL
 }
 
-// bringCharts does what init says of a HelmRelease with the chart of a repository of charts. The Deployment has what the
-// patch of production says.
+// bringCharts vendors a HelmRelease's chart as init advises. The Deployment has the production patch.
 func bringCharts(w *world) {
 	var version atomic.Value
 	version.Store("1.2.0")
@@ -161,8 +160,8 @@ func bringCharts(w *world) {
 	w.here("vendor", "apps")
 }
 
-// twelveServices are those of a shop: a base with a Deployment, a Service and an account for each, a component, and the
-// same once more as manifests.
+// twelveServices returns the services of a shop: a base with a Deployment, a Service and an account for each, a
+// component, and the same again as manifests.
 func twelveServices() map[string]string {
 	files := map[string]string{
 		"kustomize/kustomization.yaml": "resources: [base]\n",

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// adoptOrphans makes what a program of these tests leaves behind, such as its workers, a child of this process.
+// adoptOrphans makes orphaned processes of these tests, such as workers, children of this process.
 func adoptOrphans() {
 	const setChildSubreaper = 36
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0)
 }
 
-// leftRunning ends the programs under test that are still children of this process, and says what they are. Those that are
-// about to end have the time for it.
+// leftRunning kills and returns programs under test that are still children of this process. Programs that are about to
+// end have time for it.
 func leftRunning() (all []string) {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(glance) {
 		left := programs()
@@ -36,7 +36,7 @@ func leftRunning() (all []string) {
 	}
 }
 
-// programs are the children of this process that are the program under test, by id, and how they were called.
+// programs returns the children of this process that are the program under test, by PID, with their command lines.
 func programs() map[int]string {
 	path, err := binary()
 	if err != nil {
@@ -50,7 +50,7 @@ func programs() map[int]string {
 			continue // it has ended
 		}
 		_, after, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
-		fields := strings.Fields(after) // its state, and its parent
+		fields := strings.Fields(after) // state and parent
 		if len(fields) < 2 || fields[1] != strconv.Itoa(os.Getpid()) {
 			continue
 		}
@@ -65,13 +65,13 @@ func programs() map[int]string {
 	return found
 }
 
-// TestWhatIsLeftRunningIsFound: a program that a test does not end, and one whose parent is gone, as a worker's may be.
+// TestWhatIsLeftRunningIsFound finds a program that a test does not end, and an orphan, such as a worker.
 func TestWhatIsLeftRunningIsFound(t *testing.T) {
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, writer, err := os.Pipe() // what a worker waits for
+	reader, writer, err := os.Pipe() // a worker's input
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestScalingInFlight scales the workload as an autoscaler does, through the
-// scale subresource, while a release rests at a step: each version keeps its
-// share, and gitrollout does not scale it back.
+// TestScalingInFlight scales the workload through the scale subresource, like an autoscaler, while a release waits at a
+// step. Each version keeps its share, and gitrollout does not revert the scaling.
 func TestScalingInFlight(t *testing.T) {
 	t.Parallel()
 	type counts = map[string]int
@@ -53,9 +52,9 @@ func TestScalingInFlight(t *testing.T) {
 	}
 }
 
-// TestNobodyElseSaysHowManyPodsMayBeMissing: what Git leaves to Kubernetes' defaults is put back at rest, though somebody
-// stops all pods before the new ones come, and then nothing is written. A version that comes back by a revert, which has
-// no steps, takes no more pods at a time than that.
+// TestNobodyElseSaysHowManyPodsMayBeMissing sets maxUnavailable to all pods by hand, which Git leaves to the default.
+// The default is restored at rest, and then nothing is written. A revert, which has no steps, has no more unavailable
+// pods than that.
 func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 8", strategy: canary("", "setWeight: 25")}
@@ -79,7 +78,7 @@ func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 			return d.Generation >= before+2 && rolling != nil && rolling.MaxUnavailable.String() == "25%" && rolling.MaxSurge.String() == "25%"
 		})
 	}
-	w.await("a second without a write", func(rollout.State) bool { // the controller's status may come late
+	w.await("a second without a write", func(rollout.State) bool { // the controller may be late with its status
 		is := shopNow().ResourceVersion
 		time.Sleep(time.Second)
 		return shopNow().ResourceVersion == is
@@ -93,9 +92,8 @@ func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 	}
 }
 
-// TestHandsOnTheCluster does what people do with kubectl while a release rests
-// at a step. None of it may take ready pods below the floor, and each time the
-// release comes back to its step by itself.
+// TestHandsOnTheCluster makes common changes with kubectl while a release waits at a step. None of them reduces the
+// ready pods below the floor, and each time the release returns to its step by itself.
 func TestHandsOnTheCluster(t *testing.T) {
 	t.Parallel()
 	for _, scaling := range []string{"surge", "inPlace"} {
@@ -137,7 +135,7 @@ func TestHandsOnTheCluster(t *testing.T) {
 				w.awaitStep(1, rollout.Paused)
 				w.awaitSettled(8, 2)
 				w.awaitHealed()
-				// The user allows 25 % of 8 to be missing; one more where a pod was deleted by hand.
+				// The user allows 25 % of 8 to be unavailable; one more where a pod was deleted by hand.
 				if low := w.pods.lowest(mark); low < 6-1 {
 					t.Errorf("ready pods fell to %d, want at least 5", low)
 				}
@@ -149,8 +147,7 @@ func TestHandsOnTheCluster(t *testing.T) {
 	}
 }
 
-// awaitHealed waits until the Deployment is again what the release asks for: what puts a share back makes
-// something else of it for a while.
+// awaitHealed waits until the Deployment matches the release again: restoring a share changes it temporarily.
 func (w *world) awaitHealed() {
 	w.t.Helper()
 	wrong := w.unhealed()
@@ -163,7 +160,7 @@ func (w *world) awaitHealed() {
 	}
 }
 
-// unhealed is what of the Deployment is not as the release asks for, "" if nothing.
+// unhealed returns the differences between the Deployment and the release, "" for none.
 func (w *world) unhealed() string {
 	w.t.Helper()
 	d := w.deployment()
@@ -183,8 +180,7 @@ func (w *world) unhealed() string {
 	return ""
 }
 
-// awaitSettled waits until at least n pods are ready, some of each version, and
-// nothing moves any more.
+// awaitSettled waits until at least n pods are ready, some of each version, and no pod changes any more.
 func (w *world) awaitSettled(n, canary int) {
 	w.t.Helper()
 	deadline := time.Now().Add(patience)
@@ -214,8 +210,8 @@ func (w *world) podOf(version string) string {
 	return ""
 }
 
-// TestBadReleases pushes versions that do not work. Stable keeps its pods, the
-// state says why, and a good version afterwards goes through.
+// TestBadReleases pushes broken versions. Stable keeps its pods, the state has the reason, and the next good version is
+// released.
 func TestBadReleases(t *testing.T) {
 	t.Parallel()
 	for name, tag := range map[string]string{
@@ -230,7 +226,7 @@ func TestBadReleases(t *testing.T) {
 				version: "v1", replicas: "replicas: 5",
 				strategy: canary("scaling: surge", "setWeight: 40", "pause: {}"),
 			}
-			broken := app.at(tag) // the others may take their time, on a busy machine too
+			broken := app.at(tag) // the others may be slow, on a busy machine too
 			broken.rollout = "  progressDeadlineSeconds: 3\n  progressDeadlineAbort: true\n"
 			w := newWorld(t, app.files()).start()
 			first := w.awaitHealthy(w.repo.Head())
@@ -262,8 +258,8 @@ func TestBadReleases(t *testing.T) {
 	}
 }
 
-// TestSupersede pushes a third version while the second is at a step: never
-// three versions serve, and the third starts at its first step.
+// TestSupersede pushes a third version while the second is at a step: three versions never serve at once, and the third
+// starts at its first step.
 func TestSupersede(t *testing.T) {
 	t.Parallel()
 	for _, scaling := range []string{"surge", "inPlace"} {
@@ -325,8 +321,7 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// TestBackLater rolls back after the promotion: the hash served before, so it
-// goes out without steps.
+// TestBackLater rolls back after the promotion: the hash has served before, so it is released without steps.
 func TestBackLater(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 4", strategy: canary("", "setWeight: 25", "pause: {duration: 1}")}
@@ -351,7 +346,7 @@ func TestBackLater(t *testing.T) {
 	}
 }
 
-// TestAdoption takes over a Deployment that kubectl made, without a restart.
+// TestAdoption adopts a Deployment of kubectl without a restart.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 3", strategy: canary("", "setWeight: 34", "pause: {}")}
@@ -372,8 +367,8 @@ func TestAdoption(t *testing.T) {
 	w.awaitHealthy(commit)
 }
 
-// TestManyReconcilers runs two and eight of them on one cluster and branch: each
-// transition is recorded once, and no pod is started twice.
+// TestManyReconcilers runs two and eight reconcilers on one cluster and branch: each transition is recorded once, and
+// no pod is created twice.
 func TestManyReconcilers(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 8} {
@@ -389,7 +384,7 @@ func reconcilers(t *testing.T, n int) {
 	t.Helper()
 	app := shop{version: "v1", replicas: "replicas: 4", strategy: canary("", "setWeight: 25", "pause: {duration: 1}", "setWeight: 50", "pause: {}")}
 	w := newWorld(t, app.files())
-	w.server = w.repo.HTTP(gittest.HTTPOptions{Direct: true}) // each poll is git's own answer, of this moment
+	w.server = w.repo.HTTP(gittest.HTTPOptions{Direct: true}) // each poll is git's current answer
 	w.start()
 	for range n - 1 {
 		w.twin().start()
@@ -414,13 +409,13 @@ func reconcilers(t *testing.T, n int) {
 	w.repo.Fsck()
 }
 
-// twin is another process on the same world.
+// twin starts another process on the same world.
 func (w *world) twin() *world {
 	return &world{t: w.t, repo: w.repo, server: w.server, cluster: w.cluster, ns: w.ns, app: w.app, namespaces: w.namespaces, pods: w.pods, log: &lockedBuffer{}}
 }
 
-// TestReplicas starts three replicas that take turns. The leader is killed in the
-// middle of a release, and another one goes on when the Lease has run out.
+// TestReplicas starts three replicas with leader election. The leader is killed during a release, and another one
+// continues when the Lease has expired.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
@@ -449,8 +444,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// TestRetreatWithoutGit lets a release fail while Git is away: the pods go back
-// to stable at once, and Git hears of it when it is there again.
+// TestRetreatWithoutGit has a release fail while Git is away: the pods roll back at once, and the rollback is recorded
+// when Git is back.
 func TestRetreatWithoutGit(t *testing.T) {
 	t.Parallel()
 	app := shop{

@@ -24,7 +24,7 @@ import (
 
 const deployDir = "../../deploy"
 
-// freeAddress is one of this machine that nobody listens at.
+// freeAddress returns an unused address of this machine.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,13 +49,13 @@ func getPage(t testing.TB, url string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// prometheus is a real one of Debian's, which make test installs.
+// prometheus is Debian's Prometheus, which make test installs.
 type prometheus struct {
 	URL string
 	cmd *exec.Cmd
 }
 
-// runPrometheus runs it with a configuration.
+// runPrometheus starts it with a configuration.
 func runPrometheus(t *testing.T, content string) *prometheus {
 	t.Helper()
 	path, err := exec.LookPath("prometheus")
@@ -125,7 +125,7 @@ func (p *prometheus) query(t *testing.T, expr string) (results []struct {
 	return results
 }
 
-// awaitValue waits until an expression has one result of a value.
+// awaitValue waits until an expression has one result with the given value.
 func (p *prometheus) awaitValue(t *testing.T, expr, want string) {
 	t.Helper()
 	var last any
@@ -138,8 +138,7 @@ func (p *prometheus) awaitValue(t *testing.T, expr, want string) {
 	t.Fatalf("%s is %v, want %s", expr, last, want)
 }
 
-// dashboardQueries are the expressions of the Grafana dashboard, with its
-// variables filled in.
+// dashboardQueries returns the expressions of the Grafana dashboard, with its variables filled in.
 func dashboardQueries(t *testing.T) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(deployDir, "grafana", "gitrollout.json"))
@@ -171,7 +170,7 @@ func dashboardQueries(t *testing.T) map[string]string {
 	return queries
 }
 
-// loadedRules are the alerts as a running Prometheus has them.
+// loadedRules returns the alerts of a running Prometheus.
 func (p *prometheus) loadedRules(t *testing.T) map[string]string {
 	t.Helper()
 	_, body := getPage(t, p.URL+"/api/v1/rules")
@@ -196,9 +195,8 @@ func (p *prometheus) loadedRules(t *testing.T) map[string]string {
 	return rules
 }
 
-// TestMonitoring scrapes a gitrollout that lives through a promotion, a rejection
-// and a wrong commit, and asks Prometheus everything that the dashboard and the
-// alerts ask.
+// TestMonitoring scrapes gitrollout during a promotion, a rejection and an invalid commit, and evaluates every
+// expression of the dashboard and the alerts.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
@@ -258,7 +256,7 @@ scrape_configs:
 	for name, query := range queries {
 		p.query(t, query)
 		for _, metric := range regexp.MustCompile(`\b(gitrollout|process)_[a-z_]+`).FindAllString(query, -1) {
-			// Takes a cluster that fails; the metrics' own tests have it.
+			// It needs a failing cluster, which the metrics' tests have.
 			if metric != "gitrollout_app_failing" && !strings.Contains(body, `"`+metric+`"`) {
 				t.Errorf("%s asks for %s, which was never scraped", name, metric)
 			}
@@ -271,7 +269,7 @@ scrape_configs:
 	w.checkLog()
 }
 
-// TestAlertRules has promtool check the alerts, and test each of them.
+// TestAlertRules checks and tests the alerts with promtool.
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "rules_test.yaml"}} {
@@ -300,7 +298,7 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
-// checkEvents compares the Events of a life with its transitions.
+// checkEvents compares the Events with the transitions.
 func (w *world) checkEvents() {
 	w.t.Helper()
 	events, err := w.cluster.Kube.EventsV1().Events(w.ns).List(context.Background(), metav1.ListOptions{})
@@ -325,7 +323,7 @@ func (w *world) checkEvents() {
 	}
 }
 
-// checkLog reads the log as a machine does: one line for each transition.
+// checkLog parses the log: one line for each transition.
 func (w *world) checkLog() {
 	w.t.Helper()
 	lines := map[string]map[string]any{}

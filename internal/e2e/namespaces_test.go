@@ -19,8 +19,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNamespaces runs gitrollout with the Roles that doctor --rbac --namespaces prints, which are all rights of its
-// account. The API server's audit log has no request of this account about another namespace or about all of them.
+// TestNamespaces runs gitrollout with only the Roles that doctor --rbac --namespaces prints. The API server's audit log
+// has no request of this account for another namespace or for all of them.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "audit.log")
@@ -78,7 +78,7 @@ func TestNamespaces(t *testing.T) {
 		about := e.ObjectRef
 		switch {
 		case about.Resource == "" || about.Namespace == w.ns: // discovery, or its namespace
-		case about.APIGroup == "authorization.k8s.io" || about.APIGroup == "authentication.k8s.io": // about itself
+		case about.APIGroup == "authorization.k8s.io" || about.APIGroup == "authentication.k8s.io": // about its own rights
 		default:
 			t.Errorf("%s %s", e.Verb, e.RequestURI)
 		}

@@ -17,13 +17,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// inbox is what two services have been told: one that takes CloudEvents, which
-// have keys, and one that takes chat messages, which have none.
+// inbox has the messages of two services: CloudEvents, which have keys, and chat messages, which have none.
 type inbox struct {
 	mu     sync.Mutex
 	events []event
 	chat   []string
-	away   bool          // answer 503
+	away   bool          // answers 503
 	slow   time.Duration // before the answer
 	server *httptest.Server
 }
@@ -65,14 +64,13 @@ func newInbox(t *testing.T) *inbox {
 			b.chat = append(b.chat, m.Text)
 		}
 		b.mu.Unlock()
-		time.Sleep(slow) // it has the message, and gitrollout does not know yet
+		time.Sleep(slow) // the message has arrived, and gitrollout does not know yet
 	}))
 	t.Cleanup(b.server.Close)
 	return b
 }
 
-// kinds are the events' types, in order, each event once.
-// told are the events that have come.
+// kinds returns the events' types, in order, each event once. told returns the received events.
 func (b *inbox) told() []event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,7 +96,7 @@ func (b *inbox) messages() []string {
 	return slices.Clone(b.chat)
 }
 
-// notified is a world whose releases are told to an inbox.
+// notified returns a world whose releases are reported to an inbox.
 func notified(t *testing.T) (*world, *inbox) {
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
 	w := newWorld(t, app.files())
@@ -120,7 +118,7 @@ notifications:
 	return w, b
 }
 
-// awaitKinds waits until so much has been told, and no more.
+// awaitKinds waits for exactly the given events.
 func (b *inbox) awaitKinds(t *testing.T, want ...string) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * patience); ; time.Sleep(glance) {
@@ -134,8 +132,7 @@ func (b *inbox) awaitKinds(t *testing.T, want ...string) {
 	}
 }
 
-// story releases v2, promotes it, releases v3 and reverts it. between is called
-// after each push.
+// story releases v2, promotes it, releases v3 and reverts it. between is called after each push.
 func (w *world) story(between func()) {
 	w.t.Helper()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
@@ -154,15 +151,14 @@ func (w *world) story(between func()) {
 	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 }
 
-// told is what that tells.
+// told is the expected events of story.
 var told = []string{
 	"started", "completed", // v1
 	"started", "paused", "promoted", "completed", // v2
 	"started", "paused", "rolledBack", "restored", // v3
 }
 
-// TestNotifiedOnce: each transition is told once to each receiver, and a start has
-// nothing to tell again.
+// TestNotifiedOnce reports each transition once to each receiver, and nothing again after a restart.
 func TestNotifiedOnce(t *testing.T) {
 	t.Parallel()
 	w, b := notified(t)
@@ -190,12 +186,12 @@ func TestNotifiedOnce(t *testing.T) {
 	}
 }
 
-// TestNotifiedThoughKilled: whoever is killed when, nothing is lost, and a message
-// that comes twice has the same key, or says that it may.
+// TestNotifiedThoughKilled kills processes at any time: nothing is lost, and a repeated message has the same key, or is
+// marked as possibly repeated.
 func TestNotifiedThoughKilled(t *testing.T) {
 	t.Parallel()
 	w, b := notified(t)
-	b.slow = 300 * time.Millisecond // so that some kills hit a message on its way
+	b.slow = 300 * time.Millisecond // so that some kills happen during a request
 	w.start()
 	w.awaitHealthy(w.repo.Head())
 	w.story(w.restartAfterKill)
@@ -212,8 +208,7 @@ func TestNotifiedThoughKilled(t *testing.T) {
 	}
 }
 
-// TestNotifiedWhenServiceReturns: a service that is away holds up no release, and
-// is told when it is back.
+// TestNotifiedWhenServiceReturns has an unreachable service, which delays no release and gets its messages later.
 func TestNotifiedWhenServiceReturns(t *testing.T) {
 	t.Parallel()
 	w, b := notified(t)
@@ -233,7 +228,7 @@ func TestNotifiedWhenServiceReturns(t *testing.T) {
 	}
 }
 
-// TestNotifiedByTwo: two reconcilers for one cluster tell everything once.
+// TestNotifiedByTwo runs two reconcilers for one cluster: each event is reported once.
 func TestNotifiedByTwo(t *testing.T) {
 	t.Parallel()
 	w, b := notified(t)

@@ -24,15 +24,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// weather stands before the API server and is bad: it answers a share of the
-// requests with the errors that API servers have, loses the answers of others
-// after they were carried out, and cuts watches after a second or two.
+// weather is a faulty proxy before the API server. It answers a share of the requests with API server errors, drops the
+// answers of others after they were carried out, and cuts watches after a second or two.
 type weather struct {
 	*httptest.Server
 	mu       sync.Mutex
 	rng      *rand.Rand
-	turn     int  // of the kinds of trouble
-	conflict bool // the next write meets one
+	turn     int  // index of the next fault
+	conflict bool // the next write gets a conflict
 	stats    map[string]int
 }
 
@@ -45,7 +44,7 @@ func newWeather(t *testing.T, w *world, seed uint64) *weather {
 	return s
 }
 
-// proxyOf stands before the API server, as the one that w's own requests are from.
+// proxyOf is a proxy before the API server, with the credentials of w.
 func proxyOf(t *testing.T, w *world) *httputil.ReverseProxy {
 	t.Helper()
 	to, err := url.Parse(w.cluster.Config.Host)
@@ -74,7 +73,7 @@ func (s *weather) serve(proxy http.Handler, rw http.ResponseWriter, r *http.Requ
 	switch kind := s.next(r.Method != http.MethodGet); kind {
 	case "":
 		proxy.ServeHTTP(rw, r)
-	case "lost": // carried out, and the answer is lost
+	case "lost": // carried out, but the answer is dropped
 		proxy.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
 	default:
@@ -88,7 +87,7 @@ func (s *weather) serve(proxy http.Handler, rw http.ResponseWriter, r *http.Requ
 	}
 }
 
-// answers are the errors that API servers have.
+// answers are errors of API servers.
 var answers = map[string]struct {
 	code   int
 	reason string
@@ -99,8 +98,8 @@ var answers = map[string]struct {
 	"504": {http.StatusGatewayTimeout, "Timeout"},
 }
 
-// next is what befalls the next request: each kind of trouble in turn, with
-// luckier requests between. Only a write can meet a conflict.
+// next returns the fault for the next request: each kind in turn, with successful requests between. Only a write can
+// have a conflict.
 func (s *weather) next(write bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +107,7 @@ func (s *weather) next(write bool) string {
 	switch {
 	case s.conflict && write:
 		kind, s.conflict = "409", false
-	case s.rng.IntN(4) == 0 && (len(s.stats) < 5 || s.rng.IntN(4) == 0): // once all kinds were met, it clears up
+	case s.rng.IntN(4) == 0 && (len(s.stats) < 5 || s.rng.IntN(4) == 0): // after all faults have occurred, they become rarer
 		kinds := []string{"500", "409", "lost", "429", "504"}
 		kind = kinds[s.turn%len(kinds)]
 		s.turn++
@@ -122,16 +121,15 @@ func (s *weather) next(write bool) string {
 	return kind
 }
 
-// life is how long the next watch lives.
+// life returns the duration of the next watch.
 func (s *weather) life() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Duration(500+s.rng.IntN(2000)) * time.Millisecond
 }
 
-// TestBadWeather takes releases through an API server that fails a quarter of the
-// requests and drops every watch, and a Git server that is slow, away, or loses
-// its answers in turns: what happens is what happens in good weather.
+// TestBadWeather releases through an API server that fails a quarter of the requests and drops every watch, and a Git
+// server that is slow, unreachable, or drops answers in turns. The results are the same as without faults.
 func TestBadWeather(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
@@ -150,7 +148,7 @@ func TestBadWeather(t *testing.T) {
 			case <-stop:
 				w.server.Fault(gittest.Faults{})
 				return
-			// Weather in step with retries, which come after whole seconds, would be bad at each of them.
+			// Faults at whole seconds would hit each retry, which come after whole seconds.
 			case <-time.After(time.Duration(300+137*(i%5)) * time.Millisecond):
 			}
 		}
@@ -196,8 +194,8 @@ func TestBadWeather(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// TestServersDiskIsFull: a Git server that can store nothing holds a release
-// where it is, and says why; with room again it goes on.
+// TestServersDiskIsFull has a Git server that cannot store anything: the release stops with the reason, and continues
+// when there is space.
 func TestServersDiskIsFull(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {duration: 1}", "pause: {}")}
@@ -221,9 +219,8 @@ func TestServersDiskIsFull(t *testing.T) {
 	w.repo.Fsck()
 }
 
-// smallDisk puts a folder on a file system of two megabytes. fill fills it up,
-// and what that returns makes room again. Where mounting is not permitted, git
-// refuses to store instead.
+// smallDisk puts a folder on a file system of two megabytes. fill fills it up and returns a function that frees space.
+// Where mounting is not permitted, git refuses to store instead.
 func smallDisk(t *testing.T, dir string) (fill func() (room func())) {
 	t.Helper()
 	aside := dir + ".aside"
@@ -273,9 +270,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// startThrough runs gitrollout on the cluster behind a kubeconfig. It cannot
-// start while the API server does not answer, so it is tried again, as
-// Kubernetes would.
+// startThrough runs gitrollout with a kubeconfig. It cannot start while the API server is unreachable, so it is
+// restarted, as Kubernetes would do.
 func (w *world) startThrough(kubeconfig string) {
 	w.t.Helper()
 	for range 20 {

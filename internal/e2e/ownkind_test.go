@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gameServers is a row of workloads in a configuration. Its status is where no kind of Kubernetes has it.
+// gameServers is a row of workloads in a configuration. The paths of its status differ from Kubernetes' kinds.
 const gameServers = `
 - apiVersion: example.com/v1
   kind: GameServerSet
@@ -28,14 +28,14 @@ const gameServers = `
     updateRevision: status.revisions.newest
 `
 
-// gamesThatCountNew is gameServers with a partition that says how many pods get the new version.
+// gamesThatCountNew is gameServers with a partition that is the number of new pods.
 var gamesThatCountNew = strings.Replace(gameServers, "{path: spec.rollout.old, unit: percent}", "{path: spec.rollout.new, counts: new}", 1)
 
 func games(replicas string, steps ...string) shop {
 	return shop{kind: "GameServerSet", api: "example.com/v1", version: "v1", replicas: replicas, strategy: canary("", steps...)}
 }
 
-// newGames is a world with GameServerSets, whose controller has its fields where one row says, and whose configuration has
+// newGames returns a world with GameServerSets, whose controller has the fields of one row, and whose configuration has
 // another row.
 func newGames(t *testing.T, app shop, is, configured string) *world {
 	t.Helper()
@@ -64,8 +64,8 @@ func (w *world) gamePartition() string {
 	return w.kubectl("get", "gameserverset", "shop", "-o", "jsonpath={.spec.rollout.old}{.spec.rollout.new}")
 }
 
-// TestKindOfAConfiguration: a kind that the configuration describes is adopted without a pod that restarts, and goes
-// through the steps, a promotion, an abort and a revert by the field that the row names.
+// TestKindOfAConfiguration adopts a workload of a configured kind without a restart, and runs steps, a promotion, an
+// abort and a revert by the field of its row.
 func TestKindOfAConfiguration(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ row, first, second, rest string }{
@@ -128,8 +128,8 @@ func TestKindOfAConfiguration(t *testing.T) {
 	}
 }
 
-// TestMistakenKindOfAConfiguration: a row that names a field which is not there holds up the release, gitrollout says which
-// field it is, and with the right one the release goes on.
+// TestMistakenKindOfAConfiguration has a row with a nonexistent field: the release stops, the message names the field,
+// and the release continues with the correct row.
 func TestMistakenKindOfAConfiguration(t *testing.T) {
 	t.Parallel()
 	const refused, unwritten = "the cluster refuses GameServerSet", "its controller writes no"

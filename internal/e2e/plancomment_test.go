@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// planJob runs the steps of a job of docs/plan.md as Gitea's runner does, in a checkout.
+// planJob runs the steps of a job of docs/plan.md in a checkout, like Gitea's runner.
 type planJob struct {
 	*testing.T
 	steps        []string
@@ -23,7 +23,7 @@ type planJob struct {
 	summary      string
 }
 
-// planSteps are those of the page's job for Gitea.
+// planSteps returns the steps of the page's job for Gitea.
 func planSteps(t *testing.T) []string {
 	t.Helper()
 	_, section, _ := strings.Cut(readText(t, "../../docs/plan.md"), "\nGitea and Forgejo Actions:\n")
@@ -67,7 +67,7 @@ func (j *planJob) push(branch, version string) {
 	j.git("push", "-q", "origin", branch)
 }
 
-// run runs the steps with a token, and returns what they print.
+// run runs the steps with a token, and returns their output.
 func (j *planJob) run(token string) string {
 	j.Helper()
 	out, err := j.try(token)
@@ -77,7 +77,7 @@ func (j *planJob) run(token string) string {
 	return out
 }
 
-// try is run, for what may fail.
+// try is run for steps that may fail.
 func (j *planJob) try(token string) (string, error) {
 	var all strings.Builder
 	for _, step := range j.steps {
@@ -94,8 +94,8 @@ func (j *planJob) try(token string) (string, error) {
 	return all.String(), nil
 }
 
-// TestPlanComment runs the documented job at three pushes of a pull request on a real Gitea, which has one comment then,
-// and with a token that may only read, as a fork's.
+// TestPlanComment runs the documented job for several pushes to a pull request on a real Gitea, which then has one
+// comment, and with a read-only token, like that of a fork.
 func TestPlanComment(t *testing.T) {
 	t.Parallel()
 	server := giteatest.Start(t)

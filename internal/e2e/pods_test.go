@@ -19,14 +19,13 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// podWatch records what pods exist after every single event of the namespace,
-// so that a dip between two polls cannot hide.
+// podWatch records the pods after every event of the namespace, so that a drop between two polls is visible.
 type podWatch struct {
-	list func() []corev1.Pod // what there is at this moment
+	list func() []corev1.Pod // the current pods
 
 	mu      sync.Mutex
 	live    map[string]*corev1.Pod
-	started map[string][]string // version to names and uids of all pods ever seen
+	started map[string][]string // version to names and UIDs of all pods ever seen
 	samples []sample
 	begin   time.Time
 }
@@ -127,8 +126,8 @@ func total(m map[string]int) int {
 	return n
 }
 
-// mark is a point in the record; what is asked for later starts there. The watch, which may be behind what gitrollout has
-// seen, has come up to this moment by then.
+// mark returns the position in the record from which later checks start. It first waits for the watch, which may be
+// behind what gitrollout has seen.
 func (p *podWatch) mark() int {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if now := p.list(); !slices.ContainsFunc(now, p.isBehind) {
@@ -154,14 +153,14 @@ func (p *podWatch) since(mark int) []sample {
 	return slices.Clone(p.samples[min(mark, len(p.samples)):])
 }
 
-// count is the number of pods of a version ever started.
+// count returns the number of pods of a version ever started.
 func (p *podWatch) count(version string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.started[version])
 }
 
-// now is how many pods of each version are ready.
+// now returns the ready pods of each version.
 func (p *podWatch) now() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,7 +170,7 @@ func (p *podWatch) now() map[string]int {
 	return maps.Clone(p.samples[len(p.samples)-1].ready)
 }
 
-// lowest is the smallest number of ready pods at a mark and since.
+// lowest returns the smallest number of ready pods since a mark, inclusive.
 func (p *podWatch) lowest(mark int) int {
 	low := -1
 	for _, s := range p.since(max(0, mark-1)) {
@@ -204,8 +203,7 @@ func (p *podWatch) awaitReady(t *testing.T, want map[string]int) {
 	}
 }
 
-// stays checks that the numbers of pods do not change for a while. The end of a
-// pod that was already terminating is no change.
+// stays checks that the numbers of pods do not change for a while. The end of a terminating pod is no change.
 func (p *podWatch) stays(t *testing.T, d time.Duration) {
 	t.Helper()
 	before := p.mark()

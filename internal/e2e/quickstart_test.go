@@ -43,7 +43,7 @@ metadata: {name: shop}
 spec: {rules: [{backendRefs: [{name: shop, port: 80}]}]}
 `
 
-// newcomer is somebody who has a repository, a cluster, and the quick start.
+// newcomer is a user with a repository, a cluster, and the quick start.
 type newcomer struct {
 	*testing.T
 	clone string
@@ -51,8 +51,7 @@ type newcomer struct {
 	typed map[string]bool // command lines of the page that were run
 }
 
-// do runs a command of the page with more arguments that the test needs, and
-// returns what it prints and its exit code.
+// do runs a command of the page with additional arguments for the test, and returns its output and exit code.
 func (n *newcomer) do(line string, more ...string) (string, int) {
 	n.Helper()
 	out, err := n.command(context.Background(), line, more...).CombinedOutput()
@@ -107,8 +106,7 @@ func (n *newcomer) push(message string) {
 	n.git("push", "-q", "origin", "HEAD:main")
 }
 
-// TestQuickStart does what docs/quick-start.md says, with its own files and its
-// own command lines, and nothing that it does not mention.
+// TestQuickStart follows docs/quick-start.md with its files and commands, and nothing else.
 func TestQuickStart(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/quick-start.md")
@@ -133,7 +131,7 @@ func TestQuickStart(t *testing.T) {
 	n.git("init", "-q", "-b", "main")
 	n.git("remote", "add", "origin", server.URL)
 
-	// 1. Prepare the repository, as the page has it.
+	// 1. Prepare the repository, as on the page.
 	const folder = "apps/shop/overlays/prod/"
 	n.write(map[string]string{
 		".gitrollout/prod/config.yaml":   strings.Replace(yamls[0], "namespace: shop", "namespace: "+ns, 1),
@@ -143,7 +141,7 @@ func TestQuickStart(t *testing.T) {
 		folder + "kustomization.yaml":    "namespace: " + ns + "\nresources: [shop.yaml, route.yaml, rollout.yaml]\n",
 		"apps/unrelated/kustomize.notes": "not an app\n",
 	})
-	// 2. Look before anything happens.
+	// 2. Check before anything is deployed.
 	if out, code := n.do("gitrollout validate"); code != 0 {
 		t.Fatalf("validate: exit code %d\n%s", code, out)
 	}
@@ -206,7 +204,7 @@ func TestQuickStart(t *testing.T) {
 	}
 }
 
-// watch looks at the app until the output says something.
+// watch follows the app until the output contains a text.
 func (n *newcomer) watch(says string) {
 	n.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

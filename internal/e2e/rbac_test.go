@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestLeastRights: with exactly the rights that doctor --rbac prints for what is in Git, the program adopts, releases,
-// promotes and prunes; each of them is used, but for get, which is for races with other writers; and with one verb less
-// the app is held.
+// TestLeastRights runs with exactly the rights that doctor --rbac prints for the repository: the program adopts,
+// releases, promotes and prunes. Each right is used, except get, which is for races with other writers; with one verb
+// less the app is held.
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	files := everyKind()
@@ -29,7 +29,7 @@ func TestLeastRights(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rights.yaml")
 	grant := func(text string) {
 		t.Helper()
-		text = strings.ReplaceAll(text, "name: gitrollout", "name: gitrollout-"+w.ns) // others have a ClusterRole, too
+		text = strings.ReplaceAll(text, "name: gitrollout", "name: gitrollout-"+w.ns) // other tests have a ClusterRole, too
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestLeastRights(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "more.yaml"), []byte(files["more.yaml"]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.kubectl("apply", "-f", filepath.Join(dir, "more.yaml")) // half of it is adopted
+	w.kubectl("apply", "-f", filepath.Join(dir, "more.yaml")) // half of the objects exist before
 	admin := w.cluster
 	own := *w.cluster
 	own.Kubeconfig = a.kubeconfig
@@ -72,7 +72,7 @@ func TestLeastRights(t *testing.T) {
 				for _, verb := range rule.Verbs {
 					what := verb + " " + resource + "." + rule.APIGroups[0]
 					rights++
-					if !a.used[what] && (verb != "get" || resource == "namespaces") && what != "delete deployments.apps" { // shop stays
+					if !a.used[what] && (verb != "get" || resource == "namespaces") && what != "delete deployments.apps" { // shop is not deleted
 						t.Errorf("what is printed allows what is not needed: %s", what)
 					}
 				}

@@ -11,9 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestClusterIsLost replaces the cluster by a new, empty one in the middle of a
-// release: nothing happens there until the state branch is adopted for it, then
-// stable comes up first and the release starts at its first step.
+// TestClusterIsLost replaces the cluster by a new, empty one during a release. Nothing is applied there until the state
+// branch is adopted for it; then stable is deployed first, and the release starts at its first step.
 func TestClusterIsLost(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}
@@ -58,7 +57,7 @@ func TestClusterIsLost(t *testing.T) {
 	w.awaitHealthy(second)
 }
 
-// TestRepair: the deliberate ways out of an edited and of a rolled back record.
+// TestRepair uses the commands for an edited record and for one that was reset.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}", "setWeight: 100", "pause: {}")}
@@ -70,7 +69,7 @@ func TestRepair(t *testing.T) {
 		t.Errorf("a good record: %v\n%s", err, out)
 	}
 
-	// Somebody sends the release a step back by hand, and then stands by it.
+	// A user edits the record to go a step back, and confirms it.
 	w.promote()
 	w.awaitStep(3, rollout.Paused)
 	file := rollout.StatePath(w.app)
@@ -88,7 +87,7 @@ func TestRepair(t *testing.T) {
 	}
 	w.awaitStep(3, rollout.Paused)
 
-	// The branch is rolled back to the first gate, and that is what is wanted.
+	// The branch is reset to the first gate, and the user wants that.
 	older := w.repo.InBare("log", "-1", "--format=%H", "--grep=step 2/4", w.stateBranch())
 	w.repo.InBare("update-ref", "refs/heads/"+w.stateBranch(), older)
 	s := w.await("held", func(s rollout.State) bool { return s.Held != nil })
@@ -98,13 +97,13 @@ func TestRepair(t *testing.T) {
 	if out, err := w.cli("state", "repair", w.app); err != nil || !strings.Contains(out, "at step 2/4") {
 		t.Fatalf("repair: %v\n%s", err, out)
 	}
-	w.awaitStep(3, rollout.Paused) // the promotion on main still counts
+	w.awaitStep(3, rollout.Paused) // the promotion on main still applies
 	w.promote()
 	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil })
 	w.pods.awaitReady(t, map[string]int{"v2": 2})
 }
 
-// TestCompact starts the state branch anew while a release is at its gate.
+// TestCompact replaces the state branch by one commit while a release is at its gate.
 func TestCompact(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}

@@ -16,7 +16,7 @@ import (
 	_ "github.com/distribution/distribution/v3/registry/storage/driver/inmemory"
 )
 
-// newRegistry is the CNCF's registry, in this process and in memory. It returns its host.
+// newRegistry runs the CNCF's registry in this process and in memory, and returns its host.
 func newRegistry(t *testing.T) string {
 	config := &configuration.Configuration{Storage: configuration.Storage{"inmemory": nil}}
 	config.HTTP.Secret, config.Log.Level = "of the test", "error"
@@ -25,8 +25,8 @@ func newRegistry(t *testing.T) string {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// signed is a chart that Helm has packed again and signed, with its provenance beside it. The folder gets a file with the
-// public key, ours.gpg, and one of somebody else, others.gpg.
+// signed packs a chart again and signs it with Helm, with its provenance beside it. The folder gets a file with the
+// public key, ours.gpg, and one with another key, others.gpg.
 func signed(t *testing.T, chart, dir string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -56,9 +56,9 @@ func signed(t *testing.T, chart, dir string) string {
 	return filepath.Join(to, filepath.Base(chart))
 }
 
-// TestRegistry: a release's image goes to a real registry by the tool, twice, and the release's chart by Helm itself, which signs
-// it. What comes back into Git with gitrollout vendor is the chart that was made, of the newest version that is asked for
-// and by who may; an image is refused where a bundle of manifests is to be.
+// TestRegistry pushes a release's image to a real registry with the tool, twice, and its chart with Helm, which signs
+// it. gitrollout vendor brings the chart into Git: the newest version in the range, with a valid signature. An image is
+// refused in place of a bundle of manifests.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	dist, host := releaseOf(t), newRegistry(t)

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestCanaryCounts releases one version at each size and checks the exact pods
-// of each step, the floor throughout, and that promotion starts no pod twice.
+// TestCanaryCounts releases one version at each size and checks the exact pods of each step, the floor throughout, and
+// that the promotion creates no pod twice.
 func TestCanaryCounts(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}"}
@@ -19,7 +19,7 @@ func TestCanaryCounts(t *testing.T) {
 		reason   string
 		n        int
 		fields   string
-		floor    int // ready pods never fewer
+		floor    int // minimum of ready pods
 		surge    bool
 		expected want
 	}{
@@ -68,7 +68,7 @@ func TestCanaryCounts(t *testing.T) {
 	}
 }
 
-// TestRevertInFlight goes back at each size by a revert commit.
+// TestRevertInFlight reverts by a commit at each size.
 func TestRevertInFlight(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -18,10 +18,10 @@ import (
 
 var restartApps = flag.Int("restart-apps", 300, "how many apps BenchmarkRestart restarts over, each of a commit of its own")
 
-// BenchmarkRestart has one app after the other released to its gate by a commit of its own, and ends the program. While it
-// is away one of them is reverted, and the Git server becomes 100 ms further away. It prints when the new process has
-// taken that app back, counted from its start and from its first look at Git, for which it may not wait until it has
-// rendered all the others, and how often it has asked the Git server until then. It asserts nothing about time.
+// BenchmarkRestart releases apps one after another to their gates, each by a separate commit, and ends the program.
+// Meanwhile one of them is reverted, and the Git server gets 100 ms more latency. The output has the time until the new
+// process rolls that app back, from its start and from its first poll of Git, and its requests to Git. The rollback
+// must not wait for the rendering of all other apps. It has no limit on time.
 func BenchmarkRestart(b *testing.B) {
 	f := newGatedFleet(b, testcluster.Shared(b), *restartApps)
 	f.start()
@@ -37,7 +37,7 @@ func BenchmarkRestart(b *testing.B) {
 		time.Sleep(time.Second)
 	}
 	f.stop()
-	f.patches.settle() // the Deployment controller has its share of the release behind it
+	f.patches.settle() // the Deployment controller has done its part
 
 	f.server.Fault(gittest.Faults{Delay: 100 * time.Millisecond})
 	back := f.apps[len(f.apps)/2]
@@ -67,7 +67,7 @@ func BenchmarkRestart(b *testing.B) {
 		len(f.apps), seconds(first), seconds(ready), seconds(taken), requests, seconds(taken-ready))
 }
 
-// hasLooked reports whether the program says that it has read the cluster and looked at Git.
+// hasLooked reports whether the program has logged its first read of the cluster and Git.
 func hasLooked(metrics string) bool {
 	resp, err := http.Get("http://" + metrics + "/readyz")
 	if err != nil {
@@ -77,7 +77,7 @@ func hasLooked(metrics string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// newGatedFleet is a fleet of which each app has one pod and stops at a gate with one new pod beside it.
+// newGatedFleet returns a fleet in which each app has one pod and stops at a gate with one new pod beside it.
 func newGatedFleet(b testing.TB, kube *testcluster.Cluster, n int) *fleet {
 	b.Helper()
 	f := &fleet{b: b, kube: kube, repo: gittest.New(b), ns: kube.Namespace(b), metrics: freeAddress(b)}
@@ -116,7 +116,7 @@ spec:
 	})
 }
 
-// awaitTag waits until Deployments ask for pods of a version and returns when the last one did.
+// awaitTag waits until Deployments have a version in their template and returns the time.
 func (f *fleet) awaitTag(version string, apps ...string) time.Time {
 	f.b.Helper()
 	return f.patches.await(apps, func(d *appsv1.Deployment) bool {
@@ -124,7 +124,7 @@ func (f *fleet) awaitTag(version string, apps ...string) time.Time {
 	})
 }
 
-// tag is the version that a Deployment asks for at this moment.
+// tag returns the version in a Deployment's template.
 func (f *fleet) tag(app string) string {
 	f.b.Helper()
 	d, err := f.kube.Kube.AppsV1().Deployments(f.ns).Get(f.b.Context(), app, metav1.GetOptions{})
@@ -134,7 +134,7 @@ func (f *fleet) tag(app string) string {
 	return tagOf(d)
 }
 
-// sources are the commits that the records name of apps that wait at their gates.
+// sources returns the recorded commits of apps that wait at their gates.
 func (f *fleet) sources() map[string]bool {
 	f.b.Helper()
 	found := map[string]bool{}

@@ -14,8 +14,8 @@ import (
 	"github.com/spdx/tools-golang/spdx/v2/common"
 )
 
-// TestSBOMsAreOfTheirFormats: CycloneDX's own schema, which its module has, and its reader take the one; the reader of
-// SPDX's tools takes the other, and finds each end of a relationship among the packages.
+// TestSBOMsAreOfTheirFormats validates one file with CycloneDX's schema (from its module) and reader, and the other
+// with the reader of SPDX's tools, and finds each end of a relationship among the packages.
 func TestSBOMsAreOfTheirFormats(t *testing.T) {
 	t.Parallel()
 	base := filepath.Join(releaseOf(t), "gitrollout_"+releasedVersion+"_linux_"+runtime.GOARCH)
@@ -62,7 +62,7 @@ func cycloneSchema(t *testing.T) *jsonschema.Schema {
 	c := jsonschema.NewCompiler()
 	const at = "http://cyclonedx.org/schema/"
 	for _, name := range []string{"bom-1.6.schema.json", "spdx.schema.json", "jsf-0.82.schema.json"} {
-		file := strings.Replace(name, "jsf-0.82.schema.json", "jsf-0.82.schemax.json", 1) // so called there
+		file := strings.Replace(name, "jsf-0.82.schema.json", "jsf-0.82.schemax.json", 1) // its name in the schema
 		file = filepath.Join(strings.TrimSpace(string(dir)), "schema", file)
 		document, err := jsonschema.UnmarshalJSON(strings.NewReader(readText(t, file)))
 		if err == nil {

@@ -24,10 +24,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// planted are the secrets of one test: what must not be found, by what it is.
+// planted has the secrets of one test by description.
 type planted map[string]string
 
-// plant makes one up.
+// plant generates a secret.
 func (p planted) plant(what string) string {
 	secret := "Planted" + strings.ReplaceAll(what, " ", "") + "x9Zq"
 	p[what] = secret
@@ -48,7 +48,7 @@ func (p planted) file(t *testing.T, what, file string) {
 	}
 }
 
-// search looks for each of them, as it is and in base64.
+// search looks for each secret, plain and in base64.
 func (p planted) search(t *testing.T, where, text string) {
 	t.Helper()
 	for what, secret := range p {
@@ -66,8 +66,8 @@ func (p planted) search(t *testing.T, where, text string) {
 	}
 }
 
-// written is the content of every object on the server that the users' branch
-// does not reach, deleted proposals included: all that gitrollout has pushed.
+// written returns the content of every object on the server that is not reachable from the users' branch, deleted
+// proposals included: everything that gitrollout has pushed.
 func (w *world) written() string {
 	w.t.Helper()
 	users := map[string]bool{}
@@ -86,7 +86,7 @@ func (w *world) written() string {
 	return all.String()
 }
 
-// lockedKey is a key file of OpenSSH with a passphrase.
+// lockedKey returns an OpenSSH key file with a passphrase.
 func lockedKey(t *testing.T, passphrase string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "key")
@@ -96,9 +96,8 @@ func lockedKey(t *testing.T, passphrase string) string {
 	return file
 }
 
-// TestSecretsStayInside releases an app with Secrets, with credentials in use,
-// breaks it in many ways, and looks for every secret in all that leaves the
-// process: its output, every object that it pushed, and the cluster's events.
+// TestSecretsStayInside releases an app with Secrets and credentials in use, and breaks it in many ways. It looks for
+// every secret in the output, in all pushed objects, and in the cluster's events.
 func TestSecretsStayInside(t *testing.T) {
 	t.Parallel()
 	p := planted{}
@@ -180,7 +179,7 @@ func TestSecretsStayInside(t *testing.T) {
 		out, _ := w.cli("get", w.app)
 		p.search(t, "get, "+name, out)
 	}
-	// Git refuses us: a wrong token, and a server that says it back.
+	// Git refuses access: a wrong token, and a server that repeats it.
 	w.server.Fault(gittest.Faults{Status: http.StatusForbidden})
 	time.Sleep(time.Second)
 	w.server.Fault(gittest.Faults{})
@@ -194,7 +193,7 @@ func TestSecretsStayInside(t *testing.T) {
 	p.search(t, "an event", fmt.Sprint(events.Items))
 }
 
-// withoutObjects is the part of an output that is no diff: an error.
+// withoutObjects returns the part of an output that is an error and no diff.
 func withoutObjects(out string) string {
 	lines := slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-") || strings.HasPrefix(line, " ")
@@ -202,8 +201,8 @@ func withoutObjects(out string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestCredentialsAreNotTold uses each kind of credential, good, bad and malformed,
-// and looks for it in the output. No cluster is needed for that.
+// TestCredentialsAreNotTold uses each kind of credential, valid, invalid and malformed, and looks for it in the output,
+// without a cluster.
 func TestCredentialsAreNotTold(t *testing.T) {
 	t.Parallel()
 	p := planted{}

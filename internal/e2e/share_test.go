@@ -8,14 +8,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// shared is what a step's table has for a number of replicas.
+// shared is the row of a step's table for a number of replicas.
 type shared struct{ n, stable, canary int }
 
 func (s shared) pods() map[string]int { return map[string]int{"v1": s.stable, "v2": s.canary} }
 
-// TestTheShareServesAtAnySize scales a workload that rests at a step, as an autoscaler
-// does, from a few pods to many and back: each time the pods are soon those of
-// the step's table, and the users' floor holds on the way.
+// TestTheShareServesAtAnySize scales a workload that waits at a step, like an autoscaler, from a few pods to many and
+// back. Each time the pods soon match the step's table, and the users' floor holds meanwhile.
 func TestTheShareServesAtAnySize(t *testing.T) {
 	for name, tc := range map[string]struct {
 		strategy string
@@ -61,8 +60,8 @@ func TestTheShareServesAtAnySize(t *testing.T) {
 	}
 }
 
-// TestTheShareIsPutBack makes the share of a release wrong in other ways than by scaling:
-// each time it becomes what the step asks for, and no hand is needed.
+// TestTheShareIsPutBack changes the share of a release in other ways than by scaling: each time it returns to the
+// step's share by itself.
 func TestTheShareIsPutBack(t *testing.T) {
 	t.Parallel()
 	for _, scaling := range []string{"surge", "inPlace"} {

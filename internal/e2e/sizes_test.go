@@ -10,13 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sizes are from one pod, of which there is no share, to more than a hundred, of which a percentage is no number of
-// pods.
+// sizes go from one pod, which cannot be shared, to more than a hundred, where a percent is more than one pod.
 var sizes = []int{1, 2, 3, 10, 150}
 
-// TestUsersMoveForwardAtAnySize releases a version at each size, and pushes the next one while the pods of the one
-// before are kept: users stay where they are until that is promoted, go there, and nowhere else, and there are never
-// fewer pods.
+// TestUsersMoveForwardAtAnySize releases a version at each size, and pushes the next one while the previous version's
+// pods are kept. Users stay on their version until the promotion, and never have fewer pods.
 func TestUsersMoveForwardAtAnySize(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range keptLong {
@@ -62,8 +60,8 @@ func TestUsersMoveForwardAtAnySize(t *testing.T) {
 	}
 }
 
-// TestReplicasAreTheScalersAtAnySize: a Rollout of Argo Rollouts that names no replicas pins none, at rest and in
-// flight. The number that a scaler has set stays, the share of the step is of it, and an abort takes no pod away.
+// TestReplicasAreTheScalersAtAnySize has an Argo Rollout without replicas: an autoscaler's number stays, at rest and in
+// flight. The step's share is relative to it, and an abort removes no pod.
 func TestReplicasAreTheScalersAtAnySize(t *testing.T) {
 	t.Parallel()
 	files := func(version string) map[string]string {
@@ -103,7 +101,7 @@ spec:
 	w.pods.awaitRest(t, map[string]int{"v1": 150})
 }
 
-// awaitRest waits until these pods are ready and no others exist, and for a second no pod comes or goes.
+// awaitRest waits until exactly these pods are ready, and no pod is created or deleted for a second.
 func (p *podWatch) awaitRest(t *testing.T, want map[string]int) {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < patience; {

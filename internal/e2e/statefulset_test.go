@@ -18,13 +18,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// set is the shop as a StatefulSet. Replicas is a line, "" under an autoscaler; extra are more lines of its spec.
+// set returns the shop as a StatefulSet. Replicas is a line, "" under an autoscaler; extra are more lines of its spec.
 func set(replicas, policy, extra string, steps ...string) shop {
 	return shop{kind: "StatefulSet", version: "v1", replicas: replicas, strategy: canary("", steps...),
 		extra: "  serviceName: shop\n  podManagementPolicy: " + policy + "\n" + extra}
 }
 
-// abortsBroken pushes a version of a set whose pods crash, and aborts it once the first of them is there.
+// abortsBroken pushes a crashing version of a set, and aborts it once the first of its pods exists.
 func (w *world) abortsBroken(app shop) {
 	w.t.Helper()
 	w.push("v2", app.at("v2-crash").files())
@@ -36,7 +36,7 @@ func (w *world) abortsBroken(app shop) {
 	}
 }
 
-// isSplit reports whether exactly the pods from an ordinal on are of a version, and all others of another one.
+// isSplit reports whether exactly the pods from an ordinal on have a version, and all others another one.
 func isSplit(pods map[string]string, first, n, from int, fresh, stable string) bool {
 	want := map[string]string{}
 	for i := first; i < first+n; i++ {
@@ -47,7 +47,7 @@ func isSplit(pods map[string]string, first, n, from int, fresh, stable string) b
 	return maps.Equal(pods, want)
 }
 
-// awaitSplit waits for that, all of them ready.
+// awaitSplit waits for that, with all of them ready.
 func (w *world) awaitSplit(first, n, from int, fresh, stable string) {
 	w.t.Helper()
 	deadline := time.Now().Add(patience)
@@ -63,7 +63,7 @@ func (w *world) awaitSplit(first, n, from int, fresh, stable string) {
 	}
 }
 
-// belowStay fails if at any time since a mark a pod below an ordinal was of another version than stable.
+// belowStay fails the test if a pod below an ordinal had another version than stable at any time since a mark.
 func (w *world) belowStay(mark, from int, stable string) {
 	w.t.Helper()
 	for _, s := range w.pods.since(mark) {
@@ -77,7 +77,7 @@ func (w *world) belowStay(mark, from int, stable string) {
 
 var policies = []string{"OrderedReady", "Parallel"}
 
-// TestStatefulSetSteps releases one version at each size, and looks at the version of each ordinal at every moment.
+// TestStatefulSetSteps releases one version at each size, and checks the version of each ordinal at all times.
 func TestStatefulSetSteps(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}"}
@@ -118,7 +118,7 @@ func TestStatefulSetSteps(t *testing.T) {
 	}
 }
 
-// TestStatefulSetBatches releases in absolute numbers, and takes a version back by a revert.
+// TestStatefulSetBatches releases in absolute numbers, and reverts a version by a commit.
 func TestStatefulSetBatches(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setCanaryScale: {replicas: 2}", "pause: {}")
@@ -139,7 +139,7 @@ func TestStatefulSetBatches(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsAborted: an abort at a step replaces the pods that are new, and no other one.
+// TestStatefulSetIsAborted aborts at a step, which replaces only the new pods.
 func TestStatefulSetIsAborted(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -163,7 +163,7 @@ func TestStatefulSetIsAborted(t *testing.T) {
 				if v1, v2 := w.pods.count("v1"), w.pods.count("v2"); v1 != n+k || v2 != k || s.Stable.Hash != first.Stable.Hash {
 					t.Errorf("%d pods of v1 and %d of v2 were started, want %d and %d; stable is %s", v1, v2, n+k, k, s.Stable.Hash)
 				}
-				if low := w.pods.lowest(mark); policy == "OrderedReady" && low < n-1 { // Parallel takes the next one at once
+				if low := w.pods.lowest(mark); policy == "OrderedReady" && low < n-1 { // Parallel replaces the next one at once
 					t.Errorf("ready pods fell to %d, want at least %d", low, n-1)
 				}
 			})
@@ -171,9 +171,9 @@ func TestStatefulSetIsAborted(t *testing.T) {
 	}
 }
 
-// TestBrokenStatefulSetGoesBack is kubernetes#67250: with OrderedReady the controller waits for ever for the pod that
-// never becomes ready, whatever the template says by then. It ends the same if gitrollout is killed before the pod is
-// deleted: what is to be deleted is seen, and not remembered.
+// TestBrokenStatefulSetGoesBack handles kubernetes#67250: with OrderedReady the controller waits forever for the pod
+// that never becomes ready, whatever the template is. A kill before the pod's deletion has no effect, since the pod to
+// delete is observed, not remembered.
 func TestBrokenStatefulSetGoesBack(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -191,8 +191,8 @@ func TestBrokenStatefulSetGoesBack(t *testing.T) {
 	}
 }
 
-// brokenLife aborts a release whose first pod never becomes ready, and returns the effects that it took. Gitrollout is
-// killed before one of them; 0 is none.
+// brokenLife aborts a release whose first pod never becomes ready, and returns the effects. Gitrollout is killed before
+// one of them; 0 for none.
 func brokenLife(t *testing.T, policy string, killed int) []string {
 	t.Helper()
 	app := set("replicas: 3", policy, "", "setWeight: 33", "pause: {}")
@@ -223,7 +223,7 @@ func brokenLife(t *testing.T, policy string, killed int) []string {
 	return g.effects()
 }
 
-// TestStatefulSetScalesInFlight lets an autoscaler change the number of pods at each step.
+// TestStatefulSetScalesInFlight changes the replicas at each step, like an autoscaler.
 func TestStatefulSetScalesInFlight(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -245,7 +245,7 @@ func TestStatefulSetScalesInFlight(t *testing.T) {
 	}
 }
 
-// scaleAtAStep scales from what there is to 3, 8 and 2 pods, of which as many as said are to be new.
+// scaleAtAStep scales to 3, 8 and 2 pods, with the given numbers of new pods.
 func (w *world) scaleAtAStep(step, of3, of8, of2 int) {
 	w.t.Helper()
 	w.awaitStep(step, rollout.Paused)
@@ -282,7 +282,7 @@ func (w *world) partition() int {
 	return int(*s.Spec.UpdateStrategy.RollingUpdate.Partition)
 }
 
-// TestStatefulSetIsAdopted takes over one that kubectl made, restarts none of its pods, and stages its next version.
+// TestStatefulSetIsAdopted adopts a StatefulSet of kubectl without a restart, and stages its next version.
 func TestStatefulSetIsAdopted(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")
@@ -306,7 +306,7 @@ func TestStatefulSetIsAdopted(t *testing.T) {
 	}
 }
 
-// TestStatefulSetsServicesArePinned looks at what the Service of the new version selects at a step.
+// TestStatefulSetsServicesArePinned checks the selector of the new version's Service at a step.
 func TestStatefulSetsServicesArePinned(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "Parallel", "", "setWeight: 33", "pause: {}")

@@ -17,7 +17,7 @@ import (
 
 var brokenRuns = flag.Int("broken-runs", 5, "how many broken versions of a StatefulSet go back, one after the other")
 
-// awaitLog waits until the program has said something.
+// awaitLog waits for a text in the program's log.
 func (w *world) awaitLog(text string) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); !strings.Contains(w.log.String(), text); time.Sleep(glance) {
@@ -39,8 +39,9 @@ func (w *world) grantEvictions() {
 	w.kubectl("create", "rolebinding", "evict", "--clusterrole="+role.Name, "--serviceaccount="+w.ns+":gitrollout")
 }
 
-// TestRetreatNeedsTheRightToDeletePods: with the rights of the manifests alone a retreat from a pod that never becomes
-// ready says what it lacks and stays on its way; no pod of stable is touched. With the component it ends by itself.
+// TestRetreatNeedsTheRightToDeletePods rolls back from a pod that never becomes ready, without the right to delete it:
+// the message names the right, the rollback continues, and no stable pod is touched. With the component it completes by
+// itself.
 func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")
@@ -70,11 +71,11 @@ func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 	}
 }
 
-// brokenPoll is how often Git is looked at while versions are broken, and brokenDeadline how long they may take.
+// brokenPoll is the poll interval of Git in the tests of broken versions, and brokenDeadline their progress deadline.
 const brokenPoll, brokenDeadline = 5 * time.Second, 3 * time.Second
 
-// TestEveryBrokenStatefulSetGoesBack has one broken version after the other go back by its deadline alone: each starts
-// one pod and takes one of stable, whatever came before.
+// TestEveryBrokenStatefulSetGoesBack rolls back one broken version after another by its deadline alone: each starts one
+// pod and replaces one of stable.
 func TestEveryBrokenStatefulSetGoesBack(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -107,7 +108,7 @@ func TestEveryBrokenStatefulSetGoesBack(t *testing.T) {
 	}
 }
 
-// TestOnePodMovesWithThePromotion: a StatefulSet of one pod keeps it through its steps (NoCanaryPod).
+// TestOnePodMovesWithThePromotion keeps the only pod of a StatefulSet through its steps (NoCanaryPod).
 func TestOnePodMovesWithThePromotion(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 1", "OrderedReady", "", "setCanaryScale: {replicas: 1}", "pause: {}")
@@ -127,8 +128,8 @@ func TestOnePodMovesWithThePromotion(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsPutBack: what people do to the template at a step with kubectl is undone, and the step stays: no pod
-// goes back to the stable version for it, at once or at the next step.
+// TestStatefulSetIsPutBack reverts kubectl changes of the template at a step, and the step stays. No pod returns to the
+// stable version, at once or at the next step.
 func TestStatefulSetIsPutBack(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string][]string{
@@ -148,7 +149,7 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 			w.awaitSplit(0, 3, 2, "v2", "v1")
 			generation := w.statefulSet().Generation + 2
 			if name == "restart" {
-				generation-- // its annotation stays, and the new version's pods are restarted
+				generation-- // its annotation stays, and the new version's pods restart
 			}
 			w.kubectl(by...)
 			for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
@@ -174,8 +175,8 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 	}
 }
 
-// TestTimedPauseBeginsAnew: where somebody sets an image by hand at a pause with a duration, the only pod of the new version
-// goes and comes again, and has served for that long before the next step begins.
+// TestTimedPauseBeginsAnew sets an image by hand at a timed pause, so that the only new pod is recreated. The pause
+// starts again before the next step begins.
 func TestTimedPauseBeginsAnew(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {duration: 5s}", "pause: {}")
@@ -197,8 +198,8 @@ func TestTimedPauseBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsRebalanced: what a scale-up makes of the new version is said by get, and taken back with rebalance:
-// the lowest ordinal first, no ready pod fewer than one, and the release goes on from what the step asks for.
+// TestStatefulSetIsRebalanced scales up during a release: get shows the additional new pods, and rebalance reverts
+// them, the lowest ordinal first, with at most one pod unready. Then the release continues from the step's share.
 func TestStatefulSetIsRebalanced(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -215,7 +216,7 @@ func TestStatefulSetIsRebalanced(t *testing.T) {
 			w.awaitStep(1, rollout.Paused)
 			w.awaitSplit(0, 3, 2, "v2", "v1")
 			w.kill()
-			w.scale(5) // nobody counts the partition anew
+			w.scale(5) // nothing adjusts the partition
 			w.awaitSplit(0, 5, 2, "v2", "v1")
 			out, err := w.cli("get", w.app)
 			if want := "3 of 5 new, 1 asked: 2 came by scaling"; err != nil || !strings.Contains(out, want) {
@@ -253,7 +254,7 @@ func TestStatefulSetIsRebalanced(t *testing.T) {
 	}
 }
 
-// resume starts it again.
+// resume restarts it.
 func (w *world) resume() {
 	w.t.Helper()
 	w.mu.Lock()
@@ -264,7 +265,7 @@ func (w *world) resume() {
 	}
 }
 
-// scale is what an autoscaler does.
+// scale sets the replicas like an autoscaler.
 func (w *world) scale(n int) {
 	w.t.Helper()
 	_, err := w.cluster.Kube.AppsV1().StatefulSets(w.ns).Patch(context.Background(), "shop", types.MergePatchType,
@@ -274,8 +275,8 @@ func (w *world) scale(n int) {
 	}
 }
 
-// TestDocumentComesBeside: a StatefulSet that gets its Rollout document and a version in one commit takes its steps, in an
-// app that has another workload with steps, and what served goes back by an abort.
+// TestDocumentComesBeside adds a Rollout document and a version to a StatefulSet in one commit, in an app that has
+// another workload with steps. It goes through its steps, and an abort restores the previous version.
 func TestDocumentComesBeside(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")

@@ -14,10 +14,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestTenantAttacks: all that somebody may try who can push to one app's folder, each as an app of its own, on a real API
-// server with the rights of the installation. Once the configuration stands in the way, and once it lets them do
-// everything and the policy does. Each is held with the words of the rule, nothing of it is sent to the API server but
-// dry runs, and another app is released meanwhile.
+// TestTenantAttacks runs all attacks of a user with push access to one app's folder, each as a separate app, on a real
+// API server with the installed rights. First the configuration refuses them, then the configuration allows everything
+// and the policy refuses. Each app is held with the rule's message after dry runs only, and another app is released
+// meanwhile.
 func TestTenantAttacks(t *testing.T) {
 	t.Parallel()
 	for name, opened := range map[string]bool{"configuration": false, "policy": true} {
@@ -46,7 +46,7 @@ func TestTenantAttacks(t *testing.T) {
 				if attack.Config == "" {
 					continue
 				}
-				attack.Config, _, _ = strings.Cut(attack.Config, " and in app") // several try that
+				attack.Config, _, _ = strings.Cut(attack.Config, " and in app") // several attacks have this message
 				tried[app] = attack
 				if attack.Files["kustomization.yaml"] == "" {
 					commit["apps/"+app+"/kustomization.yaml"] = "resources: [app.yaml]\n"
@@ -82,7 +82,7 @@ func TestTenantAttacks(t *testing.T) {
 			before := w.kubectl("get", "configmap", "shop", "-o", "jsonpath={.metadata.resourceVersion}")
 			w.repo.Pull()
 			w.repo.CommitFiles("attacks", commit)
-			deadline := time.Now().Add(patience) // of all of them
+			deadline := time.Now().Add(patience) // for all of them
 			for app, attack := range tried {
 				s := w.stateOf(app)
 				for s.Held == nil && time.Now().Before(deadline) {
@@ -112,7 +112,7 @@ func TestTenantAttacks(t *testing.T) {
 	}
 }
 
-// stateOf is what Git has on record of an app.
+// stateOf returns the app's record in Git.
 func (w *world) stateOf(app string) rollout.State {
 	w.t.Helper()
 	file := rollout.StatePath(app)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// firstTier names the tests that prove each behaviour in make test. They run with -short, all others in make test-all.
-// Traffic through a proxy and the dashboard have packages of their own.
+// firstTier lists the tests that cover each behaviour in make test. They run with -short, all others in make test-all.
+// Traffic through a proxy and the dashboard have separate packages.
 var firstTier = map[string][]string{
 	"release and promote":    {"TestCanaryCounts", "TestSupersede"},
 	"abort, skip, retry":     {"TestVerbs"},
@@ -42,7 +42,7 @@ func firstTests() (names []string) {
 	return names
 }
 
-// TestFirstTierExists finds misspelt names: -run passes over them.
+// TestFirstTierExists finds misspelt names, which -run ignores.
 func TestFirstTierExists(t *testing.T) {
 	files, err := filepath.Glob("*_test.go")
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"gitrollout.dev/gitrollout/internal/e2e/tracing"
 )
 
-// TestTraces runs gitrollout with a collector of OTLP over HTTP and follows the
-// pass of a release: what it did, within what, and for which app.
+// TestTraces runs gitrollout with an OTLP collector over HTTP and checks the spans of a release's pass: their kinds,
+// parents and apps.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	spans := map[string]*otlp.Span{} // by id
+	spans := map[string]*otlp.Span{} // by ID
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		request, err := tracing.Decode(r)
 		if err != nil {
@@ -41,7 +41,7 @@ func TestTraces(t *testing.T) {
 	w.start("--metrics-address=")
 	w.awaitHealthy(w.repo.Head())
 
-	// Each kind, and within which other one.
+	// Each kind with its parent.
 	within := map[string]string{"pass": "", "fetch": "", "render": "", "decide": "pass", "push": "", "apply": "decide"}
 	missing := func() map[string]string {
 		mu.Lock()

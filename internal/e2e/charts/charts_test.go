@@ -27,8 +27,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// shape is one of testdata: a repository with a chart in the folder shop, or with a kustomization in the folder app. Values
-// for the former are in its files v1.yaml and v2.yaml. What is below a folder x.tgz is packed into an archive of that name.
+// shape is a folder of testdata: a repository with a chart in the folder shop, or with a kustomization in the folder
+// app. The chart's values are in v1.yaml and v2.yaml. A folder x.tgz is packed into an archive with that name.
 type shape struct {
 	name  string
 	files map[string]string
@@ -85,7 +85,7 @@ func pack(t *testing.T, files []txtar.File) string {
 	return b.String()
 }
 
-// write makes a repository of a shape and returns its folder.
+// write creates a repository of a shape and returns its folder.
 func (s shape) write(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -101,7 +101,7 @@ func (s shape) write(t *testing.T) string {
 	return dir
 }
 
-// values are the names of a shape's files of values.
+// values returns the names of a shape's values files.
 func (s shape) values() (files []string) {
 	for _, name := range []string{"v1.yaml", "v2.yaml"} {
 		if _, has := s.files["shop/"+name]; has {
@@ -124,7 +124,7 @@ func helm(t *testing.T) string {
 	return program
 }
 
-// TestSameAsHelm renders the charts of testdata, and compares the objects with what `helm template` prints.
+// TestSameAsHelm renders the charts of testdata, and compares the objects with the output of `helm template`.
 func TestSameAsHelm(t *testing.T) {
 	program := helm(t)
 	all := shapes(t, "testdata/chart-*.txtar")
@@ -146,14 +146,14 @@ func TestSameAsHelm(t *testing.T) {
 	}
 }
 
-// TestSameAsKustomize builds kustomizations with charts, those of testdata and one for each of its charts, and compares
-// the objects with those of `kustomize build --enable-helm`.
+// TestSameAsKustomize builds kustomizations with charts, from testdata and one for each of its charts, and compares the
+// objects with `kustomize build --enable-helm`.
 func TestSameAsKustomize(t *testing.T) {
 	program := helm(t)
 	all := shapes(t, "testdata/kustomization-*.txtar")
 	for _, s := range shapes(t, "testdata/chart-*.txtar") {
 		if _, has := s.files["shop/values.yaml"]; !has {
-			s.files["shop/values.yaml"] = "" // without one, kustomize renders no chart
+			s.files["shop/values.yaml"] = "" // otherwise kustomize renders no chart
 		}
 		moved := map[string]string{}
 		entry := map[string]any{"name": "shop", "releaseName": "eu", "includeCRDs": true, "kubeVersion": "1.36.0", "apiVersions": []string{"example.com/v1"}}
@@ -202,7 +202,7 @@ func run(t *testing.T, program string, args ...string) []byte {
 	return out
 }
 
-// rendered are the objects that an app of a repository is rendered to, without hooks.
+// rendered returns the rendered objects of an app, without hooks.
 func rendered(t *testing.T, dir string, app rollout.App) (all []map[string]any) {
 	t.Helper()
 	tree, err := worktree.OpenHashed(dir)
@@ -221,11 +221,11 @@ func rendered(t *testing.T, dir string, app rollout.App) (all []map[string]any) 
 	return all
 }
 
-// objects are those of a text, without hooks, of which some are for other times.
+// objects parses a text without hooks.
 func objects(t *testing.T, text []byte) (all []map[string]any) {
 	t.Helper()
 	for _, doc := range strings.Split("\n"+string(text), "\n---") {
-		node, err := kyaml.Parse(doc) // as kustomize reads it: n and y are texts
+		node, err := kyaml.Parse(doc) // like kustomize: n and y are texts
 		if errors.Is(err, io.EOF) || err == nil && node.IsNilOrEmpty() {
 			continue
 		}
@@ -255,7 +255,8 @@ func objects(t *testing.T, text []byte) (all []map[string]any) {
 	return all
 }
 
-// compare wants the same objects, in any order. Where the program leaves a namespace to kubectl, the app's is filled in.
+// compare expects the same objects, in any order. A namespace that the program leaves to kubectl is filled in with the
+// app's.
 func compare(t *testing.T, got, want []map[string]any) {
 	t.Helper()
 	key := func(o rollout.Object) string { return o.APIVersion() + " " + o.Kind() + " " + o.Name() }

@@ -1,3 +1,2 @@
-// Package charts compares what charts are rendered to with what the helm program and kustomize's own build command make
-// of them.
+// Package charts compares the rendering of charts with the helm program and with kustomize's build command.
 package charts

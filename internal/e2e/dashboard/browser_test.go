@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// tab is a page that a person looks at.
+// tab is a page in the browser.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -62,8 +62,8 @@ type tab struct {
 	troubles []string
 }
 
-// newTab opens an empty page of a desktop's size. Everything that the page
-// complains about, a breach of its policy as well, fails the test.
+// newTab opens an empty page of a desktop's size. Every error of the page, including a policy violation, fails the
+// test.
 func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 	t.Helper()
 	parent, err := browser()
@@ -104,7 +104,7 @@ func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 	return p
 }
 
-// expect takes complaints that a test provokes off the list.
+// expect removes expected errors from the list.
 func (p *tab) expect(part string) {
 	p.t.Helper()
 	p.mu.Lock()
@@ -136,8 +136,8 @@ func phone() chromedp.Action[chromedp.Void] {
 	return chromedp.EmulateViewport(375, 740, chromedp.EmulateMobile, chromedp.EmulateTouch)
 }
 
-// slash is the key as a keyboard sends it: one event, of which the page can keep
-// the character from being written. chromedp's KeyEvent sends two.
+// slash sends the key like a keyboard does: as one event, whose default the page can prevent. chromedp's KeyEvent sends
+// two.
 func slash() chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		for _, params := range []input.DispatchKeyEventParams{
@@ -161,7 +161,7 @@ func js[T any](p *tab, expression string) T {
 	return result
 }
 
-// patience is far above the time of any step, so that a busy machine fails no test.
+// patience is far longer than any step, so that a busy machine fails no test.
 const patience = 5 * time.Minute
 
 // await waits until an expression is true.
@@ -183,8 +183,7 @@ func (p *tab) await(expression string) {
 
 func (p *tab) text() string { p.t.Helper(); return js[string](p, "document.body.innerText") }
 
-// axe looks for everything that its rules of WCAG 2.2 A and AA, and its best
-// practices, object to.
+// axe checks the page with axe's rules for WCAG 2.2 A and AA, and its best practices.
 func (p *tab) axe(what string) {
 	p.t.Helper()
 	source, err := os.ReadFile("testdata/axe.min.js")
@@ -215,8 +214,7 @@ func (p *tab) axe(what string) {
 	}
 }
 
-// picture keeps what the page looks like: in docs/pictures with -update. Otherwise
-// it only checks that the picture is there.
+// picture saves a screenshot in docs/pictures with -update. Otherwise it only checks that the picture exists.
 func (p *tab) picture(name string) {
 	p.t.Helper()
 	png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())

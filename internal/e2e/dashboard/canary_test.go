@@ -24,7 +24,7 @@ import (
 // binary is the program under test, built once for all tests.
 var binary = sync.OnceValues(testbin.Gitrollout)
 
-// output collects what a process writes.
+// output collects the output of a process.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -128,8 +128,8 @@ spec:
 	}
 }
 
-// TestCanaryToItsEnd follows a release of a real cluster in the browser from the
-// push to its end, and lets it pass its gate by a click.
+// TestCanaryToItsEnd follows a release in a real cluster in the browser, from the push to its end, and promotes it by a
+// click.
 func TestCanaryToItsEnd(t *testing.T) {
 	cluster := testcluster.Shared(t)
 	ns := cluster.Namespace(t)

@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// fleet is what a test shows.
+// fleet is a test's board.
 type fleet struct {
 	t     *testing.T
 	board *dashboard.Board
@@ -62,7 +62,7 @@ func (f *fleet) show(apps ...status.App) {
 	}
 }
 
-// Act is dashboard.Actor's.
+// Act implements dashboard.Actor.
 func (f *fleet) Act(_ context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,7 +104,7 @@ func (records) History(context.Context, string) (dashboard.History, error) {
 	}, nil
 }
 
-// shop is an app in the middle of a release, with everything that can be shown.
+// shop is an app during a release, with everything that the page can show.
 func shop(now time.Time, ready int) status.App {
 	entered := now.Add(-3 * time.Minute)
 	a := status.App{
@@ -236,10 +236,10 @@ func TestKeyboard(t *testing.T) {
 	focused("search")
 	f.show(func() status.App { a := some(time.Now())[1]; a.Reason = "another reason"; return a }())
 	p.await(`document.body.innerText.includes('another reason')`)
-	focused("search") // while it is drawn anew
+	focused("search") // while the list is redrawn
 	p.do(slash())
 	p.await(`document.activeElement.id === 'q'`)
-	p.do(chromedp.KeyEvent("checkj")) // letters are letters there
+	p.do(chromedp.KeyEvent("checkj")) // letters are text there
 	if got := js[string](p, `document.getElementById('q').value`); got != "checkj" {
 		t.Errorf("the search says %q", got)
 	}
@@ -257,13 +257,13 @@ func TestKeyboard(t *testing.T) {
 	p.await(live + ` && location.pathname === '/apps/shop' && document.querySelector('.steps')`)
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.await(rows(1) + ` && location.pathname === '/' && document.getElementById('q').value === 'shop'`)
-	focused("shop") // back where one was, with the filter
+	focused("shop") // at the same place, with the filter
 }
 
 func TestApp(t *testing.T) {
 	now := time.Now()
 	f := newFleet(t, healthy("mail", "mail 5.5", now))
-	for i := range 5 { // a release has come so far
+	for i := range 5 { // a release has advanced
 		f.show(shop(now, i))
 		time.Sleep(120 * time.Millisecond)
 	}
@@ -424,8 +424,8 @@ func TestActions(t *testing.T) {
 	p.await(live + ` && document.getElementById('signin-open')`)
 }
 
-// TestSignInElsewhere comes back from a provider on another site, as browsers see
-// it: with the cookie that is kept from other sites' requests.
+// TestSignInElsewhere returns from a provider on another site, with a cookie that browsers do not send with other
+// sites' requests.
 func TestSignInElsewhere(t *testing.T) {
 	p := oidctest.New(t)
 	p.SignsIn(map[string]any{"email": "kim@example.com", "email_verified": true, "name": "Kim Ode", "groups": []string{"release-managers"}}, nil)
@@ -468,7 +468,7 @@ func TestManyApps(t *testing.T) {
 	p.await(rows(2000))
 	t.Logf("2,000 apps are shown %s after the click", time.Since(began).Round(time.Millisecond))
 
-	// From a key to the next frame that is painted, and the longest time that the page did not answer.
+	// From a key to the next painted frame, and the longest time without an answer of the page.
 	typing := js[[]float64](p, `new Promise((done) => {
 		const q = document.getElementById('q'), times = [], word = 'team-07-service';
 		q.focus();

@@ -1,2 +1,2 @@
-// Package plain compares how folders of manifests are built with what kustomize's own create command makes of them.
+// Package plain compares the rendering of folders of manifests with kustomize's create command.
 package plain

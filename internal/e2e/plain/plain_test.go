@@ -21,7 +21,7 @@ func object(kind, name string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {name: %s, namespace: shop}\n", kind, name)
 }
 
-// trees are folders as people have them: by path, with the content.
+// trees are typical folders: content by path.
 func trees() map[string]map[string]string {
 	base := "resources: [own.yaml]\nnamePrefix: base-\n"
 	all := map[string]map[string]string{
@@ -50,8 +50,8 @@ func trees() map[string]map[string]string {
 	return all
 }
 
-// TestSameAsCreate builds twenty folders, and compares the objects and their order with those of
-// `kustomize create --autodetect --recursive && kustomize build`.
+// TestSameAsCreate builds twenty folders, and compares the objects and their order with those of `kustomize create
+// --autodetect --recursive && kustomize build`.
 func TestSameAsCreate(t *testing.T) {
 	for name, files := range trees() {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestSameAsCreate(t *testing.T) {
 	}
 }
 
-// created is what kustomize itself makes of a folder.
+// created returns kustomize's objects for a folder.
 func created(t *testing.T, dir string) (objects []any) {
 	t.Helper()
 	t.Chdir(dir)

@@ -17,9 +17,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSameAsFlux substitutes variables in objects, and compares with what Flux's own package does, strict as gitrollout
-// is: the same objects, or both refuse. Refused here alone is what Flux takes for something else than a shell does
-// (${a:?b}, ${a:+b}), and what the API server would refuse: a number where a text has to be.
+// TestSameAsFlux substitutes variables in objects, and compares with Flux's package in strict mode: the objects are the
+// same, or both refuse. Only gitrollout refuses expressions that Flux reads differently from a shell (${a:?b},
+// ${a:+b}), and a number for a text, which the API server would refuse.
 func TestSameAsFlux(t *testing.T) {
 	vars := map[string]any{"name": "web", "n": "3", "on": "true", "empty": "", "colon": "a: b", "quoted": `"q"`, "lines": "a\nb", "_x1": "u", "hash": "#x", "dollar": "$5", "nested": "${name}"}
 	for i, value := range []string{
@@ -46,7 +46,7 @@ func TestSameAsFlux(t *testing.T) {
 	}
 }
 
-// sameAsFlux reports where gitrollout's render of a manifest differs from Flux's.
+// sameAsFlux reports differences between gitrollout's and Flux's rendering of a manifest.
 func sameAsFlux(t *testing.T, manifest string, vars map[string]any) {
 	t.Helper()
 	dir := t.TempDir()

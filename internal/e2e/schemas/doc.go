@@ -1,4 +1,3 @@
-// Package schemas has the tests of what an editor says with the JSON Schemas of
-// render/schema: nothing of any example and any good document of the tests and
-// pages, and something of most that render refuses. It has only tests.
+// Package schemas tests an editor's errors with the JSON Schemas of render/schema: none for the examples and valid
+// documents of tests and pages, and some for most documents that render refuses. It has only tests.
 package schemas

@@ -41,11 +41,10 @@ func checker(t *testing.T) map[string]*jsonschema.Schema {
 	return compiled
 }
 
-// ours finds what may be a document that there is a schema for.
+// ours matches a document that may have a schema.
 var ours = regexp.MustCompile(`gitrollout\.dev/|argoproj\.io/`)
 
-// errorsIn checks the documents of a file that there are schemas for; the second
-// result is how many there are.
+// errorsIn checks the documents of a file that have schemas, and returns their number as the second result.
 func errorsIn(t *testing.T, schemas map[string]*jsonschema.Schema, file string, data []byte) (errs []error, checked int) {
 	t.Helper()
 	for _, text := range regexp.MustCompile(`(?m)^---.*$`).Split(string(data), -1) {
@@ -54,7 +53,7 @@ func errorsIn(t *testing.T, schemas map[string]*jsonschema.Schema, file string, 
 		}
 		raw, err := yaml.YAMLToJSON([]byte(text))
 		if err != nil {
-			continue // no YAML: a generator's data, or something that is wrong in another way
+			continue // not YAML: a generator's data, or another mistake
 		}
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 		if err != nil {
@@ -75,12 +74,10 @@ func errorsIn(t *testing.T, schemas map[string]*jsonschema.Schema, file string, 
 	return errs, checked
 }
 
-// bad are files of good folders that are wrong on purpose, or only a part of a
-// document.
+// bad matches files in valid folders that are invalid on purpose, or only part of a document.
 var bad = regexp.MustCompile(`(^|/)bad/|patch|/testdata/invalid/|internal/e2e/badinput|schema/testdata|want`)
 
-// TestGoodDocuments checks every example, every good document of the tests, and
-// those in the documentation.
+// TestGoodDocuments checks every example, every valid document of the tests, and those in the documentation.
 func TestGoodDocuments(t *testing.T) {
 	schemas, total := checker(t), map[string]int{}
 	check := func(file string, data []byte) {
@@ -136,8 +133,7 @@ func TestGoodDocuments(t *testing.T) {
 	}
 }
 
-// TestBadDocuments counts how many of the inputs that render refuses are refused
-// by the schemas, too: an editor shows them while they are written. The others
+// TestBadDocuments counts the invalid inputs that the schemas refuse too, so that an editor shows the error. The others
 // need the rest of the app, or another file.
 func TestBadDocuments(t *testing.T) {
 	schemas := checker(t)
@@ -180,7 +176,7 @@ func TestBadDocuments(t *testing.T) {
 	if formal < 90 || 100*len(missed) > 3*formal {
 		t.Errorf("of %d that are wrong by their form %v are accepted", formal, missed)
 	}
-	// Of the Rollouts, some 40 ask for what the kind of their workload, or of its nodes, cannot do, which no form tells.
+	// Some 40 of the Rollouts are invalid only for the kind of their workload or of its nodes, which no schema knows.
 	for folder, least := range map[string]int{"rollout": 43, "analysis": 45, "traffic": 30} {
 		if 100*refused[folder] < least*documents[folder] {
 			t.Errorf("%s: %d of %d refused, want %d%%", folder, refused[folder], documents[folder], least)
@@ -188,12 +184,10 @@ func TestBadDocuments(t *testing.T) {
 	}
 }
 
-// byForm are the messages about a field that is unknown, of the wrong type or out
-// of its range.
+// byForm matches messages about a field that is unknown, of the wrong type or out of range.
 var byForm = regexp.MustCompile(`is not a known field|where (a|true)|does not belong here|is not supported yet|is not a field of Argo|is not a duration|is negative|is not one of|is not supported; |must be inPlace`)
 
-// TestServicesHaveTheirOwnFields: an editor offers a service what it has, and
-// nothing of the others.
+// TestServicesHaveTheirOwnFields checks that an editor offers a service only its fields.
 func TestServicesHaveTheirOwnFields(t *testing.T) {
 	schemas := checker(t)
 	const head = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: a}]\nnotifications:\n"
@@ -215,7 +209,7 @@ func TestServicesHaveTheirOwnFields(t *testing.T) {
 	}
 }
 
-// schemaFor returns the name of the kind of a document, "" if there is no schema for it.
+// schemaFor returns the kind of a document, "" if it has no schema.
 func schemaFor(apiVersion, documentKind string) string {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	switch {
