@@ -187,7 +187,7 @@ func TestTheClustersRefusalHolds(t *testing.T) {
 	}
 }
 
-// refuseByQuota allows no ConfigMap beside the default one of each namespace.
+// refuseByQuota allows no ConfigMap besides the namespace's default ConfigMap.
 func (w *world) refuseByQuota() (allow func()) {
 	w.t.Helper()
 	ctx := context.Background()

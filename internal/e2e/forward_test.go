@@ -124,7 +124,7 @@ func (w *world) watchUsers(service string) (stop func() []string) {
 	}
 }
 
-// TestOnePodThatNeverServes promotes v2 on five pods, one of which never becomes ready. The fix v3 is released against
+// TestOnePodThatNeverServes promotes v2 on five pods, but the fifth never becomes ready. The fix v3 is released against
 // v2, which users have, and v1 never returns.
 func TestOnePodThatNeverServes(t *testing.T) {
 	t.Parallel()

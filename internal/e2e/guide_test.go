@@ -14,7 +14,7 @@ import (
 )
 
 // TestGettingStarted releases the manifests in Argo Rollouts' getting-started guide: the first setWeight of 20 updates
-// one of five pods and waits without a limit.
+// a single pod out of five and waits without a limit.
 func TestGettingStarted(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"kustomization.yaml": "resources: [rollout.yaml, service.yaml]\n"}

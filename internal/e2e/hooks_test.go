@@ -176,7 +176,7 @@ func TestHooks(t *testing.T) {
 var everyDialect = flag.Bool("every-dialect", false, "kill gitrollout at each effect of the hooks of each dialect")
 
 // TestHooksKilled kills gitrollout before each effect of releases with hooks: no Job is created twice, and no result is
-// lost. Each effect uses one of the dialects; all combinations would take ten minutes.
+// lost. Each effect uses a single dialect; all combinations would take ten minutes.
 func TestHooksKilled(t *testing.T) {
 	withAndWithout(t, func(t *testing.T, plain bool) {
 		effects, want := hooksLife(t, dialects["gitrollout"], plain)

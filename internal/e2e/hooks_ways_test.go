@@ -132,8 +132,8 @@ func TestHookInterrupted(t *testing.T) {
 	}
 }
 
-// TestHooksOfManyReleases keeps the newest three Jobs of a hook, even with a deletion policy, and one Job of a hook
-// with a TTL. A revert runs only the hook for reverts, and a commit that changes only a hook runs that one.
+// TestHooksOfManyReleases keeps the newest three Jobs of a hook, even with a TTL, and one Job if the hook has a
+// deletion policy. A revert runs only the hook for reverts, and a commit that changes only a hook runs only that hook.
 func TestHooksOfManyReleases(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()

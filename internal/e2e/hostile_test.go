@@ -43,7 +43,7 @@ var shortForm = []string{
 	"a list of 990,000 numbers", "two trillion requests, and another",
 }
 
-// TestHostileHour releases nine apps repeatedly, aborts one of them at times, and pushes bombs to a tenth app. No
+// TestHostileHour releases nine apps repeatedly, with occasional aborts, and pushes bombs to a tenth app. No
 // neighbour's release restarts or is slowed down by more than a fifth, an abort is applied within a second, and the
 // process keeps running with limited memory. Without -hostile it takes a minute, and does not check times.
 func TestHostileHour(t *testing.T) {
@@ -224,7 +224,7 @@ func (h *hostile) broken() int {
 	return strings.Count(h.log.String(), "a process that renders was given up")
 }
 
-// round releases the next version of all neighbours, and aborts one of them at its first pause; -1 for none.
+// round releases the next version of all neighbours, and aborts the given one at its first pause; -1 for none.
 func (h *hostile) round(aborted int) (took [neighbours]time.Duration) {
 	h.version++
 	version, before := fmt.Sprintf("v%d", h.version), tagOf(h.patches.get(h.apps[max(aborted, 0)]))

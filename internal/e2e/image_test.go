@@ -15,8 +15,8 @@ import (
 // rootsFile is the path of the trusted certificates for Linux programs.
 const rootsFile = "etc/ssl/certs/ca-certificates.crt"
 
-// TestImage unpacks the image of a release, and runs it like a container runtime: as user nobody, with a read-only
-// root, without a shell or folders of a base image.
+// TestImage unpacks the image of a release, and runs it like a container runtime: with an unprivileged user and a
+// read-only root, without a shell or folders of a base image.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	image := readImage(t, filepath.Join(releaseOf(t), "image-"+releasedVersion+".tar"))
@@ -68,7 +68,7 @@ func TestImage(t *testing.T) {
 }
 
 // TestImageReleases adopts, releases and promotes an app with the image's program, from a Git server with TLS whose
-// authority is mounted beside those of the image.
+// authority is mounted beside the image's authorities.
 func TestImageReleases(t *testing.T) {
 	t.Parallel()
 	version := func(v string) shop {

@@ -30,7 +30,7 @@ func TestLayouts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		files map[string]string
-		mend  func(w *world) // the user's first changes, according to the list of what is left out
+		mend  func(w *world) // the user's first changes, after reading the list of omitted folders
 		apps  string
 		left  []string
 

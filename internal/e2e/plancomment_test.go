@@ -95,7 +95,7 @@ func (j *planJob) try(token string) (string, error) {
 }
 
 // TestPlanComment runs the documented job for several pushes to a pull request on a real Gitea, which then has one
-// comment, and with a read-only token, like that of a fork.
+// comment, and with a read-only token, as for a fork.
 func TestPlanComment(t *testing.T) {
 	t.Parallel()
 	server := giteatest.Start(t)

@@ -192,7 +192,7 @@ func TestBrokenStatefulSetGoesBack(t *testing.T) {
 }
 
 // brokenLife aborts a release whose first pod never becomes ready, and returns the effects. Gitrollout is killed before
-// one of them; 0 for none.
+// the given effect; 0 for none.
 func brokenLife(t *testing.T, policy string, killed int) []string {
 	t.Helper()
 	app := set("replicas: 3", policy, "", "setWeight: 33", "pause: {}")

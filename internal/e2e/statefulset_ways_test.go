@@ -75,7 +75,7 @@ func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 const brokenPoll, brokenDeadline = 5 * time.Second, 3 * time.Second
 
 // TestEveryBrokenStatefulSetGoesBack rolls back one broken version after another by its deadline alone: each starts one
-// pod and replaces one of stable.
+// pod and replaces one stable pod.
 func TestEveryBrokenStatefulSetGoesBack(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {

@@ -10,9 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSignedFromEndToEnd runs the program with signatures asked for on both
-// sides: an unsigned commit is shown by get and stays out, through a kill, and a
-// promotion counts when a promoter merges it.
+// TestSignedFromEndToEnd requires signatures on both sides. An unsigned commit is shown by get and not released, even
+// after a kill, and a promotion counts when a promoter merges it.
 func TestSignedFromEndToEnd(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("", "setWeight: 50", "pause: {}")}
@@ -62,7 +61,7 @@ func TestSignedFromEndToEnd(t *testing.T) {
 	signs(dev)
 	w.push("signed", map[string]string{"note": "2"})
 	w.awaitStep(1, rollout.Paused)
-	w.promote() // signed by a developer who may not promote
+	w.promote() // signed by a developer without the right to promote
 	w.await("held for the promotion", func(s rollout.State) bool { return s.Held != nil && strings.Contains(s.Held.Message, "does not count") })
 	w.repo.Pull()
 	w.repo.Remove(rollout.PromotionPath("test", w.app)).Commit("not so")

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestVendorPull has gitrollout vendor --update --pr propose on a real Gitea what a repository of charts publishes: once for
-// each version, by one pull request, from a CI job and from a working copy, whose files stay what they were on their branch.
+// TestVendorPull runs gitrollout vendor --update --pr with a repository of charts and a real Gitea. It makes one pull
+// request per version, from a CI job and from a working copy, whose files are unchanged on their branch.
 func TestVendorPull(t *testing.T) {
 	t.Parallel()
 	server := giteatest.Start(t)

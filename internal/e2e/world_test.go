@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	tier.Select(firstTests()...)
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = parallel.Value.Set("8") // releases mostly wait; one test for each core would take four times as long
+		_ = parallel.Value.Set("8") // releases mostly wait; one test per core would take four times as long
 	}
 	dir, err := os.MkdirTemp("", "gitrollout-e2e")
 	if err != nil {
@@ -48,8 +48,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// world is one test's repository, namespace and reconciler. Its app is named
-// after the namespace, so that tests share a cluster without meeting.
+// world is one test's repository, namespace and reconciler. Its app has the namespace's name, so that tests can share a
+// cluster.
 type world struct {
 	t       *testing.T
 	repo    *gittest.Repo
@@ -65,13 +65,13 @@ type world struct {
 		state rollout.State
 	}
 	flags []string
-	// gitrollout watches these namespaces only; none: the whole cluster.
+	// gitrollout watches only these namespaces; none: the whole cluster.
 	namespaces []string
-	env        []string // more of the environment
+	env        []string // additional environment variables
 	home       string
-	inside     *container // where the process runs, with a program of its own; nil for beside the test
+	inside     *container // where the process runs, with the container's program; nil for beside the test
 
-	mu      sync.Mutex // guards the process, which a test may kill and start again
+	mu      sync.Mutex // guards the process, which a test may kill and restart
 	process *exec.Cmd
 	exited  chan error
 	stopped bool
@@ -94,15 +94,14 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// newWorld pushes the files of a single app and starts watching its pods. The
-// files' paths are relative to the app's folder, and "NS" in them is replaced
-// by the namespace.
+// newWorld pushes the files of a single app and starts watching its pods. Paths are relative to the app's folder, and
+// "NS" in files is replaced by the namespace.
 func newWorld(t *testing.T, files map[string]string) *world {
 	t.Helper()
 	return newWorldOn(t, testcluster.Shared(t), files)
 }
 
-// newWorldOn is newWorld on a cluster of the test's own.
+// newWorldOn is newWorld on a separate cluster.
 func newWorldOn(t *testing.T, cluster *testcluster.Cluster, files map[string]string) *world {
 	t.Helper()
 	w := &world{t: t, repo: gittest.New(t), cluster: cluster, ns: cluster.Namespace(t), log: &lockedBuffer{}}
@@ -123,7 +122,7 @@ func newWorldOn(t *testing.T, cluster *testcluster.Cluster, files map[string]str
 	return w
 }
 
-// deployments is what the Deployments ask for and have, for people.
+// deployments prints the Deployments' spec and status.
 func (w *world) deployments() string {
 	list, err := w.cluster.Kube.AppsV1().Deployments(w.ns).List(context.Background(), metav1.ListOptions{})
 	if err != nil {
@@ -136,7 +135,7 @@ func (w *world) deployments() string {
 	return b.String()
 }
 
-// edit changes a file of the state branch as somebody does who must not.
+// edit changes a file of the state branch like an unauthorised user.
 func (w *world) edit(file, old, with string) {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -166,7 +165,7 @@ func (w *world) log0() []string {
 
 func (w *world) stateBranch() string { return "gitrollout/state/test" }
 
-// push commits files of the app on top of what the server has, and pushes them.
+// push commits files of the app on top of the server's branch, and pushes them.
 func (w *world) push(message string, files map[string]string) string {
 	w.t.Helper()
 	if w.repo.Ref("main") != "" {
@@ -187,18 +186,18 @@ func (w *world) start(flags ...string) *world {
 	}
 	return w.startExactly(append([]string{
 		"run", "--repo", w.server.URL, "--cluster", "test", "--kubeconfig", w.cluster.Kubeconfig, "--interval", "200ms",
-		"--analysis-allow-cidr", "127.0.0.0/8", // the servers that tests measure
+		"--analysis-allow-cidr", "127.0.0.0/8", // the tests' metrics servers
 	}, flags...)...)
 }
 
-// startExactly is start with no flags of its own.
+// startExactly is start without default flags.
 func (w *world) startExactly(args ...string) *world {
 	w.t.Helper()
 	w.flags = args
 	w.home = w.t.TempDir()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stopped = false // a test may have stopped the one before
+	w.stopped = false // a test may have stopped the previous process
 	if err := w.spawn(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -228,10 +227,10 @@ func (w *world) spawn() error {
 	return nil
 }
 
-// killedMark separates two lives of the process in the log.
+// killedMark separates two processes in the log.
 const killedMark = "--- killed, started again ---"
 
-// restartAfterKill ends gitrollout as a power cut does, and starts it again.
+// restartAfterKill kills gitrollout and restarts it.
 func (w *world) restartAfterKill() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -246,7 +245,7 @@ func (w *world) restartAfterKill() {
 	}
 }
 
-// kill ends gitrollout as a power cut does.
+// kill ends gitrollout with SIGKILL.
 func (w *world) kill() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -255,19 +254,19 @@ func (w *world) kill() {
 	<-w.exited
 }
 
-// stop asks gitrollout to end and waits for it.
+// stop terminates gitrollout and waits for it.
 func (w *world) stop() {
 	w.mu.Lock()
 	done := w.stopped || w.process == nil
 	w.stopped = true
-	w.mu.Unlock() // the process may be waiting for restartAfterKill to see that it is over
+	w.mu.Unlock() // restartAfterKill may be waiting for the lock
 	if done {
 		return
 	}
 	_ = w.process.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-w.exited:
-		// One that was killed at the last effect of all has only just been started again, and may not listen to signals yet.
+		// A process that was killed at the last effect has only just been restarted, and may not handle signals yet.
 		if hasBegun := !strings.HasSuffix(strings.TrimSpace(w.log.String()), killedMark); err != nil && hasBegun {
 			w.t.Errorf("gitrollout ended with %v", err)
 		}
@@ -290,9 +289,8 @@ func (w *world) cli(args ...string) (string, error) {
 	return string(out), err
 }
 
-// state reads the app's state from the state branch, as anybody could. It asks
-// git only when the branch has moved: a process for each look of eight parallel
-// tests takes a whole core.
+// state reads the app's state from the state branch. It runs git only if the branch has moved: a process for each poll
+// of eight parallel tests takes a whole core.
 func (w *world) state() rollout.State {
 	w.t.Helper()
 	head, err := os.ReadFile(filepath.Join(w.repo.Bare, "refs", "heads", filepath.FromSlash(w.stateBranch())))
@@ -323,7 +321,7 @@ func (w *world) readState(commit string) rollout.State {
 	return *s
 }
 
-// glance is the time between two looks at something that is awaited.
+// glance is the poll interval of await and others.
 const glance = 100 * time.Millisecond
 
 const patience = 5 * time.Minute
@@ -359,7 +357,7 @@ func (w *world) awaitStep(step int, phase rollout.Phase) rollout.State {
 	})
 }
 
-// promote merges the proposal, the way a person does on a plain Git server.
+// promote merges the proposal, like a user of a plain Git server.
 func (w *world) promote() {
 	w.t.Helper()
 	branch := "gitrollout/promote/test/" + w.app
@@ -382,7 +380,7 @@ func (w *world) deployment() *appsv1.Deployment {
 	return d
 }
 
-// kubectl runs the real one.
+// kubectl runs bin/kubectl.
 func (w *world) kubectl(args ...string) string {
 	w.t.Helper()
 	cmd := exec.Command(filepath.Join("..", "..", "bin", "kubectl"), append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)

@@ -1,8 +1,7 @@
-// Package giteatest gives tests a real Gitea: the program bin/gitea, which is
-// built from the module internal/gitea when it is missing, with its database
-// and repositories in a temporary folder. A start takes about three seconds.
+// Package giteatest gives tests a real Gitea: the program bin/gitea, which is built from the module internal/gitea if
+// it is missing, with its database and repositories in a temporary folder. A start takes about three seconds.
 //
-// A test that needs it and cannot have it fails; it is never skipped.
+// If Gitea is unavailable, a test fails; it is never skipped.
 package giteatest
 
 import (
@@ -16,10 +15,9 @@ import (
 	"time"
 )
 
-// Server is a running Gitea. It ends with the test that started it, and its
-// folder goes with it.
+// Server is a running Gitea. It ends with its test, and its folder is removed.
 type Server struct {
-	URL   string // http://127.0.0.1:port, without a slash at the end
+	URL   string // http://127.0.0.1:port, without a trailing slash
 	Admin Account
 	tb    testing.TB
 }
@@ -27,7 +25,7 @@ type Server struct {
 // Account is a user with a token.
 type Account struct{ Name, Token string }
 
-// password is that of every account: nobody else can reach the server.
+// password is every account's: only this machine can reach the server.
 const password = "Gitea-test-1"
 
 // Start starts a Gitea that ends with the test.
@@ -43,7 +41,7 @@ func Start(tb testing.TB) *Server {
 	return s
 }
 
-// User creates an account. Its token has the scopes that are named, or else all.
+// User creates an account. Its token has the given scopes, or all.
 func (s *Server) User(name string, scopes ...string) Account {
 	s.tb.Helper()
 	s.Must(s.Admin, http.MethodPost, "/admin/users", map[string]any{
@@ -71,8 +69,8 @@ func (s *Server) token(name string, scopes ...string) string {
 	return made.SHA1
 }
 
-// Repository creates an empty repository whose default branch is main, with the
-// collaborators' right to push. It returns "owner/name".
+// Repository creates an empty repository with default branch main, to which the collaborators can push. It returns
+// "owner/name".
 func (s *Server) Repository(owner Account, name string, collaborators ...Account) string {
 	s.tb.Helper()
 	s.Must(owner, http.MethodPost, "/user/repos", map[string]any{"name": name, "default_branch": "main"}, nil)
@@ -83,13 +81,13 @@ func (s *Server) Repository(owner Account, name string, collaborators ...Account
 	return full
 }
 
-// CloneURL is a repository's URL with an account's credentials in it.
+// CloneURL returns a repository's URL with an account's credentials.
 func (s *Server) CloneURL(as Account, repository string) string {
 	return strings.Replace(s.URL, "://", "://"+as.Name+":"+as.Token+"@", 1) + "/" + repository + ".git"
 }
 
-// API calls /api/v1 below a path and decodes a successful answer into a value,
-// unless that is nil. It returns the status and the answer's text.
+// API calls a path below /api/v1 and decodes a successful answer into a value, unless that is nil. It returns the
+// status and the answer's text.
 func (s *Server) API(as Account, method, path string, body, into any) (status int, text string) {
 	s.tb.Helper()
 	var data []byte
@@ -107,7 +105,7 @@ func (s *Server) API(as Account, method, path string, body, into any) (status in
 	return s.do(req, into)
 }
 
-// Must is API, and any status but 2xx fails the test.
+// Must is API, and fails the test for any status but 2xx.
 func (s *Server) Must(as Account, method, path string, body, into any) {
 	s.tb.Helper()
 	if status, text := s.API(as, method, path, body, into); status/100 != 2 {
@@ -139,7 +137,7 @@ func (s *Server) do(req *http.Request, into any) (int, string) {
 // Escape makes a branch name one segment of a path.
 func Escape(branch string) string { return url.PathEscape(branch) }
 
-// Eventually waits until a condition holds, at most for a minute.
+// Eventually waits until a condition is true, at most for a minute.
 func Eventually(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {

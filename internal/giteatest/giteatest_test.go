@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestStart makes accounts and a repository, and pushes to it.
+// TestStart creates accounts and a repository, and pushes to it.
 func TestStart(t *testing.T) {
 	s := Start(t)
 	owner, bot := s.User("owner"), s.User("bot")

@@ -17,11 +17,11 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// readyWithin is generous, because tests of several packages run at once.
+// readyWithin is long, because tests of several packages run at once.
 const readyWithin = 2 * time.Minute
 
-// configuration is Gitea's app.ini. Templates and texts are read from the
-// module's own folder; there is no built frontend, which an API does not need.
+// configuration is Gitea's app.ini. Templates and texts are in the module's folder; there is no built frontend, which
+// an API does not need.
 const configuration = `RUN_MODE = prod
 I_AM_BEING_UNSAFE_RUNNING_AS_ROOT = true
 WORK_PATH = %[1]s
@@ -94,9 +94,8 @@ func command(binary, ini, work string, args ...string) *exec.Cmd {
 	return c
 }
 
-// run starts the server and stops it when the test ends. Should the test
-// process die, the kernel ends the server, for which the thread that started it
-// has to live on.
+// run starts the server and stops it when the test ends. If the test process dies, the kernel kills the server; for
+// that, the thread that started it must stay alive.
 func run(tb testing.TB, c *exec.Cmd, url string) error {
 	var log bytes.Buffer
 	c.Stdout, c.Stderr = &log, &log
@@ -156,7 +155,7 @@ func freePort() (string, error) {
 	return port, err
 }
 
-// moduleDir is where the module's templates and texts are.
+// moduleDir returns the folder of the module's templates and texts.
 func moduleDir(root string) (string, error) {
 	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "code.gitea.io/gitea")
 	list.Dir = filepath.Join(root, "internal", "gitea")

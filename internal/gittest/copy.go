@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// A new repository is the same each time but for its path, so git makes it once in a process. It stays in memory,
-// where nobody has to clean it up.
+// blank has the files of a new repository, which differ only by its path, so git creates them once per process. They
+// are in memory, so that nothing is left to clean up.
 var blank = sync.OnceValues(makeBlank)
 
 // file is one file or folder of a blank repository.
@@ -21,8 +21,8 @@ type file struct {
 	content []byte
 }
 
-// blankDir stands for the folder of a blank repository in its configuration. Git writes it between quotes, so that a folder
-// may be named after a test whose name has a # in it, too.
+// blankDir is a placeholder for the folder of a blank repository in its configuration. Git quotes it because of the #,
+// so that folders may be named after tests with a # in their names.
 const blankDir = "/gittest#blank"
 
 func makeBlank() (files []file, err error) {
@@ -34,11 +34,11 @@ func makeBlank() (files []file, err error) {
 	r := in(nil, dir)
 	for _, args := range [][]string{
 		{dir, "init", "-q", "--template=", "--bare", "--initial-branch=main", r.Bare},
-		// Without these git http-backend and git daemon serve fetches only.
+		// Without these, git http-backend and git daemon serve only fetches.
 		{r.Bare, "config", "http.receivepack", "true"},
 		{r.Bare, "config", "daemon.receivepack", "true"},
-		// A gc in the background would outlive the test and race with the removal of its folder; and to ask whether
-		// there is something to do costs a process after each commit.
+		// A background gc would outlive the test and race with the removal of its folder; even the check costs a process
+		// after each commit.
 		{r.Bare, "config", "gc.auto", "0"},
 		{r.Bare, "config", "receive.autogc", "false"},
 		{r.Bare, "config", "maintenance.auto", "false"},
@@ -64,7 +64,7 @@ func makeBlank() (files []file, err error) {
 	})
 }
 
-// writeBlank makes a blank repository in a folder.
+// writeBlank writes a blank repository to a folder.
 func writeBlank(dir string) error {
 	files, err := blank()
 	if err != nil {
@@ -83,8 +83,8 @@ func writeBlank(dir string) error {
 	return nil
 }
 
-// Copy is another repository for t with all that this one has by now, worktree and server: what is dear to make is made
-// once, and each test goes on from there on its own. Copies share the files of objects, which git never changes.
+// Copy returns another repository for t with the same contents, worktree and server, so that tests can share an
+// expensive setup. Copies share the files of objects, which git never changes.
 func (r *Repo) Copy(t TB) *Repo {
 	t.Helper()
 	r.mu.Lock()
@@ -97,7 +97,7 @@ func (r *Repo) Copy(t TB) *Repo {
 	return c
 }
 
-// copyFolder copies what is in a folder, in which are some of Git's own. Paths in their configuration follow.
+// copyFolder copies a folder with repositories. Paths in their configuration are adjusted.
 func copyFolder(source, target string, gitDirs ...string) error {
 	return filepath.WalkDir(source, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == source {

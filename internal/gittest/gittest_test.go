@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// The servers must work for git itself before they are used to judge our client.
+// TestServersServeGit checks the servers with git itself, since they are used to test our client.
 func TestServersServeGit(t *testing.T) {
 	repo := gittest.New(t)
 	repo.CommitFiles("first", map[string]string{"a/b.txt": "one\n"})
@@ -66,7 +66,7 @@ func TestRepoHelpers(t *testing.T) {
 	}
 }
 
-// A copy has all that there was, and goes on alone.
+// TestCopy checks that a copy has all contents, and is independent.
 func TestCopy(t *testing.T) {
 	repo := gittest.New(t)
 	first := repo.CommitFiles("first", map[string]string{"f": "1", "d/g": "2", "config": "mine", "objects/x": "3"})
@@ -91,7 +91,7 @@ func TestCopy(t *testing.T) {
 	if got := copied.InBare("config", "receive.denyDeletes"); got != "true" {
 		t.Errorf("receive.denyDeletes = %q", got)
 	}
-	// The next commits are those that the original would make, and each repository has its own.
+	// The next commits are the same as the original's, and each repository has only its commits.
 	second := copied.CommitFiles("second", map[string]string{"f": "2"})
 	copied.InBare("repack", "-adq")
 	copied.Fsck()
@@ -116,7 +116,7 @@ func git(t *testing.T, dir, ca string, args ...string) string {
 	return string(out)
 }
 
-// TestAnswersAboutRefsAreNew: what the server remembers of its refs ends with the first of them that moves, in whatever way.
+// TestAnswersAboutRefsAreNew checks that cached answers about refs are dropped when any ref moves, in any way.
 func TestAnswersAboutRefsAreNew(t *testing.T) {
 	repo := gittest.New(t)
 	first := repo.CommitFiles("first", map[string]string{"f": "1"})
@@ -143,7 +143,8 @@ func TestAnswersAboutRefsAreNew(t *testing.T) {
 	}
 }
 
-// TestFolderOfAnyName: tests without a name have folders with a #, which begins a comment in Git's configuration.
+// TestFolderOfAnyName uses a folder name with a #, which starts a comment in Git's configuration. Subtests without a
+// name have such folders.
 func TestFolderOfAnyName(t *testing.T) {
 	t.Run("", func(t *testing.T) {
 		repo := gittest.New(t)

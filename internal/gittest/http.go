@@ -14,14 +14,13 @@ import (
 	"time"
 )
 
-// Server is one running Git server. Its faults may be changed while it runs.
+// Server is a running Git server. Its faults can be changed while it runs.
 type Server struct {
 	// URL is the clone URL, without credentials.
 	URL string
-	// CA is the server's certificate in PEM, when it speaks TLS.
+	// CA is the server's certificate in PEM, if it uses TLS.
 	CA []byte
-	// KnownHosts and KeyFile are the client's side of an SSH server: host keys, and a private key that the
-	// server accepts.
+	// KnownHosts and KeyFile are for clients of an SSH server: host keys, and an accepted private key.
 	KnownHosts, KeyFile string
 
 	stop    func()
@@ -34,32 +33,32 @@ type Server struct {
 	pushes   int
 }
 
-// Faults is what a server does wrong. The numbers count down with each push (or request) that they spoil.
+// Faults are the server's faults. The numbers count down with each affected push (or request).
 type Faults struct {
-	// RejectPushes answers so many pushes with 503 before git sees them.
+	// RejectPushes answers this many pushes with 503 before git sees them.
 	RejectPushes int
-	// DropBefore closes so many connections of a push before git sees the request: nothing happens.
+	// DropBefore closes the connections of this many pushes before git sees the request: nothing happens.
 	DropBefore int
-	// DropAfter closes so many connections of a push after git did its work, before the answer: it happened.
+	// DropAfter closes the connections of this many pushes after git has finished, before the answer: the push succeeds.
 	DropAfter int
-	// BeforePush runs before each push reaches git, after the client has made up its mind: the place to
-	// move a ref. It gets the number of the push, from 1.
+	// BeforePush runs before each push reaches git, after the client's decision, for example to move a ref. It gets the
+	// number of the push, from 1.
 	BeforePush func(n int)
-	// Delay holds back every request.
+	// Delay delays every request.
 	Delay time.Duration
 	// Status, when not 0, is the answer to every request.
 	Status int
-	// ProtocolV0 hides protocol version 2, as old servers do.
+	// ProtocolV0 hides protocol version 2, like old servers.
 	ProtocolV0 bool
 }
 
 // HTTPOptions configures Repo.HTTP.
 type HTTPOptions struct {
-	// User and Password ask for basic authentication when one of them is set; Token for a bearer token.
+	// User and Password require basic authentication if either is set; Token requires a bearer token.
 	User, Password, Token string
-	// TLS serves https with a certificate of its own (Server.CA).
+	// TLS serves https with a self-signed certificate (Server.CA).
 	TLS bool
-	// Direct has git answer each poll anew, by two processes. Otherwise its answer is kept until a ref moves.
+	// Direct runs git for each poll, with two processes. Otherwise the answer is cached until a ref moves.
 	Direct bool
 }
 
@@ -102,7 +101,7 @@ func (s *Server) handle(opts HTTPOptions, git http.Handler) http.Handler {
 		push := req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/git-receive-pack")
 		f, n := s.next(req, push)
 		if f.Delay > 0 {
-			body, _ := io.ReadAll(req.Body) // a server sees that a client is gone only once it has read all
+			body, _ := io.ReadAll(req.Body) // a server notices a closed connection only after reading all
 			req.Body = io.NopCloser(bytes.NewReader(body))
 			select {
 			case <-time.After(f.Delay):
@@ -153,7 +152,7 @@ func allowed(opts HTTPOptions, req *http.Request) bool {
 	return ok && user == opts.User && password == opts.Password
 }
 
-// next counts a request and returns the faults that it meets.
+// next counts a request and returns its faults.
 func (s *Server) next(req *http.Request, push bool) (Faults, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,31 +172,31 @@ func (s *Server) next(req *http.Request, push bool) (Faults, int) {
 	return f, s.pushes
 }
 
-// Fault replaces what the server does wrong; the zero value makes it well again.
+// Fault replaces the server's faults; the zero value removes them.
 func (s *Server) Fault(f Faults) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = f
 }
 
-// Requests is every HTTP request so far, as "METHOD uri".
+// Requests returns every HTTP request so far, as "METHOD uri".
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.requests...)
 }
 
-// Bytes is how many bytes of HTTP bodies came in and went out so far.
+// Bytes returns the number of bytes of HTTP bodies so far.
 func (s *Server) Bytes() (in, out int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.in, s.out
 }
 
-// Proxy hands requests on to the server, for a test that puts something of its own in front of it.
+// Proxy forwards requests to the server, for a test's proxy.
 func (s *Server) Proxy() http.Handler { return s.handler }
 
-// NoLog is a log for servers that are expected to complain.
+// NoLog returns a log for servers with expected errors.
 func NoLog() *log.Logger { return discardLog() }
 
 // Stop ends the server and its open connections.
@@ -223,7 +222,7 @@ func (c *counter) Flush() {
 	}
 }
 
-// freePort is a TCP port of 127.0.0.1 that nothing listens on now.
+// freePort returns an unused TCP port of 127.0.0.1.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

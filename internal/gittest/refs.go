@@ -13,14 +13,14 @@ import (
 	"sync"
 )
 
-// refsCache answers what a poll asks for, which refs there are, with what git has answered before as long as no ref has
-// moved: programs under test poll five times a second, and each time would be two processes.
+// refsCache answers polls for the list of refs with git's previous answer until a ref moves: programs under test poll
+// five times a second, and each poll would be two processes.
 type refsCache struct {
 	git  http.Handler
 	bare string
 
 	mu      sync.Mutex
-	refs    string // that the answers are of
+	refs    string // the refs of the answers
 	answers map[string]*httptest.ResponseRecorder
 }
 
@@ -62,7 +62,7 @@ func (c *refsCache) keep(refs, key string, answer *httptest.ResponseRecorder) {
 	c.answers[key] = answer
 }
 
-// refsQuestion tells questions about refs apart, and reports whether a request is one.
+// refsQuestion returns a cache key for a request, and reports whether it is about refs.
 func refsQuestion(req *http.Request) (key string, is bool) {
 	key = req.Method + " " + req.URL.RequestURI() + " " + req.Header.Get("Git-Protocol") + "\n"
 	if req.Method == http.MethodGet {
@@ -76,7 +76,7 @@ func refsQuestion(req *http.Request) (key string, is bool) {
 	return key + string(body), err == nil && bytes.Contains(body, []byte("command=ls-refs"))
 }
 
-// refsOf is every file in which git keeps refs, and what it holds; "" if they cannot be read at this moment.
+// refsOf returns every file in which git keeps refs, with its content; "" if they cannot be read at this moment.
 func refsOf(bare string) string {
 	var all strings.Builder
 	add := func(path string) error {

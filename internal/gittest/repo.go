@@ -1,9 +1,9 @@
 // Package gittest gives tests real Git repositories and real Git servers.
 //
-// A [Repo] is a bare repository in a temporary folder with a worktree beside it, driven by the git
-// command the way a developer drives it. [Repo.HTTP], [Repo.SSH] and [Repo.Daemon] serve it inside the
-// test process with git's own server programs, and [Server] can be told to misbehave. Package git is
-// tested against all of them; every other package uses a Repo as its fixture.
+// A [Repo] is a bare repository in a temporary folder with a worktree beside it, used by the git command like a
+// developer's. [Repo.HTTP], [Repo.SSH] and [Repo.Daemon] serve it inside the test process with git's server programs,
+// and [Server] can inject faults. Package git is tested against all of them; every other package uses a Repo as its
+// fixture.
 package gittest
 
 import (
@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// TB is the part of testing.TB that this package needs, so that the demo and the benchmarks, which are
-// no tests, can use it too.
+// TB is the part of testing.TB that this package needs, so that the demo and the benchmarks, which are no tests, can
+// use it too.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -31,16 +31,16 @@ type TB interface {
 type Repo struct {
 	t TB
 
-	// Bare is the folder of the bare repository: what servers serve, and a valid local remote.
+	// Bare is the folder of the bare repository, which servers serve, and a valid local remote.
 	Bare string
-	// Work is the worktree that Write, Commit and their friends use. It is on branch main.
+	// Work is the worktree for Write, Commit and the like. It is on branch main.
 	Work string
 
 	mu sync.Mutex
-	n  int // commits made so far: each one is a minute later than the last
+	n  int // number of commits so far: each one is a minute later than the last
 }
 
-// New makes an empty repository whose default branch is main.
+// New creates an empty repository with default branch main.
 func New(t TB) *Repo {
 	t.Helper()
 	r := in(t, t.TempDir())
@@ -54,7 +54,7 @@ func in(t TB, dir string) *Repo {
 	return &Repo{t: t, Bare: filepath.Join(dir, "repo.git"), Work: filepath.Join(dir, "work")}
 }
 
-// Write sets files in the worktree, by path; a path that ends in a slash is not allowed.
+// Write writes files to the worktree, by path; a path must not end in a slash.
 func (r *Repo) Write(files map[string]string) *Repo {
 	r.t.Helper()
 	for name, content := range files {
@@ -80,8 +80,8 @@ func (r *Repo) Remove(paths ...string) *Repo {
 	return r
 }
 
-// Commit commits everything in the worktree, pushes the current branch and returns the commit's id.
-// An empty commit is allowed.
+// Commit commits everything in the worktree, pushes the current branch and returns the commit's ID. An empty commit is
+// allowed.
 func (r *Repo) Commit(message string) string {
 	r.t.Helper()
 	r.Git("add", "--all")
@@ -89,13 +89,13 @@ func (r *Repo) Commit(message string) string {
 	return r.Push()
 }
 
-// CommitFiles is Write and Commit in one.
+// CommitFiles is Write and Commit.
 func (r *Repo) CommitFiles(message string, files map[string]string) string {
 	r.t.Helper()
 	return r.Write(files).Commit(message)
 }
 
-// CommitNothing adds so many commits without a change to main, in one process, and returns the new head.
+// CommitNothing adds n empty commits to main, in one process, and returns the new head.
 func (r *Repo) CommitNothing(n int) string {
 	r.t.Helper()
 	var stream strings.Builder
@@ -117,7 +117,7 @@ func (r *Repo) Push() string {
 	return r.tip(filepath.Join(r.Work, ".git"), "HEAD")
 }
 
-// ForcePush moves the worktree's branch to rev, with its files, and forces the server to follow.
+// ForcePush moves the worktree's branch to rev, with its files, and force-pushes it.
 func (r *Repo) ForcePush(rev string) string {
 	r.t.Helper()
 	r.Git("reset", "-q", "--hard", rev)
@@ -125,7 +125,7 @@ func (r *Repo) ForcePush(rev string) string {
 	return r.tip(filepath.Join(r.Work, ".git"), "HEAD")
 }
 
-// Pull brings the worktree's branch up to the server's.
+// Pull updates the worktree's branch from the server.
 func (r *Repo) Pull() string {
 	r.t.Helper()
 	r.Git("fetch", "-q", "--prune", "origin")
@@ -133,8 +133,8 @@ func (r *Repo) Pull() string {
 	return r.tip(filepath.Join(r.Work, ".git"), "HEAD")
 }
 
-// Merge merges a branch of the server into the worktree's branch with a merge commit, pushes, and returns
-// the new head: what a person does to promote.
+// Merge merges a branch of the server into the worktree's branch with a merge commit, pushes, and returns the new head,
+// like a user who promotes.
 func (r *Repo) Merge(branch string) string {
 	r.t.Helper()
 	r.Git("fetch", "-q", "--prune", "origin")
@@ -143,8 +143,8 @@ func (r *Repo) Merge(branch string) string {
 	return r.Push()
 }
 
-// Revert reverts a commit on the worktree's branch, pushes, and returns the new head: what a person does
-// to roll back. A merge commit is reverted against its first parent.
+// Revert reverts a commit on the worktree's branch, pushes, and returns the new head, like a user who rolls back. A
+// merge commit is reverted against its first parent.
 func (r *Repo) Revert(commit string) string {
 	r.t.Helper()
 	args := []string{"revert", "--no-edit"}
@@ -155,10 +155,10 @@ func (r *Repo) Revert(commit string) string {
 	return r.Push()
 }
 
-// Head is the commit of main on the server.
+// Head returns the commit of main on the server.
 func (r *Repo) Head() string { r.t.Helper(); return r.tip(r.Bare, "refs/heads/main") }
 
-// tip is the commit of a ref. It is asked for after every commit: a ref that is a file is read without a process.
+// tip returns the commit of a ref. It is called after every commit, so it reads a loose ref without a process.
 func (r *Repo) tip(gitDir, ref string) string {
 	r.t.Helper()
 	for name, isRef := ref, true; isRef; {
@@ -174,10 +174,10 @@ func (r *Repo) tip(gitDir, ref string) string {
 	return r.run(gitDir, "rev-parse", ref)
 }
 
-// Ref is the commit of a branch on the server, or "" when there is no such branch.
+// Ref returns the commit of a branch on the server, or "" without such a branch.
 func (r *Repo) Ref(branch string) string { r.t.Helper(); return r.Refs()["refs/heads/"+branch] }
 
-// Refs is every ref of the server, by full name.
+// Refs returns every ref of the server, by full name.
 func (r *Repo) Refs() map[string]string {
 	r.t.Helper()
 	refs := map[string]string{}
@@ -188,25 +188,25 @@ func (r *Repo) Refs() map[string]string {
 	return refs
 }
 
-// Log is the subjects of a branch on the server, newest first.
+// Log returns the subjects of a branch on the server, newest first.
 func (r *Repo) Log(ref string) []string {
 	r.t.Helper()
 	return lines(r.InBare("log", "--format=%s", ref))
 }
 
-// Message is the whole message of a commit on the server.
+// Message returns the whole message of a commit on the server.
 func (r *Repo) Message(rev string) string {
 	r.t.Helper()
 	return r.InBare("log", "-1", "--format=%B", rev)
 }
 
-// Show is the content of a file at a ref of the server.
+// Show returns the content of a file at a ref of the server.
 func (r *Repo) Show(ref, path string) string {
 	r.t.Helper()
 	return r.output(r.Bare, "cat-file", "blob", ref+":"+path)
 }
 
-// Files is the sorted paths of all files at a ref of the server.
+// Files returns the sorted paths of all files at a ref of the server.
 func (r *Repo) Files(ref string) []string {
 	r.t.Helper()
 	names := strings.TrimSuffix(r.output(r.Bare, "ls-tree", "-r", "-z", "--name-only", ref), "\x00")
@@ -228,7 +228,7 @@ func (r *Repo) FastImport(stream string) {
 	}
 }
 
-// Fsck checks the whole server repository and ends the test if git finds anything wrong with it.
+// Fsck checks the whole server repository and ends the test if git finds an error.
 func (r *Repo) Fsck() {
 	r.t.Helper()
 	out := r.InBare("fsck", "--strict", "--no-dangling", "--no-progress")
@@ -256,7 +256,7 @@ func (r *Repo) Hook(name, script string) {
 // Git runs git in the worktree and returns its trimmed output.
 func (r *Repo) Git(args ...string) string { r.t.Helper(); return r.run(r.Work, args...) }
 
-// InBare runs git in the bare repository, that is on the server, and returns its trimmed output.
+// InBare runs git in the bare repository, on the server, and returns its trimmed output.
 func (r *Repo) InBare(args ...string) string { r.t.Helper(); return r.run(r.Bare, args...) }
 
 func (r *Repo) run(dir string, args ...string) string {
@@ -285,7 +285,7 @@ func (r *Repo) try(dir string, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// clock dates commits from 2026-01-01, a minute apart, so that the same calls make the same ids.
+// clock dates commits from 2026-01-01, a minute apart, so that the same calls make the same IDs.
 func (r *Repo) clock(command string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -298,13 +298,13 @@ func (r *Repo) clock(command string) []string {
 	return []string{"GIT_AUTHOR_DATE=" + date, "GIT_COMMITTER_DATE=" + date}
 }
 
-// execPath is where git's own programs are.
+// execPath is the folder of git's internal programs.
 var execPath = sync.OnceValues(func() (string, error) {
 	path, err := new(Repo).try("", "--exec-path")
 	return strings.TrimSpace(path), err
 })
 
-// program is the path of one of git's own programs.
+// program returns the path of an internal program of git.
 func (r *Repo) program(name string) string {
 	r.t.Helper()
 	path, err := execPath()
@@ -317,8 +317,8 @@ func (r *Repo) program(name string) string {
 	return path
 }
 
-// Env is a hermetic environment for the git command: no configuration but the repository's own, no
-// prompts, and the fixed identity Dev <dev@example.com>.
+// Env returns a hermetic environment for the git command: only the repository's configuration, no prompts, and the
+// fixed identity Dev <dev@example.com>.
 func Env() []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"),

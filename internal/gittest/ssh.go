@@ -23,12 +23,12 @@ import (
 
 // SSHOptions configures Repo.SSH.
 type SSHOptions struct {
-	// NoProtocolV2 refuses the GIT_PROTOCOL variable, as an sshd without AcceptEnv does.
+	// NoProtocolV2 refuses the GIT_PROTOCOL variable, like an sshd without AcceptEnv.
 	NoProtocolV2 bool
 }
 
-// SSH serves the repository over SSH with a new host key. The server accepts one user key (Server.KeyFile)
-// and runs git-upload-pack and git-receive-pack.
+// SSH serves the repository over SSH with a new host key. The server accepts one user key (Server.KeyFile) and runs
+// git-upload-pack and git-receive-pack.
 func (r *Repo) SSH(opts SSHOptions) *Server {
 	r.t.Helper()
 	dir := r.t.TempDir()
@@ -78,8 +78,8 @@ func (r *Repo) SSH(opts SSHOptions) *Server {
 	return s
 }
 
-// NewKeyFile writes a new private key, which no server knows, and returns its file. The public key is
-// beside it, in a file with .pub at its end.
+// NewKeyFile writes a new private key, unknown to servers, and returns its file. The public key is beside it, with the
+// suffix .pub.
 func (r *Repo) NewKeyFile() string {
 	r.t.Helper()
 	_, file := r.newKey(filepath.Join(r.t.TempDir(), "key"))
@@ -226,7 +226,7 @@ func listening(addr string, exited <-chan struct{}) bool {
 	return false
 }
 
-// connections are the open connections of a server, so that Stop can cut them.
+// connections are the open connections of a server, which Stop closes.
 type connections struct {
 	mu   sync.Mutex
 	open map[net.Conn]bool

@@ -1,6 +1,5 @@
-// Package guard watches a modelled Deployment for tests: what its owner's fields
-// promise to users holds in every state of a release. The tests of simulate and of
-// strategies share it.
+// Package guard checks that a modelled Deployment satisfies its owner's fields in every state of a release, for the
+// tests of simulate and strategies.
 package guard
 
 import (
@@ -13,42 +12,41 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// Guard holds a Deployment to what its owner's fields promise to users, while
-// releases move its pods: as many pods serve as maxUnavailable asks for, at most
-// two versions serve at once, and no Service selects a version without ready
-// pods while the other one has some.
+// Guard checks the properties that a Deployment's fields guarantee during releases. As many pods serve as
+// maxUnavailable requires, at most two versions serve at once, and no Service selects a version without ready pods
+// while the other one has some.
 type Guard struct {
-	Up       bool // it has served well: from now on the promises hold
+	Up       bool // it has been available: from now on the properties must hold
 	Replicas int
-	Floor    int // ready pods that the user's maxUnavailable asks for
-	Excused  int // of which the test itself took away so many
+	Floor    int // ready pods that the user's maxUnavailable requires
+	Excused  int // number of pods of it that the test itself removed
 
-	seen []routing // what proxies may know, oldest first
+	seen []routing // possible states of proxies, oldest first
 }
 
-// Leave says which promises do not hold at the moment, and why.
+// Leave lists the properties that need not hold at the moment, with the reason.
 type Leave struct {
-	Retreating bool // Kubernetes takes the canary's pods for unhealthy ones, and spares none that has served for long
-	Lag        bool // controllers work with old numbers, and break maxUnavailable by themselves
-	Overtaken  bool // somebody promoted a release fully while another one was on its way back
-	Clock      bool // the clocks by which a release waits are wrong
-	Lost       bool // people took the commits of what is in flight out of the history: nobody can read its routes
+	Retreating bool // Kubernetes counts the canary's pods as unhealthy, and may delete pods that have served for long
+	Lag        bool // controllers use outdated numbers, and violate maxUnavailable by themselves
+	Overtaken  bool // a release was promoted fully while another one rolled back
+	Clock      bool // the clocks for a release's waits are wrong
+	Lost       bool // the commits of the release were removed from the history: its routes cannot be read
 }
 
-// needsRoom reports whether pods may go before proxies know that they get no requests: a dynamic stable on its way back
-// needs the room.
+// needsRoom reports whether pods may be deleted before proxies know that they get no requests: the rollback of a
+// dynamic stable needs the room.
 func (l Leave) needsRoom(spec rollout.Spec) bool {
 	return l.Retreating && spec.Canary != nil && spec.Canary.DynamicStableScale
 }
 
-// Trouble says which promise is broken now, "" if none is.
+// Trouble returns the property that is violated now, "" for none.
 func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, leave Leave) string {
 	if g.Replicas != d.Replicas {
 		g.Scaled(k.Now, d, spec)
 	}
 	g.follow(k, d, spec)
 	if n := len(g.seen); (leave.Overtaken || leave.Lost || leave.needsRoom(spec)) && n > 0 {
-		g.seen = g.seen[n-1:] // what left meanwhile is forgiven when the leave ends, too
+		g.seen = g.seen[n-1:] // earlier removals stay excused when the leave ends
 	}
 	ready, serving, versions := 0, 0, map[string]int{}
 	for _, rs := range d.Sets {
@@ -61,7 +59,7 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	if leave.Retreating {
 		serving = ready
 	}
-	if d.IsUnordered() { // Kubernetes' own rolling update of a StatefulSet
+	if d.IsUnordered() { // Kubernetes' rolling update of a StatefulSet
 		g.Excused = max(g.Excused, g.Floor-serving)
 	}
 	switch {
@@ -79,9 +77,8 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	}
 }
 
-// Scaled moves the floor. Pods that a scale-up asks for need time; a scale-down
-// in flight is spread over the ReplicaSets by size, whether their pods are ready
-// or not (sync.go, scale), so each pod that is not ready may cost one that is.
+// Scaled changes the floor. New pods need time after a scale-up. A scale-down in flight is spread over the ReplicaSets
+// by size, ready or not (sync.go, scale), so each unready pod may cost a ready one.
 func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 	surge, unavailable := spec.MaxSurge.RoundUp(d.Replicas), min(d.Replicas, spec.MaxUnavailable.RoundDown(d.Replicas))
 	if d.IsByNode() {
@@ -107,7 +104,7 @@ func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 	g.Replicas, g.Floor = d.Replicas, floor
 }
 
-// Settle forgives nothing from now on. What was missing until then is forgiven for as long as proxies remember it, too.
+// Settle excuses nothing from now on. Earlier deficits stay excused for as long as proxies may use old routes.
 func (g *Guard) Settle() {
 	if n := len(g.seen); g.Excused > 0 && n > 0 {
 		g.seen = g.seen[n-1:]
@@ -115,7 +112,7 @@ func (g *Guard) Settle() {
 	g.Excused = 0
 }
 
-// misled finds a Service that sends users to a version without ready pods.
+// misled finds a Service that selects a version without ready pods.
 func (g *Guard) misled(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, ready int) string {
 	name := ""
 	switch {
@@ -137,8 +134,8 @@ func (g *Guard) misled(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, r
 	return ""
 }
 
-// misrouted finds a route that names a Service without ready pods. Whatever its
-// weight is, there are routers that then drop the whole route.
+// misrouted finds a route that names a Service without ready pods. Some routers then drop the whole route, whatever the
+// weight is.
 func (g *Guard) misrouted(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) string {
 	mine := ours(spec)
 	for ref, route := range k.Routes {
@@ -154,7 +151,7 @@ func (g *Guard) misrouted(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec
 	return ""
 }
 
-// pinOf is what a Service of a workload's namespace selects.
+// pinOf returns the selector of a Service in a workload's namespace.
 func pinOf(k *kube.Cluster, d *kube.Deployment, service string) string {
 	return k.Pins[rollout.Ref{Kind: "Service", Namespace: d.Workload.Namespace, Name: service}]
 }

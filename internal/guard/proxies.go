@@ -10,15 +10,14 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// routing is what the proxies were told at one time: to which Services requests
-// go, and which version each of them selects.
+// routing is the proxies' configuration at one time: the Services of a route, and the version that each selects.
 type routing struct {
 	at     time.Time
 	routed []string
 	pins   map[string]string
 }
 
-// ours are the two Services of a workload whose requests are routed.
+// ours returns the two Services of a workload with routed requests.
 func ours(spec rollout.Spec) []string {
 	if p := spec.Canary.PingPong; p != nil {
 		return []string{p.PingService, p.PongService}
@@ -26,8 +25,7 @@ func ours(spec rollout.Spec) []string {
 	return []string{spec.Canary.StableService, spec.Canary.CanaryService}
 }
 
-// follow notes what proxies are told, and forgets what all of them know to be
-// over: each may be as late as settle.
+// follow records the proxies' configuration, and drops outdated ones after settle.
 func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	if spec.Canary == nil || spec.Canary.Traffic == nil {
 		g.seen = nil
@@ -57,10 +55,8 @@ func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	}
 }
 
-// left finds a version without ready pods to which a proxy may still send
-// requests, because it has not learnt yet that they go elsewhere, or that their
-// Service selects other pods. Pods that are replaced in place leave one by one, of
-// either version, as with any Deployment.
+// left finds a version without ready pods to which a proxy may still send requests, because it does not know the new
+// route or the new selector yet. Pods that are replaced in place may be of either version, as with any Deployment.
 func (g *Guard) left(d *kube.Deployment, spec rollout.Spec, leave Leave) string {
 	if spec.Canary == nil || spec.Canary.Traffic == nil || g.Floor == 0 || leave.Clock || leave.needsRoom(spec) ||
 		spec.Scaling == rollout.InPlace {
@@ -70,7 +66,7 @@ func (g *Guard) left(d *kube.Deployment, spec rollout.Spec, leave Leave) string 
 	for _, was := range g.seen {
 		for _, name := range was.routed {
 			if now.pins[name] == "" {
-				continue // as with any Deployment, its pods leave one by one
+				continue // its pods are replaced one by one, as with any Deployment
 			}
 			for _, and := range g.seen {
 				if pin := and.pins[name]; pin != "" && !d.Serves(pin) {

@@ -1,6 +1,7 @@
-// Package kruisetest gives a test's cluster OpenKruise: its own CustomResourceDefinitions, and its controllers. Those
-// are the real ones if KRUISE_TEST_BINARY names the program of internal/peers/kruise, as make test-peers does, and else a
-// small model of those of CloneSets and DaemonSets, which internal/contract holds to the same. Nothing in the product uses it.
+// Package kruisetest installs OpenKruise into a test's cluster: its CustomResourceDefinitions and its controllers. The
+// controllers are the real ones if KRUISE_TEST_BINARY names the program of internal/peers/kruise, as in make
+// test-peers. Otherwise it is a small model of the controllers of CloneSets and DaemonSets, which passes the same tests
+// of internal/contract. The product does not use it.
 package kruisetest
 
 import (
@@ -21,10 +22,10 @@ import (
 // Variable names the program with the real controllers.
 const Variable = "KRUISE_TEST_BINARY"
 
-// IsReal reports whether the real controllers run, those of Advanced StatefulSets among them.
+// IsReal reports whether the real controllers run, which include Advanced StatefulSets.
 func IsReal() bool { return os.Getenv(Variable) != "" }
 
-// Start has CloneSets and Advanced DaemonSets of a namespace controlled until the test ends.
+// Start runs controllers of CloneSets and Advanced DaemonSets for a namespace until the test ends.
 func Start(tb testing.TB, c *testcluster.Cluster, namespace string) {
 	tb.Helper()
 	crds.Apply(tb, c.Config, crds.Kruise)
@@ -55,8 +56,8 @@ func Start(tb testing.TB, c *testcluster.Cluster, namespace string) {
 	}
 }
 
-// Model has workloads of a namespace moved until the test ends, those of a kind that works like CloneSets and has its
-// fields where the description says.
+// Model runs a controller for a namespace until the test ends, for a kind that works like CloneSets and has its fields
+// at the described paths.
 func Model(tb testing.TB, c *testcluster.Cluster, namespace, plural string, of rollout.Partitioned) {
 	tb.Helper()
 	client, err := dynamic.NewForConfig(c.Config)

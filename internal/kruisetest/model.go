@@ -22,12 +22,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// revisionLabel has the name of a ControllerRevision on the pods of it.
+// revisionLabel is a pod's label with the name of its ControllerRevision.
 const revisionLabel = "controller-revision-hash"
 
-// model is the controller of CloneSets as far as a release can see it: one pod made or deleted at a time, by the counts
-// of v1.8 (pkg/controller/cloneset/sync, calculateDiffsWithExpectation), without maxSurge and without updates in place.
-// It has its fields where a description says.
+// model is the controller of CloneSets as far as it matters for a release: it creates or deletes one pod at a time, by
+// the counts of v1.8 (pkg/controller/cloneset/sync, calculateDiffsWithExpectation), without maxSurge and in-place
+// updates. A description has the paths of its fields.
 type model struct {
 	kube      kubernetes.Interface
 	sets      dynamic.ResourceInterface
@@ -35,7 +35,7 @@ type model struct {
 	of        rollout.Partitioned
 }
 
-// pass makes one write for each CloneSet, and its status. What fails is tried again in the next one.
+// pass makes one write for each CloneSet, and updates its status. Errors are retried in the next pass.
 func (m *model) pass(ctx context.Context) {
 	all, err := m.sets.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -46,11 +46,11 @@ func (m *model) pass(ctx context.Context) {
 	}
 }
 
-// set is a CloneSet with what it owns.
+// set is a CloneSet with its pods and revisions.
 type set struct {
 	*unstructured.Unstructured
 	owner          metav1.OwnerReference
-	replicas, keep int // keep is how many pods stay old
+	replicas, keep int // keep is the number of pods that stay old
 	update, base   *appsv1.ControllerRevision
 	fresh, old     []corev1.Pod
 }
@@ -98,7 +98,7 @@ func (m *model) sync(ctx context.Context, u *unstructured.Unstructured) error {
 	return m.report(ctx, s)
 }
 
-// revisions finds or makes the revision of the template. An older one that is the template again becomes the newest.
+// revisions finds or creates the template's revision. If it is an older one, it becomes the newest.
 func (m *model) revisions(ctx context.Context, s *set) error {
 	client := m.kube.AppsV1().ControllerRevisions(m.namespace)
 	list, err := client.List(ctx, metav1.ListOptions{})
@@ -142,7 +142,7 @@ func (m *model) revisions(ctx context.Context, s *set) error {
 	return err
 }
 
-// move makes or deletes one pod.
+// move creates or deletes one pod.
 func (m *model) move(ctx context.Context, s *set) error {
 	all := len(s.fresh) + len(s.old)
 	switch {
@@ -165,13 +165,13 @@ func isDown(p corev1.Pod) bool {
 	return i < 0 || p.Status.Conditions[i].Status != corev1.ConditionTrue
 }
 
-// remove deletes one of some pods, which is not ready if there is such a one.
+// remove deletes one of some pods, preferably an unready one.
 func (m *model) remove(ctx context.Context, among []corev1.Pod) error {
 	i := max(0, slices.IndexFunc(among, isDown))
 	return m.kube.CoreV1().Pods(m.namespace).Delete(ctx, among[i].Name, metav1.DeleteOptions{})
 }
 
-// create makes a pod of a revision, on a node if it has a name.
+// create creates a pod of a revision, on a node if it has a name.
 func (m *model) create(ctx context.Context, s *set, r *appsv1.ControllerRevision, node string) error {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }
@@ -188,7 +188,7 @@ func (m *model) create(ctx context.Context, s *set, r *appsv1.ControllerRevision
 	return err
 }
 
-// report writes the status of what was seen. The template is that of all pods when all are made of it, ready or not.
+// report writes the observed status. The template becomes the stable one when all pods are made of it, ready or not.
 func (m *model) report(ctx context.Context, s *set) error {
 	ready := func(pods []corev1.Pod) int64 {
 		return int64(len(slices.DeleteFunc(slices.Clone(pods), isDown)))
@@ -202,7 +202,7 @@ func (m *model) report(ctx context.Context, s *set) error {
 		is.ObservedGeneration: s.GetGeneration(), is.Replicas: int64(all), is.Updated: int64(len(s.fresh)),
 		is.UpdatedReady: ready(s.fresh), is.Available: ready(s.fresh) + ready(s.old),
 		is.CurrentRevision: base, is.UpdateRevision: s.update.Name,
-		"status.readyReplicas": ready(s.fresh) + ready(s.old), // Kruise's definition asks for it
+		"status.readyReplicas": ready(s.fresh) + ready(s.old), // Kruise's definition requires it
 	}
 	if m.of.Nodes != "" {
 		maps.Copy(fields, s.onNodes(ready(s.fresh)+ready(s.old)))

@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// onNode is a node with the pod on it, nil for none.
+// onNode is a node with its pod, nil for none.
 type onNode struct {
 	name string
 	*corev1.Pod
 	fresh bool
 }
 
-// placed are the nodes by their names, the last first: Kruise takes them so.
+// placed returns the nodes by name, the last first, as in Kruise.
 func (m *model) placed(ctx context.Context, s *set) ([]onNode, error) {
 	nodes, err := m.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -38,9 +38,9 @@ func (m *model) placed(ctx context.Context, s *set) ([]onNode, error) {
 	return all, nil
 }
 
-// moveOnNodes makes each pod that is missing of the template, or deletes one of those that the partition lets go: of the
-// nodes without an old pod and then the last ones, as many as are not to stay. One that is down goes at once, and another
-// one while none of those is (v1.8, pkg/controller/daemonset, daemonset_update.go).
+// moveOnNodes creates each missing pod from the template, or deletes a pod that the partition allows: of the nodes
+// without an old pod and then the last ones. An unready pod is deleted at once, and another one only while none is
+// unready (v1.8, pkg/controller/daemonset, daemonset_update.go).
 func (m *model) moveOnNodes(ctx context.Context, s *set) error {
 	nodes, err := m.placed(ctx, s)
 	if err != nil {
@@ -72,7 +72,7 @@ func (m *model) moveOnNodes(ctx context.Context, s *set) error {
 	return nil
 }
 
-// onNodes are the fields of the status that a DaemonSet has besides those of its description.
+// onNodes returns the fields of a DaemonSet's status besides the described ones.
 func (s *set) onNodes(ready int64) map[string]any {
 	return map[string]any{
 		"status.desiredNumberScheduled": int64(s.replicas), "status.numberMisscheduled": int64(0), "status.numberReady": ready,

@@ -12,10 +12,10 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// identifiers are those that OTLP writes in hexadecimal, and protobuf's JSON in base64.
+// identifiers match IDs, which OTLP writes in hexadecimal and protobuf's JSON in base64.
 var identifiers = regexp.MustCompile(`"(traceId|spanId|parentSpanId)":"([0-9a-f]+)"`)
 
-// Decode reads a request as a collector does: a field that trace.proto does not have is an error.
+// Decode reads a request like a collector: a field that trace.proto lacks is an error.
 func Decode(r *http.Request) (*collector.ExportTraceServiceRequest, error) {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -1,4 +1,3 @@
-// Package tracing holds what a collector receives of publish/tracing against OpenTelemetry's own definition.
-//
-// Its neighbours: publish/tracing, and internal/e2e, whose reconciler is followed by its spans.
+// Package tracing compares the requests of publish/tracing with OpenTelemetry's definition. internal/e2e uses it to
+// follow a reconciler by its spans.
 package tracing

@@ -20,14 +20,14 @@ import (
 	"gitrollout.dev/gitrollout/reconciler/report"
 )
 
-// sink is a collector: it decodes what OTLP/HTTP sends.
+// sink is a collector that decodes OTLP/HTTP.
 type sink struct {
 	*httptest.Server
 	mu       sync.Mutex
 	spans    []*otlp.Span
 	resource string
 	headers  http.Header
-	busy     int // so many requests get no answer
+	busy     int // number of requests without an answer
 }
 
 func newSink(t *testing.T) *sink {
@@ -48,7 +48,7 @@ func newSink(t *testing.T) *sink {
 				s.spans = append(s.spans, ss.Spans...)
 			}
 		}
-		if s.busy--; s.busy >= 0 { // after its work, as a proxy in front of it may
+		if s.busy--; s.busy >= 0 { // after decoding, as a proxy may do
 			http.Error(w, "busy", http.StatusServiceUnavailable)
 			return
 		}
@@ -67,8 +67,7 @@ func (s *sink) named(t *testing.T, name string) *otlp.Span {
 	return s.spans[i]
 }
 
-// TestSpans sends a pass to a collector, whose address and headers are
-// OpenTelemetry's own variables.
+// TestSpans sends a pass to a collector, whose address and headers come from OpenTelemetry's variables.
 func TestSpans(t *testing.T) {
 	s := newSink(t)
 	s.busy = 2
@@ -126,7 +125,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestCollectorIsAway loses spans and nothing else, and says so.
+// TestCollectorIsAway loses only spans, and reports it.
 func TestCollectorIsAway(t *testing.T) {
 	s := newSink(t)
 	s.Close()
@@ -136,7 +135,7 @@ func TestCollectorIsAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 10_000 { // many more than are kept: a pass does not wait for a collector
+	for range 10_000 { // far more than the queue's size: a pass does not wait for a collector
 		_, end := sender.Trace(t.Context(), report.PartPass, "")
 		end(nil)
 	}
@@ -147,7 +146,7 @@ func TestCollectorIsAway(t *testing.T) {
 	}
 }
 
-// TestWrongVariable names what is wrong in the environment, and shows no header.
+// TestWrongVariable names the invalid environment variable, and shows no header.
 func TestWrongVariable(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none.pem")
 	for name, value := range map[string]string{
@@ -165,7 +164,7 @@ func TestWrongVariable(t *testing.T) {
 	}
 }
 
-// TestTrustedCollector: its certificate is trusted if the variable for traces names it, which is asked first.
+// TestTrustedCollector trusts its certificate if the variable for traces names it; that variable comes first.
 func TestTrustedCollector(t *testing.T) {
 	asked := make(chan string, 8)
 	s := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))

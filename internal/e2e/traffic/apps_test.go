@@ -6,17 +6,16 @@ import (
 	"gitrollout.dev/gitrollout/internal/proxytest"
 )
 
-// provider is one way to Traefik: where it listens, what its users write in
-// their routes, and what they name in trafficRouting.
+// provider is a configuration of Traefik: its port, users' routes, and the names in trafficRouting.
 type provider struct {
 	name   string
 	url    func(*proxytest.World) string
-	routed string // the routes of a canary: to shop-stable, at rest
-	plain  string // the routes of a blue-green release: to shop
+	routed string // routes of a canary: to shop-stable, at rest
+	plain  string // routes of a blue-green release: to shop
 	router string // below trafficRouting
 }
 
-// HOST is replaced by the app's, and SETTLE by the world's.
+// gateway is the Gateway API. HOST is replaced by the app's host, and SETTLE by the world's settle.
 var gateway = provider{
 	name: "gatewayAPI",
 	url:  func(w *proxytest.World) string { return w.GatewayURL },
@@ -102,17 +101,17 @@ spec:
 
 var providers = []provider{gateway, crd, ingress}
 
-// shop is what an app's people keep in Git.
+// shop is an app's files in Git.
 type shop struct {
 	provider
 	version  string
-	replicas int    // 0: left to an autoscaler
-	stop     string // how long a pod serves after it was told to go; "" is 200ms
+	replicas int    // 0: set by an autoscaler
+	stop     string // how long a deleted pod serves; "" is 200ms
 	strategy string // below spec.strategy
 	route    string // instead of the provider's
-	template string // of an analysis, ""
-	unasked  bool   // nobody sends it requests
-	set      bool   // it is a StatefulSet
+	template string // an analysis, or ""
+	unasked  bool   // without requests
+	set      bool   // a StatefulSet
 }
 
 func (s shop) at(version string) shop { s.version = version; return s }
@@ -172,13 +171,13 @@ spec:
 	}
 }
 
-// canary is a shop whose canary is routed, with surge.
+// canary returns a shop with a routed canary, with surge.
 func (p provider) canary(fields, steps []string) shop {
 	services := []string{"stableService: shop-stable", "canaryService: shop-canary"}
 	return p.routedShop(append(services, fields...), nil, steps)
 }
 
-// routedShop is one with the fields of a canary and of its trafficRouting.
+// routedShop returns a shop with fields of the canary and of its trafficRouting.
 func (p provider) routedShop(fields, routing, steps []string) shop {
 	text := "    canary:\n      scaling: surge\n"
 	text += lines("      ", fields) + "      trafficRouting:\n"
@@ -187,10 +186,10 @@ func (p provider) routedShop(fields, routing, steps []string) shop {
 	return shop{provider: p, version: "v1", replicas: 10, strategy: text, route: p.routed}
 }
 
-// quick has pods that nobody needs any more go soon.
+// quick deletes unused pods soon.
 var quick = []string{"scaleDownDelaySeconds: 2", "abortScaleDownDelaySeconds: 2"}
 
-// blueGreen is a shop whose users' Service is switched.
+// blueGreen returns a shop that switches the users' Service.
 func (p provider) blueGreen() shop {
 	return shop{provider: p, version: "v1", replicas: 10, route: p.plain, strategy: `    blueGreen:
       activeService: shop
@@ -200,7 +199,7 @@ func (p provider) blueGreen() shop {
 `}
 }
 
-// weights are steps that wait for people at each weight.
+// weights returns steps with a gate at each weight.
 func weights(all ...int) []string {
 	var steps []string
 	for _, w := range all {

@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestBlueGreen switches the Service behind each kind of route, and back by a
-// revert.
+// TestBlueGreen switches the Service behind each kind of route, and reverts it by a commit.
 func TestBlueGreen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, beside, each(provider.blueGreen)...)
@@ -25,8 +24,8 @@ func TestBlueGreen(t *testing.T) {
 	w.quiet()
 }
 
-// switched waits for the end of a release and checks that all requests went to
-// it, from when the switch was recorded and settled.
+// switched waits for the end of a release and checks that it got all requests after the switch was recorded and
+// settled.
 func (w *world) switched(since time.Time, version string) {
 	w.t.Helper()
 	for _, a := range w.apps {

@@ -8,15 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rate is how many requests a second each app gets, and slow how many in tests
-// that run beside each other: their shares are so large that what the others change
-// makes no difference.
+// rate is each app's number of requests per second, and slow the number in parallel tests: their shares are so large
+// that other tests have no effect on them.
 const (
 	rate = 150
 	slow = 50
 )
 
-// each makes one shop for each provider.
+// each returns one shop for each provider.
 func each(make func(provider) shop) []shop {
 	var all []shop
 	for _, p := range providers {
@@ -25,9 +24,8 @@ func each(make func(provider) shop) []shop {
 	return all
 }
 
-// TestCanary releases at 5, 20, 50 and 100 % and takes the release back in Git
-// when it is through. A pod stops 200ms after it was told to, so that no request
-// may be on its way to it then.
+// TestCanary releases at 5, 20, 50 and 100 % and reverts the completed release in Git. A pod stops 200ms after its
+// deletion, and must get no requests by then.
 func TestCanary(t *testing.T) {
 	w := newWorld(t, alone, each(func(p provider) shop { return p.canary(quick, weights(5, 20, 50)) })...)
 	w.users(rate)
@@ -39,7 +37,7 @@ func TestCanary(t *testing.T) {
 		at, before = w.decide(rollout.Promote, fmt.Sprint(2*i+2)), weight
 	}
 	w.through(at, "v2", before)
-	for _, a := range w.apps { // else the way back is to pods that stop in a moment
+	for _, a := range w.apps { // otherwise the rollback would use terminating pods
 		a.await(at, "the old pods are gone", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Former == nil })
 	}
 
@@ -68,7 +66,7 @@ func (w *world) share(quiet window, since time.Time, before, weight int) {
 	w.shareOf("v2", quiet, since, before, weight)
 }
 
-// shareOf checks each app's share since its routes were recorded and settled.
+// shareOf checks each app's share after its routes were recorded and settled.
 func (w *world) shareOf(version string, quiet window, since time.Time, before, weight int) {
 	w.t.Helper()
 	for _, a := range w.apps {
@@ -82,8 +80,7 @@ func (w *world) shareOf(version string, quiet window, since time.Time, before, w
 	}
 }
 
-// through waits for the end of a release and checks that all requests went to it
-// from when that was recorded and settled.
+// through waits for the end of a release and checks that it got all requests after that was recorded and settled.
 func (w *world) through(since time.Time, version string, before int) {
 	w.t.Helper()
 	for _, a := range w.apps {

@@ -1,16 +1,11 @@
-// Package traffic tests what users notice of releases that route requests, with
-// nothing simulated but the programs in the pods: the real gitrollout, a real Git
-// server that people push to, real Traefik with three of its providers
-// (internal/proxytest), a real Prometheus that scrapes the pods, and requests at a
-// fixed rate from before each release to after it.
+// Package traffic tests requests during releases; only the programs in the pods are simulated. It runs gitrollout, a
+// Git server, Traefik with three of its providers (internal/proxytest), a Prometheus that scrapes the pods, and
+// requests at a fixed rate from before each release to after it.
 //
-// No request may fail or come to a pod that is not ready, and each step has its
-// share. The providers are in each story together, each with an app of its own, and
-// their people push and promote at the same moments: Traefik begins its round of
-// weights anew whenever anything changes in the cluster, so that a story beside
-// another one would have less than its share.
+// No request may fail or reach a pod that is not ready, and each step must have its share. Each story has one app per
+// provider, and pushes and promotes them at the same time. Traefik restarts its round of weights at any change in the
+// cluster, so parallel stories would disturb the shares.
 //
-// In the stories that are measured some versions fail a part of their requests or
-// are slow, and have to go back by themselves; good ones may not. All run beside
-// each other, so that together they take little more than the longest.
+// In the stories with measurements, versions that fail some of their requests or are slow must be rolled back
+// automatically, and good ones must not. They run in parallel to save time.
 package traffic

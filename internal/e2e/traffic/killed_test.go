@@ -17,9 +17,8 @@ func failures(s rollout.State) int {
 	return s.Analyses[0].Metrics[0].Failed
 }
 
-// killedWhileMeasuring kills gitrollout twice within an analysis. The bad measurements are
-// in Git, so the verdict on a bad version comes after as many as without; good
-// ones are made anew, so a good version is measured a little longer.
+// killedWhileMeasuring kills gitrollout twice during an analysis. Failed measurements are in Git, so a bad version is
+// rejected after as many as without kills. Successful ones are repeated, so a good version is measured a little longer.
 func killedWhileMeasuring(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 20", inline}
@@ -58,8 +57,7 @@ func killedWhileMeasuring(t *testing.T) {
 		bad.awaitRejected(pushed).at.Sub(was.Started).Round(100*time.Millisecond), healthy.at.Sub(started.at).Round(100*time.Millisecond))
 }
 
-// prometheusIsAwayForAWhile: errors are not taken for a verdict before there are
-// too many of them in a row.
+// prometheusIsAwayForAWhile checks that errors are no verdict before too many in a row.
 func prometheusIsAwayForAWhile(t *testing.T) {
 	tier.All(t)
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The kinds of users, in the path after /any, so that each answer tells whose it is.
+// people has the kinds of users. The path after /any has the kind, and is in each answer.
 var people = map[string]func(*proxytest.Request){
 	"plain":  func(*proxytest.Request) {},
 	"header": func(r *proxytest.Request) { r.Header = map[string]string{"X-Beta": "yes"} },
@@ -29,12 +29,12 @@ func (a *app) person(kind string) proxytest.Request {
 	return r
 }
 
-// TestMatchedUsers sends some users to the canary at the weight 0, some more of
-// them at 20 %, and then only those whose route is a setHeaderRoute.
+// TestMatchedUsers sends some users to the canary at weight 0, more of them at 20 %, and then only users with a
+// setHeaderRoute.
 func TestMatchedUsers(t *testing.T) {
 	steps := func(p provider) []string {
 		matches := "{headers: [{name: X-Beta, exact: \"yes\"}]}, {cookies: [{name: beta, exact: always}]}"
-		if p.name != ingress.name { // which cannot match paths
+		if p.name != ingress.name { // it cannot match paths
 			matches += ", {path: {prefix: /beta}}"
 		}
 		return []string{
@@ -63,7 +63,7 @@ func TestMatchedUsers(t *testing.T) {
 	} {
 		var last time.Time
 		for _, a := range w.apps {
-			// It is paused when its routes have settled.
+			// It is paused after its routes have settled.
 			if paused := a.awaitPaused(at, step.at); paused.at.After(last) {
 				last = paused.at
 			}
@@ -85,9 +85,9 @@ func TestMatchedUsers(t *testing.T) {
 	w.quiet()
 }
 
-// TestMatchedUsersOfAStatefulSet sends some users to the one new pod, and nobody else; then everybody to all pods, half of
-// which are new; and, where a release is aborted at its first step, nobody to what was rejected. Pods go that requests come
-// to, so they need some time.
+// TestMatchedUsersOfAStatefulSet sends some users to the one new pod, and then all users to all pods, half of which are
+// new. After an abort at the first step the rejected version gets no requests. Pods with requests in flight are
+// deleted, so they serve a while longer.
 func TestMatchedUsersOfAStatefulSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, beside, each(func(p provider) shop {
@@ -116,7 +116,7 @@ func TestMatchedUsersOfAStatefulSet(t *testing.T) {
 	w.quiet()
 }
 
-// theirs checks the share of the newest version in what each kind of users gets at a step, once it is paused there.
+// theirs checks the newest version's share of the requests of each kind of users, once it is paused at a step.
 func (w *world) theirs(since time.Time, step int, shares map[string]float64) {
 	w.t.Helper()
 	var last time.Time

@@ -8,20 +8,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The settle of the Rollouts: the time after a record within which the proxy follows. Traefik takes 0.2s on an idle
-// machine. Tests that run in parallel, on a machine that may be busy, give it more.
+// settled is the Rollouts' settle: the time after a record in which the proxy must follow. Traefik needs 0.2s on an
+// idle machine; parallel tests allow more.
 const (
 	alone  = 3 * time.Second
 	beside = 10 * time.Second
 )
 
-// enough requests show a share: fair draws at 20 % give 12 to 29 % of 200 in 999 cases of 1,000.
+// enough requests show a share: fair draws at 20 % give 12 to 29 % of 200 in 999 of 1,000 cases.
 const enough = 200
 
-// window is a time in which nothing changes for any app.
+// window is a period without changes of any app.
 type window struct{ from, to time.Time }
 
-// rest waits until each app's routes are settled, and then until each app has enough requests.
+// rest waits until each app's routes have settled, and then until each app has enough requests.
 func (w *world) rest(since time.Time) window {
 	w.t.Helper()
 	from := since.Add(w.settled)
@@ -31,13 +31,13 @@ func (w *world) rest(since time.Time) window {
 	return window{from, time.Now()}
 }
 
-// after returns the requests since a moment when there are enough.
+// after returns the requests since a time when there are enough.
 func (a *app) after(from time.Time) proxytest.Results {
 	a.w.t.Helper()
 	return a.awaitEnough(from, func(proxytest.Result) bool { return true })
 }
 
-// afterOf returns the requests of one kind of users since a moment when there are enough.
+// afterOf returns the requests of one kind of users since a time when there are enough.
 func (a *app) afterOf(from time.Time, kind string) proxytest.Results {
 	a.w.t.Helper()
 	url := a.person(kind).URL
@@ -57,9 +57,8 @@ func (a *app) awaitEnough(from time.Time, counts func(proxytest.Result) bool) pr
 	}
 }
 
-// allFrom is when all requests must go to a version, after the record that says so:
-// when proxies have learnt of it or, in tests that run beside each other and may
-// starve Traefik, when the old pods go.
+// allFrom returns when all requests must go to a version, after its record: when proxies have been updated or, in
+// parallel tests that may slow Traefik down, when the old pods are deleted.
 func (a *app) allFrom(switched record) time.Time {
 	from := switched.at.Add(a.w.settled)
 	if a.w.settled == alone {
@@ -74,9 +73,8 @@ func (a *app) allFrom(switched record) time.Time {
 	return from
 }
 
-// changed is when a version's share went from one to another, by the requests of
-// a window: the moment that makes what was seen most likely. The answers of
-// weight 5 come at a distance of 20 requests, so it is no nearer than that.
+// changed returns when a version's share changed, from the requests of a window: the most likely time. With weight 5 it
+// is accurate to 20 requests.
 func changed(results proxytest.Results, version string, before, after float64) time.Time {
 	if len(results) == 0 {
 		return time.Time{}
@@ -88,7 +86,7 @@ func changed(results proxytest.Results, version string, before, after float64) t
 		}
 		return math.Log(1 - p)
 	}
-	// All of them after the change, and then one more before it at a time.
+	// First all requests after the change, then one more before it at a time.
 	likelihood := 0.0
 	best, at := 0.0, results[0].At
 	for i, r := range results {

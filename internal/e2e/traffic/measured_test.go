@@ -10,28 +10,25 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// weight is the part of the requests that a new version gets while it is
-// measured, in percent.
+// weight is the percentage of requests for a new version while it is measured.
 const weight = 20
 
-// story is one app's: what its new version is like, and what has to become of it.
+// story is one app's new version and the expected result.
 type story struct {
 	measured
 	next  string  // the new version
 	rate  float64 // requests per second
 	fails float64 // the share of the new version's requests that fail
 	base  float64 // … and of the old one's
-	all   bool    // the new version has all requests, not a fifth
-	back  string  // the metric that sends it back; "": it goes through
-	// within bounds the time from the first bad request to the last one that the new
-	// version gets: what the metric's fields say, and some time for scrapes, the passes
-	// and the proxies. A machine that is busy with other things may take longer.
+	all   bool    // the new version gets all requests instead of a fifth
+	back  string  // the metric that rejects it; "": it is promoted
+	// within limits the time from the new version's first bad request to its last one: the time from the metric's fields,
+	// and some for scrapes, passes and proxies. A busy machine may take longer.
 	within time.Duration
 }
 
-// some time: two scrapes until there is a rate, a pass and a push, the proxy.
-// Where a pod fails once in four seconds, the first failure is not counted yet,
-// because it begins the counter.
+// some is two scrapes until there is a rate, a pass and a push, and the proxy. If a pod fails once in four seconds, the
+// first failure is not counted, because it starts the counter.
 const (
 	some    = 2*scrape + 2*time.Second
 	counted = 4 * time.Second
@@ -48,11 +45,10 @@ func stories(t *testing.T) []story {
 			next: "v2-fail0.2", rate: 50, fails: 0.2, back: "errors", within: 3*time.Second + some},
 		{measured: measured{name: "fails 5 %", steps: while, fields: behind, metric: metric("errors", share, "10s", "interval: 1s", "failureLimit: 2", "onNoData: wait", "successCondition: result[0] < 0.01")},
 			next: "v2-fail0.05", rate: 50, fails: 0.05, back: "errors", within: 3*time.Second + counted + some},
-		// At 20 requests a second, one fails each 2.5 s. Fisher's test wants about 9
-		// of them when none of stable's does.
+		// At 20 requests per second, one fails every 2.5 s. Fisher's test needs about 9 failures if stable has none.
 		{measured: measured{name: "fails 2 %", steps: while, fields: behind, metric: metric("errors", both, "5m", "interval: 2s", "minSamples: 50", compare)},
 			next: "v2-fail0.02", rate: 100, fails: 0.02, back: "errors", within: 30*time.Second + some},
-		// At 50 requests a second, one fails each 4 s.
+		// At 50 requests per second, one fails every 4 s.
 		{measured: measured{name: "fails 0.5 %", steps: in, metric: metric("errors", both, "5m", "interval: 5s", "count: 24", "minSamples: 50", compare)},
 			next: "v2-fail0.005", rate: 250, fails: 0.005, back: "errors", within: 60*time.Second + some},
 		{measured: measured{name: "slow", steps: in, metric: metric("latency", slowness, "10s", "interval: 1s", "count: 20", "failureLimit: 2", "onNoData: wait", "failureCondition: result[0] >= 0.25")},
@@ -70,8 +66,7 @@ func stories(t *testing.T) []story {
 	}
 }
 
-// TestMeasured has the stories of releases that are measured, beside each other: what
-// counts in them are failures, not shares.
+// TestMeasured runs the stories with measurements in parallel: failures count in them, not shares.
 func TestMeasured(t *testing.T) {
 	t.Run("good and bad releases", goodAndBadReleases)
 	t.Run("odd servers", oddServers)
@@ -79,12 +74,10 @@ func TestMeasured(t *testing.T) {
 	t.Run("Prometheus is away", prometheusIsAwayForAWhile)
 }
 
-// goodAndBadReleases gives each story's app its new version at the same moment. The
-// bad ones go back by themselves, the good one and the one that is as bad as what
-// it replaces go through.
+// goodAndBadReleases releases all stories' new versions at the same time. The bad ones are rolled back automatically.
+// The good one is promoted, and so is the one that fails as often as its stable version.
 //
-// Of all requests, at most the new version's part fails while it has them: its
-// share of failures times its weight.
+// At most the new version's part of all requests may fail meanwhile: its share of failures times its weight.
 func goodAndBadReleases(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
@@ -123,7 +116,7 @@ func goodAndBadReleases(t *testing.T) {
 	}
 }
 
-// is reports whether a request is one that the new version was bad at.
+// bad reports whether the new version was bad at a request.
 func (s story) bad(r proxytest.Result) bool {
 	return r.Version == s.next && (r.Failed() || s.back == "latency")
 }

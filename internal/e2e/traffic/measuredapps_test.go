@@ -6,20 +6,19 @@ import (
 	"testing"
 )
 
-// measured is a shop whose releases are measured: by default a canary whose requests
-// are routed by the Gateway.
+// measured is a shop with measured releases: by default a canary with requests routed by the Gateway.
 type measured struct {
 	name     string
 	version  string
-	metric   string // of the template errors, indented as a list's entry
+	metric   string // entry of the template errors, indented as in a list
 	fields   string // more of the canary, a line
 	steps    []string
-	plain    bool // no requests are routed: a part of the pods is new
-	switches bool // blue-green, measured when it has all requests
+	plain    bool // no routing: some of the pods are new
+	switches bool // blue-green, measured after the switch
 }
 
-// The queries of the documentation, for one namespace of several. There is no
-// counter of failures before the first one, so nothing is taken for zero.
+// The queries of the documentation, for one namespace of several. There is no counter of failures before the first
+// failure, so no data counts as zero.
 const (
 	failed   = `sum(increase(http_requests_total{code="500",namespace="NS",pod_template_hash="{{args.hash}}"}[%[1]s])) or vector(0)`
 	all      = `sum(increase(http_requests_total{namespace="NS",pod_template_hash="{{args.hash}}"}[%[1]s]))`
@@ -28,7 +27,7 @@ const (
 	slowness = `histogram_quantile(0.9, sum by (le) (rate(http_request_duration_seconds_bucket{namespace="NS",pod_template_hash="{{args.hash}}"}[%[1]s])))`
 )
 
-// shipped returns the query of examples/analysis, for one namespace of several.
+// shipped returns the query of examples/analysis for one namespace.
 func shipped(t *testing.T) string {
 	t.Helper()
 	raw, err := os.ReadFile("../../../examples/analysis/apps/shop/base/analysis.yaml")
@@ -40,7 +39,7 @@ func shipped(t *testing.T) string {
 	return strings.ReplaceAll(strings.TrimSpace(query), "pod_template_hash=", `namespace="NS",pod_template_hash=`)
 }
 
-// metric is one whose query looks at a time back.
+// metric returns a metric whose query covers a period.
 func metric(name, query, back string, fields ...string) string {
 	text := "  - name: " + name + "\n"
 	for _, f := range fields {
@@ -55,7 +54,7 @@ const (
 	inline    = `analysis: {` + templates + `}`
 )
 
-// shop is it with its template.
+// shop returns the app with its template.
 func (m measured) shop() shop {
 	fields := ""
 	if m.fields != "" {

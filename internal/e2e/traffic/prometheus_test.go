@@ -16,10 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// scrape is how often Prometheus asks each pod.
+// scrape is Prometheus's scrape interval.
 const scrape = 500 * time.Millisecond
 
-// prometheus is a real one that scrapes the pods of a world's apps.
+// prometheus is a real Prometheus that scrapes the pods of a world's apps.
 type prometheus struct {
 	t       *testing.T
 	URL     string
@@ -28,9 +28,8 @@ type prometheus struct {
 	command *exec.Cmd
 }
 
-// startPrometheus runs Debian's program, which .ci/run installs, until the test
-// ends. That one is built without a look at Kubernetes, so the test writes down
-// for it which pods there are.
+// startPrometheus runs Debian's program, which .ci/run installs, until the test ends. It lacks Kubernetes service
+// discovery, so the test writes the list of pods for it.
 func startPrometheus(t *testing.T) *prometheus {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -89,8 +88,7 @@ func (p *prometheus) stop() {
 	_ = p.command.Wait()
 }
 
-// follow tells Prometheus which pods of a world's apps serve, until the context
-// ends.
+// follow updates Prometheus's list of serving pods of a world's apps, until the context ends.
 func (p *prometheus) follow(ctx context.Context, w *world) {
 	known := ""
 	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {

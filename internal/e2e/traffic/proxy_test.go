@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/proxytest"
 )
 
-// twoVersions are a Deployment and a Service of each version of one program.
+// twoVersions has a Deployment and a Service for each version of a program.
 func twoVersions() string {
 	text := ""
 	for _, version := range []string{"v1", "v2"} {
@@ -92,8 +92,7 @@ spec:
 	return text
 }
 
-// TestWeights splits traffic with each of the providers, changes the weights
-// under load, and no user notices.
+// TestWeights splits traffic with each of the providers, and changes the weights under load without a failed request.
 func TestWeights(t *testing.T) {
 	w := proxytest.Start(t)
 	for name, way := range map[string]struct {
@@ -139,8 +138,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// TestReadinessIsRecorded goes around the proxy, to a pod that is not ready:
-// the record tells, or else a test that finds no such answer would prove nothing.
+// TestReadinessIsRecorded sends requests past the proxy to an unready pod: the record shows it, as other tests rely on.
 func TestReadinessIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := proxytest.Start(t)
@@ -160,7 +158,7 @@ spec: {containers: [{name: shop, image: "shop:v1-neverready", ports: [{container
 	}
 }
 
-// TestFailuresAreRecorded asks for what is not there.
+// TestFailuresAreRecorded sends requests for a missing route.
 func TestFailuresAreRecorded(t *testing.T) {
 	t.Parallel()
 	w := proxytest.Start(t)

@@ -8,10 +8,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRefusedRoutes has the Gateway's controller refuse the app's HTTPRoute in
-// the middle of a release, and then its people push one that cannot be split.
-// Users notice neither: the Gateway serves the route of its other listener, and
-// what cannot be followed is not.
+// TestRefusedRoutes has the Gateway's controller refuse the app's HTTPRoute during a release, and then pushes a route
+// that cannot be split. Users notice neither: the Gateway serves the route of its other listener, and the invalid
+// commit is not followed.
 func TestRefusedRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, beside, gateway.canary(quick, weights(20, 50)))
@@ -24,7 +23,7 @@ func TestRefusedRoutes(t *testing.T) {
 	_, at := w.push("v2", func(s shop) shop { return s.at("v2") })
 	w.share(w.atStep(at, 1, 20), at, 0, 20)
 
-	// Another parent that no Gateway accepts.
+	// Another parent, which no Gateway accepts.
 	const parent = "{name: public, namespace: gateways}"
 	_, refused := w.push("a listener that is not there", route(strings.Replace(good, parent, "{name: public, namespace: gateways, sectionName: http}, {name: public, namespace: gateways, sectionName: https}", 1)))
 	w.decide(rollout.Promote, "2")
@@ -41,7 +40,7 @@ func TestRefusedRoutes(t *testing.T) {
 	_, mended := w.push("without it", route(good))
 	w.share(w.atStep(mended, 3, 50), mended, 20, 50)
 
-	// A route without the stable Service: the app is held where it is.
+	// A route without the stable Service: the app is held at its step.
 	_, wrong := w.push("no stable backend", route(strings.Replace(good, "name: shop-stable", "name: shop", 1)))
 	w.decide(rollout.Promote, "4")
 	held := a.await(wrong, "held", func(s rollout.State) bool { return s.Held != nil })
@@ -56,7 +55,7 @@ func TestRefusedRoutes(t *testing.T) {
 	w.quiet()
 }
 
-// staysAt checks that v2 has its share of enough requests since a moment.
+// staysAt checks that v2 has its share of enough requests since a time.
 func (a *app) staysAt(since time.Time, share float64) {
 	a.w.t.Helper()
 	some := a.after(since)

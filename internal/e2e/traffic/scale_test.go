@@ -9,10 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAutoscalerAndAbort has an autoscaler change the number of pods in the
-// middle of a step, and then aborts at 50 %. The pods serve for 2s after they
-// were told to stop, as a preStop hook lets them: an autoscaler takes pods that
-// requests are on their way to.
+// TestAutoscalerAndAbort changes the replicas during a step, like an autoscaler, and then aborts at 50 %. Deleted pods
+// serve for 2s, as with a preStop hook, since an autoscaler deletes pods with requests in flight.
 func TestAutoscalerAndAbort(t *testing.T) {
 	w := newWorld(t, alone, each(func(p provider) shop {
 		s := p.canary(quick, weights(20, 50))
@@ -34,8 +32,8 @@ func TestAutoscalerAndAbort(t *testing.T) {
 	w.quiet()
 }
 
-// scaled scales each app while 20 % goes to v2, and checks that the share stays.
-// While pods start, neither version is asked to bear more than its ready ones can.
+// scaled scales each app while v2 gets 20 %, and checks that the share stays. While pods start, neither version gets
+// more than its ready pods can serve.
 func (w *world) scaled(n int32, canary int) {
 	w.t.Helper()
 	began := time.Now()
@@ -46,7 +44,7 @@ func (w *world) scaled(n int32, canary int) {
 		a.awaitPods(map[string]int{"v1": int(n), "v2": canary})
 	}
 	there := time.Now()
-	quiet := w.rest(there.Add(w.settled)) // pods count when proxies have learnt of them
+	quiet := w.rest(there.Add(w.settled)) // pods count after proxies know them
 	for _, a := range w.apps {
 		all := a.load.Results()
 		during := all.Between(began, there.Add(w.settled))
@@ -59,8 +57,8 @@ func (w *world) scaled(n int32, canary int) {
 	}
 }
 
-// aborted waits until each app is back and checks that the version gets nothing
-// any more from when that was recorded and settled.
+// aborted waits until each app is rolled back and checks that the version gets no requests after that was recorded and
+// settled.
 func (w *world) aborted(pushed time.Time, version string) {
 	w.t.Helper()
 	for _, a := range w.apps {
@@ -80,9 +78,8 @@ func (w *world) aborted(pushed time.Time, version string) {
 	}
 }
 
-// TestServicesThatTakeTurnsAndStableThatShrinks releases twice with pingPong, and
-// with dynamicStableScale: there stable pods go that requests come to, so they
-// need some time.
+// TestServicesThatTakeTurnsAndStableThatShrinks releases twice with pingPong, and with dynamicStableScale, which
+// deletes stable pods with requests in flight, so that they serve a while longer.
 func TestServicesThatTakeTurnsAndStableThatShrinks(t *testing.T) {
 	t.Parallel()
 	steps := weights(20, 50)

@@ -16,12 +16,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// server is an app whose metrics server is not what it should be.
+// server is an app with a faulty metrics server.
 type server struct {
 	name   string
 	answer http.HandlerFunc
 	fields []string      // of the metric, besides interval and count
-	phase  rollout.Phase // where the release ends, or where it stays
+	phase  rollout.Phase // final phase, or the phase where it stays
 	why    string        // part of the reason or of the evidence
 }
 
@@ -35,9 +35,9 @@ func text(body string) http.HandlerFunc {
 
 func value(v string) string { return `{"metric":{},"value":[1,"` + v + `"]}` }
 
-// hang answers when nobody waits any more.
+// hang answers after the client has given up.
 func hang(_ http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // the server looks for a closed connection only then
+	_, _ = io.Copy(io.Discard, r.Body) // only then the server notices a closed connection
 	<-r.Context().Done()
 }
 
@@ -45,8 +45,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, fmt.Sprintf(`{"error": "I do not know %s"}`, r.Header.Get("Authorization")), http.StatusForbidden)
 }
 
-// servers are what may become of a Prometheus. At once means that the first
-// error is one too many.
+// servers are possible faults of a Prometheus. At once means that the first error is already too many.
 func servers() []server {
 	const low, atOnce = "successCondition: result[0] < 0.05", "consecutiveErrorLimit: 0"
 	back := rollout.Degraded
@@ -74,13 +73,12 @@ func servers() []server {
 	}
 }
 
-// oddServers releases one app for each of them at the same moment, and one whose
-// twelve metrics all hang. An app beside them is neither measured later for that,
-// nor do its steps come later.
+// oddServers releases one app for each of them at the same time, and one whose twelve metrics all hang. They delay
+// neither the measurements nor the steps of another app.
 func oddServers(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
-	var data atomic.Bool // comes for those who wait
+	var data atomic.Bool // set for the metrics that wait
 	var shops []measured
 	plain := func(name, address string, steps []string, fields ...string) measured {
 		fields = append([]string{"interval: 1s", "count: 2"}, fields...)
@@ -99,7 +97,7 @@ func oddServers(t *testing.T) {
 		answer := s.answer
 		shops = append(shops, plain(s.name, serve(func(w http.ResponseWriter, r *http.Request) {
 			if s.phase == rollout.Progressing && data.Load() {
-				vector(value("0.01"))(w, r) // what was waited for
+				vector(value("0.01"))(w, r) // the awaited data
 				return
 			}
 			answer(w, r)
@@ -138,8 +136,7 @@ func oddServers(t *testing.T) {
 	w.checkQuiet()
 }
 
-// told is what Git says of a release: why it is where it is, and what its
-// analyses have found.
+// told returns a release's record in Git: the reason of its state, and its analyses.
 func told(reason string, runs []rollout.AnalysisRun) string {
 	for _, run := range runs {
 		reason += " " + strings.ToLower(string(run.Phase)) + ": " + run.Message
@@ -152,8 +149,8 @@ func told(reason string, runs []rollout.AnalysisRun) string {
 	return reason
 }
 
-// checkBeside waits for the release of the app beside the others, and logs how late its steps are. If it waited for the
-// metrics that hang, this would take 12 minutes.
+// checkBeside waits for the release of the other app, and logs the delay of its steps. It would take 12 minutes if it
+// waited for the metrics that hang.
 func (w *world) checkBeside(pushed time.Time) {
 	w.t.Helper()
 	a := w.app("beside")
@@ -169,7 +166,7 @@ func (w *world) checkBeside(pushed time.Time) {
 	}
 }
 
-// checkWaits fails the test unless apps are where they were, and say why.
+// checkWaits fails the test unless apps are unchanged, with a reason.
 func (w *world) checkWaits(names ...string) {
 	w.t.Helper()
 	for _, name := range names {

@@ -12,13 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// visitor is one user whose browser keeps cookies.
+// visitor is a user with a browser that keeps cookies.
 type visitor struct {
 	jar     map[string]string
 	results proxytest.Results
 }
 
-// crowd are the visitors of one app.
+// crowd has the visitors of one app.
 type crowd struct {
 	stop chan struct{}
 	all  sync.WaitGroup
@@ -26,7 +26,7 @@ type crowd struct {
 	each []*visitor
 }
 
-// visit sends a request of each of so many visitors every 200ms until the test ends.
+// visit sends a request of each visitor every 200ms until the test ends.
 func (a *app) visit(visitors int) *crowd {
 	c := &crowd{stop: make(chan struct{})}
 	a.w.t.Cleanup(func() { c.leave() })
@@ -72,7 +72,7 @@ func (c *crowd) leave() {
 	c.all.Wait()
 }
 
-// between are the results of each visitor in a time.
+// between returns the results of each visitor in a period.
 func (c *crowd) between(from, to time.Time) []proxytest.Results {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,8 +83,7 @@ func (c *crowd) between(from, to time.Time) []proxytest.Results {
 	return all
 }
 
-// wentBack counts the visitors whom a version answered, and returns the first
-// answer of another that one of them then had.
+// wentBack counts the visitors with an answer of a version, and returns the first later answer of another version.
 func wentBack(all []proxytest.Results, version string) (seen int, back proxytest.Results) {
 	for _, results := range all {
 		first := slices.IndexFunc(results, func(r proxytest.Result) bool { return r.Version == version })
@@ -99,8 +98,8 @@ func wentBack(all []proxytest.Results, version string) (seen int, back proxytest
 	return seen, back
 }
 
-// TestStickyUsers releases to visitors with cookies: whoever has seen the new
-// version goes on to while weights rise, and nobody sees it after an abort.
+// TestStickyUsers releases to visitors with cookies: a visitor of the new version keeps it while weights rise, and no
+// visitor has it after an abort.
 func TestStickyUsers(t *testing.T) {
 	t.Parallel()
 	var shops []shop
@@ -108,7 +107,7 @@ func TestStickyUsers(t *testing.T) {
 		shops = append(shops, p.routedShop(append([]string{"stableService: shop-stable", "canaryService: shop-canary"}, quick...), []string{"sticky: {}"}, weights(20, 50)))
 	}
 	w := newWorld(t, beside, shops...)
-	w.users(slow) // each of these requests is a new user's
+	w.users(slow) // each of these requests is from a new user
 	crowds := map[*app]*crowd{}
 	for _, a := range w.apps {
 		crowds[a] = a.visit(20)
@@ -118,7 +117,7 @@ func TestStickyUsers(t *testing.T) {
 	for i, weight := range []int{20, 50} {
 		w.share(w.atStep(at, 2*i+1, weight), at, []int{0, 20}[i], weight)
 		for _, a := range w.apps {
-			// More visitors come who have seen nothing yet.
+			// More visitors without cookies come.
 			more := a.visit(20)
 			crowds[a].mu.Lock()
 			crowds[a].each = append(crowds[a].each, more.each...)

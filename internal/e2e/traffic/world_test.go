@@ -23,25 +23,25 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// patience is far above the time of any event, so that a busy machine fails no test.
+// patience is far longer than any event takes, so that a busy machine fails no test.
 const patience = 5 * time.Minute
 
-// world is a repository with apps, a gitrollout that releases them, and users. A
-// Prometheus scrapes their pods if their releases are measured.
+// world is a repository with apps, a gitrollout that releases them, and users. A Prometheus scrapes their pods if
+// releases are measured.
 type world struct {
 	*proxytest.World
 	t          *testing.T
 	repo       *gittest.Repo
 	server     *gittest.Server
-	prometheus *prometheus // of the pods, nil where nothing is measured
+	prometheus *prometheus // of the pods, nil without measurements
 	apps       []*app
 	log        lockedBuffer
 	began      time.Time
-	head       string // the commit that was pushed last
+	head       string // the last pushed commit
 	command    *exec.Cmd
 	exited     chan error
 
-	settled time.Duration // alone or beside
+	settled time.Duration // alone or parallel
 
 	mu      sync.Mutex
 	history []record
@@ -50,14 +50,13 @@ type world struct {
 // app is one app and its users.
 type app struct {
 	w    *world
-	name string // of the app, its folder and its namespace
+	name string // name of the app, its folder and its namespace
 	host string
 	shop shop
 	load *proxytest.Load
 }
 
-// record is what one commit on the state branch says, and when it was first
-// seen: commits themselves have whole seconds only.
+// record is a commit on the state branch and the time when it was first seen: commits have whole seconds only.
 type record struct {
 	at      time.Time
 	subject string
@@ -83,18 +82,18 @@ func (b *lockedBuffer) String() string {
 
 const stateRef = "refs/heads/gitrollout/state/test"
 
-// newWorld pushes the apps, lets gitrollout deploy them, and returns when all
-// have their pods and answer through their routes.
+// newWorld pushes the apps, lets gitrollout deploy them, and returns when all have their pods and answer through their
+// routes.
 func newWorld(t *testing.T, settled time.Duration, shops ...shop) *world {
 	t.Helper()
 	return (&world{t: t, settled: settled}).begin(shops)
 }
 
-// token is the credential in the Secret metrics of each app that is measured.
+// token is the credential in the Secret metrics of each measured app.
 const token = "Zm9v-s3cr3t-t0ken"
 
-// newMeasured is a world with a Prometheus, whose address is PROMETHEUS in the apps'
-// files. Its measurements do not ask when the proxy has learnt of a weight.
+// newMeasured is a world with a Prometheus, whose address is PROMETHEUS in the apps' files. Its tests do not check how
+// fast the proxy follows a weight.
 func newMeasured(t *testing.T, shops ...measured) *world {
 	t.Helper()
 	var all []shop
@@ -156,7 +155,7 @@ func (w *world) awaitAnswers() {
 	}
 }
 
-// background runs something until the test ends.
+// background runs a function until the test ends.
 func (w *world) background(run func(context.Context)) {
 	ctx, stop := context.WithCancel(context.Background())
 	var done sync.WaitGroup
@@ -164,7 +163,7 @@ func (w *world) background(run func(context.Context)) {
 	w.t.Cleanup(func() { stop(); done.Wait() })
 }
 
-// watch looks at the state branch every few milliseconds.
+// watch polls the state branch every few milliseconds.
 func (w *world) watch(ctx context.Context) {
 	for last := ""; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
 		at := time.Now()
@@ -176,8 +175,7 @@ func (w *world) watch(ctx context.Context) {
 	}
 }
 
-// note adds the state of all apps at a commit. A commit that came between two
-// looks is not seen, which takes less than the time of one push.
+// note adds the state of all apps at a commit. It may miss a commit between two polls, which are shorter than a push.
 func (w *world) note(at time.Time, commit string) {
 	show := func(args ...string) []byte {
 		cmd := exec.Command("git", append([]string{"-C", w.repo.Bare}, args...)...)
@@ -205,7 +203,7 @@ func (w *world) records() []record {
 	return slices.Clone(w.history)
 }
 
-// told is what the state branch said and when, for people.
+// told prints the states on the state branch with their times.
 func (w *world) told() string {
 	var b strings.Builder
 	for _, r := range w.records() {
@@ -232,7 +230,7 @@ func (w *world) start() {
 	go func(c *exec.Cmd, exited chan error) { exited <- c.Wait() }(w.command, w.exited)
 }
 
-// stop asks gitrollout to end and waits for it.
+// stop terminates gitrollout and waits for it.
 func (w *world) stop() {
 	_ = w.command.Process.Signal(syscall.SIGTERM)
 	select {
@@ -246,7 +244,7 @@ func (w *world) stop() {
 	}
 }
 
-// killAndStart ends gitrollout as a power cut does, and starts it again.
+// killAndStart kills gitrollout and restarts it.
 func (w *world) killAndStart() {
 	w.t.Helper()
 	_ = w.command.Process.Kill()
@@ -268,8 +266,7 @@ func (w *world) cli(args ...string) string {
 	return string(out)
 }
 
-// push commits a change of all apps and pushes it. It returns the commit and the
-// moment.
+// push commits a change of all apps and pushes it. It returns the commit and the time.
 func (w *world) push(message string, change func(shop) shop) (string, time.Time) {
 	w.t.Helper()
 	prometheus := ""
@@ -288,7 +285,7 @@ func (w *world) push(message string, change func(shop) shop) (string, time.Time)
 	return w.head, at
 }
 
-// app is the one with a name.
+// app returns the app with a name.
 func (w *world) app(name string) *app {
 	w.t.Helper()
 	i := slices.IndexFunc(w.apps, func(a *app) bool { return a.shop.name == name })
@@ -298,8 +295,7 @@ func (w *world) app(name string) *app {
 	return w.apps[i]
 }
 
-// decide commits a decision for the release of each app, as its people do in one
-// merge. It returns the moment.
+// decide commits a decision for the release of each app in one commit, and returns the time.
 func (w *world) decide(decision rollout.Verb, through string) time.Time {
 	w.t.Helper()
 	for _, a := range w.apps {
@@ -322,7 +318,7 @@ func (w *world) decide(decision rollout.Verb, through string) time.Time {
 	return at
 }
 
-// users begin to send so many requests a second to each app.
+// users starts the given number of requests per second to each app.
 func (w *world) users(perSecond float64) {
 	w.t.Helper()
 	for _, a := range w.apps {
@@ -330,7 +326,7 @@ func (w *world) users(perSecond float64) {
 	}
 }
 
-// quiet ends the users and fails the test if one of them noticed anything.
+// quiet ends the users and fails the test if a request failed.
 func (w *world) quiet() {
 	w.t.Helper()
 	for _, a := range w.apps {
@@ -347,7 +343,7 @@ func (a *app) user() proxytest.Request {
 	return proxytest.Request{URL: a.shop.url(a.w.World) + "/any", Host: a.host}
 }
 
-// state is the newest.
+// state returns the newest state.
 func (a *app) state() rollout.State {
 	history := a.w.records()
 	if len(history) == 0 {
@@ -356,7 +352,7 @@ func (a *app) state() rollout.State {
 	return history[len(history)-1].states[a.name]
 }
 
-// await returns the first record since a moment whose state is as wanted.
+// await returns the first record since a time whose state satisfies a condition.
 func (a *app) await(since time.Time, what string, ok func(rollout.State) bool) record {
 	a.w.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -377,7 +373,7 @@ func (a *app) awaitHealthy(since time.Time) record {
 	return a.await(since, "healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
 }
 
-// awaitReleased waits until what was pushed last is through.
+// awaitReleased waits until the last push is released.
 func (a *app) awaitReleased(since time.Time) record {
 	a.w.t.Helper()
 	return a.await(since, "healthy", func(s rollout.State) bool {
@@ -385,14 +381,13 @@ func (a *app) awaitReleased(since time.Time) record {
 	})
 }
 
-// awaitRejected waits until the way back has ended.
+// awaitRejected waits until the rollback has ended.
 func (a *app) awaitRejected(since time.Time) record {
 	a.w.t.Helper()
 	return a.await(since, "back and rejected", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
 }
 
-// runs are the analyses of an app's last release: a release that is through keeps
-// them in Git's history alone.
+// runs returns the analyses of an app's last release; after the release they are only in Git's history.
 func (a *app) runs() []rollout.AnalysisRun {
 	a.w.t.Helper()
 	for _, r := range slices.Backward(a.w.records()) {
@@ -404,7 +399,7 @@ func (a *app) runs() []rollout.AnalysisRun {
 	return nil
 }
 
-// awaitRouted returns the record of the routers being asked for a step's weight.
+// awaitRouted returns the record in which the routers get a step's weight.
 func (a *app) awaitRouted(since time.Time, weight int) record {
 	a.w.t.Helper()
 	return a.await(since, fmt.Sprintf("routes %d", weight), func(s rollout.State) bool {
@@ -419,7 +414,7 @@ func (a *app) awaitPaused(since time.Time, step int) record {
 	})
 }
 
-// scale does what an autoscaler does.
+// scale sets the replicas like an autoscaler.
 func (a *app) scale(n int32) {
 	a.w.t.Helper()
 	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: a.name, Name: "shop"}, Spec: autoscalingv1.ScaleSpec{Replicas: n}}
@@ -428,8 +423,7 @@ func (a *app) scale(n int32) {
 	}
 }
 
-// awaitPods waits until exactly so many pods of each version are ready and no
-// others exist.
+// awaitPods waits until exactly these pods of each version are ready and no others exist.
 func (a *app) awaitPods(want map[string]int) {
 	a.w.t.Helper()
 	var got map[string]int
