@@ -31,8 +31,8 @@ type forgeWorld struct {
 	hooks  string // its address for webhooks, "" for none
 }
 
-// people are the accounts of a server: the repositories' owner, gitrollout's bot, a code owner who can push, and
-// another user with push access.
+// people are the accounts of a server: the repositories' owner, gitrollout's bot, a code owner, and another user. The
+// last two have push access.
 type people struct{ owner, bot, approver, other giteatest.Account }
 
 var twoGates = canary("scaling: surge", "setWeight: 50", "pause: {}", "setWeight: 75", "pause: {}")

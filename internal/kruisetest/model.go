@@ -165,7 +165,7 @@ func isDown(p corev1.Pod) bool {
 	return i < 0 || p.Status.Conditions[i].Status != corev1.ConditionTrue
 }
 
-// remove deletes one of some pods, preferably an unready one.
+// remove deletes one pod, preferably an unready one.
 func (m *model) remove(ctx context.Context, among []corev1.Pod) error {
 	i := max(0, slices.IndexFunc(among, isDown))
 	return m.kube.CoreV1().Pods(m.namespace).Delete(ctx, among[i].Name, metav1.DeleteOptions{})

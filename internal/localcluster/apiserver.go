@@ -13,11 +13,11 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
-// serviceRange holds the cluster IPs of Services. Nothing routes to them.
+// serviceRange has the cluster IPs of Services. Nothing routes to them.
 const serviceRange = "10.96.0.0/16"
 
-// listenLoopback takes a free port. The listener is handed to the apiserver as
-// it is, so that the port cannot be lost to another process in between.
+// listenLoopback listens on a free port. The apiserver gets the listener itself, so that no other process can take the
+// port meanwhile.
 func listenLoopback() (net.Listener, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -26,15 +26,14 @@ func listenLoopback() (net.Listener, error) {
 	return listener, nil
 }
 
-// auditPolicy has each request in the audit log once, with its user, verb and object.
+// auditPolicy logs each request once, with its user, verb and object.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 `
 
-// newAPIServer prepares the kube-apiserver; the function returned runs it until
-// its context ends.
+// newAPIServer prepares the kube-apiserver; the returned function runs it until its context ends.
 func newAPIServer(ctx context.Context, listener net.Listener, arguments []string) (func(context.Context) error, error) {
 	server := options.NewServerRunOptions()
 	server.SecureServing.Listener = listener
@@ -60,9 +59,8 @@ func newAPIServer(ctx context.Context, listener net.Listener, arguments []string
 	return func(ctx context.Context) error { return runAPIServer(ctx, completed) }, nil
 }
 
-// runAPIServer is app.Run, except that the server reports its release. That is
-// a linker flag of official builds, without which clients that compare versions
-// see v0.0.0-master.
+// runAPIServer is app.Run, except that the server reports its release. Official builds set it by a linker flag, without
+// which clients that compare versions see v0.0.0-master.
 func runAPIServer(ctx context.Context, completed options.CompletedOptions) error {
 	config, err := app.NewConfig(completed)
 	if err != nil {
@@ -85,7 +83,7 @@ func runAPIServer(ctx context.Context, completed options.CompletedOptions) error
 	return prepared.Run(ctx)
 }
 
-// release is a version that names the release in its git version.
+// release is a version with the release in its git version.
 type release struct{ compatibility.EffectiveVersion }
 
 func (r release) Info() *version.Info {
@@ -94,8 +92,8 @@ func (r release) Info() *version.Info {
 	return &info
 }
 
-// apiServerFlags are those of an ordinary cluster wherever a test could notice:
-// RBAC decides, and every admission plugin that is on by default is on.
+// apiServerFlags are an ordinary cluster's wherever a test could notice: RBAC, and every admission plugin that is on by
+// default.
 func apiServerFlags(etcdURL string, certs certificates) []string {
 	return []string{
 		"--etcd-servers=" + etcdURL,
@@ -105,7 +103,7 @@ func apiServerFlags(etcdURL string, certs certificates) []string {
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + serviceRange,
-		// The other addresses of nodes are nobody's.
+		// Nodes have no other addresses.
 		"--kubelet-preferred-address-types=ExternalIP",
 		"--tls-cert-file=" + certs.path(apiServerCert),
 		"--tls-private-key-file=" + certs.path(apiServerKey),
@@ -116,7 +114,7 @@ func apiServerFlags(etcdURL string, certs certificates) []string {
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged=true",
 		"--profiling=false",
-		// Watches would otherwise keep a stopping apiserver for a minute.
+		// Otherwise watches keep a stopping apiserver for a minute.
 		"--shutdown-send-retry-after=true",
 		"--shutdown-delay-duration=0s",
 	}

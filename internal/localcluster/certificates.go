@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Names of the files that a state directory keeps in pki/.
+// Names of the files in a state directory's pki/.
 const (
 	caCert            = "ca.crt"
 	caKey             = "ca.key"
@@ -27,17 +27,15 @@ const (
 	serviceAccountKey = "service-account.key"
 )
 
-// certificates is the folder that holds the cluster's authority and what it
-// has signed. It outlives a run, so that a cluster which is started again still
-// accepts the kubeconfigs and service account tokens it gave out.
+// certificates is the folder with the cluster's authority and its certificates. It outlives a run, so that a restarted
+// cluster still accepts its earlier kubeconfigs and service account tokens.
 type certificates struct {
 	dir string
 }
 
 func (c certificates) path(name string) string { return filepath.Join(c.dir, name) }
 
-// ensureCertificates creates what a new cluster needs, and leaves an existing
-// set as it is.
+// ensureCertificates creates the files of a new cluster, and leaves existing ones as they are.
 func ensureCertificates(dir string) (certificates, error) {
 	certs := certificates{dir: dir}
 	if _, err := os.Stat(certs.path(caCert)); err == nil {
@@ -86,7 +84,7 @@ func (c certificates) create() error {
 	); err != nil {
 		return err
 	}
-	// Last, because its presence says that the set is complete.
+	// Last, because it marks the set as complete.
 	return os.WriteFile(c.path(caCert), authorityPEM, 0o600)
 }
 
@@ -98,13 +96,12 @@ func (c certificates) writeKey(name string, key crypto.Signer) error {
 	return os.WriteFile(c.path(name), encoded, 0o600)
 }
 
-// clientIdentity is a key pair that the apiserver takes for a user.
+// clientIdentity is a client's key pair and user.
 type clientIdentity struct {
 	authority, certificate, key []byte
 }
 
-// identify signs a new client certificate for the user, a cluster
-// administrator like every part of the control plane here.
+// identify signs a client certificate for the user, a cluster administrator like every part of this control plane.
 func (c certificates) identify(user string) (clientIdentity, error) {
 	authorityPEM, err := os.ReadFile(c.path(caCert))
 	if err != nil {
@@ -151,8 +148,8 @@ func (c certificates) loadAuthority(certificate []byte) (*x509.Certificate, cryp
 	return authority, key, nil
 }
 
-// sign completes the template, has it signed by the authority (by itself when
-// there is none) and returns the certificate as PEM with its new key.
+// sign completes the template, has it signed by the authority (or by itself if there is none) and returns the
+// certificate as PEM with its new key.
 func sign(template, authority *x509.Certificate, authorityKey crypto.Signer) ([]byte, crypto.Signer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

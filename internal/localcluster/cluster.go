@@ -19,25 +19,24 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/nodeagent"
 )
 
-// stopWithin bounds how long a part may take to stop; the end of the process
-// then stops it anyway. The apiserver would give every open watch two seconds.
+// stopWithin limits the time for stopping a part; the end of the process then stops it anyway. The apiserver would give
+// every open watch two seconds.
 const stopWithin = 500 * time.Millisecond
 
-// adminUser is the user in the kubeconfig that the cluster hands out.
+// adminUser is the user in the cluster's kubeconfig.
 const adminUser = "local-admin"
 
-// cluster is a control plane and its nodes inside this process. Parts are
-// started in the order in which they depend on each other, and stopped in the
-// opposite one.
+// cluster is a control plane and its nodes inside this process. Parts start in the order of their dependencies, and
+// stop in the opposite order.
 type cluster struct {
 	dir    stateDir
 	certs  certificates
 	server string // the apiserver's URL
 	etcd   *embed.Etcd
 	parts  []*part
-	failed chan error // the first part that ended by itself
+	failed chan error // the first part that ended unexpectedly
 
-	published []string // files that tell others how to reach the cluster
+	published []string // files with the address of the cluster
 }
 
 // part is a server or a set of controllers that runs until it is stopped.
@@ -47,8 +46,7 @@ type part struct {
 	ended  chan struct{}
 }
 
-// startCluster returns when the cluster can be used: nodes are Ready and pods
-// can be created in the default namespace.
+// startCluster returns when the cluster is usable: nodes are Ready and pods can be created in the default namespace.
 func startCluster(ctx context.Context, dir stateDir, o settings) (_ *cluster, err error) {
 	c := &cluster{dir: dir, failed: make(chan error, 1)}
 	defer func() {
@@ -157,8 +155,7 @@ func (c *cluster) startNodes(ctx context.Context, o settings) error {
 	return nil
 }
 
-// publish writes the kubeconfig. It comes last: whoever sees the file may use
-// the cluster at once.
+// publish writes the kubeconfig. It comes last, because readers of the file may use the cluster at once.
 func (c *cluster) publish(admin clientIdentity, o settings) error {
 	paths := []string{c.dir.file("kubeconfig")}
 	if o.kubeconfig != "" {
@@ -197,7 +194,7 @@ func (c *cluster) run(name string, run func(context.Context) error) {
 	}()
 }
 
-// await waits for a signal of a part that is starting.
+// await waits for a signal of a starting part.
 func (c *cluster) await(ctx context.Context, what string, signal <-chan struct{}) error {
 	select {
 	case <-signal:
@@ -230,8 +227,8 @@ func (p *part) stop() {
 	}
 }
 
-// sendLogsTo keeps the terminal for this program's own words. The apiserver
-// and the controllers share one logger, hence one file.
+// sendLogsTo writes the logs of the apiserver and the controllers, which share one logger, to a file, and not to the
+// terminal.
 func sendLogsTo(dir stateDir) error {
 	file, err := dir.openLog("kubernetes")
 	if err != nil {

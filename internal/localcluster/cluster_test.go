@@ -191,7 +191,7 @@ func testUnschedulable(t *testing.T, client kubernetes.Interface) {
 	eventually(t, "PodScheduled=True", func() error { return scheduled(corev1.ConditionTrue) })
 }
 
-// measureReadiness reports how long a pod takes from its creation to Ready.
+// measureReadiness returns the time from a pod's creation to Ready.
 func measureReadiness(t *testing.T, client kubernetes.Interface) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

@@ -11,9 +11,8 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 )
 
-// controllers are the ones that act on workloads, Services, namespaces and
-// access. Left out is what needs a cloud, a disk or a kubelet, above all the
-// node lifecycle: nodes here never fail by themselves.
+// controllers act on workloads, Services, namespaces and access. Controllers that need a cloud, a disk or a kubelet are
+// left out, above all the node lifecycle: nodes here never fail by themselves.
 var controllers = []string{
 	names.DeploymentController,
 	names.ReplicaSetController,
@@ -36,8 +35,7 @@ var controllers = []string{
 	names.HorizontalPodAutoscalerController,
 }
 
-// newControllerManager prepares the kube-controller-manager; the function
-// returned runs it until its context ends.
+// newControllerManager prepares the kube-controller-manager; the returned function runs it until its context ends.
 func newControllerManager(ctx context.Context, arguments []string) (func(context.Context) error, error) {
 	manager, err := options.NewKubeControllerManagerOptions()
 	if err != nil {
@@ -71,7 +69,7 @@ func controllerManagerFlags(kubeconfig string, certs certificates, defaultLimits
 		"--controllers=" + strings.Join(controllers, ","),
 		"--service-account-private-key-file=" + certs.path(serviceAccountKey),
 		"--root-ca-file=" + certs.path(caCert),
-		// The only candidate needs no election, and no one asks for its metrics.
+		// The only candidate needs no election, and its metrics are not used.
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--horizontal-pod-autoscaler-sync-period=2s",
@@ -79,7 +77,7 @@ func controllerManagerFlags(kubeconfig string, certs certificates, defaultLimits
 	if defaultLimits {
 		return flags
 	}
-	// A test waits for the controllers; the defaults are made to spare a shared cluster.
+	// Tests wait for the controllers; the defaults are for shared clusters.
 	return append(flags,
 		"--kube-api-qps=5000",
 		"--kube-api-burst=10000",

@@ -10,18 +10,17 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// startEtcd runs a one-member etcd on a free loopback port and returns it once
-// it takes writes. Data already in the directory is taken up again.
+// startEtcd runs a one-member etcd on a free loopback port and returns when it accepts writes. It keeps existing data
+// in the directory.
 func startEtcd(ctx context.Context, dir stateDir, fsync bool) (*embed.Etcd, error) {
-	// Port 0 keeps the choice of the port with the kernel: nothing can take it
-	// between choosing and listening. The addresses that etcd advertises are
-	// then wrong, which matters to cluster peers only, and there are none.
+	// With port 0 the kernel chooses the port, so that no other process can take it before the listener. The advertised
+	// addresses are then wrong, which matters only to cluster peers.
 	anyPort := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 
 	config := embed.NewConfig()
 	config.Dir = filepath.Join(dir.path, "etcd")
 	config.LogOutputs = []string{dir.log("etcd")}
-	config.LogLevel = "error" // its warnings are one line per slow request
+	config.LogLevel = "error" // its warnings are one line for each slow request
 	config.UnsafeNoFsync = !fsync
 	config.ListenClientUrls = []url.URL{anyPort}
 	config.AdvertiseClientUrls = []url.URL{anyPort}
@@ -29,7 +28,7 @@ func startEtcd(ctx context.Context, dir stateDir, fsync bool) (*embed.Etcd, erro
 	config.AdvertisePeerUrls = []url.URL{anyPort}
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
 	config.EnableGRPCGateway = false
-	// A lone member elects itself: there is no network to be patient with.
+	// A single member elects itself: there is no network to wait for.
 	config.TickMs, config.ElectionMs = 10, 100
 
 	server, err := embed.StartEtcd(config)
@@ -51,7 +50,7 @@ func startEtcd(ctx context.Context, dir stateDir, fsync bool) (*embed.Etcd, erro
 	}
 }
 
-// clientURL is where the apiserver reaches etcd.
+// clientURL is etcd's address for the apiserver.
 func clientURL(server *embed.Etcd) string {
 	return "http://" + server.Clients[0].Addr().String()
 }

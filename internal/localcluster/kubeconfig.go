@@ -8,10 +8,10 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// contextName is the kubeconfig context that tests and people select.
+// contextName is the kubeconfig context that tests and users select.
 const contextName = "local"
 
-// writeKubeconfig writes a self-contained kubeconfig, readable by its owner only.
+// writeKubeconfig writes a self-contained kubeconfig, readable only by its owner.
 func writeKubeconfig(path, server, user string, identity clientIdentity) error {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[contextName] = &clientcmdapi.Cluster{
@@ -30,8 +30,8 @@ func writeKubeconfig(path, server, user string, identity clientIdentity) error {
 	return nil
 }
 
-// clientConfig is the same identity for a client inside this process, without
-// a rate limit: the apiserver beside it is the only thing to protect.
+// clientConfig has the same identity for a client inside this process, without a rate limit, since the apiserver serves
+// nothing else.
 func clientConfig(server, user string, identity clientIdentity) *rest.Config {
 	return &rest.Config{
 		Host:      server,

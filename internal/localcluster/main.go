@@ -1,6 +1,5 @@
-// Command localcluster runs a real Kubernetes control plane in one process:
-// etcd, kube-apiserver and the workload controllers of kube-controller-manager
-// as libraries, and a node agent that stands in for scheduler, kubelets and
+// Command localcluster runs a real Kubernetes control plane in one process. It has etcd, kube-apiserver and the
+// workload controllers of kube-controller-manager as libraries, and a node agent that replaces scheduler, kubelets and
 // containers. Tests, the demo and the benchmarks run against it.
 package main
 
@@ -18,8 +17,7 @@ import (
 // kubernetesVersion is the release that go.mod pins.
 const kubernetesVersion = "v1.36.3"
 
-// startWithin is far above the seconds that a start takes, so that a machine
-// under load does not fail it.
+// startWithin is far longer than a start takes, for machines under load.
 const startWithin = 2 * time.Minute
 
 // settings are the command's flags.
@@ -98,7 +96,7 @@ func newCommand() *cobra.Command {
 		"keep the limits of kube-controller-manager: 20 requests a second for each controller, and five Deployments at a time")
 	flags.BoolVar(&o.bindPodIPs, "bind-pod-ips", false,
 		"listen on every pod's own address and ports too; needs a network namespace with 'ip route add local 10.244.0.0/16 dev lo'")
-	// Kubernetes' libraries bring a global flag of that name, which is no bool.
+	// Kubernetes' libraries add a global flag with that name, which is no bool.
 	flags.Bool("version", false, "print the version")
 	flags.BoolVar(&o.exitWithParent, "exit-with-parent", false, "stop when the parent process ends, however it ends")
 	return command

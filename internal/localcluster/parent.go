@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// withParent ends the context when the process that started this one is gone.
-// It compares the parent's id instead of asking the kernel for a signal: that
-// signal comes when the parent's *thread* ends, which in a Go parent is any time.
+// withParent ends the context when the parent process is gone. It compares the parent's PID instead of using the
+// kernel's signal, which comes when the parent's *thread* ends: in a Go parent at any time.
 func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	parent := os.Getppid()

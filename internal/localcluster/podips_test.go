@@ -11,11 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// insideNamespace tells the test that it is the one inside.
+// insideNamespace is set for the test inside the namespace.
 const insideNamespace = "LOCALCLUSTER_TEST_INSIDE_NAMESPACE"
 
-// TestPodsListenOnTheirAddresses runs itself once more in a network namespace
-// of its own, where pod addresses can be local.
+// TestPodsListenOnTheirAddresses runs itself again in a separate network namespace, where pod addresses can be local.
 func TestPodsListenOnTheirAddresses(t *testing.T) {
 	if os.Getenv(insideNamespace) == "" {
 		command := exec.Command(os.Args[0], "-test.v", "-test.run=^TestPodsListenOnTheirAddresses$")

@@ -17,8 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// asProgram makes the test binary behave as the program, which saves linking
-// the program a second time.
+// asProgram makes the test binary run as the program, which saves linking the program a second time.
 const asProgram = "LOCALCLUSTER_TEST_AS_PROGRAM=1"
 
 func TestMain(m *testing.M) {
@@ -30,20 +29,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// localCluster is the program under test, running.
+// localCluster is a running program under test.
 type localCluster struct {
 	command    *exec.Cmd
 	stderr     *bytes.Buffer
-	ready      string // the line that it printed
+	ready      string // its first line of output
 	kubeconfig string
 	podsURL    string
 	client     kubernetes.Interface
 }
 
-// start runs the program until it says that it is ready.
+// start runs the program until it reports that it is ready.
 func start(t *testing.T, env []string, args ...string) *localCluster {
 	t.Helper()
-	args = append(args, "--exit-with-parent") // a test that is killed leaves nothing behind
+	args = append(args, "--exit-with-parent") // a killed test leaves no process behind
 	local := &localCluster{command: exec.Command(os.Args[0], args...), stderr: new(bytes.Buffer)}
 	local.command.Env = append(append(os.Environ(), asProgram), env...)
 	local.command.Stderr = local.stderr
@@ -78,7 +77,7 @@ func clientOf(t *testing.T, kubeconfig string) kubernetes.Interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.QPS = -1 // or the client, not the cluster, would be measured
+	config.QPS = -1 // otherwise the client, not the cluster, would be measured
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +85,7 @@ func clientOf(t *testing.T, kubeconfig string) kubernetes.Interface {
 	return client
 }
 
-// terminate asks the program to stop and returns its exit code.
+// terminate stops the program and returns its exit code.
 func (l *localCluster) terminate(t *testing.T) int {
 	t.Helper()
 	began := time.Now()
@@ -113,7 +112,7 @@ func (l *localCluster) residentMemory(t *testing.T) string {
 	return strings.TrimSpace(value)
 }
 
-// eventually repeats the check until it passes or 5 minutes are over.
+// eventually repeats the check until it passes, for at most 5 minutes.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	deadline := time.Now().Add(5 * time.Minute)
@@ -177,7 +176,7 @@ func TestResumesFromItsFolder(t *testing.T) {
 	}
 }
 
-// oldCredentials is a client with an earlier run's kubeconfig and today's port.
+// oldCredentials returns a client with an earlier run's kubeconfig and the current port.
 func oldCredentials(t *testing.T, kubeconfig []byte, now *localCluster) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
@@ -211,7 +210,7 @@ func TestEndsWithItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	parent.Wait()
-	// The state folder is free again when the process that held it is gone.
+	// The state folder is free again when its process has ended.
 	eventually(t, "the program to end", func() error {
 		state, err := openStateDir(dir)
 		if err != nil {

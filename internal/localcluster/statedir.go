@@ -7,15 +7,14 @@ import (
 	"syscall"
 )
 
-// stateDir is the one folder that holds everything a cluster leaves on disk.
+// stateDir is the only folder that a cluster writes to.
 type stateDir struct {
 	path      string
 	temporary bool
 	lock      *os.File
 }
 
-// openStateDir takes the folder for this process alone; without a path it makes
-// a fresh one, which close removes.
+// openStateDir locks the folder for this process; without a path it creates a temporary one, which close removes.
 func openStateDir(path string) (stateDir, error) {
 	dir := stateDir{path: path}
 	if path == "" {
@@ -37,7 +36,7 @@ func openStateDir(path string) (stateDir, error) {
 	if err != nil {
 		return dir, fmt.Errorf("lock state folder %s: %w", dir.path, err)
 	}
-	// The kernel drops the lock with the process, however it ends.
+	// The kernel releases the lock with the process, however it ends.
 	if err := syscall.Flock(int(dir.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		dir.lock.Close()
 		return dir, fmt.Errorf("state folder %s is in use by another localcluster: %w", dir.path, err)
@@ -51,7 +50,7 @@ func (d stateDir) log(component string) string {
 	return filepath.Join(d.path, "log", component+".log")
 }
 
-// openLog returns a component's log file, which is added to if it exists.
+// openLog opens a component's log file for appending.
 func (d stateDir) openLog(component string) (*os.File, error) {
 	file, err := os.OpenFile(d.log(component), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -60,7 +59,7 @@ func (d stateDir) openLog(component string) (*os.File, error) {
 	return file, nil
 }
 
-// close gives the folder back, and removes it if it was made for this run only.
+// close unlocks the folder, and removes a temporary one.
 func (d stateDir) close() error {
 	d.lock.Close()
 	if !d.temporary {

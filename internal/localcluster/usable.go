@@ -14,8 +14,7 @@ import (
 // pollEvery is short because each wait is part of every test's start.
 const pollEvery = 20 * time.Millisecond
 
-// awaitAPI waits until the apiserver says that it is ready, which includes the
-// default roles and namespaces.
+// awaitAPI waits until the apiserver is ready, which includes the default roles and namespaces.
 func (c *cluster) awaitAPI(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -26,9 +25,8 @@ func (c *cluster) awaitAPI(ctx context.Context, config *rest.Config) error {
 	})
 }
 
-// awaitUsable waits for what a user relies on first: Ready nodes, and the
-// default service account and cluster CA that every pod refers to. Those two
-// are made by controllers, so the controllers run.
+// awaitUsable waits for a user's first requirements: Ready nodes, and the default service account and cluster CA that
+// every pod refers to. Controllers create those two, so the controllers run.
 func (c *cluster) awaitUsable(ctx context.Context, config *rest.Config, nodes int) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -64,8 +62,7 @@ func nodesReady(ctx context.Context, client kubernetes.Interface, want int) erro
 	return nil
 }
 
-// poll repeats the check until it passes, a part of the cluster fails or the
-// context ends.
+// poll repeats the check until it passes, a part of the cluster fails or the context ends.
 func (c *cluster) poll(ctx context.Context, what string, check func(context.Context) error) error {
 	for {
 		err := check(ctx)

@@ -19,21 +19,21 @@ import (
 	"gitrollout.dev/gitrollout/internal/mutate/on"
 )
 
-// asked is what is known of the tests of a package, from a run where no mutant is on.
+// asked is the knowledge about a package's tests, from a run without mutants.
 type asked struct {
 	tests  []test
 	binary string
 }
 
-// test is one test function, with the mutants that it came by.
+// test is one test function, with the mutants that it executed.
 type test struct {
 	name  string // "TestX", or "TestX/part"
 	took  time.Duration
 	ran   map[int]bool
-	parts []string // its subtests, while they are looked for
+	parts []string // its subtests, until they have been tried
 }
 
-// about says what is to be known of a package's tests, for which they run when it is asked first.
+// about returns the knowledge about a package's tests. The first call runs them.
 func (t tests) about(pkg string) (known *asked, err error) {
 	t.knows.Lock()
 	defer t.knows.Unlock()
@@ -49,7 +49,7 @@ func (t tests) find(pkg string) (*asked, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(known.binary); err != nil {
-		return known, nil // it has none
+		return known, nil // it has no tests
 	}
 	names, err := t.names(pkg, known.binary)
 	if err != nil {
@@ -66,10 +66,10 @@ func (t tests) find(pkg string) (*asked, error) {
 	return known, nil
 }
 
-// passed is a test in the output of all.
+// passed matches a passed test in the output of all tests.
 var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((.+)s\)`)
 
-// pass lists the tests of a package that pass where no mutant is on. Which of them came by which is not known.
+// pass lists the passing tests of a package without a mutant, but not the mutants that each of them executes.
 func (t tests) pass(pkg, binary string, names []string) (found []test) {
 	missing := slices.Clone(names)
 	all := t.run(pkg, question{binary: binary, mutant: on.Noting, limit: t.limit, names: names, all: true})
@@ -84,7 +84,7 @@ func (t tests) pass(pkg, binary string, names []string) (found []test) {
 	return found
 }
 
-// learn runs each test of a package by itself. One that fails without any mutant is not asked about one.
+// learn runs each test of a package separately. One that fails without a mutant is not used.
 func (t tests) learn(pkg, binary string, names []string) (found []test) {
 	for _, x := range t.each(pkg, binary, names, true) {
 		if x.took > t.divided && len(x.parts) > 1 {
@@ -99,17 +99,17 @@ func (t tests) learn(pkg, binary string, names []string) (found []test) {
 	return found
 }
 
-// each runs tests one by one, and leaves out those that fail.
+// each runs tests one by one, and leaves out failing ones.
 func (t tests) each(pkg, binary string, names []string, tell bool) (passed []test) {
 	ran, failed := make([]test, len(names)), make([]error, len(names))
 	var several sync.WaitGroup
-	free := make(chan struct{}, 4) // at once: they wait for servers, most of the time
+	free := make(chan struct{}, 4) // at once: most of the time they wait for servers
 	for i, name := range names {
 		free <- struct{}{}
 		several.Go(func() {
 			defer func() { <-free }()
 			if ran[i], failed[i] = t.alone(pkg, binary, name); failed[i] != nil {
-				ran[i], failed[i] = t.alone(pkg, binary, name) // a busy machine may have kept it too long
+				ran[i], failed[i] = t.alone(pkg, binary, name) // a busy machine may have caused a timeout
 			}
 		})
 	}
@@ -136,10 +136,10 @@ func (t tests) names(pkg, binary string) (names []string, err error) {
 	return strings.Fields(string(out)), nil
 }
 
-// part is a subtest of the first level in the output of a test.
+// part matches a subtest of the first level in the output of a test.
 var part = regexp.MustCompile(`(?m)^    --- PASS: (\w+/\S+) `)
 
-// alone runs one test, and says which mutants it and the processes that it starts come by.
+// alone runs one test, and returns the mutants that it and its child processes executed.
 func (t tests) alone(pkg, binary, name string) (test, error) {
 	began := time.Now()
 	one := t.run(pkg, question{binary: binary, mutant: on.Noting, limit: t.limit, names: []string{name}, all: true})
@@ -155,26 +155,26 @@ func (t tests) alone(pkg, binary, name string) (test, error) {
 	return x, nil
 }
 
-// question is what a package's tests are asked.
+// question is a request to run a package's tests.
 type question struct {
 	binary string
-	mutant int // that is on
+	mutant int // the enabled one
 	limit  time.Duration
-	names  []string // of whole tests, or of subtests of one
-	all    bool     // whether they go on when one has failed, and are all told of
+	names  []string // whole tests, or subtests of one
+	all    bool     // whether they continue after a failure, and all results are printed
 }
 
-// answer is what a run of tests said.
+// answer is the result of a run of tests.
 type answer struct {
 	out string
-	ran map[int]bool // the mutants that it came by, where these are noted
+	ran map[int]bool // the executed mutants, if they are recorded
 	err error
 }
 
-// memory is what a test's process may take of it, in KiB: a mutant that never ends must not take all that there is.
+// memory limits a test's process, in KiB: a mutant with an endless loop must not use all memory.
 const memory = 8 << 20
 
-// run asks tests. Their program has a folder of its own, where it finds which mutant is on.
+// run runs tests. Their program is in a separate folder, with a file that names the enabled mutant.
 func (t tests) run(pkg string, q question) (a answer) {
 	dir, err := os.MkdirTemp(t.copy.dir, "run")
 	if err != nil {
@@ -186,7 +186,7 @@ func (t tests) run(pkg string, q question) (a answer) {
 	if err := errors.Join(os.Link(q.binary, program), chosen); err != nil {
 		return answer{err: err}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), q.limit+10*time.Second) // the test itself says where it hangs
+	ctx, cancel := context.WithTimeout(context.Background(), q.limit+10*time.Second) // the test's timeout prints where it hangs
 	defer cancel()
 	flags := []string{"-test.short", "-test.timeout=" + q.limit.String(), "-test.run=" + pattern(q.names)}
 	if flags = append(flags, "-test.failfast"); q.all {
@@ -199,7 +199,7 @@ func (t tests) run(pkg string, q question) (a answer) {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	a.err = cmd.Run()
 	a.out, a.ran = out.String(), map[int]bool{}
-	noted, _ := os.ReadFile(filepath.Join(dir, on.Ran)) // there is none where none was come by
+	noted, _ := os.ReadFile(filepath.Join(dir, on.Ran)) // missing if no mutant was executed
 	for line := range strings.FieldsSeq(string(noted)) {
 		n, err := strconv.Atoi(line)
 		a.ran[n], a.err = true, errors.Join(a.err, err)
@@ -207,7 +207,7 @@ func (t tests) run(pkg string, q question) (a answer) {
 	return a
 }
 
-// pattern is for -test.run.
+// pattern returns a pattern for -test.run.
 func pattern(names []string) string {
 	parents, parts := map[string]bool{}, []string{}
 	for _, name := range names {
@@ -224,7 +224,7 @@ func pattern(names []string) string {
 	return pattern
 }
 
-// who lists the tests that can notice a mutant, the quick ones first: those that came by it.
+// who lists the tests that can detect a mutant, because they execute it, in order of their duration.
 func (a *asked) who(m *mutant) []test {
 	able := slices.DeleteFunc(slices.Clone(a.tests), func(t test) bool { return !t.ran[m.number] })
 	slices.SortStableFunc(able, func(x, y test) int { return int(x.took - y.took) })

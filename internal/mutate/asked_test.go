@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestWho asks the tests that came by a mutant, the quick ones first.
+// TestWho lists the tests that executed a mutant, the fast ones first.
 func TestWho(t *testing.T) {
 	known := asked{tests: []test{
 		{name: "TestSlow", took: time.Minute, ran: map[int]bool{1: true, 2: true}},
@@ -30,7 +30,7 @@ func TestWho(t *testing.T) {
 	}
 }
 
-// TestGroups asks the quick first, and the subtests of one test apart from all others.
+// TestGroups runs the fast tests first, and the subtests of a slow test in a separate group.
 func TestGroups(t *testing.T) {
 	var got [][]string
 	for _, group := range groups([]test{
@@ -48,8 +48,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// moduleOf writes the files of a module of one package, in its folder a, and returns what is drawn of it
-// and who is asked about it.
+// moduleOf writes the files of a module of one package, in its folder a, and returns its drawn mutants and the tests
+// for them.
 func moduleOf(t *testing.T, files map[string]string) ([]draw, tests) {
 	t.Helper()
 	root := t.TempDir()
@@ -82,9 +82,9 @@ func moduleOf(t *testing.T, files map[string]string) ([]draw, tests) {
 	return drawn, asking
 }
 
-// TestTry tries the mutants of a small package: one that a test notices, one that a subtest does, one in a process
-// that a test starts with an empty environment, one that only a test runs which is broken anyway, one that cannot be
-// switched, one that does not compile, and one that a test runs which fails by chance.
+// TestTry tries the mutants of a small package: those that a test, a subtest or a child process with an empty
+// environment detects, one in a test that fails anyway, one that cannot be switched, one that does not compile, and one
+// in a flaky test.
 func TestTry(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	t.Setenv("MARK", mark)
@@ -189,8 +189,8 @@ func TestByChance(t *testing.T) {
 	}
 }
 
-// byThemselves builds one program with a test for each mutant, by its number, of a package that has no other: to build
-// a program of each would take ten times as long.
+// byThemselves builds one program with a test for each mutant, by its number, of a package without tests: separate
+// programs would take ten times as long.
 func byThemselves(t *testing.T, of tests, drawn []draw, lived string) (binary string) {
 	t.Helper()
 	write := func(name, content string) {
@@ -221,8 +221,8 @@ func byThemselves(t *testing.T, of tests, drawn []draw, lived string) (binary st
 	return binary
 }
 
-// TestSwitched: what a mutant does that is switched on beside all others is what it does where nothing but it was
-// built, to the last call.
+// TestSwitched checks that an enabled mutant in the common build has the same effect as in a separate build, to the
+// last call.
 func TestSwitched(t *testing.T) {
 	const lived = `package a
 
@@ -293,7 +293,7 @@ func TestWrite(*testing.T) { Live() }
 	}
 	said := func(binary string, number int, test string) string {
 		a := asking.run("./a", question{binary: binary, mutant: number, limit: time.Minute, names: []string{test}})
-		out, _, _ := strings.Cut(a.out, "--- FAIL") // how long it took, and addresses
+		out, _, _ := strings.Cut(a.out, "--- FAIL") // durations and addresses differ
 		return out
 	}
 	asIs, switched := said(known.binary, 0, "TestWrite"), 0
@@ -311,8 +311,8 @@ func TestWrite(*testing.T) { Live() }
 	}
 }
 
-// TestPatience: tests that take long by themselves are not taken for ones that a mutant keeps from ending, and one that
-// it does keep is named.
+// TestPatience checks that slow tests do not count as hanging, and that a mutant that makes a test hang is detected by
+// its timeout.
 func TestPatience(t *testing.T) {
 	of := tests{limit: 10 * time.Minute}
 	for took, want := range map[time.Duration]time.Duration{

@@ -38,8 +38,8 @@ func (b *build) overlay() (string, error) {
 	return path, os.WriteFile(path, replace, 0o600)
 }
 
-// compile builds the tests of a package, where it has some. Go's own linker takes a fifth of the time of the system's,
-// which Go would take for tests that import the package plugin.
+// compile builds the tests of a package, if there are some. It uses Go's linker, five times as fast as the system's,
+// which Go would use for tests that import the package plugin.
 func (b *build) compile(pkg, binary string) error {
 	overlay, err := b.overlay()
 	if err != nil {
@@ -53,7 +53,7 @@ func (b *build) compile(pkg, binary string) error {
 	return nil
 }
 
-// weave makes the copy that holds all mutants that were drawn. Those that cannot be switched are marked as such.
+// weave makes the copy with all drawn mutants. Those that cannot be switched are marked.
 func (c *checker) weave(root string, sources map[string][]*source, drawn []*mutant) (*build, error) {
 	b, err := newBuild(root)
 	if err != nil {

@@ -30,10 +30,10 @@ func main() {
 	}
 }
 
-// verdicts of a mutant.
+// Verdicts on a mutant.
 const (
 	caught   = "caught"
-	lives    = "lives" // through the tests of its package: others are asked later
+	lives    = "lives" // survived the tests of its package: others follow
 	survives = "SURVIVES"
 )
 
@@ -90,14 +90,14 @@ func run(n int, seeds string, limit time.Duration, own bool, several int, patter
 	return nil
 }
 
-// draw is a mutant that was drawn, and what became of it.
+// draw is a drawn mutant with its result.
 type draw struct {
 	*mutant
 	label   string // "7:12", the twelfth of seed 7
 	verdict string
 }
 
-// draw takes n mutants of all. Where the compiler would refuse one, another one is drawn.
+// draw draws n mutants of all, and replaces those that do not compile.
 func (c *checker) draw(n int, seed uint64, all []*mutant, sources map[string][]*source) (drawn []draw, err error) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -117,12 +117,12 @@ func (c *checker) draw(n int, seed uint64, all []*mutant, sources map[string][]*
 	return drawn, nil
 }
 
-// tests are those that are asked about what was drawn.
+// tests returns the tests for the drawn mutants.
 func (c *checker) tests(root string, sources map[string][]*source, drawn []draw) (t tests, err error) {
 	t = tests{root: root, drawn: map[string]int{}, knows: &sync.Mutex{}, known: map[string]*asked{}, files: map[string]*source{}}
 	var mutants []*mutant
 	for _, d := range drawn {
-		if !slices.Contains(mutants, d.mutant) { // by one seed already
+		if !slices.Contains(mutants, d.mutant) { // drawn by an earlier seed
 			mutants = append(mutants, d.mutant)
 			d.mutant.number = len(mutants)
 		}
@@ -137,7 +137,8 @@ func (c *checker) tests(root string, sources map[string][]*source, drawn []draw)
 	return t, err
 }
 
-// askAll asks the packages of all mutants and, unless these alone are asked, then the others about those that live.
+// askAll runs the tests of the packages of all mutants and then, unless only these are wanted, other packages' tests on
+// survivors.
 func (t tests) askAll(drawn []draw, own bool, several int) (found int, err error) {
 	err = atOnce(several, drawn, func(d *draw) error { return t.ask(d, []string{"./" + filepath.Dir(d.file)}) })
 	if err != nil {
@@ -157,7 +158,7 @@ func (t tests) askAll(drawn []draw, own bool, several int) (found int, err error
 	return found, err
 }
 
-// atOnce does something with all that is drawn, a few at a time: tests wait, most of the time.
+// atOnce calls a function for all drawn mutants, a few at a time, since tests mostly wait.
 func atOnce(few int, drawn []draw, do func(*draw) error) error {
 	failed, free := make([]error, len(drawn)), make(chan struct{}, few)
 	var several sync.WaitGroup
@@ -172,7 +173,7 @@ func atOnce(few int, drawn []draw, do func(*draw) error) error {
 	return errors.Join(failed...)
 }
 
-// ask has the tests of packages tried on a mutant, and says what they say.
+// ask runs packages' tests on a mutant, and returns the verdict.
 func (t tests) ask(d *draw, patterns []string) error {
 	began, first := time.Now(), d.verdict == ""
 	by, err := "", error(nil)
@@ -186,7 +187,7 @@ func (t tests) ask(d *draw, patterns []string) error {
 	return nil
 }
 
-// module says where the module is, and its path.
+// module returns the module's folder and path.
 func module() (root, path string, err error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}} {{.Path}}").Output()
 	if err != nil {
@@ -196,8 +197,7 @@ func module() (root, path string, err error) {
 	return root, path, nil
 }
 
-// product lists the folders of the packages that patterns name, all by default,
-// without what serves tests alone.
+// product lists the folders of the packages that match patterns, all by default, without those that serve only tests.
 func product(root string, patterns []string) (folders []string, err error) {
 	if len(patterns) == 0 {
 		patterns = []string{"./..."}
@@ -224,22 +224,21 @@ func product(root string, patterns []string) (folders []string, err error) {
 // tests runs the tests of packages on mutants.
 type tests struct {
 	root  string
-	copy  *build             // that holds all mutants
-	files map[string]*source // by their names
-	drawn map[string]int     // how many mutants, of packages as "./git/wire"
+	copy  *build             // has all mutants
+	files map[string]*source // by name
+	drawn map[string]int     // number of mutants of packages as "./git/wire"
 	knows *sync.Mutex
 	known map[string]*asked // of packages
 	limit time.Duration
-	slow  []string // the packages whose tests take so long that it is worth knowing what each of them runs
-	// What a test may take that is asked as a whole. One that takes longer is asked by its subtests, where each of them
-	// passes by itself.
+	slow  []string // the packages with such slow tests that recording each test's mutants is worthwhile
+	// The longest duration of a test that runs as a whole. A longer one is run by its subtests, if each of them passes
+	// separately.
 	divided time.Duration
-	// How long it may take to ask all tests of a package about each of its mutants. Where that takes longer, it is worth
-	// knowing what each of them runs.
+	// The total time of a package's tests for all of its mutants above which the mutants of each test are recorded.
 	worth time.Duration
 }
 
-// try runs the tests of packages that can notice a mutant until one of them fails.
+// try runs the tests of packages that can detect a mutant until one of them fails.
 func (t tests) try(m *mutant, patterns []string) (verdict, by string, err error) {
 	asking, err := product(t.root, patterns)
 	if err != nil {
@@ -269,7 +268,7 @@ func (t tests) try(m *mutant, patterns []string) (verdict, by string, err error)
 	return survives, "", nil
 }
 
-// byItself builds the tests of a package with one mutant and nothing else, for one that cannot be switched.
+// byItself builds the tests of a package with one mutant only, if it cannot be switched.
 func (t tests) byItself(pkg string, m *mutant) (binary string, err error) {
 	one, err := newBuild(t.root)
 	if err != nil {
@@ -280,10 +279,10 @@ func (t tests) byItself(pkg string, m *mutant) (binary string, err error) {
 	return binary, errors.Join(one.add(s.path, m.apply(s.content)), one.compile(pkg, binary))
 }
 
-// quick is what a test may take that is asked before the others.
+// quick is the longest duration of the tests that run first.
 const quick = 2 * time.Second
 
-// fails names the first test that fails with the mutant, and fails again: on a busy machine one may fail by chance.
+// fails returns the first test that fails with the mutant twice: on a busy machine one may fail by chance.
 func (t tests) fails(pkg string, q question, able []test) string {
 	for _, group := range groups(able) {
 		for len(group) > 0 {
@@ -308,7 +307,7 @@ func (t tests) fails(pkg string, q question, able []test) string {
 	return ""
 }
 
-// groups are tests that are asked at once: the quick ones, the others, and the subtests of each that is divided.
+// groups returns tests that run together: the fast ones, the others, and the subtests of each divided one.
 func groups(able []test) (all [][]test) {
 	at := map[string]int{}
 	for _, x := range able {
@@ -325,11 +324,10 @@ func groups(able []test) (all [][]test) {
 	return all
 }
 
-// failure is what the output of a test that failed, or hung, has of its name.
+// failure matches the name of a failed or hanging test in its output.
 var failure = regexp.MustCompile(`(?m)^(?:--- FAIL: |\trunning tests:\n\t\t)(\w+)`)
 
-// first reports whether one of the tests fails, and which. They have the time of patience: a mutant that uses this up
-// is noticed.
+// first reports whether a test fails, and which. A mutant that exceeds the timeout of patience is detected.
 func (t tests) first(pkg string, q question, group []test) (name string, failed bool) {
 	q.names, q.limit = nil, t.patience(group)
 	for _, x := range group {
@@ -342,8 +340,8 @@ func (t tests) first(pkg string, q question, group []test) (name string, failed 
 	return name, said.err != nil
 }
 
-// patience is how long tests may take: ten times what they took where nothing was changed, and 20 seconds, at most the
-// limit, but never less than three times what they took, for they would use that up by themselves.
+// patience returns the timeout of tests: ten times their normal duration and 20 seconds, at most the limit, but at
+// least three times their normal duration.
 func (t tests) patience(group []test) time.Duration {
 	var took time.Duration
 	for _, x := range group {

@@ -13,34 +13,34 @@ import (
 
 // mutant is one change of one file: the bytes from begin to end become text.
 type mutant struct {
-	file       string // below the module's root
+	file       string // relative to the module's root
 	at         [2]int // line and column
 	begin, end int
 	text       string
-	what       string // in words, "< becomes <="
+	what       string // description, "< becomes <="
 	node       ast.Node
-	body       *ast.BlockStmt // of the function that it is in
-	number     int            // of those that were drawn
-	own        bool           // it has to be compiled by itself
+	body       *ast.BlockStmt // of the enclosing function
+	number     int            // among the drawn ones
+	own        bool           // must be compiled separately
 }
 
-// apply is the file's content with the change.
+// apply returns the file's content with the change.
 func (m *mutant) apply(content []byte) []byte {
 	changed := append([]byte{}, content[:m.begin]...)
 	return append(append(changed, m.text...), content[m.end:]...)
 }
 
-// opposites are the operators that are taken for each other.
+// opposites are the operators that replace each other.
 var opposites = map[token.Token]token.Token{
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
 	token.ADD: token.SUB, token.SUB: token.ADD, token.MUL: token.QUO, token.QUO: token.MUL,
 }
 
-// source is a file of the product, and what can be changed in it, in order of the places: what is around something comes
-// before what is in it.
+// source is a file of the product, and its possible mutants in order of their places: outer ones come before inner
+// ones.
 type source struct {
-	name, path string // below the module's root, and where it is
+	name, path string // relative to the module's root, and the full path
 	content    []byte
 	set        *token.FileSet
 	file       *ast.File
@@ -91,7 +91,7 @@ func read(set *token.FileSet, root, path string) (*source, error) {
 	return c.source, nil
 }
 
-// offset is where in the file something is.
+// offset returns a position's offset in the file.
 func (s *source) offset(at token.Pos) int { return s.set.Position(at).Offset }
 
 func (s *source) text(n ast.Node) string {
@@ -139,8 +139,8 @@ func (c *collector) visit(n ast.Node) bool {
 	return true
 }
 
-// statements can be left out where that leaves a program: calls for their effect
-// and assignments to what is there. An if without its condition always holds.
+// statements finds statements that can be left out: calls for their effect and assignments to existing variables. An if
+// without its condition is always true.
 func (c *collector) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {

@@ -21,8 +21,7 @@ func less(a, b int, done bool) bool {
 }
 `
 
-// TestMutants lists what can be changed in a small file, and that each change is
-// one that can be read.
+// TestMutants lists the mutants of a small file, and checks that each can be parsed.
 func TestMutants(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "sample.go")
@@ -58,8 +57,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestSomebodyIsAsked: a package without tests of its own has others that live through it, or else its mutants would
-// survive unasked.
+// TestSomebodyIsAsked checks that a package without tests is used by others with tests, or else its mutants would
+// survive untested.
 func TestSomebodyIsAsked(t *testing.T) {
 	root, _, err := module()
 	if err != nil {
@@ -77,7 +76,7 @@ func TestSomebodyIsAsked(t *testing.T) {
 	}
 }
 
-// TestOthers finds the packages that live through a folder's code.
+// TestOthers finds the packages that use a folder's code.
 func TestOthers(t *testing.T) {
 	for folder, want := range map[string]string{
 		"analysis": "./strategies", "analysis/provider": "./reconciler/measure",

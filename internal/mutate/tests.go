@@ -2,9 +2,8 @@ package main
 
 import "strings"
 
-// livesThrough are the packages whose tests live through a package's code, by
-// the beginning of its folder: they are asked when the package's own tests
-// noticed nothing. The longest beginning counts.
+// livesThrough has the packages whose tests use a package's code, by a prefix of its folder: they run if the package's
+// tests do not detect a mutant. The longest prefix counts.
 var livesThrough = map[string][]string{
 	"":                  nil,
 	"strategies":        {"./reconciler/...", "./views/...", "./simulate"},

@@ -16,22 +16,22 @@ import (
 	"strings"
 )
 
-// checker knows what compiles, without the compiler.
+// checker decides what compiles, without the compiler.
 type checker struct {
 	libraries types.Importer
 	on        *types.Package
 	path      string              // of the package on
 	built     map[string]bool     // the files that are built on this system
-	folders   map[string]*checked // what is known of packages, by their folders
+	folders   map[string]*checked // checked packages by folder
 }
 
-// checked is a package as it is.
+// checked is an unchanged package.
 type checked struct {
 	sources []*source
 	info    *types.Info
 }
 
-// newChecker asks the go command for the packages that folders import, compiled.
+// newChecker runs the go command for the packages that folders import, compiled.
 func newChecker(root, module string, folders []string) (*checker, error) {
 	const format = `{{.ImportPath}} {{.Export}}{{if not .Standard}}{{range .GoFiles}} {{$.Dir}}/{{.}}{{end}}{{end}}`
 	list := exec.Command("go", "list", "-export", "-deps", "-f", format)
@@ -67,7 +67,7 @@ func newChecker(root, module string, folders []string) (*checker, error) {
 	return c, err
 }
 
-// Import is for go/types.
+// Import implements types.Importer.
 func (c *checker) Import(path string) (*types.Package, error) {
 	if path == c.path && c.on != nil {
 		return c.on, nil
@@ -75,7 +75,7 @@ func (c *checker) Import(path string) (*types.Package, error) {
 	return c.libraries.Import(path)
 }
 
-// types are those of the expressions of a folder's files.
+// types returns the types of the expressions in a folder's files.
 func (c *checker) types(folder string, sources []*source) (*types.Info, error) {
 	if known := c.folders[folder]; known != nil {
 		return known.info, nil
@@ -97,8 +97,8 @@ func (c *checker) types(folder string, sources []*source) (*types.Info, error) {
 	return known.info, nil
 }
 
-// compiles reports whether a file does with other content. Of the package's other files the bodies of functions are left
-// out, in which nothing can have become wrong.
+// compiles reports whether a file compiles with other content. The other files of the package are used without function
+// bodies, which the change cannot break.
 func (c *checker) compiles(s *source, content []byte) bool {
 	if !c.built[s.path] {
 		return false
@@ -123,7 +123,7 @@ func (c *checker) compiles(s *source, content []byte) bool {
 	return good
 }
 
-// signatures is a file without the bodies of functions, where these may be missing.
+// signatures returns a file without the bodies of functions, where these may be missing.
 func signatures(file *ast.File) *ast.File {
 	without := *file
 	without.Decls = nil
@@ -138,7 +138,7 @@ func signatures(file *ast.File) *ast.File {
 	return &without
 }
 
-// program reports whether the compiler takes a file with a mutant.
+// program reports whether a file compiles with a mutant.
 func (c *checker) program(folder string, sources []*source, m *mutant) (bool, error) {
 	if _, err := c.types(folder, sources); err != nil {
 		return false, err
@@ -151,7 +151,7 @@ func (c *checker) program(folder string, sources []*source, m *mutant) (bool, er
 	return false, nil
 }
 
-// fit puts mutants of a file beside those that are in it, and marks as their own those that cannot be switched.
+// fit adds mutants of a file to the others, and marks those that cannot be switched.
 func (c *checker) fit(s *source, in, more []*mutant, info *types.Info) []*mutant {
 	all := slices.Concat(in, more)
 	if len(more) == 0 || c.compiles(s, s.woven(c.path, all, info)) {

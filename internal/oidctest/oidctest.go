@@ -1,6 +1,5 @@
-// Package oidctest is an OpenID Connect provider for tests: as much of one as the
-// authorization code flow with PKCE needs, and strict about what the
-// specifications ask of clients. Its neighbours are the tests of dashboard.
+// Package oidctest is an OpenID Connect provider for the dashboard's tests. It implements the authorization code flow
+// with PKCE, and strictly enforces the specifications' rules for clients.
 package oidctest
 
 import (
@@ -20,20 +19,19 @@ import (
 	"time"
 )
 
-// Provider is an OpenID Connect provider as far as the flow needs one. It is
-// strict about what the specifications ask of clients.
+// Provider is an OpenID Connect provider for this flow.
 type Provider struct {
 	*httptest.Server
 	t   testing.TB
 	key *rsa.PrivateKey
 
 	mu     sync.Mutex
-	asked  map[string]url.Values // code -> the request that it was given for
-	claims map[string]any        // of who signs in
+	asked  map[string]url.Values // code -> its request
+	claims map[string]any        // of the user
 	sign   *rsa.PrivateKey       // nil: key
 }
 
-// New starts a provider with one client: dash, whose secret is s3cret.
+// New starts a provider with one client: dash, with secret s3cret.
 func New(t testing.TB) *Provider {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -107,9 +105,8 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	send(w, 200, map[string]any{"access_token": "x", "token_type": "Bearer", "expires_in": 3600, "id_token": signed + "." + b64(signature)})
 }
 
-// SignsIn says who signs in from now on, by the claims of the ID token besides
-// those that the flow itself sets; and with another key than the provider's own,
-// unless that is nil.
+// SignsIn sets the next user by the claims of the ID token besides the flow's, signed with another key unless that is
+// nil.
 func (p *Provider) SignsIn(claims map[string]any, key *rsa.PrivateKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

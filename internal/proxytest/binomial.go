@@ -2,9 +2,8 @@ package proxytest
 
 import "math"
 
-// Within999 reports whether k of n is what draws with probability p give, 999
-// times of 1000: neither k or fewer nor k or more is rarer than 1 in 2000. It is
-// exact. With n = 1000 and p = 0.2, that is 159 to 243.
+// Within999 reports whether k of n is a result of draws with probability p in 999 of 1000 cases: neither k or fewer nor
+// k or more is rarer than 1 in 2000. It is exact. With n = 1000 and p = 0.2, that is 159 to 243.
 func Within999(k, n int, p float64) bool {
 	const rare = 0.0005
 	if k < 0 || k > n {
@@ -13,7 +12,7 @@ func Within999(k, n int, p float64) bool {
 	return atMost(k, n, p) >= rare && atMost(n-k, n, 1-p) >= rare
 }
 
-// atMost is the probability of k or fewer of n.
+// atMost returns the probability of k or fewer of n.
 func atMost(k, n int, p float64) float64 {
 	switch {
 	case k >= n, p <= 0:
@@ -28,7 +27,7 @@ func atMost(k, n int, p float64) float64 {
 	return math.Min(sum, 1)
 }
 
-// logChoose is the logarithm of the number of ways to choose k of n.
+// logChoose returns the logarithm of the binomial coefficient n over k.
 func logChoose(n, k int) float64 {
 	lgamma := func(x int) float64 {
 		v, _ := math.Lgamma(float64(x) + 1)

@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// answeredWithin bounds one request. A user gives up no sooner.
+// answeredWithin is a user's timeout for one request.
 const answeredWithin = time.Minute
 
-// Request is what one user sends.
+// Request is a user's request.
 type Request struct {
-	URL     string            // one of the World's, with a path
-	Host    string            // which route
-	Header  map[string]string // besides
+	URL     string            // a URL of the World, with a path
+	Host    string            // selects the route
+	Header  map[string]string // additional headers
 	Cookies map[string]string
 }
 
-// Result is what became of one request. Latency counts from the moment that
-// it was to be sent: if an answer makes others wait, their users waited too.
+// Result is the result of one request. Latency counts from its scheduled time: if an answer delays others, their users
+// have waited too.
 type Result struct {
-	At      time.Time // when it was to be sent
+	At      time.Time // scheduled time
 	Latency time.Duration
 	Status  int    // 0 without an answer
-	Err     error  // why there is no answer
+	Err     error  // error without an answer
 	Version string // X-Version of the pod that answered
 	Pod     string // X-Pod
 	Ready   string // X-Ready: whether that pod was ready when the request came
@@ -37,7 +37,7 @@ type Result struct {
 	Request Request
 }
 
-// Failed reports whether the user did not get what was asked for.
+// Failed reports whether the user got an error or no answer.
 func (r Result) Failed() bool { return r.Err != nil || r.Status < 200 || r.Status > 299 }
 
 func (r Result) String() string {
@@ -47,7 +47,7 @@ func (r Result) String() string {
 	return fmt.Sprintf("%s +%s: %d from %s of %s", r.At.Format("15:04:05.000"), r.Latency.Round(time.Millisecond), r.Status, r.Pod, r.Version)
 }
 
-// Load is requests under way.
+// Load is a running series of requests.
 type Load struct {
 	client *http.Client
 	stop   context.CancelFunc
@@ -57,10 +57,8 @@ type Load struct {
 	results Results
 }
 
-// StartLoad sends so many requests a second at fixed moments, each in its own
-// goroutine, whether or not those before it were answered. Connections are kept
-// alive. The numbers that next is called with count from 0. The load ends with
-// the test, or at Stop.
+// StartLoad sends the given number of requests per second at fixed times, each in a goroutine, whether or not earlier
+// ones were answered. Connections are kept alive. next gets a number, from 0. The load ends with the test, or at Stop.
 func StartLoad(tb testing.TB, perSecond float64, next func(n int) Request) *Load {
 	tb.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -86,8 +84,7 @@ func StartLoad(tb testing.TB, perSecond float64, next func(n int) Request) *Load
 	return l
 }
 
-// Stop sends no more requests, waits for the answers to those that were sent,
-// and returns the results of all, in the order of their moments.
+// Stop sends no more requests, waits for outstanding answers, and returns all results in the order of their times.
 func (l *Load) Stop() Results {
 	l.stop()
 	l.all.Wait()
@@ -95,24 +92,24 @@ func (l *Load) Stop() Results {
 	return l.Results()
 }
 
-// Results returns what has been answered so far, in the order of the moments.
+// Results returns the results so far, in the order of their times.
 func (l *Load) Results() Results {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.results.sorted()
 }
 
-// Always sends the same request each time.
+// Always returns a function for the same request each time.
 func Always(r Request) func(int) Request { return func(int) Request { return r } }
 
-// Send sends one request now, over a connection of its own.
+// Send sends one request now, over a new connection.
 func Send(r Request) Result {
 	client := newClient()
 	defer client.CloseIdleConnections()
 	return send(client, time.Now(), r)
 }
 
-// Await sends a request every 20ms until its result is as wanted.
+// Await sends a request every 20ms until its result satisfies a condition.
 func Await(tb testing.TB, within time.Duration, r Request, wanted func(Result) bool) {
 	tb.Helper()
 	client := newClient()
@@ -141,8 +138,8 @@ func newClient() *http.Client {
 	}
 }
 
-// send sends one request. Go's client would send it again by itself when a kept
-// connection breaks, which would hide a failure; that counts as one.
+// send sends one request. Go's client would retry when a kept connection breaks, which would hide a failure; here that
+// counts as one.
 func send(client *http.Client, at time.Time, r Request) Result {
 	result := Result{At: at, Request: r}
 	written := 0

@@ -1,16 +1,14 @@
-// Package proxytest puts a real proxy in front of the pods of a test's cluster
-// and measures what its users see: Traefik (bin/traefik, built from
-// internal/traefik) with its three Kubernetes providers, requests that arrive
-// at a fixed rate whatever the answers, and a record of each of them.
+// Package proxytest puts a real proxy in front of the pods of a test's cluster and records users' requests: Traefik
+// (bin/traefik, built from internal/traefik) with its three Kubernetes providers, and requests at a fixed rate that
+// does not depend on the answers.
 //
-// Pods have addresses of their own only in a network namespace, so a package
-// that uses this one has a TestMain that runs the tests in one:
+// Pods have addresses only in a network namespace, so a package that uses this one needs a TestMain that runs the tests
+// in one:
 //
 //	func TestMain(m *testing.M) { os.Exit(proxytest.Main(m)) }
 //
-// The cluster is internal/testcluster's and the kinds of the routers are
-// internal/crds'; nothing in the product uses this package. Tests that cannot
-// have all of it fail; they are never skipped.
+// The cluster is internal/testcluster's and the kinds of the routers are internal/crds'; the product does not use this
+// package. Tests without these programs fail; they are never skipped.
 package proxytest
 
 import (
@@ -25,11 +23,11 @@ import (
 	"testing"
 )
 
-// insideVariable tells the test program that it is the one in the namespace.
+// insideVariable is set for the test program inside the namespace.
 const insideVariable = "GITROLLOUT_PROXYTEST_INSIDE"
 
-// Main runs the package's tests in a network namespace of their own, by
-// starting the test program once more in one. It returns the exit code.
+// Main runs the package's tests in a new network namespace, by starting the test program again. It returns the exit
+// code.
 func Main(m *testing.M) int {
 	if os.Getenv(insideVariable) == "" {
 		return outside()
@@ -42,10 +40,10 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// outside starts the test program in the namespace and passes on what it is
-// told. Whoever is not root becomes it in a user namespace, where that is allowed.
+// outside starts the test program in the namespace and forwards signals. Without root it uses a user namespace, if that
+// is allowed.
 func outside() int {
-	runtime.LockOSThread() // Pdeathsig is about the thread that starts the program
+	runtime.LockOSThread() // Pdeathsig depends on the thread that starts the program
 	defer runtime.UnlockOSThread()
 	inside := exec.Command(os.Args[0], os.Args[1:]...)
 	inside.Env = append(os.Environ(), insideVariable+"=1")
@@ -81,7 +79,7 @@ func outside() int {
 	}
 }
 
-// routePods makes every pod's address a local one.
+// routePods makes every pod's address local.
 func routePods() error {
 	for _, setup := range []string{"link set lo up", "route add local 10.244.0.0/16 dev lo"} {
 		if out, err := exec.Command("ip", strings.Fields(setup)...).CombinedOutput(); err != nil {

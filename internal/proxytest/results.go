@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Results are what became of requests, in the order of their moments.
+// Results are the results of requests, in the order of their times.
 type Results []Result
 
 func (rs Results) sorted() Results {
 	return slices.SortedStableFunc(slices.Values(rs), func(a, b Result) int { return a.At.Compare(b.At) })
 }
 
-// Where returns those that a condition holds for.
+// Where returns the results that satisfy a condition.
 func (rs Results) Where(holds func(Result) bool) Results {
 	var some Results
 	for _, r := range rs {
@@ -27,25 +27,25 @@ func (rs Results) Where(holds func(Result) bool) Results {
 	return some
 }
 
-// Between returns those that were to be sent from one moment to before another.
+// Between returns the results with scheduled times from one time to before another.
 func (rs Results) Between(from, to time.Time) Results {
 	return rs.Where(func(r Result) bool { return !r.At.Before(from) && r.At.Before(to) })
 }
 
-// Failures are those whose user did not get what was asked for.
+// Failures returns the failed results.
 func (rs Results) Failures() Results { return rs.Where(Result.Failed) }
 
-// Unready are those that a pod answered that was not ready when they came.
+// Unready returns the answers of pods that were not ready when the request came.
 func (rs Results) Unready() Results {
 	return rs.Where(func(r Result) bool { return r.Ready == "false" })
 }
 
-// Of counts those that a version answered.
+// Of counts the answers of a version.
 func (rs Results) Of(version string) int {
 	return len(rs.Where(func(r Result) bool { return r.Version == version }))
 }
 
-// Share is the part that a version answered, 0 of none.
+// Share returns a version's share of the answers, 0 without answers.
 func (rs Results) Share(version string) float64 {
 	if len(rs) == 0 {
 		return 0
@@ -62,7 +62,7 @@ func (rs Results) Versions() map[string]int {
 	return counts
 }
 
-// Pods are the names of the pods that answered, sorted.
+// Pods returns the names of the pods that answered, sorted.
 func (rs Results) Pods() []string {
 	names := map[string]bool{}
 	for _, r := range rs {
@@ -73,8 +73,7 @@ func (rs Results) Pods() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Latency is the one that a part of the requests was answered within: 0.5 is
-// the median.
+// Latency returns a quantile of the latencies: 0.5 is the median.
 func (rs Results) Latency(part float64) time.Duration {
 	if len(rs) == 0 {
 		return 0
@@ -87,8 +86,8 @@ func (rs Results) Latency(part float64) time.Duration {
 	return all[min(int(part*float64(len(all))), len(all)-1)]
 }
 
-// Until is how long after a moment a version had come to a share: the moment of
-// the first of so many requests on end that are what fair draws give for it.
+// Until returns how long after a time a version had reached a share: the time of the first of n consecutive requests
+// with a count that fair draws give.
 func (rs Results) Until(from time.Time, version string, share float64, run int) (time.Duration, bool) {
 	after := rs.Where(func(r Result) bool { return !r.At.Before(from) })
 	for i := 0; i+run <= len(after); i++ {
@@ -99,8 +98,8 @@ func (rs Results) Until(from time.Time, version string, share float64, run int) 
 	return 0, false
 }
 
-// WantShare fails the test unless a version's share is one that fair draws with
-// a probability give, 999 times of 1000.
+// WantShare fails the test unless a version's share is one that fair draws with a probability give in 999 of 1000
+// cases.
 func (rs Results) WantShare(tb testing.TB, what, version string, share float64) {
 	tb.Helper()
 	if k, n := rs.Of(version), len(rs); n == 0 || !Within999(k, n, share) {
@@ -109,8 +108,7 @@ func (rs Results) WantShare(tb testing.TB, what, version string, share float64) 
 	}
 }
 
-// WantNoFailure fails the test if a user noticed anything, and if a pod was
-// asked that was not ready.
+// WantNoFailure fails the test if a request failed, or reached an unready pod.
 func (rs Results) WantNoFailure(tb testing.TB, what string) {
 	tb.Helper()
 	for problem, some := range map[string]Results{"failed": rs.Failures(), "came to a pod that was not ready": rs.Unready()} {
@@ -120,7 +118,7 @@ func (rs Results) WantNoFailure(tb testing.TB, what string) {
 	}
 }
 
-// head is the first few, one on each line.
+// head prints the first few, one on each line.
 func (rs Results) head() string {
 	const few = 10
 	lines := make([]string, 0, few+1)

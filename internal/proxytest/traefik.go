@@ -17,27 +17,24 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// proxyReadyWithin is generous: test packages share few cores.
+// proxyReadyWithin is long because test packages share few cores.
 const proxyReadyWithin = 5 * time.Minute
 
-// The addresses are fixed: nobody else is in the namespace. A listener of a
-// Gateway finds its entry point by the port.
+// The addresses are fixed, since the namespace has no other listeners. A Gateway's listener finds its entry point by
+// the port.
 const (
 	gatewayPort = 8000
 	gatewayURL  = "http://127.0.0.1:8000"
 	crdURL      = "http://127.0.0.1:8001"
 	nginxURL    = "http://127.0.0.1:8002"
-	ownURL      = "http://127.0.0.1:9000" // Traefik's own ping and API
+	ownURL      = "http://127.0.0.1:9000" // Traefik's ping and API
 )
 
-// configuration is all that Traefik is told besides its kubeconfig. Of what
-// matters here, it differs from the defaults only in the two kinds of throttle:
-// how often a provider reads the cluster (100ms here; 0, never waiting, by
-// default) and how often the routing follows a provider (100ms; 2s by default),
-// so that a test of twenty changes takes seconds. Endpoints are those of the
-// EndpointSlices, as always with Traefik: nothing routes to the Services'
-// addresses. allowEmptyServices is what Traefik's own Helm chart sets: a
-// Service without ready pods costs its share of the answers, not the route.
+// configuration is Traefik's configuration besides its kubeconfig. Relevant differences from the defaults are two
+// throttles, so that a test of twenty changes takes seconds: how often a provider reads the cluster (100ms; 0 by
+// default, without a wait) and how often the routing follows a provider (100ms; 2s by default). Endpoints come from
+// EndpointSlices, as always with Traefik: nothing routes to Services' addresses. allowEmptyServices is set as in
+// Traefik's Helm chart: a Service without ready pods costs its share of the answers, not the route.
 var configuration = []string{
 	"--global.checkNewVersion=false",
 	"--global.sendAnonymousUsage=false",
@@ -64,12 +61,12 @@ var configuration = []string{
 type proxy struct {
 	command *exec.Cmd
 	log     *logBuffer
-	ended   chan struct{} // closed when it is gone
-	err     error         // why, once ended is closed
+	ended   chan struct{} // closed when it has ended
+	err     error         // its error, once ended is closed
 }
 
-// startTraefik returns when Traefik answers its ping. The kernel ends it should
-// the test program die, for which the thread that started it has to live on.
+// startTraefik returns when Traefik answers its ping. The kernel kills it if the test program dies; for that, the
+// thread that started it must stay alive.
 func startTraefik(kubeconfig string) (*proxy, error) {
 	root, err := testbin.Root()
 	if err != nil {
@@ -79,7 +76,7 @@ func startTraefik(kubeconfig string) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It goes before what a busy machine does besides, where that is allowed: it then follows within the tests' settle.
+	// A high priority, if allowed, lets it follow within the tests' settle on a busy machine.
 	p := &proxy{command: exec.Command("nice", append([]string{"-n", "-10", binary}, configuration...)...), log: &logBuffer{}, ended: make(chan struct{})}
 	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	p.command.Dir = filepath.Dir(kubeconfig)
@@ -123,7 +120,7 @@ func (p *proxy) awaitPing() error {
 	return errors.New("traefik did not answer its ping within " + proxyReadyWithin.String())
 }
 
-// stop ends Traefik and waits for it, at most for 20 seconds.
+// stop terminates Traefik and waits for it, at most for 20 seconds.
 func (p *proxy) stop() {
 	_ = p.command.Process.Signal(syscall.SIGTERM)
 	select {
@@ -134,7 +131,7 @@ func (p *proxy) stop() {
 	}
 }
 
-// logBuffer keeps what Traefik says.
+// logBuffer keeps Traefik's output.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -148,7 +145,7 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 
 func (b *logBuffer) String() string { return b.since(0) }
 
-// since is what was said after so many bytes.
+// since returns the output after the first n bytes.
 func (b *logBuffer) since(offset int) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

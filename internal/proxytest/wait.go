@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// startedWithin is generous: test packages share few cores.
+// startedWithin is long because test packages share few cores.
 const startedWithin = 5 * time.Minute
 
 // AwaitReady waits until Deployments have all their pods ready and available.

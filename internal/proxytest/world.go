@@ -23,14 +23,14 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// The Gateway that every HTTPRoute may attach to: parentRefs with this name and
-// namespace. IngressRoutes name entry point "crd", and Ingresses the class "nginx".
+// The Gateway for every HTTPRoute: parentRefs with this name and namespace. IngressRoutes name entry point "crd", and
+// Ingresses the class "nginx".
 const (
 	GatewayName      = "public"
 	GatewayNamespace = "gateways"
 )
 
-// fixtures are what a cluster's owner sets up once for all routes.
+// fixtures are a cluster's objects for all routes.
 const fixtures = `
 apiVersion: v1
 kind: Namespace
@@ -58,29 +58,28 @@ metadata: {name: nginx}
 spec: {controller: k8s.io/ingress-nginx}
 `
 
-// World is a cluster with its proxy. Tests keep apart by namespace and host.
+// World is a cluster with its proxy. Tests use different namespaces and hosts.
 type World struct {
 	*testcluster.Cluster
-	GatewayURL string // where HTTPRoutes of the Gateway are served
-	CRDURL     string // where IngressRoutes with entry point crd are
-	NginxURL   string // where Ingresses of class nginx are
+	GatewayURL string // address of the Gateway's HTTPRoutes
+	CRDURL     string // address of IngressRoutes with entry point crd
+	NginxURL   string // address of Ingresses with class nginx
 
 	client dynamic.Interface
 	mapper meta.RESTMapper
 	proxy  *proxy
-	stop   func() // ends the cluster
+	stop   func() // stops the cluster
 }
 
-// shared is package state on purpose: a start takes about five seconds, more
-// than most tests do. Main ends it.
+// shared is package state because a start takes about five seconds, longer than most tests. Main ends it.
 var shared struct {
 	sync.Once
 	world *World
 	err   error
 }
 
-// Start returns the test program's world, which the first call starts. What
-// Traefik says during a test that fails is logged with it.
+// Start returns the test program's world, which the first call starts. Traefik's output during a failed test is logged
+// with it.
 func Start(tb testing.TB) *World {
 	tb.Helper()
 	shared.Do(func() { shared.world, shared.err = newWorld() })
@@ -140,7 +139,7 @@ func (w *World) setUp() error {
 	return nil
 }
 
-// awaitGateway returns when Traefik has taken the Gateway and says so.
+// awaitGateway returns when Traefik has accepted the Gateway in its status.
 func (w *World) awaitGateway(ctx context.Context) error {
 	for {
 		gateway, err := w.find(ctx, "gateway.networking.k8s.io/v1", "Gateway", GatewayNamespace, GatewayName)
@@ -181,7 +180,7 @@ func (w *World) Delete(tb testing.TB, apiVersion, kind, namespace, name string) 
 	}
 }
 
-// Object returns one object as it is in the cluster.
+// Object returns one object in the cluster.
 func (w *World) Object(tb testing.TB, apiVersion, kind, namespace, name string) *unstructured.Unstructured {
 	tb.Helper()
 	object, err := w.find(tb.Context(), apiVersion, kind, namespace, name)
@@ -226,7 +225,7 @@ func (w *World) apply(ctx context.Context, namespace, documents string) error {
 	}
 }
 
-// resource is the client of one kind, in the namespace if the kind has them.
+// resource returns the client of one kind, in the namespace if the kind is namespaced.
 func (w *World) resource(apiVersion, kind, namespace string) (dynamic.ResourceInterface, error) {
 	of := unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
 	gvk := of.GroupVersionKind()

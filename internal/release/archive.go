@@ -17,12 +17,12 @@ type entry struct {
 	data []byte
 }
 
-// base is what the files of a platform are named.
+// base returns the prefix of a platform's file names.
 func (r *release) base(p platform) string {
 	return "gitrollout_" + r.version + "_" + p.os + "_" + p.arch
 }
 
-// archiveName is a platform's archive.
+// archiveName returns a platform's archive.
 func (r *release) archiveName(p platform) string {
 	if p.os == "windows" {
 		return r.base(p) + ".zip"
@@ -30,7 +30,7 @@ func (r *release) archiveName(p platform) string {
 	return r.base(p) + ".tar.gz"
 }
 
-// programName is what the program is called on a platform.
+// programName returns the program's name on a platform.
 func programName(p platform) string {
 	if p.os == "windows" {
 		return "gitrollout.exe"
@@ -38,7 +38,7 @@ func programName(p platform) string {
 	return "gitrollout"
 }
 
-// archives writes one for each platform: the program and its licence.
+// archives writes an archive for each platform: the program and its licence.
 func (r *release) archives(programs map[platform]string) error {
 	licence, err := os.ReadFile(filepath.Join(r.source, "LICENSE"))
 	if err != nil {
@@ -64,12 +64,12 @@ func (r *release) archives(programs map[platform]string) error {
 	return nil
 }
 
-// write puts a file into the release.
+// write adds a file to the release.
 func (r *release) write(name string, data []byte) error {
 	return os.WriteFile(filepath.Join(r.out, name), data, 0o644)
 }
 
-// tarred is a tar of files that belong to nobody in particular.
+// tarred returns a tar of files without an owner.
 func tarred(entries []entry, date time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

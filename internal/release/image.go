@@ -27,14 +27,14 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// user is who the program is in the image, as in deploy/kubernetes.
+// user is the program's user in the image, as in deploy/kubernetes.
 const user = 65532
 
-// imageName is the file that has the image.
+// imageName returns the image's file.
 func (r *release) imageName() string { return "image-" + r.version + ".tar" }
 
-// writeImage writes an OCI layout with an image for each Linux: the program, roots for TLS, and nothing else. Time
-// zones are in the program.
+// writeImage writes an OCI layout with an image for each Linux platform: only the program and TLS roots. Time zones are
+// in the program.
 func (r *release) writeImage(programs map[platform]string) error {
 	index := mutate.IndexMediaType(v1.ImageIndex(empty.Index), types.OCIImageIndex)
 	images := 0
@@ -90,9 +90,9 @@ func (r *release) platformImage(p platform, path string) (v1.Image, error) {
 	return r.configured(p, layer)
 }
 
-// roots are the certificates that Mozilla trusts, in PEM, as the Go project publishes them. A file, rather than linked
-// into the program, where each start of it would read them; and one that a cluster's own authority can be mounted over.
-// Those that are trusted for some certificates alone are left out: a file cannot say so.
+// roots returns the certificates that Mozilla trusts, in PEM, as the Go project publishes them. They are a file, so
+// that a cluster's authority can be mounted over it, and not linked into the program, which would parse them at each
+// start. Certificates with constraints are left out, since a file cannot express these.
 func roots() []byte {
 	var b []byte
 	for root := range bundle.Roots() {
@@ -103,7 +103,7 @@ func roots() []byte {
 	return b
 }
 
-// labels are the annotations that OCI knows, of the image and of the index.
+// labels are the OCI annotations of the image and of the index.
 func (r *release) labels() map[string]string {
 	l := map[string]string{
 		"org.opencontainers.image.title":       "gitrollout",
@@ -118,7 +118,7 @@ func (r *release) labels() map[string]string {
 	return l
 }
 
-// configured makes an image of its only layer.
+// configured makes an image with one layer.
 func (r *release) configured(p platform, layer v1.Layer) (v1.Image, error) {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err := mutate.Append(image, mutate.Addendum{
@@ -141,7 +141,7 @@ func (r *release) configured(p platform, layer v1.Layer) (v1.Image, error) {
 }
 
 // writeLayout puts the index into a layout, and that into a tar. It has the names by which containerd, Docker, Podman
-// and kind know an image that they load.
+// and kind know a loaded image.
 func (r *release) writeLayout(index v1.ImageIndex) error {
 	dir, err := os.MkdirTemp("", "gitrollout-image")
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *release) writeLayout(index v1.ImageIndex) error {
 	return r.write(r.imageName(), data)
 }
 
-// push sends the image of a tar to a registry, with the credentials that docker login or podman login have left.
+// push sends the image of a tar to a registry, with the credentials of docker login or podman login.
 func push(ctx context.Context, file, to string, out io.Writer) error {
 	reference, err := name.NewTag(to, name.StrictValidation)
 	if err != nil {
@@ -219,7 +219,7 @@ func push(ctx context.Context, file, to string, out io.Writer) error {
 	return err
 }
 
-// released is the image of a layout.
+// released returns the image of a layout.
 func released(dir string) (v1.ImageIndex, error) {
 	all, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
@@ -235,7 +235,7 @@ func released(dir string) (v1.ImageIndex, error) {
 	return all.ImageIndex(manifest.Manifests[0].Digest)
 }
 
-// unpack writes the files of a tar into a folder, and none beside it.
+// unpack writes the files of a tar into a folder, and none outside.
 func unpack(file, dir string) error {
 	f, err := os.Open(file)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Command gitrollout-release makes what a release of gitrollout consists of, from a working copy and with the Go
-// toolchain alone: archives, an OCI image, manifests, a chart, lists of what is in them, and checksums. push sends
-// the image to a registry. The Makefile's targets release and push call it; internal/e2e tests what it makes.
+// Command gitrollout-release makes a release of gitrollout from a working copy with only the Go toolchain: archives, an
+// OCI image, manifests, a chart, SBOMs, and checksums. push sends the image to a registry. The Makefile's targets
+// release and push call it; internal/e2e tests its results.
 //
-// Equal sources give equal bytes: every time in an archive is that of the commit.
+// Equal sources give equal bytes: every time in an archive is the commit's.
 package main
 
 import (
@@ -44,20 +44,20 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.New(usage)
 }
 
-// release is what is made, and of what.
+// release has the inputs and outputs.
 type release struct {
 	source    string // the repository's root
 	out       string // the folder for the files
 	version   string // "v0.2.0"
 	image     string // the repository of the image in the manifests: "registry.example.com/gitrollout"
-	downloads string // where the archives will be, for krew: "https://downloads.example.com/gitrollout/v0.2.0"
+	downloads string // the archives' future address, for krew: "https://downloads.example.com/gitrollout/v0.2.0"
 	key       string // a file with an SSH key that signs the checksums; "" for none
-	commit    string // "" if that is not known
+	commit    string // "" if unknown
 	date      time.Time
 	platforms []platform
 }
 
-// platform is one that is built for.
+// platform is a target of the build.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
@@ -96,7 +96,7 @@ func parse(args []string) (*release, error) {
 	return r, r.dated(*date)
 }
 
-// dated finds out which commit it is, and of when.
+// dated finds the commit and its time.
 func (r *release) dated(date string) error {
 	if r.commit == "" {
 		r.commit = r.git("rev-parse", "HEAD")
@@ -112,7 +112,7 @@ func (r *release) dated(date string) error {
 	return nil
 }
 
-// git asks the working copy; "" is that there is none.
+// git runs git in the working copy; it returns "" without one.
 func (r *release) git(args ...string) string {
 	out, err := exec.Command("git", append([]string{"-C", r.source}, args...)...).Output()
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *release) build(ctx context.Context, out io.Writer) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err
 	}
-	if old, err := os.ReadDir(r.out); err != nil || len(old) > 0 { // the sums would be of them, too
+	if old, err := os.ReadDir(r.out); err != nil || len(old) > 0 { // the checksums would include them
 		return errors.Join(err, fmt.Errorf("%s is not empty", r.out))
 	}
 	work, err := os.MkdirTemp("", "gitrollout-release")
@@ -148,7 +148,7 @@ func (r *release) build(ctx context.Context, out io.Writer) error {
 		fmt.Fprintf(out, "%-14s %5.1f MB in %s\n", p, float64(info.Size())/1e6, time.Since(began).Round(time.Second))
 	}
 	for _, make := range []func(map[platform]string) error{
-		r.archives, r.writeImage, r.writeManifests, r.writeChart, r.writeKrew, r.writeSBOMs, r.writeSums, // the sums of all others
+		r.archives, r.writeImage, r.writeManifests, r.writeChart, r.writeKrew, r.writeSBOMs, r.writeSums, // the checksums of all others come last
 	} {
 		if err := make(programs); err != nil {
 			return err
@@ -157,7 +157,7 @@ func (r *release) build(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// compile builds the program so that its bytes follow from the source and the toolchain alone.
+// compile builds the program so that its bytes depend only on the source and the toolchain.
 func (r *release) compile(ctx context.Context, p platform, to string) error {
 	to, err := filepath.Abs(to)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// fakeRelease has files for programs: what is made of them does not depend on what they do.
+// fakeRelease has files instead of programs, whose contents do not matter.
 func fakeRelease(t *testing.T) (*release, map[platform]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,7 +32,7 @@ func fakeRelease(t *testing.T) (*release, map[platform]string) {
 	return r, programs
 }
 
-// TestPush sends an image to a registry, twice, which has it then for each Linux and by its digest.
+// TestPush sends an image to a registry, twice. The registry then has it for each Linux platform and by its digest.
 func TestPush(t *testing.T) {
 	r, programs := fakeRelease(t)
 	if err := r.writeImage(programs); err != nil {
@@ -72,7 +72,7 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPushNeedsATag: what is pushed without one would be "latest", which no manifest of ours names.
+// TestPushNeedsATag refuses an image without a tag, since "latest" is in none of our manifests.
 func TestPushNeedsATag(t *testing.T) {
 	r, programs := fakeRelease(t)
 	if err := r.writeImage(programs); err != nil {

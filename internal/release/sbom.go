@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// part is a module of a program, as the toolchain has written it into the program.
+// part is a module of a program, from the toolchain's build info.
 type part struct{ path, version, sum string }
 
-// parts are what a program is made of: its modules, and Go's standard library.
+// parts returns a program's modules, and Go's standard library.
 func parts(program string) ([]part, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
@@ -31,10 +31,10 @@ func parts(program string) ([]part, error) {
 	return all, nil
 }
 
-// purl is how both formats name a package.
+// purl returns the name of a package in both formats.
 func (p part) purl() string { return "pkg:golang/" + p.path + "@" + p.version }
 
-// sha256 is the module's hash of go.sum, which is that of a list of its files; "" if there is none.
+// sha256 returns the module's hash in go.sum, which is the hash of a list of its files; "" without one.
 func (p part) sha256() string {
 	encoded, ok := strings.CutPrefix(p.sum, "h1:")
 	raw, err := base64.StdEncoding.DecodeString(encoded)
@@ -44,11 +44,11 @@ func (p part) sha256() string {
 	return hex.EncodeToString(raw)
 }
 
-// object is one of a JSON document whose form is given. Its keys are sorted.
+// object is an object of a JSON document with a given form. Its keys are sorted.
 type object map[string]any
 
-// writeSBOMs writes for each program what it is made of, as CycloneDX and as SPDX. Both are the toolchain's own list,
-// so that there is nothing to guess; neither needs a library or a network.
+// writeSBOMs writes the SBOM of each program, as CycloneDX and as SPDX. Both come from the toolchain's list, without a
+// library or a network.
 func (r *release) writeSBOMs(programs map[platform]string) error {
 	for p, path := range programs {
 		all, err := parts(path)
@@ -68,7 +68,7 @@ func (r *release) writeSBOMs(programs map[platform]string) error {
 	return nil
 }
 
-// cycloneDX is https://cyclonedx.org/docs/1.6/json.
+// cycloneDX returns a document according to https://cyclonedx.org/docs/1.6/json.
 func (r *release) cycloneDX(p platform, all []part) object {
 	self := "pkg:golang/gitrollout.dev/gitrollout@" + r.version
 	components, refs := []object{}, []string{}
@@ -95,10 +95,10 @@ func (r *release) cycloneDX(p platform, all []part) object {
 	}
 }
 
-// unnamed are the characters that an identifier of SPDX may not have.
+// unnamed matches characters that an SPDX identifier may not have.
 var unnamed = regexp.MustCompile(`[^A-Za-z0-9.-]`)
 
-// spdx is https://spdx.github.io/spdx-spec/v2.3.
+// spdx returns a document according to https://spdx.github.io/spdx-spec/v2.3.
 func (r *release) spdx(p platform, all []part) object {
 	const unknown = "NOASSERTION"
 	entry := func(id, name, version, purl, licence string) object {
@@ -128,7 +128,7 @@ func (r *release) spdx(p platform, all []part) object {
 	}
 }
 
-// uuid is one that follows from what is described (RFC 9562's version 8), so that equal releases are equal.
+// uuid derives a UUID from the contents (RFC 9562's version 8), so that equal releases are equal.
 func (r *release) uuid(p platform) string {
 	s := sha256.Sum256([]byte(r.base(p) + r.commit))
 	s[6], s[8] = s[6]&0x0f|0x80, s[8]&0x3f|0x80

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// signedAs is the namespace of the signature: one of a commit or of a login is none of a release.
+// signedAs is the namespace of the signature: a signature of a commit or a login is not valid for a release.
 const signedAs = "gitrollout-release"
 
-// writeSums writes checksums.txt of all other files, as sha256sum does, and signs it if there is a key.
+// writeSums writes checksums.txt of all other files, like sha256sum, and signs it if there is a key.
 func (r *release) writeSums(map[platform]string) error {
 	files, err := os.ReadDir(r.out)
 	if err != nil {

@@ -11,22 +11,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// value is a setting of the chart. values.yaml, its JSON schema and the table for people are made of these.
+// value is a setting of the chart. values.yaml, its JSON schema and the documentation's table are generated from these.
 type value struct {
 	path    string // "image.tag"
-	kind    string // of JSON Schema
-	initial any    // nil is the kind's empty value
+	kind    string // type in the JSON Schema
+	initial any    // nil is the type's zero value
 	meaning string
-	pattern string // what a string has to be like, or ""
+	pattern string // pattern of a string, or ""
 }
 
-// dnsName is the name of an object, or none.
+// dnsName matches the name of an object, or none.
 const dnsName = `^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
 
-// needed are settings that have a default and cannot be taken away.
+// needed are settings with a default that cannot be removed.
 var needed = []string{"image.repository", "git.existingSecret", "rbac.apps", "admissionPolicy.actions"}
 
-// values are the settings, in the order of the files. Defaults that deploy/kubernetes has are read from there.
+// values returns the settings, in the order of the files. Defaults in deploy/kubernetes are read from there.
 func values(base manifests) []value {
 	return []value{
 		{"image.repository", "string", placeholder, "the image, without its tag", `^[^\s@]+$`},
@@ -98,7 +98,7 @@ func readManifests(source string) (manifests, error) {
 	return m, nil
 }
 
-// at is what a manifest has at a path of keys.
+// at returns a manifest's value at a path of keys.
 func (m manifests) at(name string, path ...string) any {
 	var v any = m[name]
 	for _, key := range path {
@@ -114,7 +114,7 @@ func (m manifests) container(key string) any {
 	return all[0].(map[string]any)[key]
 }
 
-// or is the default of a setting.
+// or returns the default of a setting.
 func (v value) or() any {
 	switch {
 	case v.initial != nil:
@@ -129,7 +129,7 @@ func (v value) or() any {
 	return nil
 }
 
-// chartFiles are those of deploy/chart that follow from others: path and content.
+// chartFiles returns the generated files of deploy/chart: path and content.
 func chartFiles(source string) (map[string]string, error) {
 	base, err := readManifests(source)
 	if err != nil {
@@ -158,10 +158,10 @@ func chartFiles(source string) (map[string]string, error) {
 	return files, nil
 }
 
-// heldSpec is the admission policy's.
+// heldSpec returns the admission policy's spec.
 func heldSpec(base manifests) any { return base.at("admission/policy.yaml", "spec") }
 
-// valuesFile is values.yaml, with what each setting means above it.
+// valuesFile returns values.yaml, with each setting's description above it.
 func valuesFile(all []value) (string, error) {
 	var b strings.Builder
 	b.WriteString("# Made of internal/release/values.go; README.md has the same as a table.\n")
@@ -189,7 +189,7 @@ func valuesFile(all []value) (string, error) {
 	return b.String(), nil
 }
 
-// chartSchema is values.schema.json: a setting that there is not is refused.
+// chartSchema returns values.schema.json, which refuses unknown settings.
 func chartSchema(all []value) object {
 	top := object{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "additionalProperties": false, "properties": object{
 		"global": object{"type": "object", "description": "what Helm hands to each chart"}}}
@@ -229,7 +229,7 @@ func chartSchema(all []value) object {
 	return top
 }
 
-// valuesTable is the chart's page.
+// valuesTable returns the chart's page.
 func valuesTable(all []value) string {
 	var b strings.Builder
 	b.WriteString(`# gitrollout

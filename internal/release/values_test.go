@@ -9,7 +9,7 @@ import (
 
 var update = flag.Bool("update", false, "write the chart's files that follow from others")
 
-// TestChartFiles holds that the chart's settings, their schema, their table and its rules are those of one table and of
+// TestChartFiles compares the chart's settings, their schema, their table and its rules with values and
 // deploy/kubernetes.
 func TestChartFiles(t *testing.T) {
 	files, err := chartFiles("../..")

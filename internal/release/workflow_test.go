@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestWorkflowCallsMake holds that CI makes a release as anybody can, by make alone, with the variables that make knows.
-// What only CI can do is to sign by its own identity, after the release is made and before it is published.
+// TestWorkflowCallsMake checks that CI makes a release by make alone, with its variables, so that it can be repeated
+// elsewhere. Only signing with the CI's identity is left, after the release is made and before it is published.
 func TestWorkflowCallsMake(t *testing.T) {
 	data, err := os.ReadFile("../../.github/workflows/release.yaml")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package sopstest makes keys and encrypts files as SOPS does, for tests: there is no program sops and no gpg where they
-// run. Whether it does so as SOPS does is what render/sops/testdata is for, which SOPS itself has written.
+// Package sopstest makes keys and encrypts files like SOPS, for tests without the programs sops and gpg. The files in
+// render/sops/testdata, which SOPS has written, check that it is compatible.
 package sopstest
 
 import (
@@ -24,16 +24,16 @@ import (
 	yaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// Key is a key of age or OpenPGP.
+// Key is an age or OpenPGP key.
 type Key struct {
-	Name   string // as which it is in a Secret
+	Name   string // its name in a Secret
 	Secret string
 	kind   string
 	about  map[string]string
 	seal   func(dataKey []byte) (string, error)
 }
 
-// Age makes a key of age.
+// Age makes an age key.
 func Age(t testing.TB) Key {
 	t.Helper()
 	id, err := age.GenerateX25519Identity()
@@ -51,7 +51,7 @@ func Age(t testing.TB) Key {
 		}}
 }
 
-// PGP makes a key of OpenPGP.
+// PGP makes an OpenPGP key.
 func PGP(t testing.TB) Key {
 	t.Helper()
 	entity, err := openpgp.NewEntity("Test", "", "test@example.com", nil)
@@ -99,7 +99,8 @@ func armored(open func(io.Writer) (io.WriteCloser, io.Closer, error), data []byt
 
 const when = "2026-01-02T03:04:05Z"
 
-// Encrypt encrypts a file for a key: of YAML what is below keys that encryptedRegex matches, all of it if that is "".
+// Encrypt encrypts a file for a key. In YAML it encrypts values below keys that match encryptedRegex, or all if that is
+// "".
 func Encrypt(t testing.TB, name, content, encryptedRegex string, matches func(key string) bool, to Key) string {
 	t.Helper()
 	e := &encrypter{t: t, key: make([]byte, 32), sum: sha512.New(), matches: matches}
@@ -139,7 +140,7 @@ func Encrypt(t testing.TB, name, content, encryptedRegex string, matches func(ke
 			t.Fatal(err)
 		}
 		return string(out)
-	case ".json": // whose keys are sorted, as they are written
+	case ".json": // keys are sorted, as in the output
 		var doc yaml.Node
 		if err := yaml.Unmarshal([]byte(content), &doc); err != nil {
 			t.Fatal(err)
@@ -209,7 +210,7 @@ func (e *encrypter) node(n *yaml.Node, path []string) {
 	default:
 		text := n.Value
 		if n.ShortTag() == "!!bool" {
-			text = strings.ToUpper(text[:1]) + text[1:] // as Python writes it, in which SOPS was written
+			text = strings.ToUpper(text[:1]) + text[1:] // like Python, SOPS's first language
 		}
 		e.sum.Write([]byte(text))
 		for _, key := range path {
@@ -242,14 +243,14 @@ func (e *encrypter) seal(plain, about string) string {
 	return e.sealAs(plain, about, "!!str")
 }
 
-// Manifest encrypts a manifest of Secrets, as is usual: what is below data and stringData.
+// Manifest encrypts a manifest of Secrets as usual: the values below data and stringData.
 func Manifest(t testing.TB, content string, to Key) string {
 	t.Helper()
 	return Encrypt(t, "secret.yaml", content, "^(data|stringData)$",
 		func(key string) bool { return key == "data" || key == "stringData" }, to)
 }
 
-// Whole encrypts all of a file, by its name.
+// Whole encrypts all of a file, in the format of its name.
 func Whole(t testing.TB, name, content string, to Key) string {
 	t.Helper()
 	return Encrypt(t, name, content, "", nil, to)

@@ -1,7 +1,6 @@
-// Package testbin gives tests the programs below bin/ that they run: gitrollout
-// itself, and as its neighbours a control plane, a forge, a proxy. The Makefile says
-// how each is built. internal/testcluster, internal/giteatest, internal/proxytest and
-// internal/e2e start them; nothing in the product does.
+// Package testbin gives tests the programs below bin/: gitrollout, and a control plane, a forge, a proxy. The Makefile
+// builds them. internal/testcluster, internal/giteatest, internal/proxytest and internal/e2e start them; the product
+// does not.
 package testbin
 
 import (
@@ -15,7 +14,7 @@ import (
 	"syscall"
 )
 
-// Root is the repository's: the nearest folder upwards with the product's go.mod.
+// Root returns the repository's root: the nearest parent folder with the product's go.mod.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -34,11 +33,11 @@ func Root() (string, error) {
 	}
 }
 
-// BinaryVariable names a gitrollout that is built already, as make test does.
+// BinaryVariable names an existing gitrollout, as in make test.
 const BinaryVariable = "GITROLLOUT_TEST_BINARY"
 
-// Gitrollout returns the path of the program under test: the one that is named, or
-// bin/gitrollout, which is built from the present source first.
+// Gitrollout returns the path of the program under test: the named one, or bin/gitrollout, which is first built from
+// the current source.
 func Gitrollout() (string, error) {
 	if path := os.Getenv(BinaryVariable); path != "" {
 		return path, nil
@@ -58,10 +57,8 @@ func Gitrollout() (string, error) {
 	return filepath.Join(root, "bin", "gitrollout"), nil
 }
 
-// Ensure returns the path of bin/name below a repository's root. If it is
-// missing, make builds it, which takes so long as is said to the person who
-// waits. Test packages that run at the same time build it once, and none of them
-// sees it half written.
+// Ensure returns the path of bin/name below a repository's root. If it is missing, make builds it, and a message gives
+// the expected time. Test packages that run at the same time build it once, and do not see an incomplete file.
 func Ensure(root, name, takes string) (string, error) {
 	unlock, err := lock(root)
 	if err != nil {
@@ -79,8 +76,8 @@ func Ensure(root, name, takes string) (string, error) {
 	return binary, nil
 }
 
-// lock makes others wait who build below a root. It is the folder itself: a file
-// in it would change with each run, for which go test would run again what it knows.
+// lock serializes builds below a root. It locks the folder itself: a lock file would change with each run, so that go
+// test would not use its cache.
 func lock(root string) (unlock func(), err error) {
 	dir := filepath.Join(root, "bin")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Test packages that start together find no program, and build it once.
+// TestMissingProgramIsBuiltOnce has test packages that start at once without the program: it is built once.
 func TestMissingProgramIsBuiltOnce(t *testing.T) {
 	root := t.TempDir()
 	makefile := "x:\n\techo built >> bin/x\n.PHONY: x\n"

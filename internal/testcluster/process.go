@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// readyWithin is generous, because test packages start their clusters at the
-// same time on machines with few cores.
+// readyWithin is long, because test packages start their clusters at the same time on machines with few cores.
 const readyWithin = 3 * time.Minute
 
 // process is a localcluster that this test process started.
@@ -22,8 +21,8 @@ type process struct {
 	command    *exec.Cmd
 }
 
-// start runs localcluster with a temporary state folder, which the program
-// removes itself when it ends, and it ends when the test process is gone.
+// start runs localcluster with a temporary state folder, which the program removes when it ends. It also ends with the
+// test process.
 func start(flags ...string) (*process, error) {
 	root, err := testbin.Root()
 	if err != nil {
@@ -69,7 +68,7 @@ func start(flags ...string) (*process, error) {
 	}
 }
 
-// stop ends the program and waits for it, at most for 20 seconds.
+// stop terminates the program and waits for it, at most for 20 seconds.
 func (p *process) stop() {
 	_ = p.command.Process.Signal(syscall.SIGTERM)
 	ended := make(chan struct{})

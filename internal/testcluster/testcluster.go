@@ -1,14 +1,13 @@
-// Package testcluster gives tests a real Kubernetes API server with its
-// controllers: the localcluster program, started on demand. Tests of every
-// package that speaks to a cluster use it; nothing in the product does.
+// Package testcluster gives tests a real Kubernetes API server with its controllers: the localcluster program, started
+// on demand. Tests of every package that uses a cluster need it; the product does not.
 //
-// A cluster is about 5 seconds and 500 MB. GITROLLOUT_TEST_KUBECONFIG names one
-// that already runs, so that several test packages share it:
+// A cluster needs about 5 seconds and 500 MB. GITROLLOUT_TEST_KUBECONFIG names a running one, so that several test
+// packages share it:
 //
 //	bin/localcluster --kubeconfig /tmp/kc &
 //	GITROLLOUT_TEST_KUBECONFIG=/tmp/kc go test ./...
 //
-// A test that needs a cluster and cannot have one fails; it is never skipped.
+// If no cluster is available, a test fails; it is never skipped.
 package testcluster
 
 import (
@@ -31,7 +30,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// The variables that name a running cluster, and where it serves its pods.
+// Variables with the kubeconfig of a running cluster, and with the address of its pods.
 const (
 	KubeconfigVariable = "GITROLLOUT_TEST_KUBECONFIG"
 	PodsURLVariable    = "GITROLLOUT_TEST_PODS_URL"
@@ -41,12 +40,12 @@ const (
 type Cluster struct {
 	Kubeconfig string       // path of a kubeconfig with all rights
 	Config     *rest.Config // the same, without a rate limit; copy it before changing it
-	PodsURL    string       // where pods answer HTTP, "" if the cluster does not simulate them
+	PodsURL    string       // address of the pods' HTTP, "" if the cluster does not simulate them
 	Kube       kubernetes.Interface
 }
 
-// shared is package state on purpose: starting a cluster for each test would
-// cost more than all tests. It ends with the test process.
+// shared is package state because a cluster for each test would take longer than all tests. It ends with the test
+// process.
 var shared = sync.OnceValues(func() (*Cluster, error) {
 	if path := os.Getenv(KubeconfigVariable); path != "" {
 		return open(path)
@@ -58,8 +57,7 @@ var shared = sync.OnceValues(func() (*Cluster, error) {
 	return open(running.kubeconfig)
 })
 
-// Shared returns the cluster of this test process. The first call starts it.
-// Tests keep apart by using their own namespaces.
+// Shared returns the cluster of this test process. The first call starts it. Each test uses its namespaces.
 func Shared(tb testing.TB) *Cluster {
 	tb.Helper()
 	c, err := shared()
@@ -69,8 +67,8 @@ func Shared(tb testing.TB) *Cluster {
 	return c
 }
 
-// Start returns a cluster for this test alone, which ends with the test. It is
-// for tests that stop or break the control plane.
+// Start returns a cluster for this test alone, which ends with the test. It is for tests that stop or break the control
+// plane.
 func Start(tb testing.TB) *Cluster {
 	tb.Helper()
 	c, stop, err := Launch()
@@ -81,8 +79,8 @@ func Start(tb testing.TB) *Cluster {
 	return c
 }
 
-// Launch starts a cluster with flags of localcluster's. It is for harnesses
-// whose cluster outlives one test, and is not like the shared one.
+// Launch starts a cluster with localcluster's flags. It is for harnesses whose cluster outlives a test and differs from
+// the shared one.
 func Launch(flags ...string) (c *Cluster, stop func(), err error) {
 	running, err := start(flags...)
 	if err != nil {
@@ -95,7 +93,7 @@ func Launch(flags ...string) (c *Cluster, stop func(), err error) {
 	return c, running.stop, nil
 }
 
-// Namespace creates a namespace named after the test, and deletes it after it.
+// Namespace creates a namespace with the test's name, and deletes it afterwards.
 func (c *Cluster) Namespace(tb testing.TB) string {
 	tb.Helper()
 	notAllowed := regexp.MustCompile(`[^a-z0-9]+`)
@@ -107,14 +105,13 @@ func (c *Cluster) Namespace(tb testing.TB) string {
 		tb.Fatalf("create a namespace for the test: %v", err)
 	}
 	tb.Cleanup(func() {
-		// Not waited for: a namespace takes seconds to go, and its name is not used again.
+		// Without a wait: the deletion of a namespace takes seconds, and its name is not used again.
 		_ = c.Kube.CoreV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{})
 	})
 	return ns.Name
 }
 
-// Kubectl returns the path of bin/kubectl, of the cluster's own version. It is
-// built when it is missing.
+// Kubectl returns the path of bin/kubectl, in the cluster's version. It is built if missing.
 func Kubectl(tb testing.TB) string {
 	tb.Helper()
 	root, err := testbin.Root()

@@ -1,5 +1,5 @@
-// Package tier chooses the tests that make test runs from the tests of make test-all. Both run the same packages:
-// with -short a package runs its first tier. Neighbours: internal/e2e and internal/e2e/traffic, whose tests need real servers.
+// Package tier selects the tests of make test among the tests of make test-all. Both run the same packages: with -short
+// a package runs its first tier. internal/e2e and internal/e2e/traffic, whose tests need real servers, use it.
 package tier
 
 import (
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Select has -short run these tests only, unless -run names others. TestMain calls it after flag.Parse.
+// Select has -short run only these tests, unless -run names others. TestMain calls it after flag.Parse.
 func Select(tests ...string) {
 	run := flag.Lookup("test.run")
 	if testing.Short() && run.Value.String() == "" {
@@ -17,7 +17,7 @@ func Select(tests ...string) {
 	}
 }
 
-// Rows skips a subtest in the first tier unless it is one of these. Names are as go test prints them, after the test's.
+// Rows skips a subtest in the first tier unless it is listed. Names are as in go test's output, after the test's.
 func Rows(t *testing.T, names ...string) {
 	t.Helper()
 	_, name, _ := strings.Cut(t.Name(), "/")

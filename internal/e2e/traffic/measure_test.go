@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// settled is the Rollouts' settle: the time after a record in which the proxy must follow. Traefik needs 0.2s on an
-// idle machine; parallel tests allow more.
+// alone and beside are the Rollouts' settle in sequential and parallel tests: the time after a record in which the
+// proxy must follow. Traefik needs 0.2s on an idle machine.
 const (
 	alone  = 3 * time.Second
 	beside = 10 * time.Second

@@ -5,18 +5,18 @@ import (
 	"net/netip"
 )
 
-// Pods take their addresses from 10.244.0.0/16, whose last /24 is for nodes.
-// The addresses are not loopback because EndpointSlices refuse those.
+// Pods have addresses in 10.244.0.0/16, whose last /24 is for nodes. Loopback addresses would be invalid in
+// EndpointSlices.
 var (
 	firstPodIP = netip.MustParseAddr("10.244.0.1")
 	lastPodIP  = netip.MustParseAddr("10.244.254.255")
 )
 
-// nodeIP is the address of the n-th node, counted from 0.
+// nodeIP returns the address of the n-th node, counted from 0.
 func nodeIP(n int) string { return fmt.Sprintf("10.244.255.%d", n+1) }
 
-// addressPool hands out pod addresses in turn: one that was given back is the
-// last to be used again, so that a stale endpoint does not reach a wrong pod.
+// addressPool allocates pod addresses in turn: a released address is the last to be used again, so that a stale
+// endpoint does not reach a wrong pod.
 type addressPool struct {
 	last  netip.Addr
 	taken map[netip.Addr]bool
@@ -36,7 +36,7 @@ func (p *addressPool) take() (string, error) {
 	return "", fmt.Errorf("no free pod address: all %d are taken", len(p.taken))
 }
 
-// keep marks an address that a pod holds from before.
+// keep reserves the address of an earlier run's pod.
 func (p *addressPool) keep(ip string) {
 	if address, err := netip.ParseAddr(ip); err == nil {
 		p.taken[address] = true

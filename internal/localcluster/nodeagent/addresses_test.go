@@ -12,9 +12,9 @@ func TestAddressPool(t *testing.T) {
 	}
 	pool.keep("10.244.0.2")
 	take("10.244.0.1")
-	take("10.244.0.3") // .2 is held from before
+	take("10.244.0.3") // .2 is reserved
 	pool.giveBack("10.244.0.1")
-	take("10.244.0.4") // .1 rests before it is used again
+	take("10.244.0.4") // .1 is not used again yet
 }
 
 func TestAddressPoolWrapsAndRunsOut(t *testing.T) {

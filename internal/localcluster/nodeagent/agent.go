@@ -1,11 +1,9 @@
-// Package nodeagent plays the scheduler, the kubelets and the containers of a
-// cluster that has no machines: it registers nodes, binds pods to them, reports
-// the status that package podsim computes, answers HTTP in each pod's name and
-// lets pods stop.
+// Package nodeagent replaces the scheduler, the kubelets and the containers of a cluster without machines. It registers
+// nodes, binds pods to them, reports the status that package podsim computes, answers HTTP for each pod, and terminates
+// pods.
 //
-// It works like a controller: watches feed a queue of pod names, and each pass
-// over a pod makes of what is seen now what should be, so that a pass may be
-// lost, repeated or come late.
+// It works like a controller: watches feed a queue of pod names, and each pass reconciles a pod with the current state,
+// so that a pass may be lost, repeated or late.
 package nodeagent
 
 import (
@@ -26,15 +24,14 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// workers is how many pods are handled at once: enough that one waiting for
-// the apiserver does not hold up the others.
+// workers is the number of pods handled at once: enough that a pod that waits for the apiserver does not delay others.
 const workers = 32
 
-// Options say what the agent simulates.
+// Options configure the simulation.
 type Options struct {
 	Nodes          int
 	KubeletVersion string
-	BindPodIPs     bool // listen on the pods' own addresses too
+	BindPodIPs     bool // listen on the pods' addresses too
 	Log            *slog.Logger
 }
 
@@ -51,7 +48,7 @@ type Agent struct {
 	clock   func() time.Time
 }
 
-// New opens the address on which the pods answer; Run does the rest.
+// New opens the address on which the pods answer; Run does everything else.
 func New(client kubernetes.Interface, options Options) (*Agent, error) {
 	server, err := newServer(options)
 	if err != nil {
@@ -70,10 +67,10 @@ func New(client kubernetes.Interface, options Options) (*Agent, error) {
 	return a, err
 }
 
-// PodsURL is the address at which every pod answers, chosen by path or Host.
+// PodsURL is the address of every pod, selected by path or Host.
 func (a *Agent) PodsURL() string { return a.server.url() }
 
-// Run registers the nodes, tells ready, and serves pods until the context ends.
+// Run registers the nodes, calls ready, and serves pods until the context ends.
 func (a *Agent) Run(ctx context.Context, ready func()) error {
 	defer a.server.close()
 	defer a.logs.http.Close()
@@ -91,7 +88,7 @@ func (a *Agent) Run(ctx context.Context, ready func()) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	// Before any new pod takes an address, the pods of an earlier run keep theirs.
+	// The pods of an earlier run keep their addresses, before new pods get one.
 	if err := a.resume(); err != nil {
 		return err
 	}
@@ -130,7 +127,7 @@ func (a *Agent) watchPods(informer cache.SharedIndexInformer) error {
 	return err
 }
 
-// watchNodes gives the pods that found no node another try when one changes.
+// watchNodes retries unschedulable pods when a node changes.
 func (a *Agent) watchNodes(informer cache.SharedIndexInformer) error {
 	retry := func(any) {
 		pods, err := a.pods.List(labels.Everything())
@@ -166,7 +163,7 @@ func (a *Agent) resume() error {
 	return nil
 }
 
-// handleNext takes one pod off the queue; false when the queue is closed.
+// handleNext takes one pod off the queue; it returns false when the queue is closed.
 func (a *Agent) handleNext(ctx context.Context) bool {
 	key, closed := a.queue.Get()
 	if closed {
@@ -188,7 +185,7 @@ func (a *Agent) handleNext(ctx context.Context) bool {
 	return true
 }
 
-// nodeAddress is what a pod reports as the address of its host.
+// nodeAddress returns a pod's hostIP.
 func (a *Agent) nodeAddress(name string) string {
 	node, err := a.nodes.Get(name)
 	if err != nil {

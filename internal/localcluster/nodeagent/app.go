@@ -13,18 +13,17 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// app is the program that every simulated pod runs: it says who it is, as well
-// and as fast as its behaviour lets it.
+// app is the program of every simulated pod: it returns its identity, with the errors and latency of its behaviour.
 type app struct {
 	identity  identity
 	behaviour podsim.Behaviour
 	ready     atomic.Bool
 	requests  atomic.Int64
 	failures  atomic.Int64
-	slow      atomic.Int64 // requests times their latency, in microseconds
+	slow      atomic.Int64 // number of requests times their latency, in microseconds
 }
 
-// identity is the answer of a pod.
+// identity is a pod's answer.
 type identity struct {
 	Pod       string `json:"pod"`
 	Namespace string `json:"namespace"`
@@ -45,10 +44,8 @@ func (a *app) setReady(status corev1.PodStatus) {
 	a.ready.Store(status.ContainerStatuses[0].Ready)
 }
 
-// ServeHTTP answers any path with the pod's identity, and /readyz with whether
-// it is ready. X-Ready says whether it was when the request came: a test of
-// routing wants to know that nothing was sent to a pod that was not. A pod that
-// stops goes on serving, so for that long it says what it said before.
+// ServeHTTP answers any path with the pod's identity, and /readyz with its readiness. X-Ready is its readiness when the
+// request came, for tests of routing. A terminating pod still serves, with the same X-Ready as before.
 func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ready := a.ready.Load()
 	w.Header().Set("X-Ready", strconv.FormatBool(ready))
@@ -83,11 +80,11 @@ func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(append(body, '\n'))
 }
 
-// slowness are the upper bounds of the buckets of http_request_duration_seconds.
+// slowness has the upper bounds of the buckets of http_request_duration_seconds.
 var slowness = []float64{0.05, 0.1, 0.25, 0.5, 1}
 
-// metrics are what an instrumented program tells Prometheus, in its text format.
-// As with most libraries, there is no counter of failures before the first one.
+// metrics returns typical metrics in Prometheus's text format. As with most libraries, there is no counter of failures
+// before the first failure.
 func (a *app) metrics(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 	all, failed := a.requests.Load(), a.failures.Load()
@@ -108,8 +105,7 @@ func (a *app) metrics(w http.ResponseWriter) {
 		"http_request_duration_seconds_sum %g\nhttp_request_duration_seconds_count %d\n", all, float64(a.slow.Load())/1e6, all)
 }
 
-// fails spreads the failing share evenly over the requests, counted from 1: a
-// test that sends a hundred sees the share and not the luck of a draw.
+// fails spreads the failing share evenly over the requests, counted from 1, so that tests need no luck.
 func (a *app) fails(request int64) bool {
 	failedBy := func(n int64) int64 { return int64(float64(n)*a.behaviour.FailRate + 0.5) }
 	return failedBy(request) > failedBy(request-1)

@@ -33,7 +33,7 @@ func TestAppSaysWhoItIs(t *testing.T) {
 	}
 }
 
-// A pod that is not ready answers all the same, and says so.
+// TestAppSaysWhetherItIsReady checks that an unready pod answers too, with X-Ready false.
 func TestAppSaysWhetherItIsReady(t *testing.T) {
 	app := &app{}
 	for _, ready := range []bool{false, true, false} {
@@ -71,7 +71,7 @@ func TestAppFailsItsShare(t *testing.T) {
 	}
 }
 
-// A pod tells Prometheus what it has answered, but not that it was asked.
+// TestAppHasMetrics checks that a pod counts its answers for Prometheus, but not the scrapes.
 func TestAppHasMetrics(t *testing.T) {
 	app := &app{behaviour: podsim.Behaviour{FailRate: 0.5, Latency: time.Millisecond}}
 	fresh := httptest.NewRecorder()

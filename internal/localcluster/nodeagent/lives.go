@@ -12,17 +12,17 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// life is what the agent knows of a pod beyond what the API keeps: times finer
-// than a second, and whether its own last write has come back to it.
+// life is the agent's state of a pod that the API lacks: times finer than a second, and whether its last write has come
+// back in the watch.
 type life struct {
 	podsim.Life
 	uid      types.UID
 	node     string
-	stopping time.Time // when the stop was first seen
+	stopping time.Time // when the deletion was first seen
 	written  string    // resource version of the agent's last write
 }
 
-// lives holds the life of every pod, from its binding to its disappearance.
+// lives has the life of every pod, from its binding to its deletion.
 type lives struct {
 	mu        sync.Mutex
 	byPod     map[types.NamespacedName]*life
@@ -38,8 +38,8 @@ func newLives() *lives {
 	}
 }
 
-// reserve picks the node with the fewest pods and counts the pod there at once,
-// so that pods bound at the same time spread too.
+// reserve selects the node with the fewest pods and counts the pod there at once, so that pods bound at the same time
+// spread too.
 func (l *lives) reserve(pod *corev1.Pod, nodes []string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,12 +53,12 @@ func (l *lives) reserve(pod *corev1.Pod, nodes []string) string {
 	return best
 }
 
-// settle records on which node the pod lives. The caller holds the lock.
+// settle records the pod's node. The caller holds the lock.
 func (l *lives) settle(pod *corev1.Pod, node string) *life {
 	key := keyOf(pod)
 	known := l.byPod[key]
 	if known != nil && known.uid != pod.UID {
-		l.forget(key) // another pod that had the same name
+		l.forget(key) // another pod with the same name
 		known = nil
 	}
 	if known == nil {
@@ -73,8 +73,8 @@ func (l *lives) settle(pod *corev1.Pod, node string) *life {
 	return known
 }
 
-// begin returns the life of a bound pod; the first time it starts the pod's
-// clock and gives it an address. A pod from an earlier run keeps both.
+// begin returns the life of a bound pod; the first call starts the pod's clock and gives it an address. A pod from an
+// earlier run keeps both.
 func (l *lives) begin(pod *corev1.Pod, now time.Time) (life, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +99,7 @@ func (l *lives) begin(pod *corev1.Pod, now time.Time) (life, error) {
 	return *known, nil
 }
 
-// wrote remembers the version that a write of the agent produced.
+// wrote records the version after the agent's write.
 func (l *lives) wrote(pod *corev1.Pod, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +108,7 @@ func (l *lives) wrote(pod *corev1.Pod, version string) {
 	}
 }
 
-// lastWrite returns what wrote has remembered for this very pod.
+// lastWrite returns the version from wrote for this UID.
 func (l *lives) lastWrite(pod *corev1.Pod) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +118,7 @@ func (l *lives) lastWrite(pod *corev1.Pod) string {
 	return ""
 }
 
-// end forgets a pod that no longer exists.
+// end removes a deleted pod.
 func (l *lives) end(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

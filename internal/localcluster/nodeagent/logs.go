@@ -14,18 +14,18 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// logVariable is the environment variable of a container that has its log.
+// logVariable is the environment variable with a container's log.
 const logVariable = "LOCALCLUSTER_LOG"
 
-// logServer is the part of a kubelet by which the API server reads logs: /containerLogs/{namespace}/{pod}/{container}. One
-// answers for all nodes.
+// logServer is the part of a kubelet that serves logs to the API server: /containerLogs/{namespace}/{pod}/{container}.
+// One server is for all nodes.
 type logServer struct {
 	listener net.Listener
 	http     *http.Server
 }
 
 func newLogServer(find func(namespace, name string) (*corev1.Pod, error)) (*logServer, error) {
-	crt, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil) // the API server checks none by default
+	crt, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil) // the API server does not verify it by default
 	if err != nil {
 		return nil, fmt.Errorf("make a kubelet's certificate: %w", err)
 	}
@@ -49,8 +49,8 @@ func newLogServer(find func(namespace, name string) (*corev1.Pod, error)) (*logS
 	return &logServer{listener, &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}}, nil
 }
 
-// logOf is what a container has said: what a variable of it says, or a line. As a kubelet does, it takes the last lines
-// first, and of these so many bytes.
+// logOf returns a container's log: a variable's value, or a default line. Like a kubelet, it selects the last lines
+// first, and then that many bytes.
 func logOf(pod *corev1.Pod, container, tailLines, limitBytes string) []byte {
 	text := container + " has nothing to say\n"
 	for _, c := range pod.Spec.Containers {

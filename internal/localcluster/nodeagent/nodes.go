@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// registerNodes makes sure that the Ready nodes asked for exist. Nodes of an earlier
-// run keep their labels, taints and cordons. Logs is the port of their kubelets.
+// registerNodes creates the configured Ready nodes. Nodes of an earlier run keep their labels, taints and cordons. Logs
+// is the port of their kubelets.
 func registerNodes(ctx context.Context, client kubernetes.Interface, options Options, logs int32) error {
 	for n := range options.Nodes {
 		node := newNode(n, options.KubeletVersion)
@@ -27,8 +27,7 @@ func registerNodes(ctx context.Context, client kubernetes.Interface, options Opt
 		if err != nil {
 			return fmt.Errorf("register node %s: %w", node.Name, err)
 		}
-		// Admission taints every new node as not ready and leaves it to the node
-		// lifecycle controller, which does not run here, to take that back.
+		// Admission taints every new node as not ready, for the node lifecycle controller to remove, which does not run here.
 		created.Spec.Taints = nil
 		if _, err := client.CoreV1().Nodes().Update(ctx, created, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("untaint node %s: %w", node.Name, err)
@@ -40,7 +39,7 @@ func registerNodes(ctx context.Context, client kubernetes.Interface, options Opt
 	return nil
 }
 
-// reachable says where the kubelet of a node is in this run.
+// reachable sets the address of a node's kubelet in this run.
 func reachable(ctx context.Context, client kubernetes.Interface, name string, port int32) error {
 	patch := fmt.Appendf(nil, `{"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": %d}}}}`, port)
 	_, err := client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
@@ -72,7 +71,7 @@ func newNode(n int, kubeletVersion string) *corev1.Node {
 			Allocatable: capacity,
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeInternalIP, Address: nodeIP(n)},
-				{Type: corev1.NodeExternalIP, Address: "127.0.0.1"}, // where its kubelet is
+				{Type: corev1.NodeExternalIP, Address: "127.0.0.1"}, // its kubelet's
 				{Type: corev1.NodeHostName, Address: name},
 			},
 			Conditions: []corev1.NodeCondition{{

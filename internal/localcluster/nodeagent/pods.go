@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// handle is one pass over a pod. It returns after how long the pod wants
-// another one without any event (0: not before one).
+// handle makes one pass over a pod. It returns when the pod needs the next one without an event (0: not before an
+// event).
 func (a *Agent) handle(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	pod, err := a.pods.Pods(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
@@ -30,7 +30,7 @@ func (a *Agent) handle(ctx context.Context, key types.NamespacedName) (time.Dura
 		return 0, fmt.Errorf("get pod %s: %w", key, err)
 	}
 	if a.isOutdated(pod) {
-		return 0, nil // the event of our own write is on its way
+		return 0, nil // our write's event is still to come
 	}
 	if wantsNode(pod) {
 		if pod, err = a.bind(ctx, pod); pod == nil || err != nil {
@@ -55,8 +55,8 @@ func (a *Agent) handle(ctx context.Context, key types.NamespacedName) (time.Dura
 	return a.keepRunning(ctx, pod, life)
 }
 
-// isOutdated reports whether the watch has yet to deliver what this agent wrote
-// last. Judging by the older pod would write the same again.
+// isOutdated reports whether the watch has not delivered the agent's last write yet. The agent would otherwise write
+// the same again.
 func (a *Agent) isOutdated(pod *corev1.Pod) bool {
 	written := a.lives.lastWrite(pod)
 	if written == "" {
@@ -66,8 +66,7 @@ func (a *Agent) isOutdated(pod *corev1.Pod) bool {
 	return err == nil && order < 0
 }
 
-// keepRunning reports the status that the pod has come to by now. The pod
-// answers requests before it says that it is ready.
+// keepRunning reports the pod's current status. The pod answers requests before it reports that it is ready.
 func (a *Agent) keepRunning(ctx context.Context, pod *corev1.Pod, life life) (time.Duration, error) {
 	status, again := podsim.StatusAt(pod, life.Life, a.clock())
 	if err := a.server.update(pod, status); err != nil {
@@ -76,10 +75,10 @@ func (a *Agent) keepRunning(ctx context.Context, pod *corev1.Pod, life life) (ti
 	return again, a.writeStatus(ctx, pod, status)
 }
 
-// stop lets a deleted pod come to its end: not ready at once, gone when it has
-// stopped or its grace period is over. Until then it still answers.
+// stop terminates a deleted pod: it is unready at once, and deleted after its stop time or its grace period. Until then
+// it still answers.
 func (a *Agent) stop(ctx context.Context, pod *corev1.Pod, life life) (time.Duration, error) {
-	behaviour, _ := podsim.Of(pod) // one that cannot be read has its defaults
+	behaviour, _ := podsim.Of(pod) // defaults, if it cannot be parsed
 	grace := time.Duration(0)
 	if pod.DeletionGracePeriodSeconds != nil {
 		grace = time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
@@ -99,7 +98,7 @@ func (a *Agent) stop(ctx context.Context, pod *corev1.Pod, life life) (time.Dura
 		}
 	}
 	if grace == 0 {
-		return 0, nil // already deleted but for its finalizers
+		return 0, nil // already deleted except for its finalizers
 	}
 	now := metav1.NewDeleteOptions(0)
 	now.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
@@ -110,8 +109,8 @@ func (a *Agent) stop(ctx context.Context, pod *corev1.Pod, life life) (time.Dura
 	return 0, nil
 }
 
-// writeStatus patches what differs from the status that the pod was seen with.
-// A patch, unlike an update, leaves conditions and labels of others alone.
+// writeStatus patches the differences to the pod's status. A patch, unlike an update, keeps foreign conditions and
+// labels.
 func (a *Agent) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
 	if equality.Semantic.DeepEqual(pod.Status, status) {
 		return nil
@@ -120,7 +119,7 @@ func (a *Agent) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.
 	if err != nil {
 		return fmt.Errorf("encode status of pod %s: %w", keyOf(pod), err)
 	}
-	// The uid in the patch makes it fail on another pod of the same name.
+	// The UID in the patch makes it fail for another pod with the same name.
 	after, err := json.Marshal(corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod.UID}, Status: status})
 	if err != nil {
 		return fmt.Errorf("encode status of pod %s: %w", keyOf(pod), err)
@@ -132,7 +131,7 @@ func (a *Agent) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.
 	patched, err := a.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name,
 		types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // replaced or gone: its own event follows
+		return nil // replaced or deleted: its event follows
 	}
 	if err != nil {
 		return fmt.Errorf("write status of pod %s: %w", keyOf(pod), err)

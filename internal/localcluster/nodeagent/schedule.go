@@ -18,14 +18,14 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// wantsNode reports whether the pod waits for this scheduler.
+// wantsNode reports whether the pod needs this scheduler.
 func wantsNode(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 &&
 		pod.Spec.SchedulerName == corev1.DefaultSchedulerName
 }
 
-// bind gives the pod the node with the fewest pods among those that it fits,
-// or marks it Unschedulable. It returns the pod as bound, or nil.
+// bind binds the pod to the fitting node with the fewest pods, or marks it Unschedulable. It returns the bound pod, or
+// nil.
 func (a *Agent) bind(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	nodes, err := a.nodes.List(labels.Everything())
 	if err != nil {
@@ -50,7 +50,7 @@ func (a *Agent) bind(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) 
 	}
 	err = a.client.CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil, nil // deleted or bound meanwhile: its own event follows
+		return nil, nil // deleted or bound meanwhile: its event follows
 	}
 	if err != nil {
 		return nil, fmt.Errorf("bind pod %s/%s to %s: %w", pod.Namespace, pod.Name, node, err)
@@ -60,9 +60,8 @@ func (a *Agent) bind(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) 
 	return bound, nil
 }
 
-// refusal says why the pod cannot run on the node, in the scheduler's words;
-// empty if it can. A request is compared with the node alone, not with what
-// other pods leave of it.
+// refusal returns why the pod cannot run on the node, in the scheduler's words; empty if it can. A request is compared
+// with the node alone, not with the capacity that other pods leave.
 func refusal(pod *corev1.Pod, node *corev1.Node) string {
 	if node.Spec.Unschedulable && !toleratesCordon(pod) {
 		return "node(s) were unschedulable"

@@ -18,11 +18,10 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// drainWithin bounds how long a request may outlast its pod.
+// drainWithin limits how long a request may outlast its pod.
 const drainWithin = time.Second
 
-// server answers HTTP for all pods: on one loopback address for everybody, and
-// if it may, on each pod's own address.
+// server answers HTTP for all pods: on one loopback address, and on each pod's address if possible.
 type server struct {
 	listener net.Listener
 	http     *http.Server
@@ -72,8 +71,8 @@ func (s *server) close() {
 	}
 }
 
-// routes choose the pod by path (/namespaces/shop/pods/web-0/any/path) or, for
-// any other path, by Host: the pod's IP, or name.namespace.
+// routes selects the pod by path (/namespaces/shop/pods/web-0/any/path) or, for any other path, by Host: the pod's IP,
+// or name.namespace.
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/namespaces/{namespace}/pods/{name}/", func(w http.ResponseWriter, r *http.Request) {
@@ -87,8 +86,7 @@ func (s *server) routes() http.Handler {
 	return mux
 }
 
-// answer is the pod's handler, or a 502 as a proxy gives it when nothing
-// listens at the pod's port.
+// answer returns the pod's handler, or a 502, like a proxy, if nothing listens at the pod's port.
 func (s *server) answer(pod *podServer) http.Handler {
 	if pod == nil {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +115,7 @@ func (s *server) findHost(host string) *podServer {
 	return s.byPod[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
-// update lets the pod answer if its container runs, and refuse if not.
+// update makes the pod answer if its container runs, and refuse otherwise.
 func (s *server) update(pod *corev1.Pod, status corev1.PodStatus) error {
 	key := keyOf(pod)
 	if !podsim.Serves(status) {
@@ -134,7 +132,7 @@ func (s *server) update(pod *corev1.Pod, status corev1.PodStatus) error {
 	if known != nil {
 		s.drop(key, known)
 	}
-	behaviour, _ := podsim.Of(pod) // it runs, so its behaviour could be read
+	behaviour, _ := podsim.Of(pod) // a running pod's behaviour has been parsed
 	added := &podServer{
 		app: newApp(pod, status, behaviour), uid: pod.UID, ip: status.PodIP,
 		listeners: make(map[int32]*http.Server),
@@ -191,8 +189,7 @@ func (p *podServer) listen(pod *corev1.Pod, log *slog.Logger) error {
 	return nil
 }
 
-// close takes no more connections at once, and lets requests that are being
-// answered come to an end as a program does that stops in good order.
+// close stops accepting connections, and lets requests in progress end, as in a graceful shutdown.
 func (p *podServer) close() {
 	for _, server := range p.listeners {
 		go func() {

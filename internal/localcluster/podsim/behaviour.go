@@ -1,10 +1,10 @@
-// Package podsim says what a simulated pod does: which behaviour its first
-// container asks for, and which status that gives it at a moment in time.
+// Package podsim computes a simulated pod: the behaviour that its first container requests, and the resulting status at
+// a time.
 //
-// It is pure. The node agent acts on what it returns.
+// It is pure. The node agent acts on its results.
 //
-// A pod without a wish is ready at once and stays so. Wishes are words in the
-// image tag, each after a dash, or environment variables, which win:
+// By default a pod is ready at once and stays ready. Its behaviour is set by words in the image tag, each after a dash,
+// or by environment variables, which take precedence:
 //
 //	shop:v2-slow5s          LOCALCLUSTER_READY_AFTER=5s     ready after 5s (alone: 3s)
 //	shop:v2-neverready      LOCALCLUSTER_READY=never        runs, never becomes ready
@@ -16,13 +16,11 @@
 //	shop:v2-stop2s          LOCALCLUSTER_STOP_AFTER=2s      takes that long to stop (200ms; the word alone: 5s)
 //	job:v1-run1s            LOCALCLUSTER_RUN_FOR=1s         a pod that may finish does so after (200ms; the word alone: 5s)
 //
-// LOCALCLUSTER_CRASH=1 is short for a crash at once. READY=always,
-// IMAGE=present and CRASH=0 take back what the tag asks for. VERSION is the
-// version that the pod reports, otherwise it is the image tag.
+// LOCALCLUSTER_CRASH=1 is short for an immediate crash. READY=always, IMAGE=present and CRASH=0 override the tag.
+// VERSION is the version that the pod reports, by default the image tag.
 //
-// Dashed parts that are no such word are ordinary (nginx:1.27-alpine). A word
-// or variable with a value that cannot be read leaves the container in
-// CreateContainerConfigError with the reason, as a kubelet does.
+// Other dashed parts are ignored (nginx:1.27-alpine). A word or variable with an invalid value leaves the container in
+// CreateContainerConfigError with the reason, like a kubelet.
 package podsim
 
 import (
@@ -35,7 +33,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Behaviour is what a pod does from its start to its end.
+// Behaviour is a pod's behaviour from its start to its end.
 type Behaviour struct {
 	Version      string
 	ReadyAfter   time.Duration
@@ -55,14 +53,14 @@ const (
 	defaultRunFor    = 200 * time.Millisecond
 )
 
-// A wish is one word of the image tag, the variable that says the same, and how
-// its value changes the behaviour. Alone is the value of a word without one.
+// wish is a word of the image tag, the equivalent variable, and its effect on the behaviour. Alone is the value of a
+// word without one.
 type wish struct {
 	word, variable, alone string
 	grant                 func(b *Behaviour, value string) error
 }
 
-// wishes in the order in which they are granted: CRASH=0 comes after the rest.
+// wishes are in the order of evaluation: CRASH=0 comes last.
 var wishes = []wish{
 	{"slow", "LOCALCLUSTER_READY_AFTER", "3s", duration(func(b *Behaviour) *time.Duration { return &b.ReadyAfter })},
 	{"neverready", "LOCALCLUSTER_READY", "never", choice("never", "always", func(b *Behaviour) *bool { return &b.NeverReady })},
@@ -76,8 +74,7 @@ var wishes = []wish{
 	{"", "LOCALCLUSTER_CRASH", "", choice("1", "0", func(b *Behaviour) *bool { return &b.Crashes })},
 }
 
-// Of reads the behaviour that the first container of the pod asks for. On an
-// error the behaviour is what could be read.
+// Of parses the behaviour in the pod's first container. With an error it returns the valid part.
 func Of(pod *corev1.Pod) (Behaviour, error) {
 	b := Behaviour{StopAfter: defaultStopAfter, RunFor: defaultRunFor}
 	if len(pod.Spec.Containers) == 0 {
@@ -136,9 +133,8 @@ func (b *Behaviour) grantTag(tag string) error {
 	return nil
 }
 
-// splitImage splits an image reference into its name and its tag. The tag is
-// "latest" when there is none, and the start of the digest when the image is
-// pinned by digest alone.
+// splitImage splits an image reference into its name and its tag. The tag is "latest" by default, and the start of the
+// digest if the image has only a digest.
 func splitImage(image string) (name, tag string) {
 	name, digest, pinned := strings.Cut(image, "@")
 	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {

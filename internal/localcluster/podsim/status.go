@@ -9,16 +9,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Life is where a pod runs and since when.
+// Life is a pod's node and times.
 type Life struct {
 	Start    time.Time
 	PodIP    string
 	HostIP   string
-	Stopping bool // its deletion was asked for
+	Stopping bool // its deletion was requested
 }
 
-// StatusAt returns the status of a bound pod at a moment, starting from the one
-// that it has, and how long that status holds if nothing happens (0: for good).
+// StatusAt returns the status of a bound pod at a time, starting from its current one, and how long it stays without
+// events (0: forever).
 func StatusAt(pod *corev1.Pod, life Life, now time.Time) (corev1.PodStatus, time.Duration) {
 	behaviour, err := Of(pod)
 	main := container{
@@ -41,14 +41,14 @@ func StatusAt(pod *corev1.Pod, life Life, now time.Time) (corev1.PodStatus, time
 	return status, main.next
 }
 
-// EndedAt returns the status of a pod whose stop was asked for and which has
-// now ended. Only pods with finalizers are still seen in that state.
+// EndedAt returns the status of a deleted pod that has now stopped. Only pods with finalizers are visible in that
+// state.
 func EndedAt(pod *corev1.Pod, life Life, now time.Time) corev1.PodStatus {
 	status, _ := StatusAt(pod, life, now)
 	status.Phase = corev1.PodSucceeded
 	exit, reason := int32(0), "Completed"
 	if pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
-		// Work that was cut short is not done.
+		// Interrupted work is not complete.
 		status.Phase, exit, reason = corev1.PodFailed, 143, "Error"
 	}
 	for i := range status.ContainerStatuses {
@@ -62,13 +62,12 @@ func EndedAt(pod *corev1.Pod, life Life, now time.Time) corev1.PodStatus {
 	return status
 }
 
-// Serves reports whether the pod's main container runs, so that it answers
-// requests; that is so for an unready one too.
+// Serves reports whether the pod's main container runs, so that it answers requests, ready or not.
 func Serves(status corev1.PodStatus) bool {
 	return len(status.ContainerStatuses) > 0 && status.ContainerStatuses[0].State.Running != nil
 }
 
-// Finished reports whether the pod has ended for good by itself.
+// Finished reports whether the pod has completed or failed by itself.
 func Finished(status corev1.PodStatus) bool {
 	return status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed
 }
@@ -106,8 +105,7 @@ func containerStatuses(pod *corev1.Pod, main moment, life Life) []corev1.Contain
 	return statuses
 }
 
-// sidecar is the state of the containers beside the main one: they run as long
-// as the pod does and have no behaviour of their own.
+// sidecar is the state of the containers beside the main one: they run as long as the pod, without a behaviour.
 func sidecar(main moment, life Life) moment {
 	if main.state.Terminated != nil {
 		ended := main.state.Terminated.FinishedAt.Time
@@ -133,8 +131,7 @@ func initStatuses(pod *corev1.Pod, start time.Time) []corev1.ContainerStatus {
 	return statuses
 }
 
-// setConditions derives the conditions from the containers, in the order in
-// which a kubelet writes them.
+// setConditions derives the conditions from the containers, in a kubelet's order.
 func setConditions(pod *corev1.Pod, status *corev1.PodStatus, now time.Time) {
 	var unready []string
 	for _, container := range status.ContainerStatuses {
@@ -176,8 +173,7 @@ func closedGate(pod *corev1.Pod, status *corev1.PodStatus) corev1.PodConditionTy
 	return ""
 }
 
-// SetCondition replaces the condition of that type; the time of the last
-// transition moves only with the status.
+// SetCondition replaces the condition of that type; the last transition time changes only with the status.
 func SetCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
 	existing := findCondition(status, condition.Type)
 	if existing == nil {

@@ -9,7 +9,7 @@ import (
 
 var born = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// summary is what a person reads off a pod.
+// summary has the important fields of a pod.
 type summary struct {
 	phase    corev1.PodPhase
 	reason   string // of the main container's state
@@ -75,8 +75,8 @@ func TestStatusAt(t *testing.T) {
 	}
 }
 
-// A status that is read back must lead to the very same one, or the agent would
-// write for ever.
+// TestStatusAtIsStable checks that a status leads to the same one when it is read back, or the agent would write
+// forever.
 func TestStatusAtIsStable(t *testing.T) {
 	pod := podOf("shop:v1-crash")
 	life := Life{Start: born.Add(123 * time.Millisecond), PodIP: "10.244.0.1", HostIP: "10.244.255.1"}

@@ -8,26 +8,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Crash loops wait like a kubelet's, doubling up to a ceiling, only that the
-// first wait is 1s and not 10s: a test has no 10s.
+// Crash loops back off like a kubelet's, doubling up to a limit, but from 1s instead of 10s, which is too long for
+// tests.
 const (
 	firstBackOff = time.Second
 	maxBackOff   = 5 * time.Minute
 )
 
-// pullBackOffAfter is when a failed pull is first reported as backing off.
+// pullBackOffAfter is when a failed pull is first reported as ImagePullBackOff.
 const pullBackOffAfter = time.Second
 
-// moment is the state of the pod's main container at one point of its life.
+// moment is the state of the pod's main container at one time.
 type moment struct {
 	state    corev1.ContainerState
-	last     corev1.ContainerState // how the run before this one ended
+	last     corev1.ContainerState // result of the previous run
 	restarts int32
 	ready    bool
-	next     time.Duration // until the state changes by itself; 0: never
+	next     time.Duration // until the next change; 0: never
 }
 
-// container is what the timeline of a pod's main container depends on.
+// container has the inputs of a main container's timeline.
 type container struct {
 	behaviour Behaviour
 	configErr error
@@ -36,7 +36,7 @@ type container struct {
 	start     time.Time
 }
 
-// at returns the container's state when it has lived for so long.
+// at returns the container's state at an age.
 func (c container) at(age time.Duration) moment {
 	switch {
 	case c.configErr != nil:
@@ -56,7 +56,7 @@ func (c container) at(age time.Duration) moment {
 	}
 }
 
-// running says whether a container that has run for so long is ready.
+// running returns whether a running container is ready at an age.
 func (c container) running(age time.Duration) moment {
 	b := c.behaviour
 	switch {
@@ -83,7 +83,7 @@ func (c container) pulling(age time.Duration) moment {
 	return moment{state: waiting("ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q", c.image))}
 }
 
-// finishing is one run that ends for good.
+// finishing is one run that ends.
 func (c container) finishing(age, length time.Duration, exit int32, reason string) moment {
 	if age < length {
 		m := c.running(age)
@@ -94,10 +94,10 @@ func (c container) finishing(age, length time.Duration, exit int32, reason strin
 	return moment{state: terminated(c.start, c.start.Add(length), exit, reason)}
 }
 
-// crashLooping walks through the runs and the waits between them.
+// crashLooping iterates over the runs and the waits between them.
 func (c container) crashLooping(age time.Duration) moment {
 	var m moment
-	begin := time.Duration(0) // of the run under way
+	begin := time.Duration(0) // of the current run
 	for backOff := firstBackOff; ; backOff = min(2*backOff, maxBackOff) {
 		end := begin + c.behaviour.CrashAfter
 		if age < end {
@@ -118,7 +118,7 @@ func (c container) crashLooping(age time.Duration) moment {
 	}
 }
 
-// sooner returns the smaller of two waits, where 0 means that there is none.
+// sooner returns the smaller of two waits, where 0 means none.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -140,6 +140,5 @@ func terminated(from, to time.Time, exit int32, reason string) corev1.ContainerS
 	}}
 }
 
-// stamp cuts a time to what the API keeps, so that a status read back equals
-// the one written.
+// stamp truncates a time to the API's precision, so that a status read back equals the written one.
 func stamp(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }

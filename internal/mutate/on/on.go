@@ -1,5 +1,5 @@
-// Package on is part of a build that holds many mutants: it says which one of them is on. The program internal/mutate
-// weaves calls of it into copies of the product's files; nothing else imports it. Its neighbour there is switch.go.
+// Package on is part of a build with many mutants: it knows the enabled one. The program internal/mutate (switch.go)
+// inserts calls of it into copies of the product's files; nothing else imports it.
 package on
 
 import (
@@ -11,20 +11,20 @@ import (
 	"sync/atomic"
 )
 
-// Noting instead of a mutant's number has none on, and those noted that the program comes by.
+// Noting, in place of a mutant's number, enables none and records the mutants that the program executes.
 const Noting = -1
 
-// The files are beside the program itself: a process that it starts anew, with an empty environment or elsewhere, has
-// the same mutant on.
+// The files are beside the program: a child process with an empty environment, or in another folder, has the same
+// mutant enabled.
 const (
 	Chosen = "mutant" // has the number
-	Ran    = "ran"    // is written, a number in each line
+	Ran    = "ran"    // is written, one number per line
 )
 
 var (
 	beside = folder()
 	chosen = read()
-	noted  [1 << 17]atomic.Bool // more than there are mutants; loops come by one millions of times
+	noted  [1 << 17]atomic.Bool // more than there are mutants; a loop may execute one millions of times
 )
 
 func folder() string {
@@ -47,7 +47,7 @@ func read() int {
 	return n
 }
 
-// Is reports whether mutant n is on.
+// Is reports whether mutant n is enabled.
 func Is(n int) bool {
 	if chosen == Noting {
 		note(n)
@@ -55,7 +55,7 @@ func Is(n int) bool {
 	return chosen == n
 }
 
-// note writes at once: the process may be killed.
+// note writes at once, since the process may be killed.
 func note(n int) {
 	if noted[n].Load() || noted[n].Swap(true) {
 		return
@@ -70,7 +70,7 @@ func note(n int) {
 	}
 }
 
-// Or is a value, or another one with the mutant.
+// Or returns a value, or another one with the mutant.
 func Or[T any](n int, value, other T) T {
 	if Is(n) {
 		return other
@@ -78,7 +78,7 @@ func Or[T any](n int, value, other T) T {
 	return value
 }
 
-// Less is a < b, or a <= b with the mutant.
+// Less returns a < b, or a <= b with the mutant.
 func Less[T cmp.Ordered](n int, a, b T) bool {
 	if Is(n) {
 		return a <= b
@@ -86,7 +86,7 @@ func Less[T cmp.Ordered](n int, a, b T) bool {
 	return a < b
 }
 
-// Most is a <= b, or a < b with the mutant.
+// Most returns a <= b, or a < b with the mutant.
 func Most[T cmp.Ordered](n int, a, b T) bool {
 	if Is(n) {
 		return a < b
@@ -94,18 +94,18 @@ func Most[T cmp.Ordered](n int, a, b T) bool {
 	return a <= b
 }
 
-// More is a > b, or a >= b with the mutant.
+// More returns a > b, or a >= b with the mutant.
 func More[T cmp.Ordered](n int, a, b T) bool { return Less(n, b, a) }
 
-// Least is a >= b, or a > b with the mutant.
+// Least returns a >= b, or a > b with the mutant.
 func Least[T cmp.Ordered](n int, a, b T) bool { return Most(n, b, a) }
 
-// number is what can be reckoned with.
+// number is the numeric types.
 type number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr | ~float32 | ~float64
 }
 
-// Sum is a + b, or a - b with the mutant.
+// Sum returns a + b, or a - b with the mutant.
 func Sum[T number](n int, a, b T) T {
 	if Is(n) {
 		return a - b
@@ -113,7 +113,7 @@ func Sum[T number](n int, a, b T) T {
 	return a + b
 }
 
-// Difference is a - b, or a + b with the mutant.
+// Difference returns a - b, or a + b with the mutant.
 func Difference[T number](n int, a, b T) T {
 	if Is(n) {
 		return a + b
@@ -121,7 +121,7 @@ func Difference[T number](n int, a, b T) T {
 	return a - b
 }
 
-// Product is a * b, or a / b with the mutant.
+// Product returns a * b, or a / b with the mutant.
 func Product[T number](n int, a, b T) T {
 	if Is(n) {
 		return a / b
@@ -129,7 +129,7 @@ func Product[T number](n int, a, b T) T {
 	return a * b
 }
 
-// Quotient is a / b, or a * b with the mutant.
+// Quotient returns a / b, or a * b with the mutant.
 func Quotient[T number](n int, a, b T) T {
 	if Is(n) {
 		return a * b

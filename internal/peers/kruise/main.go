@@ -1,6 +1,6 @@
-// Command kruise runs the controllers of CloneSets and of Advanced StatefulSets and DaemonSets of OpenKruise, as its
-// kruise-manager does, against the cluster of the kubeconfig that --kubeconfig or KUBECONFIG names: the real neighbours of the tests of
-// docs/kruise-workloads.md. Its webhooks, which fill in defaults, are left out: objects say all that they need.
+// Command kruise runs OpenKruise's controllers of CloneSets and of Advanced StatefulSets and DaemonSets, like its
+// kruise-manager, against the cluster of --kubeconfig or KUBECONFIG, for the tests of docs/kruise-workloads.md. It
+// omits the webhooks that set defaults, so objects need all fields.
 package main
 
 import (

@@ -1,7 +1,6 @@
-// Package ext stands in for Traefik's package of the same import path. Traefik
-// embeds its types so that a product built on top of it can add fields; its own
-// are empty. It is a module that is not published, so Traefik's go.mod replaces
-// it with a folder, and that of internal/traefik with this one.
+// Package ext replaces Traefik's package of the same import path. Traefik embeds its types so that a product built on
+// Traefik can add fields; Traefik's types are empty. That module is not published, so Traefik's go.mod replaces it with
+// a folder, and internal/traefik's with this one.
 package ext
 
 // HTTP is embedded in the configuration of a router with middlewares.
