@@ -239,7 +239,7 @@ func FuzzWorse(f *testing.F) {
 	})
 }
 
-// TestWorseByAMargin uses half of alpha for the upper bound of stable's share and half for the test: with the whole
+// TestWorseByAMargin uses half of alpha for the upper bound of stable's share and half for the test. With the whole
 // alpha in both, there were up to twice as many false alarms. The values are exact binomial sums.
 func TestWorseByAMargin(t *testing.T) {
 	for _, c := range []struct {

@@ -103,7 +103,8 @@ func FuzzJudge(f *testing.F) {
 				if m.Compare != nil {
 					got = JudgeComparison(m, Progress{}, noon, result, []any{1.0, 100.0}, noon)
 				}
-				if !slices.Contains(every, got.Phase) || len(got.Value) > 4*maxValue || strings.Contains(got.Message, "......^") { // expr's excerpt of the condition
+				// The last text is in expr's excerpt of the condition.
+				if !slices.Contains(every, got.Phase) || len(got.Value) > 4*maxValue || strings.Contains(got.Message, "......^") {
 					t.Fatalf("%s of %s is %+v", condition, raw, got)
 				}
 			}

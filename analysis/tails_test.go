@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTailsOfAnyCounts checks tables of up to 1e15 requests: both probabilities are between 0 and 1, and one more bad
+// TestTailsOfAnyCounts checks tables of up to 1e15 requests. Both probabilities are between 0 and 1, and one more bad
 // request never makes the new version look better. Each sum has as many terms as for mostSamples requests: one over all
 // requests would not end.
 func TestTailsOfAnyCounts(t *testing.T) {

@@ -11,9 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestArgoAnalyses reads documents of Argo Rollouts: templates in a folder that several apps share, a
-// ClusterAnalysisTemplate, arguments of every kind, dry runs, and analyses in the background and at a step. None of
-// these documents is applied.
+// TestArgoAnalyses reads documents of Argo Rollouts: shared templates, a ClusterAnalysisTemplate, arguments of every
+// kind, dry runs, and analyses in the background and at a step. None of these documents is applied.
 func TestArgoAnalyses(t *testing.T) {
 	tree := newTree(map[string]string{
 		"shared/kustomization.yaml": "resources: [errors.yaml, latency.yaml]\n",
@@ -108,7 +107,7 @@ spec:
 }
 
 // TestAnalysesOfArgoRolloutsAreRead warns of a background analysis that begins after the last step, and of an argument
-// from a label that the Rollout lacks, because Argo Rollouts accepts both. With the label the argument has a value.
+// from a label that the Rollout lacks. Argo Rollouts accepts both. With the label the argument has a value.
 func TestAnalysesOfArgoRolloutsAreRead(t *testing.T) {
 	for labels, known := range map[string]bool{"{}": false, "{region: eu}": true} {
 		tree := newTree(map[string]string{

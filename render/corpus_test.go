@@ -35,7 +35,7 @@ func buildYAML(tree rollout.Tree, dir string) ([]byte, []rollout.Object, error) 
 	return text, objects, err
 }
 
-// onDisk runs the kustomize library on a checkout, with the options of its command; own reports that the build sets a
+// onDisk runs the kustomize library on a checkout, with the options of its command. own reports that the build sets a
 // schema, and so needs a fresh one.
 func onDisk(dir string, own bool) (out []byte, err error) {
 	run := func() {

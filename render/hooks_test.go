@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// TestHooks keeps supported hooks among the objects, leaves out hooks for other events with a warning, and refuses
-// invalid ones with the file and the remedy. With a Job among the hooks an app has releases, identified by its content
+// TestHooks keeps supported hooks among the objects, and leaves out hooks for other events with a warning. Invalid ones
+// are refused with the file and the remedy. With a Job among the hooks an app has releases, identified by its content
 // if it has no Rollout document.
 func TestHooks(t *testing.T) {
 	job := func(kind, annotation string) string {

@@ -260,8 +260,8 @@ func TestSomebodyElseDecrypts(t *testing.T) {
 	}
 }
 
-// TestWhereItIsHeldTellsNothing checks that a chart's author without a key gets the same errors whatever a password is:
-// they have no name of a value, object or field that depends on it.
+// TestWhereItIsHeldTellsNothing checks that a chart's author without a key gets the same errors whatever a password is.
+// They have no name of a value, object or field that depends on it.
 func TestWhereItIsHeldTellsNothing(t *testing.T) {
 	key := sopstest.Age(t)
 	secret := func(data string) string { return "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n" + data + "\n" }

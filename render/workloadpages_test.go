@@ -16,7 +16,7 @@ var (
 )
 
 // TestPagesOfWorkloads renders the examples of the pages about kinds of workloads, each with its workload and a
-// router's objects, and compares the steps with the page. A list of kinds is read as part of a configuration.
+// router's objects. The steps must be the page's. A list of kinds is read as part of a configuration.
 func TestPagesOfWorkloads(t *testing.T) {
 	const head = "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: search}\nspec:\n" +
 		"  workloadRef: {apiVersion: apps/v1, kind: StatefulSet, name: search}\n  strategy:\n"

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The tests below compare the combination of a rule and a step's match with each of them alone: it must match exactly
+// The tests below compare the combination of a rule and a step's match with each of them alone. It must match exactly
 // the texts that both match.
 
 var somePaths = []string{
@@ -234,7 +234,7 @@ func TestCookiePatterns(t *testing.T) {
 	}
 }
 
-// TestTraefikCopiesWin gives the rules of an IngressRoute to a model of Traefik that knows only hosts and paths: the
+// TestTraefikCopiesWin gives the rules of an IngressRoute to a model of Traefik that knows only hosts and paths. The
 // copy for matched users takes requests from its original, and from no other route.
 func TestTraefikCopiesWin(t *testing.T) {
 	rule := func(match string, priority int64) any {

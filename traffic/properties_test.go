@@ -246,7 +246,8 @@ var own = map[string]string{
 	"gatewayAPI": `^spec\.rules\[\d+\]\.backendRefs(\[\d+\])?(\.weight)?$`,
 	"nginx":      `^metadata\.annotations\.[^/]+/(affinity|session-cookie-[a-z-]+)$`,
 	"alb":        `^metadata\.annotations\.[^/]+/actions\.[a-z-]+$`,
-	"traefik":    `^spec\.weighted\.services(\[\d+\])?(\.(weight|name|port))?$`, // canary's replaces an entry without requests
+	// The canary's entry replaces one without requests.
+	"traefik":    `^spec\.weighted\.services(\[\d+\])?(\.(weight|name|port))?$`,
 	"istio":      `^spec\.(http|tls|tcp)\[\d+\]\.route(\[\d+\])?(\.weight)?$|^spec\.subsets\[\d+\]\.labels(\.pod-template-hash)?$`,
 	"smi":        `^spec\.backends(\[\d+\])?(\.weight)?$`,
 	"ambassador": `^spec\.service$`,

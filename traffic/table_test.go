@@ -182,7 +182,7 @@ func plainObjects(t *testing.T) map[string]example {
 	return all
 }
 
-// TestWhatTheTableSaysIsTrue matches each part of a request in each way with each router: it works if the table says
+// TestWhatTheTableSaysIsTrue matches each part of a request in each way with each router. It works if the table says
 // so, and otherwise Unsupported says so before.
 func TestWhatTheTableSaysIsTrue(t *testing.T) {
 	plain := plainObjects(t)

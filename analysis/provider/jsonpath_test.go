@@ -53,7 +53,8 @@ func TestJSONPathRefused(t *testing.T) {
 		"{.a[1:x]}": "invalid array index", "{range .a}": `"range", which is neither`, "{range .a}{.b}{end}": "more than one", "{.a}{.b}": "more than one",
 		"{.a}, {.b}": "more than one", "{.a[?(n==1)]}": `"n", which is neither`, "{.a[?(@.n==x)]}": `"x", which is neither`, "{.a b}": `"b", which is neither`,
 		"{..a..b}": "more than one ..", "{.a[?(@..b)]..c}": "more than one ..", `{.a[?(@.b[?(@.c)])]}`: "",
-		`{.a[?(@.b'[?(@.c)].d')]}`:    "a filter within a filter", // quotes in names hide the inner bracket from the outer filter
+		// Quotes in names hide the inner bracket from the outer filter.
+		`{.a[?(@.b'[?(@.c)].d')]}`:    "a filter within a filter",
 		"{.a[0,1,2,3][0,1,2,3][0,1]}": "more than 16", "{" + strings.Repeat(".a", 600) + "}": "longer than 1000",
 	} {
 		err := checkJSONPath(path)

@@ -93,8 +93,8 @@ func (w *benchWorld) change() (ours, plain, floor series) {
 }
 
 // floor measures the least that a push must cost if it is recorded before it is applied, without rendering or
-// decisions: a look-up and fetch by its mirror, the dry run of a Deployment, the push of a commit to its branch, and
-// the apply, in this order.
+// decisions. In this order, it makes a look-up and fetch by its mirror, a dry run of a Deployment, a push to its
+// branch, and the apply.
 func (w *benchWorld) floor() sample {
 	w.b.Helper()
 	ctx := w.b.Context()

@@ -98,7 +98,8 @@ func TestAHostileMeasurementStopsNobody(t *testing.T) {
 			w.pushAs(other, "another app", version("v1", halfThenGate))
 			p := w.start()
 			p.awaitOf(other, "healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
-			p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy }) // otherwise v2 would be deployed first
+			// Otherwise v2 would be deployed first.
+			p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 			w.push("hostile", hostile("v2"))
 			release := w.pushAs(other, "v2 of the other", version("v2", halfThenGate))
 			p.awaitOf(other, "paused", func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Release.Commit == release })

@@ -28,7 +28,7 @@ func (w *loopWorld) halfway(tag string) map[string]string {
 	return files
 }
 
-// TestAuthorsOfOneLook fetches two pushes at one poll: the release and the promotion each have the author of their
+// TestAuthorsOfOneLook fetches two pushes at one poll. The release and the promotion each have the author of their
 // commit, and the release names its commit instead of the head.
 func TestAuthorsOfOneLook(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))

@@ -16,8 +16,8 @@ import (
 )
 
 // TestAggregatedAPIIsAway stops the server of an APIService while an object of its group leaves Git. Neither a process
-// that has seen the group nor a new one deletes or forgets anything: an unreadable group does not prove that its
-// objects are gone. When the server is back, the object is pruned.
+// that has seen the group nor a new one deletes or forgets anything, since the objects may still exist. When the server
+// is back, the object is pruned.
 func TestAggregatedAPIIsAway(t *testing.T) {
 	odd := func(resources string) map[string]string {
 		return with(version("v1", halfThenGate), map[string]string{

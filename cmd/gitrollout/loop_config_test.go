@@ -57,7 +57,7 @@ func TestTroubleAtTheStart(t *testing.T) {
 	}
 }
 
-// TestOneBadFolder lists a folder that cannot be an app, because its name is in use or invalid: each pass has an error
+// TestOneBadFolder lists a folder that cannot be an app, because its name is in use or invalid. Each pass has an error
 // with the name, and every app continues.
 func TestOneBadFolder(t *testing.T) {
 	for name, tt := range map[string]struct{ folder, entry, want string }{
@@ -89,8 +89,8 @@ func TestOneBadFolder(t *testing.T) {
 	}
 }
 
-// TestConfigurationBreaksLater breaks the configuration during a release, in a running process and before a new one:
-// nothing advances on an outdated head, even if a timer expires, and users can still abort and revert. After the
+// TestConfigurationBreaksLater breaks the configuration during a release, in a running process and before a new one.
+// Nothing advances on an outdated head, even if a timer expires, and users can still abort and revert. After the
 // repair, all apps continue.
 func TestConfigurationBreaksLater(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -153,8 +153,8 @@ func TestConfigurationBreaksLater(t *testing.T) {
 	}
 }
 
-// TestAppLeavesGit removes an app from the configuration during a release, in a running process and before a new one:
-// its objects stay, its record has the reason, and it continues where it was when it is listed again.
+// TestAppLeavesGit removes an app from the configuration during a release, in a running process and before a new one.
+// Its objects stay, and its record has the reason. It continues where it was when it is listed again.
 func TestAppLeavesGit(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()

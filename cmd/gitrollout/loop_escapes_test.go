@@ -10,7 +10,7 @@ import (
 )
 
 // TestOthersDoNotControlTheTerminal puts control sequences (title, clear, bell) into a commit's subject and author, an
-// app's files and a promotion's reason: no command prints them to a terminal.
+// app's files and a promotion's reason. No command prints them to a terminal.
 func TestOthersDoNotControlTheTerminal(t *testing.T) {
 	const owned = "\x1b]0;owned\a\x1b[2J"
 	w := newLoopWorld(t, version("v1", halfThenGate))

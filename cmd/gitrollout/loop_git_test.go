@@ -227,9 +227,8 @@ func TestGitIsBack(t *testing.T) {
 	}
 }
 
-// TestHistoryIsRewritten replaces the users' branch by one commit with the same files while a release is at its gate,
-// and the server deletes the old commits. No pod moves, neither in the running process, which has them in its cache,
-// nor in a new one.
+// TestHistoryIsRewritten replaces the users' branch by one commit with the same files during a release, and the server
+// deletes the old commits. No pod moves, neither in the running process, which has them in its cache, nor in a new one.
 func TestHistoryIsRewritten(t *testing.T) {
 	for name, restart := range map[string]bool{"same process": false, "new process": true} {
 		t.Run(name, func(t *testing.T) {

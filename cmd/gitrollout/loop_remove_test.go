@@ -27,7 +27,7 @@ func (w *loopWorld) remove(want exitCode, answer string, args ...string) (out, e
 	return stdout.String(), stderr.String()
 }
 
-// TestRemove takes an app out of Git and then removes it: only the objects of its record are deleted, of every kind,
+// TestRemove takes an app out of Git and then removes it. Only the objects of its record are deleted, of every kind,
 // and not others with its name.
 func TestRemove(t *testing.T) {
 	files := version("v1", halfThenGate)

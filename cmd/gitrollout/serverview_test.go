@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// reconcilerPage is a server with the part of a reconciler's API that the client uses: the list of all apps, one app by
-// name, and 404 for an unknown one.
+// reconcilerPage serves the part of a reconciler's API that the client uses: the list of all apps, one app by name, and
+// 404 for an unknown one.
 func reconcilerPage(t *testing.T) *httptest.Server {
 	t.Helper()
 	answer := func(w http.ResponseWriter, v any) {

@@ -191,8 +191,9 @@ func holdStops(c *clusterTest) {
 	}
 }
 
-// holdGoesBack goes from 10 old and 4 new pods to 10 and 1: one old pod less, the old template while the Deployment is
-// paused, the old template under the hold, and the new one again. No other pod is deleted.
+// holdGoesBack goes from 10 old and 4 new pods to 10 and 1 in four writes. It removes one old pod, sets the old
+// template while the Deployment is paused, then the old template under the hold, and the new one again. No other pod is
+// deleted.
 func holdGoesBack(c *clusterTest) {
 	const n = 10
 	c.apply(c.deployment("web", "v1", n))

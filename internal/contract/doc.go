@@ -1,4 +1,3 @@
 // Package contract tests the behaviour that the reconciler needs of a Repository, an Observer and an Applier.
-// cmd/gitrollout runs these tests against a Git server and an API server, and package simulate against its models, so
-// that the simulator's results hold for real servers.
+// cmd/gitrollout runs these tests against a Git server and an API server, and package simulate against its models.
 package contract

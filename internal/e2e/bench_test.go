@@ -33,9 +33,10 @@ const (
 	benchBound   = 5 * time.Minute // for all releases of one row
 )
 
-// BenchmarkReleasesAtOnce releases one app and then fifty at once, with five pods each that are ready at once, at
-// weights 20, 50 and 80 with pauses of five seconds. A script without Git or decisions sends the same patches to as
-// many Deployments, which measures the cluster alone. It has no limit on time; docs/performance.md explains the table.
+// BenchmarkReleasesAtOnce releases one app and then fifty at once, with five pods each that are ready at once. The
+// weights are 20, 50 and 80, with pauses of five seconds. A script without Git or decisions sends the same patches to
+// as many Deployments, which measures the cluster alone. It has no limit on time; docs/performance.md explains the
+// table.
 func BenchmarkReleasesAtOnce(b *testing.B) {
 	b.Run("default-limits", func(b *testing.B) { benchReleases(b, "--default-limits") })
 	b.Run("raised-limits", func(b *testing.B) { benchReleases(b) })
@@ -161,7 +162,6 @@ func (f *fleet) start(flags ...string) {
 	f.b.Cleanup(f.stop)
 }
 
-// stop ends the program.
 func (f *fleet) stop() {
 	if f.process.ProcessState == nil {
 		_ = f.process.Process.Signal(syscall.SIGTERM)

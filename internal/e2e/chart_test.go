@@ -58,7 +58,8 @@ func byName(t *testing.T, text string) map[string]any {
 		if object == nil || object["kind"] == "Namespace" {
 			continue
 		}
-		if strings.HasPrefix(object["kind"].(string), "ValidatingAdmission") { // cluster-scoped, which kustomize does not know
+		// Cluster-scoped, which kustomize does not know.
+		if strings.HasPrefix(object["kind"].(string), "ValidatingAdmission") {
 			delete(object["metadata"].(map[string]any), "namespace")
 		}
 		name := object["kind"].(string) + " " + object["metadata"].(map[string]any)["name"].(string)

@@ -126,7 +126,8 @@ func TestCloneSetScalesInFlight(t *testing.T) {
 	files := app.files()
 	w := newWorld(t, app.files())
 	kruisetest.Start(t, w.cluster, w.ns)
-	files["shop.yaml"] = strings.Replace(files["shop.yaml"], "spec:\n", "spec:\n  replicas: 5\n", 1) // Kruise's webhook would set 1
+	// Kruise's webhook would set 1.
+	files["shop.yaml"] = strings.Replace(files["shop.yaml"], "spec:\n", "spec:\n  replicas: 5\n", 1)
 	w.push("with a number", files)
 	w.start()
 	w.awaitClones(5, 0)
@@ -218,7 +219,8 @@ func TestAdvancedStatefulSet(t *testing.T) {
 	app := advancedSets("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 60", "pause: {}")
 	w := newWorld(t, app.files())
 	kruisetest.Start(t, w.cluster, w.ns)
-	manifest := filepath.Join(t.TempDir(), "shop.yaml") // has the default of Kruise's webhook, without which the controller crashes
+	// It has the default of Kruise's webhook, without which the controller crashes.
+	manifest := filepath.Join(t.TempDir(), "shop.yaml")
 	content := strings.Replace(app.files()["shop.yaml"], "maxUnavailable: 1,", "maxUnavailable: 1, partition: 0,", 1)
 	if err := os.WriteFile(manifest, []byte(content), 0o600); err != nil {
 		t.Fatal(err)

@@ -64,7 +64,6 @@ func releaseOf(t *testing.T) string {
 	return dir
 }
 
-// untar reads a tar.
 func untar(r io.Reader) (files map[string][]byte, headers map[string]*tar.Header, err error) {
 	files, headers = map[string][]byte{}, map[string]*tar.Header{}
 	for all := tar.NewReader(r); ; {
@@ -235,7 +234,8 @@ mount --bind /dev/null "$0/dev/null"
 mount -o remount,bind,ro "$0"
 exec chroot $USERSPEC "$0" "$@"`
 	cmd := exec.Command("sh", append(append([]string{"-c", script, c.root}, c.config.Config.Entrypoint...), args...)...)
-	cmd.Env = append(append([]string{}, c.config.Config.Env...), "PATH="+os.Getenv("PATH")) // for mount; the image has no programs to find
+	// PATH is for mount; the image has no programs to find.
+	cmd.Env = append(append([]string{}, c.config.Config.Env...), "PATH="+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() == 0 {
 		cmd.Env = append(cmd.Env, "USERSPEC=--userspec="+c.config.Config.User)

@@ -141,8 +141,8 @@ type outcome struct {
 	log     []string
 }
 
-// life runs a whole scenario: first deployment, a release promoted through its gate, one reverted in flight, and a
-// blue-green switch if the strategy has one. It returns the outcome and the effects.
+// life runs a whole scenario: first deployment, a promoted release, one reverted in flight, and a blue-green switch if
+// the strategy has one. It returns the outcome and the effects.
 func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 	t.Helper()
 	w := newWorld(t, app.files())

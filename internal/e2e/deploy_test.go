@@ -121,7 +121,8 @@ func (a *audited) note(r *http.Response) {
 	if a.used[what] = true; r.StatusCode == http.StatusForbidden {
 		a.refused[what] = true
 	}
-	if verb == "watch" && r.Request.URL.Query().Get("sendInitialEvents") != "" { // API servers before 1.34 get a list request
+	// API servers before 1.34 get a list request.
+	if verb == "watch" && r.Request.URL.Query().Get("sendInitialEvents") != "" {
 		a.used["list "+m[2]+"."+m[1]] = true
 	}
 	if verb == "patch" && r.StatusCode == http.StatusCreated { // applying a missing object takes both

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestGettingStarted releases the manifests in Argo Rollouts' getting-started guide: the first setWeight of 20 updates
+// TestGettingStarted releases the manifests in Argo Rollouts' getting-started guide. The first setWeight of 20 updates
 // a single pod out of five and waits without a limit.
 func TestGettingStarted(t *testing.T) {
 	t.Parallel()

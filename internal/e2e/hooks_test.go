@@ -254,7 +254,7 @@ func hookWaits(t *testing.T, plain bool) {
 	w.awaitHealthy(w.repo.Head())
 }
 
-// TestHooksWithTheirRole has only the rights of the component hooks for Jobs: an app is deployed and released with its
+// TestHooksWithTheirRole has only the rights of the component hooks for Jobs. An app is deployed and released with its
 // hooks, as gitrollout or as the app's account. Without these rights nothing starts, and the app and doctor name the
 // missing right.
 func TestHooksWithTheirRole(t *testing.T) {

@@ -255,8 +255,8 @@ func TestHookSeesWhatWasThere(t *testing.T) {
 	}
 }
 
-// TestMigrationOfArgoCD runs a migration from Argo CD's documentation, with a fixed name, a wave, a policy and a TTL,
-// and a notification with a generated name, without changes.
+// TestMigrationOfArgoCD runs hooks from Argo CD's documentation without changes: a migration with a fixed name, a wave,
+// a policy and a TTL, and a notification with a generated name.
 func TestMigrationOfArgoCD(t *testing.T) {
 	t.Parallel()
 	const jobs = `apiVersion: batch/v1

@@ -44,7 +44,7 @@ var shortForm = []string{
 }
 
 // TestHostileHour releases nine apps repeatedly, with occasional aborts, and pushes bombs to a tenth app. No
-// neighbour's release restarts or is slowed down by more than a fifth, an abort is applied within a second, and the
+// neighbour's release restarts or is slowed down by more than a fifth, and an abort is applied within a second. The
 // process keeps running with limited memory. Without -hostile it takes a minute, and does not check times.
 func TestHostileHour(t *testing.T) {
 	long := *hostileFor > 0

@@ -15,8 +15,8 @@ import (
 // rootsFile is the path of the trusted certificates for Linux programs.
 const rootsFile = "etc/ssl/certs/ca-certificates.crt"
 
-// TestImage unpacks the image of a release, and runs it like a container runtime: with an unprivileged user and a
-// read-only root, without a shell or folders of a base image.
+// TestImage unpacks the image of a release, and runs it like a container runtime. Its user is unprivileged, its root is
+// read-only, and it has no shell or folders of a base image.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	image := readImage(t, filepath.Join(releaseOf(t), "image-"+releasedVersion+".tar"))

@@ -166,7 +166,8 @@ func newKubelet(t *testing.T, w *world, namespace string, image ociImage) *kubel
 	}
 	k.args = append(k.args, "--interval=200ms", "--dashboard-address=", "--analysis-allow-cidr=127.0.0.0/8")
 	volumes := k.volumes(t, w)
-	volumes[rootsFile] = string(image.files[rootsFile]) + string(w.server.CA) // the Git server's authority is not Mozilla's
+	// The Git server's authority is not Mozilla's.
+	volumes[rootsFile] = string(image.files[rootsFile]) + string(w.server.CA)
 	k.container = newContainer(t, image, volumes)
 	return k
 }

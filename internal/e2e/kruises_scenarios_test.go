@@ -48,7 +48,8 @@ func (w *world) awaitVersions(want map[string]int) {
 }
 
 // TestScenariosOfKruisesCloneSets and the two tests below have the scenarios of OpenKruise Rollouts' tests for these
-// kinds: 20 % and 60 % to the end; all of 20, 40, 60, 80 and 100 %; a rollback at 20 %; another version at 40 %.
+// kinds. They are 20 % and 60 % to the end; all of 20, 40, 60, 80 and 100 %; a rollback at 20 %; another version at 40
+// %.
 func TestScenariosOfKruisesCloneSets(t *testing.T) { kruisesScenarios(t, clones) }
 
 func TestScenariosOfKruisesForStatefulSets(t *testing.T) {

@@ -76,7 +76,8 @@ func TestLayouts(t *testing.T) {
 				t.Errorf("apps %q, left out (-want +got):\n%s\n%s", apps, diff, out)
 			}
 			config := filepath.Join(w.repo.Work, ".gitrollout/test/config.yaml")
-			text := regexp.MustCompile(`(?m)^  namespace: .*\n`).ReplaceAllString(readText(t, config), "") // uses the test's namespace instead
+			// It uses the test's namespace instead.
+			text := regexp.MustCompile(`(?m)^  namespace: .*\n`).ReplaceAllString(readText(t, config), "")
 			text = strings.ReplaceAll(text, "- path: ", "- namespace: "+w.ns+"\n  path: ")
 			head := w.repo.CommitFiles("gitrollout init", map[string]string{".gitrollout/test/config.yaml": text})
 			w.server = w.repo.HTTP(gittest.HTTPOptions{})
@@ -160,8 +161,8 @@ func bringCharts(w *world) {
 	w.here("vendor", "apps")
 }
 
-// twelveServices returns the services of a shop: a base with a Deployment, a Service and an account for each, a
-// component, and the same again as manifests.
+// twelveServices returns a shop's services: a base with a Deployment, a Service and an account for each, a component,
+// and the same as manifests.
 func twelveServices() map[string]string {
 	files := map[string]string{
 		"kustomize/kustomization.yaml": "resources: [base]\n",

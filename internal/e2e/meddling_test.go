@@ -258,7 +258,7 @@ func TestBadReleases(t *testing.T) {
 	}
 }
 
-// TestSupersede pushes a third version while the second is at a step: three versions never serve at once, and the third
+// TestSupersede pushes a third version while the second is at a step. Three versions never serve at once, and the third
 // starts at its first step.
 func TestSupersede(t *testing.T) {
 	t.Parallel()

@@ -24,8 +24,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// weather is a faulty proxy before the API server. It answers a share of the requests with API server errors, drops the
-// answers of others after they were carried out, and cuts watches after a second or two.
+// weather is a faulty proxy before the API server. It answers some requests with API server errors, drops the answers
+// of others after they were carried out, and cuts watches after a second or two.
 type weather struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -107,7 +107,8 @@ func (s *weather) next(write bool) string {
 	switch {
 	case s.conflict && write:
 		kind, s.conflict = "409", false
-	case s.rng.IntN(4) == 0 && (len(s.stats) < 5 || s.rng.IntN(4) == 0): // after all faults have occurred, they become rarer
+	// After all faults have occurred, they become rarer.
+	case s.rng.IntN(4) == 0 && (len(s.stats) < 5 || s.rng.IntN(4) == 0):
 		kinds := []string{"500", "409", "lost", "429", "504"}
 		kind = kinds[s.turn%len(kinds)]
 		s.turn++
@@ -128,8 +129,9 @@ func (s *weather) life() time.Duration {
 	return time.Duration(500+s.rng.IntN(2000)) * time.Millisecond
 }
 
-// TestBadWeather releases through an API server that fails a quarter of the requests and drops every watch, and a Git
-// server that is slow, unreachable, or drops answers in turns. The results are the same as without faults.
+// TestBadWeather releases through a faulty API server and a faulty Git server. The former fails a quarter of the
+// requests and drops every watch; the latter is slow, unreachable, or drops answers in turns. The results are the same
+// as without faults.
 func TestBadWeather(t *testing.T) {
 	t.Parallel()
 	app := shop{version: "v1", replicas: "replicas: 2", strategy: canary("scaling: surge", "setWeight: 50", "pause: {}")}

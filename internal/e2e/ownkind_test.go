@@ -64,8 +64,8 @@ func (w *world) gamePartition() string {
 	return w.kubectl("get", "gameserverset", "shop", "-o", "jsonpath={.spec.rollout.old}{.spec.rollout.new}")
 }
 
-// TestKindOfAConfiguration adopts a workload of a configured kind without a restart, and runs steps, a promotion, an
-// abort and a revert by the field of its row.
+// TestKindOfAConfiguration adopts a workload of a configured kind without a restart. Its steps, a promotion, an abort
+// and a revert use the field of its row.
 func TestKindOfAConfiguration(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ row, first, second, rest string }{

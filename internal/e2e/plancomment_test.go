@@ -95,7 +95,7 @@ func (j *planJob) try(token string) (string, error) {
 }
 
 // TestPlanComment runs the documented job for several pushes to a pull request on a real Gitea, which then has one
-// comment, and with a read-only token, as for a fork.
+// comment. With a read-only token, as for a fork, the plan is only in the job's summary.
 func TestPlanComment(t *testing.T) {
 	t.Parallel()
 	server := giteatest.Start(t)

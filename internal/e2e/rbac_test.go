@@ -72,7 +72,8 @@ func TestLeastRights(t *testing.T) {
 				for _, verb := range rule.Verbs {
 					what := verb + " " + resource + "." + rule.APIGroups[0]
 					rights++
-					if !a.used[what] && (verb != "get" || resource == "namespaces") && what != "delete deployments.apps" { // shop is not deleted
+					// shop is not deleted.
+					if !a.used[what] && (verb != "get" || resource == "namespaces") && what != "delete deployments.apps" {
 						t.Errorf("what is printed allows what is not needed: %s", what)
 					}
 				}

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestCanaryCounts releases one version at each size and checks the exact pods of each step, the floor throughout, and
+// TestCanaryCounts releases one version at each size. It checks the exact pods of each step, the floor throughout, and
 // that the promotion creates no pod twice.
 func TestCanaryCounts(t *testing.T) {
 	t.Parallel()

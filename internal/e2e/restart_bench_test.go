@@ -20,8 +20,8 @@ var restartApps = flag.Int("restart-apps", 300, "how many apps BenchmarkRestart 
 
 // BenchmarkRestart releases apps one after another to their gates, each by a separate commit, and ends the program.
 // Meanwhile a commit reverts one release, and the Git server gets 100 ms more latency. The output has the time until
-// the new process rolls that app back, from its start and from its first poll of Git, and its requests to Git. The
-// rollback must not wait for the rendering of all other apps. It has no limit on time.
+// the new process rolls that app back, from its start and from its first poll of Git. It also counts the requests to
+// Git. The rollback must not wait for the rendering of all other apps. It has no limit on time.
 func BenchmarkRestart(b *testing.B) {
 	f := newGatedFleet(b, testcluster.Shared(b), *restartApps)
 	f.start()

@@ -15,7 +15,7 @@ import (
 )
 
 // TestSBOMsAreOfTheirFormats validates one file with CycloneDX's schema (from its module) and reader, and the other
-// with the reader of SPDX's tools, and finds each end of a relationship among the packages.
+// with the reader of SPDX's tools. Each end of a relationship must be among the packages.
 func TestSBOMsAreOfTheirFormats(t *testing.T) {
 	t.Parallel()
 	base := filepath.Join(releaseOf(t), "gitrollout_"+releasedVersion+"_linux_"+runtime.GOARCH)

@@ -66,8 +66,8 @@ func (p planted) search(t *testing.T, where, text string) {
 	}
 }
 
-// written returns the content of every object on the server that is not reachable from the users' branch, deleted
-// proposals included: everything that gitrollout has pushed.
+// written returns the content of every object on the server that is not reachable from the users' branch: everything
+// that gitrollout has pushed, deleted proposals included.
 func (w *world) written() string {
 	w.t.Helper()
 	users := map[string]bool{}

@@ -39,8 +39,8 @@ func (w *world) grantEvictions() {
 	w.kubectl("create", "rolebinding", "evict", "--clusterrole="+role.Name, "--serviceaccount="+w.ns+":gitrollout")
 }
 
-// TestRetreatNeedsTheRightToDeletePods rolls back from a pod that never becomes ready, without the right to delete it:
-// the message names the right, the rollback continues, and no stable pod is touched. With the component it completes by
+// TestRetreatNeedsTheRightToDeletePods rolls back from a pod that never becomes ready, without the right to delete it.
+// The message names the right, the rollback continues, and no stable pod is touched. With the component it completes by
 // itself.
 func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 	t.Parallel()
@@ -198,7 +198,7 @@ func TestTimedPauseBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsRebalanced scales up during a release: get shows the additional new pods, and rebalance reverts
+// TestStatefulSetIsRebalanced scales up during a release, and get shows the additional new pods. rebalance reverts
 // them, the lowest ordinal first, with at most one pod unready. Then the release continues from the step's share.
 func TestStatefulSetIsRebalanced(t *testing.T) {
 	t.Parallel()

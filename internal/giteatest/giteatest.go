@@ -1,5 +1,5 @@
-// Package giteatest gives tests a real Gitea: the program bin/gitea, which is built from the module internal/gitea if
-// it is missing, with its database and repositories in a temporary folder. A start takes about three seconds.
+// Package giteatest gives tests a real Gitea, with its database and repositories in a temporary folder. The program
+// bin/gitea is built from the module internal/gitea if it is missing. A start takes about three seconds.
 //
 // If Gitea is unavailable, a test fails; it is never skipped.
 package giteatest

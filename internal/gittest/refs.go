@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// refsCache answers polls for the list of refs with git's previous answer until a ref moves: programs under test poll
+// refsCache answers polls for the list of refs with git's previous answer until a ref moves. Programs under test poll
 // five times a second, and each poll would be two processes.
 type refsCache struct {
 	git  http.Handler

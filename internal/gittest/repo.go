@@ -69,7 +69,6 @@ func (r *Repo) Write(files map[string]string) *Repo {
 	return r
 }
 
-// Remove deletes files or folders from the worktree.
 func (r *Repo) Remove(paths ...string) *Repo {
 	r.t.Helper()
 	for _, name := range paths {
@@ -133,8 +132,8 @@ func (r *Repo) Pull() string {
 	return r.tip(filepath.Join(r.Work, ".git"), "HEAD")
 }
 
-// Merge merges a branch of the server into the worktree's branch with a merge commit, pushes, and returns the new head,
-// like a user who promotes.
+// Merge merges a branch of the server into the worktree's branch with a merge commit, like a user who promotes. It
+// pushes, and returns the new head.
 func (r *Repo) Merge(branch string) string {
 	r.t.Helper()
 	r.Git("fetch", "-q", "--prune", "origin")
@@ -143,7 +142,7 @@ func (r *Repo) Merge(branch string) string {
 	return r.Push()
 }
 
-// Revert reverts a commit on the worktree's branch, pushes, and returns the new head, like a user who rolls back. A
+// Revert reverts a commit on the worktree's branch, like a user who rolls back. It pushes, and returns the new head. A
 // merge commit is reverted against its first parent.
 func (r *Repo) Revert(commit string) string {
 	r.t.Helper()

@@ -13,7 +13,7 @@ import (
 )
 
 // Guard checks the properties that a Deployment's fields guarantee during releases. As many pods serve as
-// maxUnavailable requires, at most two versions serve at once, and no Service selects a version without ready pods
+// maxUnavailable requires, and at most two versions serve at once. No Service selects a version without ready pods
 // while the other one has some.
 type Guard struct {
 	Up       bool // it has been available: from now on the properties must hold

@@ -55,8 +55,8 @@ func (g *Guard) follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	}
 }
 
-// left finds a version without ready pods to which a proxy may still send requests, because it does not know the new
-// route or the new selector yet. Pods that are replaced in place may be of either version, as with any Deployment.
+// left finds a version without ready pods to which a proxy with an old route or selector may still send requests. Pods
+// that are replaced in place may be of either version, as with any Deployment.
 func (g *Guard) left(d *kube.Deployment, spec rollout.Spec, leave Leave) string {
 	if spec.Canary == nil || spec.Canary.Traffic == nil || g.Floor == 0 || leave.Clock || leave.needsRoom(spec) ||
 		spec.Scaling == rollout.InPlace {

@@ -56,8 +56,8 @@ func Start(tb testing.TB, c *testcluster.Cluster, namespace string) {
 	}
 }
 
-// Model runs a controller for a namespace until the test ends, for a kind that works like CloneSets and has its fields
-// at the described paths.
+// Model runs a controller for a namespace until the test ends. Its kind works like CloneSets and has its fields at the
+// described paths.
 func Model(tb testing.TB, c *testcluster.Cluster, namespace, plural string, of rollout.Partitioned) {
 	tb.Helper()
 	client, err := dynamic.NewForConfig(c.Config)

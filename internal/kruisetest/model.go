@@ -25,9 +25,9 @@ import (
 // revisionLabel is a pod's label with the name of its ControllerRevision.
 const revisionLabel = "controller-revision-hash"
 
-// model is the controller of CloneSets as far as it matters for a release: it creates or deletes one pod at a time, by
-// the counts of v1.8 (pkg/controller/cloneset/sync, calculateDiffsWithExpectation), without maxSurge and in-place
-// updates. A description has the paths of its fields.
+// model is the controller of CloneSets as far as it matters for a release, without maxSurge and in-place updates. It
+// creates or deletes one pod at a time, by the counts of v1.8 (pkg/controller/cloneset/sync,
+// calculateDiffsWithExpectation). A description has the paths of its fields.
 type model struct {
 	kube      kubernetes.Interface
 	sets      dynamic.ResourceInterface

@@ -38,9 +38,9 @@ func (m *model) placed(ctx context.Context, s *set) ([]onNode, error) {
 	return all, nil
 }
 
-// moveOnNodes creates each missing pod from the template, or deletes a pod that the partition allows: of the nodes
-// without an old pod and then the last ones. An unready pod is deleted at once, and another one only while none is
-// unready (v1.8, pkg/controller/daemonset, daemonset_update.go).
+// moveOnNodes creates each missing pod from the template, or deletes a pod that the partition allows. It takes the
+// nodes without an old pod first, and then the last ones. An unready pod is deleted at once, and another one only while
+// none is unready (v1.8, pkg/controller/daemonset, daemonset_update.go).
 func (m *model) moveOnNodes(ctx context.Context, s *set) error {
 	nodes, err := m.placed(ctx, s)
 	if err != nil {

@@ -148,7 +148,7 @@ func (c certificates) loadAuthority(certificate []byte) (*x509.Certificate, cryp
 	return authority, key, nil
 }
 
-// sign completes the template, has it signed by the authority (or by itself if there is none) and returns the
+// sign completes the template and has it signed by the authority, or by itself if there is none. It returns the
 // certificate as PEM with its new key.
 func sign(template, authority *x509.Certificate, authorityKey crypto.Signer) ([]byte, crypto.Signer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -127,7 +127,7 @@ func runCluster(cmd *cobra.Command, o settings) (err error) {
 	defer cancel()
 	c, err := startCluster(starting, dir, o)
 	if ctx.Err() != nil && err != nil {
-		return nil // told to stop while starting
+		return nil // stopped while starting
 	}
 	if err != nil {
 		return err

@@ -186,7 +186,8 @@ func (t tests) run(pkg string, q question) (a answer) {
 	if err := errors.Join(os.Link(q.binary, program), chosen); err != nil {
 		return answer{err: err}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), q.limit+10*time.Second) // the test's timeout prints where it hangs
+	// The test's own timeout comes first, and prints where it hangs.
+	ctx, cancel := context.WithTimeout(context.Background(), q.limit+10*time.Second)
 	defer cancel()
 	flags := []string{"-test.short", "-test.timeout=" + q.limit.String(), "-test.run=" + pattern(q.names)}
 	if flags = append(flags, "-test.failfast"); q.all {

@@ -82,9 +82,8 @@ func moduleOf(t *testing.T, files map[string]string) ([]draw, tests) {
 	return drawn, asking
 }
 
-// TestTry tries the mutants of a small package: those that a test, a subtest or a child process with an empty
-// environment detects, one in a test that fails anyway, one that cannot be switched, one that does not compile, and one
-// in a flaky test.
+// TestTry tries the mutants of a small package. A test, a subtest or a child process with an empty environment detects
+// some. Others are in a test that fails anyway, cannot be switched, do not compile, or are in a flaky test.
 func TestTry(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	t.Setenv("MARK", mark)
@@ -189,7 +188,7 @@ func TestByChance(t *testing.T) {
 	}
 }
 
-// byThemselves builds one program with a test for each mutant, by its number, of a package without tests: separate
+// byThemselves builds one program with a test for each mutant, by its number, of a package without tests. Separate
 // programs would take ten times as long.
 func byThemselves(t *testing.T, of tests, drawn []draw, lived string) (binary string) {
 	t.Helper()

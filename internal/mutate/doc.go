@@ -1,8 +1,8 @@
-// Command mutate measures the tests by mutants: it draws random mutants of the product, each a change of a single token
+// Command mutate measures the tests by mutants. It draws random mutants of the product, each a change of a single token
 // or statement, and runs the tests of the mutant's package. For mutants that survive, it then runs the tests of other
 // packages that use the code (tests.go). It changes no file: the mutants are an overlay of the build.
 //
-// One build has all drawn mutants, each behind a switch (switch.go): the tests of a package are built once, and a file
+// One build has all drawn mutants, each behind a switch (switch.go). The tests of a package are built once, and a file
 // beside their program names the enabled mutant (package on). Mutants that cannot be switched, such as in an array's
 // length, are built separately. go/types decides which mutants compile, and which can be switched (types.go).
 //

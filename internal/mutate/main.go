@@ -238,7 +238,7 @@ type tests struct {
 	worth time.Duration
 }
 
-// try runs the tests of packages that can detect a mutant until one of them fails.
+// try runs the tests of packages that can detect a mutant until the first failure.
 func (t tests) try(m *mutant, patterns []string) (verdict, by string, err error) {
 	asking, err := product(t.root, patterns)
 	if err != nil {
@@ -340,7 +340,7 @@ func (t tests) first(pkg string, q question, group []test) (name string, failed 
 	return name, said.err != nil
 }
 
-// patience returns the timeout of tests: ten times their normal duration and 20 seconds, at most the limit, but at
+// patience returns the timeout of tests: ten times their normal duration and 20 seconds, at most the limit. It is at
 // least three times their normal duration.
 func (t tests) patience(group []test) time.Duration {
 	var took time.Duration

@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// livesThrough has the packages whose tests use a package's code, by a prefix of its folder: they run if the package's
+// livesThrough has the packages whose tests use a package's code, by a prefix of its folder. They run if the package's
 // tests do not detect a mutant. The longest prefix counts.
 var livesThrough = map[string][]string{
 	"":                  nil,

@@ -1,6 +1,6 @@
-// Package proxytest puts a real proxy in front of the pods of a test's cluster and records users' requests: Traefik
-// (bin/traefik, built from internal/traefik) with its three Kubernetes providers, and requests at a fixed rate that
-// does not depend on the answers.
+// Package proxytest puts a real proxy in front of the pods of a test's cluster and records users' requests. The proxy
+// is Traefik (bin/traefik, built from internal/traefik) with its three Kubernetes providers. Requests come at a fixed
+// rate that does not depend on the answers.
 //
 // Pods have addresses only in a network namespace, so a package that uses this one needs a TestMain that runs the tests
 // in one:

@@ -87,7 +87,7 @@ func (rs Results) Latency(part float64) time.Duration {
 }
 
 // Until returns how long after a time a version had reached a share: the time of the first of n consecutive requests
-// with a count that fair draws give.
+// whose count fits the share.
 func (rs Results) Until(from time.Time, version string, share float64, run int) (time.Duration, bool) {
 	after := rs.Where(func(r Result) bool { return !r.At.Before(from) })
 	for i := 0; i+run <= len(after); i++ {

@@ -30,11 +30,11 @@ const (
 	ownURL      = "http://127.0.0.1:9000" // Traefik's ping and API
 )
 
-// configuration is Traefik's configuration besides its kubeconfig. Relevant differences from the defaults are two
-// throttles, so that a test of twenty changes takes seconds: how often a provider reads the cluster (100ms; 0 by
-// default, without a wait) and how often the routing follows a provider (100ms; 2s by default). Endpoints come from
-// EndpointSlices, as always with Traefik: nothing routes to Services' addresses. allowEmptyServices is set as in
-// Traefik's Helm chart: a Service without ready pods costs its share of the answers, not the route.
+// configuration is Traefik's configuration besides its kubeconfig. Two throttles differ from the defaults, so that a
+// test of twenty changes takes seconds. They are how often a provider reads the cluster (100ms; 0 by default, without a
+// wait), and how often the routing follows a provider (100ms; 2s by default). Endpoints come from EndpointSlices, as
+// always with Traefik: nothing routes to Services' addresses. allowEmptyServices is set as in Traefik's Helm chart: a
+// Service without ready pods costs its share of the answers, not the route.
 var configuration = []string{
 	"--global.checkNewVersion=false",
 	"--global.sendAnonymousUsage=false",

@@ -68,8 +68,8 @@ func eventually(tb testing.TB, what string, holds func() bool) {
 	}
 }
 
-// AwaitWeight waits until Traefik's API shows a route of the namespace that gives one of its two Services this weight
-// in percent, and the other one the rest.
+// AwaitWeight waits until Traefik's API shows a route of the namespace with this weight, in percent, for one Service
+// and the rest for the other one.
 func (w *World) AwaitWeight(tb testing.TB, namespace string, weight int) {
 	tb.Helper()
 	eventually(tb, fmt.Sprintf("Traefik has the weight %d in %s", weight, namespace), func() bool {

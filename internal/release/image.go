@@ -90,9 +90,9 @@ func (r *release) platformImage(p platform, path string) (v1.Image, error) {
 	return r.configured(p, layer)
 }
 
-// roots returns the certificates that Mozilla trusts, in PEM, as the Go project publishes them. They are a file, so
-// that a cluster's authority can be mounted over it, and not linked into the program, which would parse them at each
-// start. Certificates with constraints are left out, since a file cannot express these.
+// roots returns the certificates that Mozilla trusts, in PEM, as the Go project publishes them. In a file, a cluster's
+// authority can be mounted over them, and the program does not parse them at each start. Certificates with constraints
+// are left out, since a file cannot express these.
 func roots() []byte {
 	var b []byte
 	for root := range bundle.Roots() {

@@ -1,6 +1,6 @@
-// Command gitrollout-release makes a release of gitrollout from a working copy with only the Go toolchain: archives, an
-// OCI image, manifests, a chart, SBOMs, and checksums. push sends the image to a registry. The Makefile's targets
-// release and push call it; internal/e2e tests its results.
+// Command gitrollout-release makes a release of gitrollout from a working copy with only the Go toolchain. The release
+// has archives, an OCI image, manifests, a chart, SBOMs, and checksums. push sends the image to a registry. The
+// Makefile's targets release and push call it; internal/e2e tests its results.
 //
 // Equal sources give equal bytes: every time in an archive is the commit's.
 package main
@@ -148,7 +148,8 @@ func (r *release) build(ctx context.Context, out io.Writer) error {
 		fmt.Fprintf(out, "%-14s %5.1f MB in %s\n", p, float64(info.Size())/1e6, time.Since(began).Round(time.Second))
 	}
 	for _, make := range []func(map[platform]string) error{
-		r.archives, r.writeImage, r.writeManifests, r.writeChart, r.writeKrew, r.writeSBOMs, r.writeSums, // the checksums of all others come last
+		// The checksums of all others come last.
+		r.archives, r.writeImage, r.writeManifests, r.writeChart, r.writeKrew, r.writeSBOMs, r.writeSums,
 	} {
 		if err := make(programs); err != nil {
 			return err

@@ -76,7 +76,8 @@ func TestComment(t *testing.T) {
 			c.bodies = []string{stranger, "hello"}
 			f.refuse = c.serve(f)
 			o := f.options(tt.path)
-			o.Now = func() time.Time { return time.Now().Add(time.Duration(f.requests) * time.Minute) } // after the forge's minimal interval
+			// After the forge's minimal interval.
+			o.Now = func() time.Time { return time.Now().Add(time.Duration(f.requests) * time.Minute) }
 			for i := range 10 {
 				if err := Comment(t.Context(), o, rollout.Forge{Type: tt.forge}, 7, mark, fmt.Sprint(mark, "\nrun ", i)); err != nil {
 					t.Fatal(err)

@@ -40,8 +40,8 @@ const (
 	shopOfChart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {a: {{ .Values.a | quote }}}\n"
 )
 
-// TestWhatIsNotHereIsNamed reports a folder that an engine deploys and that cannot be an app, another cluster, and a
-// fixed version, but not the contents of an engine's folder.
+// TestWhatIsNotHereIsNamed reports a deployed folder that cannot be an app, another cluster, and a fixed version, but
+// not the contents of an engine's folder.
 func TestWhatIsNotHereIsNamed(t *testing.T) {
 	got := proposed(t, map[string]string{
 		"clusters/prod/all.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: configs}\nspec: {path: ./configs}\n---\n" +

@@ -60,8 +60,8 @@ func sign(t *testing.T, key *openpgp.Entity, archive []byte, name string) []byte
 	return []byte(text)
 }
 
-// TestProvenance accepts a chart of a repository or a registry if a listed key has signed its archive under its name,
-// and records the key in the lock. Otherwise nothing is written.
+// TestProvenance accepts a chart of a repository or a registry if a listed key has signed its archive under its name.
+// The lock names the key. Otherwise nothing is written.
 func TestProvenance(t *testing.T) {
 	ann, other := newSigner(t), newSigner(t)
 	const redis, web = "/charts/redis-20.1.4.tgz", "web-1.2.3+b1.tgz"

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestEndedInTheMiddle kills an update at any point: each folder is the old one, the new one or missing, with the old
+// TestEndedInTheMiddle kills an update at any point. Each folder is the old one, the new one or missing, with the old
 // lock and the staged files. From each of these states, the same update completes.
 func TestEndedInTheMiddle(t *testing.T) {
 	w := newWorld(t)

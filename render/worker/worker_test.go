@@ -188,8 +188,8 @@ func folder(t testing.TB, dir string) files {
 	return f
 }
 
-// TestSameAsInProcess builds the test inputs of package render, valid and refused, by a worker and in this process:
-// both results are equal in bytes and types.
+// TestSameAsInProcess builds the test inputs of package render, valid and refused, by a worker and in this process.
+// Both results are equal in bytes and types.
 func TestSameAsInProcess(t *testing.T) {
 	workers, here := pool(t, 1), render.InProcess{CheckProvider: provider.Check}
 	good, refused := 0, 0

@@ -142,8 +142,8 @@ func TestRightsAreWhatARuleGives(t *testing.T) {
 	}
 }
 
-// FuzzAccessFile checks that every person with a right has a name that is valid in a commit, and that only the digest
-// of a token is kept.
+// FuzzAccessFile checks that every person with a right has a name that is valid in a commit, and that tokens are kept
+// only as digests.
 func FuzzAccessFile(f *testing.F) {
 	_, digest := NewToken()
 	f.Add(rulesWith(digest))

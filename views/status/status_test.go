@@ -433,7 +433,7 @@ func TestOfWhatWasNotRead(t *testing.T) {
 	}
 }
 
-// TestAnUnrecordedErrorNamesNoCommit: the newest commit may not have changed the app.
+// TestAnUnrecordedErrorNamesNoCommit omits the commit, since the newest one may not have changed the app.
 func TestAnUnrecordedErrorNamesNoCommit(t *testing.T) {
 	in := paused()
 	in.Head.Render, in.Head.Err = nil, errors.New("kustomization.yaml: is not valid YAML")

@@ -1,3 +1,3 @@
-// Package dashboard tests the dashboard in a real Chromium: pages with test data, and a release in a real cluster that
-// is followed and promoted by clicks. It has only tests.
+// Package dashboard tests the dashboard in a real Chromium: pages with test data, and a release in a real cluster,
+// promoted by clicks. It has only tests.
 package dashboard

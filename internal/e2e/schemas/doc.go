@@ -1,3 +1,3 @@
-// Package schemas tests an editor's errors with the JSON Schemas of render/schema: none for the examples and valid
-// documents of tests and pages, and some for most documents that render refuses. It has only tests.
+// Package schemas tests an editor's errors with the JSON Schemas of render/schema. The examples and valid documents of
+// tests and pages must have none, and most documents that render refuses must have some. It has only tests.
 package schemas

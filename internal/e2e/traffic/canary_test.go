@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rate is each app's number of requests per second, and slow the number in parallel tests: their shares are so large
-// that other tests have no effect on them.
+// rate is each app's number of requests per second, and slow the number in parallel tests. Their shares are so large
+// that other tests do not matter.
 const (
 	rate = 150
 	slow = 50

@@ -1,6 +1,6 @@
 // Package traffic tests requests during releases; only the programs in the pods are simulated. It runs gitrollout, a
-// Git server, Traefik with three of its providers (internal/proxytest), a Prometheus that scrapes the pods, and
-// requests at a fixed rate from before each release to after it.
+// Git server, Traefik with three of its providers (internal/proxytest), and a Prometheus that scrapes the pods.
+// Requests come at a fixed rate from before each release to after it.
 //
 // No request may fail or reach a pod that is not ready, and each step must have its share. Each story has one app per
 // provider, and pushes and promotes them at the same time. Traefik restarts its round of weights at any change in the

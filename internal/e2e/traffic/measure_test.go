@@ -57,8 +57,8 @@ func (a *app) awaitEnough(from time.Time, counts func(proxytest.Result) bool) pr
 	}
 }
 
-// allFrom returns when all requests must go to a version, after its record: when proxies have been updated or, in
-// parallel tests that may slow Traefik down, when the old pods are deleted.
+// allFrom returns when all requests must go to a version after its record: when proxies have been updated. In parallel
+// tests, which may slow Traefik down, it is when the old pods are deleted.
 func (a *app) allFrom(switched record) time.Time {
 	from := switched.at.Add(a.w.settled)
 	if a.w.settled == alone {

@@ -22,8 +22,8 @@ type story struct {
 	base  float64 // … and of the old one's
 	all   bool    // the new version gets all requests instead of a fifth
 	back  string  // the metric that rejects it; "": it is promoted
-	// within limits the time from the new version's first bad request to its last one: the time from the metric's fields,
-	// and some for scrapes, passes and proxies. A busy machine may take longer.
+	// within limits the time from the new version's first bad request to its last one. It is the time from the metric's
+	// fields, and some for scrapes, passes and proxies. A busy machine may take longer.
 	within time.Duration
 }
 

@@ -15,7 +15,7 @@ var (
 // nodeIP returns the address of the n-th node, counted from 0.
 func nodeIP(n int) string { return fmt.Sprintf("10.244.255.%d", n+1) }
 
-// addressPool allocates pod addresses in turn: a released address is the last to be used again, so that a stale
+// addressPool allocates pod addresses in turn. A released address is the last to be used again, so that a stale
 // endpoint does not reach a wrong pod.
 type addressPool struct {
 	last  netip.Addr

@@ -2,8 +2,8 @@
 // nodes, binds pods to them, reports the status that package podsim computes, answers HTTP for each pod, and terminates
 // pods.
 //
-// It works like a controller: watches feed a queue of pod names, and each pass reconciles a pod with the current state,
-// so that a pass may be lost, repeated or late.
+// It works like a controller: watches feed a queue of pod names, and each pass reconciles a pod with the current state.
+// A pass may be lost, repeated or late.
 package nodeagent
 
 import (

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// life is the agent's state of a pod that the API lacks: times finer than a second, and whether its last write has come
-// back in the watch.
+// life is a pod's state that the API lacks: times finer than a second, and whether the agent's last write has come back
+// in the watch.
 type life struct {
 	podsim.Life
 	uid      types.UID

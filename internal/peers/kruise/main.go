@@ -1,5 +1,5 @@
 // Command kruise runs OpenKruise's controllers of CloneSets and of Advanced StatefulSets and DaemonSets, like its
-// kruise-manager, against the cluster of --kubeconfig or KUBECONFIG, for the tests of docs/kruise-workloads.md. It
+// kruise-manager. The tests of docs/kruise-workloads.md use it, with the cluster of --kubeconfig or KUBECONFIG. It
 // omits the webhooks that set defaults, so objects need all fields.
 package main
 

@@ -492,7 +492,7 @@ func TestTableIsTheConfigurations(t *testing.T) {
 	}
 }
 
-// TestForeignTextsAreNoMarkdown puts hostile text into a commit's subject and a metrics server's message: it makes no
+// TestForeignTextsAreNoMarkdown puts hostile text into a commit's subject and a metrics server's message. It makes no
 // named link and no mention in a service with Markdown.
 func TestForeignTextsAreNoMarkdown(t *testing.T) {
 	for _, name := range []string{"discord", "msteams", "rocketChat"} {
