@@ -112,7 +112,7 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// An error before the first result is not a start: startWhen still applies.
+// TestErrorsDoNotStart checks that an error before the first result is no start: startWhen still applies.
 func TestErrorsDoNotStart(t *testing.T) {
 	m := Metric{Name: "m", StartWhen: "result[0] > 100", SuccessCondition: "result[0] < 500"}
 	r := Record(Start("r", "h1-x", []Metric{m}, noon), m, Measurement{At: noon, Phase: Errored})
@@ -121,7 +121,7 @@ func TestErrorsDoNotStart(t *testing.T) {
 	}
 }
 
-// A version without data is treated by onNoData, as without a comparison.
+// TestComparisonWithoutData treats a version without data by onNoData, as without a comparison.
 func TestComparisonWithoutData(t *testing.T) {
 	for onNoData, want := range map[NoData]Phase{NoDataError: Errored, NoDataWait: Pending, NoDataPass: Successful, NoDataFail: Failed} {
 		for name, pair := range map[string][2]any{"new": {[]any{}, []any{1.0, 100.0}}, "stable": {[]any{1.0, 100.0}, nil}} {
@@ -133,8 +133,8 @@ func TestComparisonWithoutData(t *testing.T) {
 	}
 }
 
-// The alpha of each look follows from its number. The number follows from the time, so it is right even if a crash lost
-// earlier looks.
+// TestLooksAreCountedByTime derives the alpha of each look from its number. The number follows from the time, so it is
+// right even if a crash lost earlier looks.
 func TestLooksAreCountedByTime(t *testing.T) {
 	m := Metric{Compare: &Compare{}, Interval: 10 * time.Second, InitialDelay: time.Minute}
 	began := noon.Add(-time.Minute - 9*m.Interval) // the tenth look: 0.001/110 is 9.1e-6

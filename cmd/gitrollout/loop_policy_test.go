@@ -168,7 +168,7 @@ func TestForbiddenPromotionIsShown(t *testing.T) {
 	}
 }
 
-// TestPolicyFlags refuses contradictory flags at the start.
+// TestPolicyFlags refuses invalid flags at the start.
 func TestPolicyFlags(t *testing.T) {
 	for want, o := range map[string]policyOptions{
 		"--policy and --policy-ref exclude each other":            {file: "a", ref: "b:c"},

@@ -33,7 +33,7 @@ func (c *clusterTest) clone() rollout.ObservedWorkload {
 	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
 }
 
-// awaitClones waits for the given pods of each version, all of them ready and observed.
+// awaitClones waits for the given pods of each version, all of them ready, and none missing.
 func (c *clusterTest) awaitClones(want string, complete bool) (live rollout.ObservedWorkload) {
 	c.Helper()
 	c.Await(c.T, fmt.Sprintf("%s, complete %t", want, complete), func() bool {

@@ -104,7 +104,7 @@ func (c *clusterTest) nextSecond() {
 	c.Await(c.T, "another second", func() bool { looks++; return looks > 55 })
 }
 
-// pods returns the number of pods of each version, ready and observed: "v1 3, v2 1".
+// pods returns the number of pods of each version, "v1 3, v2 1", or "on the way" unless all desired pods are ready.
 func pods(live rollout.ObservedWorkload) string {
 	of := map[string]string{}
 	for _, r := range live.Revisions {

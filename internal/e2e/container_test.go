@@ -95,8 +95,8 @@ func gunzip(t *testing.T, data []byte) []byte {
 	return plain
 }
 
-// Descriptors, manifests and configurations according to the OCI's specification, read without the library that wrote
-// them.
+// ociDescriptor and the types below follow the OCI's specification, so that a test does not need the library that wrote
+// the image.
 type ociDescriptor struct {
 	MediaType   string
 	Digest      string

@@ -70,7 +70,7 @@ func newInbox(t *testing.T) *inbox {
 	return b
 }
 
-// kinds returns the events' types, in order, each event once. told returns the received events.
+// told returns the received events, and kinds their types, in order, each event once.
 func (b *inbox) told() []event {
 	b.mu.Lock()
 	defer b.mu.Unlock()

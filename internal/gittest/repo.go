@@ -69,6 +69,7 @@ func (r *Repo) Write(files map[string]string) *Repo {
 	return r
 }
 
+// Remove deletes files or folders from the worktree.
 func (r *Repo) Remove(paths ...string) *Repo {
 	r.t.Helper()
 	for _, name := range paths {

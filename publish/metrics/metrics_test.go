@@ -139,7 +139,7 @@ func TestFirstPassAfterStart(t *testing.T) {
 	wants(t, served(t, m), `gitrollout_releases_started_total 1`)
 }
 
-// TestFailingEnds counts an app as failing while its passes fail, and as held while it is held.
+// TestFailingEnds counts an app as failing only while its passes fail.
 func TestFailingEnds(t *testing.T) {
 	m := newTest(t)
 	app := look(atRest(), atRest())

@@ -332,8 +332,8 @@ func TestWhatServersSay(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaid prints a line with the version and the type for each source, and leaves no Git files in the temporary
-// folder.
+// TestWhatIsSaid prints a line with the version, the digest and the number of files for each source, and leaves no Git
+// files in the temporary folder.
 func TestWhatIsSaid(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)

@@ -65,7 +65,7 @@ func unready(in *strategies.Input) {
 	in.Observed.Workloads[web] = live
 }
 
-// left makes a newer release wait for the last pods of a superseded one.
+// left makes a newer release wait for the hooks of a superseded one that still run.
 func left(in *strategies.Input) {
 	follow(in, contentOf("c3", "c1-3"))
 	in.Source, in.State.Source = contentOf("c1", "c1-1"), "c1"

@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/proxytest"
 )
 
-// provider is a configuration of Traefik: its port, users' routes, and the names in trafficRouting.
+// provider is a configuration of Traefik: its address, users' routes, and the names in trafficRouting.
 type provider struct {
 	name   string
 	url    func(*proxytest.World) string
