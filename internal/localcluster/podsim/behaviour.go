@@ -13,8 +13,8 @@
 //	shop:v2-badimage        LOCALCLUSTER_IMAGE=missing      the image cannot be pulled
 //	shop:v2-fail0.05        LOCALCLUSTER_FAIL_RATE=0.05     that share of requests gets a 500 (1)
 //	shop:v2-latency200ms    LOCALCLUSTER_LATENCY=200ms      every answer takes that long (200ms)
-//	shop:v2-stop2s          LOCALCLUSTER_STOP_AFTER=2s      takes that long to stop (200ms; the word alone: 5s)
-//	job:v1-run1s            LOCALCLUSTER_RUN_FOR=1s         a pod that may finish does so after (200ms; the word alone: 5s)
+//	shop:v2-stop2s          LOCALCLUSTER_STOP_AFTER=2s      takes that long to stop (200ms; alone: 5s)
+//	job:v1-run1s            LOCALCLUSTER_RUN_FOR=1s         a pod that may finish runs that long (200ms; alone: 5s)
 //
 // LOCALCLUSTER_CRASH=1 is short for an immediate crash. READY=always, IMAGE=present and CRASH=0 override the tag.
 // VERSION is the version that the pod reports, by default the image tag.
