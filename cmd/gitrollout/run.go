@@ -61,6 +61,9 @@ case; a second one at once.`,
   gitrollout run --repo /srv/git/shop.git --cluster kind --interval 2s`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if all, err := cmd.Flags().GetBool("help-all"); all {
+				return errors.Join(err, cmd.Help())
+			}
 			log, err := c.logs.logger(s)
 			if err != nil {
 				return err
@@ -77,7 +80,29 @@ case; a second one at once.`,
 	c.source.registerAuthor(cmd)
 	register(cmd, &c.source, &c.keys, &c.target, &c.logs, &c.election, &c.hooks, &c.observe, &c.dash)
 	cmd.Flags().DurationVar(&c.interval, "interval", 0, "time between polls of Git (default: the configuration's)")
+	showSettings(cmd)
 	return cmd
+}
+
+// settings are the flags of run that its --help shows, with their reasons in docs/settings.md.
+var settings = []string{"repo", "branch", "cluster", "ssh-key", "context", "namespaces", "interval", "webhook-address",
+	"dashboard-address", "metrics-address", "leader-elect", "promoters"}
+
+// showSettings leaves the other flags out of a command's --help, but not out of its --help-all.
+func showSettings(cmd *cobra.Command) {
+	all := cmd.Flags().Bool("help-all", false, "show all flags")
+	help := cmd.HelpFunc()
+	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {
+		shown := c
+		if !*all {
+			shown = &cobra.Command{Use: c.CommandPath(), Long: c.Long, Example: c.Example, Run: func(*cobra.Command, []string) {}}
+			shown.SetOut(c.OutOrStdout())
+			for _, name := range append(settings, "help", "help-all") {
+				shown.Flags().AddFlag(c.Flags().Lookup(name))
+			}
+		}
+		help(shown, args)
+	})
 }
 
 // reconcile runs the reconciler with checked flags.
