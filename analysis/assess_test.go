@@ -49,9 +49,9 @@ func TestAssess(t *testing.T) {
 		"CountSuccessOnly":   {"count is reached without enough in a row, and failures never fail", metric(func(m *Metric) { m.Count, m.ConsecutiveSuccessLimit, m.FailureLimit = 4, 3, -1 }), "sfsf", Failed},
 		"CountBoth":          {"count is reached with neither", metric(func(m *Metric) { m.Count, m.ConsecutiveSuccessLimit, m.FailureLimit = 5, 3, 2 }), "sfsfs", Inconclusive},
 		"WorstOfAll":         {"errors are said last, so they win over failures", metric(func(m *Metric) { m.FailureLimit = 5; m.ConsecutiveErrorLimit = 0 }), "ffe", Errored},
-		"NoData":             {"what is waited for does not count", metric(func(m *Metric) { m.Count = 2 }), "pppspps", Successful},
-		"AfterTheEnd":        {"what comes after a verdict changes nothing", metric(nil), "fsss", Failed},
-		"InconclusiveCounts": {"an inconclusive measurement is one of count", metric(func(m *Metric) { m.Count, m.InconclusiveLimit = 2, 1 }), "si", Successful},
+		"NoData":             {"a pending measurement does not count", metric(func(m *Metric) { m.Count = 2 }), "pppspps", Successful},
+		"AfterTheEnd":        {"measurements after a verdict change nothing", metric(nil), "fsss", Failed},
+		"InconclusiveCounts": {"an inconclusive measurement counts towards count", metric(func(m *Metric) { m.Count, m.InconclusiveLimit = 2, 1 }), "si", Successful},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestAssessRun(t *testing.T) {
 	r := Start("r", "h1-x", []Metric{good, bad}, noon)
 	r = Record(r, good, Measurement{At: noon, Phase: Successful})
 	if r.Phase != Running {
-		t.Errorf("one of two metrics is through, and the run is %s", r.Phase)
+		t.Errorf("one metric of two has ended, and the run is %s", r.Phase)
 	}
 	before := r
 	r = Record(r, bad, at)

@@ -284,7 +284,7 @@ func TestFalseAlarms(t *testing.T) {
 		}
 	}
 	if worst < 0.2 {
-		t.Errorf("at most %.2g of what is allowed: it never alarms", worst)
+		t.Errorf("at most %.2g of the allowed rate: it never alarms", worst)
 	}
 	spent, m := 0.0, Metric{Compare: &Compare{Confidence: 0.9}}
 	for k := range 1000 {

@@ -24,7 +24,7 @@ func TestJudge(t *testing.T) {
 		"Vector":           {"of Prometheus", Metric{SuccessCondition: "result[0] >= 0.95"}, []any{0.99}, -1, Successful},
 		"All":              {"of several", Metric{SuccessCondition: "all(result, # < 5)"}, []any{1.0, 2.0}, -1, Successful},
 		"Outside":          {"an index beyond the end cannot be evaluated", Metric{SuccessCondition: "result[1] > 0"}, []any{0.99}, -1, Errored},
-		"EmptyVector":      {"nor can one of nothing", Metric{SuccessCondition: "result[0] > 0"}, []any{}, -1, Errored},
+		"EmptyVector":      {"nor can an index into an empty result", Metric{SuccessCondition: "result[0] > 0"}, []any{}, -1, Errored},
 		"EmptyHandled":     {"unless it says so", Metric{SuccessCondition: "len(result) == 0 || result[0] > 0"}, []any{}, -1, Successful},
 		"Nil":              {"with the function for it", Metric{SuccessCondition: "default(result, 0) < 1"}, nil, -1, Successful},
 		"IsNil":            {"or the other", Metric{SuccessCondition: "isNil(result)"}, nil, -1, Successful},
@@ -43,7 +43,7 @@ func TestJudge(t *testing.T) {
 		"NoDataFail":       {"or fail", Metric{SuccessCondition: "result[0] > 0", OnNoData: NoDataFail}, nil, -1, Failed},
 		"FewSamples":       {"too few samples are none", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 7, Pending},
 		"EnoughSamples":    {"enough are", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, 100, Failed},
-		"UnknownSamples":   {"nobody knows how many there are", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, -1, Failed},
+		"UnknownSamples":   {"an unknown number of samples is enough", Metric{SuccessCondition: "result < 1", MinSamples: 100}, 5.0, -1, Failed},
 		"NoSamples":        {"none are too few", Metric{SuccessCondition: "result < 1", MinSamples: 1}, 5.0, 0, Pending},
 		"NoSamplesPass":    {"which may pass", Metric{SuccessCondition: "result < 1", MinSamples: 1, OnNoData: NoDataPass}, 5.0, 0, Successful},
 		"EmptyNoSamples":   {"nothing of nothing is asked about", Metric{SuccessCondition: "len(result) == 0"}, []any{}, 0, Successful},
@@ -57,7 +57,7 @@ func TestJudge(t *testing.T) {
 		"InfOfAText":       {"nor infinite", Metric{SuccessCondition: "isInf(result)"}, "x", -1, Failed},
 		"MinusInf":         {"minus infinity is infinite", Metric{SuccessCondition: "isInf(result)"}, math.Inf(-1), -1, Successful},
 		"NumberOfAList":    {"a list is no number", Metric{SuccessCondition: "asFloat(result) > 0"}, []any{1.0}, -1, Errored},
-		"DefaultOfSome":    {"default leaves what is there", Metric{SuccessCondition: "default(result, 0) == 5"}, 5.0, -1, Successful},
+		"DefaultOfSome":    {"default leaves a value as it is", Metric{SuccessCondition: "default(result, 0) == 5"}, 5.0, -1, Successful},
 		"NotBegun":         {"it begins when the condition holds", Metric{SuccessCondition: "result < 1", StartWhen: "result > 10"}, 5.0, -1, Pending},
 		"Begun":            {"and then it does", Metric{SuccessCondition: "result < 100", StartWhen: "result > 10"}, 50.0, -1, Successful},
 		"BeginsWithNoData": {"no data is no beginning", Metric{SuccessCondition: "result[0] < 1", StartWhen: "result[0] > 10"}, []any{}, -1, Pending},
@@ -104,7 +104,7 @@ func TestShort(t *testing.T) {
 		}
 	}
 	if got := short(map[string]any{"a": math.NaN()}); got != "map[string]interface {}" {
-		t.Errorf("what is no JSON is %q", got)
+		t.Errorf("a value that is not JSON is shown as %q", got)
 	}
 	if got := short(strings.Repeat("x", 500)); len(got) > 130 {
 		t.Errorf("%d letters are kept", len(got))

@@ -68,7 +68,7 @@ func TestInstantiate(t *testing.T) {
 				m.Interval, m.InitialDelay, m.SuccessCondition = 20*time.Second, time.Minute, "result < 0.05"
 			})},
 		},
-		"what is out of a Secret stays as it is": {
+		"a value from a Secret stays as it is": {
 			map[string]string{"a": "{args: [{name: path, valueFrom: {secretKeyRef: {name: s, key: k}}}], metrics: [{name: m, " + web + "}]}"}, []TemplateRef{{"a", false}}, Values{},
 			[]Metric{with(func(m *Metric) {
 				m.Name, m.Config, m.Secrets = "m", path("{{args.path}}"), map[string]SecretRef{"path": {Name: "s", Key: "k"}}
@@ -234,7 +234,7 @@ func TestEachTemplateIsReadOnce(t *testing.T) {
 	}
 	metrics, err := Instantiate(counting, []TemplateRef{{"t0", false}, {"t1", false}}, Values{}, nil)
 	if err != nil || len(metrics) != 1 {
-		t.Errorf("%d metrics, error %v, want the one of the last template", len(metrics), err)
+		t.Errorf("%d metrics, error %v, want only the last template's", len(metrics), err)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestConditionsEnd(t *testing.T) {
 		"a mapping that doubles":          {`len(toJSON(reduce(1..60, {"a": #acc, "b": #acc}, 1))) > 0`, 1.0},
 		"a list that doubles":             {`len(reduce(1..60, concat(#acc, #acc), [1])) > 0`, 1.0},
 		"loops in loops":                  {`let r = 1..9000; all(r, {all(r, {all(r, {true})})})`, 1.0},
-		"loops over what is long":         {`all(result, {all(result, {true})})`, numbers},
+		"loops over a long list":          {`all(result, {all(result, {true})})`, numbers},
 		"looking for each":                {`all(result, {# in result})`, numbers},
 		"long texts, many times":          {`len(map(1..9000, {result})) > 0`, strings.Repeat("x", 1<<20)},
 		"texts of all":                    {`len(map(1..9000, {toJSON(result)})) > 0`, numbers},

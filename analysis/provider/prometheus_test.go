@@ -51,7 +51,7 @@ var prometheusAnswers = []canned{
 	{name: "text", reply: `{"status":"success","data":{"resultType":"string","result":[1,"foo"]}}`, err: "ask for a number"},
 	{name: "histogram", reply: `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"histogram":[1,{"count":"60"}]}]}}`, err: "histogram_quantile"},
 	{name: "lies", reply: `{"status":"error","errorType":"bad_data","error":"unknown function \"summ\""}`, err: `unknown function "summ"`},
-	{name: "one of a pair", reply: `{"status":"success","data":{"resultType":"scalar","result":[1]}}`, err: "differs from its documentation"},
+	{name: "half a pair", reply: `{"status":"success","data":{"resultType":"scalar","result":[1]}}`, err: "differs from its documentation"},
 	{name: "no pair", reply: `{"status":"success","data":{"resultType":"scalar","result":{}}}`, err: "differs from its documentation"},
 	{name: "a number for a text", reply: `{"status":"success","data":{"resultType":"scalar","result":[1,2]}}`, err: "differs from its documentation"},
 	{name: "another API", reply: `{"hello":"world"}`, err: "an error of Prometheus"},
