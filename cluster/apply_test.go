@@ -31,7 +31,7 @@ func TestApplyWritesEachObjectOnce(t *testing.T) {
 		}
 	}
 	if after := w.Stats(); after.Writes != before.Writes || after.DryRuns != before.DryRuns {
-		t.Errorf("applying what is applied sent requests: %+v, then %+v", before, after)
+		t.Errorf("applying the same objects again sent requests: %+v, then %+v", before, after)
 	}
 	d := w.deployment("shop")
 	if d.Labels[rollout.LabelApp] != "shop" || d.Annotations[rollout.AnnotationCluster] != "test" {

@@ -103,6 +103,6 @@ func TestAsAnAccount(t *testing.T) {
 		t.Errorf("prune: %v", err)
 	}
 	if _, _, err := w.Prune(ctx, "shop", []rollout.Ref{w.ref("", "ConfigMap", "shop")}); err != nil {
-		t.Errorf("prune what it may: %v", err)
+		t.Errorf("prune an object that it may delete: %v", err)
 	}
 }

@@ -86,15 +86,15 @@ func TestFieldsThatAreNotThere(t *testing.T) {
 		trouble string
 		want    bool
 	}{
-		"all there":                {*clones, "", 0, 1, "", false},
-		"no generation":            {*clones, "observedGeneration", 0, 1, "", true},
-		"no count":                 {*clones, "updatedReplicas", 0, 1, "", true},
-		"no revision":              {*clones, "updateRevision", 0, 1, "", true},
-		"it may be 0":              {*clones, "updatedReplicas", 0, 0, "", false},
-		"none is available":        {*clones, "availableReplicas", 0, 1, "", true},
-		"none is available so far": {*clones, "availableReplicas", 5, 1, "", false},
-		"a pod has a problem":      {*clones, "updateRevision", 0, 1, "pod a: OOMKilled", false},
-		"nobody asks for it":       {quiet, "updatedReadyReplicas", 0, 1, "", false},
+		"all there":                 {*clones, "", 0, 1, "", false},
+		"no generation":             {*clones, "observedGeneration", 0, 1, "", true},
+		"no count":                  {*clones, "updatedReplicas", 0, 1, "", true},
+		"no revision":               {*clones, "updateRevision", 0, 1, "", true},
+		"it may be 0":               {*clones, "updatedReplicas", 0, 0, "", false},
+		"none is available":         {*clones, "availableReplicas", 0, 1, "", true},
+		"none is available so far":  {*clones, "availableReplicas", 5, 1, "", false},
+		"a pod has a problem":       {*clones, "updateRevision", 0, 1, "pod a: OOMKilled", false},
+		"the kind does not name it": {quiet, "updatedReadyReplicas", 0, 1, "", false},
 	} {
 		status := map[string]any{"observedGeneration": int64(1), "replicas": int64(2), "updatedReplicas": int64(1),
 			"updatedReadyReplicas": int64(1), "availableReplicas": int64(1), "currentRevision": "a", "updateRevision": "b"}
@@ -132,16 +132,16 @@ func TestPodsAreCounted(t *testing.T) {
 		ready       int    // of the new pods
 		base, whole bool   // base: the template's revision is the base; whole: complete
 	}{
-		"all there":                   {workload{replicas: 5, partition: 4, base: "a", update: "b", updatedReady: 1}, 1, 4, true, [2]int{1, 4}, 1, false, false},
-		"one to be made old":          {workload{replicas: 5, partition: 4, base: "a", update: "b", updatedReady: 1}, 1, 3, true, [2]int{1, 4}, 1, false, false},
-		"one to be made new":          {workload{replicas: 5, partition: 3, base: "a", update: "b", updatedReady: 1}, 1, 3, true, [2]int{2, 3}, 1, false, false},
-		"both":                        {workload{replicas: 8, partition: 4, base: "a", update: "b", updatedReady: 1}, 1, 3, true, [2]int{4, 4}, 1, false, false},
-		"more than asked for":         {workload{replicas: 3, partition: 1, base: "a", update: "b", updatedReady: 2}, 2, 3, true, [2]int{2, 3}, 2, false, false},
-		"fewer have been seen ready":  {workload{replicas: 5, partition: 2, base: "a", update: "b", updatedReady: 1}, 3, 2, true, [2]int{3, 2}, 1, false, false},
-		"nobody says":                 {workload{replicas: 5, partition: 2, base: "a", update: "b", updatedReady: -1}, 3, 2, true, [2]int{3, 2}, 3, false, false},
-		"what was seen is of before":  {workload{replicas: 5, partition: 2, base: "a", update: "b", updatedReady: 1}, 3, 2, false, [2]int{3, 2}, 3, false, false},
-		"the template is that of all": {workload{replicas: 5, partition: 2, base: "b", update: "b", updatedReady: 5}, 5, 0, true, [2]int{5, 0}, 5, true, true},
-		"none, and it is that of all": {workload{replicas: 3, partition: 2, base: "b", update: "b", updatedReady: 0}, 0, 0, true, [2]int{3, 0}, 0, true, true},
+		"all there":                       {workload{replicas: 5, partition: 4, base: "a", update: "b", updatedReady: 1}, 1, 4, true, [2]int{1, 4}, 1, false, false},
+		"one to be made old":              {workload{replicas: 5, partition: 4, base: "a", update: "b", updatedReady: 1}, 1, 3, true, [2]int{1, 4}, 1, false, false},
+		"one to be made new":              {workload{replicas: 5, partition: 3, base: "a", update: "b", updatedReady: 1}, 1, 3, true, [2]int{2, 3}, 1, false, false},
+		"both":                            {workload{replicas: 8, partition: 4, base: "a", update: "b", updatedReady: 1}, 1, 3, true, [2]int{4, 4}, 1, false, false},
+		"more than asked for":             {workload{replicas: 3, partition: 1, base: "a", update: "b", updatedReady: 2}, 2, 3, true, [2]int{2, 3}, 2, false, false},
+		"fewer have been seen ready":      {workload{replicas: 5, partition: 2, base: "a", update: "b", updatedReady: 1}, 3, 2, true, [2]int{3, 2}, 1, false, false},
+		"no number is reported":           {workload{replicas: 5, partition: 2, base: "a", update: "b", updatedReady: -1}, 3, 2, true, [2]int{3, 2}, 3, false, false},
+		"the status is out of date":       {workload{replicas: 5, partition: 2, base: "a", update: "b", updatedReady: 1}, 3, 2, false, [2]int{3, 2}, 3, false, false},
+		"all pods have the template":      {workload{replicas: 5, partition: 2, base: "b", update: "b", updatedReady: 5}, 5, 0, true, [2]int{5, 0}, 5, true, true},
+		"none, and all have the template": {workload{replicas: 3, partition: 2, base: "b", update: "b", updatedReady: 0}, 0, 0, true, [2]int{3, 0}, 0, true, true},
 	} {
 		tc.w.hash = "h1-new"
 		out := rollout.ObservedWorkload{Complete: true, Revisions: []rollout.Revision{
@@ -157,7 +157,7 @@ func TestPodsAreCounted(t *testing.T) {
 			t.Errorf("%s: it is %+v", name, out)
 		}
 		if n := fresh.Ready(); n > 0 && n < tc.fresh && !fresh.ReadySince[0].Equal(time.Unix(int64(tc.fresh-n), 0)) {
-			t.Errorf("%s: those that count are ready since %v: the ones of last count", name, fresh.ReadySince)
+			t.Errorf("%s: the counted pods are ready since %v: the ones counted last", name, fresh.ReadySince)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func TestRevisionOfADaemonSet(t *testing.T) {
 		"not seen by its controller":   {"b", "h1-b", true, []*revision{next, old}, nil},
 		"put back, numbered as before": {"b", "h1-b", false, []*revision{byHand, next, old}, next},
 		"set by hand":                  {"c", "h1-b", false, []*revision{byHand, next, old}, byHand},
-		"what is another hash's":       {"a", "h1-b", false, []*revision{old}, old},
+		"a revision of another hash":   {"a", "h1-b", false, []*revision{old}, old},
 		"adopted":                      {"a", "", false, []*revision{adopted}, adopted},
 		"of another Kubernetes":        {"b", "h1-b", false, []*revision{otherwise, old}, otherwise},
 	} {

@@ -101,7 +101,7 @@ const desiredService = `{
 
 func TestHoldsProvesThatNothingIsToBeWritten(t *testing.T) {
 	if !holds(tree(t, ownedService), tree(t, desiredService)) {
-		t.Fatal("what was applied does not hold")
+		t.Fatal("the applied fields do not hold")
 	}
 	edits := map[string]func(owned, desired map[string]any){
 		"a field that is not ours":  func(o, _ map[string]any) { delete(o, "f:metadata") },

@@ -163,7 +163,7 @@ func TestForeignControllers(t *testing.T) {
 			}
 			for _, sign := range signs[:min(len(signs), 1)] {
 				if sign.By != c.by || !strings.Contains(sign.Sign, c.sign) || sign.Warns != c.warns || sign.Fix == "" {
-					t.Errorf("sign %+v, want one of %s that says %q", sign, c.by, c.sign)
+					t.Errorf("sign %+v, want a sign of %s that says %q", sign, c.by, c.sign)
 				}
 			}
 		})

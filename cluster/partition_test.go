@@ -55,7 +55,7 @@ func TestCloneSetsAreKnownWhenTheyAreNamed(t *testing.T) {
 		return live, exists
 	}
 	if live, exists := see(); exists {
-		t.Errorf("before anybody has named its kind it is %+v", live)
+		t.Errorf("before its kind is named it is %+v", live)
 	}
 	w.know("apps.kruise.io/v1alpha1", "CloneSet")
 	w.until("complete", func() (bool, string) {

@@ -32,7 +32,7 @@ func (w *world) prune(candidates []rollout.Ref, wantGone ...rollout.Ref) {
 		w.t.Errorf("of %d candidates %d are gone and %d kept", len(candidates), len(gone), len(kept))
 	}
 	if slices.Contains(kept, "") {
-		w.t.Errorf("something is kept and nobody knows why: %q", kept)
+		w.t.Errorf("an object is kept without a reason: %q", kept)
 	}
 }
 
@@ -91,7 +91,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`)
 	})
 	w.prune(all[:6], service("plain"), service("released"), service("moved"), service("never-was"))
 	if after := w.Stats(); after.Writes != before.Writes || after.Reads != before.Reads {
-		t.Errorf("pruning what is gone or kept took requests: %+v, then %+v", before, after)
+		t.Errorf("pruning objects that are gone or kept took requests: %+v, then %+v", before, after)
 	}
 }
 
@@ -182,7 +182,7 @@ metadata: {name: then, namespace: NS}`)
 		t, is := rollout.Find(w.Observe("shop", nil, nil).Troubled, func(t rollout.Trouble) bool { return t.Ref == of("held") })
 		return is && strings.Contains(t.Message, "example.com/wait"), t.Message
 	})
-	w.wantWrites(0, "pruning what is being deleted", func() { w.prune([]rollout.Ref{of("held")}) })
+	w.wantWrites(0, "pruning an object that is being deleted", func() { w.prune([]rollout.Ref{of("held")}) })
 	free := []byte(`{"metadata": {"finalizers": null}}`)
 	if _, err := w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Patch(t.Context(), "held", types.MergePatchType, free, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)

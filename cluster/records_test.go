@@ -365,7 +365,7 @@ func TestBlind(t *testing.T) {
 		sees("<nil>")
 		time.Sleep(2 * time.Second)
 		if since := sees("the API server does not answer"); !since.Equal(began) {
-			t.Errorf("since %s, and nobody answers since %s", since, began)
+			t.Errorf("blind since %s, and the server does not answer since %s", since, began)
 		}
 		tab.report(errors.New("connection refused")) // of the same outage
 		sees("the API server does not answer")
@@ -697,7 +697,7 @@ func TestFighting(t *testing.T) {
 	}
 	m.doubt(d)
 	if k, ok := m.of(d.ref); !ok || k.digest != "" || k.repairs != 0 {
-		t.Errorf("a write of which nobody knows is remembered as %+v", k)
+		t.Errorf("a write with an unknown outcome is remembered as %+v", k)
 	}
 	m.note(d, &live{print: "p"}, "ann", now)
 	if k, _ := m.of(d.ref); k.repairs != 0 {

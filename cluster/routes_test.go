@@ -45,7 +45,7 @@ func TestObservedRoutes(t *testing.T) {
 		t.Fatalf("right after Apply it is %+v, %v", route, ok)
 	}
 	if gone := w.Observe(app, nil, []rollout.Ref{w.ref("gateway.networking.k8s.io", "HTTPRoute", "gone")}).Routes; len(gone) > 0 {
-		t.Errorf("what does not exist is %+v", gone)
+		t.Errorf("a route that does not exist is %+v", gone)
 	}
 	w.apply(app, fmt.Sprintf(twoRoutes, 2))
 	if route, _ := look(); route.Generation != 2 {
@@ -67,7 +67,7 @@ func TestObservedRoutes(t *testing.T) {
 	// A watch has a fixed order: an event after all others came last.
 	w.until("OnChange", func() (bool, string) { return w.changes.of(app) > before, "it was not called" })
 	if n := w.changes.of(app) - before; n != 1 {
-		t.Errorf("OnChange was called %d times, want once: nobody looks at the other route", n)
+		t.Errorf("OnChange was called %d times, want once: the other route is not observed", n)
 	}
 	w.accept("other", 3)
 	w.accept("seen", 2) // the current status

@@ -116,7 +116,7 @@ func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The controller copies annotations into a new revision, so the revision must exist before the adoption.
-	w.until("the revision of somebody else", func() (bool, string) {
+	w.until("the revision of the other writer", func() (bool, string) {
 		set, err := sets.Get(t.Context(), made.Name, metav1.GetOptions{})
 		return err == nil && set.Status.CurrentRevision != "", fmt.Sprintf("%+v, %v", set, err)
 	})

@@ -70,7 +70,7 @@ func TestFinishedPods(t *testing.T) {
 	runs := &pod{stamp: stamp{key: key{"shop", "runs"}, uid: "2", owner: "set"}, readySince: since, configs: configs}
 	shown := (&revision{}).observe([]*pod{done, runs})
 	if shown.Pods != 1 || shown.Ready() != 1 || len(shown.Members) != 2 {
-		t.Errorf("one of two pods is finished: %+v", shown)
+		t.Errorf("one pod of two is finished: %+v", shown)
 	}
 	w := newWorkloads(func(string) {})
 	settings := rollout.Ref{Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
