@@ -52,7 +52,7 @@ func TestRepositoryPushes(t *testing.T) {
 		t.Errorf("heads %+v after pushing %v", heads, made)
 	}
 
-	t.Run("what is so already stays where it is", func(t *testing.T) {
+	t.Run("a branch with the same content stays", func(t *testing.T) {
 		again, err := push(rollout.Update{Branch: state, Old: made[state], Parent: made[state], Edits: first.Edits, Message: "m", When: when})
 		if err != nil || again[state] != made[state] {
 			t.Errorf("made %v, error %v", again, err)

@@ -159,10 +159,10 @@ func TestForgeToken(t *testing.T) {
 		env, repo, want string
 		auth            wire.Auth
 	}{
-		"its own":       {"own", "https://me:url@git.example.com/a/b", "own", wire.Auth{Password: "git"}},
-		"Git's":         {"", "https://git.example.com/a/b", "git", wire.Auth{Username: "x", Password: "git"}},
-		"that of a URL": {"", "https://me:url@git.example.com/a/b", "url", wire.Auth{}},
-		"none":          {"", "git@git.example.com:a/b", "", wire.Auth{}},
+		"its own":         {"own", "https://me:url@git.example.com/a/b", "own", wire.Auth{Password: "git"}},
+		"Git's":           {"", "https://git.example.com/a/b", "git", wire.Auth{Username: "x", Password: "git"}},
+		"the URL's token": {"", "https://me:url@git.example.com/a/b", "url", wire.Auth{}},
+		"none":            {"", "git@git.example.com:a/b", "", wire.Auth{}},
 		"refreshed": {"", "https://git.example.com/a/b", "fresh", wire.Auth{Password: "old", Refresh: func(context.Context) (string, string, error) {
 			return "x", "fresh", nil
 		}}},

@@ -55,12 +55,12 @@ func TestVerdictsArePeoplesToRead(t *testing.T) {
 	}
 	evidence := w.app + "/step-2 load: Inconclusive, 1 inconclusive"
 	if message := w.repo.Message("gitrollout/promote/test/" + w.app); !strings.Contains(message, "Measured: "+evidence) || !strings.Contains(message, "0.7 from ") {
-		t.Errorf("the proposal does not say what was measured:\n%s", message)
+		t.Errorf("the proposal does not name the measurements:\n%s", message)
 	}
 	w.repo.Merge("gitrollout/promote/test/" + w.app)
 	s = p.await("at the gate", func(s rollout.State) bool { return s.Phase == rollout.Paused && s.Progress[0].Step == 2 })
 	if s.Analyses[0].Accepted == "" {
-		t.Errorf("nobody is on record as having let it go on: %+v", s.Analyses)
+		t.Errorf("the record does not say who let it go on: %+v", s.Analyses)
 	}
 	w.repo.Merge("gitrollout/promote/test/" + w.app)
 	p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Stable.Commit == second })
@@ -72,7 +72,7 @@ func TestVerdictsArePeoplesToRead(t *testing.T) {
 		t.Errorf("the reason is %+v", s.Rejected)
 	}
 	if message := w.repo.Message("gitrollout/revert/test/" + w.app); !strings.Contains(message, "Measured: "+w.app+"/step-2 load: Failed, 1 failed; ") {
-		t.Errorf("the revert does not say what was measured:\n%s", message)
+		t.Errorf("the revert does not name the measurements:\n%s", message)
 	}
 }
 

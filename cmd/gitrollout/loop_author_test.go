@@ -82,7 +82,7 @@ func TestAuthorsAfterAStart(t *testing.T) {
 		t.Errorf("a process with nothing new fetched %d times, want 2: both branches, and the commit that the app is at", before.Fetches)
 	}
 	if got := p.created.Stats(); got.Fetches > before.Fetches+2 {
-		t.Errorf("it fetched %d times, want at most 2 more: the history, and what was pushed meanwhile", got.Fetches)
+		t.Errorf("it fetched %d times, want at most 2 more: the history, and pushes made meanwhile", got.Fetches)
 	}
 }
 

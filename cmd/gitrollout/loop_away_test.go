@@ -66,10 +66,10 @@ func TestAggregatedAPIIsAway(t *testing.T) {
 			t.Errorf("%s forgot the object: the inventory is %v", who, s.Inventory)
 		}
 	}
-	check("who has seen the group")
+	check("the process that has seen the group")
 	p.end()
 	p = w.start()
-	check("who has not")
+	check("the new process")
 	if err := p.passes(1); err != nil && !strings.Contains(err.Error(), "Odd") {
 		t.Errorf("the error names another object: %v", err)
 	}

@@ -60,7 +60,7 @@ func TestFreezeAndWindows(t *testing.T) {
 	w.repo.CommitFiles("open again", map[string]string{configFile: config})
 	third := w.push("v3", version("v3", halfThenGate))
 	p.awaitPaused(third)
-	w.repo.CommitFiles("freeze, as nobody can read", map[string]string{freeze: "reason: ["})
+	w.repo.CommitFiles("freeze in a file that cannot be parsed", map[string]string{freeze: "reason: ["})
 	w.repo.CommitFiles("abort", map[string]string{rollout.PromotionPath("test", w.app): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: " +
 		string(w.state().Release.Hash) + "\ndecision: abort\n"})
 	p.await("back", func(s rollout.State) bool { return s.Phase == rollout.Degraded })

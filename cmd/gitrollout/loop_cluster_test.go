@@ -91,7 +91,7 @@ func TestPrune(t *testing.T) {
 	}
 	log := w.repo.Log(recorded + ".." + stateBranch)
 	if len(log) > 2 || !strings.HasSuffix(log[len(log)-1], "pruned ConfigMap/a, ConfigMap/b") {
-		t.Errorf("recorded %q, want one commit for a and b and one for what pods used", log)
+		t.Errorf("recorded %q, want one commit for a and b and one for the pods' configuration", log)
 	}
 	if err := p.passes(5); err != nil || len(w.repo.Log(recorded+".."+stateBranch)) != len(log) {
 		t.Errorf("error %v, recorded %v", err, w.history())
@@ -169,7 +169,7 @@ func TestForeignObject(t *testing.T) {
 	untouched := func(was *networkingv1.Ingress) {
 		t.Helper()
 		if is, err := ingresses.Get(t.Context(), name, metav1.GetOptions{}); err != nil || is.ResourceVersion != was.ResourceVersion {
-			t.Errorf("somebody's Ingress is %v, %v", is, err)
+			t.Errorf("the foreign Ingress is %v, %v", is, err)
 		}
 	}
 	theirs := foreign()

@@ -267,7 +267,7 @@ func TestHistoryIsRewritten(t *testing.T) {
 					t.Errorf("nothing says that the stable commit is gone: %v\n%s", err, w.log)
 				}
 				if now := w.pods(); len(now["v1"]) != len(pods["v1"]) {
-					t.Errorf("pods %v, want those of v1 in %v", now, pods)
+					t.Errorf("pods %v, want as many of v1 as in %v", now, pods)
 				}
 				w.push("v1 again", version("v1", halfThenGate))
 				p.await("back at v1", func(s rollout.State) bool { return s.Phase == rollout.Healthy })

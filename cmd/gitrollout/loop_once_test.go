@@ -74,6 +74,6 @@ func TestSecretMadeOnce(t *testing.T) {
 		t.Error("it is another one")
 	}
 	if out := w.said(append([]string{"diff", w.app}, cluster...)...); !strings.Contains(out, "drawn has left Git, and is kept (gitrollout.dev/create-only: true)") || strings.Contains(out, "---") {
-		t.Errorf("diff of what is kept:\n%s", out)
+		t.Errorf("diff of the kept object:\n%s", out)
 	}
 }

@@ -67,7 +67,7 @@ func TestPromotionProposal(t *testing.T) {
 	w.wantText(w.command(exitOK, "get", w.app), merge)
 	w.edit(branch, map[string]string{"app.yaml": version("evil", "")["app.yaml"]})
 	if text := w.command(exitOK, "get", w.app); strings.Contains(text, merge) {
-		t.Errorf("it says to merge what somebody else has put there:\n%s", text)
+		t.Errorf("it says to merge a stranger's commit:\n%s", text)
 	}
 	_ = p.passes(2)
 	if files := w.repo.InBare("diff", "--name-only", "main", branch); files != rollout.PromotionPath("test", w.app) {
@@ -160,7 +160,7 @@ func TestAmendedProposal(t *testing.T) {
 		}
 	}
 	if now := w.repo.Show(branch, app); strings.Contains(now, "mallory") {
-		t.Errorf("the proposal has what nobody proposed, %s after %s:\n%s", w.repo.Ref(branch), proposed, now)
+		t.Errorf("the proposal has a stranger's change, %s after %s:\n%s", w.repo.Ref(branch), proposed, now)
 	}
 	if !strings.Contains(w.log.String(), "a proposal is made anew") || !strings.Contains(w.log.String(), amended) {
 		t.Errorf("nothing says that it was replaced:\n%s", w.log)

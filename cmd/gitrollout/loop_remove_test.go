@@ -121,7 +121,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 	_, err = w.kube.Kube.CoreV1().Services(w.ns).Get(ctx, w.app, metav1.GetOptions{})
 	gone("the Service", err)
 	if _, err := w.kube.Kube.CoreV1().ConfigMaps(w.ns).Get(ctx, "others", metav1.GetOptions{}); err != nil {
-		t.Errorf("what is another repository's: %v", err)
+		t.Errorf("the other repository's ConfigMap: %v", err)
 	}
 	if _, err := w.kube.Kube.CoreV1().PersistentVolumeClaims(w.ns).Get(ctx, w.app, metav1.GetOptions{}); err != nil {
 		t.Errorf("the claim: %v", err)

@@ -63,7 +63,7 @@ func TestRestartOfManyCommits(t *testing.T) {
 		return paused(s) && s.Release.Commit == third
 	}))
 	if got := l.costs().fetches; got > 4 {
-		t.Errorf("it fetched %d times, want at most 4: main and the state, the %d commits, and what was pushed meanwhile",
+		t.Errorf("it fetched %d times, want at most 4: main and the state, the %d commits, and pushes made meanwhile",
 			got, apps)
 	}
 }

@@ -41,7 +41,7 @@ func TestRetreatDoesNotWaitForGit(t *testing.T) {
 		t.Errorf("the Deployment was written again: %v", made)
 	}
 	if pods := w.pods(); len(pods["v2"])+len(pods["v3"]) > 0 || !slices.Equal(pods["v1"], stable) {
-		t.Errorf("pods are %v, want those of v1 that were there: %v", pods, stable)
+		t.Errorf("pods are %v, want v1's pods from before: %v", pods, stable)
 	}
 	if now := w.repo.Ref(stateBranch); now != recorded {
 		t.Fatalf("the state branch moved to %s", now)

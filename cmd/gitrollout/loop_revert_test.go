@@ -35,7 +35,7 @@ func TestAutoRevertPush(t *testing.T) {
 	w, p, first := rejectedWorld(t, "push", "", version("v2", halfThenGate))
 	s := p.await(healthyAtFirst, func(s rollout.State) bool { return s.Phase == rollout.Healthy && len(s.Rejected) > 0 })
 	if s.Stable.Commit != first && w.repo.InBare("diff", "--name-only", first, "main", "--", "apps") != "" {
-		t.Errorf("stable is of %s, and the app's files on main are not those of %s", s.Stable.Commit, first)
+		t.Errorf("stable is of %s, and the app's files on main differ from %s", s.Stable.Commit, first)
 	}
 	if message := w.repo.Message("main"); !strings.HasPrefix(message, "Revert "+w.app) || !strings.Contains(message, "too many errors") {
 		t.Errorf("main's newest commit says:\n%s", message)
@@ -85,7 +85,7 @@ func TestAutoRevertOfSharedFiles(t *testing.T) {
 	}
 	message := w.repo.Message("gitrollout/revert/test/" + w.app)
 	if !strings.Contains(message, "base/kustomization.yaml") {
-		t.Errorf("the proposal does not say what is shared:\n%s", message)
+		t.Errorf("the proposal does not name the shared file:\n%s", message)
 	}
 }
 

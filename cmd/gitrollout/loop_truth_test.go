@@ -164,7 +164,7 @@ func TestDeploymentChangesHands(t *testing.T) {
 		t.Error(err)
 	}
 	if now := w.pods(); !maps.EqualFunc(pods, now, slices.Equal) {
-		t.Errorf("nobody has the Deployment, and its pods are %v, want %v", now, pods)
+		t.Errorf("the Deployment has no owner, and its pods are %v, want %v", now, pods)
 	}
 	moved := w.pushAs(heir, "mend it", map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml]\n"})
 	p.awaitOf(heir, "the heir follows", func(s rollout.State) bool { return s.Source == moved && s.Held == nil })

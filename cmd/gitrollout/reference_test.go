@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-var update = flag.Bool("update", false, "rewrite what is written by the tests")
+var update = flag.Bool("update", false, "rewrite the files that the tests write")
 
 const commandsPage = "../../docs/reference/commands.md"
 
@@ -73,7 +73,7 @@ the environment are [at the end](#gitrollout-exit-codes).
 		t.Fatal(err)
 	}
 	if diff := compare.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s is not what the commands say (-want +got), write it anew with -update:\n%s", commandsPage, diff)
+		t.Errorf("%s differs from the commands (-want +got), rewrite it with -update:\n%s", commandsPage, diff)
 	}
 }
 

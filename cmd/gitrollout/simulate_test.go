@@ -48,7 +48,7 @@ func TestSimulate(t *testing.T) {
 		out    string
 		errs   string
 	}{
-		"what happens is printed":     {"start\npush v2\n", 0, "  commit shop step 2/4 pause\n  expect Paused shop 2/4 pause (20%) at #1 | shop: 4 blue, 1 v2, shop-canary -> v2", ""},
+		"events are printed":          {"start\npush v2\n", 0, "  commit shop step 2/4 pause\n  expect Paused shop 2/4 pause (20%) at #1 | shop: 4 blue, 1 v2, shop-canary -> v2", ""},
 		"a met expectation":           {"start\npush v2\n  commit release v2\n  expect Paused | 4 blue, 1 v2\n", 0, "expect Paused", ""},
 		"one that is not met":         {"start\n  expect Healthy\npush v2\n  expect Healthy\n", 1, "  FAILED line 4: expect Healthy\n", "1 expectation not met"},
 		"an error that is not there":  {"start\ngit down\n  error the API server does not answer\n", 1, "FAILED line 3: error the API server", ""},

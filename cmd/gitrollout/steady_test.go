@@ -54,7 +54,7 @@ func TestSteadyStateIsFree(t *testing.T) {
 		return paused(s["done"]) && paused(s["paused"]) && paused(s["green"])
 	})
 	repo.Merge("gitrollout/promote/test/done")
-	l.await(t, repo, "one of them healthy", func(s map[string]rollout.State) bool {
+	l.await(t, repo, "the first of them healthy", func(s map[string]rollout.State) bool {
 		return s["done"].Phase == rollout.Healthy && s["done"].Stable.Commit == second && paused(s["paused"]) && paused(s["green"])
 	})
 

@@ -80,7 +80,7 @@ func (p *pane) leave() {
 		return strings.HasPrefix(strings.TrimPrefix(lines[len(lines)-1], "^C"), "ready>")
 	})
 	p.types("echo left with $?")
-	p.await("what was typed and its answer", func(s string) bool {
+	p.await("the typed command and its answer", func(s string) bool {
 		return strings.Contains(s, "ready> echo left with $?") && strings.Contains(s, "\nleft with 0")
 	})
 	if flags := p.tmux("display-message", "-p", "#{cursor_flag} #{alternate_on}"); strings.TrimSpace(flags) != "1 0" {
@@ -120,7 +120,7 @@ func TestWatchInATerminal(t *testing.T) {
 	term.await("the gate", shows("‖ "+w.app+"  Paused", "● 2  pause", "50%", "To go on", "git merge --no-ff origin/gitrollout/promote/test/"))
 	once("paused")
 	if n := len(head.FindAllString(term.everything(), -1)); n != 1 {
-		t.Errorf("%d drawings, with what has scrolled out of the window:\n%s", n, term.everything())
+		t.Errorf("%d drawings, scrolled-out lines included:\n%s", n, term.everything())
 	}
 
 	for _, size := range [][2]int{{80, 30}, {120, 24}, {100, 40}} {
