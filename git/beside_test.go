@@ -24,7 +24,7 @@ func TestBeside(t *testing.T) {
 	second := first.Beside()
 	before := first.Stats()
 	if s, held := second.Held(newest); !held {
-		t.Error("what the first has fetched is not there for the second")
+		t.Error("the second does not have the first's fetched commit")
 	} else if content, err := s.ReadFile("a"); err != nil || string(content) != "2\n" {
 		t.Errorf("the file is %q, error %v", content, err)
 	}
@@ -32,7 +32,7 @@ func TestBeside(t *testing.T) {
 		t.Error(err)
 	}
 	if now := first.Stats(); now.Fetches != before.Fetches {
-		t.Errorf("the second fetched what the first has: %+v, then %+v", before, now)
+		t.Errorf("the second fetched commits that the first has: %+v, then %+v", before, now)
 	}
 
 	hangs, asked := context.WithCancel(t.Context())
@@ -66,7 +66,7 @@ func TestBeside(t *testing.T) {
 	}
 	for branch, pushed := range heads {
 		if _, held := second.Held(pushed); !held {
-			t.Errorf("what the first has pushed to %s is not there for the second", branch)
+			t.Errorf("the first's push to %s is missing in the second", branch)
 		}
 	}
 }

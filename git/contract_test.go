@@ -142,8 +142,8 @@ type story struct {
 func TestContract(t *testing.T) {
 	stories := map[string]story{
 		"an unchanged poll is one look-up":           {idlePoll, manyBranches},
-		"a fetch brings only what is new":            {fetchNew, busyHistory},
-		"a snapshot is what git shows":               {snapshotIsGit, everyKindOfFile},
+		"a fetch brings only new objects":            {fetchNew, busyHistory},
+		"a snapshot equals git's output":             {snapshotIsGit, everyKindOfFile},
 		"the state branch is an orphan":              {orphanState, nil},
 		"a stale writer changes nothing":             {staleWriter, nil},
 		"racing writers all land":                    {racingWriters, nil},
@@ -154,7 +154,7 @@ func TestContract(t *testing.T) {
 		"main may be force-pushed":                   {forcePushed, secondCommit},
 		"an old commit is fetched by its id":         {fetchByID, fiveCommits},
 		"lost commits do not fail the others":        {bringSome, twelveCommits},
-		"what is missing is named":                   {missing, nil},
+		"with a branch missing, the error names it":  {missing, nil},
 		"a hook's refusal is passed on":              {hookRefusal, nil},
 		"CommitToBranch decides again on a conflict": {commitToBranch, nil},
 	}

@@ -123,7 +123,7 @@ func TestHeadsAreJudged(t *testing.T) {
 	first := commit(ann)
 	expect("signed", r, first, "", false)
 	second := commit(bob)
-	expect("signed by somebody else", r, first, second, false)
+	expect("signed by an unknown key", r, first, second, false)
 	expect("again", r, first, second, false)
 	expect("a new process", w.open(), first, second, true)
 	version := w.fetch(r).Keys

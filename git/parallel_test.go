@@ -195,7 +195,7 @@ func TestPushOvertakesFetch(t *testing.T) {
 	// Only a running look-up is doubted: the next one sees others' changes.
 	repo.InBare("update-ref", "refs/heads/"+stateBranch, second)
 	if heads := w.fetch(r); heads.State != second {
-		t.Errorf("after somebody else's: %+v", heads)
+		t.Errorf("after a push by another client: %+v", heads)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestDownloadAndRenewal(t *testing.T) {
 		t.Fatalf("fetch: %v", err)
 	}
 	if !held(r, repo.Head()) {
-		t.Error("what was fetched is not here: it went into a mirror that was given up meanwhile")
+		t.Error("the fetched commit is missing: it went into a mirror that was given up meanwhile")
 	}
 	sameAsGit(w.of(repo), r, repo.Head())
 	sameAsGit(w.of(repo), r, base)
@@ -326,7 +326,7 @@ func TestBringMany(t *testing.T) {
 	}
 	before = r.Stats()
 	if missing, err := r.Bring(t.Context(), commits); err != nil || len(missing) > 0 || r.Stats() != before {
-		t.Errorf("what is held costs something: %d missing, %v", len(missing), err)
+		t.Errorf("bringing held commits costs something: %d missing, %v", len(missing), err)
 	}
 }
 
@@ -369,6 +369,6 @@ func bringSome(w *world) {
 		w.Errorf("asked again: %v, %v, %+v -> %+v", missing, err, before, r.Stats())
 	}
 	if _, err := r.Bring(w.Context(), []string{"HEAD"}); err == nil {
-		w.Error("what is no commit id was taken")
+		w.Error("a text that is no commit id was taken")
 	}
 }

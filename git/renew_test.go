@@ -38,7 +38,7 @@ func TestRenewalKeepsWhatIsUsed(t *testing.T) {
 		id := add(i + 1)
 		ids = append(ids, id)
 		if _, held := r.held(id); !held {
-			t.Fatal("what was added is not held")
+			t.Fatal("the added commit is not held")
 		}
 	}
 	r.held(ids[0]) // it is used again

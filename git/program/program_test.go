@@ -31,7 +31,7 @@ func TestProgram(t *testing.T) {
 		t.Errorf("they parted at %s, want %s", id, first)
 	}
 	if id := Parted(ctx, other, "nothing"); id != other {
-		t.Errorf("what is not known parted at %s, want %s", id, other)
+		t.Errorf("an unknown commit parted at %s, want %s", id, other)
 	}
 	env := func(name string) string { return map[string]string{"GIT_AUTHOR_NAME": "Ann"}[name] }
 	repo.Git("config", "user.email", "ann@example.com")
