@@ -55,7 +55,7 @@ func TestSizeOfTheProduct(t *testing.T) {
 	}
 	t.Logf("product %d lines, of which cmd/gitrollout has %d; tests %d, %.2f of it", product, commands, tests, float64(tests)/float64(product))
 	if product > mostLines {
-		t.Errorf("the product has %d lines, more than %d: what can be merged, or left to a library?", product, mostLines)
+		t.Errorf("the product has %d lines, more than %d: merge some code, or use a library", product, mostLines)
 	}
 	if commands > mostCommandLines {
 		t.Errorf("cmd/gitrollout has %d lines, more than %d: flags, constructors and exit codes are there, and nothing else", commands, mostCommandLines)
@@ -336,7 +336,7 @@ var namesAKind = map[string]string{
 	"render/daemonset.go":       "its own",
 	"simulate/kube/nodes.go":    "its model",
 	"simulate/kube/ordinals.go": "its model",
-	"render/kind.go":            "the table of what a document may ask for",
+	"render/kind.go":            "the table of the kinds' strategies",
 	"render/scope.go":           "the order of all kinds",
 	"views/plan/fixed.go":       "fields of a kind that cannot change",
 }

@@ -13,10 +13,10 @@ const mostRequirements = 26
 
 // banned are modules that must not be direct requirements, each with its reason. Some are indirect ones.
 var banned = map[string]string{
-	"github.com/argoproj/argo-rollouts":                               "its documents are read by our own reader, which says what is not supported",
+	"github.com/argoproj/argo-rollouts":                               "its documents are read by our own reader, which names unsupported fields",
 	"github.com/go-logr/logr":                                         "log/slog is the program's logger; klog's is silenced with klog's own type",
 	"github.com/google/go-cmp":                                        "only tests need it: internal/compare says what differs",
-	"github.com/google/go-github":                                     "what is needed of a forge is a handful of requests",
+	"github.com/google/go-github":                                     "a forge needs only a handful of requests",
 	"github.com/onsi/ginkgo":                                          "tests use the testing package",
 	"github.com/onsi/gomega":                                          "tests use the testing package and internal/compare",
 	"github.com/pkg/errors":                                           "errors are wrapped by fmt.Errorf",
@@ -28,9 +28,9 @@ var banned = map[string]string{
 	"go.uber.org/zap":                                                 "log/slog is the program's logger",
 	"gopkg.in/yaml.v2":                                                "sigs.k8s.io/yaml sorts keys, and reads YAML as Kubernetes does",
 	"gopkg.in/yaml.v3":                                                "sigs.k8s.io/yaml sorts keys, and reads YAML as Kubernetes does",
-	"k8s.io/kubernetes":                                               "the tests' control plane is made of it, in a module of its own",
+	"k8s.io/kubernetes":                                               "the tests' control plane is made of it, in a separate module",
 	"sigs.k8s.io/controller-runtime":                                  "there is one loop, over Git, and no kind of our own to reconcile",
-	"gitlab.com/gitlab-org/api/client-go":                             "what is needed of a forge is a handful of requests",
+	"gitlab.com/gitlab-org/api/client-go":                             "a forge needs only a handful of requests",
 	"github.com/containrrr/shoutrrr":                                  "a service's message is one request, with keys, colours and links",
 	"github.com/chromedp/chromedp":                                    "only tests need it: internal/e2e requires it",
 	"github.com/santhosh-tekuri/jsonschema":                           "only tests need it: internal/e2e requires it",
@@ -82,7 +82,7 @@ func TestDependencies(t *testing.T) {
 		}
 	}
 	if direct > mostRequirements {
-		t.Errorf("go.mod requires %d modules by itself, more than %d: what is a few lines of code is written", direct, mostRequirements)
+		t.Errorf("go.mod requires %d modules by itself, more than %d: write the code if it is a few lines", direct, mostRequirements)
 	}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+) \\|").FindAllStringSubmatch(documented, -1) {
 		if !slices.ContainsFunc(all, func(r require) bool { return r.module == m[1] && !r.indirect }) {

@@ -22,7 +22,7 @@ func TestLength(t *testing.T) {
 			continue // a table of cases may have any length
 		}
 		if n := s.lines(); n > maxFile && !excused(used, s.path) {
-			t.Errorf("%s has %d lines, more than %d: split it by what it is about", s.path, n, maxFile)
+			t.Errorf("%s has %d lines, more than %d: split it by subject", s.path, n, maxFile)
 		}
 		for _, decl := range s.file.Decls {
 			f, ok := decl.(*ast.FuncDecl)

@@ -45,17 +45,17 @@ type clusterTest struct {
 // ClusterCases runs every case in a separate namespace.
 func ClusterCases(t *testing.T, open func(t *testing.T) Cluster) {
 	for name, run := range map[string]func(*clusterTest){
-		"what is applied is shown at once":            appliedIsShown,
-		"what is as asked for is not written":         idempotent,
+		"an applied object is shown at once":          appliedIsShown,
+		"an object without a change is not written":   idempotent,
 		"the hold stops a release where it says":      holdStops,
 		"the hold goes back to fewer new pods":        holdGoesBack,
-		"what somebody changed is put back":           driftIsUndone,
-		"what somebody deleted is made again":         deletedComesBack,
+		"a foreign change is put back":                driftIsUndone,
+		"a deleted object is made again":              deletedComesBack,
 		"a refusal changes nothing and says so":       refused,
-		"pruning takes what is the app's, and only":   prunes,
-		"what is made once is left as it is":          madeOnce,
+		"pruning takes the app's objects, and only":   prunes,
+		"an object made once is left as it is":        madeOnce,
 		"a running template is compared with the new": templates,
-		"what is made for a release takes nothing":    takesNothing,
+		"a release's generated object takes nothing":  takesNothing,
 		"a version serves once it has an endpoint":    serves,
 		"a Deployment has the sizes of its moves":     sizes,
 		"a partition splits a StatefulSet, in order":  partitions("OrderedReady"),
@@ -144,7 +144,7 @@ func appliedIsShown(c *clusterTest) {
 		c.Errorf("its revision is %+v", r)
 	}
 	if live := c.see("other"); live.Replicas != 0 || live.Revisions != nil {
-		c.Errorf("what does not exist is %+v", live)
+		c.Errorf("a workload that does not exist is %+v", live)
 	}
 }
 
@@ -272,7 +272,7 @@ func refused(c *clusterTest) {
 		c.Error("Check applied something")
 	}
 	if err := c.Check(c.Context(), c.app, []rollout.Object{c.deployment("web", "v1", 2)}); err != nil {
-		c.Errorf("Check of what is right says %v", err)
+		c.Errorf("Check of a valid object says %v", err)
 	}
 	if err := c.Apply(c.Context(), c.app, []rollout.Object{c.config("web", "1"), bad, c.config("late", "1")}); err == nil {
 		c.Error("Apply took what the server refuses")
@@ -343,7 +343,7 @@ func takesNothing(c *clusterTest) {
 		c.Errorf("Apply says %v and has written %d objects", err, c.Writes(c.T)-before)
 	}
 	if err := c.Check(c.Context(), other, []rollout.Object{made}); err != nil {
-		c.Errorf("what is the app's own may be made again, and Check says %v", err)
+		c.Errorf("the owner may make the object again, and Check says %v", err)
 	}
 	made.Map("metadata")["name"] = "web-free"
 	for range 2 {

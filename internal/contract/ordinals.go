@@ -92,7 +92,7 @@ func (c *clusterTest) empties(policy string) {
 	c.apply(c.ordinals(policy, "v2", 3, 2))
 	c.awaitSet("v1 2, v2 1", 2, false)
 	c.apply(c.ordinals(policy, "v2", 0, 2))
-	c.Await(c.T, "the template to be that of all pods once there are none", func() bool {
+	c.Await(c.T, "the template to be the base once there are no pods", func() bool {
 		fresh, _ := c.set().Find("h1-v2")
 		return fresh.Base
 	})

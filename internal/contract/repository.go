@@ -48,7 +48,7 @@ func Repository(t *testing.T, serve func(t *testing.T) Remote) {
 		"a snapshot is the commit":                        snapshotIsCommit,
 		"edits write and delete":                          editsWriteAndDelete,
 		"a stale push changes nothing, on any branch":     staleChangesNothing,
-		"what is so already stays where it is":            nothingToChange,
+		"a branch with the same content stays":            nothingToChange,
 		"the same push again is harmless":                 sameAgain,
 		"proposals are renewed and removed":               proposalsMove,
 		"the state branch is neither forced nor deleted":  stateIsKept,
@@ -56,7 +56,7 @@ func Repository(t *testing.T, serve func(t *testing.T) Remote) {
 		"the configuration names the state branch":        stateBranchNamed,
 		"without a server nothing is known to have moved": serverDown,
 		"a push whose answer is lost has happened once":   answerLost,
-		"what a merge would do is known before it":        mergeIsForeseen,
+		"a merge's result is known before it":             mergeIsForeseen,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -327,15 +327,15 @@ func mergeIsForeseen(r *repositoryTest) {
 		r.Errorf("between two heads are %v, %v", line, err)
 	}
 	if line, err := r.repo.(reconciler.Past).Between(r.Context(), made, on); err == nil {
-		r.Errorf("from what main has not to main are %v", line)
+		r.Errorf("from a commit outside main to main are %v", line)
 	}
 	outside, err := r.repo.(reconciler.Past).Outside(r.Context(), on, []string{first, made, on, moved})
 	if err != nil || !slices.Equal(outside, []string{made, moved}) {
 		r.Errorf("main is not built on %v, %v; want %v", outside, err, []string{made, moved})
 	}
 	r.remote.Force(r.T, "main", moved)
-	is("main's history has not what it is built on", false)
+	is("main's history lacks the proposal's base", false)
 	r.remote.Force(r.T, "main", on)
 	made = r.remote.Commit(r.T, proposal, map[string]string{"q": "2"})
-	is("somebody has added a commit", false)
+	is("the proposal has one more commit", false)
 }

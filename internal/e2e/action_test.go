@@ -71,7 +71,7 @@ func TestAction(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if out, err := run("release@example.com " + readText(t, other+".pub")); err == nil || strings.Contains(out, "0 errors") {
-		t.Errorf("a release that somebody else has signed was run:\n%s", out)
+		t.Errorf("a release signed with another key was run:\n%s", out)
 	}
 	archives, err := filepath.Glob(filepath.Join(served, "*.tar.gz"))
 	if err != nil || len(archives) != 1 {
@@ -106,7 +106,7 @@ func checkComponent(t *testing.T, script string) {
 	}
 	job := jobs["gitrollout plan"]
 	if len(jobs) != 1 || len(job.Script) != 1 || job.Script[0] != script || len(job.Rules) != 1 {
-		t.Errorf("deploy/gitlab/plan.yml has %d jobs, and the script\n%s\nis that of action.yml:\n%s", len(jobs), job.Script, script)
+		t.Errorf("deploy/gitlab/plan.yml has %d jobs, and the script\n%s\nwant action.yml's script:\n%s", len(jobs), job.Script, script)
 	}
 	used := map[string]bool{}
 	for _, m := range regexp.MustCompile(`\$\[\[ inputs\.(\w+) \]\]`).FindAllStringSubmatch(body, -1) {

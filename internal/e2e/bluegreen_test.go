@@ -82,7 +82,7 @@ func TestBlueGreenAbort(t *testing.T) {
 	w.awaitServes("shop", "v3", 4)
 	w.repo.Pull()
 	w.repo.Git("checkout", "-q", third+"~1", "--", "apps")
-	w.push("back to what was before v3", app.at("v1").files())
+	w.push("back to the files before v3", app.at("v1").files())
 	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 	w.awaitServes("shop", "v1", 4)
 	if got := w.pods.count("v1"); got != 4 {

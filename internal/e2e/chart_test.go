@@ -228,7 +228,7 @@ func TestInstallChart(t *testing.T) {
 		t.Errorf("the release is %s", phase)
 	}
 	if _, body := getPage(t, "http://"+after.metrics+"/metrics"); !strings.Contains(body, `version="`+nextVersion+`"`) {
-		t.Error("what runs after the upgrade is not " + nextVersion)
+		t.Error("the version after the upgrade is not " + nextVersion)
 	}
 	w.promote()
 	w.awaitHealthy(commit)

@@ -262,7 +262,7 @@ func TestKilledAtEveryEffect(t *testing.T) {
 			effects := g.effects()
 			t.Logf("undisturbed: %d effects, %d commits:\n%s\n%s", len(effects), len(want.log), strings.Join(effects, "\n"), strings.Join(want.log, "\n"))
 			if len(effects) < 10 {
-				t.Fatalf("only %d effects were seen: the gate does not see what gitrollout does", len(effects))
+				t.Fatalf("only %d effects were seen: the gate does not see gitrollout's requests", len(effects))
 			}
 			var mu sync.Mutex
 			struck := map[string]bool{}

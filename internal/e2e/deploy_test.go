@@ -287,7 +287,7 @@ func (a *audited) compare(t *testing.T, roles map[string][]rbacv1.PolicyRule) {
 				for _, verb := range rule.Verbs {
 					what := verb + " " + resource + "." + rule.APIGroups[0]
 					if !a.used[what] && !(ofApps && verb == "get") {
-						t.Errorf("%s allows what is not needed: %s", name, what)
+						t.Errorf("%s allows an unneeded right: %s", name, what)
 					}
 				}
 			}
@@ -448,7 +448,7 @@ func TestManifestsAreHardened(t *testing.T) {
 			t.Errorf("%s is in the environment", v.Name)
 		}
 		if v.Name == "GITROLLOUT_GIT_TOKEN_FILE" && (len(c.VolumeMounts) != 1 || !strings.HasPrefix(v.Value, c.VolumeMounts[0].MountPath+"/")) {
-			t.Errorf("%s is not what is mounted: %+v", v.Value, c.VolumeMounts)
+			t.Errorf("%s is not below the mount: %+v", v.Value, c.VolumeMounts)
 		}
 	}
 	if c.Resources.Limits.Cpu().IsZero() || c.Resources.Limits.Memory().IsZero() {

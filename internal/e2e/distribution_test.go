@@ -70,7 +70,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 	want, got := sums(t, first), sums(t, out)
 	if len(want) < 2 || !maps.Equal(got, want) {
-		t.Errorf("the release is\n%v\nand that of a copy\n%v", want, got)
+		t.Errorf("the release is\n%v\nand a copy's release is\n%v", want, got)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestVerify(t *testing.T) {
 		t.Errorf("a good release: %v\n%s", err, out)
 	}
 	if out, err := verify("strangers"); err == nil {
-		t.Errorf("a release that somebody else has signed is good:\n%s", out)
+		t.Errorf("a release signed with another key is good:\n%s", out)
 	}
 	write("install.yaml", "changed\n")
 	if out, err := verify("signers"); err == nil || !strings.Contains(out, "install.yaml: FAILED") {

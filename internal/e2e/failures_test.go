@@ -95,7 +95,7 @@ func TestDrained(t *testing.T) {
 	w.pods.awaitReady(t, want)
 	w.awaitStep(1, rollout.Paused)
 	if low := w.pods.lowest(mark); low < 3 { // the budget is relative to spec.replicas, 4, and not to the 6 pods
-		t.Errorf("%d pods were ready, with one of 4 that may be away", low)
+		t.Errorf("%d pods were ready, and only 1 of 4 may be away", low)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestAReplicaWakesUp(t *testing.T) {
 	w.awaitHealthy(w.repo.Head())
 	leader := slices.IndexFunc(replicas, func(r *world) bool { return strings.Contains(r.log.String(), "msg=leading") })
 	old := replicas[leader]
-	w.until("its log says what it has recorded", func() bool { return strings.Contains(old.log.String(), "phase=Healthy") })
+	w.until("its log has the recorded phase", func() bool { return strings.Contains(old.log.String(), "phase=Healthy") })
 	if err := old.process.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestTheClustersRefusalHolds(t *testing.T) {
 			}
 			w.pods.stays(t, time.Second)
 			if n := w.pods.count("v2"); n != 0 {
-				t.Errorf("%d pods of what was refused were started", n)
+				t.Errorf("%d pods of the refused version were started", n)
 			}
 			allow()
 			w.awaitStep(1, rollout.Paused)

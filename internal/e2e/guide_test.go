@@ -73,7 +73,7 @@ func TestChangesInFlight(t *testing.T) {
 	w.push("no document", map[string]string{"kustomization.yaml": "resources: [shop.yaml, services.yaml]\n"})
 	held := w.await("held", func(s rollout.State) bool { return s.Held != nil })
 	if held.Held.Reason != "RolloutRemoved" || !strings.Contains(held.Held.Message, "restore it") {
-		t.Errorf("held for %+v, want RolloutRemoved with what to do", held.Held)
+		t.Errorf("held for %+v, want RolloutRemoved with advice", held.Held)
 	}
 	w.pods.stays(t, time.Second)
 	w.push("the document is back", next.files())

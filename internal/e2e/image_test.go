@@ -35,7 +35,7 @@ func TestImage(t *testing.T) {
 	var names []string
 	for name, h := range image.headers {
 		if names = append(names, name); h.Uid != 0 || h.Gid != 0 || h.Mode&0o022 != 0 {
-			t.Errorf("%s is of %d:%d with mode %o: who runs it could change it", name, h.Uid, h.Gid, h.Mode)
+			t.Errorf("%s is of %d:%d with mode %o: the image's user could change it", name, h.Uid, h.Gid, h.Mode)
 		}
 	}
 	slices.Sort(names)

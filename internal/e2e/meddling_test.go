@@ -462,7 +462,7 @@ func TestRetreatWithoutGit(t *testing.T) {
 	w.server.Fault(gittest.Faults{Status: 503})
 	for deadline := time.Now().Add(patience); w.pods.count("v2-neverready") < 2; time.Sleep(glance) {
 		if time.Now().After(deadline) {
-			t.Fatalf("what is recorded is not applied:\n%s", w.pods.history())
+			t.Fatalf("the recorded state is not applied:\n%s", w.pods.history())
 		}
 	}
 	w.pods.awaitReady(t, map[string]int{"v1": 4})

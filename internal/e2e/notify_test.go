@@ -176,10 +176,10 @@ func TestNotifiedOnce(t *testing.T) {
 		t.Errorf("a sample: %v\n%s%q", err, out, chat)
 	}
 	if out, err := w.cli("notify", "test", "--to", "chat", "--event", "stalled"); err == nil || !strings.Contains(out, "chat is not told of that") {
-		t.Errorf("a sample of what nobody asked for: %v\n%s", err, out)
+		t.Errorf("a sample of an unwanted event: %v\n%s", err, out)
 	}
 	if out, err := w.cli("notify", "test"); err == nil || !strings.Contains(out, "name a receiver with --to: events, chat") {
-		t.Errorf("a sample for nobody: %v\n%s", err, out)
+		t.Errorf("a sample without a receiver: %v\n%s", err, out)
 	}
 	if e := b.told()[3]; e.Data.Release == "" || e.Data.Author == "" || !strings.Contains(e.Data.Text, "gitrollout/promote/test/") {
 		t.Errorf("the pause is told as %+v", e)

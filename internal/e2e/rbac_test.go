@@ -59,7 +59,7 @@ func TestLeastRights(t *testing.T) {
 
 	a.mu.Lock()
 	for what := range a.refused {
-		t.Errorf("what is printed does not allow: %s", what)
+		t.Errorf("the printed rules do not allow: %s", what)
 	}
 	rights := 0
 	for _, document := range strings.Split(printed, "---\n") {
@@ -74,7 +74,7 @@ func TestLeastRights(t *testing.T) {
 					rights++
 					// shop is not deleted.
 					if !a.used[what] && (verb != "get" || resource == "namespaces") && what != "delete deployments.apps" {
-						t.Errorf("what is printed allows what is not needed: %s", what)
+						t.Errorf("the printed rules allow an unneeded right: %s", what)
 					}
 				}
 			}

@@ -97,7 +97,7 @@ func TestRegistry(t *testing.T) {
 	}
 	source := "- chart: {repo: oci://" + host + "/charts, name: gitrollout, version: \">=0.9.0-0\", provenance: KEYS}\n  into: charts\n"
 	if out, err := vendor(strings.Replace(source, "KEYS", "others.gpg", 1)); err == nil || !strings.Contains(out, "is not signed by any of the keys") {
-		t.Errorf("a chart of somebody else is taken: %s", out)
+		t.Errorf("a chart signed with another key is taken: %s", out)
 	}
 	for _, args := range [][]string{nil, {"--check"}} {
 		if out, err := vendor(strings.Replace(source, "KEYS", "ours.gpg", 1), args...); err != nil {

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-var restartApps = flag.Int("restart-apps", 300, "how many apps BenchmarkRestart restarts over, each of a commit of its own")
+var restartApps = flag.Int("restart-apps", 300, "how many apps BenchmarkRestart restarts over, each of a separate commit")
 
 // BenchmarkRestart releases apps one after another to their gates, each by a separate commit, and ends the program.
 // Meanwhile a commit reverts one release, and the Git server gets 100 ms more latency. The output has the time until
@@ -62,7 +62,7 @@ func BenchmarkRestart(b *testing.B) {
 
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(taken.Seconds(), "s/retreat")
-	fmt.Printf("\n%d apps, each of a commit of its own, Git 100 ms away: after the start of a new process the first request to Git after %s, "+
+	fmt.Printf("\n%d apps, each of a separate commit, Git 100 ms away: after the start of a new process the first request to Git after %s, "+
 		"the first look at Git after %s, the retreat in the cluster after %s and %d requests, %s after the look\n\n",
 		len(f.apps), seconds(first), seconds(ready), seconds(taken), requests, seconds(taken-ready))
 }

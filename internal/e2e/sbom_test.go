@@ -45,7 +45,7 @@ func TestSBOMsAreOfTheirFormats(t *testing.T) {
 	}
 	for _, r := range document.Relationships {
 		if !known[r.RefA.ElementRefID] || !known[r.RefB.ElementRefID] {
-			t.Errorf("%s %s %s names what is not there", r.RefA, r.Relationship, r.RefB)
+			t.Errorf("%s %s %s names an unknown element", r.RefA, r.Relationship, r.RefB)
 		}
 	}
 	if len(document.Relationships) < 20 {

@@ -78,7 +78,7 @@ func TestTheShareIsPutBack(t *testing.T) {
 					`{"spec":{"strategy":{"rollingUpdate":{"maxSurge":"70%","maxUnavailable":"25%"}}}}`)
 				time.Sleep(200 * time.Millisecond)
 			}, 40},
-			"thawed while nobody was there": {func(w *world, _ shop) {
+			"thawed while gitrollout was stopped": {func(w *world, _ shop) {
 				w.stop()
 				w.kubectl("patch", "deployment/shop", "--type=merge", "-p",
 					`{"spec":{"minReadySeconds":0,"progressDeadlineSeconds":600,"strategy":{"rollingUpdate":{"maxSurge":"25%","maxUnavailable":"25%"}}}}`)

@@ -19,7 +19,7 @@ import (
 
 func main() {
 	n := flag.Int("n", 100, "how many mutants to draw")
-	seeds := flag.String("seed", "1", "what is drawn, several with commas, -n by each: the same seed and code draw the same mutants")
+	seeds := flag.String("seed", "1", "the seed of the draw, several with commas, -n by each: the same seed and code draw the same mutants")
 	limit := flag.Duration("limit", 10*time.Minute, "the time that the tests have; a mutant that uses it up is caught")
 	own := flag.Bool("own", false, "ask the tests of a mutant's own package alone")
 	several := flag.Int("p", 2, "how many mutants are asked about at once")

@@ -71,7 +71,7 @@ func TestSomebodyIsAsked(t *testing.T) {
 	for _, folder := range folders {
 		own, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
 		if err != nil || len(own) == 0 && len(others(folder)) == 0 {
-			t.Errorf("nobody is asked about %s: %v", folder, err)
+			t.Errorf("no test is asked about %s: %v", folder, err)
 		}
 	}
 }

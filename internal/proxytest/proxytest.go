@@ -55,7 +55,7 @@ func outside() int {
 		inside.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 	}
 	if err := inside.Start(); err != nil {
-		fmt.Fprintf(os.Stderr, "proxytest: these tests need a network namespace of their own: run them as root on Linux, or allow user namespaces: %v\n", err)
+		fmt.Fprintf(os.Stderr, "proxytest: these tests need a separate network namespace: run them as root on Linux, or allow user namespaces: %v\n", err)
 		return 1
 	}
 	signals := make(chan os.Signal, 1)

@@ -76,7 +76,7 @@ func parse(args []string) (*release, error) {
 	flags.StringVar(&r.key, "key", "", "a file with an SSH key that signs the checksums (default: no signature)")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "what to build for")
 	date := flags.String("date", "", "seconds since 1970 of every file (default: the commit's)")
-	flags.StringVar(&r.commit, "commit", "", "what is built (default: the working copy's HEAD)")
+	flags.StringVar(&r.commit, "commit", "", "the commit to build (default: the working copy's HEAD)")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func TestWorkflowCallsMake(t *testing.T) {
 	var made []string
 	for _, s := range job.Steps {
 		if s.Run != "" && !allowed.MatchString(s.Run) {
-			t.Errorf("a step runs %q, which nobody can repeat", s.Run)
+			t.Errorf("a step runs %q, which cannot be repeated elsewhere", s.Run)
 		}
 		if strings.HasPrefix(s.Uses, "actions/attest-build-provenance@") && s.With["subject-checksums"] == "dist/checksums.txt" {
 			s.Run = "attest"

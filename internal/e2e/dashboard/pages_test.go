@@ -186,7 +186,7 @@ func TestFleet(t *testing.T) {
 	p.await(rows(7))
 	first := js[[]string](p, `[...document.querySelectorAll('#rows .name')].map((e) => e.textContent)`)
 	if got := strings.Join(first, " "); got != "billing search shop checkout images mail payments" {
-		t.Errorf("the order is %s; who needs somebody comes first", got)
+		t.Errorf("the order is %s; want apps that wait for people first", got)
 	}
 	p.axe("fleet, light")
 	p.picture("dashboard-fleet-light")
@@ -291,7 +291,7 @@ func TestApp(t *testing.T) {
 		t.Errorf("the pull request is at %s", got)
 	}
 	if js[string](p, "document.title") != "shop – prod-eu – gitrollout" || js[int](p, `document.querySelectorAll('main script, main img').length`) != 0 {
-		t.Error("what a commit says became markup")
+		t.Error("a commit's text became markup")
 	}
 	p.axe("app, light")
 	p.picture("dashboard-app-light")
@@ -314,7 +314,7 @@ func TestApp(t *testing.T) {
 	p.await(`document.querySelector('.steps [aria-current=step]').innerText.includes('setWeight 60')`)
 	p.await(`document.querySelector('#workloads').innerText.includes('60% of the ready pods')`)
 	if js[bool](p, `document.querySelector('#diff details').open`) {
-		t.Error("what somebody closed is open again")
+		t.Error("a section that was closed is open again")
 	}
 }
 
@@ -352,7 +352,7 @@ func TestMarkupInEveryText(t *testing.T) {
 		p := newTab(t, chromedp.Navigate(f.url+path))
 		p.await(`document.body.innerText.includes('<script>document.title')`)
 		if js[string](p, "document.title") == "taken" || js[int](p, `document.querySelectorAll('main script, main img').length`) != 0 {
-			t.Errorf("%s: what a commit says became markup", path)
+			t.Errorf("%s: a commit's text became markup", path)
 		}
 	}
 }
@@ -387,7 +387,7 @@ func TestActions(t *testing.T) {
 	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/apps/shop"))
 	p.await(live + ` && document.getElementById('signin-open')`)
 	if js[int](p, `document.querySelectorAll('[data-verb]').length`) != 0 {
-		t.Error("somebody who is not signed in can act")
+		t.Error("a visitor without a session can act")
 	}
 	p.do(chromedp.Click(chromedp.CSS("#signin-open")), chromedp.SendKeys(chromedp.CSS("#token"), "wrong"+kb.Enter))
 	p.await(`document.getElementById('signin-error').textContent === 'the token is unknown'`)

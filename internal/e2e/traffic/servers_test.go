@@ -68,7 +68,7 @@ func servers() []server {
 		{"a word for a number", vector(value("many")), []string{low, atOnce}, back, "a sample's value is no number"},
 		{"another type", text(`{"status":"success","data":{"resultType":"string","result":[1,"fine"]}}`), []string{low, atOnce}, back, "the query's result is a text"},
 		{"null", text("null"), []string{low, atOnce}, back, "an error of Prometheus"},
-		{"says no, with what it was told", echo, []string{low, atOnce}, back, "403 Forbidden: I do not know ***"},
+		{"says no, and repeats the header", echo, []string{low, atOnce}, back, "403 Forbidden: I do not know ***"},
 		{"does not know", vector(value("0.05")), []string{low, "failureCondition: result[0] > 0.1"}, rollout.Paused, "inconclusive: metric m"},
 	}
 }
@@ -131,7 +131,7 @@ func oddServers(t *testing.T) {
 	w.app("empty, waits").awaitReleased(pushed)
 	w.app("NaN, waits").awaitReleased(pushed)
 	if s := w.app("hangs").state(); s.Phase != rollout.Paused {
-		t.Errorf("what hangs is %s: %s", s.Phase, s.Reason)
+		t.Errorf("the app whose server hangs is %s: %s", s.Phase, s.Reason)
 	}
 	w.checkQuiet()
 }
