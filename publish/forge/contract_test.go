@@ -213,10 +213,10 @@ var contract = map[string]func(t *testing.T, r *rig){
 		propose(last, "two", true)
 		r.close(number)
 		if same := propose(last, "two", false); same != number || len(r.list()) != 1 {
-			t.Errorf("what somebody has closed is %d, of %+v", same, r.list())
+			t.Errorf("the closed proposal is %d, of %+v", same, r.list())
 		}
 		if other := propose(r.push(branch, "redis 4"), "four", true); other == number || len(r.list()) != 2 {
-			t.Errorf("what is newer than what was closed is %d, of %+v", other, r.list())
+			t.Errorf("the proposal after the closed one is %d, of %+v", other, r.list())
 		}
 	},
 	"a proposal's life": func(t *testing.T, r *rig) {

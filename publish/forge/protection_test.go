@@ -145,7 +145,7 @@ func TestAsksOwnersGitea(t *testing.T) {
 		t.Errorf("it waits for code owners, and says %t, %v", asks, err)
 	}
 	if _, err := AsksOwners(t.Context(), o, config, "main"); !errors.Is(err, errHidden) {
-		t.Errorf("told to somebody who is no administrator: %v", err)
+		t.Errorf("told to a user without administrator rights: %v", err)
 	}
 	o.Token = func(context.Context) (string, error) { return "", nil }
 	if _, err := AsksOwners(t.Context(), o, config, "main"); !errors.Is(err, errNoToken) {

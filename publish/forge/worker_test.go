@@ -148,7 +148,7 @@ func TestWrongToken(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if r.worker.Flush(ctx); ctx.Err() != nil {
-		t.Error("Flush waits for what cannot be done now")
+		t.Error("Flush waits for a request that cannot be made now")
 	}
 	if text := r.complaints(); !strings.Contains(text, "401 Unauthorized: Bad credentials") || strings.Contains(text, "wrong-token") {
 		t.Errorf("problems %s", text)

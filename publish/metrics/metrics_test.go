@@ -163,7 +163,7 @@ func TestWaitingForARevert(t *testing.T) {
 	text := served(t, m)
 	wants(t, text, `gitrollout_waiting_for_people_seconds_sum{on="revert"} 600`)
 	if strings.Contains(text, "gitrollout_app_waiting_since") {
-		t.Errorf("nobody is waited for:\n%s", text)
+		t.Errorf("no app waits for people:\n%s", text)
 	}
 }
 

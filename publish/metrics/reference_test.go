@@ -52,6 +52,6 @@ release since the start, and the others exist only while what they say is so.
 		t.Fatal(err)
 	}
 	if diff := compare.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s is not what is served (-want +got), write it anew with -update:\n%s", referencePage, diff)
+		t.Errorf("%s differs from the served metrics (-want +got), rewrite it with -update:\n%s", referencePage, diff)
 	}
 }

@@ -363,11 +363,11 @@ func TestEndsAreToldToThoseWhoKeepTroublesOpen(t *testing.T) {
 		e        rollout.Event
 		ok, ends bool
 	}{
-		{"what it asked for", Profile{Defaults: aborted, Resolves: true}, bad, true, false},
-		{"what is over", Profile{Defaults: aborted, Resolves: true}, over, true, true},
-		{"what it asked for, which is over", Profile{Defaults: over.Kinds, Resolves: true}, over, true, false},
-		{"what is over, of which it keeps nothing", Profile{Defaults: aborted}, over, false, false},
-		{"what it did not ask for", Profile{Defaults: over.Kinds, Resolves: true}, bad, false, false},
+		{"a trouble that it asked for", Profile{Defaults: aborted, Resolves: true}, bad, true, false},
+		{"a trouble that is over", Profile{Defaults: aborted, Resolves: true}, over, true, true},
+		{"an end that it asked for", Profile{Defaults: over.Kinds, Resolves: true}, over, true, false},
+		{"a trouble that is over, without resolves", Profile{Defaults: aborted}, over, false, false},
+		{"a trouble that it did not ask for", Profile{Defaults: over.Kinds, Resolves: true}, bad, false, false},
 	} {
 		if m, ok, _ := MessageFor(rollout.Receiver{}, c.profile, c.e); ok != c.ok || m.Ends != c.ends && ok {
 			t.Errorf("%s: told %t, as an end %t", c.name, ok, m.Ends)

@@ -106,7 +106,7 @@ func (s *mailServer) talk(conn net.Conn) {
 			}
 		case "MAIL":
 			if !known {
-				say("530 5.7.0 who are you?")
+				say("530 5.7.0 authentication required")
 				continue
 			}
 			say("250 ok")
@@ -172,7 +172,7 @@ func TestEmail(t *testing.T) {
 		{name: "none", server: mailServer{}, tls: "none"},
 		{name: "no STARTTLS", server: mailServer{users: users}, account: true, says: "STARTTLS"},
 		{name: "wrong password", server: mailServer{tls: secure, users: map[string]string{"user": "other"}}, account: true, final: true, says: "535"},
-		{name: "unknown recipient", server: mailServer{tls: secure, refuse: "550 5.1.1 nobody of that name"}, final: true, says: "nobody of that name"},
+		{name: "unknown recipient", server: mailServer{tls: secure, refuse: "550 5.1.1 no mailbox of that name"}, final: true, says: "no mailbox of that name"},
 		{name: "later", server: mailServer{tls: secure, refuse: "451 4.3.0 greylisted"}, says: "greylisted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

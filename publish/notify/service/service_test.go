@@ -101,7 +101,7 @@ func (c contract) serve(t *testing.T, taken *[]request) *httptest.Server {
 		case err != nil || json.Unmarshal(data, &body) != nil:
 			t.Errorf("the body is not JSON: %s", data)
 		case r.Method != http.MethodPost || !c.path(r.URL.Path):
-			t.Errorf("%s %s is not what the documentation says", r.Method, r.URL)
+			t.Errorf("%s %s differs from the documentation", r.Method, r.URL)
 		case !strings.HasPrefix(r.Header.Get("Content-Type"), media):
 			t.Errorf("Content-Type %s, want %s", r.Header.Get("Content-Type"), media)
 		case c.auth[0] != "" && r.Header.Get(c.auth[0]) != c.auth[1]:
@@ -471,7 +471,7 @@ func TestCredentials(t *testing.T) {
 			}
 			var failed *Failure
 			if errors.As(err, &failed) && failed.Final {
-				t.Error("it is final, and somebody may make the Secret")
+				t.Error("it is final, and the Secret may still be made")
 			}
 		})
 	}
