@@ -380,7 +380,7 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 	l := &lookout{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
 	_, held := l.reader.RenderHead(broken, app("shop"))
 	if held == nil || l.changes(broken, &appView{App: app("shop")}, nil, held) {
-		t.Errorf("what was broken in the same way (%v) is a change", held)
+		t.Errorf("a file broken in the same way (%v) is a change", held)
 	}
 }
 
@@ -547,7 +547,7 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 	})
 	w.settle()
 	if s := told(); len(s.Transitions) != 1 || len(s.Transitions[0].Proposals) > 0 {
-		t.Errorf("on its way, and nobody is asked: %+v", s)
+		t.Errorf("on its way, with nothing to approve: %+v", s)
 	}
 	w.commit("v3, without steps", map[string]string{
 		"apps/shop/app.yaml": strings.Replace(version("v3"), "[{setWeight: 50}, {pause: {}}]", "[{setWeight: 50}]", 1),
@@ -574,7 +574,7 @@ func TestOtherKeysAskAnew(t *testing.T) {
 	w.commit("promoted", key)
 	w.settle()
 	if s := w.state(); asked == 0 || s.Phase != rollout.Paused {
-		t.Fatalf("%s after %d questions: a promotion that nobody signed counts", s.Phase, asked)
+		t.Fatalf("%s after %d questions: an unsigned promotion counts", s.Phase, asked)
 	}
 	before := asked
 	w.settle()

@@ -38,7 +38,7 @@ func TestApprovals(t *testing.T) {
 		t.Errorf("a promotion of something else: %v, %v, %v", p, no, err)
 	}
 	if p, no, err := q.of(v, a, nil, state); p != nil || no != nil || !errors.Is(err, source.ErrNotReady) || wanted != 1 {
-		t.Errorf("before anybody was asked: %v, %v, %v", p, no, err)
+		t.Errorf("before the first question: %v, %v, %v", p, no, err)
 	}
 	away := errors.New("no route")
 	if answer = away; !q.answer(t.Context()) || touched != 1 {
@@ -64,6 +64,6 @@ func TestApprovals(t *testing.T) {
 		t.Errorf("approved: %v, %v", p, err)
 	}
 	if before := asked; q.answer(t.Context()) || asked != before {
-		t.Error("somebody is asked about nothing")
+		t.Error("a question is asked without a need")
 	}
 }

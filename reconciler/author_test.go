@@ -139,7 +139,7 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 			t.Errorf("the history was read %d times, want %d; %q is not said:\n%s", past.lines, lines, text, said)
 		}
 		if said := strings.Join(w.git.messages, "\n"); strings.Contains(said, "by Cid") {
-			t.Errorf("somebody else's name is on it:\n%s", said)
+			t.Errorf("another author's name is on it:\n%s", said)
 		}
 	}
 	t.Run("promotion", func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 			t.Errorf("%s, want it promoted", s.Phase)
 		}
 	})
-	t.Run("hold of what Git asks for", func(t *testing.T) {
+	t.Run("hold of a release that Git asks for", func(t *testing.T) {
 		w := newWorld(t, nil)
 		past := &pastOf{origin: w.git}
 		w.git.author = "Bob"

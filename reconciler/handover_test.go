@@ -37,7 +37,7 @@ func TestPushAt(t *testing.T) {
 func TestHanded(t *testing.T) {
 	h := newHandover(nil, func(string) {})
 	if h.handed("shop", 3) != nil {
-		t.Error("something waits that nobody has handed over")
+		t.Error("a decision waits before the first handover")
 	}
 	s := &visit{app: &appView{App: rollout.App{Name: "shop"}}, before: rollout.State{Serial: 3},
 		decision: strategies.Decision{State: rollout.State{Serial: 4}}}
@@ -46,10 +46,10 @@ func TestHanded(t *testing.T) {
 		t.Errorf("handed over is %v", got)
 	}
 	if h.handed("shop", 4) != nil {
-		t.Error("what follows another record is taken for what follows this one")
+		t.Error("a decision after another record is taken for one after this record")
 	}
 	h.drop("shop")
 	if h.handed("shop", 3) != nil {
-		t.Error("what was taken back still waits")
+		t.Error("a dropped decision still waits")
 	}
 }

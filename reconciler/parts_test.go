@@ -168,12 +168,12 @@ func TestApprovalsAreAboutOneFile(t *testing.T) {
 	_, _, _ = q.of(v, a, head, rollout.State{})
 	q.answer(ctx)
 	if p, no, err := q.of(v, a, head, rollout.State{}); p != nil || no == nil || err != nil {
-		t.Errorf("a promotion of the head that nobody signed: %v, %v, %v", p, no, err)
+		t.Errorf("an unsigned promotion of the head: %v, %v, %v", p, no, err)
 	}
 	q.ask = nil
 	a.promotion.File.Release = hash
 	if p, no, err := q.of(v, a, head, rollout.State{}); p == nil || no != nil || err != nil {
-		t.Errorf("where nobody asks: %v, %v, %v", p, no, err)
+		t.Errorf("without a check of promoters: %v, %v, %v", p, no, err)
 	}
 }
 
@@ -361,7 +361,7 @@ func TestClaims(t *testing.T) {
 	claims("shop", render("x", "y"), nil, "web")
 	claims("web", render("y"), nil, "")
 	if len(p.named) != 0 {
-		t.Errorf("nobody names anything, and known are %v", p.named)
+		t.Errorf("no app names an object, and known are %v", p.named)
 	}
 
 	l := &lookout{renders: p, record: &record{}}

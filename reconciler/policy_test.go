@@ -296,7 +296,7 @@ func TestForbiddenPromotion(t *testing.T) {
 		r.set(t, rule)
 		w.settle()
 		if said != "" || w.state().Ignored != "" {
-			t.Errorf("of what is over it is said: %q, %q", said, w.state().Ignored)
+			t.Errorf("of an ended release it is said: %q, %q", said, w.state().Ignored)
 		}
 	})
 	t.Run("abort", func(t *testing.T) {
@@ -349,7 +349,7 @@ func TestPromotersOfAProject(t *testing.T) {
 		w.commit("promote", promotion(w, "2"))
 		w.settle()
 		if s := w.state(); s.Phase != rollout.Healthy || by != "Ann" {
-			t.Errorf("everybody may promote: %s, held %+v, by %q", s.Phase, s.Held, by)
+			t.Errorf("any user may promote: %s, held %+v, by %q", s.Phase, s.Held, by)
 		}
 	})
 }
@@ -448,7 +448,7 @@ func TestNoPolicyIsInAWayBack(t *testing.T) {
 			pass()
 		}
 		if w.pods("v1") != 2 || w.pods("v2") != 2 {
-			t.Fatalf("seed %d: %d pods of v1 and %d of v2 before anybody wants to go back, after %q", seed, w.pods("v1"), w.pods("v2"), trace)
+			t.Fatalf("seed %d: %d pods of v1 and %d of v2 before the way back, after %q", seed, w.pods("v1"), w.pods("v2"), trace)
 		}
 		how := "abort"
 		if rng.IntN(2) == 0 {

@@ -59,7 +59,7 @@ func TestWorkThatHangsIsNamed(t *testing.T) {
 				stop()
 				time.Sleep(2 * time.Hour)
 				if hung := r.Hung(tt.interval); hung != "" {
-					t.Errorf("what has ended hangs: %s", hung)
+					t.Errorf("ended work hangs: %s", hung)
 				}
 			})
 		})

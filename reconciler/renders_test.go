@@ -362,6 +362,6 @@ func TestFailedRenderIsTriedAgain(t *testing.T) {
 	r.renders.look(v.branch.Tree, v.line, apps)
 	r.renders.drain()
 	if n := looks(40); n != 0 {
-		t.Errorf("%d more tries of what is wrong in the repository, want 0", n)
+		t.Errorf("%d more tries of an error in the repository, want 0", n)
 	}
 }

@@ -236,7 +236,7 @@ func TestTriesAreTimed(t *testing.T) {
 	}
 	w.git.fails = nil
 	if tries(3); isFailing() {
-		t.Error("what was recorded in the end is failing still")
+		t.Error("a transition that was recorded in the end still fails")
 	}
 }
 

@@ -11,7 +11,7 @@ func TestOutlive(t *testing.T) {
 	ctx, cancel := Outlive(parent)
 	stop()
 	if ctx.Err() != nil {
-		t.Error("what has begun ended with its parent")
+		t.Error("the context ended with its parent")
 	}
 	cancel()
 	if ctx.Err() == nil {

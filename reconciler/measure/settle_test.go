@@ -60,7 +60,7 @@ func TestSettle(t *testing.T) {
 		t.Errorf("of a server that answers, something is found: %t, it ends: %t", found, ended)
 	}
 	if found, ended := settled(10 * time.Second); found || !ended {
-		t.Errorf("of what is collected, something is found: %t, it ends: %t", found, ended)
+		t.Errorf("of a collected measurement, something is found: %t, it ends: %t", found, ended)
 	}
 }
 

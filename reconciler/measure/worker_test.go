@@ -300,7 +300,7 @@ func TestJudgingEnds(t *testing.T) {
 	never := make(chan struct{})
 	defer close(never)
 	if _, err := within(time.Nanosecond, func() (bool, error) { <-never; return true, nil }); err == nil {
-		t.Error("what does not end is waited for")
+		t.Error("a judgement that does not end is waited for")
 	}
 }
 
@@ -401,13 +401,13 @@ func TestOverIsOver(t *testing.T) {
 	b.Measure(shop, b.going, nil) // they continue
 	<-asked
 	b.Measure(shop, going(due(slow)), nil)
-	waitFor(t, "only what goes on", func() bool { return len(b.under()) == 1 })
+	waitFor(t, "only the continuing measurement", func() bool { return len(b.under()) == 1 })
 	for len(asked) > 0 {
 		<-asked
 	}
 	time.Sleep(50 * time.Millisecond)
 	if n := len(asked); n > 0 {
-		t.Errorf("a gate of what is over is asked %d times", n)
+		t.Errorf("a gate of an ended measurement is asked %d times", n)
 	}
 	waitFor(t, "the Job to be removed", func() bool { g.mu.Lock(); defer g.mu.Unlock(); return g.deleted == 1 })
 	b.Measure(shop, nil, nil)
@@ -487,12 +487,12 @@ func TestOnlyInNamespacesOfTheApp(t *testing.T) {
 		metric rollout.Metric
 		want   string
 	}{
-		"a Secret of another":    {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, "app shop has no business in namespace shop"},
-		"a Job in another":       {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "job", Config: map[string]any{}}, "add to its entry in the configuration: namespaces: [shop]"},
-		"a Secret of its own":    {rollout.App{Name: "shop", Namespace: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, ""},
-		"neither":                {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "web", Config: web}, ""},
-		"of one that has gone":   {rollout.App{Name: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, ""},
-		"gitrollout's, whatever": {rollout.App{Name: "shop", Namespace: "shop", Namespaces: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, "OWN"},
+		"a Secret of another":       {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, "app shop has no business in namespace shop"},
+		"a Job in another":          {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "job", Config: map[string]any{}}, "add to its entry in the configuration: namespaces: [shop]"},
+		"a Secret in its namespace": {rollout.App{Name: "shop", Namespace: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, ""},
+		"neither":                   {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "web", Config: web}, ""},
+		"of one that has gone":      {rollout.App{Name: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, ""},
+		"gitrollout's, whatever":    {rollout.App{Name: "shop", Namespace: "shop", Namespaces: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, "OWN"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := false

@@ -77,7 +77,7 @@ func TestPromoteOverAWayBack(t *testing.T) {
 	}
 	in.State.Rejected = []rollout.Rejection{{Hash: "h1-3"}}
 	if _, err := (Target{}).Decide(in, full); err == nil || !strings.Contains(err.Error(), "already on its way back to h1-1") {
-		t.Errorf("what was rejected: %v", err)
+		t.Errorf("a rejected release: %v", err)
 	}
 }
 

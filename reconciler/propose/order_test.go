@@ -140,7 +140,7 @@ It also changes files of: cart
 	healthy := shop().State
 	healthy.Phase, healthy.Release = rollout.Healthy, nil
 	if got := UndoSubject(healthy); got != "Undo h1-1 of shop" {
-		t.Errorf("of what serves: %q", got)
+		t.Errorf("of the stable release: %q", got)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestReversion(t *testing.T) {
 	apart := &rollout.Render{App: rollout.App{Name: "till"}, Files: []string{"apps/till/a.yaml"}}
 	own := &rollout.Render{App: shop, Files: []string{"apps/shop/a.yaml"}}
 	if v, err = NewReversion(head, old, own, own, []*rollout.Render{apart, own}); err != nil || v.Shared() || len(v.Sharers) > 0 {
-		t.Errorf("nobody else's: %+v, %v", v, err)
+		t.Errorf("files of no other app: %+v, %v", v, err)
 	}
 	for name, v := range map[string]Reversion{"sharers": {Sharers: []string{"cart"}}, "outside": {Outside: []string{"base/x.yaml"}}} {
 		if !v.Shared() {
@@ -282,7 +282,7 @@ func TestReversionOfWhatCannotBeRead(t *testing.T) {
 				t.Errorf("Trace: %v", err)
 			}
 			if Restores(rollout.Merge{Clean: true}, head, old, app, app) {
-				t.Error("a merge restores what nobody knows")
+				t.Error("a merge restores an unreadable state")
 			}
 		})
 	}
@@ -314,8 +314,8 @@ func TestTrace(t *testing.T) {
 		"later numbers of pods":             {[]snapshot{one, release, at("c3", "replicas: 4\nv2")}, "", false},
 		"another release before it":         {[]snapshot{one, at("c9", "replicas: 2\nv9"), release}, "c9", false},
 		"before and after it":               {[]snapshot{one, at("c9", "replicas: 2\nv9"), release, at("c3", "replicas: 2\nv3")}, "c9 c3", true},
-		"nobody knows which is the release": {[]snapshot{one, at("c9", "replicas: 2\nv9")}, "c9", true},
-		"nobody knows the commits":          {nil, "", true},
+		"the release is not in the history": {[]snapshot{one, at("c9", "replicas: 2\nv9")}, "c9", true},
+		"the history has no commits":        {nil, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, err := Trace(Reversion{Edits: map[string][]byte{"apps/shop/web.yaml": nil}, scaled: true}, c.line, "c2")
@@ -401,8 +401,8 @@ func TestReversionKeepsThePods(t *testing.T) {
 		"values in another order": {"values.yaml", "web:\n  replicaCount: 3\napi:\n  replicaCount: 3\nv1", "api:\n  replicaCount: 3\nweb:\n  replicaCount: 9\nv2",
 			"web:\n  replicaCount: 9\napi:\n  replicaCount: 3\nv1", []int64{3, 3}, []int64{9, 3}, ""},
 		"a number more":             {kustomization, "v1", "- {name: a, count: 9}\nv2", "v1", []int64{3}, []int64{9}, "replicas of Deployment w0: 9 now, 3 then"},
-		"of what has no pods":       {"app.yaml", "cache: {replicas: 1}\nv1", "cache: {replicas: 7}\nv2", "cache: {replicas: 1}\nv1", []int64{3}, []int64{3}, ""},
-		"of what has no, alone":     {"app.yaml", "cache: {replicas: 1}", "cache: {replicas: 7}", "cache: {replicas: 1}", []int64{3}, []int64{3}, ""},
+		"of a kind without pods":    {"app.yaml", "cache: {replicas: 1}\nv1", "cache: {replicas: 7}\nv2", "cache: {replicas: 1}\nv1", []int64{3}, []int64{3}, ""},
+		"of such a kind, alone":     {"app.yaml", "cache: {replicas: 1}", "cache: {replicas: 7}", "cache: {replicas: 1}", []int64{3}, []int64{3}, ""},
 		"two that had the same":     {"web.yaml", "replicas: 3\nv1", "replicas: 9\nv2", "replicas: 9\nv1", []int64{3, 3}, []int64{9, 9}, "replicas of Deployment w0: 9 now, 3 then; replicas of Deployment w1: 9 now, 3 then"},
 		"a count of something else": {"analysis.yaml", "count: 3", "count: 10", "count: 3", nil, nil, ""},
 		"another field":             {"web.yaml", "previewReplicas: 3", "previewReplicas: 10", "previewReplicas: 3", nil, nil, ""},

@@ -258,7 +258,7 @@ func TestPromotion(t *testing.T) {
 		t.Errorf("the head of an app with a bad promotion file: %+v", head)
 	}
 	if head := HeadOf(rollout.Commit{ID: "second"}, nil, wrong, p); head.Err != wrong {
-		t.Errorf("what is wrong with the app comes before its promotion file: %v", head.Err)
+		t.Errorf("want the app's error before its promotion file's: %v", head.Err)
 	}
 	if head := HeadOf(rollout.Commit{ID: "second"}, built, nil, Promotion{}); head.Err != nil || head.Render != built || head.Commit.ID != "second" {
 		t.Errorf("the head of an app: %+v", head)
@@ -475,7 +475,7 @@ func TestAppAtKeepsTheLimits(t *testing.T) {
 	broken := first.with("second", map[string]string{"apps/shop/kustomization.yaml": ""})
 	now := rollout.App{Name: "shop", Path: "teams/a/shop"}
 	if then := r.AppAt(broken, now); then != now {
-		t.Errorf("nobody knows where it was: %+v", then)
+		t.Errorf("without a known place: %+v", then)
 	}
 	left := 3
 	if then := r.AppAt(failing{first, &left}, now); then != now {
