@@ -45,7 +45,7 @@ func TestAllow(t *testing.T) {
 		"by kustomize": {rollout.App{Namespace: "shop"}, "namespace: payments\n", config,
 			"apps/shop/app.yaml: metadata.namespace: is in namespace payments, where app shop may not write (ConfigMap/payments/a); " +
 				"if it is to have that, add to its entry in .gitrollout/prod/config.yaml: namespaces: [payments]"},
-		"all that is missing, beside what is there": {rollout.App{Namespace: "shop", Namespaces: "shop-*", ClusterResources: "*.example.com/*"}, "",
+		"all missing entries, beside present ones": {rollout.App{Namespace: "shop", Namespaces: "shop-*", ClusterResources: "*.example.com/*"}, "",
 			"kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, namespace: till}\n---\nkind: ConfigMap\napiVersion: v1\nmetadata: {name: a, namespace: payments}\n---\n" +
 				"kind: ClusterRole\napiVersion: rbac.authorization.k8s.io/v1\nmetadata: {name: a}\n",
 			"apps/shop/app.yaml: kind: belongs to no namespace, and app shop may not have any rbac.authorization.k8s.io/ClusterRole (ClusterRole//a); " +
@@ -60,7 +60,7 @@ func TestAllow(t *testing.T) {
 		"gitrollout's own": {rollout.App{Namespace: "shop", Namespaces: "* gitrollout"}, "", "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, namespace: gitrollout}\n",
 			"apps/shop/app.yaml: metadata.namespace: is in namespace gitrollout, which is gitrollout's own and no app's (ConfigMap/gitrollout/a); " +
 				"take it out, or put it into another namespace"},
-		"a version that nobody has of a kind without namespaces": {rollout.App{Namespace: "shop"}, "", "kind: ClusterRole\napiVersion: rbac.authorization.k8s.io/v9\nmetadata: {name: a}\n",
+		"an unknown version of a kind without namespaces": {rollout.App{Namespace: "shop"}, "", "kind: ClusterRole\napiVersion: rbac.authorization.k8s.io/v9\nmetadata: {name: a}\n",
 			"apps/shop/app.yaml: kind: belongs to no namespace, and app shop may not have any rbac.authorization.k8s.io/ClusterRole (ClusterRole//a); " +
 				"if it is to have that, add to its entry in .gitrollout/prod/config.yaml: clusterResources: [rbac.authorization.k8s.io/ClusterRole]"},
 		"a question to the server": {rollout.App{Namespace: "shop"}, "", "kind: TokenReview\napiVersion: authentication.k8s.io/v1\nmetadata: {name: a}\nspec: {token: a}\n",

@@ -159,7 +159,7 @@ func TestHooksThatServicesSelect(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(strings.Join(r.Warnings, "\n"), "selects the pods of Job migrate"); got != want {
-			t.Errorf("%q: warnings %q, want one of the Service: %t", labels, r.Warnings, want)
+			t.Errorf("%q: warnings %q, want a warning about the Service: %t", labels, r.Warnings, want)
 		}
 	}
 }

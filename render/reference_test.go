@@ -29,7 +29,7 @@ func checkPage(t *testing.T, page, want string) {
 		t.Fatal(err)
 	}
 	if diff := compare.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s is not what the code says (-want +got), write it anew with -update:\n%s", page, diff)
+		t.Errorf("%s differs from the code (-want +got), rewrite it with -update:\n%s", page, diff)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestTags(t *testing.T) {
 	eachMapping(Form(), func(path string, f rollout.Field) {
 		for _, m := range tag.FindAllStringSubmatch(string(f.Tag), -1) {
 			if !slices.Contains(known, m[1]) {
-				t.Errorf("%s: nobody reads the tag %s", path, m[1])
+				t.Errorf("%s: no code reads the tag %s", path, m[1])
 			}
 		}
 		for _, key := range []string{"is", "like"} {

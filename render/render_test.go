@@ -48,7 +48,7 @@ func TestBuildsOnlyWhatChanged(t *testing.T) {
 		"shared base":       {"exactly its users", map[string]string{"base/cm.yaml": files["base/cm.yaml"] + "# new\n"}, []string{"a00", "a02", "a04", "a06", "a08", "a10", "a12", "a14", "a16", "a18"}},
 		"appears":           {"a second kustomization was looked for in vain", map[string]string{"apps/a07/prod/kustomization.yml": "resources: []\n"}, []string{"a07"}},
 		"folder for a file": {"it was looked for as a file", map[string]string{"apps/a01/prod/Kustomization/x": "y"}, []string{"a01"}},
-		"file for a folder": {"what was read below is gone", map[string]string{"base/kustomization.yaml": "", "base/cm.yaml": "", "base": "x"}, []string{"a00", "a02", "a04", "a06", "a08", "a10", "a12", "a14", "a16", "a18"}},
+		"file for a folder": {"the files read below it are gone", map[string]string{"base/kustomization.yaml": "", "base/cm.yaml": "", "base": "x"}, []string{"a00", "a02", "a04", "a06", "a08", "a10", "a12", "a14", "a16", "a18"}},
 		"gone":              {"", map[string]string{"apps/a09/prod/cm.yaml": ""}, []string{"a09"}},
 	}
 	for name, tt := range tests {
@@ -147,7 +147,7 @@ func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 	unreadable.fail = errors.New("the store is gone")
 	var invalid *rollout.InvalidError
 	if _, err := r.Render(unreadable, apps[0], rollout.Commit{}); !errors.Is(err, unreadable.fail) || errors.As(err, &invalid) {
-		t.Errorf("error %v, want that of the store", err)
+		t.Errorf("error %v, want the store's error", err)
 	}
 	unreadable.fail = nil
 	if _, err := r.Render(unreadable, apps[0], rollout.Commit{}); err != nil {

@@ -134,7 +134,7 @@ func TestEncryptedFiles(t *testing.T) {
 				}
 				withoutKey, values := secretOf(t, sealed)
 				if withoutKey != secret {
-					t.Errorf("the Secret is %s, and %s for who has no key", secret, withoutKey)
+					t.Errorf("the Secret is %s, and %s without the key", secret, withoutKey)
 				}
 				for key, value := range values {
 					if plain, _ := base64.StdEncoding.DecodeString(value); !strings.HasPrefix(value+string(plain), "gitrollout-sealed:") && !strings.Contains(string(plain), "gitrollout-sealed:") {
@@ -270,11 +270,11 @@ func TestWhereItIsHeldTellsNothing(t *testing.T) {
 		ask += fmt.Sprintf("  c%d: \"{{ eq (substr 0 1 .Values.password) \"%c\" }}\"\n", i, 'a'+i)
 	}
 	for name, template := range map[string]string{
-		"a name of text":            secret(`stringData: {"{{ .Values.password }}": x}`),
-		"a name of what is no text": secret(`stringData: {"{{ .Values.password }}": 5}`),
-		"a name of no base64":       secret(`data: {"{{ .Values.password | upper }}": "!!"}`),
-		"a name below a name":       secret(`stringData: {a: {"{{ .Values.password }}": 5}}`),
-		"a field for each letter":   ask,
+		"a name of text":          secret(`stringData: {"{{ .Values.password }}": x}`),
+		"a name of a number":      secret(`stringData: {"{{ .Values.password }}": 5}`),
+		"a name of no base64":     secret(`data: {"{{ .Values.password | upper }}": "!!"}`),
+		"a name below a name":     secret(`stringData: {a: {"{{ .Values.password }}": 5}}`),
+		"a field for each letter": ask,
 		"an object for each letter": `{{ range $i := until 26 }}
 {{ if eq (substr 0 1 $.Values.password) (substr (int $i) (int (add 1 $i)) "abcdefghijklmnopqrstuvwxyz") }}
 apiVersion: v1

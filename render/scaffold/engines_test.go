@@ -256,7 +256,7 @@ note charts/shop: settings of releases/shop.yaml are not carried over (spec.valu
 	other := proposedFor(t, "staging", files)
 	for _, line := range []string{"namespace: web-staging", "of: staging", "- file: clusters/staging/vars.yaml"} {
 		if !strings.Contains(other, line) {
-			t.Errorf("%s is not in what is proposed for staging:\n%s", line, other)
+			t.Errorf("%s is not in the proposal for staging:\n%s", line, other)
 		}
 	}
 }

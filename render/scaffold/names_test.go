@@ -50,7 +50,7 @@ func TestWhichCluster(t *testing.T) {
 	} {
 		p := Proposal{Cluster: c.cluster}
 		if env := p.choose(strings.Fields(c.roots)); env != c.env || p.Cluster != c.want {
-			t.Errorf("%q of %s: cluster %s with what is for %q, want %s and %q", c.cluster, c.roots, p.Cluster, env, c.want, c.env)
+			t.Errorf("%q of %s: cluster %s with the files for %q, want %s and %q", c.cluster, c.roots, p.Cluster, env, c.want, c.env)
 		}
 	}
 }

@@ -217,7 +217,7 @@ func TestPropose(t *testing.T) {
 			dirs: []string{"apps/api/overlays/default"}, cluster: "prod",
 			want: Proposal{Cluster: "prod", Entries: []Entry{{Path: "apps/*/overlays/default"}}}, names: "api",
 		},
-		"one of several overlays": {
+		"an overlay among several": {
 			dirs: []string{"apps/api/overlays/default", "apps/api/overlays/prod"},
 			want: Proposal{Cluster: "prod", Entries: []Entry{{Path: "apps/*/overlays/prod"}},
 				LeftOut: []LeftOut{{"apps/api/overlays/default", "is for default"}}}, names: "api",
@@ -363,7 +363,7 @@ func TestRollouts(t *testing.T) {
 			"resources: []\n", []rollout.Object{deployment("web", "")}, "web", "", "",
 			"Deployment web has a Rollout document already; apps/web has no Deployment that needs a Rollout document",
 		},
-		"what is no Deployment": {
+		"objects other than Deployments": {
 			"resources: []\n", []rollout.Object{
 				{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": map[string]any{"name": "web"}},
 				{"apiVersion": "example.org/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web"}},
@@ -472,7 +472,7 @@ func TestWith(t *testing.T) {
 		}
 	}
 	if _, found, _ := tree.Lookup("c"); found {
-		t.Error("what is not there is found")
+		t.Error("a missing file is found")
 	}
 }
 

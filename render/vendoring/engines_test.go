@@ -55,14 +55,14 @@ func TestFromEngines(t *testing.T) {
 		},
 		"an Application": {map[string]string{"a.yaml": argoChart}, []string{"charts chart oci://ghcr.io/org/charts guest 1.2.3 flat"}},
 		"sources of one": {map[string]string{"a.yaml": argoSources}, []string{"charts chart https://charts.example.com mail * flat"}},
-		"what is beside a kustomization": {
+		"objects beside a kustomization": {
 			map[string]string{"kustomization.yaml": "resources: [release.yaml]\nhelmCharts:\n- {name: redis, repo: \"https://charts.example.com\", version: 20.x}\n",
 				"release.yaml": fluxRelease + "---\n" + fluxRepository},
 			[]string{"charts chart https://charts.example.com redis 20.x"},
 		},
-		"what is of here": {map[string]string{"all.yaml": own, "charts/x/templates/a.yaml": fluxRelease}, nil},
-		"a patch of one":  {map[string]string{"a.yaml": fluxRelease + "---\n" + fluxRepository, "p.yaml": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: redis}\nspec: {chart: {spec: {version: 21.x}}}\n"}, []string{"charts chart https://charts.example.com redis 20.x flat"}},
-		"what was named":  {map[string]string{"a.yaml": argoChart, "vendor.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- chart: {repo: \"oci://ghcr.io/org/charts\", name: guest, version: 1.2.3, provenance: k.asc}\n  into: ours\n"}, []string{"ours chart oci://ghcr.io/org/charts guest 1.2.3 signed by k.asc"}},
+		"sources in this repository": {map[string]string{"all.yaml": own, "charts/x/templates/a.yaml": fluxRelease}, nil},
+		"a patch of one":             {map[string]string{"a.yaml": fluxRelease + "---\n" + fluxRepository, "p.yaml": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: redis}\nspec: {chart: {spec: {version: 21.x}}}\n"}, []string{"charts chart https://charts.example.com redis 20.x flat"}},
+		"what was named":             {map[string]string{"a.yaml": argoChart, "vendor.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- chart: {repo: \"oci://ghcr.io/org/charts\", name: guest, version: 1.2.3, provenance: k.asc}\n  into: ours\n"}, []string{"ours chart oci://ghcr.io/org/charts guest 1.2.3 signed by k.asc"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := withoutGit(t)

@@ -81,7 +81,7 @@ func TestNewest(t *testing.T) {
 	}{
 		"the newest is first":       {[]string{"1.10.0", "1.9.0"}, "^1", nil, "1.10.0", ""},
 		"the newest is last":        {[]string{"1.9.0", "1.10.0"}, "^1", nil, "1.10.0", ""},
-		"what is no version":        {[]string{"latest", "1.0.0", "main"}, "^1", nil, "1.0.0", ""},
+		"tags that are no versions": {[]string{"latest", "1.0.0", "main"}, "^1", nil, "1.0.0", ""},
 		"what the range leaves":     {[]string{"1.0.0", "2.0.0"}, "<2", nil, "1.0.0", ""},
 		"a word that is there":      {[]string{"latest", "1.0.0"}, "latest", nil, "latest", ""},
 		"one before the newest":     {[]string{"1.1.0-rc.1", "1.0.0", "1.1.0-rc.2"}, ">=1.0.0-0", nil, "1.1.0-rc.2", ""},
@@ -149,7 +149,7 @@ func TestGet(t *testing.T) {
 		}
 	}
 	if _, err := g.get(t.Context(), "http://127.0.0.1:1/x?token=secret", "", ""); err == nil || strings.Contains(err.Error(), "secret") {
-		t.Errorf("nobody is there: %v", err)
+		t.Errorf("no server is there: %v", err)
 	}
 	if _, err := g.get(t.Context(), "::", "", ""); err == nil || !strings.Contains(err.Error(), `"::" is no address`) {
 		t.Errorf("no address: %v", err)

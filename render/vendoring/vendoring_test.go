@@ -326,7 +326,7 @@ func TestUpdate(t *testing.T) {
 	if third := w.has(); third["podinfo/podinfo.yaml"] != "v: 7\n" {
 		t.Errorf("after an update of all: %v", third)
 	}
-	w.update("nobody", "no source that is called nobody")
+	w.update("absent", "no source that is called absent")
 }
 
 // TestFlat keeps a chart whose folder has no version in its name there at each version, beside a kustomization's chart
@@ -456,20 +456,20 @@ func TestRefused(t *testing.T) {
 			w.answers["/charts/redis-20.1.4.tgz"] = packed(w.t, special("redis/x", tar.TypeSymlink, "/etc"))
 			w.answers["/charts/index.yaml"] = []byte("entries: {redis: [{version: 20.1.4, urls: [redis-20.1.4.tgz]}]}")
 		}, "no plain file"},
-		"no such version":                   {strings.ReplaceAll(redis, "20.1.4", "~22"), nil, "none of its 3 versions is ~22"},
-		"no range":                          {strings.ReplaceAll(redis, "20.1.4", "newest"), nil, "is no version and no range"},
-		"no index":                          {strings.ReplaceAll(redis, "/charts", "/none"), nil, "none/index.yaml answers 404"},
-		"no tag":                            {strings.ReplaceAll(podinfo, "6.9.0", "6.9.9"), nil, "answers 404"},
-		"another network without https":     {strings.ReplaceAll(redis, "HOST", "charts.example.com"), nil, "does not use https"},
-		"no ref":                            {"- git: {url: GIT, ref: v9}\n  into: base\n", nil, "git fetch"},
-		"no folder of a commit":             {"- git: {url: GIT, ref: main, path: none}\n  into: base\n", nil, "git archive"},
-		"an option for a ref":               {"- git: {url: GIT, ref: --upload-pack=x}\n  into: base\n", nil, "is no tag, branch or commit"},
-		"a program for an address":          {"- git: {url: \"ext::sh -c x\", ref: main}\n  into: base\n", nil, "git fetch"},
-		"a folder above":                    {strings.ReplaceAll(podinfo, "into: podinfo", "into: ../x"), nil, "is no folder beside it"},
-		"one folder in the other":           {podinfo + strings.ReplaceAll(podinfo, "into: podinfo", "into: podinfo/x"), nil, "are one in the other"},
-		"a folder that somebody else wrote": {podinfo, func(w *world) { _ = os.Mkdir(filepath.Join(w.dir, "podinfo"), 0o755) }, "vendor.lock does not have it"},
-		"a symlink out":                     {strings.ReplaceAll(podinfo, "into: podinfo", "into: out/podinfo"), func(w *world) { _ = os.Symlink(w.t.TempDir(), filepath.Join(w.dir, "out")) }, "path escapes from parent"},
-		"two kinds":                         {"- git: {url: GIT, ref: main}\n  oci: {url: oci://x/y, tag: v1}\n  into: base\n", nil, "has git and oci"},
+		"no such version":                  {strings.ReplaceAll(redis, "20.1.4", "~22"), nil, "none of its 3 versions is ~22"},
+		"no range":                         {strings.ReplaceAll(redis, "20.1.4", "newest"), nil, "is no version and no range"},
+		"no index":                         {strings.ReplaceAll(redis, "/charts", "/none"), nil, "none/index.yaml answers 404"},
+		"no tag":                           {strings.ReplaceAll(podinfo, "6.9.0", "6.9.9"), nil, "answers 404"},
+		"another network without https":    {strings.ReplaceAll(redis, "HOST", "charts.example.com"), nil, "does not use https"},
+		"no ref":                           {"- git: {url: GIT, ref: v9}\n  into: base\n", nil, "git fetch"},
+		"no folder of a commit":            {"- git: {url: GIT, ref: main, path: none}\n  into: base\n", nil, "git archive"},
+		"an option for a ref":              {"- git: {url: GIT, ref: --upload-pack=x}\n  into: base\n", nil, "is no tag, branch or commit"},
+		"a program for an address":         {"- git: {url: \"ext::sh -c x\", ref: main}\n  into: base\n", nil, "git fetch"},
+		"a folder above":                   {strings.ReplaceAll(podinfo, "into: podinfo", "into: ../x"), nil, "is no folder beside it"},
+		"one folder in the other":          {podinfo + strings.ReplaceAll(podinfo, "into: podinfo", "into: podinfo/x"), nil, "are one in the other"},
+		"a folder that is not in the lock": {podinfo, func(w *world) { _ = os.Mkdir(filepath.Join(w.dir, "podinfo"), 0o755) }, "vendor.lock does not have it"},
+		"a symlink out":                    {strings.ReplaceAll(podinfo, "into: podinfo", "into: out/podinfo"), func(w *world) { _ = os.Symlink(w.t.TempDir(), filepath.Join(w.dir, "out")) }, "path escapes from parent"},
+		"two kinds":                        {"- git: {url: GIT, ref: main}\n  oci: {url: oci://x/y, tag: v1}\n  into: base\n", nil, "has git and oci"},
 		"a lock that leads out": {podinfo, func(w *world) {
 			w.write("vendor.lock", "apiVersion: gitrollout.dev/v1alpha1\nkind: VendorLock\nsources: [{wants: x, into: ../x, tree: y}]\n")
 		}, "is no folder beside it"},

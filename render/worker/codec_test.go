@@ -74,7 +74,7 @@ func TestWhatDoesNotCross(t *testing.T) {
 	for name, v := range map[string]any{
 		"a number of another type": outcome{Render: &rollout.Render{Objects: []rollout.Object{{"a": int32(1)}}}},
 		"a text of a type":         outcome{Render: &rollout.Render{Objects: []rollout.Object{{"a": rollout.Hash("x")}}}},
-		"a router of nobody":       rollout.Router{Config: struct{}{}},
+		"a router of no kind":      rollout.Router{Config: struct{}{}},
 		"a field that is hidden":   rollout.Commit{When: time.Now()},
 	} {
 		if data, err := encode(v); err == nil {
@@ -105,7 +105,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		var o2 outcome
 		if err := decode(again, &o2); err != nil {
-			t.Fatalf("what was encoded anew: %v", err)
+			t.Fatalf("the outcome that was encoded anew: %v", err)
 		}
 	})
 }

@@ -26,7 +26,7 @@ func TestOthersGoOn(t *testing.T) {
 		waiting.Go(func() {
 			_, _, err := p.Build(good, rollout.App{Name: "hangs", Path: "apps/x", Limits: rollout.Limits{RenderTime: time.Hour}})
 			if !errors.Is(err, errClosed) {
-				t.Errorf("the app that hangs: error %v, want that of a pool that is closed", err)
+				t.Errorf("the app that hangs: error %v, want the error of a closed pool", err)
 			}
 			over.Add(1)
 		})

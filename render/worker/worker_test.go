@@ -287,7 +287,7 @@ func TestFailuresOfTheTree(t *testing.T) {
 			break
 		}
 		if err != io.ErrNoProgress && err != nil { // other failures are retried, or their answer is not needed
-			t.Errorf("after %d questions: error %v, want that of the tree", n, err)
+			t.Errorf("after %d questions: error %v, want the tree's error", n, err)
 		}
 	}
 	if after := who(t, p); after != before {
