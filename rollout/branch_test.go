@@ -36,6 +36,6 @@ func TestBranches(t *testing.T) {
 		t.Errorf("proposals begin with %q", prefixes)
 	}
 	if other := rollout.ProposalBranch(rollout.ProposeRevert, "prod-eu-2", "shop"); strings.HasPrefix(other, prefixes[1]) {
-		t.Errorf("%s is taken for one of prod-eu's", other)
+		t.Errorf("%s is taken for a branch of prod-eu", other)
 	}
 }

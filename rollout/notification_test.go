@@ -83,7 +83,7 @@ func TestParseReceiversRefuses(t *testing.T) {
 		{"an unknown security", "{name: a, email: {host: x, tls: ssl, from: a@example.com, to: [b@example.com]}}", "notifications[0].email.tls", "is not known", ""},
 		{"a port beyond all", "{name: a, email: {host: x, port: 65536, from: a@example.com, to: [b@example.com]}}", "notifications[0].email.port", "65536 is not a port", ""},
 		{"a port below all", "{name: a, email: {host: x, port: -1, from: a@example.com, to: [b@example.com]}}", "notifications[0].email.port", "-1 is negative", ""},
-		{"headers of what has none", "{name: a, slack: {url: {env: GITROLLOUT_NOTIFY_A}, headers: {b: {env: GITROLLOUT_NOTIFY_A}}}}", "notifications[0].slack.headers", "is not a field of slack", ""},
+		{"headers of a service without headers", "{name: a, slack: {url: {env: GITROLLOUT_NOTIFY_A}, headers: {b: {env: GITROLLOUT_NOTIFY_A}}}}", "notifications[0].slack.headers", "is not a field of slack", ""},
 		{"half an account", "{name: a, email: {host: x, from: a@example.com, to: [b@example.com], username: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[0].email.password", "go together", ""},
 		{"the same name", "{name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}\n- {name: a, discord: {url: {env: GITROLLOUT_NOTIFY_A}}}", "notifications[1].name", "twice", ""},
 	} {
@@ -138,16 +138,16 @@ func TestTemplatesEnd(t *testing.T) {
 		return err
 	}
 	for name, text := range map[string]string{
-		"a number":                    "{{range 9223372036854775807}}{{end}}",
-		"a number by a name":          "{{$n := 9223372036854775807}}{{range $n}}{{end}}",
-		"a number of a function":      "{{range len (printf \"%1000000d\" 1)}}{{range len (printf \"%1000000d\" 1)}}{{end}}{{end}}",
-		"in what is not":              "{{if .Kind}}{{range 9223372036854775807}}{{end}}{{end}}",
-		"in what is empty":            "{{range .Over}}x{{else}}{{range 9223372036854775807}}{{end}}{{end}}",
-		"lists in lists":              "{{range .Kinds}}{{range $.Kinds}}{{range $.Kinds}}{{end}}{{end}}{{end}}",
-		"a template that calls":       "{{define \"a\"}}{{template \"a\"}}{{template \"a\"}}{{end}}{{template \"a\"}}",
-		"a block":                     "{{block \"a\" .}}{{end}}",
-		"a text that doubles":         "{{$a := \"aaaaaaaa\"}}" + strings.Repeat("{{$a = print $a $a}}", 50),
-		"a text that doubles, format": "{{$a := \"aaaaaaaa\"}}" + strings.Repeat("{{$a = printf \"%s%s\" $a $a}}", 50),
+		"a number":                       "{{range 9223372036854775807}}{{end}}",
+		"a number by a name":             "{{$n := 9223372036854775807}}{{range $n}}{{end}}",
+		"a number of a function":         "{{range len (printf \"%1000000d\" 1)}}{{range len (printf \"%1000000d\" 1)}}{{end}}{{end}}",
+		"in a branch not taken":          "{{if .Kind}}{{range 9223372036854775807}}{{end}}{{end}}",
+		"in the branch of an empty list": "{{range .Over}}x{{else}}{{range 9223372036854775807}}{{end}}{{end}}",
+		"lists in lists":                 "{{range .Kinds}}{{range $.Kinds}}{{range $.Kinds}}{{end}}{{end}}{{end}}",
+		"a template that calls":          "{{define \"a\"}}{{template \"a\"}}{{template \"a\"}}{{end}}{{template \"a\"}}",
+		"a block":                        "{{block \"a\" .}}{{end}}",
+		"a text that doubles":            "{{$a := \"aaaaaaaa\"}}" + strings.Repeat("{{$a = print $a $a}}", 50),
+		"a text that doubles, format":    "{{$a := \"aaaaaaaa\"}}" + strings.Repeat("{{$a = printf \"%s%s\" $a $a}}", 50),
 	} {
 		var invalid *InvalidError
 		if err := template(text); !errors.As(err, &invalid) || !strings.Contains(invalid.Field, "template.text") {

@@ -109,7 +109,7 @@ func TestRenderRelease(t *testing.T) {
 		Templates: map[Workload]Hash{web: "h1-1", api: "h1-2"},
 	}
 	if got := r.Release(); got != "h1-1" {
-		t.Errorf("release is %q, want h1-1: what is not staged is not part of it", got)
+		t.Errorf("release is %q, want h1-1: an unstaged workload is not part of it", got)
 	}
 	if _, ok := r.Spec(api); ok {
 		t.Error("a workload without a Rollout document has a spec")
@@ -167,7 +167,7 @@ func TestShown(t *testing.T) {
 // TestWaits checks that only a release held by a closed calendar waits without a problem.
 func TestWaits(t *testing.T) {
 	if (*Held)(nil).Waits() || (&Held{Reason: HeldPolicy}).Waits() || !(&Held{Reason: HeldClosed}).Waits() {
-		t.Error("only what is closed waits")
+		t.Error("want only a release held by a closed calendar to wait")
 	}
 }
 

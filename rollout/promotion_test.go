@@ -61,7 +61,7 @@ func TestParsePromotionRefuses(t *testing.T) {
 		"NoWorkload":   {"a workload has a namespace", promotionHead + "release: h1-1\nworkloads: {web: 2}\n", "workloads[web]", "namespace"},
 		"Version":      {"another version", "apiVersion: gitrollout.dev/v2\nkind: Promotion\nrelease: h1-1\n", "apiVersion", "not known"},
 		"Twice":        {"two values", promotionHead + "release: h1-1\nrelease: h1-2\n", "", "already set"},
-		"Two":          {"a second document would be ignored: what did the reviewer approve?", promotionHead + "release: h1-1\n---\n" + promotionHead + "release: h1-2\n", "", "more than one document"},
+		"Two":          {"a second document would be ignored although a reviewer approved both", promotionHead + "release: h1-1\n---\n" + promotionHead + "release: h1-2\n", "", "more than one document"},
 		"Fraction":     {"half a step", promotionHead + "release: h1-1\nthrough: 1.5\n", "through", "belongs"},
 		"List":         {"several steps", promotionHead + "release: h1-1\nthrough: [1, 2]\n", "through", "belongs"},
 		"Garbage":      {"not YAML", "\x00", "", "not valid YAML"},

@@ -42,7 +42,7 @@ func TestVendorCredentials(t *testing.T) {
 		_, err := ParseVendor("vendor.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- "+source+"\n  into: a\n"))
 		var invalid *InvalidError
 		if errors.As(err, &invalid); field == "" && err != nil || field != "" && (invalid == nil || invalid.Field != field) {
-			t.Errorf("%s: error %v, want one of %q", source, err, field)
+			t.Errorf("%s: error %v, want an error of field %q", source, err, field)
 		}
 		if err != nil && (strings.Contains(err.Error(), "pass@") || strings.Contains(err.Error(), "p@ss")) {
 			t.Errorf("the password is in the error %v", err)

@@ -119,7 +119,7 @@ func TestCalendarsAreEqual(t *testing.T) {
 	}
 	same := calendar(func(*Window, *Freeze) {})
 	if !same.Equal(calendar(func(_ *Window, f *Freeze) { f.Until = until.In(time.FixedZone("", 3600)) })) || !(Calendar{}).Equal(Calendar{}) {
-		t.Error("what is the same differs")
+		t.Error("equal calendars differ")
 	}
 	for name, change := range map[string]func(*Window, *Freeze){
 		"kind": func(w *Window, _ *Freeze) { w.Kind = Allow }, "schedule": func(w *Window, _ *Freeze) { w.Schedule = "1 0 * * *" },

@@ -184,7 +184,7 @@ func TestObjects(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if diff := compare.Diff(from, made.From) + compare.Diff(others, made.Others); diff != "" {
-				t.Errorf("what it is made of has changed:\n%s", diff)
+				t.Errorf("the source objects have changed:\n%s", diff)
 			}
 		})
 	}

@@ -154,7 +154,7 @@ func TestJob(t *testing.T) {
 	run.Job = h.JobName(run.Release, run.Attempt)
 	job := h.Job("shop", run)
 	if fmt.Sprint(o) != before {
-		t.Error("what is in Git was changed")
+		t.Error("the object in Git was changed")
 	}
 	spec := job.Map("spec")
 	if job.Name() != "migrate-7b4e2a91-2" || spec["ttlSecondsAfterFinished"] != nil || spec["activeDeadlineSeconds"] != int64(1800) {
@@ -230,7 +230,7 @@ func TestNeeds(t *testing.T) {
 		had[o.Ref()] = o
 	}
 	if got := names(); !slices.Equal(got, []string{"with"}) {
-		t.Errorf("where all of it was there it needs %v, want what goes with the hook", got)
+		t.Errorf("with all objects present it needs %v, want the hook's own objects", got)
 	}
 }
 
