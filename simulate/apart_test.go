@@ -72,7 +72,7 @@ func TestOneTransitionKeepsNoOtherFromGit(t *testing.T) {
 		t.Errorf("the other app is %s", got.Phase)
 	}
 	if got := s.state("shop"); got.Phase != rollout.Healthy {
-		t.Errorf("what is refused is recorded: %s", got.Phase)
+		t.Errorf("the refused transition is recorded: %s", got.Phase)
 	}
 	server.refuses = ""
 	for range 5 {

@@ -118,7 +118,7 @@ func TestStaleClusterShowsItsOwnWrites(t *testing.T) {
 		t.Errorf("it shows %+v", live)
 	}
 	if before := c.writes; v.Apply(t.Context(), "shop", []rollout.Object{d}) != nil || c.writes != before {
-		t.Error("it writes what it has written")
+		t.Error("it writes its objects again")
 	}
 }
 

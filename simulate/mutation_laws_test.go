@@ -13,7 +13,7 @@ import (
 
 // lawMutations each break one law by a wrapper that changes the program's view of its world.
 var lawMutations = []mutation{
-	{"a pause waits for nobody", []string{"Calm"}, bendSpecs(func(_ *bender, s *rollout.Spec) {
+	{"a pause does not wait for people", []string{"Calm"}, bendSpecs(func(_ *bender, s *rollout.Spec) {
 		if s.BlueGreen != nil {
 			s.BlueGreen.AutoPromotionEnabled = true
 			return
@@ -46,24 +46,24 @@ var lawMutations = []mutation{
 			}
 		}
 	})},
-	{"what Kubernetes takes for all pods stays", []string{"StatefulSets"}, observe(func(_ *universe, _ string, w *rollout.ObservedWorkload) {
+	{"Kubernetes' template of all pods stays", []string{"StatefulSets"}, observe(func(_ *universe, _ string, w *rollout.ObservedWorkload) {
 		for i, r := range w.Revisions {
 			w.Revisions[i].Base = r.Base && !r.Current
 		}
 	})},
-	{"what nobody sees is believed", []string{"Watches"}, func(_ *universe, p *Process, o *reconciler.Options) {
+	{"an unseen cluster is believed", []string{"Watches"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Observer = believer{p.View}
 	}},
 	{"what left Git stays", []string{"People"}, keep(func(rollout.Object) bool { return true })},
-	{"replicas are pinned where somebody scales", []string{"Scales"}, func(_ *universe, p *Process, o *reconciler.Options) {
+	{"replicas are pinned although an autoscaler scales", []string{"Scales"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &pinnedCluster{View: p.View}
 	}},
-	{"what is asked for counts as what serves", []string{"Calm"}, observe(trustful)},
+	{"requested pods count as serving pods", []string{"Calm"}, observe(trustful)},
 	{"a pod that serves counts for all where users are switched", []string{"Calm"}, observe(trusting)},
 	{"pods of an experiment outlive it", []string{"Experiments"}, keep(func(o rollout.Object) bool {
 		return o.Annotation(rollout.AnnotationGenerated) != ""
 	})},
-	{"an experiment runs of what has no pods", []string{"Experiments"}, observe(staffed)},
+	{"an experiment runs of a workload without pods", []string{"Experiments"}, observe(staffed)},
 	{"each commit is followed by each app", []string{"Calm"}, func(_ *universe, _ *Process, o *reconciler.Options) {
 		o.Renderer = restless{o.Renderer}
 	}},
@@ -79,7 +79,7 @@ var lawMutations = []mutation{
 	{"an analysis of a past release judges", []string{"Analyses", "PeopleAndAnalyses"}, func(u *universe, p *Process, o *reconciler.Options) {
 		o.Analyzer = &pastLab{lab: u.labs[p.Name], going: map[string][]rollout.AnalysisRun{}}
 	}},
-	{"what has no pods rides past gates", []string{"People", "PeopleAndSizes"}, forge(func(a *appSource, s rollout.State) *rollout.Promotion {
+	{"workloads without pods pass gates", []string{"People", "PeopleAndSizes"}, forge(func(a *appSource, s rollout.State) *rollout.Promotion {
 		empty := map[rollout.Workload]string{}
 		for _, pr := range s.Progress {
 			if w := a.find(pr.Workload); w != nil && w.replicas != nil && *w.replicas == 0 && len(s.Progress) > 1 {

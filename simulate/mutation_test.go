@@ -56,7 +56,7 @@ var mutations = []mutation{
 	{"a StatefulSet's partition is one too low", []string{"StatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &lowCluster{View: p.View}
 	}},
-	{"everybody reaches what only matched users are to", []string{"StatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
+	{"all users reach a version for matched users", []string{"StatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &openCluster{View: p.View}
 	}},
 	{"a CloneSet's partition is one too low", []string{"CloneSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
@@ -74,7 +74,7 @@ var mutations = []mutation{
 	{"evictions of Kruise's StatefulSet are left out", []string{"KruisesStatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &sparingCluster{View: p.View}
 	}},
-	{"what is taken for that of all CloneSet's pods stays", []string{"CloneSets", "CalmSets"}, observe(func(_ *universe, _ string, w *rollout.ObservedWorkload) {
+	{"CloneSet's template of all pods stays", []string{"CloneSets", "CalmSets"}, observe(func(_ *universe, _ string, w *rollout.ObservedWorkload) {
 		for i, r := range w.Revisions {
 			w.Revisions[i].Base = r.Base && !r.Current
 		}
@@ -100,9 +100,9 @@ var mutations = []mutation{
 	{"a Job is made before it is on record", []string{"Hooks"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Jobs = hastyJobs{p.View}
 	}},
-	{"what runs before a release is left out", []string{"Hooks"}, withoutHooks("before")},
-	{"what runs after a release is left out", []string{"Hooks"}, withoutHooks("after")},
-	{"what runs after a way back is left out", []string{"Hooks"}, withoutHooks("abort")},
+	{"hooks before a release are left out", []string{"Hooks"}, withoutHooks("before")},
+	{"hooks after a release are left out", []string{"Hooks"}, withoutHooks("after")},
+	{"hooks after a way back are left out", []string{"Hooks"}, withoutHooks("abort")},
 	{"a hook that has changed alone is left out", []string{"Hooks"}, func(_ *universe, _ *Process, o *reconciler.Options) {
 		o.Renderer = sameHooks{o.Renderer}
 	}},
@@ -120,23 +120,23 @@ const enough = 200
 // noticed has the seed for each mutation that none of the first ten seeds notices; it runs first. When it stops
 // noticing because runs have changed, all seeds run, and the test prints a new one.
 var noticed = map[string]int{
-	"an experiment runs of what has no pods":                                54,
-	"what is taken for that of all CloneSet's pods stays":                   50,
+	"an experiment runs of a workload without pods":                         54,
+	"CloneSet's template of all pods stays":                                 50,
 	"whatever Git is at, everything waits for it":                           15,
-	"what nobody sees is believed":                                          84,
+	"an unseen cluster is believed":                                         84,
 	"an analysis of a past release judges":                                  77,
 	"what came by scaling stays, with rebalance":                            69,
-	"what Kubernetes takes for all pods stays":                              60,
+	"Kubernetes' template of all pods stays":                                60,
 	"a proposal stays, whatever becomes of main":                            58,
 	"pods go before Services do":                                            29,
 	"an abort is not read":                                                  27,
 	"the partition of a kind of the configuration lets one pod too many go": 26,
-	"what has no pods rides past gates":                                     25,
+	"workloads without pods pass gates":                                     25,
 	"a release goes on while Git's head cannot be read":                     23,
 	"evictions are left out":                                                18,
 	"evictions of Kruise's StatefulSet are left out":                        18,
 	"a StatefulSet's partition is one too low":                              15,
-	"what runs after a way back is left out":                                16,
+	"hooks after a way back are left out":                                   16,
 	"a pod that serves counts for all where users are switched":             13,
 	"a retreat waits until Git has it":                                      13,
 	"pods go before proxies know that they get no requests":                 11,

@@ -407,7 +407,7 @@ func (u *universe) leaveAlone() {
 		due := u.nextDue()
 		if !due.After(u.kube.Now) {
 			u.promises.checkWedged()
-			u.restForDays("a day on which nobody does anything")
+			u.restForDays("on a day without a change")
 			u.startAnew()
 			return
 		}

@@ -717,7 +717,7 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 			p.fail(lawShare, "%s: %d of %d pods are of %s, and step %d asks for %d at most", w, n, d.Replicas, source.version, step, pods)
 		}
 		if source.isShared() && requests == 0 && rs.Ready() > 0 && p.isOpen(w, source, rs) {
-			p.fail(lawShare, "%s: all pods have the requests that nothing matches, those of %s too, before any weight", w, source.version)
+			p.fail(lawShare, "%s: all pods get the requests that nothing matches, pods of %s too, before any weight", w, source.version)
 		}
 		if n := p.requests(w, source, rs.PodHash); n > requests {
 			p.fail(lawShare, "%s: %d of 100 requests go to %s, and step %d asks for %d at most", w, n, source.version, step, requests)
@@ -842,7 +842,7 @@ func (p *promises) checkUsers(w rollout.Workload) {
 	}
 	for _, v := range users {
 		if was.version != "" && !was.excuse && number(v) < number(was.version) {
-			p.fail(lawForward, "%s: users are on %s, and all of them were on %s, which nobody took back", w, v, was.version)
+			p.fail(lawForward, "%s: users are on %s, and all of them were on %s, without a way back", w, v, was.version)
 		}
 	}
 }

@@ -95,14 +95,14 @@ func TestProposalsFollowMain(t *testing.T) {
 		"the history is written anew": {func(p *proposing, _ rollout.Hash) {
 			p.rewritten()
 		}, false, "rewritten"},
-		"the history is written anew while nobody is there": {func(p *proposing, _ rollout.Hash) {
+		"the history is written anew while gitrollout is stopped": {func(p *proposing, _ rollout.Hash) {
 			p.gitDown = true
 			p.rewritten()
 			p.gitDown = false
 			p.start()
 			p.settle()
 		}, false, "rewritten"},
-		"somebody writes to its branch": {func(p *proposing, _ rollout.Hash) {
+		"a stranger writes to its branch": {func(p *proposing, _ rollout.Hash) {
 			evil := twoApps("evil")["apps/till/app.yaml"]
 			p.git.Commit(Change{
 				Branch: p.branch, Author: "Mallory", Message: "Promote shop past step 2", When: p.cluster.Kube.Now,
@@ -110,7 +110,7 @@ func TestProposalsFollowMain(t *testing.T) {
 			})
 			p.settle()
 		}, true, "cannot be merged"},
-		"somebody changes what it does": {func(p *proposing, _ rollout.Hash) {
+		"a stranger changes its content": {func(p *proposing, _ rollout.Hash) {
 			evil := twoApps("evil")["apps/till/app.yaml"]
 			made := p.git.make(p.head(), map[string][]byte{"apps/till/app.yaml": []byte(evil)}, "Mallory", "x", p.cluster.Kube.Now)
 			p.git.add(made)

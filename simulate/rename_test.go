@@ -93,7 +93,7 @@ func TestRenamedAppGoesOn(t *testing.T) {
 			p.rename("shop", "market", nil)
 			p.rename("market", "store", nil)
 		}, rollout.Paused, false, "abort", "shop:v1"},
-		"while nobody is there": {nil, func(p *proposing) {
+		"while gitrollout is stopped": {nil, func(p *proposing) {
 			p.gitDown = true
 			p.rename("shop", "store", nil)
 			p.gitDown = false
@@ -107,12 +107,12 @@ func TestRenamedAppGoesOn(t *testing.T) {
 		}, rollout.Paused, false, "abort", "shop:v1"},
 		"with nothing in it at first": {nil, func(p *proposing) {
 			p.rename("shop", "store", map[string]string{"apps/shop/app.yaml": " "})
-			p.files("what is in it", map[string]string{"apps/store/app.yaml": twoApps("v2")["apps/shop/app.yaml"]})
+			p.files("the app's files", map[string]string{"apps/store/app.yaml": twoApps("v2")["apps/shop/app.yaml"]})
 		}, rollout.Paused, false, "promote", "shop:v2"},
 		"emptied before": {nil, func(p *proposing) {
 			p.files("nothing", map[string]string{"apps/shop/app.yaml": " "})
 			p.rename("shop", "store", nil)
-			p.files("what is in it", map[string]string{"apps/store/app.yaml": twoApps("v2")["apps/shop/app.yaml"]})
+			p.files("the app's files", map[string]string{"apps/store/app.yaml": twoApps("v2")["apps/shop/app.yaml"]})
 		}, rollout.Paused, false, "promote", "shop:v2"},
 		"with another version": {nil, func(p *proposing) {
 			p.rename("shop", "store", twoApps("v3"))
@@ -201,7 +201,7 @@ func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 			t.Errorf("it is %s, held %+v, inventory %v", is.Phase, is.Held, is.Inventory)
 		}
 		if live := p.cluster.objects[extra]; live != nil {
-			t.Errorf("with looks at Git %t, %s of %s is there, and on nobody's record", looks, extra, live.app)
+			t.Errorf("with looks at Git %t, %s of %s is there, and on no app's record", looks, extra, live.app)
 		}
 	}
 }

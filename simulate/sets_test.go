@@ -211,7 +211,7 @@ func (p *promises) checkSet(w rollout.Workload) {
 	}
 	if s.Release == nil || s.Phase == rollout.Aborting {
 		if others > 0 {
-			p.fail(lawOld, "%s: it is %s, %s is what it is to run, and %d pods are of another version", w, s.Phase, stable.version, others)
+			p.fail(lawOld, "%s: it is %s, want only pods of %s, and %d pods are of another version", w, s.Phase, stable.version, others)
 		}
 		return
 	}

@@ -62,7 +62,7 @@ func TestSeveralPushesBetweenLooks(t *testing.T) {
 	p.by("Bob", "unrelated", map[string]string{"README": "once more\n"})
 	p.settle()
 	if got := p.state("shop").Release; got == nil || got.Commit != last {
-		t.Errorf("the release is %+v, want that of %s", got, last)
+		t.Errorf("the release is %+v, want the release of %s", got, last)
 	}
 }
 
