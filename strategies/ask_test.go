@@ -187,7 +187,7 @@ func TestAsk(t *testing.T) {
 			want{"heal accept", rollout.Progressing, commitID(1), "", ""},
 		},
 		"Refused": {
-			"what it does not take holds the app", released(), []string{"accept"},
+			"a refused object holds the app", released(), []string{"accept"},
 			want{"heal accept", rollout.Healthy, commitID(0), "InvalidInput", "refuses"},
 		},
 		"AtRest": {
@@ -195,7 +195,7 @@ func TestAsk(t *testing.T) {
 			want{"heal", rollout.Healthy, commitID(0), "", ""},
 		},
 		"Adopted": {
-			"what runs is adopted if it is what Git says", unmarked(), nil,
+			"running objects are adopted if they equal Git's", unmarked(), nil,
 			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
 		},
 		"Strange": {
@@ -227,11 +227,11 @@ func TestAsk(t *testing.T) {
 			want{"heal endpoints", rollout.Progressing, commitID(1), "", "ready endpoints"},
 		},
 		"NotTaken": {
-			"and for the cluster to be what is recorded", routed(), []string{"heal"},
+			"and for the cluster to equal the record", routed(), []string{"heal"},
 			want{"heal", rollout.Progressing, commitID(1), "", "the cluster to accept"},
 		},
 		"Aborted": {
-			"a retreat asks nobody", aborted(), []string{"heal"},
+			"a retreat asks nothing", aborted(), []string{"heal"},
 			want{"", rollout.Aborting, commitID(0), "", "stable version"},
 		},
 		"Next": {
@@ -243,7 +243,7 @@ func TestAsk(t *testing.T) {
 			want{"heal accept", rollout.Degraded, commitID(0), "InvalidInput", "refuses"},
 		},
 		"StableRefused": {
-			"what is no head may be refused, too", degraded(), []string{"accept"},
+			"a commit that is not the head may be refused, too", degraded(), []string{"accept"},
 			want{"heal accept", rollout.Healthy, commitID(1), "InvalidInput", "refuses"},
 		},
 	}
@@ -331,7 +331,7 @@ func TestAsksEnd(t *testing.T) {
 		}
 		if d.State.Source != in.State.Source && !d.Retreat && !d.Stale &&
 			!strings.Contains(strings.Join(asks, " "), "accept") {
-			t.Fatalf("seed %d follows %s, about which nobody was asked", seed, d.State.Source)
+			t.Fatalf("seed %d follows %s without a question", seed, d.State.Source)
 		}
 	}
 	for _, kind := range []string{"heal", "foreign", "adoptable", "endpoints", "accept"} {

@@ -153,7 +153,7 @@ func TestCanaryCounts(t *testing.T) {
 			counts{3, 10},
 		},
 		"ScaleWeight": {
-			"a share of its own", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Weight: new(25)}, 10, counts{3, 10},
+			"a share apart from the weight", canary(rollout.Surge, 0), 5, &rollout.CanaryScale{Weight: new(25)}, 10, counts{3, 10},
 		},
 		"ScaleWeightFloor": {
 			"which is raised", canary(rollout.Surge, 5), 5, &rollout.CanaryScale{Weight: new(25)}, 10, counts{5, 10},
@@ -320,7 +320,7 @@ func TestPlanDigestSeesEveryField(t *testing.T) {
 	unrelated := base()
 	unrelated.ProgressDeadlineSeconds, unrelated.MinReadySeconds, unrelated.Paused = 7, 7, true
 	if got := compile(unrelated).digest(); got != same {
-		t.Error("a change that is not one of the steps changes the digest")
+		t.Error("a change outside the steps changes the digest")
 	}
 	changes := map[string]func(*rollout.Spec){
 		"Weight":   func(s *rollout.Spec) { s.Canary.Steps[0].SetWeight = new(30) },
@@ -368,9 +368,9 @@ func TestResumed(t *testing.T) {
 		kept     bool // the step's clock continues
 	}{
 		"Same":         {"goes on where it is", steps(20, gate, 40), steps(20, gate, 40), 2, 2, true},
-		"Behind":       {"what comes later is no matter", steps(20, gate, 40), steps(20, gate, 60, gate), 1, 1, true},
+		"Behind":       {"a later step does not matter", steps(20, gate, 40), steps(20, gate, 60, gate), 1, 1, true},
 		"Present":      {"the step itself begins anew", steps(20, gate, 40), steps(20, gate, 30), 2, 2, false},
-		"Before":       {"back to what has changed", steps(20, gate, 60), steps(10, gate, 30, 100), 1, 0, false},
+		"Before":       {"back to the changed step", steps(20, gate, 60), steps(10, gate, 30, 100), 1, 0, false},
 		"Inserted":     {"a gate that was not there is not passed", steps(20, 40, gate), steps(20, gate, 40, gate), 2, 1, false},
 		"Removed":      {"a gate that is gone is not waited at", steps(20, gate, 40), steps(20, 40), 1, 1, false},
 		"Longer":       {"one that was through has a step again", steps(20), steps(20, gate), 1, 1, false},

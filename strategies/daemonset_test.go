@@ -82,7 +82,7 @@ func TestDaemonSetEvictions(t *testing.T) {
 		"a new one serves":                {30, "nooooooooo", nil, 1},
 		"as many as are asked for":        {30, "nnnooooooo", nil, 0},
 		"more than are asked for":         {30, "nnnnoooooo", nil, 0},
-		"those that nobody misses":        {30, "OOOOOOOOOO", nil, 3},
+		"old pods that are not ready":     {30, "OOOOOOOOOO", nil, 3},
 		"an old one elsewhere is missing": {100, "oO", nil, 1},
 		"nothing is asked for":            {0, "oooo", nil, 0},
 		"one node waits for the promotion": {

@@ -97,7 +97,7 @@ func TestDecideAtRest(t *testing.T) {
 	}{
 		"Nothing": {"nothing to do is no transition", nil, nil, want{Phase: rollout.Healthy, Source: commitID(0)}},
 		"Configuration": {
-			"what is no template is followed at once", []func(*source){func(x *source) { x.config++ }}, nil,
+			"a change outside the template is followed at once", []func(*source){func(x *source) { x.config++ }}, nil,
 			want{Phase: rollout.Healthy, Source: commitID(1), Says: "follows"},
 		},
 		"PromotionOnly": {
@@ -123,7 +123,7 @@ func TestDecideAtRest(t *testing.T) {
 				reject(in, h.at(commitID(2)).Release())
 				in.State.Source, in.Source = commitID(1), h.at(commitID(1))
 			}, want{Phase: rollout.Degraded, Source: commitID(1), Says: "degraded"}},
-		"Retry": {"unless somebody says retry", []func(*source){version("v2")}, func(in *Input, h *history) {
+		"Retry": {"unless a promotion says retry", []func(*source){version("v2")}, func(in *Input, h *history) {
 			reject(in, h.at(commitID(1)).Release())
 			in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: h.at(commitID(1)).Release(), Digest: "d2"}
 		}, want{Phase: rollout.Progressing, Source: commitID(1), Release: commitID(1), Says: "release"}},
@@ -150,7 +150,7 @@ func TestDecideAtRest(t *testing.T) {
 			want{Phase: rollout.Healthy, Source: commitID(1), Says: "follows"},
 		},
 		"NoPods": {
-			"what has no pods is not promoted unseen",
+			"a workload without pods is not promoted unseen",
 			[]func(*source){func(x *source) { x.workloads[0].spec.Replicas, x.workloads[0].version = new(0), "v2" }}, nil,
 			want{Phase: rollout.Paused, Source: commitID(1), Release: commitID(1), Says: "release"},
 		},
@@ -329,7 +329,7 @@ func TestGates(t *testing.T) {
 				in.Observed.Workloads[web] = live
 			}, verdict{text: "the Deployment controller"}},
 		"Gone": {
-			"somebody deleted the Deployment", 0, time.Hour, []rollout.Revision{stable}, nil,
+			"the Deployment was deleted", 0, time.Hour, []rollout.Revision{stable}, nil,
 			func(in *Input) { delete(in.Observed.Workloads, web) }, verdict{text: "Deployment shop/web to exist"},
 		},
 		"NotSettled": {
@@ -352,7 +352,7 @@ func TestGates(t *testing.T) {
 			verdict{paused: true, text: "promotion of " + string(hash) + " at step 2/3"},
 		},
 		"GateFast": {
-			"a verified hash waits for nobody", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, nil,
+			"a verified hash does not wait", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, nil,
 			func(in *Input) { in.State.Release.Fast = true }, verdict{done: true},
 		},
 		"Timer": {
@@ -367,7 +367,7 @@ func TestGates(t *testing.T) {
 			verdict{paused: true, due: noon.Add(61 * time.Minute), text: "pause 1m0s, until 2026-11-20T13:01:00Z"},
 		},
 		"TimerOpen": {
-			"somebody does not wait for it", 2, time.Hour, []rollout.Revision{stable, fresh(2)},
+			"a promotion passes the pause early", 2, time.Hour, []rollout.Revision{stable, fresh(2)},
 			&rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: "soak"}, nil,
 			verdict{done: true, by: "a promotion file"},
 		},
@@ -655,7 +655,7 @@ func TestWhoHoldsIsRemembered(t *testing.T) {
 			held = &rollout.Held{Message: recorded}
 		}
 		if got := whoHeld(p, held); got.Author != want || p.Author != "" {
-			t.Errorf("recorded %q: %q, want %q; what was given is %q", recorded, got.Author, want, p.Author)
+			t.Errorf("recorded %q: %q, want %q; the given author is %q", recorded, got.Author, want, p.Author)
 		}
 		if got := whoHeld(&rollout.Promotion{Author: "Bob"}, held); got.Author != "Bob" {
 			t.Errorf("recorded %q, and Bob holds it: %q", recorded, got.Author)

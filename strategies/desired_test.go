@@ -91,7 +91,7 @@ func TestDesiredDeployment(t *testing.T) {
 			"a workload that comes back from no pods comes back as stable", surge, 0, 0, 0, nil, user("v1", commitID(0)),
 		},
 		"Strangers": {
-			"pods that nobody can tell from stable's are available for ever: the stable template alone", surge, 0, 8, 5,
+			"pods that cannot be told from stable's stay available: the stable template alone", surge, 0, 8, 5,
 			func(in *Input, _ *history) {
 				live := in.Observed.Workloads[web]
 				byHand := live.Revisions[0] // kubectl set image keeps the annotations
@@ -101,7 +101,7 @@ func TestDesiredDeployment(t *testing.T) {
 			}, user("v1", commitID(0)),
 		},
 		"PromotingScaled": {
-			"a version that never becomes ready keeps nobody from another number of pods", nil, 3, 20, 5,
+			"a version that never becomes ready does not prevent another number of pods", nil, 3, 20, 5,
 			func(in *Input, _ *history) {
 				live := in.Observed.Workloads[web]
 				live.Replicas, in.State.Phase = 20, rollout.Promoting
@@ -109,7 +109,7 @@ func TestDesiredDeployment(t *testing.T) {
 			}, user("v2", commitID(1)),
 		},
 		"StrangersOfTheNew": {
-			"older pods would go in the place of those that nobody can tell from the new version's", surge, 0, 10, 0,
+			"older pods would go in the place of pods that cannot be told from the new version's", surge, 0, 10, 0,
 			func(in *Input, _ *history) {
 				live := in.Observed.Workloads[web]
 				byHand := live.Revisions[1]
@@ -119,7 +119,7 @@ func TestDesiredDeployment(t *testing.T) {
 			}, user("v1", commitID(0)),
 		},
 		"StrangersSwitched": {
-			"users who are on the new version stay", func(s *rollout.Spec) {
+			"users on the new version stay", func(s *rollout.Spec) {
 				surge(s)
 				s.Canary.ScaleDownDelaySeconds = 30
 			}, 5, 10, 10, func(in *Input, _ *history) {
@@ -131,7 +131,7 @@ func TestDesiredDeployment(t *testing.T) {
 			}, hold("100%", "0%"),
 		},
 		"TooManyNew": {
-			"one that never becomes ready keeps nobody from taking them back", func(s *rollout.Spec) {
+			"a version that never becomes ready does not prevent taking pods back", func(s *rollout.Spec) {
 				surge(s)
 				s.Replicas = new(2)
 			}, 0, 2, 2, func(in *Input, _ *history) {
@@ -227,7 +227,7 @@ func TestPins(t *testing.T) {
 			live.Hash, live.Synced = live.Revisions[0].Hash, false
 			in.Observed.Workloads[web] = live
 		}, [2]string{old, old}},
-		"CanaryOldGone":     {"all of stable died: what is left serves", canary, 0, 0, 2, nil, [2]string{"", fresh}},
+		"CanaryOldGone":     {"all of stable died: the other pods serve", canary, 0, 0, 2, nil, [2]string{"", fresh}},
 		"CanaryPromoting":   {"all pods serve", canary, 3, 8, 5, promoting, [2]string{"", fresh}},
 		"CanaryAbort":       {"back at once", canary, 0, 10, 2, back(fresh), [2]string{old, old}},
 		"CanaryAbortBroken": {"even to few", canary, 0, 1, 2, back(fresh), [2]string{old, old}},
@@ -235,8 +235,8 @@ func TestPins(t *testing.T) {
 		"InPlaceAll":        {"at 100 % none of stable is left", inPlace, 3, 3, 8, nil, [2]string{"", fresh}},
 		"InPlaceAllAbort":   {"not before the stable template is back", inPlace, 3, 10, 0, back(old), [2]string{"", old}},
 		"Preview":           {"users stay, testers see the new one", blueGreen, 0, 10, 10, nil, [2]string{old, fresh}},
-		"PreviewOldGone":    {"what nobody approved gets no users", blueGreen, 0, 0, 10, nil, [2]string{old, fresh}},
-		"PreviewByHand": {"what was set by hand serves until stable does", blueGreen, 0, 0, -1, func(in *Input) {
+		"PreviewOldGone":    {"an unapproved version gets no users", blueGreen, 0, 0, 10, nil, [2]string{old, fresh}},
+		"PreviewByHand": {"a version set by hand serves until stable does", blueGreen, 0, 0, -1, func(in *Input) {
 			live := in.Observed.Workloads[web]
 			byHand := live.Revisions[0]
 			byHand.Pin, byHand.Desired, byHand.Pods, byHand.ReadySince = rollout.PodHash("by-hand"), 3, 3, []time.Time{noon, noon, noon}

@@ -175,7 +175,7 @@ func TestWalk(t *testing.T) {
 			"one that is not ready goes first", "0", "1", 10, counts{5, 5}, pods(10, 6), pods(0, 0), fence{s: 0, m: 1, n: 10}, false,
 		},
 		"NeverBack": {
-			"what is gone is not asked back", "3", "2", 10, counts{5, 5}, pods(5, 3), pods(5, 0), fence{s: 0, m: 5, n: 10},
+			"pods that are gone are not asked back", "3", "2", 10, counts{5, 5}, pods(5, 3), pods(5, 0), fence{s: 0, m: 5, n: 10},
 			false,
 		},
 		"OnTheWayOut": {

@@ -70,7 +70,7 @@ func TestTimedPause(t *testing.T) {
 	}{
 		"Timer":    {"a pause by the clock", at(2), nil, 2, true},
 		"Over":     {"one that is over has no time left", at(2), func(in *Input) { in.Now = in.Now.Add(time.Hour) }, 0, false},
-		"Gate":     {"one that waits for somebody is no such", at(1), nil, 0, false},
+		"Gate":     {"a gate is not a timed pause", at(1), nil, 0, false},
 		"Pods":     {"nor is a weight", at(0), nil, 0, false},
 		"Through":  {"nor the end of the steps", at(3), nil, 0, false},
 		"Aborting": {"nor a way back", at(2), func(in *Input) { in.State.Phase = rollout.Aborting }, 0, false},

@@ -69,6 +69,6 @@ func TestFormerIsNoRelease(t *testing.T) {
 	if _, ok := StartOver(s.state, in.Now); !ok {
 		t.Error("cannot start over on a new cluster")
 	} else if over, _ := StartOver(s.state, in.Now); over.Former != nil {
-		t.Error("a new cluster keeps what it has not")
+		t.Error("a new cluster keeps a former release that it does not have")
 	}
 }

@@ -88,7 +88,7 @@ func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 		case r.Phase == rollout.HookRunning:
 			running++
 		case r.Phase == rollout.HookSucceeded && end.Failed:
-			l.t.Errorf("%s: %s is on record as what it was not", subject, r.Job)
+			l.t.Errorf("%s: %s has failed and is on record as succeeded", subject, r.Job)
 		case r.Phase == rollout.HookFailed && end.Complete && !strings.Contains(r.Message, "deleted for"):
 			l.t.Errorf("%s: %s has ended well and is on record as failed: %s", subject, r.Job, r.Message)
 		}

@@ -27,7 +27,7 @@ func TestAPushTakesNobodyBack(t *testing.T) {
 		}, false, false},
 		"none of its pods is ready":        {func(w *state) { w.Revisions[0].ReadySince = nil }, false, true},
 		"a pod of the old version is left": {func(w *state) { w.Revisions[1].Pods = 1 }, false, true},
-		"somebody has aborted it":          {func(*state) {}, true, true},
+		"it was aborted meanwhile":         {func(*state) {}, true, true},
 	}
 	spec := readSpec(t, []byte("replicas: 2\nminReadySeconds: 10\n"), "web")
 	git := newHistory(source{workloads: []staged{{spec: spec, version: "v1"}}})

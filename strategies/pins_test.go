@@ -71,7 +71,7 @@ left      none   all/all       all/stable    stable/stable
 left      some   all/all       all/stable    stable/stable
 left      enough all/all       all/stable    stable/stable
 `},
-		"Shared": {reason: "who is not matched reaches all pods at a weight", rows: sharedPins, shares: true, want: `
+		"Shared": {reason: "unmatched users reach all pods at a weight", rows: sharedPins, shares: true, want: `
 steps     none   all/all       stable/stable stable/stable
 steps     some   all/all       stable/stable stable/stable
 steps     enough all/fresh     all/fresh     stable/newest

@@ -38,7 +38,7 @@ func TestRoomIsGitsToSay(t *testing.T) {
 		"Advanced DaemonSet that surges": {"DaemonSet.apps.kruise.io", ofKruise(t, "apps.kruise.io/v1alpha1", daemons), set,
 			fields{"rollingUpdate": fields{"rollingUpdateType": "Surging"}},
 			fields{"rollingUpdate": fields{"partition": int64(0), "rollingUpdateType": "Surging"}}},
-		"one of a configuration": {"Set.example.com", &own, set, nil, fields{"partition": int64(0)}},
+		"a kind of the configuration": {"Set.example.com", &own, set, nil, fields{"partition": int64(0)}},
 	} {
 		spec := rollout.Spec{Workload: rollout.Workload{Kind: tc.kind, Namespace: "shop", Name: "web"}, Partition: tc.of}
 		ref := spec.Workload.Ref()

@@ -222,7 +222,7 @@ func TestRoutedCounts(t *testing.T) {
 		"Matched":     {"matched users need a pod", nil, 0, nil, true, 10, counts{1, 10}},
 		"MatchedNone": {"of a workload that has any", nil, 0, nil, true, 0, counts{0, 0}},
 		"Replicas": {
-			"an explicit number is what it says", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 4 }, 20,
+			"an explicit number is taken as it is", func(c *rollout.Canary) { c.MinPodsPerReplicaSet = 4 }, 20,
 			&rollout.CanaryScale{Replicas: new(3)}, false, 10, counts{3, 10},
 		},
 		"ScaleWeight": {
@@ -280,7 +280,7 @@ func TestGenerated(t *testing.T) {
 		t.Errorf("left over (-want +got):\n%s", diff)
 	}
 	if got := Generated(s, []rollout.Object{own}); len(got) != 2 {
-		t.Errorf("what was made is forgotten while the release goes on: %v", got)
+		t.Errorf("a generated object is forgotten while the release goes on: %v", got)
 	}
 	s.Release = nil
 	if got := Generated(s, []rollout.Object{own}); got != nil {

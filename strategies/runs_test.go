@@ -273,11 +273,11 @@ func TestChangedMetricsAreMeasured(t *testing.T) {
 		}
 		edit(nil)
 		if r := m.run("web/background"); r.Phase != rollout.AnalysisStopped {
-			t.Errorf("an analysis that nobody wants is %s", r.Phase)
+			t.Errorf("an analysis that is no longer asked for is %s", r.Phase)
 		}
 		edit(errorsOf("saturation", endless))
 		if n := m.measure("saturation", rollout.AnalysisFailed); n != 1 {
-			t.Fatalf("%d measurements of what is wanted again: %s", n, dump(m.state.Analyses))
+			t.Fatalf("%d measurements of a metric that is asked for again: %s", n, dump(m.state.Analyses))
 		}
 		m.rests(rollout.Degraded)
 	}

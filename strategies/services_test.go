@@ -18,7 +18,7 @@ func TestServiceThatLostItsRole(t *testing.T) {
 	}{
 		"Same":    {"it selects the workload's pods", map[string]any{"app": "web"}, true},
 		"Another": {"it is another workload's now: a pin would leave it without endpoints", map[string]any{"app": "api"}, false},
-		"More":    {"it asks for what the pods do not have", map[string]any{"app": "web", "tier": "front"}, false},
+		"More":    {"it asks for a label that the pods lack", map[string]any{"app": "web", "tier": "front"}, false},
 		"None":    {"it has no selector: its endpoints are made by hand", nil, false},
 	}
 	for name, tc := range cases {
@@ -56,11 +56,11 @@ func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 		synced        bool
 		want          bool // the Service selects stable
 	}{
-		"Going":  {"2 of 10 are to be seen, and the controller has yet to act on what keeps none", rollout.InPlace, 10, 2, 10, false, false},
+		"Going":  {"2 of 10 are to be seen, and the controller has yet to act on a target of none", rollout.InPlace, 10, 2, 10, false, false},
 		"Stay":   {"the controller has acted, and 2 are there", rollout.InPlace, 10, 2, 10, true, true},
 		"Fewer":  {"on the way to a larger share", rollout.InPlace, 10, 8, 2, false, true},
-		"Surge":  {"somebody asks for 20 pods, of which 10 are to be new, beside all stable ones", rollout.Surge, 20, 10, 5, false, true},
-		"Scaled": {"somebody asks for 20 pods: none goes", rollout.InPlace, 20, 5, 5, false, true},
+		"Surge":  {"the spec asks for 20 pods, of which 10 are to be new, beside all stable ones", rollout.Surge, 20, 10, 5, false, true},
+		"Scaled": {"the spec asks for 20 pods: none goes", rollout.InPlace, 20, 5, 5, false, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -101,11 +101,11 @@ func judge(t *testing.T, start *lab, seed, releases uint64, kind kindOf, result 
 		switch phase {
 		case rollout.AnalysisSuccessful:
 			if l.State.Phase != rollout.Promoting || len(l.State.Rejected) > 0 {
-				t.Fatalf("what is successful is %s", l.State.Phase)
+				t.Fatalf("after a successful analysis the app is %s", l.State.Phase)
 			}
 		case rollout.AnalysisFailed:
 			if l.State.Phase != rollout.Aborting || len(l.State.Rejected) != 1 {
-				t.Fatalf("what has failed is %s", l.State.Phase)
+				t.Fatalf("after a failed analysis the app is %s", l.State.Phase)
 			}
 			v.back++
 			sums := w.sums[len(w.sums)-1]

@@ -279,7 +279,7 @@ func TestStatefulSetTakenForAll(t *testing.T) {
 			t.Errorf("%s: it is %s at %d: %s", name, d.State.Phase, d.State.Progress[0].Step, d.State.Reason)
 		}
 		if role := e.Revisions[0].Role; role != RoleCanary {
-			t.Errorf("%s: the new pods are those of the %s version", name, role)
+			t.Errorf("%s: the new pods have the role %s", name, role)
 		}
 		if got := Evictions(in); len(got) > 0 {
 			t.Errorf("%s: evicts %+v", name, got)
@@ -428,7 +428,7 @@ func TestRebalance(t *testing.T) {
 		"none above the partition":                     {func(_ *Input, live *rollout.ObservedWorkload) { live.Floor = 9 }, ""},
 		"none before the controller has seen the step": {func(_ *Input, live *rollout.ObservedWorkload) { live.Synced = false }, ""},
 		"none that would be made anew as it is":        {func(_ *Input, live *rollout.ObservedWorkload) { live.Revisions[0].Base = true }, ""},
-		"none of what somebody else has put there":     {func(_ *Input, live *rollout.ObservedWorkload) { live.Hash = "h1-other" }, ""},
+		"none of a template set by hand":               {func(_ *Input, live *rollout.ObservedWorkload) { live.Hash = "h1-other" }, ""},
 		"none while one is missing":                    {func(_ *Input, live *rollout.ObservedWorkload) { live.Revisions[1].ReadySince = nil }, ""},
 		"one that is not ready, though another is missing": {func(_ *Input, live *rollout.ObservedWorkload) {
 			live.Floor, live.Revisions[0].Members[0].Ready, live.Revisions[1].ReadySince = 12, false, nil
