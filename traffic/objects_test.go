@@ -175,7 +175,7 @@ func TestManagedRoutesComeAndGo(t *testing.T) {
 		names = append(names, r.Name)
 	}
 	if got := fmt.Sprint(names); got != "[b c a]" {
-		t.Errorf("precedence %s: what is not named is first, then as named", got)
+		t.Errorf("precedence %s: want unnamed routes first, then named routes in their order", got)
 	}
 }
 

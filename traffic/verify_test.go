@@ -29,7 +29,7 @@ func TestVerifyParents(t *testing.T) {
 			[]any{parent("a.example/x", parentCondition("Accepted", "True", "Accepted", "", 1))},
 			Verdict{Text: "is not yet accepted by a.example/x"},
 		},
-		"one of two is late": {
+		"one parent is late": {
 			[]any{parent("a.example/x", accepted), parent("", parentCondition("Accepted", "True", "Accepted", "", 1))},
 			Verdict{Text: "is not yet accepted by its controller"},
 		},
