@@ -135,7 +135,7 @@ func TestSignOutEndsTheSession(t *testing.T) {
 		t.Errorf("after signing out, the cookie promotes: %d %v", code, answer)
 	}
 	if _, me := v.send(http.MethodGet, "/api/v1/me", "", nil); me["name"] != nil {
-		t.Errorf("after signing out, the cookie is that of %v", me["name"])
+		t.Errorf("after signing out, the cookie belongs to %v", me["name"])
 	}
 	if _, me := other.send(http.MethodGet, "/api/v1/me", "", nil); me["name"] == nil {
 		t.Error("another session has ended with it")
@@ -296,7 +296,7 @@ func TestAccessFile(t *testing.T) {
 				t.Errorf("got %v, want one that names %q", err, c.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "secret") {
-				t.Error("the error shows what may be a token")
+				t.Error("the error shows a possible token")
 			}
 		})
 	}

@@ -297,7 +297,7 @@ func TestManyRemovedAppsAreForgotten(t *testing.T) {
 		t.Errorf("%d removed apps are remembered", n)
 	}
 	if _, _, whole, _ := board.since(5); !whole {
-		t.Error("somebody who was away since long ago is not told everything")
+		t.Error("a client that was away for long does not get the whole list")
 	}
 }
 
@@ -411,7 +411,7 @@ func TestRows(t *testing.T) {
 		a    status.App
 		want func(*Row)
 	}{
-		"what it waits for": {app(func(*status.App) {}), func(r *Row) { r.Text = "promotion" }},
+		"the reason of its wait": {app(func(*status.App) {}), func(r *Row) { r.Text = "promotion" }},
 		"why it is held": {app(func(a *status.App) {
 			a.Held = &rollout.Held{Reason: "InvalidInput", Message: strings.Repeat("ä", 161)}
 		}),
@@ -432,7 +432,7 @@ func TestRows(t *testing.T) {
 		"one that moves": {app(func(a *status.App) { a.Workloads = []status.Workload{{Replicas: 1, Ready: 1}, moving(1, 3, 40, 0)} }), func(r *Row) {
 			r.Text, r.Step, r.Of, r.Name, r.Weight, r.Real, r.Ready, r.Replicas = "promotion", 2, 3, "step 1", 40, 20, 3, 4
 		}},
-		"what was not read": {app(func(a *status.App) {
+		"an unread workload": {app(func(a *status.App) {
 			w := moving(1, 3, 40, 0)
 			w.Unread, w.Ready, w.RealWeight = true, 0, 0
 			a.Workloads = []status.Workload{w}

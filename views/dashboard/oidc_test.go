@@ -99,7 +99,7 @@ func TestOIDCFlowIsBound(t *testing.T) {
 	mallory, victim := o.visitor(), o.visitor()
 	back := begin(mallory)
 	if code, _ := victim.send(http.MethodGet, back, "", nil); code != 400 {
-		t.Errorf("somebody else's sign-in is taken: %d", code)
+		t.Errorf("another visitor's sign-in is taken: %d", code)
 	}
 	begin(victim)
 	if code, _ := victim.send(http.MethodGet, back, "", nil); code != 400 {

@@ -165,7 +165,7 @@ func FuzzAccessFile(f *testing.F) {
 			}
 		}
 		if p, is := r.byToken(""); is {
-			t.Errorf("no token is that of %+v", p)
+			t.Errorf("the empty token belongs to %+v", p)
 		}
 	})
 }

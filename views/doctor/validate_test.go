@@ -46,7 +46,7 @@ func TestCheck(t *testing.T) {
 		"an app that cannot be rendered": {with(config(""), "apps/shop/kustomization.yaml", kustomization("gone.yaml")),
 			"shop: 0 objects, 0 staged, error apps/shop/kustomization.yaml: resources[0]: gone.yaml does not exist in this commit"},
 		"a folder that is no name": {with(config(""), "apps/No_Name/kustomization.yaml", kustomization("")), "error .gitrollout/prod/config.yaml: apps[0].path: apps/No_Name would be the app \"No_Name\", which is not a name; rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name\n" + ok},
-		"what the app may not have": {with(config(""), "apps/shop/kustomization.yaml", kustomization("shop.yaml, far.yaml"), "apps/shop/far.yaml", strings.Replace(data, "name: data", "name: data, namespace: far", 1)),
+		"an object in a foreign namespace": {with(config(""), "apps/shop/kustomization.yaml", kustomization("shop.yaml, far.yaml"), "apps/shop/far.yaml", strings.Replace(data, "name: data", "name: data, namespace: far", 1)),
 			"shop: 2 objects, 1 staged, error apps/shop/far.yaml: metadata.namespace"},
 		"a warning of a render":  {with(config(""), "apps/shop/kustomization.yaml", kustomization("shop.yaml, hpa.yaml"), "apps/shop/shop.yaml", strings.Replace(shop, "spec: {selector", "spec: {replicas: 3, selector", 1), "apps/shop/hpa.yaml", "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: shop}\nspec: {maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: shop}}\n"), "shop: 2 objects, 1 staged, warning Deployment/shop/shop: replicas are ignored"},
 		"one object in two apps": {with(config(""), "apps/cart/kustomization.yaml", kustomization("data.yaml"), "apps/cart/data.yaml", data, "apps/till/kustomization.yaml", kustomization("data.yaml"), "apps/till/data.yaml", data), "cart: 1 objects, 0 staged\n" + ok + "\ntill: 1 objects, 0 staged, error ConfigMap shop/data is in app till and in app cart; keep it in one app: the app that has it already goes on, and the other one is held"},
@@ -108,10 +108,10 @@ func TestCheck(t *testing.T) {
 			if r.Errors != strings.Count("\n"+text, "\nerror ")+strings.Count(text, ", error ") || r.Warnings != strings.Count("\n"+text, "\nwarning ")+strings.Count(text, ", warning ") {
 				t.Errorf("%d errors and %d warnings are counted of:\n%s", r.Errors, r.Warnings, text)
 			}
-			if name == "what the app may not have" {
+			if name == "an object in a foreign namespace" {
 				want := []string{"- path: apps/*", "  namespaces: [far]"}
 				if diff := compare.Diff(want, got.Allow); diff != "" {
-					t.Errorf("what would allow it (-want +got):\n%s", diff)
+					t.Errorf("the entry that would allow it (-want +got):\n%s", diff)
 				}
 			} else if len(got.Allow) > 0 {
 				t.Errorf("allows %q", got.Allow)

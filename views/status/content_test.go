@@ -96,8 +96,8 @@ func TestHooksThatFailedAndKeptNothing(t *testing.T) {
 			again.Phase, again.Attempt = rollout.HookSucceeded, 2
 			in.State.Hooks = append(in.State.Hooks, again)
 		}, ""},
-		"of what is left":    {left, ""},
-		"of another content": {func(in *strategies.Input) { in.State.Hooks[0].Content = "h1-0" }, ""},
+		"of an abandoned release": {left, ""},
+		"of another content":      {func(in *strategies.Input) { in.State.Hooks[0].Content = "h1-0" }, ""},
 		"which is to abort": {func(in *strategies.Input) {
 			in.Source = contentOf("c2", "c1-2")
 			in.Head.Render, in.State.Hooks[0].Content = in.Source, ""

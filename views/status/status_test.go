@@ -113,7 +113,7 @@ func TestOf(t *testing.T) {
 	}{
 		"a gate": {nil, proposed, "phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\n" +
 			"to go on: git fetch && git merge --no-ff origin/gitrollout/promote/prod/shop && git push\nto go on: gitrollout promote shop\n" + back},
-		"a revert that somebody has proposed": {nil, reverting, "phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" +
+		"a revert that was proposed": {nil, reverting, "phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" +
 			"to go back: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\n" + back},
 		"a gate whose proposal is gone": {nil, nil, "phase: Paused\n" + steps + "waits: promotion of RELEASE at step 2/3\nto go on: gitrollout promote shop\n" + back},
 		"a hold": {func(in *strategies.Input) {
@@ -142,7 +142,7 @@ func TestOf(t *testing.T) {
 			in.Source, in.Head.Render, in.Head.Err = in.Head.Render, nil, errors.New("apps: no longer lists shop")
 			in.State.Held = &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "apps: no longer lists shop"}
 		}, nil, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nheld: InvalidInput apps: no longer lists shop\n" + strings.TrimSuffix(still, "\n")},
-		"what was rejected, without its Rollout document": {func(in *strategies.Input) {
+		"a rejected release, without its Rollout document": {func(in *strategies.Input) {
 			reject(in)
 			in.Head.Render.Specs = nil
 		}, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nshop/web: plain \n" +
@@ -155,7 +155,7 @@ func TestOf(t *testing.T) {
 		}, nil, "phase: Healthy\n" + strings.TrimSuffix(still, "\n")},
 		"what was rejected": {reject, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
 			"waits: a revert of RELEASE in Git, a new version, or decision: retry\nto go back in Git too: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
-		"a commit that scales what was rejected": {func(in *strategies.Input) {
+		"a commit that scales the rejected release": {func(in *strategies.Input) {
 			reject(in)
 			in.Head.Commit.ID = "c3"
 		}, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
@@ -186,10 +186,10 @@ func TestOf(t *testing.T) {
 		"a Deployment without a Rollout": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2"}
 		}, nil, "phase: Progressing\nreason: Deployment shop/web: 1 of 5 new pods are ready\nshop/web: plain "},
-		"what is not well for long": {func(in *strategies.Input) {
+		"a workload unhealthy for long": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2", Unhealthy: "Deployment shop/web: 0 of 5 pods are ready"}
 		}, nil, "phase: Degraded\nreason: Deployment shop/web: 1 of 5 new pods are ready\nshop/web: plain "},
-		"what is not well, of which the cluster is not seen": {func(in *strategies.Input) {
+		"an unhealthy workload in an unseen cluster": {func(in *strategies.Input) {
 			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2", Unhealthy: "Deployment shop/web: 0 of 5 pods are ready"}
 			in.Observed.Workloads = nil
 		}, nil, "phase: Degraded\nreason: Deployment shop/web: 0 of 5 pods are ready"},
@@ -210,7 +210,7 @@ func TestOf(t *testing.T) {
 		"what lost its Rollout document in flight": {func(in *strategies.Input) {
 			in.State.Held = &rollout.Held{Reason: rollout.HeldRolloutRemoved, Message: "it is gone"}
 		}, nil, "phase: Paused\nheld: RolloutRemoved it is gone\n" + steps + "to promote it fully: gitrollout promote shop --full\n" + back},
-		"what is held for another reason": {func(in *strategies.Input) {
+		"a release held for another reason": {func(in *strategies.Input) {
 			in.State.Held = &rollout.Held{Reason: rollout.HeldInvalidInput, Message: "it is wrong"}
 		}, proposed, "phase: Paused\nheld: InvalidInput it is wrong\n" + steps + back},
 		"at rest, with a revert proposed": {func(in *strategies.Input) {
