@@ -253,7 +253,7 @@ func TestJobsThatCannotBe(t *testing.T) {
 	}
 	jobs.err = errors.New("away")
 	if err := Stop(t.Context(), Deps{Jobs: jobs}, jobRequest()); !errors.Is(err, jobs.err) || !strings.HasPrefix(err.Error(), "delete the job shop/checkout-7d9f-integration-tests-12-") {
-		t.Errorf("what cannot be deleted: %v", err)
+		t.Errorf("a Job that cannot be deleted: %v", err)
 	}
 }
 
