@@ -33,7 +33,7 @@ func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 	for _, c := range []struct {
 		name, labels, want string // "": it is adopted
 	}{
-		{"somebody's", "", "exists and is none of this app's objects, and Rollout web would make an object of this name for its release"},
+		{"foreign", "", "exists and is none of this app's objects, and Rollout web would make an object of this name for its release"},
 		{"another app's", "gitrollout.dev/app: other", "exists and is in app other, and Rollout web would make an object of this name for its release"},
 		{"the app's own, of an earlier process", "gitrollout.dev/app: shop", ""},
 	} {

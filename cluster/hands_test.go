@@ -86,7 +86,7 @@ func TestForeignControllers(t *testing.T) {
 		sign  string
 		warns bool
 	}{
-		"nobody":  {func(*world, []rollout.Object) {}, "", "", false},
+		"no sign": {func(*world, []rollout.Object) {}, "", "", false},
 		"a label": {func(_ *world, all []rollout.Object) { meta(all[deployment], "labels", "team", "a") }, "", "", false},
 		"Argo's pods": {func(w *world, all []rollout.Object) {
 			set := all[deployment]

@@ -26,7 +26,7 @@ func TestForgetAnApp(t *testing.T) {
 	}
 	c.Forget("gone")
 	if len(c.memory.known) != 2 || len(c.workloads.owners) != 2 || len(c.routes) != 2 {
-		t.Errorf("known %v, owners %v, routes %v: want what moved and what stays", c.memory.known, c.workloads.owners, c.routes)
+		t.Errorf("known %v, owners %v, routes %v: want only moved and stays", c.memory.known, c.workloads.owners, c.routes)
 	}
 	if app := c.workloads.owners[workload("moved")]; app != "stays" || !c.isRoute(route("moved")) || c.isRoute(route("gone")) {
 		t.Errorf("the workload that moved is %q's; routes %v", app, c.routes)

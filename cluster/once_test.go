@@ -49,7 +49,7 @@ func TestMadeOnce(t *testing.T) {
 		w.wantWrites(0, "another draw", func() { w.apply("shop", onceAuth+"stringData: {password: second, other: x}") })
 		w.wantValues("made", map[string]string{"password": "first"})
 		if w.Keeps(ctx, "shop", w.ref("", "Secret", "auth")) {
-			t.Error("what it holds stays in memory")
+			t.Error("the Secret's values stay in memory")
 		}
 		w.restart()
 	}

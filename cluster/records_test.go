@@ -293,7 +293,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 		refusal error
 		lists   int
 	}{
-		"nobody listens":      {&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, 2},
+		"no server listens":   {&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, 2},
 		"etcd was away":       {apierrors.NewTooManyRequests("storage is (re)initializing", 1), 2},
 		"another error":       {apierrors.NewForbidden(resource, "", errors.New("no")), 2},
 		"too many ask for it": {apierrors.NewTooManyRequests("too many requests, please try again later", 1), 1},
@@ -565,7 +565,7 @@ func TestRefusalsInWords(t *testing.T) {
 			"Thing one: user x is attempting to grant RBAC permissions not currently held; who gives rights has to have them: " +
 				"give them to the reconciler's user, too, or the verbs escalate and bind of this kind"},
 		"may not":       {status(403, metav1.StatusReasonForbidden, "no"), node, "Thing one: no; allow the reconciler's user to patch this kind"},
-		"nobody":        {status(401, metav1.StatusReasonUnauthorized, "no"), node, "Thing one: no; give the reconciler valid credentials"},
+		"no login":      {status(401, metav1.StatusReasonUnauthorized, "no"), node, "Thing one: no; give the reconciler valid credentials"},
 		"of no kind":    {fmt.Errorf("x: %w", ErrUnknownKind), node, "Thing one: kind Thing.apps is not known to the cluster; install its CRD"},
 		"of the core":   {fmt.Errorf("x: %w", ErrUnknownKind), rollout.Ref{Kind: "Thing", Name: "one"}, "Thing one: kind Thing is not known to the cluster; install its CRD"},
 		"a wrong word":  {errors.New("admission webhook x timed out"), service, "Service a/web: admission webhook x timed out"},

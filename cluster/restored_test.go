@@ -72,7 +72,7 @@ func TestEtcdIsRestored(t *testing.T) {
 	for i := range 500 { // the versions continue beyond the restored server's first ones
 		w.apply("busy", config("busy", fmt.Sprint("t", i)))
 	}
-	w.wantWrites(0, "what is applied", func() { w.apply("shop", newest) })
+	w.wantWrites(0, "the same objects again", func() { w.apply("shop", newest) })
 	kill()
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
