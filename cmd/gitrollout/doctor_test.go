@@ -226,7 +226,7 @@ func TestDoctorRights(t *testing.T) {
 	}
 	_, same := examined(t, "--repo", repo.Bare, "--no-push", "--kubeconfig", impersonates)
 	if len(same["cluster.rights"]) != len(found["cluster.rights"]) || same["cluster.uid"][0].Status != doctor.Problem {
-		t.Errorf("whom the kubeconfig impersonates has other rights: %+v", same)
+		t.Errorf("the impersonated user has other rights: %+v", same)
 	}
 	everywhere := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}}
 	within := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}}

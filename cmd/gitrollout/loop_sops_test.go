@@ -366,7 +366,7 @@ func TestDecryptedValuesStayInside(t *testing.T) {
 	search("the log", w.log.String())
 	for _, id := range strings.Fields(w.repo.InBare("rev-list", "--objects", "--all", "--not", "main", "--no-object-names")) {
 		if kind := w.repo.InBare("cat-file", "-t", id); strings.TrimSpace(kind) != "tree" {
-			search("what was pushed", w.repo.InBare("cat-file", "-p", id))
+			search("the pushed objects", w.repo.InBare("cat-file", "-p", id))
 		}
 	}
 }

@@ -217,7 +217,7 @@ func TestPromoters(t *testing.T) {
 		holds bool
 	}{
 		"unsigned merge":      {func(w *loopWorld, _, proposal string) { w.repo.Merge(proposal) }, true},
-		"merge by somebody":   {func(w *loopWorld, _, proposal string) { w.signs(w.repo.NewKeyFile()); w.repo.Merge(proposal) }, true},
+		"merge by a stranger": {func(w *loopWorld, _, proposal string) { w.signs(w.repo.NewKeyFile()); w.repo.Merge(proposal) }, true},
 		"merge by a promoter": {func(w *loopWorld, key, proposal string) { w.signs(key); w.repo.Merge(proposal) }, false},
 		"later unrelated signed": {func(w *loopWorld, key, proposal string) {
 			w.repo.Merge(proposal)
@@ -232,7 +232,7 @@ func TestPromoters(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tier.Rows(t, "merge_by_somebody", "merge_by_a_promoter")
+			tier.Rows(t, "merge_by_a_stranger", "merge_by_a_promoter")
 			w := newLoopWorld(t, version("v1", halfThenGate))
 			key := w.repo.NewKeyFile()
 			w.keys.promoters = w.list(key)
@@ -266,7 +266,7 @@ func TestPromoters(t *testing.T) {
 // running process and a new one, with and without signatures.
 func TestRecordNamesAStrangersCommit(t *testing.T) {
 	for name, tt := range map[string]struct{ signed, restart bool }{
-		"anybody's, same process": {}, "anybody's, new process": {restart: true},
+		"unsigned, same process": {}, "unsigned, new process": {restart: true},
 		"signed, same process": {signed: true}, "signed, new process": {signed: true, restart: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,9 +48,9 @@ func TestMovedAppIsSeenWhereItIs(t *testing.T) {
 	}
 	out, code = command("render", w.app, "--with-state")
 	if code != 0 || strings.Count(out, "namespace: "+w.ns) == 0 || strings.Contains(out, "namespace: other") {
-		t.Errorf("render --with-state: exit code %d, and what should be in the cluster is\n%s", code, out)
+		t.Errorf("render --with-state: exit code %d, and the desired objects are\n%s", code, out)
 	}
 	if out, code := command("diff", w.app); code != 0 || out != "" {
-		t.Errorf("diff: exit code %d, although the cluster holds what it should:\n%s", code, out)
+		t.Errorf("diff: exit code %d, although the cluster holds the desired objects:\n%s", code, out)
 	}
 }

@@ -68,15 +68,15 @@ func TestServerView(t *testing.T) {
 		code exitCode
 		want []string
 	}{
-		"one app":          {[]string{"get", "shop", "--server", server.URL + "/base"}, exitOK, []string{"‖ shop  Paused", "success-rate", "██▆×█▁", "by Carl Fey", "prod-eu"}},
-		"all":              {[]string{"list", "--server", server.URL + "/base/", "--phase", "Degraded,Stalled"}, exitOK, []string{"\nshop-eu  Degraded", "\nweb      Stalled"}},
-		"json":             {[]string{"get", "shop", "-o", "json", "--server", server.URL + "/base"}, exitOK, []string{`"app": "shop"`}},
-		"no such app":      {[]string{"get", "shpo", "--server", server.URL + "/base"}, exitFailed, []string{`has no app "shpo": there is no such app; did you mean shop?`}},
-		"not an address":   {[]string{"get", "--server", "127.0.0.1:3100"}, exitUsage, []string{"write http://127.0.0.1:3100"}},
-		"not ready":        {[]string{"list", "--server", broken.URL}, exitFailed, []string{`503 Service Unavailable: "not\x1b[2J ready`}},
-		"another page":     {[]string{"list", "--server", server.URL}, exitFailed, []string{"404"}},
-		"nobody answers":   {[]string{"list", "--server", "http://127.0.0.1:1"}, exitFailed, []string{"connection refused", "Git is read instead"}},
-		"one or the other": {[]string{"list", "--server", server.URL, "--cluster-only"}, exitUsage, []string{"exclude each other"}},
+		"one app":           {[]string{"get", "shop", "--server", server.URL + "/base"}, exitOK, []string{"‖ shop  Paused", "success-rate", "██▆×█▁", "by Carl Fey", "prod-eu"}},
+		"all":               {[]string{"list", "--server", server.URL + "/base/", "--phase", "Degraded,Stalled"}, exitOK, []string{"\nshop-eu  Degraded", "\nweb      Stalled"}},
+		"json":              {[]string{"get", "shop", "-o", "json", "--server", server.URL + "/base"}, exitOK, []string{`"app": "shop"`}},
+		"no such app":       {[]string{"get", "shpo", "--server", server.URL + "/base"}, exitFailed, []string{`has no app "shpo": there is no such app; did you mean shop?`}},
+		"not an address":    {[]string{"get", "--server", "127.0.0.1:3100"}, exitUsage, []string{"write http://127.0.0.1:3100"}},
+		"not ready":         {[]string{"list", "--server", broken.URL}, exitFailed, []string{`503 Service Unavailable: "not\x1b[2J ready`}},
+		"another page":      {[]string{"list", "--server", server.URL}, exitFailed, []string{"404"}},
+		"no server answers": {[]string{"list", "--server", "http://127.0.0.1:1"}, exitFailed, []string{"connection refused", "Git is read instead"}},
+		"one or the other":  {[]string{"list", "--server", server.URL, "--cluster-only"}, exitUsage, []string{"exclude each other"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
