@@ -62,7 +62,7 @@ func TestBeside(t *testing.T) {
 	}
 	asked()
 	if err := <-done; err == nil || strings.Contains(err.Error(), "not found") {
-		t.Errorf("what hung ended with %v", err)
+		t.Errorf("the fetch that hung ended with %v", err)
 	}
 	for branch, pushed := range heads {
 		if _, held := second.Held(pushed); !held {

@@ -345,7 +345,7 @@ func staleWriter(w *world) {
 	first := w.push(a, stateUpdate("", "x", "a"))[0]
 	refs := w.server.Refs()
 	for name, update := range map[string]rollout.Update{
-		"create what exists": stateUpdate("", "x", "b"),
+		"create an existing branch": stateUpdate("", "x", "b"),
 		"build on a stale commit": {Branch: "main", Old: w.server.Head(), Parent: w.server.Head(), Message: "m", When: when,
 			Edits: map[string][]byte{"x": []byte("b")}},
 	} {

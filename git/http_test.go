@@ -338,7 +338,7 @@ func TestPushOneByOne(t *testing.T) {
 		t.Errorf("a proposal that is elsewhere: %v, want ErrConflict", err)
 	}
 	if got := w.server.Ref(stateBranch); got != state {
-		t.Errorf("what came after the refusal was pushed: %s, was %s", got, state)
+		t.Errorf("the commit after the refusal was pushed: %s, was %s", got, state)
 	}
 }
 
