@@ -193,12 +193,12 @@ func checkImports(t *testing.T, s source, r rule) {
 		switch {
 		case isOwn && slices.Contains(r.own, own):
 		case isOwn:
-			t.Errorf("%s imports %s, which is not among what %s may import: %v", s.path, own, s.dir(), r.own)
+			t.Errorf("%s imports %s, which is not among %s's allowed imports: %v", s.path, own, s.dir(), r.own)
 		case isStandard(p) && r.pure && slices.Contains(impure, p):
 			t.Errorf("%s imports %s: package %s is pure", s.path, p, s.dir())
 		case isStandard(p) || hasPrefix(p, r.others):
 		default:
-			t.Errorf("%s imports %s, which is not among what %s may import: %v", s.path, p, s.dir(), r.others)
+			t.Errorf("%s imports %s, which is not among %s's allowed imports: %v", s.path, p, s.dir(), r.others)
 		}
 	}
 }
@@ -216,10 +216,10 @@ func TestRendersReachNoNetwork(t *testing.T) {
 	for _, p := range strings.Fields(string(out)) {
 		rest, is := strings.CutPrefix(p, "helm.sh/helm/v4/pkg/")
 		if p == module+"/render/vendoring" || strings.HasPrefix(p, "oras.land/") {
-			t.Errorf("what renders reaches %s", p)
+			t.Errorf("the render packages reach %s", p)
 		}
 		if first, _, _ := strings.Cut(rest, "/"); is && !slices.Contains([]string{"chart", "engine", "ignore", "release", "strvals"}, first) {
-			t.Errorf("what renders reaches %s", p)
+			t.Errorf("the render packages reach %s", p)
 		}
 		if is {
 			helm++

@@ -275,10 +275,10 @@ func refused(c *clusterTest) {
 		c.Errorf("Check of a valid object says %v", err)
 	}
 	if err := c.Apply(c.Context(), c.app, []rollout.Object{c.config("web", "1"), bad, c.config("late", "1")}); err == nil {
-		c.Error("Apply took what the server refuses")
+		c.Error("Apply took an object that the server refuses")
 	}
 	if !c.Exists(c.T, c.config("web", "1").Ref()) || c.Exists(c.T, c.config("late", "1").Ref()) {
-		c.Error("what stands before the refused object is applied, and what stands after it is not")
+		c.Error("want the object before the refused one applied, and the one after it not")
 	}
 }
 

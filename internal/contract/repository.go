@@ -196,7 +196,7 @@ func staleChangesNothing(r *repositoryTest) {
 	r.want("state", heads.State, other)
 	r.want("a", r.read(r.push(state(heads.State, "a", "2"))[stateBranch], "README"), "hello")
 	if _, err := r.repo.Push(r.Context(), []rollout.Update{state("", "a", "3")}); !errors.Is(err, rollout.ErrConflict) {
-		r.Errorf("creating what exists: %v, want a conflict", err)
+		r.Errorf("creating a branch that exists: %v, want a conflict", err)
 	}
 }
 

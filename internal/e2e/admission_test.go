@@ -172,7 +172,7 @@ func TestHeldByTwo(t *testing.T) {
 	}
 	for i, own := range clusters {
 		if out, err := w.tryKubectl(write(own, releases[i])...); err != nil {
-			t.Errorf("%s is kept from what it holds: %v: %s", own, err, out)
+			t.Errorf("%s is kept from its own object: %v: %s", own, err, out)
 		}
 	}
 }

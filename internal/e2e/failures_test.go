@@ -132,7 +132,7 @@ func TestAReplicaWakesUp(t *testing.T) {
 	old.mu.Unlock()
 	log := old.log.String()[was:]
 	if strings.Contains(log, "msg=transition") || !strings.Contains(log, "another gitrollout has taken over") {
-		t.Errorf("what it said after it woke up:\n%s", log)
+		t.Errorf("its log after it woke up:\n%s", log)
 	}
 	if now := w.repo.Ref(w.stateBranch()); now != recorded {
 		t.Errorf("it has recorded something: %v", w.log0())

@@ -81,7 +81,7 @@ func mergeStory(t *testing.T, server *giteatest.Server, who people, style string
 func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	w.write(map[string]string{"CODEOWNERS": "\\.gitrollout/test/promote/.* @ann\n"})
-	first := w.commit("who may promote")
+	first := w.commit("owner of promotions")
 	for _, rule := range []map[string]any{
 		{"rule_name": "main", "enable_push": true, "enable_push_whitelist": true, "push_whitelist_usernames": []string{"olive"},
 			"required_approvals": 1, "block_on_official_review_requests": true, "block_on_rejected_reviews": true, "apply_to_admins": true, "block_admin_merge_override": true},

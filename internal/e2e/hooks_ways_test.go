@@ -246,7 +246,7 @@ func TestHookSeesWhatWasThere(t *testing.T) {
 				t.Errorf("while the migration runs, settings are %s, want %s", got, test.seen)
 			}
 			if _, err := w.cluster.Kube.CoreV1().ConfigMaps(w.ns).Get(t.Context(), "more", metav1.GetOptions{}); err != nil {
-				t.Errorf("what the migration names and was not there: %v", err)
+				t.Errorf("the missing ConfigMap that the migration names: %v", err)
 			}
 			if n := w.pods.count("v2"); n > 0 || s.Release != nil {
 				t.Errorf("%d pods of v2 while the migration runs, release %+v", n, s.Release)

@@ -185,7 +185,7 @@ func TestSecretsStayInside(t *testing.T) {
 	w.server.Fault(gittest.Faults{})
 	w.stop()
 	p.search(t, "the log", w.log.String())
-	p.search(t, "what was pushed", w.written())
+	p.search(t, "the pushed objects", w.written())
 	events, err := w.cluster.Kube.EventsV1().Events(w.ns).List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func parse(args []string) (*release, error) {
 	flags.StringVar(&r.image, "image", "localhost/gitrollout", "the image's repository, which the manifests name")
 	flags.StringVar(&r.downloads, "downloads", "", "URL below which the archives will be, for krew's manifest")
 	flags.StringVar(&r.key, "key", "", "a file with an SSH key that signs the checksums (default: no signature)")
-	platforms := flags.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "what to build for")
+	platforms := flags.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "the platforms to build for")
 	date := flags.String("date", "", "seconds since 1970 of every file (default: the commit's)")
 	flags.StringVar(&r.commit, "commit", "", "the commit to build (default: the working copy's HEAD)")
 	if err := flags.Parse(args); err != nil {

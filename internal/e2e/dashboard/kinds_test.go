@@ -34,7 +34,7 @@ func TestKindsAndHooks(t *testing.T) {
 		}
 	}
 	if js[int](p, `document.querySelectorAll('main script, main img').length`) != 0 {
-		t.Error("what a Job's log says became markup")
+		t.Error("a text of a Job's log became markup")
 	}
 	p.axe("hooks, light")
 }

@@ -142,7 +142,7 @@ func TestCollectorIsAway(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if sender.Stop(ctx) == nil && len(told) == 0 {
-		t.Error("nobody was told")
+		t.Error("the failed export was not reported")
 	}
 }
 

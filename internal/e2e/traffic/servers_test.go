@@ -191,7 +191,7 @@ func (w *world) checkQuiet() {
 	show.Env = gittest.Env()
 	out, err := show.Output()
 	if err != nil || !strings.Contains(string(out), "I do not know ***") {
-		w.t.Errorf("the state branch does not say what the server said: %v", err)
+		w.t.Errorf("the state branch lacks the server's answer: %v", err)
 	}
 	for where, said := range map[string]string{"the state branch": string(out), "the log": w.log.String()} {
 		if strings.Contains(said, token) {
