@@ -79,7 +79,7 @@ func TestHide(t *testing.T) {
 		"webhook's address":    {"https://hooks.example/services/T0000000/s3cr3tpart?key=value123", "POST /services/T0000000/s3cr3tpart?key=value123", "POST ***"},
 		"part of an address":   {"https://hooks.example/services/T0000000/s3cr3tpart", "no hook s3cr3tpart of T0000000", "no hook *** of ***"},
 		"query of an address":  {"https://hooks.example/x?key=value123", "no key value123", "no key ***"},
-		"password of one":      {"https://me:passw0rd@hooks.example/", "no passw0rd", "no ***"},
+		"its password":         {"https://me:passw0rd@hooks.example/", "no passw0rd", "no ***"},
 		"basic authentication": {"me:passw0rd", "Basic " + base64.StdEncoding.EncodeToString([]byte("me:passw0rd")), "Basic ***="},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -190,7 +190,7 @@ func TestContract(t *testing.T) {
 
 // contract has tests for every forge.
 var contract = map[string]func(t *testing.T, r *rig){
-	"what a job proposes": func(t *testing.T, r *rig) {
+	"a job's proposal": func(t *testing.T, r *rig) {
 		const branch = "gitrollout-vendor"
 		propose := func(commit, body string, wantOpen bool) int {
 			t.Helper()

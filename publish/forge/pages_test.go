@@ -43,6 +43,6 @@ func TestAddresses(t *testing.T) {
 		})
 	}
 	if got := PagesOf(nil, "https://github.com/acme/deploy").Commit("{}"); got != "https://github.com/acme/deploy/commit/{}" {
-		t.Errorf("what stands for an id is escaped: %s", got)
+		t.Errorf("the placeholder of an id is escaped: %s", got)
 	}
 }
