@@ -360,7 +360,7 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 		"a promotion taken away": {promoted, base, nil, true},
 		"the app is broken":      {base, with(map[string]string{"apps/shop/app.yaml": "kind: [\n"}), nil, true},
 		"the app is mended":      {with(map[string]string{"apps/shop/app.yaml": "kind: [\n"}), base, nil, true},
-		"nobody can tell":        {base, unreadable{base}, nil, true},
+		"a file is unreadable":   {base, unreadable{base}, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &lookout{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}

@@ -42,7 +42,7 @@ func TestApprovals(t *testing.T) {
 	}
 	away := errors.New("no route")
 	if answer = away; !q.answer(t.Context()) || touched != 1 {
-		t.Error("nobody was asked")
+		t.Error("no question was asked")
 	}
 	if p, no, err := q.of(v, a, nil, state); p != nil || no != nil || !errors.Is(err, away) {
 		t.Errorf("Git is away: %v, %v, %v", p, no, err)

@@ -382,7 +382,7 @@ func TestClaims(t *testing.T) {
 	}
 	p.heads["shop"].of = "old"
 	if head, ready := l.settled(v, "web", strategies.Head{Render: render("x")}); head.Err != nil || ready {
-		t.Errorf("it is not known what the first one names now: %v, ready %t", head.Err, ready)
+		t.Errorf("the first app's objects are not known yet: %v, ready %t", head.Err, ready)
 	}
 	v.apps["shop"].unlisted = &rollout.InvalidError{}
 	if head, ready := l.settled(v, "web", strategies.Head{Render: render("x")}); head.Err != nil || !ready {

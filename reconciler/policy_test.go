@@ -334,7 +334,7 @@ func TestPromotersOfAProject(t *testing.T) {
 	if s := w.state(); s.Phase != rollout.Healthy {
 		t.Errorf("%s after %v", s.Phase, asked)
 	}
-	t.Run("nobody is named", func(t *testing.T) {
+	t.Run("no promoter is named", func(t *testing.T) {
 		by := ""
 		w, _ := pausedUnder(t, func(o *Options) {
 			o.Approve = func(context.Context, string, string, string) (string, error) { return "", nil }

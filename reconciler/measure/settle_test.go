@@ -84,7 +84,7 @@ func TestNothingIsRemembered(t *testing.T) {
 	}
 	b.begin(shop, due(web(hanging)))
 	b.Measure(shop, nil, nil)
-	waitFor(t, "what hangs to be forgotten", forgotten)
+	waitFor(t, "the hanging measurement to be forgotten", forgotten)
 	b.going = nil
 	b.begin(shop, due(web(url)))
 	<-b.touched

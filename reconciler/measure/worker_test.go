@@ -487,11 +487,11 @@ func TestOnlyInNamespacesOfTheApp(t *testing.T) {
 		metric rollout.Metric
 		want   string
 	}{
-		"a Secret of another":       {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, "app shop has no business in namespace shop"},
+		"a Secret in another":       {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, "app shop has no business in namespace shop"},
 		"a Job in another":          {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "job", Config: map[string]any{}}, "add to its entry in the configuration: namespaces: [shop]"},
 		"a Secret in its namespace": {rollout.App{Name: "shop", Namespace: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, ""},
 		"neither":                   {rollout.App{Name: "shop", Namespace: "evil"}, rollout.Metric{Provider: "web", Config: web}, ""},
-		"of one that has gone":      {rollout.App{Name: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, ""},
+		"of an app that is gone":    {rollout.App{Name: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, ""},
 		"gitrollout's, whatever":    {rollout.App{Name: "shop", Namespace: "shop", Namespaces: "shop"}, rollout.Metric{Provider: "web", Config: web, Secrets: token}, "OWN"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -219,7 +219,7 @@ func TestReversion(t *testing.T) {
 	}
 	want := map[string][]byte{"apps/shop/a.yaml": []byte("1"), "apps/shop/new.yaml": nil, "base/x.yaml": []byte("1")}
 	if diff := compare.Diff(want, v.Edits); diff != "" {
-		t.Errorf("what another app needs is not deleted: %s", diff)
+		t.Errorf("a file that another app needs is not deleted: %s", diff)
 	}
 	if !v.Shared() || strings.Join(v.Sharers, " ") != "cart" || strings.Join(v.Outside, " ") != "base/x.yaml" {
 		t.Errorf("%+v", v)

@@ -576,7 +576,7 @@ func TestKindsAreMadeKnown(t *testing.T) {
 	}{
 		"none":                     {of(nil), nil, nil},
 		"of Git":                   {of(clones, nil, clones), nil, []rollout.Partitioned{*clones}},
-		"of what runs":             {nil, of(sets), []rollout.Partitioned{*sets}},
+		"of the running version":   {nil, of(sets), []rollout.Partitioned{*sets}},
 		"of both":                  {of(sets), of(clones), []rollout.Partitioned{*clones, *sets}},
 		"in another version":       {of(newer), of(clones), []rollout.Partitioned{*newer}},
 		"of none that is readable": {nil, nil, nil},
@@ -612,8 +612,8 @@ func TestStates(t *testing.T) {
 	if got, err := s.Of("shop"); err != nil || got.Phase != rollout.Healthy {
 		t.Errorf("shop: %+v, %v", got, err)
 	}
-	if got, err := s.Of("nobody"); err != nil || got.Phase != "" {
-		t.Errorf("nobody: %+v, %v", got, err)
+	if got, err := s.Of("absent"); err != nil || got.Phase != "" {
+		t.Errorf("absent: %+v, %v", got, err)
 	}
 	if _, err := s.Of("till"); err == nil || !strings.Contains(err.Error(), rollout.StatePath("till")) {
 		t.Errorf("till: %v", err)
