@@ -218,7 +218,7 @@ func TestUnchangedChartCostsNothing(t *testing.T) {
 		"one more":             {"apps/shop/charts/shop/templates/more.yaml", settings("x"), 2},
 		"one that goes":        {"apps/shop/charts/shop/templates/NOTES.txt", "", 2},
 		"values":               {"apps/shop/v.yaml", "replicas: 3\n", 2},
-		"what a link leads to": {"shared/b.txt", "b", 2},
+		"the target of a link": {"shared/b.txt", "b", 2},
 		"a file there changes": {"shared/a.txt", "b", 2},
 	} {
 		r := New(InProcess{})

@@ -53,16 +53,16 @@ func TestFromEngines(t *testing.T) {
 		"an artifact": {
 			map[string]string{"all.yaml": fluxBundle + "---\n" + fluxArtifact}, []string{"vendor/web oci oci://ghcr.io/org/charts/web 6.x"},
 		},
-		"an Application": {map[string]string{"a.yaml": argoChart}, []string{"charts chart oci://ghcr.io/org/charts guest 1.2.3 flat"}},
-		"sources of one": {map[string]string{"a.yaml": argoSources}, []string{"charts chart https://charts.example.com mail * flat"}},
+		"an Application":            {map[string]string{"a.yaml": argoChart}, []string{"charts chart oci://ghcr.io/org/charts guest 1.2.3 flat"}},
+		"sources of an Application": {map[string]string{"a.yaml": argoSources}, []string{"charts chart https://charts.example.com mail * flat"}},
 		"objects beside a kustomization": {
 			map[string]string{"kustomization.yaml": "resources: [release.yaml]\nhelmCharts:\n- {name: redis, repo: \"https://charts.example.com\", version: 20.x}\n",
 				"release.yaml": fluxRelease + "---\n" + fluxRepository},
 			[]string{"charts chart https://charts.example.com redis 20.x"},
 		},
 		"sources in this repository": {map[string]string{"all.yaml": own, "charts/x/templates/a.yaml": fluxRelease}, nil},
-		"a patch of one":             {map[string]string{"a.yaml": fluxRelease + "---\n" + fluxRepository, "p.yaml": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: redis}\nspec: {chart: {spec: {version: 21.x}}}\n"}, []string{"charts chart https://charts.example.com redis 20.x flat"}},
-		"what was named":             {map[string]string{"a.yaml": argoChart, "vendor.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- chart: {repo: \"oci://ghcr.io/org/charts\", name: guest, version: 1.2.3, provenance: k.asc}\n  into: ours\n"}, []string{"ours chart oci://ghcr.io/org/charts guest 1.2.3 signed by k.asc"}},
+		"a patch of a release":       {map[string]string{"a.yaml": fluxRelease + "---\n" + fluxRepository, "p.yaml": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: redis}\nspec: {chart: {spec: {version: 21.x}}}\n"}, []string{"charts chart https://charts.example.com redis 20.x flat"}},
+		"a listed source":            {map[string]string{"a.yaml": argoChart, "vendor.yaml": "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- chart: {repo: \"oci://ghcr.io/org/charts\", name: guest, version: 1.2.3, provenance: k.asc}\n  into: ours\n"}, []string{"ours chart oci://ghcr.io/org/charts guest 1.2.3 signed by k.asc"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := withoutGit(t)

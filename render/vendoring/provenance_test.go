@@ -81,7 +81,7 @@ func TestProvenance(t *testing.T) {
 		"keys elsewhere":   {strings.Replace(chart, "keys/", "../", 1), false, func(*world, *openpgp.Entity) {}, []string{"../team.asc", "escapes"}},
 		"not signed":       {chart, false, func(w *world, _ *openpgp.Entity) { delete(w.answers, redis+".prov") }, []string{redis + ".prov answers 404"}},
 		"no signature":     {chart, false, func(w *world, _ *openpgp.Entity) { w.answers[redis+".prov"] = []byte("x") }, []string{"is not signed by any of the keys"}},
-		"by somebody else": {chart, false, func(w *world, _ *openpgp.Entity) {
+		"signed by another key": {chart, false, func(w *world, _ *openpgp.Entity) {
 			w.answers[redis+".prov"] = sign(t, other.Entity, w.answers[redis], "redis-20.1.4.tgz")
 		}, []string{"redis-20.1.4.tgz is not signed by any of the keys"}},
 		"another version": {chart, false, func(w *world, key *openpgp.Entity) {

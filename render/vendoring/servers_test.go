@@ -34,7 +34,7 @@ func TestBounds(t *testing.T) {
 		"bytes":             {packed(t, plain("a", half), plain("b", half)), 2},
 		"entries":           {packed(t, append(most, plain("a", "x"))...), 1},
 		"letters of a path": {packed(t, plain(long, "x")), 1},
-		"what git archive adds": {packed(t, entry{tar.Header{Typeflag: tar.TypeXGlobalHeader,
+		"entries of git archive": {packed(t, entry{tar.Header{Typeflag: tar.TypeXGlobalHeader,
 			PAXRecords: map[string]string{"comment": "1f2e"}}, ""}, special("./", tar.TypeDir, ""), plain("./a", "x")), 1},
 		"names that differ": {packed(t, plain("a/git~1a", "x"), plain("a/.github/x", "x"), plain("a/x.git", "x"), plain("b/x", "y")), 4},
 	} {
@@ -79,18 +79,18 @@ func TestNewest(t *testing.T) {
 		want     string
 		err      string
 	}{
-		"the newest is first":       {[]string{"1.10.0", "1.9.0"}, "^1", nil, "1.10.0", ""},
-		"the newest is last":        {[]string{"1.9.0", "1.10.0"}, "^1", nil, "1.10.0", ""},
-		"tags that are no versions": {[]string{"latest", "1.0.0", "main"}, "^1", nil, "1.0.0", ""},
-		"what the range leaves":     {[]string{"1.0.0", "2.0.0"}, "<2", nil, "1.0.0", ""},
-		"a word that is there":      {[]string{"latest", "1.0.0"}, "latest", nil, "latest", ""},
-		"one before the newest":     {[]string{"1.1.0-rc.1", "1.0.0", "1.1.0-rc.2"}, ">=1.0.0-0", nil, "1.1.0-rc.2", ""},
-		"none before the newest":    {[]string{"1.1.0-rc.1", "1.0.0"}, "^1", nil, "1.0.0", ""},
-		"short ones":                {[]string{"v1", "v1.2", "v1.1.9", "v2"}, "1.x", nil, "v1.2", ""},
-		"the locked one":            {[]string{"1.0.0", "1.1.0"}, "^1", &Pin{Version: "1.0.0"}, "1.0.0", ""},
-		"the locked one has gone":   {[]string{"1.1.0"}, "^1", &Pin{Version: "1.0.0"}, "", "version 1.0.0, which is locked, is not there"},
-		"nothing in the range":      {[]string{"1.0.0", "latest"}, ">1", nil, "", "none of its 2 versions is >1"},
-		"neither version nor range": {[]string{"1.0.0"}, "stable", nil, "", `"stable" is no version and no range`},
+		"the newest is first":        {[]string{"1.10.0", "1.9.0"}, "^1", nil, "1.10.0", ""},
+		"the newest is last":         {[]string{"1.9.0", "1.10.0"}, "^1", nil, "1.10.0", ""},
+		"tags that are no versions":  {[]string{"latest", "1.0.0", "main"}, "^1", nil, "1.0.0", ""},
+		"a range without the newest": {[]string{"1.0.0", "2.0.0"}, "<2", nil, "1.0.0", ""},
+		"a word that is there":       {[]string{"latest", "1.0.0"}, "latest", nil, "latest", ""},
+		"one before the newest":      {[]string{"1.1.0-rc.1", "1.0.0", "1.1.0-rc.2"}, ">=1.0.0-0", nil, "1.1.0-rc.2", ""},
+		"none before the newest":     {[]string{"1.1.0-rc.1", "1.0.0"}, "^1", nil, "1.0.0", ""},
+		"short ones":                 {[]string{"v1", "v1.2", "v1.1.9", "v2"}, "1.x", nil, "v1.2", ""},
+		"the locked one":             {[]string{"1.0.0", "1.1.0"}, "^1", &Pin{Version: "1.0.0"}, "1.0.0", ""},
+		"the locked one has gone":    {[]string{"1.1.0"}, "^1", &Pin{Version: "1.0.0"}, "", "version 1.0.0, which is locked, is not there"},
+		"nothing in the range":       {[]string{"1.0.0", "latest"}, ">1", nil, "", "none of its 2 versions is >1"},
+		"neither version nor range":  {[]string{"1.0.0"}, "stable", nil, "", `"stable" is no version and no range`},
 	} {
 		got, err := newest(c.versions, c.wants, c.locked)
 		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
@@ -228,7 +228,7 @@ func TestCredentialsOfRegistries(t *testing.T) {
 		})
 	}
 	if got := (&Getter{}).basic("x"); got != "" {
-		t.Errorf("nobody is %q", got)
+		t.Errorf("no credentials are %q", got)
 	}
 	for who, told := range map[[2]string]bool{{"", ""}: false, {"", "token"}: true, {"ann", ""}: true, {"ann", "x"}: true} {
 		g := &Getter{Login: func(string) (string, string) { return who[0], who[1] }}

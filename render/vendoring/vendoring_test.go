@@ -403,7 +403,7 @@ func TestCheck(t *testing.T) {
 		"a source less": {func(w *world) {
 			w.vendor("- chart: {repo: http://HOST/charts, name: redis, version: ~20.1}\n  into: charts\n")
 		}, "base is in vendor.lock, and not in vendor.yaml"},
-		"what a merge left over": {func(w *world) {
+		"a leftover of a merge": {func(w *world) {
 			_ = os.CopyFS(filepath.Join(w.dir, "charts/redis-20.1.3"), os.DirFS(filepath.Join(w.dir, "charts/redis-20.1.5")))
 		},
 			"charts/redis-20.1.3 is not in vendor.lock"},

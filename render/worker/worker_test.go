@@ -204,7 +204,7 @@ func TestSameAsInProcess(t *testing.T) {
 			t.Errorf("%s: the error is %v here, and %v of the worker", name, wantErr, err)
 		}
 		if diff := compare.Diff(wantLooked, looked); diff != "" {
-			t.Errorf("%s: what it depends on (-here +worker):\n%s", name, diff)
+			t.Errorf("%s: its dependencies (-here +worker):\n%s", name, diff)
 		}
 		if diff := compare.Diff(want, got); diff != "" {
 			t.Errorf("%s: (-here +worker):\n%s", name, diff)
