@@ -35,7 +35,7 @@ var lawMutations = []mutation{
 			s.Canary.Steps = slices.DeleteFunc(s.Canary.Steps, func(step rollout.Step) bool { return step.Pause != nil })
 		}
 	})},
-	{"what all users are on is not stable while an old pod is left", []string{"People", "Calm"}, observe(reluctant)},
+	{"all users' version is not stable while an old pod is left", []string{"People", "Calm"}, observe(reluctant)},
 	{"a step gives twice its weight", []string{"Calm"}, bendSpecs(func(_ *bender, s *rollout.Spec) {
 		if s.Canary == nil {
 			return
@@ -54,7 +54,7 @@ var lawMutations = []mutation{
 	{"an unseen cluster is believed", []string{"Watches"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Observer = believer{p.View}
 	}},
-	{"what left Git stays", []string{"People"}, keep(func(rollout.Object) bool { return true })},
+	{"an object removed from Git stays", []string{"People"}, keep(func(rollout.Object) bool { return true })},
 	{"replicas are pinned although an autoscaler scales", []string{"Scales"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &pinnedCluster{View: p.View}
 	}},
@@ -70,7 +70,7 @@ var lawMutations = []mutation{
 	{"an abort is not read", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Repository = &stubbornGit{Clone: p.Clone}
 	}},
-	{"what another controller has is taken", []string{"People"}, func(_ *universe, p *Process, o *reconciler.Options) {
+	{"another controller's object is taken", []string{"People"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Observer = taker{p.View}
 	}},
 	{"a new process writes everything anew", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {

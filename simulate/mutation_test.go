@@ -85,7 +85,7 @@ var mutations = []mutation{
 	{"a DaemonSet loses two pods where one is to go", []string{"DaemonSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &greedyCluster{View: p.View}
 	}},
-	{"what came by scaling stays, with rebalance", []string{"StatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
+	{"a pod made by scaling stays, with rebalance", []string{"StatefulSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &contentCluster{View: p.View}
 	}},
 	{"nodes are taken in any order", []string{"DaemonSets"}, func(_ *universe, p *Process, o *reconciler.Options) {
@@ -125,7 +125,7 @@ var noticed = map[string]int{
 	"whatever Git is at, everything waits for it":                           15,
 	"an unseen cluster is believed":                                         84,
 	"an analysis of a past release judges":                                  77,
-	"what came by scaling stays, with rebalance":                            69,
+	"a pod made by scaling stays, with rebalance":                           69,
 	"Kubernetes' template of all pods stays":                                60,
 	"a proposal stays, whatever becomes of main":                            58,
 	"pods go before Services do":                                            29,

@@ -17,7 +17,7 @@ const often = 1
 // would silently find no more errors of its kind.
 func TestWorldsHaveWhatHurts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("what 200 lives have is not in fewer")
+		t.Skip("fewer than 200 lives lack some events")
 	}
 	wanted := []string{
 		"a slip made", "a slip mended", "a document removed", "a document put back", "a document put back with a version", "a proposal replaced", "scaled to 0", "scaled to some",
