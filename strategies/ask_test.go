@@ -203,7 +203,7 @@ func TestAsk(t *testing.T) {
 			want{"heal foreign adoptable", rollout.Pending, "", "Adoption", "already runs"},
 		},
 		"Foreign": {
-			"what another controller has is left to it, whatever it looks like", unmarked(), []string{"foreign", "tool"},
+			"another controller's object is left to it, even with a tool's marks", unmarked(), []string{"foreign", "tool"},
 			want{"heal foreign", rollout.Pending, "", "ForeignController", "in the hands of foreign"},
 		},
 		"ForeignInFull": {
@@ -215,7 +215,7 @@ func TestAsk(t *testing.T) {
 			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
 		},
 		"Tool": {
-			"what a tool applies from files is taken over", unmarked(), []string{"tool"},
+			"an object that a tool applies from files is taken over", unmarked(), []string{"tool"},
 			want{"heal foreign adoptable accept", rollout.Healthy, commitID(0), "", ""},
 		},
 		"Routed": {

@@ -136,7 +136,7 @@ func TestDecideAtRest(t *testing.T) {
 			in.Promotion = &rollout.Promotion{Decision: rollout.Retry, Release: h.at(commitID(1)).Release(), Digest: "d1"}
 		}, want{Phase: rollout.Degraded, Source: commitID(0), Says: "degraded"}},
 		"Broken": {
-			"what cannot be rendered is not followed", []func(*source){func(x *source) { x.broken = true }}, nil,
+			"a commit that cannot be rendered is not followed", []func(*source){func(x *source) { x.broken = true }}, nil,
 			want{Phase: rollout.Healthy, Source: commitID(0), Held: "InvalidInput", Says: "held"},
 		},
 		"Mended": {
@@ -299,7 +299,7 @@ func TestGates(t *testing.T) {
 			nil, nil, verdict{text: "pods of the new version: 0 of 2 serve (ImagePullBackOff)"},
 		},
 		"StableProblem": {
-			"and of whom it waits for where pods are replaced in place", 0, time.Hour,
+			"and of stable pods where pods are replaced in place", 0, time.Hour,
 			[]rollout.Revision{ailing, fresh(0)}, nil, nil,
 			verdict{text: "pods of the new version: 0 of 2 serve (stable pod web-7: CrashLoopBackOff)"},
 		},
@@ -338,11 +338,11 @@ func TestGates(t *testing.T) {
 			verdict{text: "the cluster to accept the objects of setWeight 20"},
 		},
 		"Gate": {
-			"nobody has promoted", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, nil,
+			"the gate waits for a promotion", 1, time.Hour, []rollout.Revision{stable, fresh(2)}, nil, nil,
 			verdict{paused: true, text: "promotion of " + string(hash) + " at step 2/3"},
 		},
 		"GateOpen": {
-			"somebody has", 1, time.Hour, []rollout.Revision{stable, fresh(2)},
+			"a promotion opens the gate", 1, time.Hour, []rollout.Revision{stable, fresh(2)},
 			&rollout.Promotion{Release: hash, Decision: rollout.Promote, Through: "2", Author: "Bob"}, nil,
 			verdict{done: true, by: "Bob"},
 		},

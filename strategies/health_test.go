@@ -77,7 +77,7 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			}
 			return in
 		}, []string{"600 " + none + " (restarted 600 times)"}},
-		"somebody else's version": {func(i int) Input {
+		"a foreign version": {func(i int) Input {
 			in, w := resting(5), rollout.Workload{Namespace: "shop", Name: "web"}
 			live := in.Observed.Workloads[w]
 			live.Hash = "h1-mallory"

@@ -54,7 +54,7 @@ func TestRoomIsGitsToSay(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if v.Observed.Workloads = nil; tc.kind == "StatefulSet" && stamp(v, before, 1, "h1-a", "", "").Map("spec", tc.field) != nil {
-			t.Errorf("%s has what its cluster does not know", name)
+			t.Errorf("%s has a field that its cluster does not know", name)
 		}
 		plain := stamp(View{Source: &rollout.Render{}}, before, 1, "h1-a", "", "").Map("spec", tc.field)
 		if diff := compare.Diff(before.Map("spec", tc.field), plain); tc.of == nil && diff != "" {

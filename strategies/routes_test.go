@@ -83,7 +83,7 @@ func TestRouteGates(t *testing.T) {
 			live := in.Observed.Workloads[web]
 			live.Revisions[0].ReadySince[4] = in.Now.Add(-time.Second)
 		}, want{Phase: rollout.Progressing, Waits: "4 of 5 serve", Due: 3 * time.Second}},
-		"NoEndpoints": {"nor are those whose Service has no endpoint yet", func(in *Input) {
+		"NoEndpoints": {"nor are pods whose Service has no endpoint yet", func(in *Input) {
 			in.Answers.Endpoints = map[Need]bool{{Service: webCanary, PodHash: commitID(1)}: false}
 		}, want{Phase: rollout.Progressing, Waits: "ready endpoints of Service web-canary", Due: time.Second}},
 		"Settling": {
@@ -98,7 +98,7 @@ func TestRouteGates(t *testing.T) {
 			routed(time.Minute)(in)
 			in.Applied = in.Now.Add(-time.Second)
 		}, want{Routed: true, Phase: rollout.Progressing, Waits: "proxies to learn", Due: 2 * time.Second}},
-		"AppliedAnew": {"what waited for people does so still while a new process waits for that", func(in *Input) {
+		"AppliedAnew": {"a step that waited for people still does while a new process waits for the route", func(in *Input) {
 			routed(time.Minute)(in)
 			in.Applied, in.State.Phase = in.Now.Add(-time.Second), rollout.Paused
 		}, want{Routed: true, Phase: rollout.Paused, Waits: "proxies to learn", Due: 2 * time.Second}},
@@ -168,7 +168,7 @@ func TestWithin(t *testing.T) {
 	}{
 		"All":          {"all pods that the step asks for", 50, 100, counts{5, 10}, 5, 10, 50},
 		"More":         {"more pods are no reason for more weight", 50, 100, counts{5, 10}, 9, 10, 50},
-		"OneLost":      {"each side gets what its pods can bear", 50, 100, counts{5, 10}, 4, 10, 44},
+		"OneLost":      {"each side gets the share that its pods can bear", 50, 100, counts{5, 10}, 4, 10, 44},
 		"HalfLost":     {"half of the pods, a third of the requests", 50, 100, counts{4, 10}, 2, 10, 33},
 		"NoneLeft":     {"no pod, no request", 50, 100, counts{5, 10}, 0, 10, 0},
 		"BothBehind":   {"neither side is behind the other", 50, 100, counts{10, 20}, 5, 10, 50},
@@ -240,7 +240,7 @@ func TestRoutedCounts(t *testing.T) {
 			counts{3, 7},
 		},
 		"DynamicScale": {
-			"but never below what the canary leaves over", func(c *rollout.Canary) { c.DynamicStableScale = true }, 50,
+			"but never below the canary's remainder", func(c *rollout.Canary) { c.DynamicStableScale = true }, 50,
 			&rollout.CanaryScale{Replicas: new(1)}, false, 10, counts{1, 9},
 		},
 		"DynamicAll": {

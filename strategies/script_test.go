@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-var update = flag.Bool("update", false, "rewrite what the scripts in testdata expect")
+var update = flag.Bool("update", false, "rewrite the expected texts of the scripts in testdata")
 
 // TestScripts plays each release in testdata/*.txtar against the model of Kubernetes. A script has a comment, one
 // file per workload (spec), and a timeline. In a timeline, lines at the margin are actions of users and the cluster.
@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(archive.Comment) == 0 {
-				t.Error("the script does not say what it shows")
+				t.Error("the script has no description")
 			}
 			s, timeline := readScript(t, archive)
 			got := s.play(t, string(timeline.Data))
