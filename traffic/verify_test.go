@@ -22,9 +22,9 @@ func TestVerifyParents(t *testing.T) {
 		parents []any
 		want    Verdict
 	}{
-		"nobody yet":  {nil, Verdict{Taken: true}},
-		"accepted":    {[]any{parent("a.example/x", accepted, resolved)}, Verdict{Taken: true}},
-		"programming": {[]any{parent("a.example/x", accepted, parentCondition("Programmed", "False", "Pending", "", 1))}, Verdict{Taken: true}},
+		"no parent yet": {nil, Verdict{Taken: true}},
+		"accepted":      {[]any{parent("a.example/x", accepted, resolved)}, Verdict{Taken: true}},
+		"programming":   {[]any{parent("a.example/x", accepted, parentCondition("Programmed", "False", "Pending", "", 1))}, Verdict{Taken: true}},
 		"an older version": {
 			[]any{parent("a.example/x", parentCondition("Accepted", "True", "Accepted", "", 1))},
 			Verdict{Text: "is not yet accepted by a.example/x"},
@@ -154,6 +154,6 @@ func TestNeedsServices(t *testing.T) {
 		}
 	}
 	if !NeedsServices(rollout.Router{Kind: "haproxy"}) || !NeedsServices(rollout.Router{Kind: "smi", Config: "x"}) {
-		t.Error("what cannot be read needs no Services")
+		t.Error("a router that cannot be read needs no Services")
 	}
 }
