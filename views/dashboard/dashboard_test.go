@@ -425,7 +425,7 @@ func TestRows(t *testing.T) {
 			}},
 		"its reason":         {app(func(a *status.App) { a.Waiting = "" }), func(r *Row) { r.Text = "a reason" }},
 		"nothing to explain": {app(func(a *status.App) { a.Waiting, a.Phase = "", rollout.Healthy }), func(r *Row) { r.Phase = rollout.Healthy }},
-		"what is stable": {app(func(a *status.App) { a.Release = nil }), func(r *Row) {
+		"a stable version": {app(func(a *status.App) { a.Release = nil }), func(r *Row) {
 			r.Text, r.Commit, r.Author, r.Subject = "promotion", strings.Repeat("1", 40), "Bob", ""
 		}},
 		"no version at all": {app(func(a *status.App) { a.Release, a.Stable = nil, nil }), func(r *Row) { r.Text, r.Commit, r.Author, r.Subject = "promotion", "", "", "" }},

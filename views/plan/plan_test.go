@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-var update = flag.Bool("update", false, "rewrite what the plans in testdata expect")
+var update = flag.Bool("update", false, "rewrite the expected texts of the plans in testdata")
 
 // now is a Friday.
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -165,10 +165,10 @@ func TestReleases(t *testing.T) {
 			at(0, named(healthy(*one, 0))), at(10, waits("h1-2", rollout.HookRunning)), at(11, waits("h1-2", rollout.HookSucceeded)),
 			at(12, waits("h1-3", rollout.HookRunning)), at(13, left), at(14, leftAndOver), at(15, named(healthy(*one, 0))),
 		}, true, []string{"h1-3 reverted 10-13 (2) migrate-h1-3 Succeeded", "h1-2 superseded 10-12 (3) migrate-h1-2 Succeeded", "h1-1 recorded 0-0 (1)"}},
-		"rejected by what ran before it": {[]Event{
+		"rejected by the hook before it": {[]Event{
 			at(0, named(healthy(*one, 0))), at(10, waits("h1-2", rollout.HookRunning)), at(12, failed),
 		}, true, []string{"h1-2 rejected 10-12: too slow (2) migrate-h1-2 Failed", "h1-1 recorded 0-0 (1)"}},
-		"begun after what ran before it": {[]Event{
+		"begun after the hook before it": {[]Event{
 			at(0, named(healthy(*one, 0))), at(10, waits("h1-2", rollout.HookRunning)), at(11, waits("h1-2", rollout.HookSucceeded)),
 			at(12, moving(rollout.Progressing, one, version("h1-2", 12), 0, "")), at(13, healthy(*two, 13)),
 		}, true, []string{"h1-2 healthy 12-13 0/4 (4) migrate-h1-2 Succeeded", "h1-1 recorded 0-0 (1)"}},

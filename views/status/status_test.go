@@ -153,7 +153,7 @@ func TestOf(t *testing.T) {
 			in.State.Stable.Hash, in.State.Stable.Templates = in.Head.Render.Release(), in.Head.Render.Templates
 			in.Observed.Workloads = nil
 		}, nil, "phase: Healthy\n" + strings.TrimSuffix(still, "\n")},
-		"what was rejected": {reject, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
+		"a rejected release": {reject, reverting, "phase: Degraded\nreason: Git asks for RELEASE, which was rejected: too many errors\nrejected: RELEASE too many errors\n" + still +
 			"waits: a revert of RELEASE in Git, a new version, or decision: retry\nto go back in Git too: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push\nto try it again: gitrollout retry shop"},
 		"a commit that scales the rejected release": {func(in *strategies.Input) {
 			reject(in)
@@ -197,17 +197,17 @@ func TestOf(t *testing.T) {
 			in.Head.Render.Specs, in.State = nil, rollout.State{App: "shop", Phase: rollout.Healthy, Source: "c2"}
 			in.Observed = rollout.Observed{Troubled: []rollout.Trouble{{Ref: rollout.Ref{Group: "batch", Kind: "Job", Namespace: "shop", Name: "move"}, Failed: true, Message: "Job failed"}}}
 		}, nil, "phase: Progressing\nreason: Job shop/move: Job failed"},
-		"what runs already": {func(in *strategies.Input) {
+		"a workload that runs already": {func(in *strategies.Input) {
 			in.State.Held = &rollout.Held{Reason: rollout.HeldAdoption, Message: "it runs already"}
 		}, nil, "phase: Paused\nheld: Adoption it runs already\n" + steps + "to replace the running version: gitrollout promote shop --full"},
-		"what got another name": {func(in *strategies.Input) {
+		"a renamed workload": {func(in *strategies.Input) {
 			in.State.Held, in.State.Release = &rollout.Held{Reason: rollout.HeldRenamed, Message: "it was web"}, nil
 			in.State.Phase, in.Observed.Workloads = rollout.Healthy, nil
 		}, nil, "phase: Healthy\nreason: the objects applied last serve, and Git is not followed while the app is held\nheld: Renamed it was web\n" + still + "to start all its pods at once: gitrollout promote shop --full"},
-		"what another controller has": {func(in *strategies.Input) {
+		"another controller's workload": {func(in *strategies.Input) {
 			in.State.Held = &rollout.Held{Reason: rollout.HeldForeign, Message: "Flux has it"}
 		}, nil, "phase: Paused\nheld: ForeignController Flux has it\n" + steps + "to take it over anyway: gitrollout promote shop --adopt-anyway"},
-		"what lost its Rollout document in flight": {func(in *strategies.Input) {
+		"a release that lost its Rollout document": {func(in *strategies.Input) {
 			in.State.Held = &rollout.Held{Reason: rollout.HeldRolloutRemoved, Message: "it is gone"}
 		}, nil, "phase: Paused\nheld: RolloutRemoved it is gone\n" + steps + "to promote it fully: gitrollout promote shop --full\n" + back},
 		"a release held for another reason": {func(in *strategies.Input) {

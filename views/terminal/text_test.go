@@ -112,19 +112,19 @@ func TestScreen(t *testing.T) {
 		columns, rows int
 		want          string // written for the last text
 	}{
-		"first":           {[]string{"one\ntwo\n"}, 20, 10, "\x1b[J\x1b[2Kone\n\x1b[2Ktwo\n"},
-		"what differs":    {[]string{"one\ntwo\nthree\n", "one\nTWO\nthree\n"}, 20, 10, "\x1b[3A\r\n\x1b[2KTWO\n\n"},
-		"shorter":         {[]string{"one\ntwo\nthree\n", "one\ntwo\n"}, 20, 10, "\x1b[3A\r\n\n\x1b[J"},
-		"a long line":     {[]string{strings.Repeat("x", 25) + "\nend\n", strings.Repeat("x", 25) + "\nEND\n"}, 20, 10, "\x1b[3A\r\n\n\x1b[2KEND\n"},
-		"lines that move": {[]string{"one\nend\n", strings.Repeat("x", 25) + "\nend\n"}, 20, 10, "\x1b[2A\r\x1b[J\x1b[2K" + strings.Repeat("x", 25) + "\n\x1b[2Kend\n"},
-		"another width":   {[]string{"one\ntwo\n", "one\ntwo\n"}, -20, 10, "\x1b[H\x1b[2J\x1b[J\x1b[2Kone\n\x1b[2Ktwo\n"},
-		"another height":  {[]string{"one\ntwo\n", "one\ntwo\n"}, 20, -10, "\x1b[H\x1b[2J\x1b[J\x1b[2Kone\n\x1b[2Ktwo\n"},
-		"a full line":     {[]string{strings.Repeat("x", 20) + "\n", "y\n"}, 20, 10, "\x1b[1A\r\x1b[2Ky\n"},
-		"painted":         {[]string{"\x1b[31m" + strings.Repeat("x", 20) + "\x1b[0m\n\n", "y\n\n"}, 20, 10, "\x1b[2A\r\x1b[2Ky\n\n"},
-		"just fits":       {[]string{"1\n2\n3\n"}, 60, 4, "\x1b[J\x1b[2K1\n\x1b[2K2\n\x1b[2K3\n"},
-		"two rows":        {[]string{"1\n2\n3\n"}, 60, 3, "\x1b[J\x1b[2K1\n\x1b[2K… 2 more lines; the window is too small for them\n"},
-		"one row":         {[]string{"1\n2\n"}, 60, 2, "\x1b[J\x1b[2K1\n\x1b[2K2\n"},
-		"too tall":        {[]string{"1\n2\n3\n4\n5\n"}, 60, 4, "\x1b[J\x1b[2K1\n\x1b[2K2\n\x1b[2K… 3 more lines; the window is too small for them\n"},
+		"first":            {[]string{"one\ntwo\n"}, 20, 10, "\x1b[J\x1b[2Kone\n\x1b[2Ktwo\n"},
+		"a different line": {[]string{"one\ntwo\nthree\n", "one\nTWO\nthree\n"}, 20, 10, "\x1b[3A\r\n\x1b[2KTWO\n\n"},
+		"shorter":          {[]string{"one\ntwo\nthree\n", "one\ntwo\n"}, 20, 10, "\x1b[3A\r\n\n\x1b[J"},
+		"a long line":      {[]string{strings.Repeat("x", 25) + "\nend\n", strings.Repeat("x", 25) + "\nEND\n"}, 20, 10, "\x1b[3A\r\n\n\x1b[2KEND\n"},
+		"lines that move":  {[]string{"one\nend\n", strings.Repeat("x", 25) + "\nend\n"}, 20, 10, "\x1b[2A\r\x1b[J\x1b[2K" + strings.Repeat("x", 25) + "\n\x1b[2Kend\n"},
+		"another width":    {[]string{"one\ntwo\n", "one\ntwo\n"}, -20, 10, "\x1b[H\x1b[2J\x1b[J\x1b[2Kone\n\x1b[2Ktwo\n"},
+		"another height":   {[]string{"one\ntwo\n", "one\ntwo\n"}, 20, -10, "\x1b[H\x1b[2J\x1b[J\x1b[2Kone\n\x1b[2Ktwo\n"},
+		"a full line":      {[]string{strings.Repeat("x", 20) + "\n", "y\n"}, 20, 10, "\x1b[1A\r\x1b[2Ky\n"},
+		"painted":          {[]string{"\x1b[31m" + strings.Repeat("x", 20) + "\x1b[0m\n\n", "y\n\n"}, 20, 10, "\x1b[2A\r\x1b[2Ky\n\n"},
+		"just fits":        {[]string{"1\n2\n3\n"}, 60, 4, "\x1b[J\x1b[2K1\n\x1b[2K2\n\x1b[2K3\n"},
+		"two rows":         {[]string{"1\n2\n3\n"}, 60, 3, "\x1b[J\x1b[2K1\n\x1b[2K… 2 more lines; the window is too small for them\n"},
+		"one row":          {[]string{"1\n2\n"}, 60, 2, "\x1b[J\x1b[2K1\n\x1b[2K2\n"},
+		"too tall":         {[]string{"1\n2\n3\n4\n5\n"}, 60, 4, "\x1b[J\x1b[2K1\n\x1b[2K2\n\x1b[2K… 3 more lines; the window is too small for them\n"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
