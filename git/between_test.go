@@ -31,14 +31,14 @@ func TestWhatIsBetween(t *testing.T) {
 	}{
 		"a commit":          {func(r repo) { r.CommitFiles("one", map[string]string{"new": "x"}) }, 1, 1500},
 		"a push of commits": {func(r repo) { manyCommits(r.Repo, "new", 8) }, 1, 6000},
-		"a merge of a topic in our clone": {func(r repo) {
+		"a merge of a topic newer than our clone": {func(r repo) {
 			r.Git("checkout", "-q", "-b", "topic")
 			r.CommitFiles("topic", map[string]string{"topic": "x"})
 			r.Git("checkout", "-q", "main")
 			r.CommitFiles("next", map[string]string{"next": "x"})
 			r.Merge("topic")
 		}, 1, 2500},
-		"a merge of a topic from before our clone": {func(r repo) {
+		"a merge of a topic older than our clone": {func(r repo) {
 			r.Git("checkout", "-q", "-b", "topic", "main~6")
 			r.CommitFiles("topic", map[string]string{"topic": "x"})
 			r.Git("checkout", "-q", "main")
