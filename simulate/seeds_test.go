@@ -65,6 +65,7 @@ var worlds = []world{
 	{"HookPair", chaos{hooks: true, processes: 2, crashes: true, git: true}},
 	{"PlainHooks", chaos{hooks: true, plain: true, bad: true, crashes: true, api: true, git: true}},
 	{"Pushes", chaos{pushes: true, lag: true, late: true}},
+	{"PushesAndFaults", chaos{pushes: true, lag: true, late: true, bad: true, git: true, api: true, crashes: true, kills: true}},
 	{"Everything", chaos{processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true, clock: true, rewrites: true, meddling: true}},
 }
 
