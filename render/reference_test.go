@@ -64,7 +64,7 @@ func fieldRows(path string, of reflect.Type, seen map[reflect.Type]string) []str
 		switch first, again := seen[t]; {
 		case t.Kind() != reflect.Struct || self || f.Has("ignored"):
 		case again:
-			note = strings.TrimPrefix(note+"; its fields are those of `"+first+"`", "; ")
+			note = strings.TrimPrefix(note+"; same fields as `"+first+"`", "; ")
 		default:
 			below = append(below, fieldRows(at, t, seen)...)
 		}
@@ -175,13 +175,13 @@ func TestErrorsPage(t *testing.T) {
 		"kustomize": "Kustomizations and objects", "rollout": "Rollouts and Deployments", "traffic": "Routing requests", "analysis": "Analysis",
 	}
 	var b strings.Builder
-	b.WriteString(`# Errors and what to do about them
+	b.WriteString(`# Errors and their fixes
 
 <!-- Written by go test ./render -run TestErrorsPage -update. -->
 
-What is wrong in a repository holds the app that it concerns: what runs goes on, and ` + "`gitrollout get`" + `,
-` + "`gitrollout validate`" + ` and an Event say file, field, value and what to do. These are the messages of all
-inputs that the tests reject, each with an example of a field and a value. Errors of other kinds are in
+An error in a repository holds its app: the running version stays, and ` + "`gitrollout get`" + `,
+` + "`gitrollout validate`" + ` and an Event name file, field, value and fix. These are the messages for all inputs
+that the tests reject, each with an example of a field and a value. Errors of other kinds are in
 [Troubleshooting](../troubleshooting.md).
 `)
 	for _, folder := range []string{"kustomize", "rollout", "traffic", "analysis"} {
@@ -197,7 +197,7 @@ inputs that the tests reject, each with an example of a field and a value. Error
 			}
 			rows[fmt.Sprintf("| %s | %s | %s |\n", cell(field), cell(msg), cell(err.Fix))] = true
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n| field | message | what to do |\n|---|---|---|\n", titles[folder])
+		fmt.Fprintf(&b, "\n## %s\n\n| field | message | fix |\n|---|---|---|\n", titles[folder])
 		for _, row := range slices.Sorted(maps.Keys(rows)) {
 			b.WriteString(row)
 		}

@@ -148,7 +148,8 @@ func gatewayRules(o *Objects, object rollout.Object, ref rollout.Ref, r Route) e
 func gatewayShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backendRefs"]), "name", r, func(b map[string]any) bool {
 		kind, group, namespace := text(b["kind"]), text(b["group"]), text(b["namespace"])
-		return (kind == "" || kind == "Service") && (group == "" || group == "core") && (namespace == "" || namespace == r.Namespace)
+		isService := (kind == "" || kind == "Service") && (group == "" || group == "core")
+		return isService && (namespace == "" || namespace == r.Namespace)
 	})
 }
 

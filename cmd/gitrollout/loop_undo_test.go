@@ -92,10 +92,10 @@ func TestStatusWaits(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
 	p.awaitHealthy(w.repo.Head())
-	second := w.push("v2", version("v2", "    canary: {steps: [{setWeight: 50}, {pause: {duration: 2s}}]}\n"))
+	second := w.push("v2", version("v2-slow3s", "    canary: {steps: [{setWeight: 50}, {pause: {duration: 2s}}]}\n"))
 	done := make(chan string)
 	go func() {
-		done <- w.command(exitOK, "status", w.app, "--wait", "--timeout", "1m", "--refresh", "100ms")
+		done <- w.command(exitOK, "status", w.app, "--wait", "--timeout", "5m", "--refresh", "100ms")
 	}()
 	time.Sleep(300 * time.Millisecond) // the old version is healthy and must not count
 	p.awaitHealthy(second)

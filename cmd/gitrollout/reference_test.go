@@ -80,7 +80,7 @@ the environment are [at the end](#gitrollout-exit-codes).
 // leastCommon is how many commands have each of the common flags, which stand in one table.
 const leastCommon = 4
 
-const flagTable = "| flag | default | what it does |\n|---|---|---|\n"
+const flagTable = "| flag | default | meaning |\n|---|---|---|\n"
 
 // countFlags counts the commands that have a flag, by its row.
 func countFlags(c *cobra.Command, uses map[string]int) {
@@ -143,6 +143,21 @@ func flagRows(c *cobra.Command) (rows []flagRow) {
 		rows = append(rows, flagRow{f.Name, fmt.Sprintf("| %s | %s | %s |\n", name, value, usage)})
 	}
 	return rows
+}
+
+// TestSettingsPage compares the page of settings with the flags that run's --help shows.
+func TestSettingsPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `--([a-z-]+)` ").FindAllStringSubmatch(string(page), -1) {
+		listed = append(listed, m[1])
+	}
+	if diff := compare.Diff(mainFlags, listed); diff != "" {
+		t.Errorf("docs/settings.md (-the program's +the page's):\n%s", diff)
+	}
 }
 
 // flagLine matches cobra's line for a flag: its name, and its value's name.

@@ -84,8 +84,8 @@ case; a second one at once.`,
 	return cmd
 }
 
-// settings are the flags of run that its --help shows, with their reasons in docs/settings.md.
-var settings = []string{"repo", "branch", "cluster", "ssh-key", "context", "namespaces", "interval", "webhook-address",
+// mainFlags are the flags of run that its --help shows, with their reasons in docs/settings.md.
+var mainFlags = []string{"repo", "branch", "cluster", "ssh-key", "context", "namespaces", "interval", "webhook-address",
 	"dashboard-address", "metrics-address", "leader-elect", "promoters"}
 
 // showSettings leaves the other flags out of a command's --help, but not out of its --help-all.
@@ -95,9 +95,10 @@ func showSettings(cmd *cobra.Command) {
 	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {
 		shown := c
 		if !*all {
-			shown = &cobra.Command{Use: c.CommandPath(), Long: c.Long, Example: c.Example, Run: func(*cobra.Command, []string) {}}
+			nothing := func(*cobra.Command, []string) {}
+			shown = &cobra.Command{Use: c.CommandPath(), Long: c.Long, Example: c.Example, Run: nothing}
 			shown.SetOut(c.OutOrStdout())
-			for _, name := range append(settings, "help", "help-all") {
+			for _, name := range append(mainFlags, "help", "help-all") {
 				shown.Flags().AddFlag(c.Flags().Lookup(name))
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// A pkt-line is four hex digits of length, including themselves, and the payload. Lengths 0 to 2 are separators
-// without payload; go-git's scanner accepts only 0.
+// pktKind tells lines and separators apart. A pkt-line is four hex digits of length, including themselves, and the
+// payload. Lengths 0 to 2 are separators without payload; go-git's scanner accepts only 0.
 type pktKind int
 
 const (

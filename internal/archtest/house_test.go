@@ -18,7 +18,7 @@ import (
 // internal (servers, harnesses, a control plane) serves only tests and counts with them. A limit with an aim is the
 // last measured value, and may only decrease.
 const (
-	mostLines         = 78_900 // of the product; the aim is 50_000
+	mostLines         = 78_000 // of the product; the aim is 50_000
 	mostCommandLines  = 6_000  // of cmd/gitrollout
 	leastTestShare    = 1.0    // lines of tests per line of the product
 	mostMethods       = 35     // on one receiver

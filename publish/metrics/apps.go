@@ -42,7 +42,7 @@ func newAppCollector(m *Metrics) *appCollector {
 		weight: m.desc("gitrollout_app_release_weight_ratio",
 			"What a release in flight asks for at its step: the share of the new version, from 0 to 1.", "app", "workload"),
 		waiting: m.desc("gitrollout_app_waiting_since_timestamp_seconds",
-			"Since when an app waits for people: for a promotion, or for a revert of what was rejected.", "app", "on"),
+			"Since when an app waits for people: for a promotion, or for a revert of the rejected version.", "app", "on"),
 	}
 }
 

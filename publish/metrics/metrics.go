@@ -54,7 +54,7 @@ func New(o Options) *Metrics {
 	m.gauge("gitrollout_build_info", "The program that runs: always 1.", "version", "revision", "goversion").
 		WithLabelValues(o.Version, o.Revision, o.GoBuild).Set(1)
 	m.gauge("gitrollout_cluster_info",
-		"What is reconciled: always 1. Cluster is the folder under .gitrollout/, branch is what people push to.",
+		"The reconciled cluster and branch: always 1. Cluster is the folder under .gitrollout/.",
 		"cluster", "branch").
 		WithLabelValues(o.Cluster, o.Branch).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -88,7 +88,7 @@ func (m *Metrics) releaseFamilies() {
 		"From the decision to go back, when requests go back, until all pods were of the stable version.", slow)
 	m.waited = m.histogram("gitrollout_waiting_for_people_seconds",
 		"How long an app waited for people, observed when the wait was over: "+
-			"for a promotion, or for a revert of what was rejected.", slow, "on")
+			"for a promotion, or for a revert of the rejected version.", slow, "on")
 	m.lead.WithLabelValues()
 	m.until.WithLabelValues()
 	m.retreat.WithLabelValues()

@@ -20,16 +20,16 @@ func TestReference(t *testing.T) {
 
 <!-- Written by go test ./metrics -run TestReference -update. -->
 
-Served by ` + "`gitrollout run`" + ` at ` + "`--metrics-address`" + `, path ` + "`/metrics`" + `. [Monitoring](../monitoring.md) says what to
-do with them. Times are seconds since 1970, durations are seconds, shares are from 0 to 1. Counters
-begin at 0 when the process starts; durations are taken from the moments that Git has on record, so
-those of releases that began before the start are right, too.
+Served by ` + "`gitrollout run`" + ` at ` + "`--metrics-address`" + `, path ` + "`/metrics`" + `. [Monitoring](../monitoring.md) explains
+their use. Times are seconds since 1970, durations are seconds, shares are from 0 to 1. Counters
+begin at 0 when the process starts; durations come from the times that Git has on record, so
+they include releases from before the start.
 
 There is one series for each set of labels. Those with the label ` + "`app`" + ` grow with the number of
 apps: ` + "`gitrollout_app_phase`" + ` has one for each, ` + "`gitrollout_releases_total`" + ` four for each app that has had a
-release since the start, and the others exist only while what they say is so.
+release since the start, and the others exist only while their condition lasts.
 
-| metric | type | labels | what it is |
+| metric | type | labels | meaning |
 |---|---|---|---|
 `)
 	for _, f := range newTest(t).Families() {

@@ -90,7 +90,8 @@ func (p *Proposal) ofEnvironment(roots []string, s Survey, env string) (chosen [
 			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("only %s deploys it, for %s; list it if %s is to have it", file,
 				other, env)})
 		case isApp && !isGiven && shownIn(r) != "":
-			p.LeftOut = append(p.LeftOut, LeftOut{r, fmt.Sprintf("is in %s, and nothing deploys it; list it if it is an app", shownIn(r))})
+			why := "is in " + shownIn(r) + ", and nothing deploys it; list it if it is an app"
+			p.LeftOut = append(p.LeftOut, LeftOut{r, why})
 		case e == "" || e == env || !slices.Contains(environments, e) && path.Base(r) == e && isOnly(r, roots):
 			chosen = append(chosen, r)
 		default:

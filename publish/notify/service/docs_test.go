@@ -29,7 +29,7 @@ func TestPage(t *testing.T) {
 		var told string
 		switch {
 		case table[name].resolves:
-			told = "what is wrong, until it is over"
+			told = "problems, until they end"
 		case slices.Equal(table[name].defaults, chat):
 			told = "the usual"
 		case slices.Equal(table[name].defaults, rollout.EventKinds()):
