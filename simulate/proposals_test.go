@@ -116,7 +116,7 @@ func TestProposalsFollowMain(t *testing.T) {
 			p.git.add(made)
 			p.git.Set("Mallory", p.branch, made.ID)
 			p.settle()
-		}, true, "something else"},
+		}, true, "differs from the proposal"},
 		"nothing, and another process": {func(p *proposing, _ rollout.Hash) { p.start(); p.settle() }, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
