@@ -66,6 +66,7 @@ type workload struct {
 	generation int64
 	observed   int64 // the generation that the controller has seen
 	replicas   int   // spec
+	surge      int   // of a Deployment: spec.strategy's maxSurge in pods
 	total      int   // status: all pods, of any template
 	updated    int   // status: pods of the newest template
 	available  int   // status
@@ -269,6 +270,7 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 		Serial:    d.serial,
 		Synced:    d.observed >= d.generation,
 		Available: d.available,
+		Surge:     d.surge,
 	}
 	// As in kubectl rollout status: all pods have the newest template and are available, without older ones.
 	out.Complete = out.Synced && d.updated == d.replicas && d.total == d.updated && d.available == d.updated

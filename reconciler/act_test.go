@@ -635,6 +635,39 @@ func TestRenamedAppIsNotPruned(t *testing.T) {
 	}
 }
 
+// TestRemovedInRollback removes an app from the configuration during its rollback. The rollback ends, and then no
+// Service selects one version: the next owner of the objects cannot know of that label.
+func TestRemovedInRollback(t *testing.T) {
+	files := routed(t)
+	plain := files["apps/shop/deployment.yaml"]
+	of := func(v string) map[string]string {
+		return map[string]string{"apps/shop/deployment.yaml": strings.Replace(plain, "rollouts-demo", "rollouts-demo:"+v, 1)}
+	}
+	maps.Copy(files, of("v1"))
+	w := worldOf(t, files, nil)
+	w.commit("v2", of("v2"))
+	w.settle()
+	isPinned := func() bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(w.cluster.Pins)), func(pin string) bool { return pin != "" })
+	}
+	if !isPinned() {
+		t.Fatalf("no Service selects a version at the step; %s", w.state().Phase)
+	}
+	w.commit("v1 again", of("v1"))
+	if err := w.once(); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.state(); s.Phase != rollout.Aborting {
+		t.Fatalf("%s, want a rollback", s.Phase)
+	}
+	const config = ".gitrollout/prod/config.yaml"
+	w.commit("no shop", map[string]string{config: strings.Replace(files[config], "apps/*", "apps/other", 1)})
+	w.settle()
+	if s := w.state(); s.Release != nil || s.Held == nil || isPinned() {
+		t.Errorf("%s, held %+v; Services select %v", s.Phase, s.Held, w.cluster.Pins)
+	}
+}
+
 // TestRenamedWhileEmpty renames an app whose folder is empty. The message has both names, before anyone removes the
 // old one. When the objects come, the new name continues with the record.
 func TestRenamedWhileEmpty(t *testing.T) {

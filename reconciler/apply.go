@@ -21,9 +21,11 @@ type keeper struct {
 }
 
 // apply applies a state, but nothing before the app follows a commit. An unlisted app is left alone unless it rolls
-// back, without objects of other apps. In a rollback, a refused object blocks neither routes nor pods.
+// back or ends a rollback, which unpins its Services; objects of other apps stay. In a rollback, a refused object
+// blocks neither routes nor pods.
 func (k *keeper) apply(ctx context.Context, s *visit, state rollout.State, now time.Time) (err error) {
-	if state.Source == "" || s.app.unlisted != nil && state.Phase != rollout.Aborting {
+	isBack := state.Phase == rollout.Aborting || s.before.Phase == rollout.Aborting
+	if state.Source == "" || s.app.unlisted != nil && !isBack {
 		return nil
 	}
 	app := s.app.Name

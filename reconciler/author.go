@@ -71,7 +71,7 @@ func (s *visit) isHeldAtHead() bool {
 // from the app's commit on. Until then there is none, and an error blocks everything but a rollback.
 func (p *renders) signed(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
-	awaited := head != nil && head.Release() == file.Release && s.Stable != nil && s.Stable.Hash != file.Release
+	awaited := head != nil && head.Release() == file.Release && (s.Stable == nil || s.Stable.Hash != file.Release)
 	if file.Author != "" || s.Source == "" || !awaited && (s.Release == nil || s.Release.Hash != file.Release) {
 		return file, nil
 	}

@@ -44,6 +44,7 @@ type ObservedWorkload struct {
 	Synced    bool       // the controller has observed the newest spec (observedGeneration)
 	Complete  bool       // every pod has the newest template and is available, no old pod is left
 	Available int        // available pods by the controller's count (status.availableReplicas)
+	Surge     int        // of a Deployment: pods beyond Replicas that its present strategy allows
 	First     int        // of a StatefulSet: the lowest ordinal
 	Floor     int        // of a StatefulSet: the first ordinal with the newest template; or nodes that stay
 	Room      bool       // of a StatefulSet: the API server keeps its maxUnavailable

@@ -529,7 +529,8 @@ func (u *universe) checkEnd() {
 	}
 	for ref, pin := range u.kube.Pins {
 		// After a deletion of the record, the objects that left Git meanwhile have no known app.
-		isLeft := u.cluster.objects[ref] != nil && !u.listed(ref) && u.promises.isLeft(ref, u.cluster.objects[ref].app)
+		o := u.cluster.objects[ref]
+		isLeft := o != nil && !u.listed(ref) && (u.promises.isLeft(ref, o.app) || u.removed[o.app])
 		if pin != "" && !isLeft && (u.listed(ref) || !u.chaos.meddling) {
 			u.fail("%s still selects %s", ref, pin)
 		}

@@ -96,8 +96,12 @@ var again = map[string][]uint64{
 	"Everything": {5102},
 	// An experiment without pods; a process created objects that another had pruned.
 	"Experiments": {174, 110552},
+	// The author of a hold on an app's first release, after a restart.
+	"Git": {300324},
 	// Routes of steps added while Kubernetes replaced pods; a push during a hook after a change without a template.
 	"HookPair": {93053, 110221},
+	// A rollback to a smaller maxSurge, while the controller still started pods.
+	"Hooks": {300082},
 	// Endpoints of a killed pod in proxies.
 	"Kills": {110062},
 	// A node that Kruise does not count; nodes without a pod at the start of a release.
@@ -106,12 +110,13 @@ var again = map[string][]uint64{
 	"Pair": {395, 522},
 	// Pods of an image set by hand; new steps of a workload that followed without pods.
 	"People": {380, 150914},
-	// The text of a rejection, under a new name.
-	"PeopleAndAnalyses": {60289},
+	// The text of a rejection, under a new name; a workload without routes beside one with them.
+	"PeopleAndAnalyses": {60289, 300043},
 	// Removed paused documents; a lost commit; replicas behind a release without an end; a lost commit whose pods
 	// never became ready; a restart without a configuration; routes of lost commits; one pod too many, with a broken
-	// one; no pods for a while after the last step; a restart with mistakes in the old and the new configuration.
-	"PeopleAndFaults": {661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950},
+	// one; no pods for a while after the last step; a restart with mistakes in the old and the new configuration; a
+	// removed app whose rollback had just ended.
+	"PeopleAndFaults": {661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950, 300033},
 	// An app's new name in older commits; more pods than the step; all pods of a dynamic canary, by hand.
 	"PeopleAndPumps": {44, 401, 3167, 4077},
 	// A retry within a second; a Service of pods being deleted after its list was emptied.
@@ -129,8 +134,8 @@ var again = map[string][]uint64{
 	// Scaled up before Kubernetes saw 0; matching requests after a restart; scaled up before the last pods were gone;
 	// stable pods that no process saw come.
 	"StatefulSets": {592, 40077, 110565, 150405},
-	// A Service whose write succeeded after an error.
-	"SlowApps": {861},
+	// A Service whose write succeeded after an error; a rollback decided while the promotion was being recorded.
+	"SlowApps": {861, 300017},
 	// A rollback with an older serial than the advance recorded meanwhile.
 	"TwoWithPumps": {2045},
 	// A Service of stable pods that the controller was about to delete.

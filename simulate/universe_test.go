@@ -95,7 +95,7 @@ type actor struct {
 	missed  bool          // its watches were down: it visits everything when they are back
 	blind   bool          // it knew so when its pass began
 	commits map[string]int
-	records map[string]int              // the number of records when its pass began, by app
+	records map[string]int              // the number of records when its visits began, by app
 	seen    string                      // main at its last pass
 	looked  string                      // main at its last completed fetch
 	known   string                      // main as known to this turn's visits; "" if unsure
@@ -321,7 +321,7 @@ func (u *universe) turn(a *actor) {
 		if a.known = ""; !slices.Contains(a.Stopped(), string(reconciler.PumpIn)) {
 			a.known = a.looked
 		}
-		a.allOn, a.visits = u.promises.allOn(), u.now(a)
+		u.beginVisits(a)
 	case reconciler.PumpOut:
 		a.commits = map[string]int{} // a push has one transition of an app
 	}
@@ -349,13 +349,19 @@ func (u *universe) turned(a *actor, pump string) {
 
 // pass begins a pass.
 func (u *universe) pass(a *actor, fetch bool) {
-	a.commits, a.records = map[string]int{}, map[string]int{}
+	a.commits = map[string]int{}
+	u.beginVisits(a)
+	u.ripen()
+	u.after(a, a.Begin(u.now(a), fetch))
+}
+
+// beginVisits notes the records and pods that a process knows when it begins to visit apps.
+func (u *universe) beginVisits(a *actor) {
+	a.records = map[string]int{}
 	for app, records := range u.oracle.records {
 		a.records[app] = len(records)
 	}
 	a.allOn, a.visits = u.promises.allOn(), u.now(a)
-	u.ripen()
-	u.after(a, a.Begin(u.now(a), fetch))
 }
 
 // after checks the result of a step of a pass.

@@ -186,7 +186,9 @@ func (o *oracle) checkTurn(a *actor) {
 		return
 	}
 	for _, s := range o.u.head().apps {
-		o.checkBack(a, s.name)
+		if len(o.records[s.name]) == a.records[s.name] { // else it decided on an older record
+			o.checkBack(a, s.name)
+		}
 	}
 }
 
@@ -201,18 +203,24 @@ func (o *oracle) checkBack(a *actor, app string) {
 	}
 	why := o.u.promises.takenBack(app, a.Clone.main)
 	source := o.u.appIn(s.Source, app)
+	isRouted := slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
+		w := source.find(pr.Workload)
+		return w != nil && o.u.promises.shares(pr.Workload, w) != nil
+	})
 	for _, pr := range s.Progress {
 		w := source.find(pr.Workload)
 		if d := o.u.kube.Deployments[pr.Workload]; why != "" && w != nil && d != nil {
-			o.checkLeft(a, s, d, w, why)
+			o.checkLeft(a, s, d, w, why, isRouted)
 		}
 	}
 }
 
-// checkLeft compares a workload with a release that must roll back for a reason.
-func (o *oracle) checkLeft(a *actor, s rollout.State, d *kube.Deployment, w *workloadSource, why string) {
-	shares := o.u.promises.shares(d.Workload, w)
-	if version := kube.VersionOf(d.Template); version == w.version && (shares == nil || s.Phase == rollout.Promoting) {
+// checkLeft compares a workload with a release that must roll back for a reason. The pods of a release with routes
+// stay until proxies know the routes.
+func (o *oracle) checkLeft(
+	a *actor, s rollout.State, d *kube.Deployment, w *workloadSource, why string, isRouted bool,
+) {
+	if version := kube.VersionOf(d.Template); version == w.version && (!isRouted || s.Phase == rollout.Promoting) {
 		o.u.promises.fail(o.u.promises.wayOut(s), "%s: %s has seen that release %s was %s, and %s still asks for it", s.App, a.Name, s.Release.Hash, why, d.Workload)
 	}
 	for _, rs := range d.Sets {

@@ -47,7 +47,8 @@ func (deployment) turn(m moving, o rollout.Object) rollout.Object {
 		return nil // the controller has yet to see the pause, or its end
 	case !isReported, !m.stable.Current && m.stable.Desired > to.stable:
 		f := paused(m, n)
-		f.s = max(f.s, min(m.stable.Desired+to.canary-n, max(m.spec.MaxSurge.RoundUp(n), to.stable+to.canary-n)))
+		surge := max(m.spec.MaxSurge.RoundUp(n), to.stable+to.canary-n)
+		f.s = max(f.s, min(m.stable.Desired+to.canary-n, surge), min(m.stable.Desired, m.live.Surge))
 		f.limit(o)
 		setReplicas(o, int64(n))
 	}

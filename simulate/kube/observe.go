@@ -44,6 +44,9 @@ func (k *Cluster) Observe() rollout.Observed {
 				d.status.Replicas == d.Replicas && d.status.available == d.Replicas,
 			Available: d.status.available, Serial: d.serial,
 		}
+		if d.sets == nil {
+			live.Surge = d.surge.RoundUp(d.Replicas)
+		}
 		for _, rs := range d.Sets {
 			r := rollout.Revision{
 				Name: rs.Name, Hash: rollout.Hash(rs.Annotations[rollout.AnnotationHash]), Pin: rollout.PodHash(rs.PodHash),
