@@ -88,7 +88,7 @@ func isNamespaced(object rollout.Object, inBuild map[groupKind]bool) bool {
 	if namespaced, known := openapi.IsNamespaceScoped(of); known {
 		return namespaced
 	}
-	// A kind has one scope: an unknown version has that of a version in client-go.
+	// A kind has one scope: an unknown version has the scope of a version in client-go.
 	for _, v := range scheme.Scheme.VersionsForGroupKind(runtime.GroupKind{Group: ref.Group, Kind: ref.Kind}) {
 		of.APIVersion = v.String()
 		if namespaced, known := openapi.IsNamespaceScoped(of); known {

@@ -66,7 +66,7 @@ const (
 type Compare struct {
 	// MaxIncrease is the allowed increase of the share of bad requests; 0.01 is 1 %.
 	MaxIncrease float64 `json:"maxIncrease"`
-	// Confidence is that of a verdict, over all measurements of the metric together; default 0.999.
+	// Confidence is the confidence of the verdict over all measurements of the metric; default 0.999.
 	Confidence float64 `json:"confidence"`
 }
 

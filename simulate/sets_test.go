@@ -116,7 +116,7 @@ func (u *universe) scaleToZeroAndUp() {
 	u.played["from 0 and up at once"]++
 }
 
-// smallerLater returns steps of which one moves all pods, before smaller ones.
+// smallerLater returns steps with a move of all pods before smaller moves.
 func smallerLater(rng *rand.Rand) []any {
 	pause := func() any { return map[string]any{"pause": map[string]any{}} }
 	return []any{map[string]any{"setWeight": 100, "name": "first"}, pause(), map[string]any{"setWeight": 1 + rng.IntN(60)}, pause()}
