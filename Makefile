@@ -30,7 +30,7 @@ UNIT = $(filter-out $(SERVERS),$(shell $(GO) list ./...))
 # RACE has each package with a lock or a goroutine, by name: internal/archtest compares this list with the code. The race
 # detector runs these, with -short: the long form repeats the same goroutines.
 RACE := $(addprefix $(MODULE)/,git git/wire internal/gittest internal/mutate publish/metrics publish/notify/worker publish/serve \
-	reconciler reconciler/edge reconciler/measure reconciler/source render/worker views/console views/dashboard)
+	reconciler reconciler/adapters reconciler/measure reconciler/source render/worker views/console views/dashboard)
 # These mostly compute: make test runs their concurrent tests through the race detector, make test-all runs all.
 RACE_LONG := $(addprefix $(MODULE)/,render simulate)
 # These need a control plane or run a Gitea as well.
@@ -187,7 +187,7 @@ test-localcluster:
 	cd internal/release && $(TEST) $(TIER) ./...
 
 mutants: build localcluster ## Ask the tests about MUTANTS (20) mutants of the packages that differ from BASE (HEAD~1)
-	@packages=$$(git diff --name-only '$(BASE)' -- cluster cmd git publish reconciler render rollout strategies traffic views | \
+	@packages=$$(git diff --name-only '$(BASE)' -- analysis author call cluster cmd git publish reconciler render rollout strategies traffic views | \
 		sed -n 's|/[^/]*\.go$$||p' | grep -v testdata | sort -u | sed 's|^|./|'); \
 	[ -z "$$packages" ] || .ci/with-cluster $(GO) run ./internal/mutate -n $(MUTANTS) $$packages
 

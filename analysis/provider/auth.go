@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"strings"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 )
 
 // authentication holds a server's credentials. Argo Rollouts has oauth2 and sigv4; basicAuth is for basic, bearer for

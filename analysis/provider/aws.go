@@ -12,7 +12,7 @@ import (
 	"net/url"
 	"strings"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 )
 
 // sigv4Config selects the credentials for signing, by optional fields.

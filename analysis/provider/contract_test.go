@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/internal/compare"
-	"gitrollout.dev/gitrollout/publish/call"
 )
 
 // contract is a test case for a provider that speaks HTTP. Its server follows the provider's public documentation, not

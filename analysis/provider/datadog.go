@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 )
 
 // datadog reads the newest point of a series (v1,

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 )
 
 // influxdb runs a Flux query on InfluxDB 2 (https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery). The

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 )
 
 // kayenta lets Spinnaker's Kayenta compare two versions

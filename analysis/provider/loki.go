@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"time"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 )
 
 // loki runs a metric query on Grafana Loki

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 )
 
 // prometheus runs an instant or range query on Prometheus' API, as of Thanos, Mimir and VictoriaMetrics

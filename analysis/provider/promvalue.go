@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/rollout"
 )
 

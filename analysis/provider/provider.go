@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/rollout"
 )
 

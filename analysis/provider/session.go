@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/rollout"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/rollout"
 )
 

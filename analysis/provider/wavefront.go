@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 )
 
 // wavefront runs a query on Wavefront, now VMware Aria Operations for Applications

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 )
 
 // web sends a request to any HTTP service. The result is the value at jsonPath of JSON, or another text, which in

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/analysis"
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 )
 
 // webhook is a gate or starts a load test, with Flagger's contract (https://docs.flagger.app/usage/webhooks), for its

@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
-	"gitrollout.dev/gitrollout/reconciler/edge"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
 const testConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"
 
-func newRepository(t *testing.T, files map[string]string) (*gittest.Repo, *edge.Repository) {
+func newRepository(t *testing.T, files map[string]string) (*gittest.Repo, *adapters.Repository) {
 	t.Helper()
 	remote := gittest.New(t)
 	remote.CommitFiles("first", files)
@@ -28,7 +28,7 @@ func newRepository(t *testing.T, files map[string]string) (*gittest.Repo, *edge.
 	return remote, r
 }
 
-func fetch(t *testing.T, r *edge.Repository) rollout.Heads {
+func fetch(t *testing.T, r *adapters.Repository) rollout.Heads {
 	t.Helper()
 	heads, err := r.Fetch(t.Context())
 	if err != nil {

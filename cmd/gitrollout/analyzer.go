@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/analysis/provider"
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/cluster"
-	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/reconciler/measure"
 	"gitrollout.dev/gitrollout/rollout"
 )

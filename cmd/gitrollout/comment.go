@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/author/plan"
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/publish/forge"
-	"gitrollout.dev/gitrollout/views/plan"
 )
 
 // post writes a plan as the CI job's pull request's comment. A token without write permission is no failure.

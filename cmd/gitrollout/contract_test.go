@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/kruisetest"
 	"gitrollout.dev/gitrollout/internal/testcluster"
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/reconciler/edge"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -73,7 +73,7 @@ func TestGitKeepsTheContract(t *testing.T) {
 
 // realCluster is a Kubernetes control plane, for the contract's tests.
 type realCluster struct {
-	edge.Applier
+	adapters.Applier
 	*testcluster.Cluster
 	namespace string
 }
@@ -160,7 +160,7 @@ func openCluster(t *testing.T) contract.Cluster {
 	if err := client.Start(watching); err != nil {
 		t.Fatal(err)
 	}
-	return &realCluster{Applier: edge.Applier{Client: client}, Cluster: running, namespace: running.Namespace(t)}
+	return &realCluster{Applier: adapters.Applier{Client: client}, Cluster: running, namespace: running.Namespace(t)}
 }
 
 // TestCloneSetsKeepTheContract runs the contract for CloneSets with OpenKruise's controller, or the tests' model of it.

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gitrollout.dev/gitrollout/publish/serve"
-	"gitrollout.dev/gitrollout/reconciler/edge"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/dashboard"
@@ -159,7 +159,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 	}
 	defer listener.Close()
 	board := dashboard.NewBoard(w.Cluster, "reading Git and the cluster …")
-	server, err := c.options.server(dashRecords(c.source, &edge.Repository{Repo: w.Repo}, c.streams), board)
+	server, err := c.options.server(dashRecords(c.source, &adapters.Repository{Repo: w.Repo}, c.streams), board)
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func startDashboard(o dashOptions, l *loop, log *slog.Logger, s streams) (stop f
 		return nil, err
 	}
 	feed := dashboard.NewFeed(board, log.Warn, log.Error)
-	l.outlets.Others = append(l.outlets.Others, feed.Tell)
+	l.sinks.Others = append(l.sinks.Others, feed.Tell)
 	ctx, cancel := context.WithCancel(context.Background())
 	go feed.Run(ctx, time.Now)
 	end := o.serve(listener, server, func(err error) { log.Error("the dashboard is no longer served", "error", err) })

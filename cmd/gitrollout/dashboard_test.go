@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"gitrollout.dev/gitrollout/reconciler/edge"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
@@ -63,7 +63,7 @@ func TestDashboardStopsWhileBrowsersWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := dashOptions{address: dashAddress}
-	server, err := o.server(dashRecords(sourceOptions{}, &edge.Repository{}, streams{}), dashboard.NewBoard("test", ""))
+	server, err := o.server(dashRecords(sourceOptions{}, &adapters.Repository{}, streams{}), dashboard.NewBoard("test", ""))
 	if err != nil {
 		t.Fatal(err)
 	}

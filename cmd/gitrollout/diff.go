@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/author/plan"
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/console"
-	"gitrollout.dev/gitrollout/views/plan"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 

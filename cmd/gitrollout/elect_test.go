@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/internal/testcluster"
-	"gitrollout.dev/gitrollout/reconciler/edge"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
 // TestLeaseOfWorkThatHangs releases the Lease at once, so that a waiting replica takes over. The work ends between two
@@ -23,7 +23,7 @@ func TestLeaseOfWorkThatHangs(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	began := time.Now()
 	err := options.lead(t.Context(), kube.Config, "test", "first", log, func(ctx context.Context) error {
-		return edge.Supervised(500*time.Millisecond, func() string { return "app web" }, func(context.Context) error { select {} })(ctx)
+		return adapters.Supervised(500*time.Millisecond, func() string { return "app web" }, func(context.Context) error { select {} })(ctx)
 	})
 	if err == nil || !strings.Contains(err.Error(), "app web") {
 		t.Fatalf("it ends with %v", err)

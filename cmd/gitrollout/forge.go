@@ -14,13 +14,13 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/publish/serve"
-	"gitrollout.dev/gitrollout/reconciler/edge"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
 // newForge returns a worker, not started, that does nothing without a forge section in Git's configuration.
 func newForge(source sourceOptions, auth wire.Auth, remote string, log *slog.Logger) *forge.Worker {
 	return forge.NewWorker(forge.Options{
-		Spread:  edge.Spread,
+		Spread:  adapters.Spread,
 		Cluster: source.cluster, Remote: remote, Branch: source.branch,
 		Trusted: os.Getenv("GITROLLOUT_FORGE_URL"), Token: forgeToken(source, auth), Now: time.Now,
 		Log: func(problem error, done string) {

@@ -68,7 +68,7 @@ func TestForgeIsTold(t *testing.T) {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, "test", w.app)
 	heard := &listener{}
 	p := w.start()
-	p.outlets.Forge = heard
+	p.sinks.Forge = heard
 	p.awaitHealthy(w.repo.Head())
 	if got := heard.heard(); got != "" {
 		t.Errorf("without a forge in the configuration: %s", got)
@@ -94,7 +94,7 @@ func TestForgeIsTold(t *testing.T) {
 	p.end()
 
 	p = w.start()
-	p.outlets.Forge = heard
+	p.sinks.Forge = heard
 	_ = p.passes(3)
 	if got := heard.heard(); got != "resume Paused with promote of "+branch {
 		t.Errorf("another process: %s", got)
@@ -124,7 +124,7 @@ func TestMergedProposalIsTidiedLater(t *testing.T) {
 			w.repo.CommitFiles("a forge", map[string]string{".gitrollout/test/config.yaml": w.config("- path: apps/*") + "forge: {type: gitea}\n"})
 			heard := &listener{}
 			p := w.start()
-			p.outlets.Forge = heard
+			p.sinks.Forge = heard
 			p.awaitHealthy(w.repo.Head())
 			p.awaitPaused(w.push("v2", version("v2", halfThenGate)))
 			w.repo.Merge(branch)
@@ -137,7 +137,7 @@ func TestMergedProposalIsTidiedLater(t *testing.T) {
 			if restarts {
 				p.end()
 				p = w.start()
-				p.outlets.Forge = heard
+				p.sinks.Forge = heard
 			}
 			// A restart counts from the state's last change, possibly in this pass.
 			p.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy })

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/author/scaffold"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
-	"gitrollout.dev/gitrollout/render/scaffold"
 	"gitrollout.dev/gitrollout/render/schema"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/doctor"

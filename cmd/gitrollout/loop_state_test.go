@@ -11,7 +11,7 @@ import (
 
 	"gitrollout.dev/gitrollout/internal/gittest"
 	"gitrollout.dev/gitrollout/internal/tier"
-	"gitrollout.dev/gitrollout/reconciler/edge"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -199,7 +199,7 @@ func TestManyAppsOneCommit(t *testing.T) {
 		}
 	}
 	p := w.start()
-	pushes := func() (n int64) { return p.Repository.(*edge.Repository).Stats().Pushes }
+	pushes := func() (n int64) { return p.Repository.(*adapters.Repository).Stats().Pushes }
 	for _, tag := range []string{"v1", "v2"} {
 		write(tag)
 		commit := w.repo.Commit(tag)

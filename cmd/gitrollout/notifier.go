@@ -10,13 +10,14 @@ import (
 	"os"
 	"time"
 
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/cluster"
-	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/publish/notify"
+	"gitrollout.dev/gitrollout/publish/notify/gitstore"
 	"gitrollout.dev/gitrollout/publish/notify/service"
 	"gitrollout.dev/gitrollout/publish/notify/worker"
-	"gitrollout.dev/gitrollout/reconciler/edge"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -27,11 +28,11 @@ func newNotifier(l *loop, writer string, log *slog.Logger) (*worker.Worker, erro
 		return nil, fmt.Errorf("name this process: %w", err)
 	}
 	deps := serviceDeps(l.client)
-	told := &edge.Told{Repo: l.created.Beside(), Cluster: l.source.cluster}
+	store := &gitstore.Store{Repo: l.created.Beside(), Cluster: l.source.cluster}
 	return worker.New(worker.Options{
-		Spread: edge.Spread,
+		Spread: adapters.Spread,
 		ID:     writer + "-" + hex.EncodeToString(id), Cluster: l.source.cluster,
-		Update: told.Update, History: told.Recorded,
+		Update: store.Update, History: store.Recorded,
 		Send: func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error) {
 			err = service.Send(ctx, deps, r, m)
 			var failed *service.Failure

@@ -184,7 +184,7 @@ func (seen *outside) attach(ctx context.Context, l *loop, hung func() string) er
 		seen.tracing = t
 		tracers = append(tracers, t.Trace)
 	}
-	l.outlets.Tracers, l.outlets.Others = tracers, append(l.outlets.Others, m.Tell)
+	l.sinks.Tracers, l.sinks.Others = tracers, append(l.sinks.Others, m.Tell)
 	return nil
 }
 

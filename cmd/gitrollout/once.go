@@ -49,7 +49,7 @@ and a person has to do something: with each call, until it is done.`,
 			}
 			defer l.close()
 			told := &transitions{streams: s, held: map[string]string{}}
-			l.outlets.Others = append(l.outlets.Others, told.tell)
+			l.sinks.Others = append(l.sinks.Others, told.tell)
 			stop := l.startBackground()
 			err = errors.Join(l.RunOnce(ctx, time.Now, true), l.collect(ctx))
 			stop()

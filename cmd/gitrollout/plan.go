@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/author/plan"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/views/plan"
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/author/plan"
 	"gitrollout.dev/gitrollout/internal/gittest"
-	"gitrollout.dev/gitrollout/views/plan"
 )
 
 // TestPlanRendersTwiceOnlyWhatDiffers plans one changed app of many: the others are rendered once, although one side is

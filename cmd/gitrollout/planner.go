@@ -9,7 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/git/program"
-	"gitrollout.dev/gitrollout/reconciler/edge"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
@@ -17,8 +17,8 @@ import (
 
 // planSides are the two trees that plan compares.
 type planSides struct {
-	local              *edge.Repository // the working copy
-	top                string           // the folder of the working copy
+	local              *adapters.Repository // the working copy
+	top                string               // the folder of the working copy
 	base, head         rollout.Tree
 	baseName, headName string
 }
@@ -81,7 +81,7 @@ func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 }
 
 // server opens the working copy's repository on the server.
-func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch string) (*edge.Repository, error) {
+func (c *planCommand) server(ctx context.Context, cluster, branch, stateBranch string) (*adapters.Repository, error) {
 	source := c.source
 	source.cluster, source.branch = cluster, branch
 	if err := checkArgument(source.repo); err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git"
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/reconciler/edge"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -68,10 +68,10 @@ func (o policyOptions) edges(repo *git.Repo, keys *git.Keys) (
 	policy func(rollout.Heads) (*rollout.Policy, error), approve reconciler.Approver,
 ) {
 	if o != (policyOptions{}) {
-		policy = (&edge.Policy{File: o.file, Ref: o.ref, Repo: repo, Keys: keys}).Read
+		policy = (&adapters.Policy{File: o.file, Ref: o.ref, Repo: repo, Keys: keys}).Read
 	}
 	if policy != nil || keys.Files().Promoters != "" {
-		approve = edge.Approver(repo, keys)
+		approve = adapters.Approver(repo, keys)
 	}
 	return policy, approve
 }

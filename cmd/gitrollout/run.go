@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/reconciler/edge"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 )
 
 type runCommand struct {
@@ -155,8 +155,9 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	}
 	defer stopDashboard()
 	stop := l.startBackground()
+	run := func(ctx context.Context) error { return l.Run(ctx, c.interval) }
 	err = c.election.lead(ctx, l.kube, l.source.cluster, who.id, log,
-		seen.leads(edge.Supervised(10*time.Second, hung, func(ctx context.Context) error { return l.Run(ctx, c.interval) })))
+		seen.leads(adapters.Supervised(10*time.Second, hung, run)))
 	stop()
 	log.Info("stopped", "passes", l.Stats().Passes, "commits", l.Stats().Commits)
 	return err

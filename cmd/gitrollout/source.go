@@ -9,7 +9,7 @@ import (
 
 	"gitrollout.dev/gitrollout/git/program"
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/reconciler/edge"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render/worktree"
 	"gitrollout.dev/gitrollout/rollout"
@@ -54,7 +54,7 @@ func (o *sourceOptions) find(ctx context.Context) error {
 }
 
 // open opens the repository, without stateBranch with the configured one.
-func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*edge.Repository, error) {
+func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*adapters.Repository, error) {
 	if err := o.find(ctx); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (o *sourceOptions) open(ctx context.Context, stateBranch string) (*edge.Rep
 
 // newest reads the users' branch's newest commit.
 func newest(
-	ctx context.Context, repo *edge.Repository, s streams,
+	ctx context.Context, repo *adapters.Repository, s streams,
 ) (heads rollout.Heads, tree reconciler.Snapshot, err error) {
 	err = slowly(s, "reading "+repo.Remote().String(), func() error {
 		if heads, err = repo.Fetch(ctx); err == nil {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/cluster"
 	"gitrollout.dev/gitrollout/git"
-	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/reconciler"
 	"gitrollout.dev/gitrollout/rollout"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/reconciler/edge"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/console"
@@ -70,7 +70,7 @@ func (c *undoCommand) run(ctx context.Context, name string) error {
 		return c.say(drawOrder(o))
 	}
 	return c.push(w, func() (string, error) {
-		ctx, cancel := edge.Outlive(ctx)
+		ctx, cancel := adapters.Outlive(ctx)
 		defer cancel()
 		return w.PushUndo(ctx, who, name, o, to)
 	})

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"gitrollout.dev/gitrollout/author/vendoring"
 	"gitrollout.dev/gitrollout/git/program"
 	"gitrollout.dev/gitrollout/git/wire"
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/reconciler/source"
-	"gitrollout.dev/gitrollout/render/vendoring"
 	"gitrollout.dev/gitrollout/rollout"
 )
 

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/publish/notify/worker"
 	"gitrollout.dev/gitrollout/reconciler"
-	"gitrollout.dev/gitrollout/reconciler/edge"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/reconciler/measure"
 	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/render"
@@ -33,16 +33,16 @@ type loop struct {
 	stop     context.CancelFunc
 	client   *cluster.Client
 	analyzer *measure.Worker
-	created  *edge.Repository
+	created  *adapters.Repository
 	forge    *forge.Worker
 	notifier *worker.Worker
-	outlets  *edge.Outlets
+	sinks    *adapters.Sinks
 	renderer *render.Renderer
 }
 
 // keyring returns the keys of the apps' encrypted files.
-func (l *loop) keyring(keys trustOptions) *edge.Keyring {
-	return &edge.Keyring{As: keys.as, Now: time.Now, Client: func() *cluster.Client { return l.client },
+func (l *loop) keyring(keys trustOptions) *adapters.Keyring {
+	return &adapters.Keyring{As: keys.as, Now: time.Now, Client: func() *cluster.Client { return l.client },
 		App: func(name string) rollout.App { return l.App(name) }}
 }
 
@@ -91,7 +91,7 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 	}
 	l := &loop{source: source, remote: repo.Remote().String(), server: config.Host, kube: config, created: repo}
 	l.renderer = newOpener(s, log, l.keyring(keys).Unlock)
-	config.Wrap(edge.Beating)
+	config.Wrap(adapters.Beating)
 	l.forge = newForge(source, options.Auth, l.remote, log)
 	if l.client, err = cluster.New(config, l.asked(target.namespaces, log)); err != nil {
 		return nil, &failure{code: exitCluster, err: err}
@@ -111,15 +111,15 @@ func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, targe
 		return nil, err
 	}
 	l.analyzer = newAnalyzer(watching, l, keys, log)
-	l.outlets = &edge.Outlets{Forge: l.forge, Notifier: l.notifier, Client: l.client}
+	l.sinks = &adapters.Sinks{Forge: l.forge, Notifier: l.notifier, Client: l.client}
 	policy, approve := keys.policy.edges(repo.Repo, options.Keys)
 	l.Reconciler = reconciler.New(reconciler.Options{
 		Cluster: source.cluster, UID: uid, Namespace: protected(), Namespaces: target.namespaces, As: keys.as,
 		Source: rollout.Source{Repo: l.remote, Branch: source.branch},
 		Writer: who.id, Exclusive: who.exclusive, Ends: who.ends, Analyzer: l.analyzer,
-		Repository: repo, Past: repo, Renderer: l.renderer, Observer: edge.Observer{Client: l.client},
-		Applier: edge.Applier{Client: l.client}, Jobs: edge.Jobs{Client: l.client}, Log: log, ShowsForge: true,
-		Tell: l.outlets.Tell, Trace: l.outlets.Trace, Spread: edge.Spread, Nodes: l.client.Nodes, Know: l.client.Know,
+		Repository: repo, Past: repo, Renderer: l.renderer, Observer: adapters.Observer{Client: l.client},
+		Applier: adapters.Applier{Client: l.client}, Jobs: adapters.Jobs{Client: l.client}, Log: log, ShowsForge: true,
+		Tell: l.sinks.Tell, Trace: l.sinks.Trace, Spread: adapters.Spread, Nodes: l.client.Nodes, Know: l.client.Know,
 		Approve: approve, Policy: policy, Believe: stateCheck(options.Keys),
 	})
 	starting := context.AfterFunc(ctx, stop)
@@ -202,7 +202,7 @@ func readConfig(tree rollout.Tree, cluster string) (*rollout.Config, error) {
 
 // startBackground starts the workers beside passes; the returned function stops them.
 func (l *loop) startBackground() (stop func()) {
-	stopForge, stopNotifier := edge.Start(l.forge), edge.Start(l.notifier)
+	stopForge, stopNotifier := adapters.Start(l.forge), adapters.Start(l.notifier)
 	return func() {
 		stopNotifier()
 		stopForge()

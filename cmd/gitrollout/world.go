@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gitrollout.dev/gitrollout/git"
-	"gitrollout.dev/gitrollout/reconciler/edge"
+	"gitrollout.dev/gitrollout/reconciler/adapters"
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/views/console"
 	"gitrollout.dev/gitrollout/views/dashboard"
@@ -29,15 +29,15 @@ func openWorld(ctx context.Context, from *sourceOptions, s streams) (*console.Wo
 	return w, err
 }
 
-func openRepository(ctx context.Context, options git.Options) (*edge.Repository, error) {
+func openRepository(ctx context.Context, options git.Options) (*adapters.Repository, error) {
 	repo, err := git.Open(ctx, options)
 	if err != nil {
 		return nil, &failure{code: exitUsage, err: err}
 	}
-	return &edge.Repository{Repo: repo}, nil
+	return &adapters.Repository{Repo: repo}, nil
 }
 
-func worldOptions(from sourceOptions, repo *edge.Repository, s streams) console.Options {
+func worldOptions(from sourceOptions, repo *adapters.Repository, s streams) console.Options {
 	return console.Options{
 		Cluster: from.cluster, Branch: from.branch, Repo: repo.Repo, Renderer: newRenderer(s, nil), Own: protected(),
 		Now: time.Now, Command: from.command,
@@ -45,7 +45,7 @@ func worldOptions(from sourceOptions, repo *edge.Repository, s streams) console.
 }
 
 // dashRecords returns the dashboard's access to Git.
-func dashRecords(from sourceOptions, repo *edge.Repository, s streams) *console.Records {
+func dashRecords(from sourceOptions, repo *adapters.Repository, s streams) *console.Records {
 	o := worldOptions(from, repo, s)
 	if files := from.keys.Files(); files.Commits+files.Keyring != "" {
 		o.Signers, o.Unsigned = from.keys.Commits(), "nothing is pushed until a signed commit is on top"
@@ -58,7 +58,7 @@ type dashActor struct{ *console.Records }
 
 // Act implements dashboard.Actor.
 func (d dashActor) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
-	ctx, cancel := edge.Outlive(ctx) // a closed page does not stop a push that has begun
+	ctx, cancel := adapters.Outlive(ctx) // a closed page does not stop a push that has begun
 	defer cancel()
 	said, err := d.Records.Act(ctx, who, app, a)
 	if err != nil {

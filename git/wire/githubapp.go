@@ -21,7 +21,7 @@ import (
 	"sync"
 	"time"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 )
 
 // GitHubApp gets tokens of an hour for one installation of a GitHub App by its key, renewed five minutes before

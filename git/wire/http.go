@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/rollout"
 	"io"
 	"net/http"

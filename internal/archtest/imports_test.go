@@ -3,6 +3,7 @@ package archtest
 import (
 	"go/ast"
 	"go/token"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -30,25 +31,25 @@ var table = map[string]rule{
 	"rollout/experiment": {own: []string{"rollout"}, pure: true},
 	"strategies":         {own: []string{"analysis", "rollout/experiment", "rollout/hook", "rollout", "rollout/schedule", "traffic"}, pure: true},
 	"views/status":       {own: []string{"reconciler/propose", "rollout", "strategies"}, pure: true},
-	"views/plan":         {own: []string{"reconciler/source", "render", "render/policy", "rollout", "rollout/hook", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/diff", "sigs.k8s.io/yaml"}, pure: true},
+	"author/plan":        {own: []string{"reconciler/source", "render", "render/policy", "rollout", "rollout/hook", "strategies"}, others: []string{"github.com/rogpeppe/go-internal/diff", "sigs.k8s.io/yaml"}, pure: true},
 	"views/doctor":       {own: []string{"git", "publish/forge", "reconciler/source", "render", "render/policy", "render/sops", "rollout", "rollout/hook", "strategies", "views/status"}, others: kubernetes},
-	"views/terminal":     {own: []string{"rollout", "views/doctor", "views/plan", "views/status"}, others: []string{"golang.org/x/text/width"}},
+	"views/terminal":     {own: []string{"rollout", "views/doctor", "author/plan", "views/status"}, others: []string{"golang.org/x/text/width"}},
 	"render/worktree":    {own: []string{"rollout"}},
 	"render/worker":      {own: []string{"render", "render/sops", "rollout", "traffic"}},
 	"render/sops": {others: []string{
 		"filippo.io/age", "github.com/ProtonMail/go-crypto/openpgp", "sigs.k8s.io/kustomize/kyaml/yaml",
 	}},
 	"render/policy": {own: []string{"render", "rollout"}, pure: true},
-	"render/scaffold": {own: []string{"render", "render/chart", "rollout"}, others: []string{
+	"author/scaffold": {own: []string{"render", "render/chart", "rollout"}, others: []string{
 		"helm.sh/helm/v4/pkg/strvals", "sigs.k8s.io/yaml",
 	}},
-	"render/vendoring": {own: []string{"rollout"}, others: []string{
+	"author/vendoring": {own: []string{"rollout"}, others: []string{
 		"github.com/ProtonMail/go-crypto/openpgp", "helm.sh/helm/v4/pkg/chart/v2/util", "helm.sh/helm/v4/pkg/provenance",
 		"k8s.io/apimachinery/pkg/util/version", "sigs.k8s.io/kustomize/kyaml/yaml", "sigs.k8s.io/yaml",
 	}},
 	"render/schema": {own: []string{"analysis", "analysis/provider", "render", "rollout", "traffic"}, pure: true},
 	"git":           {own: []string{"git/sign", "git/wire", "rollout"}, others: []string{"github.com/go-git/go-git/v5/"}},
-	"git/wire":      {own: []string{"publish/call", "rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
+	"git/wire":      {own: []string{"call", "rollout"}, others: []string{"github.com/go-git/go-git/v5/", "golang.org/x/crypto/ssh"}},
 	"git/program":   {own: []string{"git/wire"}},
 	"git/sign":      {others: []string{"github.com/ProtonMail/go-crypto/openpgp", "golang.org/x/crypto/ssh"}, pure: true},
 	"render/chart": {own: []string{"rollout"}, others: []string{
@@ -63,37 +64,38 @@ var table = map[string]rule{
 	"cluster": {own: []string{"rollout"}, others: append([]string{
 		"github.com/fluxcd/cli-utils/pkg/kstatus/status", "k8s.io/klog/v2",
 	}, kubernetes...)},
-	"publish/call":       {own: []string{"rollout"}},
-	"analysis/provider":  {own: []string{"analysis", "publish/call", "rollout"}, others: []string{"k8s.io/client-go/util/jsonpath"}},
+	"call":               {own: []string{"rollout"}},
+	"analysis/provider":  {own: []string{"analysis", "call", "rollout"}, others: []string{"k8s.io/client-go/util/jsonpath"}},
 	"reconciler/measure": {own: []string{"analysis", "analysis/provider", "rollout", "strategies"}},
 	"reconciler/propose": {own: []string{"rollout", "strategies"}, pure: true},
 	"reconciler/report":  {own: []string{"rollout", "strategies"}},
 	"reconciler":         {own: []string{"reconciler/propose", "reconciler/report", "reconciler/source", "render", "rollout", "rollout/hook", "strategies"}, others: []string{"k8s.io/client-go/util/workqueue"}},
-	"reconciler/edge": {own: []string{
-		"cluster", "git", "git/sign", "publish/notify/worker", "reconciler", "reconciler/report", "reconciler/source", "render", "render/sops",
+	"reconciler/adapters": {own: []string{
+		"cluster", "git", "git/sign", "reconciler", "reconciler/report", "reconciler/source", "render", "render/sops",
 		"rollout",
 	}},
 	"reconciler/source": {own: []string{"render", "render/policy", "rollout", "rollout/hook", "strategies"}},
-	"publish/forge":     {own: []string{"publish/call", "rollout"}},
+	"publish/forge":     {own: []string{"call", "rollout"}},
 	"views/dashboard":   {own: []string{"reconciler/propose", "reconciler/report", "rollout", "views/status"}, others: []string{"github.com/coreos/go-oidc/v3/", "golang.org/x/oauth2", "sigs.k8s.io/yaml"}},
 	"views/console": {own: []string{
 		"cluster", "git", "publish/forge", "reconciler/propose", "reconciler/source", "render", "rollout", "strategies",
-		"views/dashboard", "views/plan", "views/status", "views/terminal",
+		"views/dashboard", "author/plan", "views/status", "views/terminal",
 	}},
-	"publish/metrics":        {own: []string{"reconciler/report", "rollout", "strategies"}, others: []string{"github.com/prometheus/client_golang/prometheus"}},
-	"publish/tracing":        {own: []string{"publish/call", "reconciler/report", "rollout"}, others: []string{"go.opentelemetry.io/otel"}},
-	"publish/serve":          {},
-	"publish/notify":         {own: []string{"rollout"}, pure: true},
-	"publish/notify/service": {own: []string{"publish/call", "publish/notify", "rollout"}, others: []string{"github.com/wneessen/go-mail"}},
-	"publish/notify/worker":  {own: []string{"publish/call", "publish/notify", "rollout"}},
+	"publish/metrics":         {own: []string{"reconciler/report", "rollout", "strategies"}, others: []string{"github.com/prometheus/client_golang/prometheus"}},
+	"publish/tracing":         {own: []string{"call", "reconciler/report", "rollout"}, others: []string{"go.opentelemetry.io/otel"}},
+	"publish/serve":           {},
+	"publish/notify":          {own: []string{"rollout"}, pure: true},
+	"publish/notify/service":  {own: []string{"call", "publish/notify", "rollout"}, others: []string{"github.com/wneessen/go-mail"}},
+	"publish/notify/gitstore": {own: []string{"git", "publish/notify/worker", "rollout"}},
+	"publish/notify/worker":   {own: []string{"call", "publish/notify", "rollout"}},
 	"cmd/gitrollout": {
 		own: []string{
 			"analysis/provider", "cluster", "git", "git/program", "git/sign", "git/wire",
-			"publish/call", "publish/forge", "publish/metrics", "publish/serve", "publish/tracing",
-			"publish/notify", "publish/notify/service", "publish/notify/worker",
-			"reconciler", "reconciler/edge", "reconciler/measure", "reconciler/propose", "reconciler/report", "reconciler/source",
-			"render", "render/policy", "render/scaffold", "render/schema", "render/sops", "render/vendoring", "render/worker", "render/worktree", "rollout", "simulate", "strategies",
-			"views/console", "views/dashboard", "views/doctor", "views/plan", "views/status", "views/terminal",
+			"call", "publish/forge", "publish/metrics", "publish/serve", "publish/tracing",
+			"publish/notify", "publish/notify/gitstore", "publish/notify/service", "publish/notify/worker",
+			"reconciler", "reconciler/adapters", "reconciler/measure", "reconciler/propose", "reconciler/report", "reconciler/source",
+			"render", "render/policy", "author/scaffold", "render/schema", "render/sops", "author/vendoring", "render/worker", "render/worktree", "rollout", "simulate", "strategies",
+			"views/console", "views/dashboard", "views/doctor", "author/plan", "views/status", "views/terminal",
 		},
 		others: append([]string{
 			"github.com/spf13/cobra", "golang.org/x/term", "sigs.k8s.io/yaml",
@@ -178,6 +180,40 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// TestTopFoldersHaveNoCircle checks that no top-level folder imports itself through others.
+func TestTopFoldersHaveNoCircle(t *testing.T) {
+	imports := map[string]map[string]bool{}
+	for _, s := range sources(t) {
+		from, _, _ := strings.Cut(s.dir(), "/")
+		for _, p := range s.imports() {
+			own, isOwn := strings.CutPrefix(p, module+"/")
+			if to, _, _ := strings.Cut(own, "/"); isOwn && to != from && s.isProduct() {
+				if imports[from] == nil {
+					imports[from] = map[string]bool{}
+				}
+				imports[from][to] = true
+			}
+		}
+	}
+	if !imports["cmd"]["reconciler"] {
+		t.Fatal("cmd does not import reconciler: are the imports read right?")
+	}
+	// Remove folders that import no other remaining folder until none is left. The rest is in a circle.
+	for {
+		isLeaf := func(_ string, to map[string]bool) bool {
+			return !slices.ContainsFunc(slices.Collect(maps.Keys(to)), func(f string) bool { return imports[f] != nil })
+		}
+		before := len(imports)
+		maps.DeleteFunc(imports, isLeaf)
+		if len(imports) == before {
+			break
+		}
+	}
+	if len(imports) > 0 {
+		t.Errorf("folders import each other in a circle: %v", slices.Sorted(maps.Keys(imports)))
+	}
+}
+
 // tooBig are packages of which the product would use only a small part.
 var tooBig = map[string]string{
 	"k8s.io/client-go/kubernetes": "the clients of all groups are 8 MB of the program; those that are needed are in typed/",
@@ -215,7 +251,7 @@ func TestRendersReachNoNetwork(t *testing.T) {
 	helm := 0
 	for _, p := range strings.Fields(string(out)) {
 		rest, is := strings.CutPrefix(p, "helm.sh/helm/v4/pkg/")
-		if p == module+"/render/vendoring" || strings.HasPrefix(p, "oras.land/") {
+		if p == module+"/author/vendoring" || strings.HasPrefix(p, "oras.land/") {
 			t.Errorf("the render packages reach %s", p)
 		}
 		if first, _, _ := strings.Cut(rest, "/"); is && !slices.Contains([]string{"chart", "engine", "ignore", "release", "strvals"}, first) {

@@ -80,7 +80,7 @@ func TestSomebodyIsAsked(t *testing.T) {
 func TestOthers(t *testing.T) {
 	for folder, want := range map[string]string{
 		"analysis": "./strategies", "analysis/provider": "./reconciler/measure",
-		"rollout/schedule": "./strategies", "cmd/gitrollout": "", "views/plan": "./cmd/gitrollout",
+		"rollout/schedule": "./strategies", "cmd/gitrollout": "", "author/plan": "./cmd/gitrollout",
 		"git/wire": "./git", "git": "./reconciler/...",
 	} {
 		got := others(folder)

@@ -22,7 +22,7 @@ var livesThrough = map[string][]string{
 	"analysis/provider": {"./reconciler/measure"},
 	"git/wire":          {"./git", "./cmd/gitrollout"},
 	"git/sign":          {"./git", "./cmd/gitrollout"},
-	"publish/call":      {"./publish/...", "./analysis/provider"},
+	"call":              {"./publish/...", "./analysis/provider"},
 }
 
 func others(folder string) []string {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 )
 
 // requestTimeout bounds a request, maxAnswer the bytes of its response.

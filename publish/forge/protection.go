@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/rollout"
 )
 

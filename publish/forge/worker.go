@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -79,7 +79,7 @@ func NewWorker(o Options) *Worker {
 	return w
 }
 
-// Show implements edge.ForgeReader: it queues orders for recorded transitions, at once.
+// Show implements adapters.ForgeReader: it queues orders for recorded transitions, at once.
 func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,7 +95,7 @@ func (w *Worker) Show(config rollout.Forge, transitions []rollout.Transition) {
 	})
 }
 
-// Resume implements edge.ForgeReader: it queues orders for all apps' state. Pull requests of removed branches are
+// Resume implements adapters.ForgeReader: it queues orders for all apps' state. Pull requests of removed branches are
 // closed; existing statuses stay.
 func (w *Worker) Resume(config rollout.Forge, transitions []rollout.Transition, branches []string) {
 	w.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/rollout"
 )
 

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"sync"
 
+	"gitrollout.dev/gitrollout/author/plan"
 	"gitrollout.dev/gitrollout/publish/forge"
 	"gitrollout.dev/gitrollout/reconciler/propose"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/views/dashboard"
-	"gitrollout.dev/gitrollout/views/plan"
 )
 
 // Records reads Git for the dashboard and pushes its users' actions, by Repo.Beside so that no pass is delayed.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"gitrollout.dev/gitrollout/author/plan"
 	"gitrollout.dev/gitrollout/rollout"
-	"gitrollout.dev/gitrollout/views/plan"
 )
 
 // Plans draws plans.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/author/plan"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/views/doctor"
-	"gitrollout.dev/gitrollout/views/plan"
 )
 
 // plannedViews returns plans with every element of the view.

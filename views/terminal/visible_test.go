@@ -7,8 +7,8 @@ import (
 	"time"
 	"unicode"
 
+	"gitrollout.dev/gitrollout/author/plan"
 	"gitrollout.dev/gitrollout/views/doctor"
-	"gitrollout.dev/gitrollout/views/plan"
 	"gitrollout.dev/gitrollout/views/status"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/publish/notify"
 	"gitrollout.dev/gitrollout/rollout"
 )

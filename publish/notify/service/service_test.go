@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/internal/compare"
-	"gitrollout.dev/gitrollout/publish/call"
 	"gitrollout.dev/gitrollout/publish/notify"
 	"gitrollout.dev/gitrollout/rollout"
 )

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"gitrollout.dev/gitrollout/publish/call"
+	"gitrollout.dev/gitrollout/call"
 	"gitrollout.dev/gitrollout/publish/notify"
 	"gitrollout.dev/gitrollout/rollout"
 )
@@ -90,7 +90,7 @@ func New(o Options) *Worker {
 	return w
 }
 
-// Notify implements edge.Notifier: it stores configuration, state head and this process's newest commit, at once.
+// Notify implements adapters.Notifier: it stores configuration, state head and this process's newest commit, at once.
 func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.Recorded) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

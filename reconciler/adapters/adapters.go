@@ -1,6 +1,6 @@
-// Package edge implements package reconciler's interfaces with packages git and cluster, and connects the consumers
+// Package adapters implements package reconciler's interfaces with packages git and cluster, and connects the consumers
 // of reports. A begun write is finished even after a stop. A lasting API server error becomes an InvalidError.
-package edge
+package adapters
 
 import (
 	"context"

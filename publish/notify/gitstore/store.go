@@ -1,4 +1,5 @@
-package edge
+// Package gitstore stores in Git which receiver was notified of which event.
+package gitstore
 
 import (
 	"bytes"
@@ -15,16 +16,16 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Told stores which receiver was notified of which event, on a separate branch.
-type Told struct {
+// Store holds the notified events on a branch of the cluster, beside the state branch.
+type Store struct {
 	Repo    *git.Repo
 	Cluster string
 }
 
 // Update implements worker.Options. An unreadable file, perhaps of a newer version, is not overwritten.
-func (t *Told) Update(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
-	branch := rollout.NotifiedBranch(t.Cluster)
-	_, err := t.Repo.CommitToBranch(ctx, branch, func(tree *git.Snapshot) (rollout.Update, error) {
+func (s *Store) Update(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error {
+	branch := rollout.NotifiedBranch(s.Cluster)
+	_, err := s.Repo.CommitToBranch(ctx, branch, func(tree *git.Snapshot) (rollout.Update, error) {
 		record := &rollout.Notified{}
 		_, found, err := tree.Lookup(rollout.NotifiedPath)
 		if err != nil {
@@ -51,17 +52,17 @@ func (t *Told) Update(ctx context.Context, now time.Time, change func(*rollout.N
 			edits[rollout.NotifiedPath] = data
 		}
 		return rollout.Update{Edits: edits, When: rollout.Second(now), Message: fmt.Sprintf(
-			"%s: told %s\n", t.Cluster, strings.Join(slices.Sorted(maps.Keys(record.Receivers)), ", "))}, nil
+			"%s: told %s\n", s.Cluster, strings.Join(slices.Sorted(maps.Keys(record.Receivers)), ", "))}, nil
 	})
 	return err
 }
 
 // Recorded implements History of worker.Options by the state branch's commits.
-func (t *Told) Recorded(ctx context.Context, after, upTo string) ([]rollout.Recorded, error) {
+func (s *Store) Recorded(ctx context.Context, after, upTo string) ([]rollout.Recorded, error) {
 	if upTo == "" {
 		return nil, worker.ErrGone
 	}
-	all, err := git.Recorded(ctx, t.Repo, after, upTo)
+	all, err := git.Recorded(ctx, s.Repo, after, upTo)
 	if errors.Is(err, git.ErrNotFound) {
 		return nil, worker.ErrGone
 	}

@@ -1,4 +1,4 @@
-package edge
+package adapters
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Outlets pass reports on: to the forge, to users, as Events, and to functions registered before the first pass.
-type Outlets struct {
+// Sinks pass reports on: to the forge, to users, as Events, and to functions registered before the first pass.
+type Sinks struct {
 	Forge    ForgeReader
 	Notifier Notifier // nil: no notifications
 	Client   *cluster.Client
@@ -37,7 +37,7 @@ type Notifier interface {
 }
 
 // Tell is the callback of reconciler.Options.
-func (o *Outlets) Tell(r report.Report) {
+func (o *Sinks) Tell(r report.Report) {
 	o.notify(r)
 	if s := r.Forge; s != nil && s.Resume {
 		o.Forge.Resume(s.Forge, s.Transitions, s.Branches)
@@ -57,7 +57,7 @@ func (o *Outlets) Tell(r report.Report) {
 	}
 }
 
-func (o *Outlets) notify(r report.Report) {
+func (o *Sinks) notify(r report.Report) {
 	if o.Notifier == nil || r.Config == nil {
 		return
 	}
@@ -73,7 +73,7 @@ func (o *Outlets) notify(r report.Report) {
 const eventPatience = 5 * time.Second
 
 // record writes an Event on each workload of a transition, for kubectl describe.
-func (o *Outlets) record(a report.App) {
+func (o *Sinks) record(a report.App) {
 	ctx, cancel := context.WithTimeout(context.Background(), eventPatience)
 	defer cancel()
 	reason, warning := a.Note()
@@ -91,7 +91,7 @@ func (o *Outlets) record(a report.App) {
 }
 
 // Trace is the callback of reconciler.Options. Each tracer gets the former one's context.
-func (o *Outlets) Trace(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
+func (o *Sinks) Trace(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	ends := make([]func(error), len(o.Tracers))
 	for i, trace := range o.Tracers {
 		ctx, ends[i] = trace(ctx, part, app)
