@@ -34,20 +34,20 @@ func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object
 	}
 	var fights error
 	for _, d := range todo {
-		if k, _ := c.memory.of(d.ref); d.kind != nil && k.digest == d.digest && k.fighting(time.Now()) {
+		if k, _ := c.applied.of(d.ref); d.kind != nil && k.digest == d.digest && k.fighting(time.Now()) {
 			fights = errors.Join(fights, k.overwritten(d.ref, time.Now()))
 			continue
 		}
 		if err := explain(c.applyOne(ctx, d), d.ref, "patch"); err != nil {
 			if !isRefused(err) {
-				c.memory.doubt(d)
+				c.applied.doubt(d)
 			}
 			return result, err
 		}
 		result.Written = append(result.Written, d.ref)
 	}
 	for _, ref := range slices.Concat(result.Written, result.Unchanged) {
-		if k, _ := c.memory.of(ref); fights == nil {
+		if k, _ := c.applied.of(ref); fights == nil {
 			fights = k.overwritten(ref, time.Now())
 		}
 	}
@@ -90,7 +90,7 @@ func (c *Client) toApply(
 		if err != nil {
 			return nil, err
 		}
-		if shared || c.memory.isApplied(d) {
+		if shared || c.applied.isApplied(d) {
 			result.Unchanged = append(result.Unchanged, d.ref)
 		} else {
 			todo = append(todo, d)
@@ -124,7 +124,7 @@ func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 }
 
 // isApplied reports, without a request, whether the live object is the last applied and desired one.
-func (m *memory) isApplied(d *desired) bool {
+func (m *appliedCache) isApplied(d *desired) bool {
 	l, exists := d.kind.live.get(d.kind.key(d.ref))
 	k, remembered := m.of(d.ref)
 	switch {
@@ -172,7 +172,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 		return err
 	}
 	l.pending = ""
-	c.memory.note(d, l, by, time.Now())
+	c.applied.note(d, l, by, time.Now())
 	d.kind.live.put(l)
 	if isCRD(d.ref) {
 		return d.awaitEstablished(ctx)

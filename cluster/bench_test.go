@@ -96,7 +96,7 @@ func TestRecordsAreSmall(t *testing.T) {
 	before := heap()
 	for i := range n {
 		u := liveDeployment(t, fmt.Sprintf("app-%d", i))
-		c.memory.known[rollout.Object(u.Object).Ref()] = known{digest: "018271ff61a2730e4beb71e136a849a4"}
+		c.applied.known[rollout.Object(u.Object).Ref()] = known{digest: "018271ff61a2730e4beb71e136a849a4"}
 		if err := k.live.feeds[0].Add(u); err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestRecordsAreSmall(t *testing.T) {
 func BenchmarkReadDeployment(b *testing.B) {
 	c, k := offline(b)
 	u := liveDeployment(b, "app")
-	c.memory.known[rollout.Object(u.Object).Ref()] = known{}
+	c.applied.known[rollout.Object(u.Object).Ref()] = known{}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := c.readLive(k, u); err != nil {

@@ -61,7 +61,7 @@ type Client struct {
 	server    *server
 	kinds     *kinds
 	workloads *workloads
-	memory    memory
+	applied   appliedCache
 	nodes     *table[*node]
 	seesNodes sync.Once
 
@@ -89,7 +89,7 @@ func New(config *rest.Config, opts Options) (*Client, error) {
 		opts:      opts,
 		counts:    &counters{},
 		workloads: newWorkloads(opts.OnChange, opts.Namespaces...),
-		memory:    memory{known: map[rollout.Ref]known{}},
+		applied:   appliedCache{known: map[rollout.Ref]known{}},
 		nodes:     newTable(reading(readNode), func(_, _ *node) {}),
 		routes:    map[rollout.Ref]string{},
 		troubles:  troubles{},

@@ -71,7 +71,7 @@ func (c *Client) readLive(k *kind, u *unstructured.Unstructured) (*live, error) 
 	if n, ok := o.Map("spec")["replicas"].(int64); ok {
 		l.replicas = n
 	}
-	if _, known := c.memory.of(ref); owned != nil && l.applied != "" && !known {
+	if _, known := c.applied.of(ref); owned != nil && l.applied != "" && !known {
 		raw, _ := json.Marshal(owned) // of JSON values: cannot fail
 		l.pending = string(raw)
 	}

@@ -39,7 +39,7 @@ func (c *Client) Prune(
 				}
 				return gone, kept, err
 			}
-			c.memory.forget(ref)
+			c.applied.forget(ref)
 		}
 		if l.terminating || l.finalizers != "" { // the watch shows when it is gone
 			kept = append(kept, ref.Title()+" "+deleting(l.finalizers))
@@ -80,7 +80,7 @@ func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*k
 	}
 	l, ok := k.live.get(k.key(ref))
 	if !ok {
-		c.memory.forget(ref)
+		c.applied.forget(ref)
 	}
 	if !ok || l.app != app || l.cluster != c.opts.Cluster {
 		return k, nil, nil

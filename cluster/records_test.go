@@ -681,7 +681,7 @@ func TestFighting(t *testing.T) {
 			t.Errorf("after %d repairs it does not wait %s", c.repairs, c.wait)
 		}
 	}
-	m := memory{known: map[rollout.Ref]known{}}
+	m := appliedCache{known: map[rollout.Ref]known{}}
 	d := &desired{ref: rollout.Ref{Kind: "ConfigMap", Name: "a"}, digest: "d"}
 	for i, c := range []struct {
 		after   time.Duration
@@ -726,7 +726,7 @@ func TestOverwritten(t *testing.T) {
 		"an autoscaler":            {[]int{0, 15, 30, 45, 60, 75, 90, 105, 120, 150, 210}, every5(15, 215)},
 	} {
 		began := time.Unix(1000, 0)
-		m := memory{known: map[rollout.Ref]known{}}
+		m := appliedCache{known: map[rollout.Ref]known{}}
 		m.note(d, &live{print: "p"}, "", time.Time{})
 		var told []int
 		for second := 0; second <= 215; second += 5 {

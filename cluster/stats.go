@@ -16,10 +16,10 @@ type Stats struct {
 
 // Stats returns the numbers up to now.
 func (c *Client) Stats() Stats {
-	c.memory.mu.Lock()
-	defer c.memory.mu.Unlock()
+	c.applied.mu.Lock()
+	defer c.applied.mu.Unlock()
 	return Stats{
-		Known:      len(c.memory.known),
+		Known:      len(c.applied.known),
 		Writes:     int(c.counts.writes.Load()),
 		DryRuns:    int(c.counts.dryRuns.Load()),
 		Reads:      int(c.counts.reads.Load()),

@@ -114,7 +114,7 @@ func TestFieldsOfAnotherVersion(t *testing.T) {
 
 // TestMemoryOfManyApps checks that apps visited at once all record their applied objects.
 func TestMemoryOfManyApps(t *testing.T) {
-	m := &memory{known: map[rollout.Ref]known{}}
+	m := &appliedCache{known: map[rollout.Ref]known{}}
 	var all sync.WaitGroup
 	for app := range 8 {
 		all.Go(func() {

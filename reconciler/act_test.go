@@ -242,7 +242,7 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 // once, without any other event for hours.
 func TestLooksAgainAfterATransition(t *testing.T) {
 	w := newWorld(t, nil)
-	w.r.agenda.take(w.now.Add(time.Hour))
+	w.r.queue.due(w.now.Add(time.Hour))
 	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
 	if err := w.r.RunOnce(t.Context(), w.clock, true); err != nil {
 		t.Fatal(err)
@@ -250,16 +250,16 @@ func TestLooksAgainAfterATransition(t *testing.T) {
 	if s := w.state(); s.Phase != rollout.Progressing {
 		t.Fatalf("%s: there was no transition", s.Phase)
 	}
-	if due := w.r.agenda.take(w.now); !slices.Equal(due, []string{"shop"}) {
+	if due := w.r.queue.due(w.now); !slices.Equal(due, []string{"shop"}) {
 		t.Errorf("due at once: %v", due)
 	}
 	// An unchanged pass has no further pass.
 	w.settle()
-	w.r.agenda.take(w.now.Add(time.Hour))
+	w.r.queue.due(w.now.Add(time.Hour))
 	if err := w.once(); err != nil {
 		t.Fatal(err)
 	}
-	if due := w.r.agenda.take(w.now); len(due) > 0 {
+	if due := w.r.queue.due(w.now); len(due) > 0 {
 		t.Errorf("due at once, and nothing has changed: %v", due)
 	}
 }
@@ -309,13 +309,13 @@ func TestEndpointsAreAsked(t *testing.T) {
 	}
 	ready, empty := need("shop", "old"), need("shop", "new")
 	r := &Reconciler{Options: Options{Observer: serves{ready: map[string]bool{"shop old": true}}}}
-	s := &visit{}
+	s := &pass{}
 	ask := strategies.Ask{Endpoints: []strategies.Need{ready, empty}}
 	if err := r.answer(t.Context(), s, ask); err != nil || !s.input.Answers.Endpoints[ready] || s.input.Answers.Endpoints[empty] {
 		t.Errorf("answered %v, %v", s.input.Answers.Endpoints, err)
 	}
 	r.Observer = serves{ready: map[string]bool{"shop old": true}, err: errors.New("no route")}
-	s = &visit{}
+	s = &pass{}
 	if err := r.answer(t.Context(), s, ask); err == nil || len(s.input.Answers.Endpoints) > 0 {
 		t.Errorf("while the server is away: %v, %v", s.input.Answers.Endpoints, err)
 	}
@@ -363,7 +363,7 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 		"a file is unreadable":   {base, unreadable{base}, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &lookout{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
+			l := &poller{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
 			branch, err := l.reader.Open(c.from, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -377,7 +377,7 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 		})
 	}
 	broken := with(map[string]string{"apps/shop/app.yaml": "kind: [\n"})
-	l := &lookout{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
+	l := &poller{Options: &Options{Cluster: "prod"}, reader: source.NewReader("prod", render.New(render.InProcess{}))}
 	_, held := l.reader.RenderHead(broken, app("shop"))
 	if held == nil || l.changes(broken, &appView{App: app("shop")}, nil, held) {
 		t.Errorf("a file broken in the same way (%v) is a change", held)
@@ -387,7 +387,7 @@ func TestWhatARefusedCommitChanges(t *testing.T) {
 // TestKeptForTheForge checks that a proposal's branch is kept for a while only if it may be merging now. An abandoned
 // one is deleted at once, because its approvals would count for its successor.
 func TestKeptForTheForge(t *testing.T) {
-	v := &view{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
+	v := &gitView{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
 	release := func(hash rollout.Hash) *rollout.Release { return &rollout.Release{Hash: hash} }
 	atGate := rollout.State{Phase: rollout.Paused, Release: release("new"), Stable: release("old")}
 	for name, c := range map[string]struct {
@@ -407,7 +407,7 @@ func TestKeptForTheForge(t *testing.T) {
 		"reverted":        {rollout.ProposeRevert, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("old")}, true},
 		"not reverted":    {rollout.ProposeRevert, atGate, rollout.State{Phase: rollout.Progressing, Release: release("newer")}, false},
 	} {
-		r := &recorder{Options: &Options{ShowsForge: true}}
+		r := &committer{Options: &Options{ShowsForge: true}}
 		if got := r.keepsFor(v, c.kind, c.before, c.after); got != c.want {
 			t.Errorf("%s: kept %t, want %t", name, got, c.want)
 		}
@@ -495,13 +495,13 @@ func TestTouchFromEverywhere(t *testing.T) {
 			for i := range 500 {
 				name := fmt.Sprint("app", n, "-", i)
 				r.Touch(name)
-				r.agenda.at(name, time.Unix(1, 0))
+				r.queue.at(name, time.Unix(1, 0))
 				r.NextDue()
 			}
 		})
 	}
 	all.Wait()
-	if due := r.agenda.take(time.Unix(2, 0)); len(due) != 8*500 {
+	if due := r.queue.due(time.Unix(2, 0)); len(due) != 8*500 {
 		t.Errorf("%d apps are due", len(due))
 	}
 }
@@ -619,11 +619,11 @@ func TestRenamedAppIsNotPruned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e, _ := w.r.record.of("store")
+	e, _ := w.r.states.of("store")
 	if after := e.state; after.Phase != rollout.Healthy || !slices.Equal(after.Formerly, []string{"shop"}) || after.Stable.Hash != before.Stable.Hash {
 		t.Errorf("the store is %s, formerly %v, at %+v", after.Phase, after.Formerly, after.Stable)
 	}
-	if e, _ := w.r.record.of("shop"); e.state.App != "" {
+	if e, _ := w.r.states.of("shop"); e.state.App != "" {
 		t.Errorf("the shop is still on record: %+v", e.state)
 	}
 	if len(w.cluster.pruned) > 0 {
@@ -696,7 +696,7 @@ func TestRenamedWhileEmpty(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if e, _ := w.r.record.of("store"); !slices.Equal(e.state.Formerly, []string{"shop"}) || w.pods("v1") != 4 {
+	if e, _ := w.r.states.of("store"); !slices.Equal(e.state.Formerly, []string{"shop"}) || w.pods("v1") != 4 {
 		t.Errorf("the store is formerly %v, with %d pods", e.state.Formerly, w.pods("v1"))
 	}
 	// Another app that leaves Git may not be the old name of an app with objects.
@@ -711,12 +711,12 @@ func TestRenamedWhileEmpty(t *testing.T) {
 	}
 	w.commit("no store", gone)
 	w.settle()
-	if e, _ := w.r.record.of("store"); e.state.Held == nil || !strings.HasSuffix(e.state.Held.Message, "gitrollout remove store --cluster prod") {
+	if e, _ := w.r.states.of("store"); e.state.Held == nil || !strings.HasSuffix(e.state.Held.Message, "gitrollout remove store --cluster prod") {
 		t.Errorf("held %+v", e.state.Held)
 	}
 }
 
-// TestSameApp checks that each change of an app in Git causes a visit.
+// TestSameApp checks that each change of an app in Git causes a pass.
 func TestSameApp(t *testing.T) {
 	wrong := rollout.Invalidf("f", "", "is wrong")
 	base := appView{App: app("shop"), promotion: source.Promotion{ID: "a"}}
@@ -724,7 +724,7 @@ func TestSameApp(t *testing.T) {
 		"the folder":    func(a *appView) { a.Path = "apps/other" },
 		"the promotion": func(a *appView) { a.promotion.ID = "b" },
 		"a freeze":      func(a *appView) { a.calendar.Freeze = &rollout.Freeze{Reason: "x"} },
-		"unlisted":      func(a *appView) { a.unlisted = wrong },
+		"unlisted":      func(a *appView) { a.removed = wrong },
 		"to be pruned":  func(a *appView) { a.prunes = true },
 		"refused":       func(a *appView) { a.refused = wrong },
 		"another head":  func(a *appView) { a.head = &strategies.Head{} },
@@ -799,7 +799,7 @@ func TestOneTransitionThatTheServerRefuses(t *testing.T) {
 	files := twice("v1")
 	files[".gitrollout/prod/config.yaml"] = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"
 	w := worldOf(t, files, nil)
-	phase := func(app string) rollout.Phase { e, _ := w.r.record.of(app); return e.state.Phase }
+	phase := func(app string) rollout.Phase { e, _ := w.r.states.of(app); return e.state.Phase }
 	if phase("till") != rollout.Healthy {
 		t.Fatalf("the till is %s", phase("till"))
 	}

@@ -12,20 +12,20 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// keeper applies the recorded state to the cluster and prunes an app's former objects.
-type keeper struct {
+// applier applies the recorded state to the cluster and prunes an app's former objects.
+type applier struct {
 	*Options
-	record  *record
-	renders *renders
-	current func() *view
+	states  *stateStore
+	renders *renderCache
+	current func() *gitView
 }
 
-// apply applies a state, but nothing before the app follows a commit. An unlisted app is left alone unless it rolls
+// apply applies a state, but nothing before the app follows a commit. A removed app is left alone unless it rolls
 // back or ends a rollback, which unpins its Services; objects of other apps stay. In a rollback, a refused object
 // blocks neither routes nor pods.
-func (k *keeper) apply(ctx context.Context, s *visit, state rollout.State, now time.Time) (err error) {
+func (k *applier) apply(ctx context.Context, s *pass, state rollout.State, now time.Time) (err error) {
 	isBack := state.Phase == rollout.Aborting || s.before.Phase == rollout.Aborting
-	if state.Source == "" || s.app.unlisted != nil && !isBack {
+	if state.Source == "" || s.app.removed != nil && !isBack {
 		return nil
 	}
 	app := s.app.Name
@@ -35,7 +35,7 @@ func (k *keeper) apply(ctx context.Context, s *visit, state rollout.State, now t
 	if err != nil {
 		return err
 	}
-	if s.app.unlisted != nil {
+	if s.app.removed != nil {
 		isTaken := func(o rollout.Object) bool { is, _ := k.isElsewhere(app, o.Ref(), s.view); return is }
 		objects = slices.DeleteFunc(slices.Clone(objects), isTaken)
 	}
@@ -43,12 +43,12 @@ func (k *keeper) apply(ctx context.Context, s *visit, state rollout.State, now t
 	if unread != nil {
 		return unread
 	}
-	s.memory.routing.applying(strategies.Routing(state, rendered))
+	s.cache.routing.applying(strategies.Routing(state, rendered))
 	isLeft := func(o rollout.Object) bool { return strategies.IsLeftToHook(state, o) }
 	err = k.Applier.Apply(ctx, app, slices.DeleteFunc(slices.Clone(objects), isLeft))
 	isApplied := err == nil || errors.Is(err, rollout.ErrOverwritten)
 	if isApplied {
-		s.memory.routing.held = strategies.Routing(state, rendered)
+		s.cache.routing.held = strategies.Routing(state, rendered)
 	}
 	if isApplied && state.Release != nil {
 		err = nil // no gate waits for the other writer
@@ -61,11 +61,11 @@ func (k *keeper) apply(ctx context.Context, s *visit, state rollout.State, now t
 		return err
 	}
 	routes, _ := strategies.Ahead(rendered, nil) // errors of traffic edits were reported before
-	return applyEach(ctx, k.Applier, app, wayBack(objects, routes), err)
+	return applyEach(ctx, k.Applier, app, rollbackObjects(objects, routes), err)
 }
 
-// wayBack returns the objects that move users back: Services, routes and workloads.
-func wayBack(objects, routes []rollout.Object) []rollout.Object {
+// rollbackObjects returns the objects that move users back: Services, routes and workloads.
+func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool {
 		isRoute := slices.ContainsFunc(routes, func(route rollout.Object) bool { return route.Ref() == o.Ref() })
 		_, runsPods := rollout.WorkloadOf(o.Ref())
@@ -94,8 +94,8 @@ func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Ob
 }
 
 // desired returns the objects of a state.
-func (k *keeper) desired(
-	ctx context.Context, s *visit, state rollout.State, now time.Time,
+func (k *applier) desired(
+	ctx context.Context, s *pass, state rollout.State, now time.Time,
 ) ([]rollout.Object, error) {
 	in := s.input
 	in.State, in.Now = state, now
@@ -104,5 +104,5 @@ func (k *keeper) desired(
 		return nil, fmt.Errorf("commit %s that the app is at: %w", rollout.ShortID(state.Source), err)
 	}
 	k.gatherer(k.renders).Look(&in)
-	return k.gatherer(k.renders).Desired(ctx, in, s.memory.routing.since(state, rendered, now))
+	return k.gatherer(k.renders).Desired(ctx, in, s.cache.routing.since(state, rendered, now))
 }

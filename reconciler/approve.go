@@ -15,7 +15,7 @@ import (
 // *rollout.InvalidError means that no promoter approved; any other error leaves it open.
 type Approver func(ctx context.Context, commit, path, promoters string) (who string, err error)
 
-// approvals caches an Approver's results. It may fetch history, so the pump of Git calls it and a visit is repeated.
+// approvals caches an Approver's results. It may fetch history, so the pump of Git calls it and a pass is repeated.
 type approvals struct {
 	ask    Approver // nil: every promotion file counts
 	touch  func(app string)
@@ -42,7 +42,7 @@ func newApprovals(ask Approver) *approvals {
 
 // of returns the app's promotion if it counts: with approval, and for the release at the head or in flight; else nil.
 // refused is the reason, if it is for the head's release.
-func (q *approvals) of(v *view, a *appView, head *rollout.Render, s rollout.State) (
+func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.State) (
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {
 	p = a.promotion.File
@@ -81,7 +81,7 @@ func (q *approvals) said(app string, about question) (approval, error) {
 	case !answered || known.file != about.file || known.promoters != about.promoters,
 		known.who == "" && known.main != about.main:
 	case known.err != nil:
-		delete(q.known, app) // the next visit repeats the question
+		delete(q.known, app) // the next pass repeats the question
 		return approval{}, known.err
 	default:
 		return known, nil
@@ -100,7 +100,7 @@ func (q *approvals) answer(ctx context.Context) bool {
 	for _, app := range sortedKeys(open) {
 		said := approval{question: open[app]}
 		said.who, said.err = q.ask(ctx, said.main, said.path, said.promoters)
-		Beat(ctx)
+		Heartbeat(ctx)
 		if errors.As(said.err, &said.no) {
 			said.err = nil
 		}

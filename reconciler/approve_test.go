@@ -30,7 +30,7 @@ func TestApprovals(t *testing.T) {
 	wanted, touched := 0, 0
 	q.wanted, q.touch = func() { wanted++ }, func(string) { touched++ }
 	a := &appView{App: rollout.App{Name: "shop"}, promotion: source.Promotion{ID: "blob", File: &rollout.Promotion{Release: hash}}}
-	viewAt := func(commit readable) *view { return &view{branch: &source.Branch{Cluster: "prod", Tree: commit}} }
+	viewAt := func(commit readable) *gitView { return &gitView{branch: &source.Branch{Cluster: "prod", Tree: commit}} }
 	state := rollout.State{Release: &rollout.Release{Hash: hash}}
 
 	v := viewAt("first")

@@ -1,5 +1,5 @@
 // Package reconciler is the loop: gather, decide, act. Three pumps run concurrently without a common barrier
-// (docs/adr/0015). The first fetches Git and publishes a view. The second visits one app at a time: it applies the
+// (docs/adr/0015). The first fetches Git and publishes a view. The second reconciles one app at a time: it applies the
 // recorded state, observes the cluster and calls strategies.Decide. The third records many transitions in one commit
 // and one push. An advance is applied after it is in Git, a rollback at once.
 //
@@ -8,11 +8,12 @@
 //
 // Files, in the order of a push that becomes a release:
 //
-//	run.go agenda.go            the pumps and the queue of due apps
-//	look.go trust.go approve.go reads Git: the users' branch, signatures and approvals
-//	renders.go                  renders apps at commits in the background
-//	visit.go routing.go apply.go one app: gather, decide, apply
-//	record.go recorder.go       writes Git: the state branch and its next commit
-//	revert.go tidy.go shown.go  follows a recorded commit: reverts, proposal branches, the forge
-//	report.go                   the values of package report, for publish and views
+//	run.go appqueue.go            the pumps and the queue of due apps
+//	poller.go trust.go approve.go reads Git: the users' branch, signatures and approvals
+//	rendercache.go blame.go       renders apps at commits in the background, and finds their authors
+//	pass.go routing.go apply.go   one app: gather, decide, apply
+//	outbox.go committer.go        writes Git: the queue of transitions and their commit
+//	statestore.go                 the states in Git
+//	revert.go tidy.go shown.go    follows a recorded commit: reverts, proposal branches, the forge
+//	report.go                     the values of package report, for publish and views
 package reconciler

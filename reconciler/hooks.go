@@ -10,7 +10,7 @@ import (
 )
 
 // askJobs reads the states of hook Jobs and creates due ones. Why a Job does not start is logged once.
-func (s *visit) askJobs(ctx context.Context, o *Options, complain *complaints, jobs []strategies.HookJob) {
+func (s *pass) askJobs(ctx context.Context, o *Options, complain *errorLog, jobs []strategies.HookJob) {
 	known := maps.Clone(s.input.Answers.Jobs)
 	if known == nil {
 		known = map[string]rollout.JobState{}
@@ -33,7 +33,7 @@ func (s *visit) askJobs(ctx context.Context, o *Options, complain *complaints, j
 }
 
 // checkJobs checks a commit's Jobs with the API server before any runs, not once all users are on the release.
-func (s *visit) checkJobs(ctx context.Context, cluster Jobs, at *rollout.Render) error {
+func (s *pass) checkJobs(ctx context.Context, cluster Jobs, at *rollout.Render) error {
 	if cluster == nil {
 		return nil
 	}
@@ -47,14 +47,14 @@ func (s *visit) checkJobs(ctx context.Context, cluster Jobs, at *rollout.Render)
 
 // askJob creates, reads or deletes a Job on record. The call is retried until the hook's deadline. No Job is created
 // for an app that Git no longer lists.
-func (s *visit) askJob(ctx context.Context, o *Options, job strategies.HookJob) (rollout.JobState, error) {
+func (s *pass) askJob(ctx context.Context, o *Options, job strategies.HookJob) (rollout.JobState, error) {
 	switch {
 	case o.Jobs == nil:
 		return rollout.JobState{Stuck: "no Job can be made here"}, nil
 	case job.Delete:
 		return rollout.JobState{Gone: true}, o.Jobs.DeleteJob(ctx, job.Object.Namespace(), job.Object.Name())
 	}
-	makes := job.Make && s.app.unlisted == nil
+	makes := job.Make && s.app.removed == nil
 	if makes && len(job.Needs) > 0 {
 		if err := o.Applier.Apply(ctx, s.app.Name, job.Needs); err != nil {
 			return rollout.JobState{}, err

@@ -8,7 +8,7 @@ import (
 
 // asRecorded returns the app's entry, with folder and permissions, in the configuration of its current commit, or of
 // the stable one if unreadable. Only commits of the users' branch count. The app is unread while neither can be read.
-func (l *lookout) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
+func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
 	commits := []string{s.Source}
 	if s.Stable != nil {
 		commits = append(commits, s.Stable.Commit)
@@ -29,7 +29,7 @@ func (l *lookout) asRecorded(a rollout.App, s rollout.State) (then rollout.App, 
 }
 
 // locate finds unread apps' entries once their commits are fetched.
-func (l *lookout) locate(v *view) {
+func (l *poller) locate(v *gitView) {
 	next := *v
 	next.apps = maps.Clone(v.apps)
 	var found []string
@@ -37,12 +37,12 @@ func (l *lookout) locate(v *view) {
 		if !v.apps[name].unread {
 			continue
 		}
-		e, _ := l.record.of(name)
+		e, _ := l.states.of(name)
 		a := *v.apps[name]
 		if a.App, a.unread = l.asRecorded(a.App, e.state); a.unread {
 			continue
 		}
-		a.App = v.branch.Governed(a.App)
+		a.App = v.branch.WithProject(a.App)
 		next.apps[name], found = &a, append(found, name)
 	}
 	if len(found) > 0 {

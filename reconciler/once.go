@@ -25,7 +25,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch 
 	if errors.Is(looked, ErrDeposed) {
 		return looked
 	}
-	visits := map[string]*visit{}
+	visits := map[string]*pass{}
 	errs := []error{looked, r.visitDue(ctx, clock, visits)}
 	err := r.out.flush(ctx, clock())
 	for try := 1; errors.Is(err, rollout.ErrConflict) && try < maxTries; try++ {
@@ -37,9 +37,9 @@ func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch 
 	}
 	errs = append(errs, err)
 	for _, app := range sortedKeys(visits) {
-		if s := r.out.answer(app); s != nil {
+		if s := r.out.result(app); s != nil {
 			visits[app] = s
-			r.conclude(r.as(ctx, s.app.App), s, clock())
+			r.applyRecorded(r.as(ctx, s.app.App), s, clock())
 		}
 	}
 	if errors.Join(errs...) == nil {
@@ -58,9 +58,9 @@ type Pump string
 
 // The pumps.
 const (
-	PumpIn   Pump = "in"   // fetches Git, and the commits that visits wait for
-	PumpApps Pump = "apps" // visits due apps
-	PumpOut  Pump = "out"  // records the transitions of visits
+	PumpIn   Pump = "in"   // fetches Git, and the commits that passes wait for
+	PumpApps Pump = "apps" // reconciles due apps
+	PumpOut  Pump = "out"  // records the transitions of passes
 )
 
 // Turn runs one pump once, as Run does concurrently. A deterministic scheduler, like the simulator's, may overlap
@@ -75,8 +75,8 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 	case PumpApps:
 		r.renders.drain()
 		var errs []error
-		for _, app := range r.agenda.take(clock()) {
-			if s := r.attend(ctx, app, clock); s != nil && s.err != nil {
+		for _, app := range r.queue.due(clock()) {
+			if s := r.reconcile(ctx, app, clock); s != nil && s.err != nil {
 				errs = append(errs, fmt.Errorf("app %s: %w", app, s.err))
 			}
 		}
@@ -90,9 +90,9 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 	}
 }
 
-// visitDue visits the due apps, and repeats visits whose missing commit or render is available now.
+// visitDue reconciles the due apps, and repeats passes whose missing commit or render is available now.
 func (r *Reconciler) visitDue(
-	ctx context.Context, clock func() time.Time, visits map[string]*visit,
+	ctx context.Context, clock func() time.Time, visits map[string]*pass,
 ) (err error) {
 	due := clock() // apps that become due meanwhile belong to the next pass
 	var done []string
@@ -103,12 +103,12 @@ func (r *Reconciler) visitDue(
 	}()
 	for {
 		r.renders.drain() // a reason from the newest head is better than one from an older head
-		for _, app := range r.agenda.take(due) {
+		for _, app := range r.queue.due(due) {
 			if s := visits[app]; s != nil && s.recorded { // before another app's transition lost the race
 				done = append(done, app)
 				continue
 			}
-			if s := r.attend(ctx, app, clock); s != nil {
+			if s := r.reconcile(ctx, app, clock); s != nil {
 				visits[app] = s
 			}
 		}

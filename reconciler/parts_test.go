@@ -22,12 +22,12 @@ func (q *queued) AddAfter(app string, wait time.Duration) {
 }
 
 // TestTimers checks that apps with events are due at once, and others at their timer. A new timer replaces the former
-// one, and a visit removes it.
+// one, and a pass removes it.
 func TestTimers(t *testing.T) {
-	a, noon := newAgenda(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	a, noon := newAppQueue(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	take := func(at time.Time, want string) {
 		t.Helper()
-		if got := strings.Join(a.take(at), " "); got != want {
+		if got := strings.Join(a.due(at), " "); got != want {
 			t.Errorf("due at %s is %q, want %q", at.Format("15:04"), got, want)
 		}
 	}
@@ -61,7 +61,7 @@ func TestTimers(t *testing.T) {
 	a.after("web", time.Second)
 	a.at("api", time.Now().Add(time.Hour))
 	a.at("job", time.Time{})
-	if diff := compare.Diff(queued{"shop false", "web true", "api true"}, *q); diff != "" || len(a.take(time.Now())) > 0 {
+	if diff := compare.Diff(queued{"shop false", "web true", "api true"}, *q); diff != "" || len(a.due(time.Now())) > 0 {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -75,7 +75,7 @@ func TestWayBackObjects(t *testing.T) {
 	route, other := object("x.io", "Route", "web"), object("x.io", "Route", "other")
 	all := []rollout.Object{object("", "ConfigMap", "a"), object("", "Service", "web"), object("apps", "Deployment", "web"), route, other, object("apps", "StatefulSet", "db")}
 	var got []string
-	for _, o := range wayBack(all, []rollout.Object{route}) {
+	for _, o := range rollbackObjects(all, []rollout.Object{route}) {
 		got = append(got, o.Kind()+" "+o.Name())
 	}
 	if diff := compare.Diff([]string{"Service web", "Deployment web", "Route web", "StatefulSet db"}, got); diff != "" || len(all) != 6 || all[0].Kind() != "ConfigMap" {
@@ -129,7 +129,7 @@ func TestApprovalsAreAboutOneFile(t *testing.T) {
 	var beats int
 	q.wanted, q.touch = func() {}, func(string) {}
 	about := question{path: "p", file: "f", main: "m", promoters: "keys"}
-	ctx := context.WithValue(t.Context(), inPulse{}, func() { beats++ })
+	ctx := context.WithValue(t.Context(), inWatchdog{}, func() { beats++ })
 	said := func(what string, about question, known bool) {
 		t.Helper()
 		got, err := q.said("shop", about)
@@ -163,7 +163,7 @@ func TestApprovalsAreAboutOneFile(t *testing.T) {
 		return "", rollout.Invalidf("p", "", "nobody signed it")
 	}
 	a := &appView{App: rollout.App{Name: "job"}, promotion: source.Promotion{ID: "blob", File: &rollout.Promotion{}}}
-	v, head := &view{branch: &source.Branch{Cluster: "prod", Tree: readable("first")}}, &rollout.Render{}
+	v, head := &gitView{branch: &source.Branch{Cluster: "prod", Tree: readable("first")}}, &rollout.Render{}
 	a.promotion.File.Release = head.Release()
 	_, _, _ = q.of(v, a, head, rollout.State{})
 	q.answer(ctx)
@@ -179,13 +179,13 @@ func TestApprovalsAreAboutOneFile(t *testing.T) {
 
 // TestKeepsFor checks that a proposal with a merge in progress is kept, and an abandoned one is not.
 func TestKeepsFor(t *testing.T) {
-	forge := &view{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
+	forge := &gitView{branch: &source.Branch{Config: &rollout.Config{Forge: &rollout.Forge{}}}}
 	one, two := &rollout.Release{Hash: "h1-1"}, &rollout.Release{Hash: "h1-2"}
 	flying, other := rollout.State{Release: one}, rollout.State{Release: two}
 	done, doneOther := rollout.State{Phase: rollout.Healthy, Stable: one}, rollout.State{Phase: rollout.Healthy, Stable: two}
 	promotion, revert := rollout.ProposePromotion, rollout.ProposeRevert
 	for name, c := range map[string]struct {
-		v             *view
+		v             *gitView
 		shows         bool
 		kind          rollout.ProposalKind
 		before, after rollout.State
@@ -202,10 +202,10 @@ func TestKeepsFor(t *testing.T) {
 		"Reverted":    {forge, true, revert, rollout.State{}, done, true},
 		"NotReverted": {forge, true, revert, rollout.State{}, rollout.State{Phase: rollout.Degraded, Stable: one}, false},
 		"NobodyShows": {forge, false, promotion, flying, flying, false},
-		"NoForge":     {&view{branch: &source.Branch{Config: &rollout.Config{}}}, true, promotion, flying, flying, false},
-		"NobodyKnows": {&view{branch: &source.Branch{}}, true, promotion, flying, flying, false},
+		"NoForge":     {&gitView{branch: &source.Branch{Config: &rollout.Config{}}}, true, promotion, flying, flying, false},
+		"NobodyKnows": {&gitView{branch: &source.Branch{}}, true, promotion, flying, flying, false},
 	} {
-		r := &recorder{Options: &Options{ShowsForge: c.shows}}
+		r := &committer{Options: &Options{ShowsForge: c.shows}}
 		if got := r.keepsFor(c.v, c.kind, c.before, c.after); got != c.want {
 			t.Errorf("%s: it is kept: %t", name, got)
 		}
@@ -216,15 +216,15 @@ func TestKeepsFor(t *testing.T) {
 // the cluster says otherwise.
 func TestComesFirst(t *testing.T) {
 	ref := rollout.Ref{Kind: "ConfigMap", Name: "web"}
-	has := entry{state: rollout.State{Inventory: []rollout.Ref{{Kind: "Secret"}, ref}}}
+	has := appState{state: rollout.State{Inventory: []rollout.Ref{{Kind: "Secret"}, ref}}}
 	for name, c := range map[string]struct {
-		apps map[string]entry
+		apps map[string]appState
 		a, b bool // a before b, and b before a
 	}{
-		"Nobody": {nil, true, false}, "First": {map[string]entry{"a": has, "b": {}}, true, false},
-		"Second": {map[string]entry{"b": has}, false, true}, "Both": {map[string]entry{"a": has, "b": has}, true, true},
+		"Nobody": {nil, true, false}, "First": {map[string]appState{"a": has, "b": {}}, true, false},
+		"Second": {map[string]appState{"b": has}, false, true}, "Both": {map[string]appState{"a": has, "b": has}, true, true},
 	} {
-		r := &record{apps: c.apps}
+		r := &stateStore{apps: c.apps}
 		if a, b := r.comesFirst("a", "b", ref), r.comesFirst("b", "a", ref); a != c.a || b != c.b {
 			t.Errorf("%s: %t, %t", name, a, b)
 		}
@@ -244,7 +244,7 @@ func TestOwnFolder(t *testing.T) {
 		"Prefix":   {"apps/shop", []string{"apps2/web"}, "apps"},
 		"Top":      {"shop", []string{"web"}, "shop"},
 	} {
-		v := &view{apps: map[string]*appView{"it": {App: rollout.App{Path: c.app}}}}
+		v := &gitView{apps: map[string]*appView{"it": {App: rollout.App{Path: c.app}}}}
 		for i, dir := range c.others {
 			v.apps[fmt.Sprint(i)] = &appView{App: rollout.App{Path: dir}}
 		}
@@ -268,7 +268,7 @@ func TestSoonest(t *testing.T) {
 // TestComplaintsAreForgotten checks that a problem is reported again after a time without it, or after a removal of
 // the app.
 func TestComplaintsAreForgotten(t *testing.T) {
-	c := &complaints{}
+	c := &errorLog{}
 	said := func(what, problem string, want bool) {
 		t.Helper()
 		if got := c.isNew(what, problem); got != want {
@@ -334,12 +334,12 @@ func TestClaims(t *testing.T) {
 		return r
 	}
 	var touched []string
-	p := &renders{named: map[rollout.Ref][]string{}, heads: map[string]*headRender{"shop": {of: "new"}, "web": {of: "old"}}}
+	p := &renderCache{named: map[rollout.Ref][]string{}, heads: map[string]*headRender{"shop": {of: "new"}, "web": {of: "old"}}}
 	p.touch = func(app string) { touched = append(touched, app) }
 	claims := func(app string, was, is *rollout.Render, want string) {
 		t.Helper()
 		touched = nil
-		if p.claims(app, was, is); strings.Join(touched, " ") != want {
+		if p.updateOwners(app, was, is); strings.Join(touched, " ") != want {
 			t.Errorf("%s touches %v, want %s", app, touched, want)
 		}
 	}
@@ -347,13 +347,13 @@ func TestClaims(t *testing.T) {
 	claims("web", nil, render("y", "z"), "shop")
 	claims("job", nil, render("y"), "shop web")
 	var got []string
-	for _, c := range p.rivals("shop", render("x", "y", "z"), "new") {
+	for _, c := range p.conflicts("shop", render("x", "y", "z"), "new") {
 		got = append(got, fmt.Sprintf("%s of %s %t", c.ref.Name, c.app, c.isOld))
 	}
 	if diff := compare.Diff([]string{"y of web true", "y of job true", "z of web true"}, got); diff != "" {
 		t.Errorf("rivals (-want +got):\n%s", diff)
 	}
-	if all := p.rivals("web", render("y"), "new"); len(all) != 2 || all[0].isOld || !all[1].isOld {
+	if all := p.conflicts("web", render("y"), "new"); len(all) != 2 || all[0].isOld || !all[1].isOld {
 		t.Errorf("rivals of web: %+v", all)
 	}
 	claims("job", render("y"), nil, "shop web")
@@ -364,9 +364,9 @@ func TestClaims(t *testing.T) {
 		t.Errorf("no app names an object, and known are %v", p.named)
 	}
 
-	l := &lookout{renders: p, record: &record{}}
-	p.claims("shop", nil, render("x"))
-	v := &view{branch: &source.Branch{Tree: readable("new")}, apps: map[string]*appView{"shop": {}}}
+	l := &poller{renders: p, states: &stateStore{}}
+	p.updateOwners("shop", nil, render("x"))
+	v := &gitView{branch: &source.Branch{Tree: readable("new")}, apps: map[string]*appView{"shop": {}}}
 	for name, c := range map[string]struct {
 		app   string
 		head  *rollout.Render
@@ -384,7 +384,7 @@ func TestClaims(t *testing.T) {
 	if head, ready := l.settled(v, "web", strategies.Head{Render: render("x")}); head.Err != nil || ready {
 		t.Errorf("the first app's objects are not known yet: %v, ready %t", head.Err, ready)
 	}
-	v.apps["shop"].unlisted = &rollout.InvalidError{}
+	v.apps["shop"].removed = &rollout.InvalidError{}
 	if head, ready := l.settled(v, "web", strategies.Head{Render: render("x")}); head.Err != nil || !ready {
 		t.Errorf("the first one is not listed any more: %v, ready %t", head.Err, ready)
 	}
@@ -402,7 +402,7 @@ func TestHappened(t *testing.T) {
 		{{false, true, true}, {false, true, false}, {true, true, false}, {true, false, true}},
 		{{true, true, true}, {true, true, true}},
 	} {
-		s := &visit{memory: &memory{}}
+		s := &pass{cache: &appCache{}}
 		for i, c := range visits {
 			s.recorded, s.decision.Retreat = c.recorded, c.retreat
 			if got := s.happened(); got != c.told {

@@ -401,7 +401,7 @@ func TestAccountOfAProject(t *testing.T) {
 }
 
 // TestPolicyCostsNothing checks that a policy is read at each fetch and applies to existing renders. It causes no
-// render, and no visit while it is unchanged.
+// render, and no pass while it is unchanged.
 func TestPolicyCostsNothing(t *testing.T) {
 	builder := render.New(render.InProcess{})
 	w, r := pausedUnder(t, func(o *Options) { o.Renderer = builder })

@@ -15,35 +15,35 @@ import (
 // proposals returns one transition's proposal branches: a promotion to merge at a shut gate, a revert to merge while
 // the head is rejected, and removals. A proposal that a user removed is not made again for the same reason. A
 // mergeable one stays: a forge dismisses approvals when a branch moves.
-func (r *recorder) proposals(ctx context.Context, v *view, s *visit) []rollout.Update {
+func (r *committer) proposals(ctx context.Context, v *gitView, s *pass) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
 	// As on record: a verdict shuts a gate when it is recorded, and the proposal follows it.
 	before.Runs, after.Runs = nil, nil
 	switch {
-	case s.app.unlisted != nil:
+	case s.app.removed != nil:
 		return r.withdrawn(s.app.Name)
-	case s.inherits != nil:
-		return slices.Concat(r.promotion(ctx, v, before, after), r.reversion(ctx, v, s), r.withdrawn(s.inherits.from))
+	case s.renamedFrom != nil:
+		return slices.Concat(r.promotion(ctx, v, before, after), r.reversion(ctx, v, s), r.withdrawn(s.renamedFrom.from))
 	default:
 		return slices.Concat(r.promotion(ctx, v, before, after), r.reversion(ctx, v, s))
 	}
 }
 
 // withdrawn removes the proposals of a former name, or of one that no app in Git has.
-func (r *recorder) withdrawn(app string) (updates []rollout.Update) {
+func (r *committer) withdrawn(app string) (updates []rollout.Update) {
 	for _, branch := range proposalsOf(r.Cluster, app) {
-		if old := r.record.isProposed(branch); old != "" {
+		if old := r.states.isProposed(branch); old != "" {
 			updates = append(updates, rollout.Update{Branch: branch, Old: old, Delete: true})
 		}
 	}
 	return updates
 }
 
-func (r *recorder) promotion(ctx context.Context, v *view, before, after strategies.Input) []rollout.Update {
+func (r *committer) promotion(ctx context.Context, v *gitView, before, after strategies.Input) []rollout.Update {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, after.App.Name)
 	was, key := strategies.Key(before), strategies.Key(after)
-	old := r.record.isProposed(branch)
+	old := r.states.isProposed(branch)
 	switch {
 	case key != nil:
 		u := ordered(propose.Promotion(r.Cluster, after.State, key), old, v.main())
@@ -54,10 +54,10 @@ func (r *recorder) promotion(ctx context.Context, v *view, before, after strateg
 	return nil
 }
 
-func (r *recorder) reversion(ctx context.Context, v *view, s *visit) []rollout.Update {
+func (r *committer) reversion(ctx context.Context, v *gitView, s *pass) []rollout.Update {
 	before, after := s.before, s.decision.State
 	branch := rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
-	old := r.record.isProposed(branch)
+	old := r.states.isProposed(branch)
 	autoRevert := v.settings(r.Cluster).AutoRevert
 	isNew := before.Phase != after.Phase || before.Reason != after.Reason
 	switch wanted := propose.WantsRevert(after); {
@@ -80,13 +80,13 @@ func (r *recorder) reversion(ctx context.Context, v *view, s *visit) []rollout.U
 }
 
 // ordered returns the push of an order, from its branch's commit to a commit on the users' branch.
-func ordered(o propose.Order, old, parent string) rollout.Update {
+func ordered(o propose.Change, old, parent string) rollout.Update {
 	return rollout.Update{Branch: o.Branch, Old: old, Parent: parent, Edits: o.Edits, Message: o.Message, When: o.When}
 }
 
 // renewed returns the push of a proposal, or nothing if its branch is mergeable with the same effect. A missing one
 // is created only if new; an unreadable one is compared after the next fetch.
-func (r *recorder) renewed(ctx context.Context, app string, u rollout.Update, isNew bool) []rollout.Update {
+func (r *committer) renewed(ctx context.Context, app string, u rollout.Update, isNew bool) []rollout.Update {
 	if u.Old == "" && isNew {
 		return []rollout.Update{u}
 	}
@@ -112,10 +112,10 @@ func (r *recorder) renewed(ctx context.Context, app string, u rollout.Update, is
 }
 
 // wantProposals notes that an app's proposals may be outdated, as after a move of the users' or a proposal branch.
-func (r *recorder) wantProposals(s *visit) {
+func (r *committer) wantProposals(s *pass) {
 	existing := ""
 	for _, branch := range proposalsOf(r.Cluster, s.app.Name) {
-		existing += r.record.isProposed(branch)
+		existing += r.states.isProposed(branch)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,17 +137,17 @@ func proposalsOf(cluster, app string) []string {
 
 // renewProposals pushes unmergeable or outdated proposals again, and removes unwanted ones. Only a transition creates
 // one; tidy removes merged ones.
-func (r *recorder) renewProposals(ctx context.Context) {
+func (r *committer) renewProposals(ctx context.Context) {
 	r.mu.Lock()
 	noted := r.proposes
-	r.proposes = map[string]*visit{}
+	r.proposes = map[string]*pass{}
 	r.mu.Unlock()
 	v := r.current()
 	for _, app := range sortedKeys(noted) {
 		s := noted[app]
-		e, _ := r.record.of(app)
+		e, _ := r.states.of(app)
 		if !e.state.Equal(&s.after) || s.view.main() != v.main() {
-			continue // the app is visited again
+			continue // the app is reconciled again
 		}
 		on := *s
 		on.before, on.decision.State, on.input.State = s.after, s.after, s.after
@@ -170,15 +170,15 @@ func (r *recorder) renewProposals(ctx context.Context) {
 	}
 }
 
-func (r *recorder) retry(app string) {
+func (r *committer) retry(app string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failed = append(r.failed, app)
 }
 
 // pushProposals pushes proposals without a transition, reported to the forge.
-func (r *recorder) pushProposals(ctx context.Context, s *visit, updates []rollout.Update) error {
-	defer r.record.begin()()
+func (r *committer) pushProposals(ctx context.Context, s *pass, updates []rollout.Update) error {
+	defer r.states.begin()()
 	commits, err := r.send(ctx, updates)
 	if err != nil {
 		return err
@@ -187,9 +187,9 @@ func (r *recorder) pushProposals(ctx context.Context, s *visit, updates []rollou
 	for _, u := range updates {
 		moved[u.Branch] = commits[u.Branch]
 	}
-	r.record.setProposals(moved)
+	r.states.setProposals(moved)
 	removed := map[string][]rollout.Proposal{s.app.Name: removedBy(updates)}
-	r.show(s.view, r.transitions(ctx, s.view, []*visit{s}, removed))
+	r.show(s.view, r.transitions(ctx, s.view, []*pass{s}, removed))
 	return nil
 }
 

@@ -16,22 +16,22 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// prune deletes unused objects that the app no longer has; of an unlisted app, as configured, none or all.
-func (k *keeper) prune(ctx context.Context, s *visit) {
+// prune deletes unused objects that the app no longer has; of a removed app, as configured, none or all.
+func (k *applier) prune(ctx context.Context, s *pass) {
 	next := &s.decision.State
 	if s.decision.Subject != "" {
 		return
 	}
-	s.memory.kept = nil
+	s.cache.kept = nil
 	all := next.Inventory
 	switch {
 	case next.Source == "":
 		k.leave(s) // nothing was ever applied
 		return
-	case s.app.unlisted != nil && !s.app.prunes:
+	case s.app.removed != nil && !s.app.prunes:
 		next.Kept = ""
 		return
-	case s.app.unlisted == nil:
+	case s.app.removed == nil:
 		objects, err := k.desired(ctx, s, *next, s.input.Now)
 		if err != nil {
 			return // apply has reported it
@@ -56,8 +56,8 @@ func (k *keeper) prune(ctx context.Context, s *visit) {
 	}
 	gone, err := k.remove(ctx, s, candidates)
 	if err != nil {
-		s.memory.kept = fmt.Errorf("prune of %w", err)
-		s.err = errors.Join(s.err, s.memory.kept)
+		s.cache.kept = fmt.Errorf("prune of %w", err)
+		s.err = errors.Join(s.err, s.cache.kept)
 	} else {
 		defer k.leave(s)
 	}
@@ -70,18 +70,18 @@ func (k *keeper) prune(ctx context.Context, s *visit) {
 }
 
 // leave drops a pruned app's record when its objects all stay or belong elsewhere. A later app of that name is new.
-func (k *keeper) leave(s *visit) {
+func (k *applier) leave(s *pass) {
 	isLeft := slices.ContainsFunc(s.decision.State.Inventory, func(ref rollout.Ref) bool {
-		return !ref.HoldsData() && !k.record.isOfAnother(s.app.Name, ref)
+		return !ref.HoldsData() && !k.states.isOfAnother(s.app.Name, ref)
 	})
-	if s.app.unlisted != nil && s.app.prunes && !isLeft {
+	if s.app.removed != nil && s.app.prunes && !isLeft {
 		s.leaves = true
 		s.decision.Subject = s.app.Name + " has left Git and the cluster"
 	}
 }
 
 // remove deletes objects of an app, even if labeled with a former name. It returns the deleted ones.
-func (k *keeper) remove(ctx context.Context, s *visit, refs []rollout.Ref) (gone []rollout.Ref, err error) {
+func (k *applier) remove(ctx context.Context, s *pass, refs []rollout.Ref) (gone []rollout.Ref, err error) {
 	gone = slices.Clone(refs)
 	for _, name := range append([]string{s.app.Name}, strings.Fields(s.app.Formerly)...) {
 		if name != s.app.Name && k.isAnother(name, s.view) {
@@ -95,10 +95,10 @@ func (k *keeper) remove(ctx context.Context, s *visit, refs []rollout.Ref) (gone
 }
 
 // isAnother reports whether an app's former name is another app's. Until the next fetch it is in view, unrecorded.
-func (k *keeper) isAnother(name string, v *view) bool {
+func (k *applier) isAnother(name string, v *gitView) bool {
 	a := v.apps[name]
-	e, _ := k.record.of(name)
-	return a != nil && (a.unlisted == nil || e.err != nil || e.state.App != "")
+	e, _ := k.states.of(name)
+	return a != nil && (a.removed == nil || e.err != nil || e.state.App != "")
 }
 
 func listed(refs []rollout.Ref) string {
@@ -111,13 +111,13 @@ func listed(refs []rollout.Ref) string {
 
 // Wants returns an object of an app at the newest commit, or nil: then another app may have it. If the app cannot be
 // rendered, it is a recorded object of unknown content. The error means not known yet. Any goroutine may call it.
-func (k *keeper) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
+func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	v := k.current()
 	if v == nil {
 		return nil, errors.New("Git was not read yet")
 	}
 	a := v.apps[app]
-	if a == nil || a.unlisted != nil {
+	if a == nil || a.removed != nil {
 		return nil, nil
 	}
 	head, ready := k.renders.head(v, a.App)
@@ -125,7 +125,7 @@ func (k *keeper) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	case !ready:
 		return nil, fmt.Errorf("commit %s is still being read", rollout.ShortID(v.main()))
 	case head.Render == nil:
-		if e, _ := k.record.of(app); slices.Contains(e.state.Inventory, ref) {
+		if e, _ := k.states.of(app); slices.Contains(e.state.Inventory, ref) {
 			return rollout.Object{}, nil
 		}
 		return nil, nil
@@ -137,8 +137,8 @@ func (k *keeper) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	return head.Render.Objects[i], nil
 }
 
-// App returns an app with the newest commit's permissions, none if it is unlisted. Any goroutine may call it.
-func (k *keeper) App(name string) rollout.App {
+// App returns an app with the newest commit's permissions, none if it was removed. Any goroutine may call it.
+func (k *applier) App(name string) rollout.App {
 	if v := k.current(); v != nil && v.apps[name] != nil {
 		return v.apps[name].App
 	}
@@ -147,7 +147,7 @@ func (k *keeper) App(name string) rollout.App {
 
 // MayHave returns why an app may not have objects of a cluster-scoped kind, which entry and project must list; nil if
 // it may. Any goroutine may call it.
-func (k *keeper) MayHave(app, kind string) *rollout.InvalidError {
+func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 	if !k.App(app).MayHave(kind) {
 		return &rollout.InvalidError{Reason: rollout.HeldForbidden,
 			Msg: fmt.Sprintf("app %s may not have any %s", app, kind),
@@ -168,10 +168,10 @@ func (k *keeper) MayHave(app, kind string) *rollout.InvalidError {
 
 // isElsewhere reports whether an object has moved to another app, or may have: one is not rendered, or cannot be and
 // has files that name it. The object then stays. why is set, and constant, if a user has to mend an app first.
-func (k *keeper) isElsewhere(app string, ref rollout.Ref, v *view) (is bool, why string) {
+func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]
-		if name == app || other.unlisted != nil {
+		if name == app || other.removed != nil {
 			continue
 		}
 		head, _ := k.renders.head(v, other.App)
@@ -189,7 +189,7 @@ func (k *keeper) isElsewhere(app string, ref rollout.Ref, v *view) (is bool, why
 }
 
 // ownFolder returns the topmost folder with only this app: apps/shop for apps/shop/overlays/prod.
-func ownFolder(v *view, app string) string {
+func ownFolder(v *gitView, app string) string {
 	own := app
 	for up := path.Dir(app); up != "."; up = path.Dir(up) {
 		for _, other := range v.apps {

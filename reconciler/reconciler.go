@@ -55,33 +55,33 @@ type Options struct {
 
 	Writer    string // the writer in cluster.yaml: a host's or a pod's name
 	Exclusive bool   // stand down when another writer takes over, as an elected leader does
-	Workers   int    // apps visited concurrently; default 16
+	Workers   int    // apps reconciled concurrently; default 16
 
 	// Spread lengthens intervals of fetches and retries a little, against retries in step after an outage; or nil.
 	Spread func(time.Duration) time.Duration
 }
 
-// Reconciler is three pumps: Git in (lookout), the apps, Git out (recorder). They share the record, the renders and
+// Reconciler is three pumps: Git in (poller), the apps, Git out (committer). They share the record, the renders and
 // the view, and never wait for each other. Run runs them concurrently, RunOnce in order.
 type Reconciler struct {
 	Options
-	*keeper
-	in        *lookout
-	out       *recorder
-	record    *record
-	renders   *renders
+	*applier
+	in        *poller
+	out       *committer
+	states    *stateStore
+	renders   *renderCache
 	approvals *approvals
-	heirs     heirs
-	agenda    *agenda
+	renames   renames
+	queue     *appQueue
 	collects  bool          // the pass is the last one: no later pass would record new measurements
 	asked     chan bool     // requests a fetch: true for one at once
 	wanted    chan struct{} // a commit or an approval is missing
 	stats     counters
-	complain  complaints
-	pulse     pulse
+	errorLog  errorLog
+	watchdog  watchdog
 
-	mu       sync.Mutex
-	memories map[string]*memory
+	mu     sync.Mutex
+	caches map[string]*appCache
 }
 
 // counters are the atomic form of Stats.
@@ -94,29 +94,29 @@ func New(o Options) *Reconciler {
 		o.Spread = func(d time.Duration) time.Duration { return d }
 	}
 	r := &Reconciler{
-		Options: o, memories: map[string]*memory{}, agenda: newAgenda(),
+		Options: o, caches: map[string]*appCache{}, queue: newAppQueue(),
 		asked: make(chan bool, 1), wanted: make(chan struct{}, 1),
 	}
-	r.complain.log = o.Log
+	r.errorLog.log = o.Log
 	reader := source.NewReader(o.Cluster, o.Renderer)
 	reader.Own, reader.Within = cmp.Or(o.Namespace, rollout.OwnNamespace), o.Namespaces
-	r.record = newRecord(&r.Options)
-	r.renders = newRenders(&r.Options, reader)
-	r.renders.urgent, r.renders.touch, r.renders.wanted = r.record.isInFlight, r.touch, r.want
-	r.renders.stable = r.record.stable
-	r.renders.panics = r.complain.ofPanic
+	r.states = newStateStore(&r.Options)
+	r.renders = newRenderCache(&r.Options, reader)
+	r.renders.urgent, r.renders.touch, r.renders.wanted = r.states.isInFlight, r.touch, r.want
+	r.renders.stable = r.states.stable
+	r.renders.panics = r.errorLog.ofPanic
 	r.renders.held = func(commit string) (Snapshot, bool) { return r.Repository.Held(commit) }
 	r.approvals = newApprovals(o.Approve)
 	r.approvals.touch, r.approvals.wanted = r.touch, r.want
-	r.out = newRecorder(&r.Options, r.record, r.renders, r.touch)
-	r.in = &lookout{
-		Options: &r.Options, reader: reader, renders: r.renders, record: r.record, approvals: r.approvals,
+	r.out = newCommitter(&r.Options, r.states, r.renders, r.touch)
+	r.in = &poller{
+		Options: &r.Options, reader: reader, renders: r.renders, states: r.states, approvals: r.approvals,
 		touch: r.touch, looked: r.out.looked,
 	}
 	r.out.current, r.out.poll = r.in.current, r.Poll
 	r.out.stats, r.out.approvals = &r.stats, r.approvals
-	r.keeper = &keeper{Options: &r.Options, record: r.record, renders: r.renders, current: r.in.current}
-	r.heirs = heirs{r.record, r.renders}
+	r.applier = &applier{Options: &r.Options, states: r.states, renders: r.renders, current: r.in.current}
+	r.renames = renames{r.states, r.renders}
 	return r
 }
 
@@ -131,18 +131,18 @@ func (r *Reconciler) Stats() report.Stats {
 // ErrDeposed is returned by an exclusive process's RunOnce and Run when another writer has taken the state branch.
 var ErrDeposed = errors.New("another gitrollout has taken over")
 
-// attend is one pass of an app: it carries out the last transition's result, visits, and hands over the next one.
-func (r *Reconciler) attend(ctx context.Context, app string, clock func() time.Time) *visit {
+// reconcile is one pass of an app: it carries out the last transition's result, decides, and queues the next one.
+func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() time.Time) *pass {
 	if !r.isOurs(app) {
 		return nil
 	}
 	ctx, end := r.begin(ctx, report.PartPass, app)
 	ctx = r.as(ctx, r.App(app))
-	if s := r.out.answer(app); s != nil {
-		r.conclude(ctx, s, clock())
+	if s := r.out.result(app); s != nil {
+		r.applyRecorded(ctx, s, clock())
 	}
 	now := clock()
-	s := r.visit(ctx, app, now)
+	s := r.pass(ctx, app, now)
 	if s == nil {
 		end(nil)
 		return nil
@@ -150,14 +150,14 @@ func (r *Reconciler) attend(ctx context.Context, app string, clock func() time.T
 	switch {
 	case s.changed:
 		if s.decision.Retreat {
-			s.memory.pending, s.memory.on = &s.decision, s.before
+			s.cache.pending, s.cache.on = &s.decision, s.before
 		}
 		r.measure(s) // recorded analyses go on
-		r.agenda.at(app, rollout.Soonest(s.decision.Requeue, now.Add(whileWaiting)))
-		r.out.hand(s)
+		r.queue.at(app, rollout.Soonest(s.decision.Requeue, now.Add(whileWaiting)))
+		r.out.enqueue(s)
 	default:
-		r.out.drop(app)
-		r.finish(s, now)
+		r.out.cancel(app)
+		r.requeue(s, now)
 	}
 	end(s.err)
 	return s
@@ -178,19 +178,19 @@ func (r *Reconciler) isOurs(app string) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return v.apps[app] != nil || r.memories[app] != nil
+	return v.apps[app] != nil || r.caches[app] != nil
 }
 
-// whileWaiting is the interval between visits while a transition waits for Git: the release may need a rollback.
+// whileWaiting is the interval between passes while a transition waits for Git: the release may need a rollback.
 const whileWaiting = time.Second
 
-// conclude applies a recorded transition. A rollback that was decided meanwhile is newer and stays.
-func (r *Reconciler) conclude(ctx context.Context, s *visit, now time.Time) {
-	s.memory.routing.looked(now)
-	newer := s.memory.pending != nil && s.memory.pending != &s.decision
+// applyRecorded applies a recorded transition. A rollback that was decided meanwhile is newer and stays.
+func (r *Reconciler) applyRecorded(ctx context.Context, s *pass, now time.Time) {
+	s.cache.routing.looked(now)
+	newer := s.cache.pending != nil && s.cache.pending != &s.decision
 	if newer && s.recorded && !s.decision.Retreat {
 		// An advance that this process never applies: the pending rollback starts from it and is newer.
-		s.memory.on, s.memory.pending.State.Serial = s.after, s.after.Serial
+		s.cache.on, s.cache.pending.State.Serial = s.after, s.after.Serial
 	}
 	if s.recorded && !s.decision.Stale && !newer {
 		func() {
@@ -198,14 +198,14 @@ func (r *Reconciler) conclude(ctx context.Context, s *visit, now time.Time) {
 			s.err = errors.Join(s.err, r.apply(ctx, s, s.after, now))
 		}()
 	}
-	r.finish(s, now)
+	r.requeue(s, now)
 }
 
-// finish reports the result of a visit, and schedules the app's next one.
-func (r *Reconciler) finish(s *visit, now time.Time) {
-	app, m := s.app.Name, s.memory
+// requeue reports the result of a pass, and schedules the app's next one.
+func (r *Reconciler) requeue(s *pass, now time.Time) {
+	app, m := s.app.Name, s.cache
 	if errors.Is(s.err, source.ErrNotReady) && !s.changed { // the finished render touches the app
-		r.agenda.at(app, s.decision.Requeue)
+		r.queue.at(app, s.decision.Requeue)
 		return
 	}
 	r.measure(s)
@@ -221,7 +221,7 @@ func (r *Reconciler) finish(s *visit, now time.Time) {
 		}
 		next = rollout.Soonest(next, now.Add(r.Spread(backoff(now.Sub(m.failing)))))
 	}
-	r.agenda.at(app, next)
+	r.queue.at(app, next)
 }
 
 // backoff returns the wait before the next try: as long as the failures have lasted, from 1 s to 1 min, so 1, 2, 4, 8
@@ -231,13 +231,13 @@ func backoff(failing time.Duration) time.Duration {
 }
 
 // Unreadable joins the errors of apps left alone because their state is unreadable.
-func (r *Reconciler) Unreadable() error { return errors.Join(r.record.unreadable()...) }
+func (r *Reconciler) Unreadable() error { return errors.Join(r.states.unreadable()...) }
 
 // Touch marks an app as changed in the cluster. Any goroutine may call it.
-func (r *Reconciler) Touch(app string) { r.agenda.after(app, debounce) }
+func (r *Reconciler) Touch(app string) { r.queue.after(app, debounce) }
 
 // touch makes an app due at once.
-func (r *Reconciler) touch(app string) { r.agenda.after(app, 0) }
+func (r *Reconciler) touch(app string) { r.queue.after(app, 0) }
 
 // Poll makes Run fetch Git as soon as it can, at most once a second. Any goroutine may call it; it returns at once.
 func (r *Reconciler) Poll() {
@@ -247,7 +247,7 @@ func (r *Reconciler) Poll() {
 	}
 }
 
-// want makes Run fetch the commits that visits wait for.
+// want makes Run fetch the commits that passes wait for.
 func (r *Reconciler) want() {
 	select {
 	case r.wanted <- struct{}{}:
@@ -256,29 +256,29 @@ func (r *Reconciler) want() {
 }
 
 // NextDue returns the earliest timer of any app, zero if none, for callers of RunOnce.
-func (r *Reconciler) NextDue() time.Time { return rollout.Soonest(r.out.nextTidy(), r.agenda.next()) }
+func (r *Reconciler) NextDue() time.Time { return rollout.Soonest(r.out.nextTidy(), r.queue.next()) }
 
-func (r *Reconciler) memoryOf(app string) *memory {
+func (r *Reconciler) cacheOf(app string) *appCache {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := r.memories[app]
+	m := r.caches[app]
 	if m == nil {
-		m = &memory{}
-		r.memories[app] = m
+		m = &appCache{}
+		r.caches[app] = m
 	}
 	return m
 }
 
-func (r *Reconciler) forget(app string, v *view) {
+func (r *Reconciler) forget(app string, v *gitView) {
 	r.mu.Lock()
-	_, known := r.memories[app]
-	delete(r.memories, app)
+	_, known := r.caches[app]
+	delete(r.caches, app)
 	r.mu.Unlock()
 	if v.apps[app] == nil {
 		r.renders.forget(app)
 		r.out.forget(app)
 		r.in.approvals.forgetApp(app)
-		r.complain.forget(app)
+		r.errorLog.forget(app)
 	}
 	if known && r.Analyzer != nil {
 		r.Analyzer.Measure(rollout.App{Name: app}, nil, nil)
@@ -288,13 +288,13 @@ func (r *Reconciler) forget(app string, v *view) {
 	}
 }
 
-func (o *Options) gatherer(from *renders) source.Gatherer {
+func (o *Options) gatherer(from *renderCache) source.Gatherer {
 	return source.Gatherer{RenderAt: from.render, Observe: o.Observer.Observe, Know: o.Know}
 }
 
 // begin marks a part's beginning, as a heartbeat. Without a Tracer it costs nothing.
 func (o *Options) begin(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
-	Beat(ctx)
+	Heartbeat(ctx)
 	if o.Trace == nil {
 		return ctx, func(error) {}
 	}

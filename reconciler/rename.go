@@ -11,32 +11,32 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// inheritance is the record of an app under its former name.
-type inheritance struct {
+// rename is the record of an app under its former name.
+type rename struct {
 	from  string
 	state rollout.State
 }
 
-// heirs finds apps that were renamed.
-type heirs struct {
-	record  *record
-	renders *renders
+// renames finds apps that were renamed.
+type renames struct {
+	record  *stateStore
+	renders *renderCache
 }
 
-// inherit finds the former name of an app without a record: the newest commit has its objects in this app. The app
+// continueRecord finds the former name of an app without a record: the newest commit has its objects in this app. The app
 // continues the old record, even in flight. The rename is recorded before anything else.
-func (h heirs) inherit(s *visit) {
-	if s.app.unlisted != nil || s.app.refused != nil || isOfSomething(s.before) || s.view.behind != nil {
+func (h renames) continueRecord(s *pass) {
+	if s.app.removed != nil || s.app.refused != nil || isOfSomething(s.before) || s.view.behind != nil {
 		return
 	}
 	for _, name := range h.record.names() {
 		old := s.view.apps[name]
 		e, _ := h.record.of(name)
-		if old == nil || old.unlisted == nil || e.err != nil || e.state.Source == "" {
+		if old == nil || old.removed == nil || e.err != nil || e.state.Source == "" {
 			continue
 		}
 		heir, _, _ := h.of(s.view, e.state)
-		if gone := e.state.Held != nil; heir == s.app.Name && (s.inherits == nil || !gone) { // prefer the most recent one
+		if gone := e.state.Held != nil; heir == s.app.Name && (s.renamedFrom == nil || !gone) { // prefer the most recent one
 			state := e.state
 			state.App, state.Path, state.Held = s.app.Name, s.app.Path, nil
 			state.Formerly = slices.Insert(slices.Clone(e.state.Formerly), 0, name)
@@ -44,7 +44,7 @@ func (h heirs) inherit(s *visit) {
 				run.App = cmp.Or(run.App, name)
 				return run
 			})
-			s.inherits = &inheritance{from: name, state: state}
+			s.renamedFrom = &rename{from: name, state: state}
 			named := *s.app // older commits have the app by its old name
 			named.App = state.Named(named.App)
 			s.app = &named
@@ -58,16 +58,16 @@ func (h heirs) inherit(s *visit) {
 	}
 }
 
-// await reports whether an unlisted app may have been renamed. Nothing happens to it until that is settled.
-func (h heirs) await(s *visit) bool {
-	if s.app.unlisted == nil {
+// isUnsettled reports whether a removed app may have been renamed. Nothing happens to it until that is settled.
+func (h renames) isUnsettled(s *pass) bool {
+	if s.app.removed == nil {
 		return false
 	}
 	heir, empty, known := h.of(s.view, s.before)
 	if known && heir == "" {
 		if len(empty) > 0 && len(s.before.Inventory) > 0 {
 			named := *s.app
-			named.unlisted = s.view.branch.Unlisted(named.App, empty...)
+			named.removed = s.view.branch.Removed(named.App, empty...)
 			s.app = &named
 		}
 		return false
@@ -79,11 +79,11 @@ func (h heirs) await(s *visit) bool {
 
 // of returns the newest commit's app with an old app's objects and no record, "" if none; unknown while a candidate
 // is being rendered. empty lists candidates without objects: the new name may be among them.
-func (h heirs) of(v *view, old rollout.State) (heir string, empty []string, known bool) {
+func (h renames) of(v *gitView, old rollout.State) (heir string, empty []string, known bool) {
 	known = true
 	for _, name := range sortedKeys(v.apps) {
 		a := v.apps[name]
-		if e, _ := h.record.of(name); a.unlisted != nil || e.err != nil || isOfSomething(e.state) {
+		if e, _ := h.record.of(name); a.removed != nil || e.err != nil || isOfSomething(e.state) {
 			continue
 		}
 		head, ready := h.renders.head(v, a.App)

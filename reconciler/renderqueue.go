@@ -24,7 +24,7 @@ type job struct {
 }
 
 // work renders until close. Several may run, each on another app.
-func (p *renders) work() {
+func (p *renderCache) work() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for !p.ended {
@@ -35,7 +35,7 @@ func (p *renders) work() {
 }
 
 // drain renders all queued jobs in the caller's goroutine, and reports whether there were any.
-func (p *renders) drain() (any bool) {
+func (p *renderCache) drain() (any bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.next() {
@@ -45,7 +45,7 @@ func (p *renders) drain() (any bool) {
 }
 
 // next does the first job of an app without a worker, and reports whether there was one.
-func (p *renders) next() bool {
+func (p *renderCache) next() bool {
 	for _, from := range []*[]job{&p.first, &p.jobs} {
 		i := slices.IndexFunc(*from, func(j job) bool { return !p.busy[j.app.Name] })
 		if i < 0 {
@@ -65,14 +65,14 @@ func (p *renders) next() bool {
 	return false
 }
 
-func (p *renders) close() {
+func (p *renderCache) close() {
 	p.mu.Lock()
 	p.ended = true
 	p.mu.Unlock()
 	p.news.Broadcast()
 }
 
-func (p *renders) do(j job) {
+func (p *renderCache) do(j job) {
 	tree := j.tree
 	if tree == nil {
 		var held bool
@@ -98,13 +98,13 @@ func (p *renders) do(j job) {
 }
 
 // keep adds a render of an older commit, and drops the least recently used.
-func (p *renders) keep(app string, b built) {
+func (p *renderCache) keep(app string, b built) {
 	all := slices.Insert(p.at[app], 0, b)
 	p.at[app] = all[:min(len(all), kept)]
 }
 
 // build renders a job. A panic becomes an error of its app alone.
-func (p *renders) build(j job, tree Snapshot) (made strategies.Head) {
+func (p *renderCache) build(j job, tree Snapshot) (made strategies.Head) {
 	made.Commit = tree.Commit()
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -119,20 +119,20 @@ func (p *renders) build(j job, tree Snapshot) (made strategies.Head) {
 	made.Render, made.Err = p.reader.RenderHead(tree, j.app)
 	switch reason := rollout.ReasonOf(made.Err); reason {
 	case rollout.HeldForbidden, rollout.HeldPolicy, rollout.HeldUndecryptable:
-		if back := p.wayBack(tree, j.app, reason); back != nil {
+		if back := p.rollbackRender(tree, j.app, reason); back != nil {
 			made.Render, made.Err = back, nil
 		}
 	}
-	return p.since(j, made)
+	return p.blame(j, made)
 }
 
 // headIs stores a head. An app with unchanged objects keeps the former one, with the commit that last changed it.
-func (p *renders) headIs(j job, made strategies.Head, policy *rollout.Policy) {
+func (p *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy) {
 	h := p.heads[j.app.Name]
 	if h == nil || h.want != j.commit {
 		return // forgotten meanwhile, or superseded by a newer head
 	}
-	traced := h.vague && h.of == j.commit && len(j.line) > 0
+	traced := h.isUnblamed && h.of == j.commit && len(j.line) > 0
 	was, same := h.head, h.of != "" && h.app == j.app && !traced
 	switch {
 	case same && made.Err != nil && was.Err != nil && was.Err.Error() == made.Err.Error():
@@ -145,10 +145,10 @@ func (p *renders) headIs(j job, made strategies.Head, policy *rollout.Policy) {
 		if was.Render != nil { // the app stays at the old head until it follows
 			p.keep(j.app.Name, built{commit: was.Render.Commit.ID, render: was.Render})
 		}
-		h.head, h.vague = made, len(j.line) == 0
+		h.head, h.isUnblamed = made, len(j.line) == 0
 	}
 	h.of, h.app, h.policy, h.line = j.commit, j.app, policy, nil
-	p.claims(j.app.Name, was.Render, h.head.Render)
+	p.updateOwners(j.app.Name, was.Render, h.head.Render)
 	if h.missed || !same {
 		h.missed = false
 		p.touch(j.app.Name)

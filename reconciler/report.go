@@ -9,10 +9,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// report logs and publishes the result of a visit.
-func (r *Reconciler) report(s *visit) {
+// report logs and publishes the result of a pass.
+func (r *Reconciler) report(s *pass) {
 	in := s.input
-	in.App, in.State, in.Runs = s.app.App, s.after, s.memory.runs
+	in.App, in.State, in.Runs = s.app.App, s.after, s.cache.runs
 	happened := s.happened()
 	if happened {
 		r.Log.Info("transition", append(facts(r.Cluster, s.decision.State),
@@ -20,17 +20,17 @@ func (r *Reconciler) report(s *visit) {
 	}
 	r.tell(report.Report{Apps: []report.App{{
 		Cluster: r.Cluster, Before: s.before, Input: in, Decision: s.decision, Happened: happened,
-		Proposals: r.record.proposed(), Err: errors.Join(s.err, s.unpushed),
+		Proposals: r.states.proposed(), Err: errors.Join(s.err, s.unpushed),
 	}}})
 }
 
-// happened reports whether a visit has news for users. A rollback has when it is applied, not when recorded.
-func (s *visit) happened() bool {
+// happened reports whether a pass has news for users. A rollback has when it is applied, not when recorded.
+func (s *pass) happened() bool {
 	if !s.recorded && !s.decision.Retreat {
 		return false
 	}
-	told := s.memory.told
-	s.memory.told = !s.recorded
+	told := s.cache.told
+	s.cache.told = !s.recorded
 	return !told
 }
 

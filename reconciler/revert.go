@@ -12,7 +12,7 @@ import (
 
 // revert returns the edits that restore the app's files from the stable commit, nil unless the head is the rejected
 // release with an unchanged folder. doubtful edits may affect other apps or changes: users must review them.
-func (r *recorder) revert(ctx context.Context, v *view, s *visit) (u *rollout.Update, doubtful bool, err error) {
+func (r *committer) revert(ctx context.Context, v *gitView, s *pass) (u *rollout.Update, doubtful bool, err error) {
 	in := s.input
 	in.State = s.decision.State
 	state, head := in.State, in.Head.Render
@@ -40,7 +40,7 @@ func (r *recorder) revert(ctx context.Context, v *view, s *visit) (u *rollout.Up
 }
 
 // editsBetween returns the edits that restore an app as in stable, and the other apps that they affect.
-func (r *recorder) editsBetween(ctx context.Context, v *view, head, stable *rollout.Render) (propose.Reversion, error) {
+func (r *committer) editsBetween(ctx context.Context, v *gitView, head, stable *rollout.Render) (propose.Reversion, error) {
 	tree, err := snapshotOf(ctx, r.Repository, stable.Commit.ID)
 	if err != nil {
 		return propose.Reversion{}, err
@@ -49,7 +49,7 @@ func (r *recorder) editsBetween(ctx context.Context, v *view, head, stable *roll
 }
 
 // wantRevert notes that an app may have a release to revert.
-func (r *recorder) wantRevert(s *visit) {
+func (r *committer) wantRevert(s *pass) {
 	config := s.view.branch.Config
 	if config == nil || config.AutoRevert != rollout.AutoRevertPush || s.view.refused != nil ||
 		!propose.WantsRevert(s.after) {
@@ -65,10 +65,10 @@ func (r *recorder) wantRevert(s *visit) {
 
 // pushReverts commits reverts of rejected releases to the users' branch, if they affect only the app's folder and the
 // release. It pushes one at a time, each on the new head. A refused one becomes a proposal.
-func (r *recorder) pushReverts(ctx context.Context) {
+func (r *committer) pushReverts(ctx context.Context) {
 	r.mu.Lock()
 	wanted := r.reverts
-	r.reverts = map[string]*visit{}
+	r.reverts = map[string]*pass{}
 	for app, s := range wanted {
 		if r.reverted[app] == s.view.main() {
 			delete(wanted, app)
@@ -83,7 +83,7 @@ func (r *recorder) pushReverts(ctx context.Context) {
 }
 
 // pushRevert pushes the revert of one app, and reports whether the users' branch has moved.
-func (r *recorder) pushRevert(ctx context.Context, s *visit) bool {
+func (r *committer) pushRevert(ctx context.Context, s *pass) bool {
 	app, v := s.app.Name, s.view
 	s.decision.State = s.after
 	u, doubtful, err := r.revert(ctx, v, s)
@@ -99,7 +99,7 @@ func (r *recorder) pushRevert(ctx context.Context, s *visit) bool {
 	switch {
 	case u == nil:
 		return false
-	case doubtful && isNew && r.record.isProposed(branch) == "": // it was not doubtful at the rollback
+	case doubtful && isNew && r.states.isProposed(branch) == "": // it was not doubtful at the rollback
 		r.proposeInstead(ctx, s, u)
 		return false
 	case doubtful:
@@ -122,9 +122,9 @@ func (r *recorder) pushRevert(ctx context.Context, s *visit) bool {
 	return false
 }
 
-func (r *recorder) proposeInstead(ctx context.Context, s *visit, u *rollout.Update) {
+func (r *committer) proposeInstead(ctx context.Context, s *pass, u *rollout.Update) {
 	u.Branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, s.app.Name)
-	u.Old = r.record.isProposed(u.Branch)
+	u.Old = r.states.isProposed(u.Branch)
 	if err := r.pushProposals(ctx, s, []rollout.Update{*u}); err != nil {
 		r.Log.Warn("no revert is proposed", "app", s.app.Name, "error", err)
 	}
@@ -132,8 +132,8 @@ func (r *recorder) proposeInstead(ctx context.Context, s *visit, u *rollout.Upda
 
 // undoes reports whether a revert proposal is a user's undo of the head's release, wanted without a rejection. An
 // unreadable commit does not count.
-func (r *recorder) undoes(ctx context.Context, branch string, s rollout.State) bool {
-	commit := r.record.isProposed(branch)
+func (r *committer) undoes(ctx context.Context, branch string, s rollout.State) bool {
+	commit := r.states.isProposed(branch)
 	if commit == "" {
 		return false
 	}

@@ -10,8 +10,8 @@ import (
 // routing is the routing that this process knows to have been applied for an app.
 type routing struct {
 	held  string    // the routing of the last apply without an error
-	key   string    // the routing at the last visit
-	began time.Time // the first visit after it was applied
+	key   string    // the routing at the last pass
+	began time.Time // the first pass after it was applied
 }
 
 // since returns from when on proxies could learn a state's routing: after the cluster has it. Unapplied, or after a
@@ -31,7 +31,7 @@ func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) 
 	}
 }
 
-// looked notes at a visit's start that the last apply has arrived. The apply's own time would be too early.
+// looked notes at a pass's start that the last apply has arrived. The apply's own time would be too early.
 func (r *routing) looked(now time.Time) {
 	if r.key != r.held {
 		r.key, r.began = r.held, now

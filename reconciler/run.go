@@ -31,14 +31,14 @@ const (
 // until returns the time left to a moment.
 func until(when time.Time) time.Duration { return time.Until(when) }
 
-// Run runs the pumps concurrently until the context ends. It fetches Git at each interval, visits an app after a
-// change or at a timer, and records decisions. It returns after the visits and the push in progress. Failures are
+// Run runs the pumps concurrently until the context ends. It fetches Git at each interval, reconciles an app after a
+// change or at a timer, and records decisions. It returns after the passes and the push in progress. Failures are
 // logged and retried; the only error is ErrDeposed.
 func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	apps := workqueue.NewTypedDelayingQueue[string]()
-	r.agenda.hand(apps)
+	r.queue.moveTo(apps)
 	var pumps, visits sync.WaitGroup
 	pumps.Go(func() { stop(r.pumpIn(ctx, interval)) })
 	pumps.Go(func() { r.pumpOut(ctx) })
@@ -56,27 +56,27 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	if err := context.Cause(ctx); errors.Is(err, ErrDeposed) {
 		return err // and records nothing any more
 	}
-	// Record the decisions of the last visits: the next process needs to know of a rollback that was applied.
+	// Record the decisions of the last passes: the next process needs to know of a rollback that was applied.
 	r.flush(context.WithoutCancel(ctx))
 	return nil
 }
 
-// hand moves the due apps to a queue.
-func (a *agenda) hand(q queue) {
+// moveTo moves the due apps to a queue.
+func (a *appQueue) moveTo(q queue) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.queue = q
-	for app, when := range a.due {
+	for app, when := range a.timers {
 		q.AddAfter(app, max(0, until(when)))
 	}
 	for app := range a.now {
 		q.AddAfter(app, 0)
 	}
-	clear(a.due)
+	clear(a.timers)
 	clear(a.now)
 }
 
-// pumpApps visits apps. The queue hands no app to two workers.
+// pumpApps reconciles apps. The queue hands no app to two workers.
 func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface[string]) {
 	for {
 		app, ended := apps.Get()
@@ -85,17 +85,17 @@ func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface
 		}
 		if ctx.Err() == nil {
 			r.stats.passes.Add(1)
-			var s *visit
-			r.pulse.during(ctx, "app "+app, func(ctx context.Context) { s = r.attend(ctx, app, time.Now) })
+			var s *pass
+			r.watchdog.during(ctx, "app "+app, func(ctx context.Context) { s = r.reconcile(ctx, app, time.Now) })
 			if s != nil && ctx.Err() == nil && !errors.Is(s.err, source.ErrNotReady) {
-				r.complain.about("app "+app, s.err)
+				r.errorLog.about("app "+app, s.err)
 			}
 		}
 		apps.Done(app)
 	}
 }
 
-// pumpIn fetches Git at each interval and on request, and the commits that visits wait for. The error is ErrDeposed.
+// pumpIn fetches Git at each interval and on request, and the commits that passes wait for. The error is ErrDeposed.
 func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	var looked time.Time
 	next := time.NewTimer(0)
@@ -113,16 +113,16 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			return nil
 		case <-r.wanted:
 			var err error
-			r.pulse.during(ctx, "commits that apps are at", func(ctx context.Context) { _, err = r.in.bring(ctx) })
+			r.watchdog.during(ctx, "commits that apps are at", func(ctx context.Context) { _, err = r.in.bring(ctx) })
 			if err != nil && ctx.Err() == nil {
 				if failing.IsZero() {
 					failing = time.Now()
 				}
-				r.complain.about("commits that apps are at", err)
-				// waiting visits request the commits again after a fetch
+				r.errorLog.about("commits that apps are at", err)
+				// waiting passes request the commits again after a fetch
 				at(rollout.Soonest(due, time.Now().Add(r.Spread(backoff(time.Since(failing))))))
 			} else {
-				r.complain.about("commits that apps are at", nil)
+				r.errorLog.about("commits that apps are at", nil)
 			}
 		case now := <-r.asked:
 			when := rollout.Later(time.Now(), looked.Add(pollSpacing))
@@ -132,12 +132,12 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			at(rollout.Soonest(due, when))
 		case <-next.C:
 			var err error
-			r.pulse.during(ctx, "Git", func(ctx context.Context) { err = r.in.look(ctx) })
+			r.watchdog.during(ctx, "Git", func(ctx context.Context) { err = r.in.look(ctx) })
 			if errors.Is(err, ErrDeposed) {
 				return err
 			}
 			if ctx.Err() == nil {
-				r.complain.about("Git", err)
+				r.errorLog.about("Git", err)
 			}
 			looked = time.Now()
 			wait := r.in.interval(interval)
@@ -157,14 +157,14 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 }
 
 // interval returns the flag's interval, or the configuration's.
-func (l *lookout) interval(flag time.Duration) time.Duration {
+func (l *poller) interval(flag time.Duration) time.Duration {
 	if flag > 0 {
 		return flag
 	}
 	return l.current().settings(l.Cluster).Interval
 }
 
-// pumpOut records visits' transitions, gathered while a push runs or, except rollbacks, during the push interval.
+// pumpOut records passes' transitions, gathered while a push runs or, except rollbacks, during the push interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
 	var since, last, pushed time.Time // first waiting transition; newest one; end of the last push
 	var failing time.Time             // since when pushes fail
@@ -192,7 +192,7 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 			continue
 		case <-timer:
 		}
-		r.pulse.during(ctx, "the record", func(ctx context.Context) {
+		r.watchdog.during(ctx, "the record", func(ctx context.Context) {
 			if waits {
 				err := r.flush(ctx)
 				since, pushed = time.Time{}, time.Now()
@@ -203,7 +203,7 @@ func (r *Reconciler) pumpOut(ctx context.Context) {
 				}
 				failing = time.Time{}
 			}
-			r.complain.about("merged proposals", r.out.after(ctx, time.Now()))
+			r.errorLog.about("merged proposals", r.out.after(ctx, time.Now()))
 		})
 	}
 }
@@ -222,7 +222,7 @@ func (r *Reconciler) flush(ctx context.Context) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			err = fmt.Errorf("panic: %v", problem)
-			r.complain.about("the record", err)
+			r.errorLog.about("the record", err)
 		}
 	}()
 	err = r.out.flush(ctx, time.Now())
@@ -234,6 +234,6 @@ func (r *Reconciler) flush(ctx context.Context) (err error) {
 		}
 		err = nil
 	}
-	r.complain.about("the record", err)
+	r.errorLog.about("the record", err)
 	return err
 }

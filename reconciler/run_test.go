@@ -48,7 +48,7 @@ func TestRunPolls(t *testing.T) {
 				var log bytes.Buffer
 				repo := &away{err: func(int64) error { return errors.New("no route") }}
 				r := New(Options{Repository: repo, Log: slog.New(slog.NewTextHandler(&log, nil))})
-				r.in.seen.Store(&view{branch: &source.Branch{Config: tt.config}, apps: map[string]*appView{}})
+				r.in.seen.Store(&gitView{branch: &source.Branch{Config: tt.config}, apps: map[string]*appView{}})
 				ctx, stop := context.WithTimeout(t.Context(), 61*time.Second)
 				defer stop()
 				ended := make(chan struct{})
@@ -127,18 +127,18 @@ func TestRunStopsAtOnce(t *testing.T) {
 func TestAgenda(t *testing.T) {
 	now := time.Now()
 	r := New(Options{Repository: &away{}, Log: slog.New(slog.DiscardHandler)})
-	r.agenda.at("later", now.Add(time.Hour))
-	r.agenda.at("sooner", now.Add(time.Minute))
-	r.agenda.at("never", time.Time{})
+	r.queue.at("later", now.Add(time.Hour))
+	r.queue.at("sooner", now.Add(time.Minute))
+	r.queue.at("never", time.Time{})
 	if next := r.NextDue(); !next.Equal(now.Add(time.Minute)) {
 		t.Errorf("next due at %s, want in a minute", next)
 	}
 	r.Touch("touched")
-	r.agenda.at("touched", now.Add(time.Hour)) // a timer does not delay an app
-	if due := r.agenda.take(now); !slices.Equal(due, []string{"touched"}) {
+	r.queue.at("touched", now.Add(time.Hour)) // a timer does not delay an app
+	if due := r.queue.due(now); !slices.Equal(due, []string{"touched"}) {
 		t.Errorf("due now: %v", due)
 	}
-	if due := r.agenda.take(now.Add(time.Hour)); !slices.Equal(due, []string{"later", "sooner"}) {
+	if due := r.queue.due(now.Add(time.Hour)); !slices.Equal(due, []string{"later", "sooner"}) {
 		t.Errorf("due in an hour: %v", due)
 	}
 }
@@ -146,7 +146,7 @@ func TestAgenda(t *testing.T) {
 // TestEachErrorIsLoggedOnce checks errors that stay, end and return.
 func TestEachErrorIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
-	c := complaints{log: slog.New(slog.NewTextHandler(&log, nil))}
+	c := errorLog{log: slog.New(slog.NewTextHandler(&log, nil))}
 	refused, away := errors.New("refused"), fmt.Errorf("fetch: %w", errors.New("no route"))
 	for range 3 {
 		c.about("app a", refused)
@@ -181,9 +181,9 @@ func TestTouchesDoNotDelayTheNextTry(t *testing.T) {
 	w.cluster.refuses = func(rollout.Object) error { return errors.New("the API server is away") }
 	_ = w.once()
 	for range 20 {
-		w.r.attend(t.Context(), "shop", func() time.Time { return w.now })
+		w.r.reconcile(t.Context(), "shop", func() time.Time { return w.now })
 	}
-	if due := w.r.agenda.next(); due.After(w.now.Add(2 * time.Second)) {
+	if due := w.r.queue.next(); due.After(w.now.Add(2 * time.Second)) {
 		t.Errorf("at %s, after 20 failures at one moment, the next try is at %s", w.now, due)
 	}
 }
@@ -201,7 +201,7 @@ func TestTriesAreSpread(t *testing.T) {
 	if len(asked) == 0 || asked[0] != backoff(0) {
 		t.Fatalf("spread were %v", asked)
 	}
-	if due := w.r.agenda.next(); due.Before(w.now.Add(10 * time.Second)) {
+	if due := w.r.queue.next(); due.Before(w.now.Add(10 * time.Second)) {
 		t.Errorf("the next try is at %s, at %s", due, w.now)
 	}
 }
@@ -210,7 +210,7 @@ func TestTriesAreSpread(t *testing.T) {
 // change. After a success only its own timers are left.
 func TestTriesAreTimed(t *testing.T) {
 	w := newWorld(t, nil)
-	isFailing := func() bool { return !w.r.memories["shop"].failing.IsZero() }
+	isFailing := func() bool { return !w.r.caches["shop"].failing.IsZero() }
 	tries := func(n int) {
 		for range n {
 			_ = w.once()

@@ -12,8 +12,8 @@ import (
 )
 
 // transitions returns a push's transitions for the forge, nil without one. removed lists removed proposals by app.
-func (r *recorder) transitions(
-	ctx context.Context, v *view, all []*visit, removed map[string][]rollout.Proposal,
+func (r *committer) transitions(
+	ctx context.Context, v *gitView, all []*pass, removed map[string][]rollout.Proposal,
 ) *report.Shown {
 	if !r.hasForge(v) || !v.branch.Config.Forge.Equal(r.shown) {
 		return nil
@@ -33,7 +33,7 @@ func (r *recorder) transitions(
 
 // resume reports all apps to the forge after a start or a change of its configuration. A healthy app without
 // proposals is left out, unless its last release is the newest commit: its end may be unreported.
-func (r *recorder) resume(ctx context.Context, now time.Time) {
+func (r *committer) resume(ctx context.Context, now time.Time) {
 	v := r.current()
 	if v == nil || v.branch.Config == nil || !r.ShowsForge || v.branch.Config.Forge.Equal(r.shown) {
 		return
@@ -41,11 +41,11 @@ func (r *recorder) resume(ctx context.Context, now time.Time) {
 	if r.shown = v.branch.Config.Forge; r.shown == nil {
 		return
 	}
-	shown := &report.Shown{Forge: *r.shown, Resume: true, Branches: sortedKeys(r.record.proposed())}
+	shown := &report.Shown{Forge: *r.shown, Resume: true, Branches: sortedKeys(r.states.proposed())}
 	for _, name := range sortedKeys(v.apps) {
 		a := v.apps[name]
-		e, _ := r.record.of(name)
-		if e.err != nil || a.unlisted != nil || e.state.Phase == "" {
+		e, _ := r.states.of(name)
+		if e.err != nil || a.removed != nil || e.state.Phase == "" {
 			continue
 		}
 		head, _ := r.renders.head(v, a.App)
@@ -67,16 +67,16 @@ func (r *recorder) resume(ctx context.Context, now time.Time) {
 }
 
 // show reports transitions to the forge without a commit.
-func (r *recorder) show(v *view, shown *report.Shown) {
-	head, _ := r.record.at()
+func (r *committer) show(v *gitView, shown *report.Shown) {
+	head, _ := r.states.at()
 	r.tell(report.Report{Config: v.branch.Config, Head: head, Forge: shown})
 }
 
 // proposed describes the existing proposals of an app.
-func (r *recorder) proposed(ctx context.Context, v *view, in strategies.Input) []rollout.Proposal {
+func (r *committer) proposed(ctx context.Context, v *gitView, in strategies.Input) []rollout.Proposal {
 	var all []rollout.Proposal
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, in.App.Name)
-	if commit := r.record.isProposed(branch); commit != "" && !r.isStale(branch) {
+	if commit := r.states.isProposed(branch); commit != "" && !r.isStale(branch) {
 		gate, _ := strategies.Gate(in)
 		all = append(all, rollout.Proposal{
 			Kind: rollout.ProposePromotion, Branch: branch, Commit: commit, Gate: gate,
@@ -84,7 +84,7 @@ func (r *recorder) proposed(ctx context.Context, v *view, in strategies.Input) [
 		})
 	}
 	branch = rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, in.App.Name)
-	if commit := r.record.isProposed(branch); commit != "" && propose.WantsRevert(in.State) && !r.isStale(branch) {
+	if commit := r.states.isProposed(branch); commit != "" && propose.WantsRevert(in.State) && !r.isStale(branch) {
 		p := rollout.Proposal{
 			Kind: rollout.ProposeRevert, Branch: branch, Commit: commit, Retries: strategies.CanRetry(in),
 		}
@@ -100,7 +100,7 @@ func (r *recorder) proposed(ctx context.Context, v *view, in strategies.Input) [
 }
 
 // stableOf returns the app's stable version, nil if unavailable.
-func (r *recorder) stableOf(ctx context.Context, in strategies.Input) *rollout.Render {
+func (r *committer) stableOf(ctx context.Context, in strategies.Input) *rollout.Render {
 	if in.State.Stable == nil {
 		return nil
 	}

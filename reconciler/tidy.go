@@ -21,19 +21,19 @@ type stale struct {
 	why   string
 }
 
-func (r *recorder) isStale(branch string) bool {
+func (r *committer) isStale(branch string) bool {
 	_, marked := r.stale[branch]
 	return marked
 }
 
 // hasForge reports whether a forge is configured and receives reports.
-func (r *recorder) hasForge(v *view) bool {
+func (r *committer) hasForge(v *gitView) bool {
 	return r.ShowsForge && v.branch.Config != nil && v.branch.Config.Forge != nil
 }
 
 // keepsFor reports whether an unwanted proposal's branch is kept, as the forge may be merging it. An abandoned one
 // goes at once: its approvals must not count for its successor.
-func (r *recorder) keepsFor(v *view, kind rollout.ProposalKind, before, after rollout.State) bool {
+func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, after rollout.State) bool {
 	if !r.hasForge(v) || after.Held != nil || after.Retreat != nil {
 		return false
 	}
@@ -51,7 +51,7 @@ func (r *recorder) keepsFor(v *view, kind rollout.ProposalKind, before, after ro
 }
 
 // markStale notes an app's unwanted proposals: merged ones that are kept for a while, even from before a restart.
-func (r *recorder) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
+func (r *committer) markStale(ctx context.Context, in strategies.Input, since time.Time, why string) {
 	_, shut := strategies.Gate(in)
 	wanted := map[rollout.ProposalKind]bool{
 		rollout.ProposePromotion: shut, rollout.ProposeRevert: propose.WantsRevert(in.State),
@@ -59,7 +59,7 @@ func (r *recorder) markStale(ctx context.Context, in strategies.Input, since tim
 	for kind, isWanted := range wanted {
 		branch := rollout.ProposalBranch(kind, r.Cluster, in.App.Name)
 		switch {
-		case isWanted || r.record.isProposed(branch) == "" ||
+		case isWanted || r.states.isProposed(branch) == "" ||
 			kind == rollout.ProposeRevert && r.undoes(ctx, branch, in.State):
 			delete(r.stale, branch)
 		case !r.isStale(branch):
@@ -69,10 +69,10 @@ func (r *recorder) markStale(ctx context.Context, in strategies.Input, since tim
 }
 
 // tidy removes branches of proposals merged a while ago, and tells the forge. After a conflict it tries later.
-func (r *recorder) tidy(ctx context.Context, now time.Time) error {
+func (r *committer) tidy(ctx context.Context, now time.Time) error {
 	var updates []rollout.Update
 	for _, branch := range sortedKeys(r.stale) {
-		old := r.record.isProposed(branch)
+		old := r.states.isProposed(branch)
 		switch {
 		case old == "": // the forge has removed it
 			delete(r.stale, branch)
@@ -83,7 +83,7 @@ func (r *recorder) tidy(ctx context.Context, now time.Time) error {
 	if len(updates) == 0 {
 		return nil
 	}
-	defer r.record.begin()()
+	defer r.states.begin()()
 	if _, err := r.send(ctx, updates); err != nil {
 		for _, u := range updates {
 			r.stale[u.Branch] = stale{since: now, why: r.stale[u.Branch].why} // not before the next fetch
@@ -102,7 +102,7 @@ func (r *recorder) tidy(ctx context.Context, now time.Time) error {
 		removed[u.Branch] = ""
 		delete(r.stale, u.Branch)
 	}
-	r.record.setProposals(removed)
+	r.states.setProposals(removed)
 	if v := r.current(); r.hasForge(v) {
 		r.show(v, &report.Shown{Forge: *v.branch.Config.Forge, Transitions: transitions})
 	}
@@ -110,7 +110,7 @@ func (r *recorder) tidy(ctx context.Context, now time.Time) error {
 }
 
 // nextTidy returns when the first stale branch is due, zero if there is none.
-func (r *recorder) nextTidy() time.Time {
+func (r *committer) nextTidy() time.Time {
 	var next time.Time
 	for _, s := range r.stale {
 		next = rollout.Soonest(next, s.since.Add(tidyAfter))

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// distrust holds the apps that a refused head would change.
-func (l *lookout) distrust(ctx context.Context, was, next *view, refused *rollout.Refusal) error {
+// holdUnverified holds the apps that a refused head would change.
+func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused *rollout.Refusal) error {
 	if refused == nil {
 		l.judged = ""
 		return nil
@@ -48,13 +48,13 @@ func (l *lookout) distrust(ctx context.Context, was, next *view, refused *rollou
 
 // foreign returns recorded commits that are no ancestors of the followed one, all after an error. It is only needed
 // after a restart (Blind), without a trusted head.
-func (l *lookout) foreign(ctx context.Context, v *view) (outside []string, err error) {
+func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err error) {
 	if !v.refused.Blind {
 		return nil, nil
 	}
 	var named []string
 	for _, name := range sortedKeys(v.apps) {
-		if e, _ := l.record.of(name); e.state.Source != "" {
+		if e, _ := l.states.of(name); e.state.Source != "" {
 			named = append(named, e.state.Source)
 		}
 	}
@@ -65,10 +65,10 @@ func (l *lookout) foreign(ctx context.Context, v *view) (outside []string, err e
 }
 
 // judge decides whether an app goes on while a head, nil if unreadable, is refused.
-func (l *lookout) judge(
-	ctx context.Context, v *view, a *appView, tree Snapshot, foreign []string, why *rollout.InvalidError,
+func (l *poller) judge(
+	ctx context.Context, v *gitView, a *appView, tree Snapshot, foreign []string, why *rollout.InvalidError,
 ) {
-	if a.unlisted != nil {
+	if a.removed != nil {
 		return
 	}
 	var at *rollout.Render
@@ -88,8 +88,8 @@ func (l *lookout) judge(
 }
 
 // recorded returns an app at its recorded commit, or an error if foreign contains that commit.
-func (l *lookout) recorded(ctx context.Context, a *appView, foreign []string) (*rollout.Render, error) {
-	e, _ := l.record.of(a.Name)
+func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*rollout.Render, error) {
+	e, _ := l.states.of(a.Name)
 	if slices.Contains(foreign, e.state.Source) {
 		return nil, errors.New("the followed commit is not built on it")
 	}
@@ -101,7 +101,7 @@ func (l *lookout) recorded(ctx context.Context, a *appView, foreign []string) (*
 }
 
 // changes reports whether a commit would change an app, given its current render or the error that holds it.
-func (l *lookout) changes(tree Snapshot, a *appView, at *rollout.Render, held error) bool {
+func (l *poller) changes(tree Snapshot, a *appView, at *rollout.Render, held error) bool {
 	promotion, found, err := tree.Lookup(cmp.Or(a.promotion.Path, rollout.PromotionPath(l.Cluster, a.Name)))
 	if err != nil || found && promotion.ID != a.promotion.ID || !found && a.promotion.ID != "" {
 		return true
@@ -114,7 +114,7 @@ func (l *lookout) changes(tree Snapshot, a *appView, at *rollout.Render, held er
 }
 
 // isOurs reports whether a commit is known to be, or to have been, part of the followed users' branch.
-func (p *renders) isOurs(commit string) bool {
+func (p *renderCache) isOurs(commit string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ours[commit]

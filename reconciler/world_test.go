@@ -318,7 +318,7 @@ func (w *world) clock() time.Time { return w.now }
 func (w *world) once() error {
 	w.now = w.now.Add(time.Second)
 	w.cluster.Now = w.now
-	for _, app := range append(w.r.record.names(), "shop") { // as watches do
+	for _, app := range append(w.r.states.names(), "shop") { // as watches do
 		w.r.Touch(app)
 	}
 	err := w.r.RunOnce(w.Context(), w.clock, true)
@@ -342,7 +342,7 @@ func (w *world) settle() {
 
 // state returns Git's record of the app.
 func (w *world) state() rollout.State {
-	e, _ := w.r.record.of("shop")
+	e, _ := w.r.states.of("shop")
 	return e.state
 }
 

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Beyond holds the objects in Git that an app's configuration entry does not allow; zero: none.
-type Beyond struct {
+// Violations holds the objects in Git that an app's configuration entry does not allow; zero: none.
+type Violations struct {
 	Namespaces       []string // of such objects, sorted
 	ClusterResources []string // cluster-scoped kinds, written as in the configuration, sorted
 
@@ -21,7 +21,7 @@ type Beyond struct {
 
 // BeyondOf checks all objects of a render. own is gitrollout's namespace, which no entry can allow. An unknown kind
 // counts as namespaced: the cluster is asked before an apply.
-func BeyondOf(r *rollout.Render, own string) (b Beyond) {
+func BeyondOf(r *rollout.Render, own string) (b Violations) {
 	inBuild := definitions(r.Objects)
 	schema.shared(func() {
 		for _, o := range r.Objects {
@@ -32,7 +32,7 @@ func BeyondOf(r *rollout.Render, own string) (b Beyond) {
 	return b
 }
 
-func (b *Beyond) look(app rollout.App, o rollout.Object, namespaced bool, own string) {
+func (b *Violations) look(app rollout.App, o rollout.Object, namespaced bool, own string) {
 	ref := o.Ref()
 	namespace := ref.Namespace
 	if !namespaced {
@@ -56,20 +56,20 @@ func (b *Beyond) look(app rollout.App, o rollout.Object, namespaced bool, own st
 	b.note(ref)
 }
 
-func (b *Beyond) note(ref rollout.Ref) {
+func (b *Violations) note(ref rollout.Ref) {
 	if b.First == nil {
 		b.First = &ref
 	}
 }
 
 // Add merges another app's Beyond for the same entry.
-func (b *Beyond) Add(o Beyond) {
+func (b *Violations) Add(o Violations) {
 	b.Namespaces = distinct(slices.Concat(b.Namespaces, o.Namespaces))
 	b.ClusterResources = distinct(slices.Concat(b.ClusterResources, o.ClusterResources))
 }
 
 // Lines returns an entry's fields that would allow the objects, as YAML, except for gitrollout's namespace.
-func (b Beyond) Lines(namespaces, clusterResources []string) (lines []string) {
+func (b Violations) Lines(namespaces, clusterResources []string) (lines []string) {
 	line := func(field string, has, more []string) {
 		if len(more) > 0 {
 			all := slices.Concat(has, more)

@@ -10,7 +10,7 @@ import (
 )
 
 // forbidden renders the app at apps/shop with the given entry, and returns why the entry forbids its objects.
-func forbidden(t *testing.T, app rollout.App, files map[string]string) (string, Beyond) {
+func forbidden(t *testing.T, app rollout.App, files map[string]string) (string, Violations) {
 	t.Helper()
 	app.Name, app.Path = "shop", "apps/shop"
 	tree := newTree(files)

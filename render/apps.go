@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unnamed is a listed folder that cannot be an app: an invalid or taken name, or a link.
-type Unnamed struct {
+// InvalidName is a listed folder that cannot be an app: an invalid or taken name, or a link.
+type InvalidName struct {
 	Path string // slash-separated, relative to the repository's root
 	Err  error  // an InvalidError
 }
@@ -29,7 +29,7 @@ func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 }
 
 // FindAll is FindApps with the folders that cannot be apps. Of two with one name, the first listed is the app.
-func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []Unnamed, err error) {
+func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unnamed []InvalidName, err error) {
 	apps, byName := []rollout.App{}, map[string]rollout.App{}
 	left := mostFolders
 	for i, glob := range cfg.Apps {
@@ -44,7 +44,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 			return nil, nil, err
 		}
 		if left < 0 {
-			unnamed = append(unnamed, Unnamed{glob.Path, rollout.Invalidf(cfg.File, at,
+			unnamed = append(unnamed, InvalidName{glob.Path, rollout.Invalidf(cfg.File, at,
 				"%s and the entries before it match more than %d folders; those beyond are no apps", glob.Path, mostFolders).
 				WithFix("take folders out that are no apps, or match fewer of them")})
 			left = 0
@@ -61,7 +61,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 		for _, dir := range dirs {
 			app, err := glob.App(dir)
 			if err != nil {
-				unnamed = append(unnamed, Unnamed{dir, err})
+				unnamed = append(unnamed, InvalidName{dir, err})
 				continue
 			}
 			other, taken := byName[app.Name]
@@ -70,7 +70,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 				byName[app.Name] = app
 				apps = append(apps, app)
 			case other.Path != app.Path: // otherwise an earlier entry matched it, and its settings win
-				unnamed = append(unnamed, Unnamed{dir, rollout.Invalidf(cfg.File, at, "%s and %s are both the app %s",
+				unnamed = append(unnamed, InvalidName{dir, rollout.Invalidf(cfg.File, at, "%s and %s are both the app %s",
 					other.Path, app.Path, app.Name).WithFix("give one app another name")})
 			}
 		}
@@ -80,7 +80,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 }
 
 // linksTo returns the symbolic links to folders that an entry matches, which are no apps.
-func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []Unnamed, err error) {
+func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []InvalidName, err error) {
 	dir, last := path.Split(entry.Path)
 	dir = strings.TrimSuffix(dir, "/")
 	if at, found, err := tree.Lookup(dir); err != nil || !found || at.Kind != rollout.Dir {
@@ -96,7 +96,7 @@ func linksTo(tree rollout.Tree, entry rollout.AppGlob) (links []Unnamed, err err
 			return nil, err
 		}
 		if to, _, err := tree.Lookup(path.Join(dir, string(target))); err == nil && to.Kind == rollout.Dir {
-			links = append(links, Unnamed{path.Join(dir, e.Name), LinkedApp(path.Join(dir, e.Name))})
+			links = append(links, InvalidName{path.Join(dir, e.Name), LinkedApp(path.Join(dir, e.Name))})
 		}
 	}
 	return links, err

@@ -168,7 +168,7 @@ func (s *Story) status() []string {
 	if b.Behind != nil {
 		all = append(all, "the configuration cannot be read, and no release advances: "+b.Behind.Error())
 	}
-	for _, u := range b.Unnamed {
+	for _, u := range b.InvalidNames {
 		all = append(all, u.Path+" is no app: "+u.Err.Error())
 	}
 	for _, a := range b.Apps {

@@ -67,7 +67,7 @@ func (p *Plan) Add(s *Sides, ended func() error) error {
 	for i := range apps {
 		p.add(apps[i], changed[i])
 	}
-	for _, u := range s.After.Unnamed {
+	for _, u := range s.After.InvalidNames {
 		p.add(App{App: u.Path, Path: u.Path, Change: Invalid, Error: rollout.ProblemOf(u.Err),
 			Summary: "can be no app: nothing of it is applied"}, true)
 	}

@@ -81,7 +81,7 @@ func TestWhatALookFinds(t *testing.T) {
 		engines: []string{"argo", "flux"},
 		Given:   []Given{{File: "argo/none.yaml", Entry: Entry{Helm: &rollout.Helm{}}}, {File: "flux/a.yaml", Entry: Entry{Path: "apps/web"}}, {File: "flux/b.yaml", Entry: Entry{Path: "apps/web"}}},
 	}
-	if diff := compare.Diff(want, got, Given{}, render.Beyond{}); diff != "" {
+	if diff := compare.Diff(want, got, Given{}, render.Violations{}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

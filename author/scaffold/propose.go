@@ -37,7 +37,7 @@ type Entry struct {
 
 	Decryption string // the Secret with the keys of its encrypted files, "" for none
 
-	Needs render.Beyond // objects of its apps that an entry must allow
+	Needs render.Violations // objects of its apps that an entry must allow
 }
 
 // LeftOut is a kustomization that is no app of the cluster, with the reason.

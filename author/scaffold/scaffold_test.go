@@ -274,7 +274,7 @@ func TestPropose(t *testing.T) {
 			if got.Apps = nil; strings.Join(names, " ") != tt.names {
 				t.Errorf("apps %v, want %s", names, tt.names)
 			}
-			if diff := compare.Diff(tt.want, got, render.Beyond{}, Proposal{}); diff != "" {
+			if diff := compare.Diff(tt.want, got, render.Violations{}, Proposal{}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if _, err := rollout.ParseConfig(got.ConfigFile().Path, []byte(got.ConfigFile().Content)); err != nil {
@@ -305,7 +305,7 @@ func TestTheRootIsNoApp(t *testing.T) {
 
 func TestConfigFile(t *testing.T) {
 	got := Proposal{Cluster: "prod", Entries: []Entry{{Path: "*/prod"}, {Path: "infra", Name: "edge",
-		Needs: render.Beyond{Namespaces: []string{"edge"}, ClusterResources: []string{"Namespace"}}}}}.ConfigFile()
+		Needs: render.Violations{Namespaces: []string{"edge"}, ClusterResources: []string{"Namespace"}}}}}.ConfigFile()
 	want := File{Path: ".gitrollout/prod/config.yaml", Content: `# yaml-language-server: $schema=../schemas/config.json
 apiVersion: gitrollout.dev/v1alpha1
 kind: Config

@@ -29,7 +29,7 @@ func (c *pushCommand) register(cmd *cobra.Command, run func(ctx context.Context,
 }
 
 // open identifies the author and reads Git.
-func (c *pushCommand) open(ctx context.Context) (rollout.Identity, *console.World, error) {
+func (c *pushCommand) open(ctx context.Context) (rollout.Identity, *console.Session, error) {
 	who, err := identity(ctx, c.author)
 	if err != nil {
 		return who, nil, err
@@ -38,7 +38,7 @@ func (c *pushCommand) open(ctx context.Context) (rollout.Identity, *console.Worl
 	return who, w, err
 }
 
-func (c *pushCommand) push(w *console.World, do func() (said string, err error)) (err error) {
+func (c *pushCommand) push(w *console.Session, do func() (said string, err error)) (err error) {
 	var said string
 	err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() error {
 		said, err = do()

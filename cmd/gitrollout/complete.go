@@ -11,11 +11,11 @@ import (
 )
 
 func completeApps() cobra.CompletionFunc {
-	return completeNames((*console.World).Names)
+	return completeNames((*console.Session).Names)
 }
 
 // completeNames completes the only argument, with nothing if Git needs a prompt.
-func completeNames(names func(*console.World) []string) cobra.CompletionFunc {
+func completeNames(names func(*console.Session) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		w := quietWorld(cmd)
 		if len(args) > 0 || w == nil {
@@ -26,7 +26,7 @@ func completeNames(names func(*console.World) []string) cobra.CompletionFunc {
 }
 
 // complete completes a flag's values from Git.
-func complete(cmd *cobra.Command, flag string, values func(w *console.World, args []string) []string) {
+func complete(cmd *cobra.Command, flag string, values func(w *console.Session, args []string) []string) {
 	// The only error is an unknown flag.
 	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, _ string) (
 		[]string, cobra.ShellCompDirective,
@@ -40,7 +40,7 @@ func complete(cmd *cobra.Command, flag string, values func(w *console.World, arg
 }
 
 // quietWorld reads Git with a command's flags, without output; nil if that fails.
-func quietWorld(cmd *cobra.Command) *console.World {
+func quietWorld(cmd *cobra.Command) *console.Session {
 	text := func(name string) string {
 		if f := cmd.Flags().Lookup(name); f != nil {
 			return f.Value.String()
@@ -62,7 +62,7 @@ func quietWorld(cmd *cobra.Command) *console.World {
 }
 
 // knownHashes returns the releases of the arguments' app.
-func knownHashes(w *console.World, args []string) []string {
+func knownHashes(w *console.Session, args []string) []string {
 	if len(args) == 0 {
 		return nil
 	}
@@ -70,7 +70,7 @@ func knownHashes(w *console.World, args []string) []string {
 }
 
 // stepNames returns the steps of an app's release for --through.
-func stepNames(w *console.World, args []string) []string {
+func stepNames(w *console.Session, args []string) []string {
 	if len(args) == 0 {
 		return nil
 	}

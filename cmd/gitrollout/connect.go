@@ -16,13 +16,13 @@ const patience = 15 * time.Second
 
 // connect adds the cluster to a world and watches it until ctx ends. changed is called when an app's objects change.
 // An unreachable or another cluster is an error.
-func connect(ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams) error {
+func connect(ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams) error {
 	var err error
 	w.Client, err = watchCluster(ctx, target, optionsOf(w, target, changed), s)
 	return err
 }
 
-func optionsOf(w *console.World, target clusterOptions, changed func(app string)) cluster.Options {
+func optionsOf(w *console.Session, target clusterOptions, changed func(app string)) cluster.Options {
 	return cluster.Options{Cluster: w.Cluster, OnChange: changed, Namespaces: target.namespaces, UID: w.UID}
 }
 
@@ -60,7 +60,7 @@ func watchCluster(ctx context.Context, target clusterOptions, o cluster.Options,
 }
 
 // lookAt is connect for read-only commands: if need be for readable namespaces only, and without checking the uid.
-func lookAt(ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams) error {
+func lookAt(ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams) error {
 	err := connect(ctx, w, target, changed, s)
 	if !cluster.IsForbidden(err) {
 		return err
@@ -86,7 +86,7 @@ func lookAt(ctx context.Context, w *console.World, target clusterOptions, change
 
 // tryConnect is lookAt for commands that can show Git alone. The error is an invalid --context.
 func tryConnect(
-	ctx context.Context, w *console.World, target clusterOptions, changed func(app string), s streams,
+	ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams,
 ) error {
 	if _, err := target.config(); err != nil && target.context != "" {
 		return err

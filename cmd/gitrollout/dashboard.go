@@ -183,7 +183,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 }
 
 // follow updates the board until ctx ends. A failed refresh adds a note.
-func (c *dashCommand) follow(ctx context.Context, w *console.World, board *dashboard.Board, changed <-chan struct{},
+func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *dashboard.Board, changed <-chan struct{},
 	broken <-chan error) error {
 	looked, trouble := time.Now(), ""
 	for {

@@ -86,7 +86,7 @@ func (c *diffCommand) run(ctx context.Context, args []string) error {
 
 // app prints an app's differences and returns their number.
 func (c *diffCommand) app(
-	ctx context.Context, w *console.World, server *cluster.DryRunner, app rollout.App,
+	ctx context.Context, w *console.Session, server *cluster.DryRunner, app rollout.App,
 ) (int, error) {
 	in, err := w.Input(ctx, app, time.Now())
 	if err != nil {

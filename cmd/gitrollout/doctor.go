@@ -129,7 +129,7 @@ func (c *doctorCommand) printRBAC(ctx context.Context) error {
 }
 
 // git returns the Git part of the examination.
-func (c *doctorCommand) git(w *console.World) doctor.Git {
+func (c *doctorCommand) git(w *console.Session) doctor.Git {
 	g := doctor.Git{Repo: w.Repo, Heads: w.Heads, Branch: w.Tip, Cluster: w.Cluster, Own: protected(),
 		Head: w.Head, Build: w.Renderer, NoPush: c.noPush}
 	if options, err := c.source.options(); err == nil { // with the options that the world was opened with
@@ -139,7 +139,7 @@ func (c *doctorCommand) git(w *console.World) doctor.Git {
 }
 
 // cluster returns the cluster part of the examination; w is nil if Git is unreadable.
-func (c *doctorCommand) cluster(w *console.World, config *rest.Config) doctor.Cluster {
+func (c *doctorCommand) cluster(w *console.Session, config *rest.Config) doctor.Cluster {
 	look := doctor.Cluster{Config: config, As: c.as, Wait: patience, Namespaces: c.target.namespaces}
 	look.IdentifiedBy = cluster.Options{Namespaces: c.target.namespaces}.IdentifiedBy()
 	if server, err := cluster.NewDryRunner(config); err == nil {

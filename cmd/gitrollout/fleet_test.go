@@ -50,7 +50,7 @@ func fleetRepo(t testing.TB, apps int) *gittest.Repo {
 func BenchmarkFleet(b *testing.B) {
 	repo := fleetRepo(b, 1000)
 	url := repo.HTTP(gittest.HTTPOptions{}).URL
-	draw := func(w *console.World, out *terminal.Screen) time.Duration {
+	draw := func(w *console.Session, out *terminal.Screen) time.Duration {
 		began := time.Now()
 		l, err := w.Listing(b.Context(), nil, time.Now())
 		if err != nil {

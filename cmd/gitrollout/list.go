@@ -53,5 +53,5 @@ func registerFilter(cmd *cobra.Command, f *terminal.Filter) {
 	flags.StringVar(&f.Text, "text", "", "only apps with this text in a name, commit, author, subject or reason")
 	flags.StringVar(&f.Sort, "sort", "",
 		"name, or urgency: apps with problems first (default: name; in place on a terminal urgency)")
-	complete(cmd, "phase", func(*console.World, []string) []string { return terminal.PhaseNames() })
+	complete(cmd, "phase", func(*console.Session, []string) []string { return terminal.PhaseNames() })
 }

@@ -83,7 +83,7 @@ func (c *renderCommand) run(ctx context.Context, args []string) error {
 	return errors.Join(failed...)
 }
 
-func (c *renderCommand) objects(ctx context.Context, w *console.World, app rollout.App) ([]rollout.Object, error) {
+func (c *renderCommand) objects(ctx context.Context, w *console.Session, app rollout.App) ([]rollout.Object, error) {
 	if !c.withState {
 		head := w.Head(app)
 		if head.Err != nil {
@@ -124,7 +124,7 @@ func (c *renderCommand) print(objects []rollout.Object) error {
 }
 
 // rewind makes a world read an older commit.
-func rewind(ctx context.Context, w *console.World, commit string) error {
+func rewind(ctx context.Context, w *console.Session, commit string) error {
 	id, err := fullCommit(ctx, "--commit", commit)
 	if err != nil {
 		return err

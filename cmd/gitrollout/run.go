@@ -136,7 +136,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer l.close()
-	hung := func() string { return l.Hung(c.interval) }
+	hung := func() string { return l.Stuck(c.interval) }
 	if err := seen.attach(ctx, l, hung); err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (c *stateCommand) register(cmd *cobra.Command) {
 }
 
 // open reads Git and, if cluster is set, connects to the cluster.
-func (c *stateCommand) open(ctx context.Context, cluster bool) (*console.World, rollout.Identity, error) {
+func (c *stateCommand) open(ctx context.Context, cluster bool) (*console.Session, rollout.Identity, error) {
 	who, err := identity(ctx, c.author)
 	if err != nil {
 		return nil, who, err
@@ -68,7 +68,7 @@ func (c *stateCommand) open(ctx context.Context, cluster bool) (*console.World, 
 
 // push commits edits to the state branch, and prints the commit.
 func (c *stateCommand) push(
-	ctx context.Context, w *console.World, subject string, change func(*git.Snapshot) (map[string][]byte, error),
+	ctx context.Context, w *console.Session, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) error {
 	if c.dryRun {
 		_, err := fmt.Fprintln(c.out, "nothing was pushed (--dry-run)")
@@ -83,7 +83,7 @@ func (c *stateCommand) push(
 }
 
 func (c *stateCommand) commit(
-	ctx context.Context, w *console.World, subject string, change func(*git.Snapshot) (map[string][]byte, error),
+	ctx context.Context, w *console.Session, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {
 	err = slowly(c.streams, "pushing to "+w.Repo.Remote().String(), func() (err error) {
 		id, err = w.Record(ctx, subject, change)

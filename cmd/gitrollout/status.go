@@ -67,7 +67,7 @@ It reads Git alone. The other exit codes: gitrollout help exit-codes.`,
 	flags.StringVar(&c.until, "for", "healthy", "the goal to wait for: "+strings.Join(status.GoalNames(), ", "))
 	flags.StringVar(&c.release, "release", "", "the template `hash` to wait for (default: the newest on the branch)")
 	flags.StringVar(&c.commit, "commit", "", "wait for the version of this `commit`")
-	complete(cmd, "for", func(*console.World, []string) []string { return status.GoalNames() })
+	complete(cmd, "for", func(*console.Session, []string) []string { return status.GoalNames() })
 	complete(cmd, "release", knownHashes)
 	return cmd
 }
@@ -146,7 +146,7 @@ var endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reach
 	status.Missed: exitDegraded, status.Stuck: exitHeld}
 
 // conclude prints the result and returns its exit code.
-func (c *statusCommand) conclude(lines io.Writer, w *console.World, a status.App, v status.Verdict) error {
+func (c *statusCommand) conclude(lines io.Writer, w *console.Session, a status.App, v status.Verdict) error {
 	done, code := v.Ending != status.NotYet, endings[v.Ending]
 	if !done && a.Held != nil && !a.Waits() {
 		code = exitHeld
@@ -170,7 +170,7 @@ func (c *statusCommand) conclude(lines io.Writer, w *console.World, a status.App
 }
 
 // again waits, then reads Git again. Until the deadline an unreachable server is a warning.
-func (c *statusCommand) again(ctx context.Context, w *console.World, deadline time.Time) error {
+func (c *statusCommand) again(ctx context.Context, w *console.Session, deadline time.Time) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -184,7 +184,7 @@ func (c *statusCommand) again(ctx context.Context, w *console.World, deadline ti
 	return err
 }
 
-func (c *statusCommand) goal(ctx context.Context, w *console.World, app rollout.App) (status.Goal, error) {
+func (c *statusCommand) goal(ctx context.Context, w *console.Session, app rollout.App) (status.Goal, error) {
 	g := status.Goal{Until: c.until}
 	switch {
 	case c.release != "":

@@ -77,7 +77,7 @@ func (c *undoCommand) run(ctx context.Context, name string) error {
 }
 
 // drawOrder formats a proposal that is not pushed.
-func drawOrder(o propose.Order) string {
+func drawOrder(o propose.Change) string {
 	var b strings.Builder
 	b.WriteString(o.Message + "\n")
 	for _, path := range slices.Sorted(maps.Keys(o.Edits)) {

@@ -48,7 +48,7 @@ func (o vouchOptions) verifier(ctx context.Context, source sourceOptions) (git.V
 }
 
 // openToSign reads Git for a command that pushes, maybe signed.
-func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s streams) (*console.World, error) {
+func openToSign(ctx context.Context, from *sourceOptions, vouch vouchOptions, s streams) (*console.Session, error) {
 	signers, err := vouch.verifier(ctx, *from)
 	if err != nil {
 		return nil, err

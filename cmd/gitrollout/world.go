@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-func openWorld(ctx context.Context, from *sourceOptions, s streams) (*console.World, error) {
+func openWorld(ctx context.Context, from *sourceOptions, s streams) (*console.Session, error) {
 	var err error
 	if *from, err = from.resolve(ctx, s); err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ func TestNoInit(t *testing.T) {
 // time.
 var clocks = map[string]string{
 	"reconciler/run.go":   "it makes passes at intervals, and hands each the time",
-	"reconciler/pulse.go": "work that hangs is told by the time since it was last seen to get on",
+	"reconciler/watchdog.go": "work that hangs is told by the time since it was last seen to get on",
 	"cluster/apply.go":    "two writers of one field are told by how often they write it in a minute",
 	"cluster/feed.go":     "a server that does not answer a watch is told by how long it takes",
 	"cluster/event.go":    "an Event says when it was made; nothing follows from it",

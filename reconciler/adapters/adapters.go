@@ -132,7 +132,7 @@ func (a Applier) Evict(ctx context.Context, namespace string, pod rollout.Pod) e
 // Beating makes each request to the cluster a heartbeat of its work.
 func Beating(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
-		reconciler.Beat(r.Context())
+		reconciler.Heartbeat(r.Context())
 		return next.RoundTrip(r)
 	})
 }

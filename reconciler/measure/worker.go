@@ -255,7 +255,7 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 	var secrets []string
 	at := t.Workload.Namespace
 	if needs := t.Metric.Provider == "job" || len(t.Metric.Secrets) > 0; needs && t.app.Namespace != "" &&
-		!t.app.MayWriteIn(at, w.Own) { // an unlisted app has no namespace
+		!t.app.MayWriteIn(at, w.Own) { // a removed app has no namespace
 		return provider.Request{}, fmt.Errorf("app %s has no business in namespace %s: no Secret is read there, and no Job "+
 			"is made; if it is to have that, add to its entry in the configuration: namespaces: [%s]", t.app.Name, at, at)
 	}

@@ -66,10 +66,10 @@ type decision struct {
 }
 
 // Decide returns the order for an action with any verb but Undo. The error is why it does not fit the app's state.
-func (t Target) Decide(in strategies.Input, a Action) (Order, error) {
+func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	d, err := decide(in, a)
 	if err != nil {
-		return Order{}, err
+		return Change{}, err
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.At == "" && in.State.Spent != "" {
 		p.At = rollout.Second(in.Now).Format(time.RFC3339) // else the file may equal the one that was used up
@@ -83,9 +83,9 @@ func (t Target) Decide(in strategies.Input, a Action) (Order, error) {
 	}
 	o, err := t.promotion(in.App.Name, d.promotion, about, in.Now)
 	if err != nil {
-		return Order{}, err
+		return Change{}, err
 	}
-	o.Subject, o.Then = d.subject, d.then
+	o.Subject, o.Effect = d.subject, d.then
 	o.Message = fmt.Sprintf("%s in %s\n%s", d.subject, t.Cluster, o.Message)
 	return o, nil
 }
@@ -179,15 +179,15 @@ func promoteGate(in strategies.Input) (decision, error) {
 }
 
 func promoted(in strategies.Input, p *rollout.Promotion) decision {
-	name, past := in.App.Name, past(p)
+	name, past := in.App.Name, upTo(p)
 	return decision{
 		promotion: p, subject: "Promote " + name + " " + past,
 		then: fmt.Sprintf("%s goes on %s as soon as pods serve%s%s", name, past, skips(in, p), watchHint(name)),
 	}
 }
 
-// past describes the steps through which a promotion lets a release pass.
-func past(p *rollout.Promotion) string {
+// upTo describes the steps through which a promotion lets a release pass.
+func upTo(p *rollout.Promotion) string {
 	switch {
 	case p.Workloads != nil:
 		var all []string

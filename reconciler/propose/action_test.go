@@ -72,8 +72,8 @@ func TestPromoteOverAWayBack(t *testing.T) {
 	}
 	file := string(o.Edits[".gitrollout/prod/promote/shop.yaml"])
 	if !strings.Contains(file, "release: h1-3\nthrough: full") || strings.Contains(o.Message, "h1-2") ||
-		!strings.Contains(o.Then, "replaces all pods without steps, whether the way back ends or not; watch:") {
-		t.Errorf("the file is %q, the message %q, it says %q", file, o.Message, o.Then)
+		!strings.Contains(o.Effect, "replaces all pods without steps, whether the way back ends or not; watch:") {
+		t.Errorf("the file is %q, the message %q, it says %q", file, o.Message, o.Effect)
 	}
 	in.State.Rejected = []rollout.Rejection{{Hash: "h1-3"}}
 	if _, err := (Target{}).Decide(in, full); err == nil || !strings.Contains(err.Error(), "already on its way back to h1-1") {
@@ -189,7 +189,7 @@ func TestDecide(t *testing.T) {
 			if !known || len(o.Edits) != 1 || !strings.Contains(string(file), c.file) || (c.file == "") != (file == nil) {
 				t.Errorf("it edits %q", o.Edits)
 			}
-			if o.Branch != "main" || !o.When.Equal(c.in.Now) || !strings.Contains(o.Then, c.then) {
+			if o.Branch != "main" || !o.When.Equal(c.in.Now) || !strings.Contains(o.Effect, c.then) {
 				t.Errorf("the order is %+v", o)
 			}
 			if diff := compare.Diff(c.message, o.Message); diff != "" {
@@ -277,8 +277,8 @@ func TestPromote(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if file := string(o.Edits[".gitrollout/prod/promote/shop.yaml"]); !strings.Contains(file, c.file) || !strings.Contains(o.Then, c.then) {
-				t.Errorf("%s\n%s", file, o.Then)
+			if file := string(o.Edits[".gitrollout/prod/promote/shop.yaml"]); !strings.Contains(file, c.file) || !strings.Contains(o.Effect, c.then) {
+				t.Errorf("%s\n%s", file, o.Effect)
 			}
 		})
 	}
@@ -318,8 +318,8 @@ func TestRetry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if file := string(o.Edits[".gitrollout/prod/promote/shop.yaml"]); !strings.Contains(file, `at: "2026-11-22T10:00:00Z"`) || !strings.Contains(o.Then, "it was rejected: it was slow") {
-		t.Errorf("%s\n%s", file, o.Then)
+	if file := string(o.Edits[".gitrollout/prod/promote/shop.yaml"]); !strings.Contains(file, `at: "2026-11-22T10:00:00Z"`) || !strings.Contains(o.Effect, "it was rejected: it was slow") {
+		t.Errorf("%s\n%s", file, o.Effect)
 	}
 	in.Now = in.Now.Add(time.Second)
 	again, err := Target{Cluster: "prod", Branch: "main"}.Decide(in, Action{Verb: rollout.Retry})

@@ -76,11 +76,11 @@ func UndoSubject(s rollout.State) string {
 }
 
 // Undo is the proposal to roll an app back to a version, whose commit has the subject. The caller sets its time.
-func (t Target) Undo(s rollout.State, to Version, subject string, v Reversion, reason string) Order {
-	o := Order{
+func (t Target) Undo(s rollout.State, to Version, subject string, v Reversion, reason string) Change {
+	o := Change{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, t.Cluster, s.App), Edits: v.Edits,
 		Subject: fmt.Sprintf("%s in %s: back to %s", UndoSubject(s), t.Cluster, to),
-		Then:    fmt.Sprintf("%s goes back to %s when it is merged", s.App, to),
+		Effect:  fmt.Sprintf("%s goes back to %s when it is merged", s.App, to),
 	}
 	o.Message = o.Subject + "\n\n"
 	if r := s.Release; r != nil {

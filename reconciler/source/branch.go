@@ -18,14 +18,14 @@ type Snapshot interface {
 
 // Branch is the users' branch at one commit, as one cluster reads it. It is immutable.
 type Branch struct {
-	Cluster string
-	Tree    Snapshot
-	Config  *rollout.Config  // in force: the commit's own, or the last readable one
-	Freeze  *rollout.Freeze  // nil if there is none
-	Apps    []rollout.App    // listed by Config, sorted by name
-	Unnamed []render.Unnamed // folders listed by Config that cannot be apps
-	Policy  *rollout.Policy  // in force; nil if there is none
-	Behind  error            // why Config is not the commit's own: nothing may advance. nil if it is
+	Cluster      string
+	Tree         Snapshot
+	Config       *rollout.Config      // in force: the commit's own, or the last readable one
+	Freeze       *rollout.Freeze      // nil if there is none
+	Apps         []rollout.App        // listed by Config, sorted by name
+	InvalidNames []render.InvalidName // folders listed by Config that cannot be apps
+	Policy       *rollout.Policy      // in force; nil if there is none
+	Behind       error                // why Config is not the commit's own: nothing may advance. nil if it is
 }
 
 // Open reads a commit of the users' branch. If its configuration is unreadable, the last readable one lists the apps;
@@ -40,11 +40,11 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	}
 	if b.Config != nil {
 		var err error
-		if b.Apps, b.Unnamed, err = render.FindAll(tree, b.Config); err != nil {
+		if b.Apps, b.InvalidNames, err = render.FindAll(tree, b.Config); err != nil {
 			return nil, err
 		}
 		for i, app := range b.Apps {
-			b.Apps[i] = b.Governed(app)
+			b.Apps[i] = b.WithProject(app)
 		}
 		if f, remembers := r.renderer.(interface{ KeepOnly(apps []rollout.App) }); remembers {
 			f.KeepOnly(b.Apps)
@@ -66,8 +66,8 @@ func (b *Branch) Find(name string) (app rollout.App, listed bool) {
 	return rollout.Find(b.Apps, func(a rollout.App) bool { return a.Name == name })
 }
 
-// Governed returns an app with the service account of its project.
-func (b *Branch) Governed(app rollout.App) rollout.App {
+// WithProject returns an app with the service account of its project.
+func (b *Branch) WithProject(app rollout.App) rollout.App {
 	if project, _ := b.Policy.ProjectOf(app.Name); project != nil && project.ServiceAccount != "" {
 		return app.As(project.ServiceAccount)
 	}
@@ -90,9 +90,9 @@ func (b *Branch) Calendar(app string) rollout.Calendar {
 	return b.Config.CalendarOf(app, b.Freeze)
 }
 
-// Unlisted returns why an unlisted app is left alone: a typo in a glob must not take a service down. empty lists apps
+// Removed returns why a removed app is left alone: a typo in a glob must not take a service down. empty lists apps
 // without objects, perhaps its new name.
-func (b *Branch) Unlisted(a rollout.App, empty ...string) *rollout.InvalidError {
+func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
 		return render.LinkedApp(a.Path)
 	}
@@ -107,7 +107,7 @@ func (b *Branch) Unlisted(a rollout.App, empty ...string) *rollout.InvalidError 
 	}
 }
 
-// Prunes reports whether an unlisted app's objects are to be deleted: a glob with prune matches its removed folder.
+// Prunes reports whether a removed app's objects are to be deleted: a glob with prune matches its removed folder.
 func (b *Branch) Prunes(a rollout.App) bool {
 	_, found, err := b.Tree.Lookup(a.Path)
 	return !found && err == nil && slices.ContainsFunc(b.Config.Apps, func(glob rollout.AppGlob) bool {

@@ -152,16 +152,16 @@ func TestNoConfiguration(t *testing.T) {
 // TestOneBadFolder checks that an invalid folder does not affect the other apps.
 func TestOneBadFolder(t *testing.T) {
 	b := open(t, first.with("second", map[string]string{"apps/No_Name/kustomization.yaml": "resources: []\n"}), nil)
-	if !slices.Equal(names(b), []string{"shop", "till"}) || len(b.Unnamed) != 1 || b.Unnamed[0].Path != "apps/No_Name" {
-		t.Errorf("apps %v, unnamed %+v", names(b), b.Unnamed)
+	if !slices.Equal(names(b), []string{"shop", "till"}) || len(b.InvalidNames) != 1 || b.InvalidNames[0].Path != "apps/No_Name" {
+		t.Errorf("apps %v, unnamed %+v", names(b), b.InvalidNames)
 	}
 	two := first.with("second", map[string]string{
 		config:                          configOf("- path: apps/*\n- path: other/shop\n"),
 		"other/shop/kustomization.yaml": "resources: []\n",
 	})
 	b = open(t, two, nil)
-	if app, listed := b.Find("shop"); !listed || app.Path != "apps/shop" || len(b.Unnamed) != 1 || b.Unnamed[0].Path != "other/shop" {
-		t.Errorf("shop is at %s, unnamed %+v", app.Path, b.Unnamed)
+	if app, listed := b.Find("shop"); !listed || app.Path != "apps/shop" || len(b.InvalidNames) != 1 || b.InvalidNames[0].Path != "other/shop" {
+		t.Errorf("shop is at %s, unnamed %+v", app.Path, b.InvalidNames)
 	}
 	if app, listed := b.Find("cart"); listed {
 		t.Errorf("there is no cart: %+v", app)
@@ -329,10 +329,10 @@ func TestUnlisted(t *testing.T) {
 	}
 	gone := rollout.App{Name: "sale", Path: "apps/sale"}
 	const fix = "list it again, or remove it for good: gitrollout remove sale --cluster prod"
-	if err := b.Unlisted(gone); err.Fix != fix || err.Msg != "no longer lists sale (apps/sale); its objects are left as they are" {
+	if err := b.Removed(gone); err.Fix != fix || err.Msg != "no longer lists sale (apps/sale); its objects are left as they are" {
 		t.Errorf("%v", err)
 	}
-	if err := b.Unlisted(gone, "shop", "till"); err.Fix != fix+"; not if this is its new name, of which no object can be read yet: "+
+	if err := b.Removed(gone, "shop", "till"); err.Fix != fix+"; not if this is its new name, of which no object can be read yet: "+
 		"shop or till; with the objects there, it goes on by that name" {
 		t.Errorf("%v", err)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // Act performs an action on one app and returns a text. A non-nil check can refuse it.
-func (w *World) Act(ctx context.Context, who rollout.Identity, name string, a propose.Action,
+func (w *Session) Act(ctx context.Context, who rollout.Identity, name string, a propose.Action,
 	check func(strategies.Input) error) (said string, err error) {
 	app, err := w.App(name)
 	if err != nil {
@@ -42,9 +42,9 @@ func (w *World) Act(ctx context.Context, who rollout.Identity, name string, a pr
 		return "", err
 	case id == "":
 		said = fmt.Sprintf("nothing to push: %s says so already on %s\n%s", rollout.PromotionPath(w.Cluster, name),
-			o.Branch, o.Then)
+			o.Branch, o.Effect)
 	default:
-		said = fmt.Sprintf("pushed %s to %s: %s\n%s", rollout.ShortID(id), o.Branch, o.Subject, o.Then)
+		said = fmt.Sprintf("pushed %s to %s: %s\n%s", rollout.ShortID(id), o.Branch, o.Subject, o.Effect)
 	}
 	return w.warned(said), nil
 }
@@ -56,7 +56,7 @@ const (
 )
 
 // mayBuildOn refuses to commit on top of commits without an allowed signature, and lists them.
-func (w *World) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
+func (w *Session) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
 	if w.Signers == nil || head.Commit().ID == "" {
 		return nil
 	}

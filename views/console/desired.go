@@ -10,7 +10,7 @@ import (
 )
 
 // Desired returns the objects that the cluster should hold, with gitrollout's label and annotation.
-func (w *World) Desired(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
+func (w *Session) Desired(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	objects, err := w.gatherer(ctx, in.Head.Render, true).Desired(ctx, in, time.Time{})
 	if err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func (w *World) Desired(ctx context.Context, app rollout.App, in strategies.Inpu
 }
 
 // Wanted returns the objects of the state, or of the newest commit without one.
-func (w *World) Wanted(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
+func (w *Session) Wanted(ctx context.Context, app rollout.App, in strategies.Input) ([]rollout.Object, error) {
 	switch {
 	case in.State.Source != "":
 		return w.Desired(ctx, app, in)
@@ -29,7 +29,7 @@ func (w *World) Wanted(ctx context.Context, app rollout.App, in strategies.Input
 	return w.marked(app, source.Applied(in.Head.Render)), nil
 }
 
-func (w *World) marked(app rollout.App, objects []rollout.Object) []rollout.Object {
+func (w *Session) marked(app rollout.App, objects []rollout.Object) []rollout.Object {
 	all := make([]rollout.Object, len(objects))
 	for i, o := range objects {
 		all[i] = o.Copy()

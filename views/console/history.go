@@ -9,7 +9,7 @@ import (
 )
 
 // History reads an app's record in state commits until limit releases are complete.
-func (w *World) History(ctx context.Context, app string, limit, depth int) (status.History, error) {
+func (w *Session) History(ctx context.Context, app string, limit, depth int) (status.History, error) {
 	r := status.NewRecord(app)
 	whole, err := w.Repo.Log(ctx, w.Heads.State, depth, func(s *git.Snapshot) (bool, error) {
 		releases, err := r.Visit(s)
@@ -35,7 +35,7 @@ func (w *World) History(ctx context.Context, app string, limit, depth int) (stat
 }
 
 // nameAuthors adds available commits' authors that records lack: of apps without stages, and of early rejections.
-func (w *World) nameAuthors(ctx context.Context, releases []status.Past) {
+func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 	var commits []string
 	for _, p := range releases {
 		if p.Author == "" {

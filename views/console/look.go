@@ -17,17 +17,17 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// lookers is how many apps are inspected, and so rendered, in parallel.
-const lookers = 4
+// maxWorkers is how many apps are inspected, and so rendered, in parallel.
+const maxWorkers = 4
 
 // Listing returns the status of the selected apps.
-func (w *World) Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error) {
+func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (status.Listing, error) {
 	apps, err := w.Selected(args)
 	if err != nil {
 		return status.Listing{}, err
 	}
 	notes := []string{w.Note, w.Warning()}
-	for _, folder := range w.Tip.Unnamed {
+	for _, folder := range w.Tip.InvalidNames {
 		notes = append(notes, folder.Err.Error())
 	}
 	notes = slices.DeleteFunc(notes, func(note string) bool { return note == "" })
@@ -35,7 +35,7 @@ func (w *World) Listing(ctx context.Context, args []string, now time.Time) (stat
 		Cluster: w.Cluster, Note: strings.Join(notes, "; "), Apps: make([]status.App, len(apps)),
 	}
 	errs := make([]error, len(apps))
-	source.Each(len(apps), lookers, func(i int) { l.Apps[i], errs[i] = w.look(ctx, apps[i], now) })
+	source.Each(len(apps), maxWorkers, func(i int) { l.Apps[i], errs[i] = w.look(ctx, apps[i], now) })
 	if text := w.Warning(); text != "" && len(args) > 0 { // then the listing's note is not shown
 		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
 	}
@@ -43,7 +43,7 @@ func (w *World) Listing(ctx context.Context, args []string, now time.Time) (stat
 }
 
 // look returns status, cached for apps at rest until Touch.
-func (w *World) look(ctx context.Context, app rollout.App, now time.Time) (status.App, error) {
+func (w *Session) look(ctx context.Context, app rollout.App, now time.Time) (status.App, error) {
 	w.mu.Lock()
 	a, known := w.seen[app.Name]
 	before := w.touched[app.Name]
@@ -61,7 +61,7 @@ func (w *World) look(ctx context.Context, app rollout.App, now time.Time) (statu
 }
 
 // Touch drops an app's cached status.
-func (w *World) Touch(app string) {
+func (w *Session) Touch(app string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.seen, app)
@@ -69,7 +69,7 @@ func (w *World) Touch(app string) {
 }
 
 // status returns an app's status. An unreadable state file or a panic becomes part of it, for the other apps' sake.
-func (w *World) status(ctx context.Context, app rollout.App, now time.Time) (a status.App, err error) {
+func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a status.App, err error) {
 	unknown := func(reason rollout.HeldReason, why string) status.App {
 		return status.App{App: app.Name, Cluster: w.Cluster, Path: app.Path, Phase: status.Unknown, Note: w.Note,
 			Held: &rollout.Held{Reason: reason, Message: why}}
@@ -103,7 +103,7 @@ func (w *World) status(ctx context.Context, app rollout.App, now time.Time) (a s
 
 // proposals returns the existing proposal branches. With Detail it omits one whose merge would do anything else than
 // gitrollout proposes: no user is to merge it.
-func (w *World) proposals(ctx context.Context, in strategies.Input) map[string]string {
+func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string]string {
 	all := maps.Clone(w.Heads.Proposals)
 	for kind, is := range map[rollout.ProposalKind]func(rollout.Merge) bool{
 		rollout.ProposePromotion: func(m rollout.Merge) bool { return propose.Mergeable(w.Cluster, in, m) },
@@ -121,7 +121,7 @@ func (w *World) proposals(ctx context.Context, in strategies.Input) map[string]s
 }
 
 // restores reports whether a merge reverts the rejected version. For an undo to a chosen one a clean merge suffices.
-func (w *World) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
+func (w *Session) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
 	if !propose.WantsRevert(in.State) || in.State.Stable == nil || in.Head.Render == nil {
 		return m.Clean
 	}

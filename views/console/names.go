@@ -13,7 +13,7 @@ import (
 )
 
 // Hashes returns an app's releases, each with its role after a tab: in flight, stable, rejected or served before.
-func (w *World) Hashes(app string) []string {
+func (w *Session) Hashes(app string) []string {
 	s, err := w.States.Of(app)
 	if err != nil {
 		return nil
@@ -40,7 +40,7 @@ func (w *World) Hashes(app string) []string {
 }
 
 // StepNames returns the name or number of an app's steps, each with its text after a tab.
-func (w *World) StepNames(ctx context.Context, name string) []string {
+func (w *Session) StepNames(ctx context.Context, name string) []string {
 	app, err := w.App(name)
 	if err != nil {
 		return nil

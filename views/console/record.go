@@ -13,7 +13,7 @@ import (
 )
 
 // Record commits edits to the state branch. change computes them from the current snapshot, again after a conflict.
-func (w *World) Record(
+func (w *Session) Record(
 	ctx context.Context, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {
 	message := fmt.Sprintf("%s: %s\n\n", w.Cluster, subject) +
@@ -26,7 +26,7 @@ func (w *World) Record(
 
 // Repaired returns an app's record from the state branch or an older commit: checked, sealed, with a serial above the
 // cluster's. It is nil if the record is valid and sign is false.
-func (w *World) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
+func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State
 	if from != "" {
@@ -65,7 +65,7 @@ func (w *World) Repaired(ctx context.Context, app, from string, sign bool) (*rol
 const removeWithin = 3 * time.Minute
 
 // Remove deletes objects of an app: first the workloads, then the objects that these used.
-func (w *World) Remove(ctx context.Context, app string, refs []rollout.Ref) error {
+func (w *Session) Remove(ctx context.Context, app string, refs []rollout.Ref) error {
 	ctx, stop := context.WithTimeout(ctx, removeWithin)
 	defer stop()
 	for {

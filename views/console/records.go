@@ -20,7 +20,7 @@ type Records struct {
 	Options // Repo is the loop's; open uses Repo.Beside
 
 	mu    sync.Mutex
-	world *World // nil until it is needed
+	world *Session // nil until it is needed
 }
 
 // historyReleases is how many releases are shown, historyDepth how many state commits are searched.
@@ -30,7 +30,7 @@ const (
 )
 
 // open fetches from Git, under the caller's lock.
-func (r *Records) open(ctx context.Context) (*World, error) {
+func (r *Records) open(ctx context.Context) (*Session, error) {
 	w := r.world
 	if w == nil {
 		o := r.Options
@@ -129,7 +129,7 @@ func (r *Records) Act(ctx context.Context, who dashboard.Person, app string, a p
 	return w.actFor(ctx, rollout.Identity{Name: who.Name, Email: who.Email}, app, a)
 }
 
-func (w *World) actFor(ctx context.Context, who rollout.Identity, app string, a propose.Action) (string, error) {
+func (w *Session) actFor(ctx context.Context, who rollout.Identity, app string, a propose.Action) (string, error) {
 	if a.Verb != propose.Undo {
 		return w.Act(ctx, who, app, a, a.StillAbout)
 	}

@@ -22,7 +22,7 @@ type Undo struct {
 }
 
 // UndoOrder returns the proposal to take an app back, and the target version.
-func (w *World) UndoOrder(ctx context.Context, name string, u Undo) (o propose.Order, to propose.Version, err error) {
+func (w *Session) UndoOrder(ctx context.Context, name string, u Undo) (o propose.Change, to propose.Version, err error) {
 	app, err := w.App(name)
 	if err != nil {
 		return o, to, err
@@ -45,7 +45,7 @@ func (w *World) UndoOrder(ctx context.Context, name string, u Undo) (o propose.O
 }
 
 type undoing struct {
-	*World
+	*Session
 	app   rollout.App
 	state rollout.State
 }
@@ -78,7 +78,7 @@ func (b undoing) at(ctx context.Context, commit string) (propose.Version, error)
 // versions returns the app's recorded versions, newest first.
 func (b undoing) versions(ctx context.Context, depth int) ([]propose.Version, error) {
 	const many = 50
-	h, err := b.World.History(ctx, b.app.Name, many, depth)
+	h, err := b.Session.History(ctx, b.app.Name, many, depth)
 	if err != nil {
 		return nil, err
 	}
@@ -91,10 +91,10 @@ func (b undoing) versions(ctx context.Context, depth int) ([]propose.Version, er
 }
 
 // order returns the commit that restores a version.
-func (b undoing) order(ctx context.Context, to propose.Version, reason string) (propose.Order, error) {
+func (b undoing) order(ctx context.Context, to propose.Version, reason string) (propose.Change, error) {
 	old, err := b.Repo.Snapshot(ctx, to.Commit)
 	if err != nil {
-		return propose.Order{}, fmt.Errorf("read %s (was the branch's history rewritten?): %w",
+		return propose.Change{}, fmt.Errorf("read %s (was the branch's history rewritten?): %w",
 			rollout.ShortID(to.Commit), err)
 	}
 	from := b.Head(b.app)
@@ -104,11 +104,11 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	}
 	before, err := b.reader.Render(old, b.app)
 	if err != nil {
-		return propose.Order{}, fmt.Errorf("%s as of %s: %w", b.app.Path, rollout.ShortID(to.Commit), err)
+		return propose.Change{}, fmt.Errorf("%s as of %s: %w", b.app.Path, rollout.ShortID(to.Commit), err)
 	}
 	v, err := propose.NewReversion(b.Tip.Tree, old, from.Render, before, b.renders())
 	if err != nil {
-		return propose.Order{}, err
+		return propose.Change{}, err
 	}
 	o := propose.Target{Cluster: b.Cluster, Branch: b.Branch}.Undo(b.state, to, old.Commit().Subject, v,
 		terminal.Clean(reason))
@@ -128,8 +128,8 @@ func (b undoing) renders() []*rollout.Render {
 }
 
 // PushUndo pushes a proposal, replacing an existing one, and returns how to merge it.
-func (w *World) PushUndo(
-	ctx context.Context, who rollout.Identity, name string, o propose.Order, to propose.Version,
+func (w *Session) PushUndo(
+	ctx context.Context, who rollout.Identity, name string, o propose.Change, to propose.Version,
 ) (said string, err error) {
 	if len(o.Edits) == 0 {
 		return fmt.Sprintf("nothing to undo: %s asks for %s at %s already", w.Branch, name, to), nil
@@ -151,7 +151,7 @@ func (w *World) PushUndo(
 	if err != nil {
 		return "", err
 	}
-	said = fmt.Sprintf("pushed %s: %s\n", o.Branch, o.Then)
+	said = fmt.Sprintf("pushed %s: %s\n", o.Branch, o.Effect)
 	if page := forge.PagesOf(w.Config().Forge, w.Repo.Remote().String()).Pull(w.Branch, o.Branch); page != "" {
 		said += "  " + page + "\n"
 	}

@@ -82,10 +82,10 @@ func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) 
 
 // examineApps reports apps that are unrenderable or forbidden.
 func (g Git) examineApps(e *Examination) {
-	broken, forbidden := len(g.Branch.Unnamed), 0
+	broken, forbidden := len(g.Branch.InvalidNames), 0
 	var first error
 	if broken > 0 {
-		first = g.Branch.Unnamed[0].Err
+		first = g.Branch.InvalidNames[0].Err
 	}
 	for _, app := range g.Branch.Apps {
 		head := g.Head(app)

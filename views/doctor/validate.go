@@ -79,7 +79,7 @@ func Check(
 			"kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}")
 	}
 	known := map[string]*rollout.Render{} // nil: it cannot be rendered
-	beyond, owners := map[*rollout.AppGlob]render.Beyond{}, map[rollout.Ref]*rollout.Render{}
+	beyond, owners := map[*rollout.AppGlob]render.Violations{}, map[rollout.Ref]*rollout.Render{}
 	for _, app := range apps {
 		checked, built, err := checkApp(renderer, tree, app)
 		if err != nil {
@@ -154,7 +154,7 @@ func (a *AppReport) refuse(err error) {
 }
 
 // allowing returns a configuration's entries with lines that allow their forbidden objects.
-func allowing(config *rollout.Config, beyond map[*rollout.AppGlob]render.Beyond) (lines []string) {
+func allowing(config *rollout.Config, beyond map[*rollout.AppGlob]render.Violations) (lines []string) {
 	for i := range config.Apps {
 		entry := &config.Apps[i]
 		if more := beyond[entry].Lines(entry.Namespaces, entry.ClusterResources); len(more) > 0 {

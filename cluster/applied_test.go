@@ -8,7 +8,7 @@ import (
 
 // TestForgetAnApp checks that nothing remains of a removed app, except objects that another app has adopted.
 func TestForgetAnApp(t *testing.T) {
-	c := &Client{workloads: newWorkloads(func(string) {}), memory: memory{known: map[rollout.Ref]known{}}, routes: map[rollout.Ref]string{}}
+	c := &Client{workloads: newWorkloads(func(string) {}), applied: appliedCache{known: map[rollout.Ref]known{}}, routes: map[rollout.Ref]string{}}
 	c.kinds = &kinds{}
 	workload := func(name string) rollout.Workload { return rollout.Workload{Namespace: "shop", Name: name} }
 	route := func(name string) rollout.Ref {
@@ -21,12 +21,12 @@ func TestForgetAnApp(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.memory.note(d, &live{}, "", c.memory.known[d.ref].repaired)
+			c.applied.note(d, &live{}, "", c.applied.known[d.ref].repaired)
 		}
 	}
 	c.Forget("gone")
-	if len(c.memory.known) != 2 || len(c.workloads.owners) != 2 || len(c.routes) != 2 {
-		t.Errorf("known %v, owners %v, routes %v: want only moved and stays", c.memory.known, c.workloads.owners, c.routes)
+	if len(c.applied.known) != 2 || len(c.workloads.owners) != 2 || len(c.routes) != 2 {
+		t.Errorf("known %v, owners %v, routes %v: want only moved and stays", c.applied.known, c.workloads.owners, c.routes)
 	}
 	if app := c.workloads.owners[workload("moved")]; app != "stays" || !c.isRoute(route("moved")) || c.isRoute(route("gone")) {
 		t.Errorf("the workload that moved is %q's; routes %v", app, c.routes)

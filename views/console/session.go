@@ -36,8 +36,8 @@ type Options struct {
 	Unsigned string       // the fix for unsigned commits
 }
 
-// World is a user's view: users' branch, state branch, and the cluster if reachable.
-type World struct {
+// Session is a user's view: users' branch, state branch, and the cluster if reachable.
+type Session struct {
 	Options
 	Heads  rollout.Heads
 	Tip    *source.Branch  // the newest commit of the users' branch
@@ -57,14 +57,14 @@ type World struct {
 }
 
 // New returns a World before its first Refresh.
-func New(o Options) *World {
-	w := &World{Options: o, reader: source.NewReader(o.Cluster, o.Renderer)}
+func New(o Options) *Session {
+	w := &Session{Options: o, reader: source.NewReader(o.Cluster, o.Renderer)}
 	w.reader.Own = o.Own
 	return w
 }
 
 // Refresh fetches from Git and reports whether a head has changed.
-func (w *World) Refresh(ctx context.Context) (changed bool, err error) {
+func (w *Session) Refresh(ctx context.Context) (changed bool, err error) {
 	heads, err := w.Repo.Fetch(ctx)
 	if err != nil {
 		return false, err
@@ -95,7 +95,7 @@ func (w *World) Refresh(ctx context.Context) (changed bool, err error) {
 }
 
 // At sets the apps of both branches as of a commit.
-func (w *World) At(ctx context.Context, commit string) error {
+func (w *Session) At(ctx context.Context, commit string) error {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (w *World) At(ctx context.Context, commit string) error {
 }
 
 // configBefore returns the newest readable configuration at or before commit, nil if none of 1000 commits has one.
-func (w *World) configBefore(ctx context.Context, commit string) (last *rollout.Config, err error) {
+func (w *Session) configBefore(ctx context.Context, commit string) (last *rollout.Config, err error) {
 	_, err = w.Repo.Log(ctx, commit, 1000, func(s *git.Snapshot) (more bool, err error) {
 		if last, err = w.reader.ConfigAt(s); rollout.IsInvalid(err) {
 			return true, nil
@@ -133,25 +133,25 @@ func (w *World) configBefore(ctx context.Context, commit string) (last *rollout.
 }
 
 // Warning returns why an older configuration is in force, with the fix; "" if none is.
-func (w *World) Warning() string {
+func (w *Session) Warning() string {
 	if w.Tip.Behind == nil {
 		return ""
 	}
 	return w.Tip.Behind.Error() + "; until then no release advances, and the apps stay as before"
 }
 
-func (w *World) warned(text string) string {
+func (w *Session) warned(text string) string {
 	return strings.TrimSuffix(text+"\nwarning: "+w.Warning(), "\nwarning: ")
 }
 
 // Config returns the cluster's configuration, or the last readable one.
-func (w *World) Config() *rollout.Config { return w.Tip.Config }
+func (w *Session) Config() *rollout.Config { return w.Tip.Config }
 
 // Names lists the apps.
-func (w *World) Names() []string { return slices.Sorted(maps.Keys(w.Apps)) }
+func (w *Session) Names() []string { return slices.Sorted(maps.Keys(w.Apps)) }
 
 // Selected returns the named app, with Detail on, or all apps.
-func (w *World) Selected(args []string) ([]rollout.App, error) {
+func (w *Session) Selected(args []string) ([]rollout.App, error) {
 	if len(args) == 0 {
 		return rollout.Mapped(w.Names(), func(name string) rollout.App { return w.Apps[name] }), nil
 	}
@@ -180,7 +180,7 @@ type NoAppError string
 func (e NoAppError) Error() string { return string(e) }
 
 // App finds an app by name, or suggests a similar one.
-func (w *World) App(name string) (rollout.App, error) {
+func (w *Session) App(name string) (rollout.App, error) {
 	if app, ok := w.Apps[name]; ok {
 		if s, err := w.States.Of(name); err == nil {
 			app = s.Named(app)
@@ -200,7 +200,7 @@ func (w *World) App(name string) (rollout.App, error) {
 }
 
 // Input gathers an app's decision's input, as the loop does, without a cluster unobserved.
-func (w *World) Input(ctx context.Context, app rollout.App, now time.Time) (in strategies.Input, err error) {
+func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in strategies.Input, err error) {
 	a := source.App{App: app, Calendar: w.Tip.Calendar(app.Name)}
 	if a.State, err = w.States.Of(app.Name); err != nil {
 		return in, err
@@ -235,7 +235,7 @@ var errNotNeeded = errors.New("is not needed")
 
 // gatherer gathers for one app. head is its newest render; needed allows reading another commit. Errors of Git or the
 // cluster are returned; a commit that is gone or unrenderable is none.
-func (w *World) gatherer(ctx context.Context, head *rollout.Render, needed bool) *worldGatherer {
+func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool) *worldGatherer {
 	g := &worldGatherer{}
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		switch {
@@ -279,17 +279,17 @@ func (g *worldGatherer) Gather(ctx context.Context, a source.App, now time.Time)
 }
 
 // Head returns the app's head on the users' branch.
-func (w *World) Head(app rollout.App) strategies.Head {
+func (w *Session) Head(app rollout.App) strategies.Head {
 	commit := w.Tip.Tree.Commit()
 	if _, listed := w.Tip.Find(app.Name); !listed {
-		return strategies.Head{Commit: commit, Err: w.Tip.Unlisted(app)}
+		return strategies.Head{Commit: commit, Err: w.Tip.Removed(app)}
 	}
 	built, err := w.reader.RenderHead(w.Tip.Tree, app)
 	return strategies.Head{Commit: commit, Render: built, Err: err}
 }
 
 // RenderAt returns an app's render at a commit, in the folder of that time.
-func (w *World) RenderAt(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
+func (w *Session) RenderAt(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
 		return nil, err
@@ -298,7 +298,7 @@ func (w *World) RenderAt(ctx context.Context, app rollout.App, commit string) (*
 }
 
 // Unlisted returns apps with a record that are not in Git.
-func (w *World) Unlisted() []string {
+func (w *Session) Unlisted() []string {
 	return slices.DeleteFunc(w.Names(), func(name string) bool {
 		_, listed := w.Tip.Find(name)
 		return listed

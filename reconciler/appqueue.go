@@ -7,23 +7,25 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// agenda holds when each app is due. For RunOnce it is two lists; Run moves them to a work queue.
-type agenda struct {
-	mu    sync.Mutex
-	now   map[string]bool      // apps that have changed
-	due   map[string]time.Time // timers
-	queue queue                // nil while RunOnce is called
+// appQueue holds when each app is due. For RunOnce it is two lists; Run moves them to a work queue.
+type appQueue struct {
+	mu     sync.Mutex
+	now    map[string]bool      // apps that have changed
+	timers map[string]time.Time // timers
+	queue  queue                // nil while RunOnce is called
 }
 
-func newAgenda() *agenda { return &agenda{now: map[string]bool{}, due: map[string]time.Time{}} }
+func newAppQueue() *appQueue {
+	return &appQueue{now: map[string]bool{}, timers: map[string]time.Time{}}
+}
 
-// queue is the part of Run's work queue that agenda needs.
+// queue is the part of Run's work queue that appQueue needs.
 type queue interface {
 	AddAfter(app string, wait time.Duration)
 }
 
 // after makes an app due after a wait, by the real clock. For RunOnce it is due at once.
-func (a *agenda) after(app string, wait time.Duration) {
+func (a *appQueue) after(app string, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.queue != nil {
@@ -34,42 +36,42 @@ func (a *agenda) after(app string, wait time.Duration) {
 }
 
 // at makes an app due at a time, replacing the former time. The zero time means never.
-func (a *agenda) at(app string, when time.Time) {
+func (a *appQueue) at(app string, when time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
 	case a.queue == nil && when.IsZero():
-		delete(a.due, app)
+		delete(a.timers, app)
 	case a.queue == nil:
-		a.due[app] = when
+		a.timers[app] = when
 	case !when.IsZero():
 		a.queue.AddAfter(app, until(when))
 	}
 }
 
-// take removes and returns the due apps.
-func (a *agenda) take(now time.Time) []string {
+// due removes and returns the due apps.
+func (a *appQueue) due(now time.Time) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for app, when := range a.due {
+	for app, when := range a.timers {
 		if !now.Before(when) {
 			a.now[app] = true
 		}
 	}
 	apps := sortedKeys(a.now)
 	for _, app := range apps {
-		delete(a.due, app)
+		delete(a.timers, app)
 	}
 	clear(a.now)
 	return apps
 }
 
 // next returns the end of the first timer, zero if there is none.
-func (a *agenda) next() time.Time {
+func (a *appQueue) next() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var next time.Time
-	for _, when := range a.due {
+	for _, when := range a.timers {
 		next = rollout.Soonest(next, when)
 	}
 	return next

@@ -43,7 +43,7 @@ func TestWorkThatHangsIsNamed(t *testing.T) {
 		"slow, with signs of life": {time.Second, func(ctx context.Context) {
 			for range 30 {
 				time.Sleep(2 * time.Minute)
-				Beat(ctx)
+				Heartbeat(ctx)
 			}
 		}, 50 * time.Minute, false},
 	} {
@@ -53,12 +53,12 @@ func TestWorkThatHangsIsNamed(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				go r.Run(ctx, tt.interval)
 				time.Sleep(tt.after)
-				if hung := r.Hung(tt.interval); (hung != "") != tt.hangs || tt.hangs && !strings.HasSuffix(hung, "from: Git") {
+				if hung := r.Stuck(tt.interval); (hung != "") != tt.hangs || tt.hangs && !strings.HasSuffix(hung, "from: Git") {
 					t.Errorf("after %s: %q, want that it hangs: %t", tt.after, hung, tt.hangs)
 				}
 				stop()
 				time.Sleep(2 * time.Hour)
-				if hung := r.Hung(tt.interval); hung != "" {
+				if hung := r.Stuck(tt.interval); hung != "" {
 					t.Errorf("ended work hangs: %s", hung)
 				}
 			})
@@ -66,7 +66,7 @@ func TestWorkThatHangsIsNamed(t *testing.T) {
 	}
 }
 
-// TestOneAppThatHangsIsNamed checks that a hanging visit is reported with the name of its app only.
+// TestOneAppThatHangsIsNamed checks that a hanging pass is reported with the name of its app only.
 func TestOneAppThatHangsIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(Options{
@@ -78,13 +78,13 @@ func TestOneAppThatHangsIsNamed(t *testing.T) {
 				return ctx, func(error) {}
 			},
 		})
-		r.in.seen.Store(&view{branch: &source.Branch{}, apps: map[string]*appView{"shop": {}, "web": {}}})
+		r.in.seen.Store(&gitView{branch: &source.Branch{}, apps: map[string]*appView{"shop": {}, "web": {}}})
 		ctx, stop := context.WithCancel(t.Context())
 		go r.Run(ctx, time.Hour)
 		r.Touch("web")
 		r.Touch("shop")
 		time.Sleep(6 * time.Minute)
-		if hung := r.Hung(time.Second); hung != "no sign of life for 5m0s from: app web" {
+		if hung := r.Stuck(time.Second); hung != "no sign of life for 5m0s from: app web" {
 			t.Errorf("%q", hung)
 		}
 		stop()

@@ -14,7 +14,7 @@ import (
 func TestPromotion(t *testing.T) {
 	key := &rollout.Promotion{Release: "h1-2", Decision: rollout.Promote, Through: "2"}
 	o := Promotion("prod", shop().State, key)
-	want := Order{
+	want := Change{
 		Branch: "gitrollout/promote/prod/shop", Subject: "Promote shop past step 2", When: shop().State.Progress[0].Entered,
 		Edits: o.Edits,
 		Message: `Promote shop past step 2 in prod

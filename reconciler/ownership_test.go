@@ -9,7 +9,7 @@ import (
 )
 
 func (w *world) stateOf(app string) rollout.State {
-	e, _ := w.r.record.of(app)
+	e, _ := w.r.states.of(app)
 	return e.state
 }
 
@@ -23,7 +23,7 @@ func (w *world) images() (all string) {
 	return all
 }
 
-// TestOneObjectOneApp checks that only the second app with an object is held. This holds for each order of visits,
+// TestOneObjectOneApp checks that only the second app with an object is held. This holds for each order of passes,
 // after a restart, and when the object is missing in the cluster. The second app gets the object when the first drops
 // it in Git.
 func TestOneObjectOneApp(t *testing.T) {

@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// recorder is the last pump: it pushes all queued transitions in one commit, and each visit gets its result. Only
-// handover's methods may be called from other goroutines.
-type recorder struct {
+// committer is the last pump: it pushes all queued transitions in one commit, and each pass gets its result. Only
+// outbox's methods may be called from other goroutines.
+type committer struct {
 	*Options
-	*handover
-	renders   *renders
-	current   func() *view
+	*outbox
+	renders   *renderCache
+	current   func() *gitView
 	poll      func()
 	stats     *counters
 	approvals *approvals
@@ -27,16 +27,16 @@ type recorder struct {
 	shown   *rollout.Forge   // the configuration of the forge at the last full report
 }
 
-func newRecorder(o *Options, record *record, renders *renders, touch func(app string)) *recorder {
-	return &recorder{
-		Options: o, handover: newHandover(record, touch), renders: renders, stale: map[string]stale{},
+func newCommitter(o *Options, record *stateStore, renders *renderCache, touch func(app string)) *committer {
+	return &committer{
+		Options: o, outbox: newOutbox(record, touch), renders: renders, stale: map[string]stale{},
 	}
 }
 
 // flush records the queued transitions and publishes their results. The error is the push's; with ErrConflict the
 // branch has moved and all decisions must be repeated.
-func (r *recorder) flush(ctx context.Context, now time.Time) error {
-	v, all := r.current(), r.take()
+func (r *committer) flush(ctx context.Context, now time.Time) error {
+	v, all := r.current(), r.dequeue()
 	if len(all) == 0 {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (r *recorder) flush(ctx context.Context, now time.Time) error {
 }
 
 // together records transitions in one push, all or none. A panic becomes an error.
-func (r *recorder) together(ctx context.Context, v *view, all []*visit, now time.Time) (err error) {
+func (r *committer) together(ctx context.Context, v *gitView, all []*pass, now time.Time) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			err = fmt.Errorf("record in Git: panic: %v", problem)
@@ -79,23 +79,23 @@ func (r *recorder) together(ctx context.Context, v *view, all []*visit, now time
 	return nil
 }
 
-// mostRefused is how many single transitions may fail in a row before the server is taken to refuse all.
-const mostRefused = 3
+// maxRefused is how many single transitions may fail in a row before the server is taken to refuse all.
+const maxRefused = 3
 
 // apart records transitions one by one after the server refused them together: one may never be accepted, such as
 // with text like a credential. Each call starts with another one.
-func (r *recorder) apart(ctx context.Context, v *view, all []*visit, now time.Time) (failed error) {
+func (r *committer) apart(ctx context.Context, v *gitView, all []*pass, now time.Time) (failed error) {
 	r.refused++
 	recorded := 0
 	for i := range all {
 		s := all[(r.refused+i)%len(all)]
-		err := r.together(ctx, v, []*visit{s}, now)
+		err := r.together(ctx, v, []*pass{s}, now)
 		if err == nil {
 			recorded++
 			continue
 		}
 		failed = errors.Join(failed, fmt.Errorf("app %s: %w", s.app.Name, err))
-		if errors.Is(err, rollout.ErrConflict) || recorded == 0 && i+1 == mostRefused {
+		if errors.Is(err, rollout.ErrConflict) || recorded == 0 && i+1 == maxRefused {
 			break
 		}
 	}
@@ -103,7 +103,7 @@ func (r *recorder) apart(ctx context.Context, v *view, all []*visit, now time.Ti
 }
 
 // after pushes reverts, reports to a newly configured forge, renews proposals and removes those merged a while ago.
-func (r *recorder) after(ctx context.Context, now time.Time) error {
+func (r *committer) after(ctx context.Context, now time.Time) error {
 	r.pushReverts(ctx)
 	r.resume(ctx, now)
 	r.renewProposals(ctx)
@@ -111,9 +111,9 @@ func (r *recorder) after(ctx context.Context, now time.Time) error {
 }
 
 // push records transitions and proposals in one commit and push, before any advance is applied.
-func (r *recorder) push(ctx context.Context, v *view, all []*visit, now time.Time) (made string, err error) {
-	defer r.record.begin()()
-	on := r.record.draft()
+func (r *committer) push(ctx context.Context, v *gitView, all []*pass, now time.Time) (made string, err error) {
+	defer r.states.begin()()
+	on := r.states.draft()
 	edits, states, err := r.edits(on, all)
 	if err != nil {
 		return "", err
@@ -139,8 +139,8 @@ func (r *recorder) push(ctx context.Context, v *view, all []*visit, now time.Tim
 	for _, u := range updates[:len(updates)-1] {
 		moved[u.Branch] = commits[u.Branch]
 	}
-	r.record.setProposals(moved)
-	r.record.wrote(on, commits[branch], states)
+	r.states.setProposals(moved)
+	r.states.setRecorded(on, commits[branch], states)
 	commit := rollout.Recorded{ID: commits[branch], Parent: on.head, When: rollout.Second(now)}
 	for _, s := range all {
 		if s.leaves {
@@ -154,14 +154,14 @@ func (r *recorder) push(ctx context.Context, v *view, all []*visit, now time.Tim
 	return commits[branch], nil
 }
 
-func (r *recorder) send(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
+func (r *committer) send(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	ctx, end := r.begin(ctx, report.PartPush, "")
 	commits, err := r.Repository.Push(ctx, updates)
 	end(err)
 	return commits, err
 }
 
-func (r *recorder) edits(on draft, all []*visit) (map[string][]byte, map[string]rollout.State, error) {
+func (r *committer) edits(on draft, all []*pass) (map[string][]byte, map[string]rollout.State, error) {
 	files := make(map[string][]byte, len(all)+1)
 	states := make(map[string]rollout.State, len(all))
 	for _, s := range all {
@@ -175,8 +175,8 @@ func (r *recorder) edits(on draft, all []*visit) (map[string][]byte, map[string]
 			return nil, nil, fmt.Errorf("state of %s: %w", s.app.Name, err)
 		}
 		files[rollout.StatePath(s.app.Name)], states[s.app.Name] = data, state
-		if s.inherits != nil {
-			files[rollout.StatePath(s.inherits.from)], states[s.inherits.from] = nil, rollout.State{}
+		if s.renamedFrom != nil {
+			files[rollout.StatePath(s.renamedFrom.from)], states[s.renamedFrom.from] = nil, rollout.State{}
 		}
 	}
 	if on.claims {
@@ -191,7 +191,7 @@ func (r *recorder) edits(on draft, all []*visit) (map[string][]byte, map[string]
 
 // numbered returns the decided state with its serial. A rollback, applied before, gets it when recorded, so that a
 // process that has seen neither cannot undo it. Without a record the cluster's serial continues.
-func (s *visit) numbered() rollout.State {
+func (s *pass) numbered() rollout.State {
 	state := s.decision.State
 	if s.before.IsTransition(&state) {
 		state.Serial = max(s.before.Serial, state.Serial, s.input.Observed.Serial()) + 1
@@ -207,7 +207,7 @@ func (s *visit) numbered() rollout.State {
 //	Gitrollout-Epoch: 3
 //	Gitrollout-Source: 9f31c0…
 //	Gitrollout-App: shop phase=Progressing release=h1-7b4e2a91d0 step=3/8 weight=40
-func (r *recorder) message(v *view, on draft, all []*visit) string {
+func (r *committer) message(v *gitView, on draft, all []*pass) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", r.Cluster, all[0].decision.Subject)
 	if more := len(all) - 1; more > 0 {

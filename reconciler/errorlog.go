@@ -9,15 +9,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// complaints logs a problem once, not at each retry.
-type complaints struct {
+// errorLog logs a problem once, not at each retry.
+type errorLog struct {
 	log *slog.Logger
 
 	mu   sync.Mutex
 	said map[string]string // the last text, by subject
 }
 
-func (c *complaints) about(what string, err error) {
+func (c *errorLog) about(what string, err error) {
 	if err == nil {
 		c.mu.Lock()
 		delete(c.said, what)
@@ -29,7 +29,7 @@ func (c *complaints) about(what string, err error) {
 	}
 }
 
-func (c *complaints) forget(app string) {
+func (c *errorLog) forget(app string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.said, "app "+app)
@@ -38,7 +38,7 @@ func (c *complaints) forget(app string) {
 }
 
 // isNew notes a problem, and reports whether it differs from the subject's last problem.
-func (c *complaints) isNew(what, problem string) bool {
+func (c *errorLog) isNew(what, problem string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was, said := c.said[what]
@@ -47,7 +47,7 @@ func (c *complaints) isNew(what, problem string) bool {
 }
 
 // before returns the last text of a subject, or now if there is none, and notes now or, if isOver, drops the entry.
-func (c *complaints) before(what, now string, isOver bool) string {
+func (c *errorLog) before(what, now string, isOver bool) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := cmp.Or(c.said[what], now)
@@ -58,7 +58,7 @@ func (c *complaints) before(what, now string, isOver bool) string {
 }
 
 // note stores a text under the caller's lock.
-func (c *complaints) note(what, text string) {
+func (c *errorLog) note(what, text string) {
 	if c.said == nil {
 		c.said = map[string]string{}
 	}
@@ -66,7 +66,7 @@ func (c *complaints) note(what, text string) {
 }
 
 // ofPanic logs a panic with its stack, once.
-func (c *complaints) ofPanic(app string, problem any, stack []byte) {
+func (c *errorLog) ofPanic(app string, problem any, stack []byte) {
 	if c.isNew("panic of "+app, fmt.Sprint(problem)) {
 		c.log.Error("panic", "app", app, "problem", fmt.Sprint(problem), "stack", string(stack))
 	}

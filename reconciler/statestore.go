@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// record is the state branch as this process has read and pushed it. Any goroutine may call it.
-type record struct {
+// stateStore is the state branch as this process has read and pushed it. Any goroutine may call it.
+type stateStore struct {
 	cluster, uid, id string // the cluster of the record, and the writer's id
 	exclusive        bool
 	log              *slog.Logger
@@ -24,35 +24,35 @@ type record struct {
 	pushes    int               // how many pushes this process has begun or ended
 	isPushing bool              // a fetch now may be older or newer than this record
 	proposals map[string]string // branch to commit
-	apps      map[string]entry
+	apps      map[string]appState
 	isClaimed bool           // cluster.yaml exists
 	writer    rollout.Writer // the writer in it
 	epoch     int            // the epoch of this process; 0 before its first commit
 }
 
-// entry is the record of one app.
-type entry struct {
+// appState is the record of one app.
+type appState struct {
 	state rollout.State
 	id    string // of the blob that was read last
 	err   error  // the state cannot be read: leave the app alone
 }
 
-func newRecord(o *Options) *record {
-	return &record{
+func newStateStore(o *Options) *stateStore {
+	return &stateStore{
 		cluster: o.Cluster, uid: o.UID, id: o.Writer, exclusive: o.Exclusive, log: o.Log,
-		apps: map[string]entry{}, proposals: map[string]string{},
+		apps: map[string]appState{}, proposals: map[string]string{},
 	}
 }
 
 // of returns an app's record; known is false before the branch was read.
-func (r *record) of(app string) (e entry, known bool) {
+func (r *stateStore) of(app string) (e appState, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.apps[app], r.isKnown
 }
 
 // isInFlight reports whether an app has a release in flight or rolls back.
-func (r *record) isInFlight(app string) bool {
+func (r *stateStore) isInFlight(app string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.apps[app].state
@@ -60,7 +60,7 @@ func (r *record) isInFlight(app string) bool {
 }
 
 // stable returns the commit to roll an app's release in flight back to, "" without one.
-func (r *record) stable(app string) string {
+func (r *stateStore) stable(app string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.apps[app].state
@@ -71,7 +71,7 @@ func (r *record) stable(app string) string {
 }
 
 // isOfAnother reports whether an object is on record for another app.
-func (r *record) isOfAnother(app string, ref rollout.Ref) bool {
+func (r *stateStore) isOfAnother(app string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, e := range r.apps {
@@ -83,31 +83,31 @@ func (r *record) isOfAnother(app string, ref rollout.Ref) bool {
 }
 
 // names returns the apps on record, sorted.
-func (r *record) names() []string {
+func (r *stateStore) names() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return sortedKeys(r.apps)
 }
 
 // at returns the head of the state branch, and how many pushes have begun or ended.
-func (r *record) at() (head string, pushes int) {
+func (r *stateStore) at() (head string, pushes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.head, r.pushes
 }
 
 // proposed returns the proposals' commits by branch, in an immutable map.
-func (r *record) proposed() map[string]string {
+func (r *stateStore) proposed() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.proposals
 }
 
 // isProposed returns the commit of a proposal's branch, "" if there is none.
-func (r *record) isProposed(branch string) string { return r.proposed()[branch] }
+func (r *stateStore) isProposed(branch string) string { return r.proposed()[branch] }
 
 // setProposals changes the commits of proposals: "" removes a branch.
-func (r *record) setProposals(moved map[string]string) {
+func (r *stateStore) setProposals(moved map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := maps.Clone(r.proposals)
@@ -121,7 +121,7 @@ func (r *record) setProposals(moved map[string]string) {
 
 // read takes over a fetch: proposals and changed state files. pushes is this process's count before it; if it pushes,
 // or has since, the fetch is outdated and ignored. It returns the apps whose record changed.
-func (r *record) read(heads rollout.Heads, pushes int, states *source.States) (touched []string, err error) {
+func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States) (touched []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pushes != pushes || r.isPushing {
@@ -154,7 +154,7 @@ func (r *record) read(heads rollout.Heads, pushes int, states *source.States) (t
 }
 
 // ownersOf returns the apps on record that own any of the proposals.
-func (r *record) ownersOf(proposals map[string]string) (apps []string) {
+func (r *stateStore) ownersOf(proposals map[string]string) (apps []string) {
 	for _, app := range sortedKeys(r.apps) {
 		if slices.ContainsFunc(proposalsOf(r.cluster, app), func(branch string) bool { return proposals[branch] != "" }) {
 			apps = append(apps, app)
@@ -171,16 +171,16 @@ func moved(before, now map[string]string) map[string]string {
 }
 
 // proposers returns the apps with a proposal.
-func (r *record) proposers() []string {
+func (r *stateStore) proposers() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ownersOf(r.proposals)
 }
 
 // readState reads one app's file, and reports whether the state changed.
-func (r *record) readState(states *source.States, name string) bool {
+func (r *stateStore) readState(states *source.States, name string) bool {
 	was := r.apps[name]
-	next := entry{id: states.Files()[name], state: was.state}
+	next := appState{id: states.Files()[name], state: was.state}
 	s, err := states.Of(name)
 	if err != nil {
 		next.err = err
@@ -194,7 +194,7 @@ func (r *record) readState(states *source.States, name string) bool {
 }
 
 // check refuses a state branch of another cluster: its states would be applied to this one.
-func (r *record) check(c *rollout.Cluster) error {
+func (r *stateStore) check(c *rollout.Cluster) error {
 	r.isClaimed = c != nil
 	if c == nil {
 		return nil
@@ -211,7 +211,7 @@ func (r *record) check(c *rollout.Cluster) error {
 
 // noteWriter compares the writer in Git with this process. Two alternating writers are safe, as every push names the
 // expected head. Still an exclusive one stands down, and any other logs a warning.
-func (r *record) noteWriter(w rollout.Writer) error {
+func (r *stateStore) noteWriter(w rollout.Writer) error {
 	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.id
 	r.writer = w
 	switch {
@@ -229,7 +229,7 @@ func (r *record) noteWriter(w rollout.Writer) error {
 }
 
 // nextWriter returns this process as the next writer: in its epoch, its predecessor's on the same host, or a new one.
-func (r *record) nextWriter() rollout.Writer {
+func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:
 		return rollout.Writer{ID: r.id, Epoch: r.epoch}
@@ -247,7 +247,7 @@ type draft struct {
 	claims bool // cluster.yaml is to be written too
 }
 
-func (r *record) draft() draft {
+func (r *stateStore) draft() draft {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	writer := r.nextWriter()
@@ -255,7 +255,7 @@ func (r *record) draft() draft {
 }
 
 // begin notes a push's start; the returned function notes its end.
-func (r *record) begin() (end func()) {
+func (r *stateStore) begin() (end func()) {
 	note := func(is bool) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -266,8 +266,8 @@ func (r *record) begin() (end func()) {
 	return func() { note(false) }
 }
 
-// wrote takes over the states that a push recorded on a draft.
-func (r *record) wrote(on draft, head string, states map[string]rollout.State) {
+// setRecorded takes over the states that a push recorded on a draft.
+func (r *stateStore) setRecorded(on draft, head string, states map[string]rollout.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.head, r.isClaimed, r.writer, r.epoch = head, true, on.writer, on.writer.Epoch
@@ -283,7 +283,7 @@ func (r *record) wrote(on draft, head string, states map[string]rollout.State) {
 }
 
 // unreadable returns the errors of apps left alone because their state is unreadable.
-func (r *record) unreadable() (errs []error) {
+func (r *stateStore) unreadable() (errs []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range sortedKeys(r.apps) {

@@ -14,25 +14,25 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// lookout is the first pump: it fetches Git and publishes an immutable view. Other goroutines may only call current.
-type lookout struct {
+// poller is the first pump: it fetches Git and publishes an immutable view. Other goroutines may only call current.
+type poller struct {
 	*Options
 	reader    *source.Reader
-	renders   *renders
-	record    *record
+	renders   *renderCache
+	states    *stateStore
 	approvals *approvals
 	touch     func(app string)
 	looked    func() // called after the record was read
 
-	seen        atomic.Pointer[view]
+	seen        atomic.Pointer[gitView]
 	config      *rollout.Config // the last readable one
 	hasRead     bool            // the state branch was read once
 	unreachable bool            // the last fetch failed
 	judged      string          // the refused head by which all apps were judged
 }
 
-// view is the content of Git at one moment, without the record. It is immutable.
-type view struct {
+// gitView is the content of Git at one moment, without the record. It is immutable.
+type gitView struct {
 	branch  *source.Branch
 	refused *rollout.Refusal
 	keys    string
@@ -44,10 +44,10 @@ type view struct {
 }
 
 // main returns the followed commit of the users' branch.
-func (v *view) main() string { return v.branch.Tree.Commit().ID }
+func (v *gitView) main() string { return v.branch.Tree.Commit().ID }
 
 // settings returns the configuration in force, or the defaults before the first readable one.
-func (v *view) settings(cluster string) *rollout.Config {
+func (v *gitView) settings(cluster string) *rollout.Config {
 	if v != nil && v.branch.Config != nil {
 		return v.branch.Config
 	}
@@ -57,7 +57,7 @@ func (v *view) settings(cluster string) *rollout.Config {
 }
 
 // promotionOf returns an app's promotion file; empty before the first fetch or for an unknown app.
-func (v *view) promotionOf(app string) source.Promotion {
+func (v *gitView) promotionOf(app string) source.Promotion {
 	if v == nil || v.apps[app] == nil {
 		return source.Promotion{}
 	}
@@ -69,17 +69,17 @@ type appView struct {
 	rollout.App
 	promotion source.Promotion
 	calendar  rollout.Calendar
-	unlisted  *rollout.InvalidError // Git no longer lists it
-	left      rollout.Commit        // the commit that removed it; zero if unknown
+	removed   *rollout.InvalidError // Git no longer lists it
+	removedBy rollout.Commit        // the commit that removed it; zero if unknown
 	unread    bool                  // its folder and permissions are not known yet
-	prunes    bool                  // it is unlisted and its objects are to be deleted
+	prunes    bool                  // it left the configuration, and its objects are to be deleted
 	refused   *rollout.InvalidError // why the head of the users' branch is not followed
 	head      *strategies.Head      // replaces the branch's head; nil: the branch's
 }
 
 func (a *appView) same(b *appView) bool {
 	return b != nil && a.App == b.App && a.promotion.ID == b.promotion.ID && a.calendar.Equal(b.calendar) &&
-		sameText(a.unlisted, b.unlisted) && a.unread == b.unread && a.prunes == b.prunes &&
+		sameText(a.removed, b.removed) && a.unread == b.unread && a.prunes == b.prunes &&
 		sameText(a.refused, b.refused) && (a.head == nil) == (b.head == nil)
 }
 
@@ -88,12 +88,12 @@ func sameText(a, b *rollout.InvalidError) bool {
 }
 
 // current returns the latest view, nil before the first fetch.
-func (l *lookout) current() *view { return l.seen.Load() }
+func (l *poller) current() *gitView { return l.seen.Load() }
 
 // look fetches Git once and publishes a view. An unreachable remote changes nothing. After an unreadable commit the
 // last view stays and nothing advances.
-func (l *lookout) look(ctx context.Context) error {
-	_, pushes := l.record.at()
+func (l *poller) look(ctx context.Context) error {
+	_, pushes := l.states.at()
 	heads, err := l.fetch(ctx)
 	if err != nil {
 		l.unreachable = true
@@ -110,23 +110,23 @@ func (l *lookout) look(ctx context.Context) error {
 	}
 	touched, errs := l.readRecord(ctx, heads, pushes)
 	l.findApps(was, next)
-	errs = errors.Join(next.behind, errs, l.distrust(ctx, was, next, heads.Refused))
+	errs = errors.Join(next.behind, errs, l.holdUnverified(ctx, was, next, heads.Refused))
 	l.publish(was, next, touched, answers)
-	for _, u := range next.branch.Unnamed {
+	for _, u := range next.branch.InvalidNames {
 		errs = errors.Join(errs, u.Err)
 	}
 	return errs
 }
 
-func (l *lookout) fetch(ctx context.Context) (rollout.Heads, error) {
+func (l *poller) fetch(ctx context.Context) (rollout.Heads, error) {
 	ctx, end := l.begin(ctx, report.PartFetch, "")
 	heads, err := l.Repository.Fetch(ctx)
 	end(err)
 	return heads, err
 }
 
-func (l *lookout) viewOf(ctx context.Context, was *view, heads rollout.Heads) (*view, error) {
-	next := &view{refused: heads.Refused, keys: heads.Keys}
+func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) (*gitView, error) {
+	next := &gitView{refused: heads.Refused, keys: heads.Keys}
 	// A head that was only read for the configuration is now to be followed.
 	followed := was != nil && was.refused != nil && was.refused.Blind && (heads.Refused == nil || !heads.Refused.Blind)
 	changed, unknown := l.readPolicy(heads)
@@ -153,7 +153,7 @@ func (l *lookout) viewOf(ctx context.Context, was *view, heads rollout.Heads) (*
 }
 
 // readPolicy puts the current policy in force and reports a change. If it is unreadable the last one stays.
-func (l *lookout) readPolicy(heads rollout.Heads) (changed bool, err error) {
+func (l *poller) readPolicy(heads rollout.Heads) (changed bool, err error) {
 	if l.Options.Policy == nil {
 		return false, nil
 	}
@@ -165,7 +165,7 @@ func (l *lookout) readPolicy(heads rollout.Heads) (changed bool, err error) {
 }
 
 // behind notes that Git has something newer than the view.
-func (l *lookout) behind(was *view, err error) {
+func (l *poller) behind(was *gitView, err error) {
 	if was != nil {
 		next := *was
 		next.behind, next.failed = err, true
@@ -173,10 +173,10 @@ func (l *lookout) behind(was *view, err error) {
 	}
 }
 
-func (l *lookout) readRecord(ctx context.Context, heads rollout.Heads, pushes int) (touched []string, err error) {
-	head, _ := l.record.at()
+func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int) (touched []string, err error) {
+	head, _ := l.states.at()
 	if heads.State == head && l.hasRead {
-		return l.record.read(heads, pushes, nil)
+		return l.states.read(heads, pushes, nil)
 	}
 	states := &source.States{}
 	if heads.State != "" { // else the first transition creates the branch
@@ -184,21 +184,21 @@ func (l *lookout) readRecord(ctx context.Context, heads rollout.Heads, pushes in
 		if err != nil {
 			return nil, fmt.Errorf("read state commit %s: %w", rollout.ShortID(heads.State), err)
 		}
-		if err := l.believe(tree); err != nil {
+		if err := l.verifyState(tree); err != nil {
 			return nil, err
 		}
 		if states, err = source.ReadStates(tree); err != nil {
 			return nil, err
 		}
 	}
-	if touched, err = l.record.read(heads, pushes, states); err == nil {
+	if touched, err = l.states.read(heads, pushes, states); err == nil {
 		l.hasRead = true
 	}
 	return touched, err
 }
 
-// believe refuses a state branch with a commit by another author, for all apps: the next commit would vouch for it.
-func (l *lookout) believe(tree Snapshot) error {
+// verifyState refuses a state branch with a commit by another author, for all apps: the next commit would vouch for it.
+func (l *poller) verifyState(tree Snapshot) error {
 	if l.Believe == nil {
 		return nil
 	}
@@ -216,18 +216,18 @@ func (l *lookout) believe(tree Snapshot) error {
 }
 
 // findApps builds the view of each app that Git lists or has on record. One that left Git is only reported.
-func (l *lookout) findApps(was, next *view) {
+func (l *poller) findApps(was, next *gitView) {
 	next.apps = map[string]*appView{}
 	for _, a := range next.branch.Apps {
 		next.apps[a.Name] = &appView{App: a}
 	}
-	for _, name := range l.record.names() {
+	for _, name := range l.states.names() {
 		if next.apps[name] == nil {
-			next.apps[name] = l.unlisted(was, next, name)
+			next.apps[name] = l.removedApp(was, next, name)
 		}
 	}
 	for name, a := range next.apps {
-		e, _ := l.record.of(name)
+		e, _ := l.states.of(name)
 		a.promotion = next.branch.Promotion(e.state.Named(a.App))
 		if before := was.promotionOf(name); before.ID == a.promotion.ID {
 			a.promotion.By = before.By
@@ -241,13 +241,13 @@ func (l *lookout) findApps(was, next *view) {
 	}
 }
 
-// unlisted returns the view of an app on record, not in Git. If the configuration is unreadable, its commit's counts.
-func (l *lookout) unlisted(was, next *view, name string) *appView {
-	e, _ := l.record.of(name)
+// removedApp returns the view of an app on record, not in Git. If the configuration is unreadable, its commit's counts.
+func (l *poller) removedApp(was, next *gitView, name string) *appView {
+	e, _ := l.states.of(name)
 	a := &appView{App: rollout.App{Name: name, Path: e.state.Path}}
 	if next.branch.Config == nil {
 		a.App, a.unread = l.asRecorded(a.App, e.state)
-		a.App = next.branch.Governed(a.App)
+		a.App = next.branch.WithProject(a.App)
 		return a
 	}
 	if was != nil && was.apps[name] != nil {
@@ -255,16 +255,16 @@ func (l *lookout) unlisted(was, next *view, name string) *appView {
 	}
 	if entry := next.branch.Config.EntryOf(a.App); entry != nil {
 		if listed, err := entry.App(a.Path); err == nil && listed.Name == name {
-			a.App = next.branch.Governed(listed)
+			a.App = next.branch.WithProject(listed)
 		}
 	}
-	a.unlisted, a.left = next.branch.Unlisted(a.App), changed(next.line, a.Path, rollout.ConfigPath(l.Cluster))
+	a.removed, a.removedBy = next.branch.Removed(a.App), changed(next.line, a.Path, rollout.ConfigPath(l.Cluster))
 	a.prunes = next.branch.Prunes(a.App)
 	return a
 }
 
 // publish publishes a view, and touches the apps that it changes.
-func (l *lookout) publish(was, next *view, touched []string, answers bool) {
+func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	moved := was == nil || was.main() != next.main()
 	judged := was != nil && was.branch.Policy != next.branch.Policy
 	if was != nil && was.keys != next.keys {
@@ -278,13 +278,13 @@ func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 			(was.behind == nil) != (next.behind == nil) {
 			touched = append(touched, name)
 		}
-		if a.unlisted == nil {
+		if a.removed == nil {
 			listed = append(listed, a.App)
 		}
 	}
 	if moved {
 		l.renders.look(next.branch.Tree, next.line, listed)
-		touched = append(touched, l.record.proposers()...) // to be compared with the existing proposals
+		touched = append(touched, l.states.proposers()...) // to be compared with the existing proposals
 	} else {
 		l.renders.retry(next.branch.Tree, next.line, listed)
 	}
@@ -296,11 +296,11 @@ func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 		}
 	}
 	if answers { // apps may have failed because of Git
-		touched = append(touched, l.record.names()...)
+		touched = append(touched, l.states.names()...)
 	}
-	l.renders.prepare(l.record, next, touched)
+	l.renders.prepare(l.states, next, touched)
 	if l.hasRead { // reported before any decision depends on it
-		head, _ := l.record.at()
+		head, _ := l.states.at()
 		l.tell(report.Report{Config: next.branch.Config, Head: head})
 	}
 	for _, name := range l.inFlightFirst(unique(touched)) {
@@ -309,10 +309,10 @@ func (l *lookout) publish(was, next *view, touched []string, answers bool) {
 }
 
 // inFlightFirst moves apps with a release in flight to the front.
-func (l *lookout) inFlightFirst(apps []string) []string {
+func (l *poller) inFlightFirst(apps []string) []string {
 	atRest := map[string]int{}
 	for _, app := range apps {
-		if !l.record.isInFlight(app) {
+		if !l.states.isInFlight(app) {
 			atRest[app] = 1
 		}
 	}
@@ -322,24 +322,24 @@ func (l *lookout) inFlightFirst(apps []string) []string {
 
 // bring fetches all wanted commits at once, finds the ones of the users' branch, answers open approvals and traces
 // heads. It reports whether there was anything to do.
-func (l *lookout) bring(ctx context.Context) (any bool, err error) {
+func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()
 	if v == nil { // nothing is wanted before the first fetch
 		return false, nil
 	}
 	asked := l.approvals.answer(ctx)
-	asked = l.trace(ctx, v) || asked
+	asked = l.readHistory(ctx, v) || asked
 	wanted := l.renders.missing()
 	if len(wanted) == 0 {
 		return asked, nil
 	}
 	gone, err := l.Repository.Bring(ctx, wanted)
-	Beat(ctx)
+	Heartbeat(ctx)
 	var foreign []string
 	if err == nil {
 		here := slices.DeleteFunc(slices.Clone(wanted), func(id string) bool { return slices.Contains(gone, id) })
 		foreign, err = l.Past.Outside(ctx, v.main(), here)
-		Beat(ctx)
+		Heartbeat(ctx)
 	}
 	l.renders.brought(wanted, gone, foreign, err)
 	l.renders.hasten(l.leaving(v, wanted))
@@ -352,14 +352,14 @@ func (l *lookout) bring(ctx context.Context) (any bool, err error) {
 }
 
 // leaving returns the apps in flight at commits that the users' branch seems to roll back, by folders or aborts.
-func (l *lookout) leaving(v *view, commits []string) map[string]bool {
+func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	apps, wanted := map[string]bool{}, map[string]bool{}
 	for _, commit := range commits {
 		wanted[commit] = true
 	}
 	for name, a := range v.apps {
-		e, _ := l.record.of(name)
-		if !l.record.isInFlight(name) || !wanted[e.state.Source] {
+		e, _ := l.states.of(name)
+		if !l.states.isInFlight(name) || !wanted[e.state.Source] {
 			continue
 		}
 		if tree, held := l.Repository.Held(e.state.Source); held {

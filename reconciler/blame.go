@@ -11,9 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// since returns a head with the commit that last changed it among several of one push. A revert undoes that commit,
+// blame returns a head with the commit that last changed it among several of one push. A revert undoes that commit,
 // and its author is the release's. An error has no commit if that is unknown.
-func (p *renders) since(j job, head strategies.Head) strategies.Head {
+func (p *renderCache) blame(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
 	}
@@ -33,7 +33,7 @@ func (p *renders) since(j job, head strategies.Head) strategies.Head {
 }
 
 // isAsBefore reports whether a commit renders an app like a later head, or with the same error.
-func (p *renders) isAsBefore(tree Snapshot, app rollout.App, head strategies.Head) bool {
+func (p *renderCache) isAsBefore(tree Snapshot, app rollout.App, head strategies.Head) bool {
 	if head.Err == nil {
 		before, err := p.reader.Render(tree, app)
 		return err == nil && before.Digest == head.Render.Digest
@@ -42,34 +42,34 @@ func (p *renders) isAsBefore(tree Snapshot, app rollout.App, head strategies.Hea
 	return err != nil && err.Error() == head.Err.Error()
 }
 
-// isTraced reports whether an app's head names the commit that last changed it, as far as can be known. A process
+// isBlamed reports whether an app's head names the commit that last changed it, as far as can be known. A process
 // lacks commits before its first fetch: it requests them when the app follows the head or is held at it.
-func (p *renders) isTraced(app, from, main string) bool {
+func (p *renderCache) isBlamed(app, from, main string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if h := p.heads[app]; h == nil || !h.vague || h.of != main {
+	if h := p.heads[app]; h == nil || !h.isUnblamed || h.of != main {
 		return true
 	}
-	p.vague[app] = from
+	p.unblamed[app] = from
 	p.wanted()
 	return false
 }
 
 // follows reports whether a decision moves an app from its commit to the head.
-func (s *visit) follows() bool {
+func (s *pass) follows() bool {
 	next, head := s.decision.State.Source, s.input.Head.Render
 	return !s.decision.Retreat && s.before.Source != "" && next != s.before.Source && head != nil && next == head.Commit.ID
 }
 
 // isHeldAtHead reports whether a decision newly holds an applied app because of its head.
-func (s *visit) isHeldAtHead() bool {
+func (s *pass) isHeldAtHead() bool {
 	held := s.decision.State.Held
 	return held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
 }
 
-// signed returns an app's promotion with its author. A process that started after it reads the author from history,
+// withAuthor returns an app's promotion with its author. A process that started after it reads the author from history,
 // from the app's commit on. Until then there is none, and an error blocks everything but a rollback.
-func (p *renders) signed(a *appView, in strategies.Input) (*rollout.Promotion, error) {
+func (p *renderCache) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && (s.Stable == nil || s.Stable.Hash != file.Release)
 	if file.Author != "" || s.Source == "" || !awaited && (s.Release == nil || s.Release.Hash != file.Release) {
@@ -77,12 +77,12 @@ func (p *renders) signed(a *appView, in strategies.Input) (*rollout.Promotion, e
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if by := p.wrote[a.Name]; by.file == a.promotion.ID {
+	if by := p.authors[a.Name]; by.file == a.promotion.ID {
 		named := *file
 		named.Author = by.author
 		return &named, nil
 	}
-	p.vague[a.Name] = s.Source
+	p.unblamed[a.Name] = s.Source
 	p.wanted()
 	return file, fmt.Errorf("who wrote %s %w", a.promotion.Path, source.ErrNotReady)
 }
@@ -101,31 +101,31 @@ func changed(line []Snapshot, paths ...string) rollout.Commit {
 	return rollout.Commit{}
 }
 
-// trace reads the history for isTraced and signed, if any, and reports it. Without it the newest commit is named.
-func (l *lookout) trace(ctx context.Context, v *view) (any bool) {
+// readHistory reads the history for isTraced and signed, if any, and reports it. Without it the newest commit is named.
+func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool) {
 	p := l.renders
 	p.mu.Lock()
-	vague := maps.Clone(p.vague)
-	clear(p.vague)
+	vague := maps.Clone(p.unblamed)
+	clear(p.unblamed)
 	p.mu.Unlock()
 	for _, app := range sortedKeys(vague) {
 		line, err := l.Past.Between(ctx, vague[app], v.main())
-		Beat(ctx)
+		Heartbeat(ctx)
 		if err != nil {
 			line = nil
 		}
-		p.leads(app, v, line)
+		p.setHistory(app, v, line)
 	}
 	return len(vague) > 0
 }
 
-// leads sets the history that leads to an app's head and its promotion; empty if unknown.
-func (p *renders) leads(app string, v *view, line []Snapshot) {
+// setHistory sets the history that leads to an app's head and its promotion; empty if unknown.
+func (p *renderCache) setHistory(app string, v *gitView, line []Snapshot) {
 	tree := v.branch.Tree
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	file := v.promotionOf(app)
-	p.wrote[app] = writing{file.ID, cmp.Or(changed(line, file.Path), tree.Commit()).Author}
+	p.authors[app] = authorship{file.ID, cmp.Or(changed(line, file.Path), tree.Commit()).Author}
 	for _, s := range line {
 		p.ours[s.Commit().ID] = true
 	}
@@ -133,9 +133,9 @@ func (p *renders) leads(app string, v *view, line []Snapshot) {
 	case h == nil || h.of != tree.Commit().ID || h.of != h.want: // there is a newer head
 		p.touch(app)
 	case len(line) == 0:
-		h.vague = false
+		h.isUnblamed = false
 		p.touch(app)
-	case !h.vague:
+	case !h.isUnblamed:
 		p.touch(app)
 	default:
 		h.missed = true

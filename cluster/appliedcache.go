@@ -53,14 +53,14 @@ func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	return nil
 }
 
-// memory holds the objects that this process has applied.
-type memory struct {
+// appliedCache holds the objects that this process has applied.
+type appliedCache struct {
 	mu    sync.Mutex
 	known map[rollout.Ref]known
 }
 
 // of returns the record of an object.
-func (m *memory) of(ref rollout.Ref) (known, bool) {
+func (m *appliedCache) of(ref rollout.Ref) (known, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k, ok := m.known[ref]
@@ -68,7 +68,7 @@ func (m *memory) of(ref rollout.Ref) (known, bool) {
 }
 
 // note records an applied object, and a repair of another writer's change.
-func (m *memory) note(d *desired, l *live, by string, now time.Time) {
+func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k, was := known{app: d.app(), digest: d.digest, print: l.print}, m.known[d.ref]
@@ -85,7 +85,7 @@ func (m *memory) note(d *desired, l *live, by string, now time.Time) {
 }
 
 // doubt makes the next Apply write an object again: whether its last write arrived is unknown, and its digest old.
-func (m *memory) doubt(d *desired) {
+func (m *appliedCache) doubt(d *desired) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known[d.ref] = known{app: d.app()}
@@ -99,13 +99,13 @@ func (c *Client) Forget(app string) {
 	c.workloads.mu.Lock()
 	maps.DeleteFunc(c.workloads.owners, func(_ rollout.Workload, of string) bool { return of == app })
 	c.workloads.mu.Unlock()
-	c.memory.mu.Lock()
-	maps.DeleteFunc(c.memory.known, func(_ rollout.Ref, k known) bool { return k.app == app })
-	c.memory.mu.Unlock()
+	c.applied.mu.Lock()
+	maps.DeleteFunc(c.applied.known, func(_ rollout.Ref, k known) bool { return k.app == app })
+	c.applied.mu.Unlock()
 }
 
 // forget drops the record of an object, which is new if it comes back.
-func (m *memory) forget(ref rollout.Ref) {
+func (m *appliedCache) forget(ref rollout.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.known, ref)

@@ -16,41 +16,41 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// memory holds an app's rebuildable values between visits. Only the app's visits, which never overlap, write here.
-type memory struct {
+// appCache holds an app's rebuildable values between passes. Only the app's passes, which never overlap, write here.
+type appCache struct {
 	runs    []rollout.AnalysisRun // the record's, with later measurements
 	health  strategies.Health     // since when the app is healthy or unhealthy
 	routing routing               // the routing that was applied
 	pending *strategies.Decision  // a rollback that was applied and is not in Git yet
 	on      rollout.State         // the record that pending rolls back from
 	told    bool                  // pending was reported
-	failing time.Time             // since when each visit has ended with an error; zero: the last one did not
+	failing time.Time             // since when each pass has ended with an error; zero: the last one did not
 	kept    error                 // why the last prune of objects that left Git failed
 }
 
-// visit is the working state of one visit to one app.
-type visit struct {
-	app      *appView
-	memory   *memory
-	view     *view
-	before   rollout.State // the record at the start of the visit
-	input    strategies.Input
-	decision strategies.Decision
-	changed  bool         // the state is to be recorded
-	recorded bool         // the state was recorded
-	leaves   bool         // the record is to be removed: nothing of the app is left
-	inherits *inheritance // nil, or the former name's record that the app continues
-	now      time.Time
-	commit   string // the commit that recorded it
-	after    rollout.State
-	refused  bool  // the cluster refuses objects: check again later
-	err      error // the failure of this app
-	unpushed error // why the Git server does not accept its transition
+// pass is the working state of one pass of one app.
+type pass struct {
+	app         *appView
+	cache       *appCache
+	view        *gitView
+	before      rollout.State // the record at the start of the pass
+	input       strategies.Input
+	decision    strategies.Decision
+	changed     bool    // the state is to be recorded
+	recorded    bool    // the state was recorded
+	leaves      bool    // the record is to be removed: nothing of the app is left
+	renamedFrom *rename // nil, or the former name's record that the app continues
+	now         time.Time
+	commit      string // the commit that recorded it
+	after       rollout.State
+	refused     bool  // the cluster refuses objects: check again later
+	err         error // the failure of this app
+	unpushed    error // why the Git server does not accept its transition
 }
 
-// visit applies an app's record, observes the app and decides. It is nil for a removed app or an unreadable record. A
+// pass applies an app's record, observes the app and decides. It is nil for a removed app or an unreadable record. A
 // rollback is applied here, before it is recorded.
-func (r *Reconciler) visit(ctx context.Context, name string, now time.Time) (s *visit) {
+func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *pass) {
 	v := r.in.current()
 	if v == nil {
 		return nil
@@ -60,8 +60,8 @@ func (r *Reconciler) visit(ctx context.Context, name string, now time.Time) (s *
 		r.forget(name, v)
 		return nil
 	}
-	e, known := r.record.of(name)
-	if e.err != nil || !known || a.unlisted != nil && e.state.App == "" {
+	e, known := r.states.of(name)
+	if e.err != nil || !known || a.removed != nil && e.state.App == "" {
 		return nil
 	}
 	if app := e.state.Named(a.App); app != a.App {
@@ -70,7 +70,7 @@ func (r *Reconciler) visit(ctx context.Context, name string, now time.Time) (s *
 		a = &named
 	}
 	r.stats.decided.Add(1)
-	s = &visit{app: a, memory: r.memoryOf(name), view: v, before: e.state, after: e.state, now: now}
+	s = &pass{app: a, cache: r.cacheOf(name), view: v, before: e.state, after: e.state, now: now}
 	ctx, end := r.begin(ctx, report.PartDecide, name)
 	defer func() { end(s.err) }()
 	defer r.rescue(s)
@@ -78,13 +78,13 @@ func (r *Reconciler) visit(ctx context.Context, name string, now time.Time) (s *
 	return s
 }
 
-// rescue holds an app whose visit panicked.
-func (r *Reconciler) rescue(s *visit) {
+// rescue holds an app whose pass panicked.
+func (r *Reconciler) rescue(s *pass) {
 	problem := recover()
 	if problem == nil {
 		return
 	}
-	r.complain.ofPanic(s.app.Name, problem, debug.Stack())
+	r.errorLog.ofPanic(s.app.Name, problem, debug.Stack())
 	err := panicked("app "+s.app.Name, problem)
 	state := s.before
 	state.App, state.Path = s.app.Name, s.app.Path
@@ -98,13 +98,13 @@ func (r *Reconciler) rescue(s *visit) {
 }
 
 // decide calls strategies.Decide, answers its questions, and prepares the state to record.
-func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
-	if r.heirs.await(s) {
+func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
+	if r.renames.isUnsettled(s) {
 		return
 	}
-	r.heirs.inherit(s)
+	r.renames.continueRecord(s)
 	unknown, err := r.gather(ctx, s, now)
-	if s.changed = s.inherits != nil; s.changed {
+	if s.changed = s.renamedFrom != nil; s.changed {
 		return
 	}
 	if err != nil {
@@ -129,7 +129,7 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 		s.changed = !next.Equal(&s.before)
 		return
 	}
-	if (s.follows() || s.isHeldAtHead()) && !r.renders.isTraced(s.app.Name, s.before.Source, s.view.main()) {
+	if (s.follows() || s.isHeldAtHead()) && !r.renders.isBlamed(s.app.Name, s.before.Source, s.view.main()) {
 		unknown = errors.Join(unknown, fmt.Errorf("the history since commit %s %w",
 			rollout.ShortID(s.before.Source), source.ErrNotReady))
 	}
@@ -152,14 +152,14 @@ func (r *Reconciler) decide(ctx context.Context, s *visit, now time.Time) {
 }
 
 // comesToRest reports whether a decision ends a complete rollback and begins nothing.
-func (s *visit) comesToRest() bool {
+func (s *pass) comesToRest() bool {
 	return s.input.State.Phase == rollout.Aborting && s.decision.State.Release == nil && s.input.Observed.Unseen == ""
 }
 
 // list sets the inventory of the next state to the objects that it requests.
-func (k *keeper) list(ctx context.Context, s *visit) {
+func (k *applier) list(ctx context.Context, s *pass) {
 	next := &s.decision.State
-	if next.Source == "" || s.app.unlisted != nil {
+	if next.Source == "" || s.app.removed != nil {
 		return
 	}
 	if objects, err := k.desired(ctx, s, *next, s.input.Now); err == nil {
@@ -169,16 +169,16 @@ func (k *keeper) list(ctx context.Context, s *visit) {
 
 // gather collects the decision's input. unknown is why the head, approval or cluster is unknown: only a rollback may
 // happen. The error means that the current commit, which even a rollback needs to wait for proxies, is being read.
-func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unknown, err error) {
-	m, a, state := s.memory, s.app, s.before
+func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknown, err error) {
+	m, a, state := s.cache, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {
 		m.pending = nil // Git has changed since
 	}
 	switch {
 	case m.pending != nil:
 		state = m.pending.State
-	case s.inherits != nil:
-		state = s.inherits.state
+	case s.renamedFrom != nil:
+		state = s.renamedFrom.state
 	}
 	if a.unread { // its folder is not known yet
 		return nil, fmt.Errorf("commit %s that the app is at %w", rollout.ShortID(state.Source), source.ErrNotReady)
@@ -199,17 +199,17 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 		return nil, err
 	}
 	if promotion != nil { // after the commit is available that a rollback needs
-		s.input.Promotion, err = r.renders.signed(a, s.input)
+		s.input.Promotion, err = r.renders.withAuthor(a, s.input)
 		unknown = errors.Join(unknown, err)
 	}
 	if why := s.input.Observed.Unseen; why != "" {
 		unknown = errors.Join(unknown, fmt.Errorf("nothing advances while the cluster is not seen: %s", why))
 	}
-	s.input.Pending, s.input.Ends, s.input.Handed = m.pending, r.Ends, r.out.handed(a.Name, s.before.Serial)
+	s.input.Pending, s.input.Ends, s.input.Handed = m.pending, r.Ends, r.out.queued(a.Name, s.before.Serial)
 	m.health = m.health.Seen(s.input)
 	s.input.Health = m.health
 	m.routing.looked(now)
-	if a.unlisted == nil || state.Phase == rollout.Aborting { // else nothing is applied that proxies could learn of
+	if a.removed == nil || state.Phase == rollout.Aborting { // else nothing is applied that proxies could learn of
 		s.input.Applied = m.routing.since(state, s.input.Source, now)
 	}
 	s.takeMeasurements(r.Analyzer)
@@ -217,12 +217,12 @@ func (r *Reconciler) gather(ctx context.Context, s *visit, now time.Time) (unkno
 }
 
 // headAt returns the app's head, not ready while it is being rendered.
-func (r *Reconciler) headAt(s *visit) (head strategies.Head, ready bool) {
+func (r *Reconciler) headAt(s *pass) (head strategies.Head, ready bool) {
 	switch a := s.app; {
 	case a.head != nil:
 		return *a.head, true
-	case a.unlisted != nil:
-		return strategies.Head{Commit: a.left, Err: a.unlisted}, true
+	case a.removed != nil:
+		return strategies.Head{Commit: a.removedBy, Err: a.removed}, true
 	case a.unread:
 		return strategies.Head{}, false
 	default:
@@ -235,7 +235,7 @@ func (r *Reconciler) headAt(s *visit) (head strategies.Head, ready bool) {
 
 // headOf adds its error to a head, or the promotion file's: not signed, not approved, or unreadable. An outdated head
 // stays readable, so that its rollback happens.
-func (s *visit) headOf(
+func (s *pass) headOf(
 	head strategies.Head, unapproved *rollout.InvalidError, unknown error,
 ) strategies.Head {
 	a := s.app
@@ -259,14 +259,14 @@ func (s *visit) headOf(
 	return head
 }
 
-func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (err error) {
+func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (err error) {
 	answers := &s.input.Answers
 	switch {
 	case ask.Heal:
 		s.err = r.apply(ctx, s, s.input.State, s.input.Now)
 		if !errors.Is(s.err, source.ErrNotReady) {
-			s.memory.health = s.memory.health.Applied(errors.Join(s.err, s.memory.kept), s.input.Now)
-			s.input.Health = s.memory.health
+			s.cache.health = s.cache.health.Applied(errors.Join(s.err, s.cache.kept), s.input.Now)
+			s.input.Health = s.cache.health
 		}
 		r.gatherer(r.renders).Look(&s.input)
 		if strategies.OrdersNodes(s.input) {
@@ -292,7 +292,7 @@ func (r *Reconciler) answer(ctx context.Context, s *visit, ask strategies.Ask) (
 	case ask.Endpoints != nil:
 		answers.Endpoints, err = serving(ctx, r.Observer, ask.Endpoints)
 	case ask.Jobs != nil:
-		s.askJobs(ctx, &r.Options, &r.complain, ask.Jobs)
+		s.askJobs(ctx, &r.Options, &r.errorLog, ask.Jobs)
 	case ask.Accept != "":
 		answers.Accepted, err = r.accepted(ctx, s, ask.Accept)
 	}
@@ -327,7 +327,7 @@ func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[str
 }
 
 // accepted checks a commit with the API server before it is recorded or applied. A refusal holds the app.
-func (k *keeper) accepted(ctx context.Context, s *visit, commit string) (map[string]error, error) {
+func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[string]error, error) {
 	objects, err := k.desired(ctx, s, s.decision.State, s.input.Now)
 	if err != nil {
 		return nil, err
@@ -359,19 +359,19 @@ func (k *keeper) accepted(ctx context.Context, s *visit, commit string) (map[str
 }
 
 // takeMeasurements adds new measurements to the analyses. A decision records only those that must survive a restart.
-func (s *visit) takeMeasurements(by Analyzer) {
+func (s *pass) takeMeasurements(by Analyzer) {
 	if by == nil {
 		return
 	}
-	s.input.Runs = s.memory.runs
+	s.input.Runs = s.cache.runs
 	for _, got := range by.Measured(s.app.Name) {
 		s.input.Runs = strategies.Record(s.input, got)
 	}
-	s.memory.runs = s.input.Runs
+	s.cache.runs = s.input.Runs
 }
 
 // measure starts due measurements of recorded analyses and stops others, whose start time may still change.
-func (r *Reconciler) measure(s *visit) {
+func (r *Reconciler) measure(s *pass) {
 	if r.Analyzer == nil || s.decision.Stale {
 		return
 	}

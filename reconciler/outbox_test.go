@@ -35,21 +35,21 @@ func TestPushAt(t *testing.T) {
 // TestHanded checks that a transition waiting for its record is known to the next decision on the same record, but to
 // no later one.
 func TestHanded(t *testing.T) {
-	h := newHandover(nil, func(string) {})
-	if h.handed("shop", 3) != nil {
+	h := newOutbox(nil, func(string) {})
+	if h.queued("shop", 3) != nil {
 		t.Error("a decision waits before the first handover")
 	}
-	s := &visit{app: &appView{App: rollout.App{Name: "shop"}}, before: rollout.State{Serial: 3},
+	s := &pass{app: &appView{App: rollout.App{Name: "shop"}}, before: rollout.State{Serial: 3},
 		decision: strategies.Decision{State: rollout.State{Serial: 4}}}
-	h.hand(s)
-	if got := h.handed("shop", 3); got != &s.decision.State {
+	h.enqueue(s)
+	if got := h.queued("shop", 3); got != &s.decision.State {
 		t.Errorf("handed over is %v", got)
 	}
-	if h.handed("shop", 4) != nil {
+	if h.queued("shop", 4) != nil {
 		t.Error("a decision after another record is taken for one after this record")
 	}
-	h.drop("shop")
-	if h.handed("shop", 3) != nil {
+	h.cancel("shop")
+	if h.queued("shop", 3) != nil {
 		t.Error("a dropped decision still waits")
 	}
 }

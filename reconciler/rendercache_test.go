@@ -52,8 +52,8 @@ func newShelf(here ...string) (*shelf, *Reconciler) {
 }
 
 // at returns a view whose head is the last of some commits, and was the first one before.
-func at(commits ...string) *view {
-	v := &view{branch: &source.Branch{Tree: readable(commits[len(commits)-1])}}
+func at(commits ...string) *gitView {
+	v := &gitView{branch: &source.Branch{Tree: readable(commits[len(commits)-1])}}
 	for _, c := range commits {
 		v.line = append(v.line, readable(c))
 	}
@@ -70,7 +70,7 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 	for i := range 1000 {
 		commit := fmt.Sprintf("commit%03d", i)
 		all = append(all, commit)
-		for range 2 { // a visit may be repeated
+		for range 2 { // a pass may be repeated
 			if _, err := r.renders.render(t.Context(), app(fmt.Sprint("app", i)), commit); !errors.Is(err, source.ErrNotReady) {
 				t.Fatalf("it is %v", err)
 			}
@@ -99,7 +99,7 @@ func TestCommitThatIsGone(t *testing.T) {
 	if _, err := r.renders.render(t.Context(), app("shop"), "old"); err == nil || errors.Is(err, source.ErrNotReady) {
 		t.Errorf("it is %v", err)
 	}
-	if due := r.agenda.take(r.NextDue()); !slices.Equal(due, []string{"shop"}) {
+	if due := r.queue.due(r.NextDue()); !slices.Equal(due, []string{"shop"}) {
 		t.Errorf("touched are %v", due)
 	}
 	r.renders.look(readable("new"), nil, nil)
@@ -115,7 +115,7 @@ func TestCommitThatIsGone(t *testing.T) {
 // TestRendersOfReleasesComeFirst checks that apps in flight are rendered first.
 func TestRendersOfReleasesComeFirst(t *testing.T) {
 	s, r := newShelf("new")
-	r.record.apps["till"] = entry{state: rollout.State{App: "till", Release: &rollout.Release{}}}
+	r.states.apps["till"] = appState{state: rollout.State{App: "till", Release: &rollout.Release{}}}
 	r.renders.look(readable("new"), nil, []rollout.App{app("aaa"), app("shop"), app("till")})
 	r.renders.drain()
 	if want := []string{"till new", "aaa new", "shop new"}; !slices.Equal(s.rendered, want) {
@@ -127,7 +127,7 @@ func TestRendersOfReleasesComeFirst(t *testing.T) {
 // render.
 func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 	s, r := newShelf()
-	v := &view{branch: &source.Branch{}, apps: map[string]*appView{}}
+	v := &gitView{branch: &source.Branch{}, apps: map[string]*appView{}}
 	head := tree{id: "head", files: map[string]string{}}
 	s.trees = map[string]tree{"stable": {id: "stable"}}
 	for i, is := range []string{"v2", "v2", "v1", "v2"} { // the third is reverted, and the last is aborted
@@ -136,12 +136,12 @@ func TestAppsThatAreCalledBackComeFirst(t *testing.T) {
 		head.files[a.Path+"/app.yaml"] = is
 		s.trees[commit] = tree{id: commit, files: map[string]string{a.Path + "/app.yaml": "v2"}}
 		v.apps[a.Name] = &appView{App: a}
-		r.record.apps[a.Name] = entry{state: rollout.State{App: a.Name, Path: a.Path, Source: commit,
+		r.states.apps[a.Name] = appState{state: rollout.State{App: a.Name, Path: a.Path, Source: commit,
 			Release: &rollout.Release{Commit: commit}, Stable: &rollout.Release{Commit: "stable"}}}
 	}
 	v.branch.Tree = head
 	v.apps["app3"].promotion.File = &rollout.Promotion{Decision: rollout.Abort}
-	r.renders.prepare(r.record, v, sortedKeys(v.apps))
+	r.renders.prepare(r.states, v, sortedKeys(v.apps))
 	wanted := r.renders.missing()
 	for _, commit := range wanted {
 		s.here[commit] = true
@@ -164,7 +164,7 @@ func TestNewerHeadWins(t *testing.T) {
 	_, r := newShelf("first", "second")
 	shop := app("shop")
 	r.renders.look(readable("first"), nil, []rollout.App{shop})
-	r.record.apps["shop"] = entry{state: rollout.State{App: "shop", Release: &rollout.Release{}}}
+	r.states.apps["shop"] = appState{state: rollout.State{App: "shop", Release: &rollout.Release{}}}
 	r.renders.look(readable("second"), nil, []rollout.App{shop})
 	r.renders.drain()
 	if head, ready := r.renders.head(at("second"), shop); !ready || head.Commit.ID != "second" {
@@ -192,7 +192,7 @@ func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 		},
 		"a visit comes before the look": func(r *Reconciler) { r.renders.head(at("first", "ann", "bob"), shop) },
 		"overtaken": func(r *Reconciler) {
-			for _, v := range []*view{at("first", "ann"), at("ann", "bob")} {
+			for _, v := range []*gitView{at("first", "ann"), at("ann", "bob")} {
 				r.renders.look(v.branch.Tree, v.line, []rollout.App{shop})
 			}
 		},

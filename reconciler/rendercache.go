@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// renders renders apps at commits in the background, so that no visit waits for another app's files. A missing render
+// renderCache renders apps at commits in the background, so that no pass waits for another app's files. A missing render
 // returns source.ErrNotReady, and its app is touched when done. One fetch brings all missing commits.
-type renders struct {
+type renderCache struct {
 	reader *source.Reader
 	held   func(commit string) (Snapshot, bool)
 	urgent func(app string) bool   // whose renders come first
@@ -25,40 +25,40 @@ type renders struct {
 	begin  func(ctx context.Context, part report.Part, app string) (context.Context, func(error))
 	panics func(app string, problem any, stack []byte)
 
-	mu    sync.Mutex
-	news  *sync.Cond // a job was queued, or close was called
-	heads map[string]*headRender
-	vague map[string]string        // by app, the commit from which its head is to be traced
-	wrote map[string]writing       // authors of promotions that existed at the first fetch, by app
-	named map[rollout.Ref][]string // the apps whose heads name an object
-	at    map[string][]built       // by app, the one used last first
-	wants map[string][]job         // by commit that is not in the mirror
-	asked map[string]bool          // wanted commits whose fetch has started
-	ours  map[string]bool          // commits that are, or were, part of the followed users' branch
-	gone  map[string]string        // unavailable commits, until the next fetch, with the reason
-	first []job                    // the urgent ones
-	jobs  []job
-	known map[what]bool   // the queued ones
-	busy  map[string]bool // apps that are being rendered: one slow app does not block the others
-	ended bool
+	mu       sync.Mutex
+	news     *sync.Cond // a job was queued, or close was called
+	heads    map[string]*headRender
+	unblamed map[string]string        // by app, the commit from which its head is to be traced
+	authors  map[string]authorship    // authors of promotions that existed at the first fetch, by app
+	named    map[rollout.Ref][]string // the apps whose heads name an object
+	at       map[string][]built       // by app, the one used last first
+	wants    map[string][]job         // by commit that is not in the mirror
+	asked    map[string]bool          // wanted commits whose fetch has started
+	ours     map[string]bool          // commits that are, or were, part of the followed users' branch
+	gone     map[string]string        // unavailable commits, until the next fetch, with the reason
+	first    []job                    // the urgent ones
+	jobs     []job
+	known    map[what]bool   // the queued ones
+	busy     map[string]bool // apps that are being rendered: one slow app does not block the others
+	ended    bool
 }
 
 // headRender is the render of one app at the head of the users' branch.
 type headRender struct {
-	want   string     // the newest commit
-	line   []Snapshot // leads to it from of, nil if unknown
-	of     string     // the rendered commit, "" before the first
-	app    rollout.App
-	policy *rollout.Policy // the policy that it was checked by
-	head   strategies.Head
-	missed bool // a visit asked for it and has to wait
-	looks  int  // since the last try, and how many are to be between two, while it fails for a passing reason
-	pause  int
-	vague  bool // it names the newest commit because the line from an older one was unknown
+	want       string     // the newest commit
+	line       []Snapshot // leads to it from of, nil if unknown
+	of         string     // the rendered commit, "" before the first
+	app        rollout.App
+	policy     *rollout.Policy // the policy that it was checked by
+	head       strategies.Head
+	missed     bool // a pass asked for it and has to wait
+	looks      int  // since the last try, and how many are to be between two, while it fails for a passing reason
+	pause      int
+	isUnblamed bool // it names the newest commit because the line from an older one was unknown
 }
 
-// writing is the author of a promotion file, given as a blob: "" if unknown.
-type writing struct{ file, author string }
+// authorship is the author of a promotion file, given as a blob: "" if unknown.
+type authorship struct{ file, author string }
 
 // isOf reports whether h is the render of an app at a commit under a policy.
 func (h *headRender) isOf(tree Snapshot, app rollout.App, policy *rollout.Policy) bool {
@@ -73,16 +73,16 @@ type built struct {
 }
 
 // kept is how many renders of older commits each app keeps, recently used first: stable, the release and the one it
-// superseded. Each visit uses the render to roll back to, so newer heads do not evict it.
+// superseded. Each pass uses the render to roll back to, so newer heads do not evict it.
 const kept = 4
 
 // mostOurs bounds the known commits of the users' branch; forgotten ones are looked up again.
 const mostOurs = 20_000
 
-func newRenders(o *Options, reader *source.Reader) *renders {
-	p := &renders{
+func newRenderCache(o *Options, reader *source.Reader) *renderCache {
+	p := &renderCache{
 		reader: reader, begin: o.begin,
-		heads: map[string]*headRender{}, vague: map[string]string{}, wrote: map[string]writing{},
+		heads: map[string]*headRender{}, unblamed: map[string]string{}, authors: map[string]authorship{},
 		named: map[rollout.Ref][]string{}, at: map[string][]built{},
 		wants: map[string][]job{}, asked: map[string]bool{}, ours: map[string]bool{}, gone: map[string]string{},
 		known: map[what]bool{}, busy: map[string]bool{},
@@ -93,7 +93,7 @@ func newRenders(o *Options, reader *source.Reader) *renders {
 
 // head returns an app at the head of the users' branch. It is not ready while that is being rendered: an older one is
 // no reason to advance or roll back.
-func (p *renders) head(v *view, app rollout.App) (head strategies.Head, ready bool) {
+func (p *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, ready bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	tree := v.branch.Tree
@@ -107,7 +107,7 @@ func (p *renders) head(v *view, app rollout.App) (head strategies.Head, ready bo
 }
 
 // look queues renders of apps at a new head. An app is touched if its render changed.
-func (p *renders) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
+func (p *renderCache) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.gone)
@@ -125,7 +125,7 @@ func (p *renders) look(tree Snapshot, line []Snapshot, apps []rollout.App) {
 }
 
 // prepare queues renders of apps at recorded commits, so that one fetch brings all. Callers put urgent apps first.
-func (p *renders) prepare(record *record, v *view, apps []string) {
+func (p *renderCache) prepare(record *stateStore, v *gitView, apps []string) {
 	for _, name := range apps {
 		a := v.apps[name]
 		if a == nil || a.unread {
@@ -142,7 +142,7 @@ func (p *renders) prepare(record *record, v *view, apps []string) {
 	}
 }
 
-func (p *renders) wantHead(tree Snapshot, line []Snapshot, app rollout.App) *headRender {
+func (p *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) *headRender {
 	h := p.heads[app.Name]
 	if h == nil {
 		h = &headRender{}
@@ -159,7 +159,7 @@ func (p *renders) wantHead(tree Snapshot, line []Snapshot, app rollout.App) *hea
 }
 
 // render returns an app at a commit, as source.Gatherer's RenderAt does.
-func (p *renders) render(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
+func (p *renderCache) render(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 	if commit == "" {
 		return nil, errors.New("no commit is recorded")
 	}
@@ -183,7 +183,7 @@ func (p *renders) render(_ context.Context, app rollout.App, commit string) (*ro
 }
 
 // want queues a job, or requests its commit unless that is in the mirror and known to be on the users' branch.
-func (p *renders) want(j job) {
+func (p *renderCache) want(j job) {
 	if _, held := p.held(j.commit); held && p.ours[j.commit] {
 		p.queue(j)
 		return
@@ -197,7 +197,7 @@ func (p *renders) want(j job) {
 }
 
 // fetch requests a commit without queuing a render.
-func (p *renders) fetch(commit string) {
+func (p *renderCache) fetch(commit string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, isWanted := p.wants[commit]; isWanted || commit == "" || p.gone[commit] != "" {
@@ -207,7 +207,7 @@ func (p *renders) fetch(commit string) {
 	p.wanted()
 }
 
-func (p *renders) queue(j job) {
+func (p *renderCache) queue(j job) {
 	if p.known[j.what] {
 		return
 	}
@@ -221,7 +221,7 @@ func (p *renders) queue(j job) {
 }
 
 // missing returns the wanted commits that are to be fetched, each once.
-func (p *renders) missing() []string {
+func (p *renderCache) missing() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var commits []string
@@ -241,8 +241,8 @@ const (
 )
 
 // brought handles a fetch of missing commits. Those neither gone nor outside are in the mirror and on the users'
-// branch. After an error the next visits request them again.
-func (p *renders) brought(commits, gone, outside []string, err error) {
+// branch. After an error the next passes request them again.
+func (p *renderCache) brought(commits, gone, outside []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, commit := range commits {
@@ -271,26 +271,26 @@ func (p *renders) brought(commits, gone, outside []string, err error) {
 }
 
 // hasten moves some apps to the front of the urgent jobs, as after a restart with a thousand apps in flight.
-func (p *renders) hasten(apps map[string]bool) {
+func (p *renderCache) hasten(apps map[string]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	others := slices.DeleteFunc(slices.Clone(p.first), func(j job) bool { return apps[j.app.Name] })
 	p.first = append(slices.DeleteFunc(p.first, func(j job) bool { return !apps[j.app.Name] }), others...)
 }
 
-func (p *renders) forget(app string) {
+func (p *renderCache) forget(app string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if h := p.heads[app]; h != nil {
-		p.claims(app, h.head.Render, nil)
+		p.updateOwners(app, h.head.Render, nil)
 	}
 	delete(p.heads, app)
-	delete(p.wrote, app)
+	delete(p.authors, app)
 	delete(p.at, app)
 }
 
 // all returns the heads that could be rendered.
-func (p *renders) all() []*rollout.Render {
+func (p *renderCache) all() []*rollout.Render {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []*rollout.Render
@@ -307,7 +307,7 @@ const mostLooks = 32
 
 // retry queues apps whose heads could not be decrypted: their key may have arrived. Renders that failed outside the
 // repository's content are retried after 1, 2, 4 … fetches.
-func (p *renders) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
+func (p *renderCache) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	passes := func(b built) bool { return b.err != nil && !rollout.IsInvalid(b.err) }
@@ -333,7 +333,7 @@ func (p *renders) retry(tree Snapshot, line []Snapshot, apps []rollout.App) {
 }
 
 // orSealed renders an app at its current or stable commit. Without its key only its Secrets stay as they are.
-func (p *renders) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, error) {
+func (p *renderCache) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	r, err := p.reader.Render(tree, app)
 	if rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		app.Sealed = true
@@ -342,8 +342,8 @@ func (p *renders) orSealed(tree Snapshot, app rollout.App) (*rollout.Render, err
 	return r, err
 }
 
-// wayBack returns the render of a head that rolls a release back to stable, else nil, despite new rules or lost keys.
-func (p *renders) wayBack(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
+// rollbackRender returns the render of a head that rolls a release back to stable, else nil, despite new rules or lost keys.
+func (p *renderCache) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	stable := p.stable(app.Name)
 	before, here := p.held(stable)

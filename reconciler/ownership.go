@@ -19,8 +19,8 @@ type claim struct {
 	isOld bool // the head is not rendered from the newest commit, which may not have the object any more
 }
 
-// claims registers the objects of an app's new head instead of the former's, and touches other apps that name any.
-func (p *renders) claims(app string, was, is *rollout.Render) {
+// updateOwners registers the objects of an app's new head instead of the former's, and touches other apps that name any.
+func (p *renderCache) updateOwners(app string, was, is *rollout.Render) {
 	refs := map[rollout.Ref]bool{}
 	for _, ref := range refsOf(was) {
 		refs[ref] = false
@@ -59,8 +59,8 @@ func refsOf(r *rollout.Render) (refs []rollout.Ref) {
 	return refs
 }
 
-// rivals returns the known claims of other apps to the objects of a head.
-func (p *renders) rivals(app string, head *rollout.Render, commit string) (all []claim) {
+// conflicts returns the known claims of other apps to the objects of a head.
+func (p *renderCache) conflicts(app string, head *rollout.Render, commit string) (all []claim) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, ref := range refsOf(head) {
@@ -75,7 +75,7 @@ func (p *renders) rivals(app string, head *rollout.Render, commit string) (all [
 
 // comesFirst reports whether app may keep an object that other names too: the app with it on record. If both have it,
 // the cluster decides; if neither, the name that sorts first.
-func (r *record) comesFirst(app, other string, ref rollout.Ref) bool {
+func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	has := slices.Contains(r.apps[app].state.Inventory, ref)
@@ -86,13 +86,13 @@ func (r *record) comesFirst(app, other string, ref rollout.Ref) bool {
 }
 
 // settled returns a head, with an error if another app owns one of its objects; not ready before that is rendered.
-func (l *lookout) settled(v *view, app string, head strategies.Head) (settled strategies.Head, ready bool) {
+func (l *poller) settled(v *gitView, app string, head strategies.Head) (settled strategies.Head, ready bool) {
 	if head.Render == nil {
 		return head, true
 	}
-	for _, rival := range l.renders.rivals(app, head.Render, v.main()) {
+	for _, rival := range l.renders.conflicts(app, head.Render, v.main()) {
 		other := v.apps[rival.app]
-		if other == nil || other.unlisted != nil || l.record.comesFirst(app, rival.app, rival.ref) {
+		if other == nil || other.removed != nil || l.states.comesFirst(app, rival.app, rival.ref) {
 			continue
 		}
 		if rival.isOld {

@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Order is one commit to make, with its meaning.
-type Order struct {
+// Change is one commit to make, with its meaning.
+type Change struct {
 	Branch  string            // short name of the users' branch, or of a proposal's branch
 	Edits   map[string][]byte // path to content; nil content deletes
 	Message string            // of the commit
 	When    time.Time         // of the commit
 	Subject string            // the action, without the cluster: "Promote shop past step 2"
-	Then    string            // the effect, for the user
+	Effect  string            // the effect, for the user
 }
 
 // Target is the destination of an order.
@@ -25,12 +25,12 @@ type Target struct {
 }
 
 // promotion writes an app's promotion file, or removes it if p is nil.
-func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, when time.Time) (Order, error) {
-	o := Order{Branch: t.Branch, Edits: map[string][]byte{rollout.PromotionPath(t.Cluster, app): nil}, When: when}
+func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, when time.Time) (Change, error) {
+	o := Change{Branch: t.Branch, Edits: map[string][]byte{rollout.PromotionPath(t.Cluster, app): nil}, When: when}
 	if p != nil {
 		data, err := p.Encode()
 		if err != nil {
-			return Order{}, err
+			return Change{}, err
 		}
 		o.Edits[rollout.PromotionPath(t.Cluster, app)] = data
 	}
@@ -49,10 +49,10 @@ func releaseLine(r *rollout.Release, what string) string {
 }
 
 // Promotion is the proposal to open a promotion's gates, dated by the step's start: equal gates make equal commits.
-func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Order {
+func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Change {
 	o, _ := Target{Cluster: cluster}.promotion(s.App, key, rollout.State{}, time.Time{}) // texts can be encoded
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
-	o.Subject = "Promote " + s.App + " " + past(key)
+	o.Subject = "Promote " + s.App + " " + upTo(key)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s in %s\n\n%s\n\n", o.Subject, cluster, releaseLine(s.Release, ""))
 	b.WriteString(measured(s))
@@ -92,8 +92,8 @@ func WantsRevert(s rollout.State) bool {
 }
 
 // Revert is the proposal, at the rejection's time, to revert a rejected release. canRetry adds a hint to retry it.
-func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRetry bool, v Reversion) Order {
-	o := Order{
+func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRetry bool, v Reversion) Change {
+	o := Change{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, cluster, s.App), Edits: v.Edits, When: rejection.At,
 		Subject: fmt.Sprintf("Revert %s in %s to %s", s.App, cluster, rollout.ShortID(s.Stable.Commit)),
 	}

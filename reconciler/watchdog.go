@@ -1,0 +1,66 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// watchdog holds the pumps' current work and last heartbeat.
+type watchdog struct {
+	mu    sync.Mutex
+	signs map[string]time.Time
+}
+
+// inWatchdog is the context key of the func() that records a heartbeat.
+type inWatchdog struct{}
+
+// during runs a piece of work under a name.
+func (p *watchdog) during(ctx context.Context, what string, do func(context.Context)) {
+	sign := func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.signs == nil {
+			p.signs = map[string]time.Time{}
+		}
+		p.signs[what] = time.Now()
+	}
+	sign()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.signs, what)
+	}()
+	do(context.WithValue(ctx, inWatchdog{}, sign))
+}
+
+// Heartbeat records a heartbeat for the work of a context, if any: a request was sent or answered.
+func Heartbeat(ctx context.Context) {
+	if sign, is := ctx.Value(inWatchdog{}).(func()); is {
+		sign()
+	}
+}
+
+// leastPatience is the least time without heartbeat of stuck work. Git and cluster requests end within two minutes.
+const leastPatience = 5 * time.Minute
+
+// Stuck names Run's stuck work, or "": ten of the same intervals, and at least 5 minutes, without a heartbeat.
+func (r *Reconciler) Stuck(interval time.Duration) string {
+	patience := max(leastPatience, 10*r.in.interval(interval))
+	r.watchdog.mu.Lock()
+	defer r.watchdog.mu.Unlock()
+	var hung []string
+	for _, what := range slices.Sorted(maps.Keys(r.watchdog.signs)) {
+		if until(r.watchdog.signs[what].Add(patience)) < 0 {
+			hung = append(hung, what)
+		}
+	}
+	if hung == nil {
+		return ""
+	}
+	return fmt.Sprintf("no sign of life for %s from: %s", patience, strings.Join(hung, ", "))
+}
