@@ -400,7 +400,7 @@ func TestKeptForTheForge(t *testing.T) {
 		"promoted to all": {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("new")}, true},
 		"superseded":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Progressing, Release: release("newer")}, false},
 		"taken back":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("old")}, false},
-		"on the way back": {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Aborting, Release: release("new"), Retreat: &rollout.Retreat{}}, false},
+		"on the way back": {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Aborting, Release: release("new"), Rollback: &rollout.Rollback{}}, false},
 		"held":            {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Paused, Release: release("new"), Held: &rollout.Held{}}, false},
 		"nothing before":  {rollout.ProposePromotion, rollout.State{}, rollout.State{Phase: rollout.Healthy, Stable: release("new")}, false},
 		"no release":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Degraded}, false},

@@ -26,13 +26,13 @@ func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch 
 		return looked
 	}
 	visits := map[string]*pass{}
-	errs := []error{looked, r.visitDue(ctx, clock, visits)}
+	errs := []error{looked, r.reconcileDue(ctx, clock, visits)}
 	err := r.out.flush(ctx, clock())
 	for try := 1; errors.Is(err, rollout.ErrConflict) && try < maxTries; try++ {
 		if looked = r.in.look(ctx); errors.Is(looked, ErrDeposed) {
 			return looked
 		}
-		errs = []error{looked, r.visitDue(ctx, clock, visits)}
+		errs = []error{looked, r.reconcileDue(ctx, clock, visits)}
 		err = r.out.flush(ctx, clock())
 	}
 	errs = append(errs, err)
@@ -90,8 +90,8 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 	}
 }
 
-// visitDue reconciles the due apps, and repeats passes whose missing commit or render is available now.
-func (r *Reconciler) visitDue(
+// reconcileDue reconciles the due apps, and repeats passes whose missing commit or render is available now.
+func (r *Reconciler) reconcileDue(
 	ctx context.Context, clock func() time.Time, visits map[string]*pass,
 ) (err error) {
 	due := clock() // apps that become due meanwhile belong to the next pass

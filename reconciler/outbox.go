@@ -94,7 +94,7 @@ func (h *outbox) waits() (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.waiting {
-		urgent = urgent || s.decision.Retreat
+		urgent = urgent || s.decision.Rollback
 	}
 	return len(h.waiting)+len(h.reverts)+len(h.proposes) > 0 && !h.isBehind, urgent, h.notYet
 }

@@ -198,7 +198,7 @@ func TestKeepsFor(t *testing.T) {
 		"Removed":     {forge, true, promotion, flying, rollout.State{}, false},
 		"NoRelease":   {forge, true, promotion, rollout.State{}, flying, false},
 		"Held":        {forge, true, promotion, flying, rollout.State{Release: one, Held: &rollout.Held{}}, false},
-		"GoesBack":    {forge, true, promotion, flying, rollout.State{Release: one, Retreat: &rollout.Retreat{}}, false},
+		"GoesBack":    {forge, true, promotion, flying, rollout.State{Release: one, Rollback: &rollout.Rollback{}}, false},
 		"Reverted":    {forge, true, revert, rollout.State{}, done, true},
 		"NotReverted": {forge, true, revert, rollout.State{}, rollout.State{Phase: rollout.Degraded, Stable: one}, false},
 		"NobodyShows": {forge, false, promotion, flying, flying, false},
@@ -404,7 +404,7 @@ func TestHappened(t *testing.T) {
 	} {
 		s := &pass{cache: &appCache{}}
 		for i, c := range visits {
-			s.recorded, s.decision.Retreat = c.recorded, c.retreat
+			s.recorded, s.decision.Rollback = c.recorded, c.retreat
 			if got := s.happened(); got != c.told {
 				t.Errorf("visit %d of %v: told %t", i, visits, got)
 			}

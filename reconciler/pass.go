@@ -133,13 +133,13 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 		unknown = errors.Join(unknown, fmt.Errorf("the history since commit %s %w",
 			rollout.ShortID(s.before.Source), source.ErrNotReady))
 	}
-	if unknown != nil && !s.decision.Retreat && !s.comesToRest() { // only a rollback is allowed
+	if unknown != nil && !s.decision.Rollback && !s.comesToRest() { // only a rollback is allowed
 		s.err = errors.Join(s.err, unknown)
 		s.decision = strategies.Decision{State: s.before, Requeue: s.decision.Requeue, Measure: strategies.Due(s.input)}
 		return
 	}
 	switch {
-	case s.decision.Retreat:
+	case s.decision.Rollback:
 		s.err = errors.Join(s.err, r.apply(ctx, s, *next, now))
 	case s.input.Answers.IsHealed():
 		r.prune(ctx, s)

@@ -149,7 +149,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 	}
 	switch {
 	case s.changed:
-		if s.decision.Retreat {
+		if s.decision.Rollback {
 			s.cache.pending, s.cache.on = &s.decision, s.before
 		}
 		r.measure(s) // recorded analyses go on
@@ -188,7 +188,7 @@ const whileWaiting = time.Second
 func (r *Reconciler) applyRecorded(ctx context.Context, s *pass, now time.Time) {
 	s.cache.routing.looked(now)
 	newer := s.cache.pending != nil && s.cache.pending != &s.decision
-	if newer && s.recorded && !s.decision.Retreat {
+	if newer && s.recorded && !s.decision.Rollback {
 		// An advance that this process never applies: the pending rollback starts from it and is newer.
 		s.cache.on, s.cache.pending.State.Serial = s.after, s.after.Serial
 	}

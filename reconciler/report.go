@@ -26,7 +26,7 @@ func (r *Reconciler) report(s *pass) {
 
 // happened reports whether a pass has news for users. A rollback has when it is applied, not when recorded.
 func (s *pass) happened() bool {
-	if !s.recorded && !s.decision.Retreat {
+	if !s.recorded && !s.decision.Rollback {
 		return false
 	}
 	told := s.cache.told

@@ -34,7 +34,7 @@ func (r *committer) hasForge(v *gitView) bool {
 // keepsFor reports whether an unwanted proposal's branch is kept, as the forge may be merging it. An abandoned one
 // goes at once: its approvals must not count for its successor.
 func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, after rollout.State) bool {
-	if !r.hasForge(v) || after.Held != nil || after.Retreat != nil {
+	if !r.hasForge(v) || after.Held != nil || after.Rollback != nil {
 		return false
 	}
 	if kind == rollout.ProposeRevert {

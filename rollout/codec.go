@@ -160,9 +160,9 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 		return nil, Invalidf(file, "written", "%d is not within 0..%d", s.Written, s.Serial)
 	case inFlight && s.Release == nil:
 		return nil, Invalidf(file, "release", "is missing while the phase is %s", s.Phase)
-	case s.Phase == Aborting && (s.Retreat == nil || s.Stable == nil):
+	case s.Phase == Aborting && (s.Rollback == nil || s.Stable == nil):
 		return nil, Invalidf(file, "retreat", "or stable is missing while the phase is %s", s.Phase)
-	case s.Former != nil && (s.Stable == nil || s.Release != nil):
+	case s.Draining != nil && (s.Stable == nil || s.Release != nil):
 		return nil, Invalidf(file, "former", "is there without stable, or beside release")
 	case s.Phase == Degraded && s.Stable == nil:
 		return nil, Invalidf(file, "stable", "is missing while the phase is %s", s.Phase)

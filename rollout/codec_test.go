@@ -40,7 +40,7 @@ func fullState() State {
 			Entered: noon.Add(time.Hour), Opened: "Ann <ann@example.com>",
 			Available: new(noon.Add(time.Hour + time.Minute)),
 		}},
-		Retreat:   &Retreat{Reject: true, Routed: noon.Add(2 * time.Hour), Drain: noon.Add(3 * time.Hour), To: "aaaaaaaa"},
+		Rollback:  &Rollback{Reject: true, Routed: noon.Add(2 * time.Hour), Drain: noon.Add(3 * time.Hour), To: "aaaaaaaa"},
 		Rejected:  []Rejection{{Hash: "h1-2222222222", Commit: "bbbbbbbb", Reason: "errors", At: noon, Promotion: "89abcdef01"}},
 		Verified:  []Hash{"h1-1111111111", "h1-3333333333"},
 		Inventory: []Ref{{Kind: "Namespace", Name: "shop"}, web.Ref(), {Kind: "Service", Namespace: "shop", Name: "web"}},
@@ -311,11 +311,11 @@ func TestNextTenth(t *testing.T) {
 		if !got.Equal(noon.Add(want)) || got.Location() != time.UTC {
 			t.Errorf("%s after noon: %s", late, got)
 		}
-		data, err := json.Marshal(Retreat{Drain: got})
+		data, err := json.Marshal(Rollback{Drain: got})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var back Retreat
+		var back Rollback
 		if _ = json.Unmarshal(data, &back); !back.Drain.Equal(got) {
 			t.Errorf("%s is read back as %s", got, back.Drain)
 		}

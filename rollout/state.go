@@ -51,11 +51,11 @@ type State struct {
 	Held       *Held         `json:"held,omitempty" serial:"no"`      // the error; the app stays as it is meanwhile
 	Source     string        `json:"source,omitempty" serial:"no"`    // commit whose render is in the cluster
 	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // the last release that was fully promoted
-	Former     *Former       `json:"former,omitempty" serial:"yes"`   // the version before Stable, while its pods are kept
+	Draining   *Draining     `json:"former,omitempty" serial:"yes"`   // the version before Stable, while its pods are kept
 	Release    *Release      `json:"release,omitempty" serial:"yes"`
 	Progress   []Progress    `json:"progress,omitempty" serial:"yes"` // one for each staged workload of Release
 	Analyses   []AnalysisRun `json:"analyses,omitempty" serial:"yes"` // of Release, of Stable, or of the last rejection
-	Retreat    *Retreat      `json:"retreat,omitempty" serial:"yes"`  // only while Aborting
+	Rollback   *Rollback     `json:"retreat,omitempty" serial:"yes"`  // only while Aborting
 	Rejected   []Rejection   `json:"rejected,omitempty" serial:"yes"` // newest first, at most MaxHistory
 	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // newest first, at most MaxHistory
 	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // adopted from another controller by a user
@@ -133,8 +133,8 @@ func (r *Release) Same(o *Release) bool {
 	return r.Hash == o.Hash && r.Since.Equal(o.Since)
 }
 
-// Former is the version before stable, whose pods still exist without users.
-type Former struct {
+// Draining is the version before stable, whose pods still exist without users.
+type Draining struct {
 	Release  Release    `json:"release"`  // as it was stable
 	Progress []Progress `json:"progress"` // of the release that is stable now
 }
@@ -176,8 +176,8 @@ type Replicas struct {
 	Count    *int     `json:"count,omitempty"` // nil: an autoscaler sets the number
 }
 
-// Retreat is a rollback's progress.
-type Retreat struct {
+// Rollback is a rollback's progress.
+type Rollback struct {
 	Reject bool      `json:"reject,omitempty"` // the release's hash is rejected
 	Routed time.Time `json:"routed"`           // when traffic went back to stable
 	Drain  time.Time `json:"drain"`            // when canary pods may be removed

@@ -87,7 +87,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	}
 	follows := was.Release == nil && is.Release == nil && was.Stable != nil && is.Stable != nil && was.Stable.Hash == is.Stable.Hash &&
 		// Otherwise the change still belongs to a release.
-		was.Phase == rollout.Healthy && is.Phase == rollout.Healthy && was.Source != "" && was.Source != is.Source && was.Former == nil
+		was.Phase == rollout.Healthy && is.Phase == rollout.Healthy && was.Source != "" && was.Source != is.Source && was.Draining == nil
 	if follows {
 		o.checkAlone(app, was, is)
 	}

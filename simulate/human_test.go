@@ -115,7 +115,7 @@ func pushInPhase(u *universe, i int) bool {
 // pushWhileKept pushes a version while old pods are kept.
 func pushWhileKept(u *universe, i int) bool {
 	s := u.oracle.states[u.head().apps[i].name]
-	if s.Former == nil {
+	if s.Draining == nil {
 		return false
 	}
 	u.pushAll(i, "pods are kept")

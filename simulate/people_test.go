@@ -301,7 +301,7 @@ func (u *universe) letGo() {
 func (u *universe) healthy() bool {
 	for _, a := range u.head().apps {
 		s, head := u.oracle.states[a.name], u.oracle.at(a.name, u.git.Head(testBranch))
-		if head == nil || s.Phase != rollout.Healthy || s.Held != nil || s.Release != nil || s.Former != nil || (s.Stable != nil && s.Stable.Hash != head.Release()) {
+		if head == nil || s.Phase != rollout.Healthy || s.Held != nil || s.Release != nil || s.Draining != nil || (s.Stable != nil && s.Stable.Hash != head.Release()) {
 			return false
 		}
 	}

@@ -834,7 +834,7 @@ func (p *promises) checkUsers(w rollout.Workload) {
 		delete(p.served, w) // there are no users, and the version in flight was not stable
 		return
 	}
-	if s.Phase == rollout.Degraded || s.Retreat != nil && s.Retreat.Reject {
+	if s.Phase == rollout.Degraded || s.Rollback != nil && s.Rollback.Reject {
 		was.excuse = true
 		p.served[w] = was
 	}

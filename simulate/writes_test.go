@@ -83,7 +83,7 @@ func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 	}
 	return slices.DeleteFunc(commits, func(commit string) bool {
 		r := o.at(app, commit)
-		return r == nil || s.Stable == nil || r.Release() != s.Stable.Hash && (s.Former == nil || r.Release() != s.Former.Release.Hash)
+		return r == nil || s.Stable == nil || r.Release() != s.Stable.Hash && (s.Draining == nil || r.Release() != s.Draining.Release.Hash)
 	})
 }
 
@@ -117,11 +117,11 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 	if s.Stable != nil {
 		commits = append(commits, s.Stable.Commit)
 	}
-	if s.Retreat != nil {
-		commits = append(commits, s.Retreat.To)
+	if s.Rollback != nil {
+		commits = append(commits, s.Rollback.To)
 	}
-	if s.Former != nil { // its pods are kept for a rollback
-		commits = append(commits, s.Former.Release.Commit)
+	if s.Draining != nil { // its pods are kept for a rollback
+		commits = append(commits, s.Draining.Release.Commit)
 	}
 	return slices.ContainsFunc(commits, func(commit string) bool {
 		r := o.at(app, commit)

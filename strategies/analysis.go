@@ -13,7 +13,7 @@ import (
 
 // runOf is one analysis of a release at its present step.
 type runOf struct {
-	moving
+	workload
 	name       string
 	analysis   *rollout.Analysis
 	experiment *rollout.Experiment // the experiment that it judges; nil: the release itself
@@ -21,12 +21,12 @@ type runOf struct {
 
 // isTried reports whether a state's release is at its steps and is judged there. A verified version is not.
 func isTried(s rollout.State) bool {
-	return s.Release != nil && s.Stable != nil && s.Former == nil && !s.Release.Fast && isHeld(s) &&
+	return s.Release != nil && s.Stable != nil && s.Draining == nil && !s.Release.Fast && isHeld(s) &&
 		s.Phase != rollout.Aborting
 }
 
 // wantedRuns returns the analyses of a release's workloads at their steps.
-func wantedRuns(s rollout.State, all []moving) []runOf {
+func wantedRuns(s rollout.State, all []workload) []runOf {
 	var runs []runOf
 	if !isTried(s) {
 		return nil
@@ -36,11 +36,11 @@ func wantedRuns(s rollout.State, all []moving) []runOf {
 			continue
 		}
 		if w, is := m.stage().wait.(analysisWait); is {
-			runs = append(runs, runOf{moving: m, name: m.runName(), analysis: w.Analysis})
+			runs = append(runs, runOf{workload: m, name: m.runName(), analysis: w.Analysis})
 		}
 		runs = append(runs, experimentRuns(m)...)
 		if a := m.background; a != nil && m.Step >= a.StartingStep {
-			runs = append(runs, runOf{moving: m, name: m.label + backgroundRun, analysis: a})
+			runs = append(runs, runOf{workload: m, name: m.label + backgroundRun, analysis: a})
 		}
 	}
 	return runs
@@ -62,7 +62,7 @@ func labelOf(s rollout.State, w rollout.Workload) string {
 }
 
 // runName returns the run name of a workload's stage: web/soak, or web/step-2 if the step's name is ambiguous.
-func (m moving) runName() string {
+func (m workload) runName() string {
 	name := "/" + m.stage().name
 	if name == "/" || name == backgroundRun || strings.HasPrefix(name, stepRun) {
 		name = stepRun + strconv.Itoa(m.Step+1)
@@ -71,7 +71,7 @@ func (m moving) runName() string {
 }
 
 // owns reports whether a run belongs to the workload.
-func (m moving) owns(r rollout.AnalysisRun) bool { return strings.HasPrefix(r.Name, m.label+"/") }
+func (m workload) owns(r rollout.AnalysisRun) bool { return strings.HasPrefix(r.Name, m.label+"/") }
 
 // Runs returns an app's recorded analyses with all later measurements.
 func Runs(in Input) []rollout.AnalysisRun {
@@ -105,7 +105,7 @@ func withAnalyses(in Input, d Decision) Decision {
 	}
 	changed := !d.State.Equal(&in.State)
 	in.State = d.State
-	wanted := wantedRuns(d.State, movers(in))
+	wanted := wantedRuns(d.State, workloads(in))
 	runs := Runs(in)
 	for _, w := range wanted {
 		begun := analysis.Start(w.name, d.State.Release.Hash, w.analysis.Metrics, in.Now)
@@ -222,8 +222,8 @@ func evidence(r rollout.AnalysisRun) string {
 }
 
 // inconclusive returns an inconclusive run of the present step, or in the background, that no promotion has accepted.
-func inconclusive(in Input, m moving) (rollout.AnalysisRun, bool) {
-	wanted := wantedRuns(in.State, movers(in))
+func inconclusive(in Input, m workload) (rollout.AnalysisRun, bool) {
+	wanted := wantedRuns(in.State, workloads(in))
 	for _, r := range Runs(in) {
 		open := r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" && m.owns(r)
 		if open && slices.ContainsFunc(wanted, func(w runOf) bool { return w.isRun(r) }) {
@@ -234,7 +234,7 @@ func inconclusive(in Input, m moving) (rollout.AnalysisRun, bool) {
 }
 
 // acceptedBy records who promoted a workload with inconclusive runs: the next step does not wait for them again.
-func acceptedBy(runs []rollout.AnalysisRun, m moving, by string) []rollout.AnalysisRun {
+func acceptedBy(runs []rollout.AnalysisRun, m workload, by string) []rollout.AnalysisRun {
 	runs = slices.Clone(runs)
 	for i, r := range runs {
 		if m.owns(r) && r.Phase == rollout.AnalysisInconclusive && r.Accepted == "" {
@@ -245,7 +245,7 @@ func acceptedBy(runs []rollout.AnalysisRun, m moving, by string) []rollout.Analy
 }
 
 // gateInconclusive keeps a release at its step while an analysis of the step is inconclusive and not promoted.
-func gateInconclusive(in Input, m moving) verdict {
+func gateInconclusive(in Input, m workload) verdict {
 	r, is := inconclusive(in, m)
 	if !is {
 		return verdict{done: true}

@@ -63,7 +63,7 @@ func Emptied(r *rollout.Render, has int) error {
 func withQuestion(in Input, d Decision) Decision {
 	a := in.Answers
 	switch source := d.State.Source; {
-	case d.Retreat || d.Stale:
+	case d.Rollback || d.Stale:
 		d.Ask = nil
 	case a.Healed == nil:
 		d.Ask = &Ask{Heal: true}

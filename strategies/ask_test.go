@@ -24,7 +24,7 @@ func questions(t *testing.T, in Input, answer func(*Input, Ask)) ([]string, Inpu
 		if len(asked) == maxAsks {
 			t.Fatalf("after %q it still asks: %s", asked, dump(d.Ask))
 		}
-		if d.Retreat || d.Stale {
+		if d.Rollback || d.Stale {
 			t.Fatalf("a decision that waits for nothing asks: %s", dump(d))
 		}
 		asked = append(asked, questionOf(t, *d.Ask))
@@ -157,7 +157,7 @@ func TestAsk(t *testing.T) {
 		in := world(h)
 		release := newRelease(in)
 		in.State.Phase, in.State.Release = rollout.Aborting, &release
-		in.State.Retreat = &rollout.Retreat{Routed: noon, Drain: noon, To: commitID(0)}
+		in.State.Rollback = &rollout.Rollback{Routed: noon, Drain: noon, To: commitID(0)}
 		return in
 	}
 	degraded := func() Input { // the same, and Git still asks for v2, after a stable commit that is not the source
@@ -276,7 +276,7 @@ func TestPending(t *testing.T) {
 	in := inFlight(h, 1, set(h, commitID(1), 2, 2), set(h, commitID(0), 8, 8))
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "d"}
 	back := Decide(in)
-	if !back.Retreat {
+	if !back.Rollback {
 		t.Fatalf("an abort is answered by %s", dump(back))
 	}
 	in.State, in.Pending, in.Answers = back.State, &back, Answers{}
@@ -286,8 +286,8 @@ func TestPending(t *testing.T) {
 	if diff := compare.Diff(back, Decide(in)); diff != "" {
 		t.Errorf("a retreat that is not recorded is left (-want +got):\n%s", diff)
 	}
-	in.State.Source, in.State.Retreat.Drain = commitID(1), in.Now
-	if d := Decide(in); !d.Retreat || d.Ask != nil || d.State.Source != in.State.Retreat.To || d.Subject != back.Subject {
+	in.State.Source, in.State.Rollback.Drain = commitID(1), in.Now
+	if d := Decide(in); !d.Rollback || d.Ask != nil || d.State.Source != in.State.Rollback.To || d.Subject != back.Subject {
 		t.Errorf("the next step of the way back is %s", dump(d))
 	}
 	in.Pending = nil
@@ -329,7 +329,7 @@ func TestAsksEnd(t *testing.T) {
 		for _, kind := range asks {
 			seen[kind]++
 		}
-		if d.State.Source != in.State.Source && !d.Retreat && !d.Stale &&
+		if d.State.Source != in.State.Source && !d.Rollback && !d.Stale &&
 			!strings.Contains(strings.Join(asks, " "), "accept") {
 			t.Fatalf("seed %d follows %s without a question", seed, d.State.Source)
 		}

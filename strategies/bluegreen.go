@@ -38,7 +38,7 @@ func blueGreenStages(b *rollout.BlueGreen) []stage {
 		clock := timerWait{duration: time.Duration(b.AutoPromotionSeconds) * time.Second}
 		stages = append(stages, preview.with("promotion", "wait for promotion", clock))
 	}
-	end := handover(time.Duration(b.ScaleDownDelaySeconds)*time.Second, b.PreviewReplicaCount != nil, 0)
+	end := switchStages(time.Duration(b.ScaleDownDelaySeconds)*time.Second, b.PreviewReplicaCount != nil, 0)
 	if a := b.PostPromotion; a != nil {
 		at := slices.IndexFunc(end, func(s stage) bool { return s.switched })
 		end = slices.Insert(end, at+1, end[at].with("post-promotion", analysisText(a), analysisWait{a}))
@@ -48,8 +48,8 @@ func blueGreenStages(b *rollout.BlueGreen) []stage {
 
 func fullSets(n int) counts { return counts{canary: n, stable: n} }
 
-// handover returns the last stages where a whole Service moves: a full set, the switch, and a delay for rollbacks.
-func handover(delay time.Duration, scaleUp bool, weight int) []stage {
+// switchStages returns the last stages where a whole Service moves: a full set, the switch, and a delay for rollbacks.
+func switchStages(delay time.Duration, scaleUp bool, weight int) []stage {
 	var stages []stage
 	s := stage{counts: fullSets, weight: weight, final: true}
 	if scaleUp {

@@ -107,7 +107,7 @@ func canaryHandover(spec rollout.Spec, weight int) []stage {
 	if len(c.Steps) == 0 || spec.Scaling != rollout.Surge || c.StableService == "" || c.ScaleDownDelaySeconds == 0 {
 		return nil
 	}
-	return handover(time.Duration(c.ScaleDownDelaySeconds)*time.Second, true, weight)
+	return switchStages(time.Duration(c.ScaleDownDelaySeconds)*time.Second, true, weight)
 }
 
 // routedHandover returns the last stages of a routed canary: all requests go to the new version, then the stable

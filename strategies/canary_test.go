@@ -385,7 +385,7 @@ func TestResumed(t *testing.T) {
 			in := Input{Now: noon.Add(time.Hour), Source: &rollout.Render{Specs: []rollout.Spec{old}}, plans: plans{}}
 			in.State.Release = &rollout.Release{}
 			pr := compile(old).progress(tc.step, noon)
-			m := moving{plan: compile(now), Progress: pr}
+			m := workload{plan: compile(now), Progress: pr}
 			got := m.resumed(in, m.changeOf(in))
 			if got.Step != tc.want || got.Entered.Equal(noon) != tc.kept {
 				t.Errorf("%s: got step %d since %s, want %d", tc.reason, got.Step, got.Entered, tc.want)
@@ -396,7 +396,7 @@ func TestResumed(t *testing.T) {
 				t.Errorf("without the old list it goes on at step %d", got.Step)
 			}
 			pr.Plan, in.Source.Specs = "0badcafe", []rollout.Spec{old}
-			if m := (moving{plan: compile(now), Progress: pr}); m.resumed(in, m.changeOf(in)).Step != tc.want {
+			if m := (workload{plan: compile(now), Progress: pr}); m.resumed(in, m.changeOf(in)).Step != tc.want {
 				t.Error("after an upgrade of the program it goes on elsewhere")
 			}
 		})

@@ -57,7 +57,7 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 	}
 	in.Health = Health{}
 	ails := map[rollout.Ref]string{}
-	for _, a := range ailments(in) {
+	for _, a := range unhealthy(in) {
 		ails[a.ref] = a.text()
 	}
 	var texts []string
@@ -86,7 +86,7 @@ func promotionText(in Input) (text string) {
 // unreturned returns the workloads that delay the end of such a rollback while Git has the abandoned version. The
 // wait ends at their deadline; a push skips it.
 func unreturned(in Input) (texts []string, late deadline) {
-	why, since := unready(in, in.State.Retreat.Routed)
+	why, since := unready(in, in.State.Rollback.Routed)
 	late = deadline{at: since.Add(healthDeadline)}
 	if why == "" || late.isOver(in.Now) || in.Head.Render == nil || in.Head.Render.Release() != in.State.Release.Hash {
 		return nil, deadline{}

@@ -14,13 +14,13 @@ import (
 // maxUnavailable. The promotion and each rollback are the user's own rolling update.
 type daemonSet struct{ inTurn }
 
-// fence returns the nodes of the stage. It is counted in each pass, as nodes come and go.
-func (daemonSet) fence(m moving, want counts, _ View) (fence, bool) {
+// limits returns the nodes of the stage. It is counted in each pass, as nodes come and go.
+func (daemonSet) limits(m workload, want counts, _ View) (limits, bool) {
 	k := min(want.canary, m.n)
-	return fence{m: k, n: m.n}, k > 0
+	return limits{unavailable: k, replicas: m.n}, k > 0
 }
 
-func (daemonSet) hold(o rollout.Object, _ fence) {
+func (daemonSet) hold(o rollout.Object, _ limits) {
 	o.Set(map[string]any{"type": "OnDelete"}, "spec", "updateStrategy")
 }
 
@@ -37,7 +37,7 @@ func (daemonSet) evict(in Input, w rollout.Workload, live rollout.ObservedWorklo
 	if !isHeld(in.State) || i < 0 || !staged || live.Hash != in.State.Release.Templates[w] {
 		return nil
 	}
-	m := movingOf(in.State, in.plans.orNew().of(spec), in.State.Progress[i], in.Observed)
+	m := newWorkload(in.State, in.plans.orNew().of(spec), in.State.Progress[i], in.Observed)
 	var old []rollout.Pod
 	room := roomOnNodes(spec, live, in.Now)
 	for _, r := range live.Revisions {

@@ -164,7 +164,7 @@ func TestDaemonSetIsLeftAlone(t *testing.T) {
 	for name, change := range map[string]func(*Input){
 		"a promotion": func(in *Input) { in.State.Phase = rollout.Promoting },
 		"a retreat": func(in *Input) {
-			in.State.Phase, in.State.Retreat = rollout.Aborting, &rollout.Retreat{To: in.State.Source}
+			in.State.Phase, in.State.Rollback = rollout.Aborting, &rollout.Rollback{To: in.State.Source}
 		},
 		"another template": func(in *Input) { ofAgent(in, func(w *rollout.ObservedWorkload) { w.Hash = "h1-other" }) },
 		"a spec that the controller has not seen": func(in *Input) {

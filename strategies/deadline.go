@@ -14,7 +14,7 @@ type deadline struct {
 	at     time.Time // zero: there is no deadline
 	reason string
 	aborts bool // the release is rolled back then
-	m      moving
+	m      workload
 	peak   rollout.Peak
 	late   bool // the peak is to be recorded
 }
@@ -51,7 +51,7 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 
 // peakOf returns the most ready pods of the new version since a time, and when the last one became ready. A pod that
 // is ready again after a crash does not raise the peak.
-func peakOf(m moving, since time.Time) rollout.Peak {
+func peakOf(m workload, since time.Time) rollout.Peak {
 	now := rollout.Peak{Ready: m.fresh.Ready(), At: lastReady(since, m.fresh)}
 	if was := m.Peak; was != nil && now.Ready <= was.Ready && was.Ready <= m.fresh.Desired && !was.At.Before(since) {
 		return *was
@@ -76,7 +76,7 @@ func withPeaks(in Input) []rollout.Progress {
 }
 
 // comesBack reports whether a workload should have pods, has none of any version, and has no known problem.
-func comesBack(m moving) bool {
+func comesBack(m workload) bool {
 	isThere := func(r rollout.Revision) bool { return r.Pods > 0 }
 	return m.problem() == "" && !slices.ContainsFunc(m.live.Revisions, isThere)
 }
@@ -114,7 +114,7 @@ func lateToAbort(in Input) (first deadline, is bool) {
 // are progress. Pauses, holds and waits for other workloads do not count.
 func deadlines(in Input) (all []deadline) {
 	s := in.State
-	if s.Former != nil {
+	if s.Draining != nil {
 		return nil
 	}
 	if isContent(s.Release) {
@@ -132,7 +132,7 @@ func deadlines(in Input) (all []deadline) {
 		if !ok { // the workload is new, or not moved in stages
 			pr = rollout.Progress{Workload: spec.Workload, Entered: s.Release.Since}
 		}
-		m := movingOf(s, in.plans.of(spec), pr, in.Observed)
+		m := newWorkload(s, in.plans.of(spec), pr, in.Observed)
 		if whole := !ok || isPromoting(s); whole && serves(in, spec, hash) || !whole && !waitsForPods(in, m) {
 			continue
 		}
@@ -180,7 +180,7 @@ func refused(in Input) (first deadline) {
 // lateExperiment returns the experiments' earliest deadline, and whether it is over. Entering the step and each ready
 // pod are progress. Pods lost later do not count: the analyses see them.
 func lateExperiment(in Input) (first deadline, is bool) {
-	for _, m := range movers(in) {
+	for _, m := range workloads(in) {
 		e, is := experimentAt(in.State, m)
 		if !is || m.Available != nil || holder(in, in.State.Release.Hash, m.spec.Paused) != "" {
 			continue
@@ -201,7 +201,7 @@ func lateExperiment(in Input) (first deadline, is bool) {
 }
 
 // waitsForPods reports whether a workload waits only for pods, not for users, clock, window, hold or other workloads.
-func waitsForPods(in Input, m moving) bool {
+func waitsForPods(in Input, m workload) bool {
 	_, ok := m.at(m.Step)
 	_, waits := lacksPods(m, in.Now)
 	waits = waits || (isPodsStage(m) || m.needsRouting()) && !podsWait{}.verdict(in, m).done
@@ -214,7 +214,7 @@ func waitsForPods(in Input, m moving) bool {
 }
 
 // isPodsStage reports whether a workload is at a step that waits only for pods.
-func isPodsStage(m moving) bool {
+func isPodsStage(m workload) bool {
 	_, is := m.stage().wait.(podsWait)
 	return is
 }

@@ -39,13 +39,13 @@ type Head struct {
 
 // Decision holds the next state and how to carry it out.
 type Decision struct {
-	State   rollout.State
-	Subject string    // the change in words, for the commit subject; "" if nothing changed
-	Retreat bool      // apply first, record afterwards
-	Requeue time.Time // when a timer makes the next decision due; zero if none does
-	Waiting string    // the app's wait as text for users; "" if none
-	Measure []Measure // the measurements that are due
-	Stale   bool      // the cluster was written from a newer record: nothing may be applied
+	State    rollout.State
+	Subject  string    // the change in words, for the commit subject; "" if nothing changed
+	Rollback bool      // apply first, record afterwards
+	Requeue  time.Time // when a timer makes the next decision due; zero if none does
+	Waiting  string    // the app's wait as text for users; "" if none
+	Measure  []Measure // the measurements that are due
+	Stale    bool      // the cluster was written from a newer record: nothing may be applied
 
 	// Ask is the next question, nil if all are answered. The other fields assume that no answer prevents them.
 	Ask *Ask
@@ -67,7 +67,7 @@ func Decide(in Input) Decision {
 	in.State.Progress = withPeaks(in)
 	d := decide(in)
 	if p := in.Pending; p != nil && !d.Stale { // no transition follows a rollback before its record
-		if !d.Retreat {
+		if !d.Rollback {
 			return *p
 		}
 		d.Subject = p.Subject
@@ -124,12 +124,12 @@ func decideHeld(in Input) Decision {
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
 	s.App, s.Path = cmp.Or(s.App, in.App.Name), cmp.Or(s.Path, in.App.Path)
 	if s.Phase == rollout.Aborting {
-		if done, ok := finishRetreat(in); ok {
+		if done, ok := finishRollback(in); ok {
 			return done
 		}
 	}
 	if reason := mustRetreat(in); reason != "" && s.Stable != nil {
-		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
+		return rollback(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
 	d := hold(s, rollout.ReasonOf(in.Head.Err), in.Head.Err.Error(), in.Head.Commit.ID)
 	d.Requeue = heldUntil(in)
@@ -149,14 +149,14 @@ func heldUntil(in Input) time.Time {
 	case s.Release == nil || s.Stable == nil:
 		return time.Time{}
 	case s.Phase == rollout.Aborting:
-		return laterOnly(s.Retreat.Drain, in.Now)
+		return laterOnly(s.Rollback.Drain, in.Now)
 	}
 	late, _ := lateToAbort(in)
 	next := laterOnly(late.at, in.Now)
 	if late, _ := lateExperiment(in); !late.at.IsZero() {
 		next = rollout.Soonest(next, laterOnly(late.at, in.Now))
 	}
-	for _, m := range movers(in) {
+	for _, m := range workloads(in) {
 		next = rollout.Soonest(next, m.nextPod(in))
 		if w, is := m.stage().wait.(promotionWait); is && w.onTimeout == rollout.TimeoutAbort {
 			next = rollout.Soonest(next, laterOnly(m.Entered.Add(w.timeout), in.Now))

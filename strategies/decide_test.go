@@ -179,7 +179,7 @@ func TestDecideAtRest(t *testing.T) {
 			if !strings.Contains(d.Subject, tc.want.Says) || (d.Subject == "") != (tc.want.Says == "") {
 				t.Errorf("%s: subject is %q, want %q", tc.reason, d.Subject, tc.want.Says)
 			}
-			if d.Retreat {
+			if d.Rollback {
 				t.Errorf("%s: applied before it is recorded", tc.reason)
 			}
 		})
@@ -259,11 +259,11 @@ func TestLeavingARelease(t *testing.T) {
 				tc.change(&in)
 			}
 			d := Decide(in)
-			if d.State.Retreat == nil || !d.Retreat {
+			if d.State.Rollback == nil || !d.Rollback {
 				t.Fatalf("%s: no retreat but %q", tc.reason, d.Subject)
 			}
 			_, rejected := d.State.IsRejected(in.State.Release.Hash)
-			got := want{d.State.Phase, d.State.Retreat.To, rejected, d.State.Retreat.Drain.Sub(d.State.Retreat.Routed)}
+			got := want{d.State.Phase, d.State.Rollback.To, rejected, d.State.Rollback.Drain.Sub(d.State.Rollback.Routed)}
 			if diff := compare.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
@@ -391,7 +391,7 @@ func TestGates(t *testing.T) {
 				tc.change(&in)
 			}
 			spec, _ := in.Head.Render.Spec(web)
-			got := gates.verdict(in, movingOf(in.State, compile(spec), in.State.Progress[0], in.Observed))
+			got := gates.verdict(in, newWorkload(in.State, compile(spec), in.State.Progress[0], in.Observed))
 			if diff := compare.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
@@ -535,7 +535,7 @@ func TestTooManyOldOnesAreWatched(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds, s.Scaling = 60, rollout.Surge })
 	h.push(version("v2"))
 	in := inFlight(h, 1, set(h, commitID(0), 8, 8), set(h, commitID(1), 2, 2))
-	want := movers(in.prepared())[0].want()
+	want := workloads(in.prepared())[0].want()
 	for old, looks := range map[int]bool{want.stable: false, want.stable + 1: true} {
 		in = inFlight(h, 1, set(h, commitID(0), old, old), set(h, commitID(1), want.canary, want.canary))
 		in.Observed.Workloads[web].Revisions[1].ReadySince[0] = in.Now.Add(-20 * time.Second)

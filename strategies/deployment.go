@@ -14,16 +14,16 @@ const (
 
 type deployment struct{}
 
-func (deployment) hold(o rollout.Object, f fence) {
+func (deployment) hold(o rollout.Object, f limits) {
 	o.Set(int64(holdMinReadySeconds), "spec", "minReadySeconds")
 	o.Set(int64(holdProgressDeadline), "spec", "progressDeadlineSeconds")
 	f.limit(o)
 }
 
-func (f fence) limit(o rollout.Object) {
+func (f limits) limit(o rollout.Object) {
 	o.Set(map[string]any{
 		"type":          "RollingUpdate",
-		"rollingUpdate": map[string]any{"maxSurge": f.surge(), "maxUnavailable": f.unavailable()},
+		"rollingUpdate": map[string]any{"maxSurge": f.surgeValue(), "maxUnavailable": f.unavailableValue()},
 	}, "spec", "strategy")
 	if f.still {
 		o.Set(true, "spec", "paused")
@@ -34,7 +34,7 @@ func (f fence) limit(o rollout.Object) {
 // The controller subtracts that report from the replicas of its newest ReplicaSet (NewRSUnavailablePodCount). After a
 // scale-down from 5 to 2, of 8 pods with maxUnavailable 2, it would take 2-5 for missing pods and stop 5 new ones of 6.
 // The surge covers the pods that the controller may start before it sees the pause: it removes others in a pause.
-func (deployment) turn(m moving, o rollout.Object) rollout.Object {
+func (deployment) turn(m workload, o rollout.Object) rollout.Object {
 	n := m.live.Replicas
 	to := counts{canary: n}
 	if m.Of > 0 && m.Plan == m.digest() {
@@ -48,17 +48,17 @@ func (deployment) turn(m moving, o rollout.Object) rollout.Object {
 	case !isReported, !m.stable.Current && m.stable.Desired > to.stable:
 		f := paused(m, n)
 		surge := max(m.spec.MaxSurge.RoundUp(n), to.stable+to.canary-n)
-		f.s = max(f.s, min(m.stable.Desired+to.canary-n, surge), min(m.stable.Desired, m.live.Surge))
+		f.surge = max(f.surge, min(m.stable.Desired+to.canary-n, surge), min(m.stable.Desired, m.live.Surge))
 		f.limit(o)
 		setReplicas(o, int64(n))
 	}
 	return o
 }
 
-// paused returns the fence at which no pod moves, for n replicas.
-func paused(m moving, n int) fence {
+// paused returns the limits at which no pod moves, for n replicas.
+func paused(m workload, n int) limits {
 	total := m.stable.Desired + m.fresh.Desired
-	return fence{s: max(0, total-n), m: min(1, max(0, 1+n-total)), n: n, still: true}
+	return limits{surge: max(0, total-n), unavailable: min(1, max(0, 1+n-total)), replicas: n, still: true}
 }
 
 // own sets spec.paused to false where Git leaves it unset, so that kubectl rollout pause is undone.
@@ -85,17 +85,17 @@ func (deployment) share(c counts, n int, _ bool) counts {
 	return counts{canary: c.canary - kept, stable: c.stable + kept}
 }
 
-func (deployment) reached(_ moving, want counts) counts { return want }
+func (deployment) reached(_ workload, want counts) counts { return want }
 
-// surge returns s as a percentage that rounds up to s: 1 of 3 is 33 %. An integer, which an autoscaler's n does not
+// surgeValue returns s as a percentage that rounds up to s: 1 of 3 is 33 %. An integer, which an autoscaler's n does not
 // scale, is used only where none yields s, as for 10 of 150.
-func (f fence) surge() any {
-	return exactly(f.s, 100*f.s/f.n, func(a rollout.Amount) int { return a.RoundUp(f.n) })
+func (f limits) surgeValue() any {
+	return exactly(f.surge, 100*f.surge/f.replicas, func(a rollout.Amount) int { return a.RoundUp(f.replicas) })
 }
 
-// unavailable returns m as a percentage that rounds down to m: 1 of 3 is 34 %; otherwise an integer.
-func (f fence) unavailable() any {
-	return exactly(f.m, (100*f.m+f.n-1)/f.n, func(a rollout.Amount) int { return a.RoundDown(f.n) })
+// unavailableValue returns m as a percentage that rounds down to m: 1 of 3 is 34 %; otherwise an integer.
+func (f limits) unavailableValue() any {
+	return exactly(f.unavailable, (100*f.unavailable+f.replicas-1)/f.replicas, func(a rollout.Amount) int { return a.RoundDown(f.replicas) })
 }
 
 func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
@@ -105,15 +105,15 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 	return int64(pods)
 }
 
-// fence returns the surge and unavailable pods for the next move. The Deployment controller never stops pods of its
+// limits returns the surge and unavailable pods for the next move. The Deployment controller never stops pods of its
 // newest ReplicaSet and never starts pods of older ones. So a canary that is too large, after a change of replicas or
-// steps or by hand, is reduced under the stable template (fence.back) and still held.
+// steps or by hand, is reduced under the stable template (limits.back) and still held.
 //
 // Stable pods must not be available then, or the controller removes all others as surplus. Availability follows the
-// minReadySeconds of the ReplicaSet, set with the template: so the template changes while paused (fence.still). A
+// minReadySeconds of the ReplicaSet, set with the template: so the template changes while paused (limits.still). A
 // ReplicaSet with n available pods, which look like a completed release, is reduced by one first. New pods that are
 // available after a manual change of minReadySeconds stand still until they are not; of n such pods one goes first.
-func (deployment) fence(m moving, want counts, v View) (fence, bool) {
+func (deployment) limits(m workload, want counts, v View) (limits, bool) {
 	surge := m.spec.MaxSurge.RoundUp(m.n)
 	counted, all := m.fresh.Available > 0, m.fresh.Desired >= m.n
 	if counted && all {
@@ -128,13 +128,13 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	}
 	if isForward {
 		if m.stable.Current && !m.live.Synced {
-			return fence{asIs: true}, true // the controller has yet to restart missing old pods
+			return limits{asIs: true}, true // the controller has yet to restart missing old pods
 		}
 		if m.isDynamic() {
 			gone := m.drained(v, want)
-			return fence{s: max(0, want.canary-gone), m: gone, n: m.n}, true
+			return limits{surge: max(0, want.canary-gone), unavailable: gone, replicas: m.n}, true
 		}
-		return m.walk(v, m.stable, m.fresh, want, surge)
+		return m.nextLimits(v, m.stable, m.fresh, want, surge)
 	}
 	if m.spec.Scaling == rollout.Surge {
 		surge = max(surge, m.fresh.Desired)
@@ -142,22 +142,22 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 	known := m.stable.Available == 0 && m.live.Available == m.fresh.Available && m.live.Synced
 	switch {
 	case !m.live.Synced:
-		return fence{asIs: true}, true
+		return limits{asIs: true}, true
 	case m.fresh.Ready() == 0:
-		return fence{}, false // no new pod is ready: the stable template alone
+		return limits{}, false // no new pod is ready: the stable template alone
 	case known:
-		f, ok := m.walk(v, m.fresh, m.stable, counts{canary: want.stable, stable: want.canary}, surge)
+		f, ok := m.nextLimits(v, m.fresh, m.stable, counts{canary: want.stable, stable: want.canary}, surge)
 		f.back = true
 		return f, ok
 	case m.stable.Desired == m.n:
-		return m.walk(v, m.stable, m.fresh, counts{canary: m.fresh.Desired, stable: m.n - 1}, surge)
+		return m.nextLimits(v, m.stable, m.fresh, counts{canary: m.fresh.Desired, stable: m.n - 1}, surge)
 	default:
 		still.back = true
 		return still, true
 	}
 }
 
-// walk returns the next surge and unavailable pods on the way to want.canary fresh and want.stable old pods. Ready pods
+// nextLimits returns the next surge and unavailable pods on the way to want.canary fresh and want.stable old pods. Ready pods
 // never fall below what the user allows. The Deployment controller removes old pods down to N-m whether new ones are
 // ready or not. So m grows by ready pods beyond N-maxUnavailable, or by old pods that are not ready:
 //
@@ -169,7 +169,7 @@ func (deployment) fence(m moving, want counts, v View) (fence, bool) {
 //	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
 //
 // Removed old pods are never restarted: the limits would flap. Pods that terminate, or soon will, make no room.
-func (m moving) walk(v View, old, fresh rollout.Revision, want counts, surge int) (fence, bool) {
+func (m workload) nextLimits(v View, old, fresh rollout.Revision, want counts, surge int) (limits, bool) {
 	unavailable := m.spec.MaxUnavailable.RoundDown(m.n)
 	if surge == 0 && unavailable == 0 {
 		unavailable = 1 // as Kubernetes resolves two percentages that are both 0 pods
@@ -190,7 +190,7 @@ func (m moving) walk(v View, old, fresh rollout.Revision, want counts, surge int
 	}
 	more := max(restS, min(want.canary-less, surge))
 	if less <= 0 && more <= 0 {
-		return fence{}, false
+		return limits{}, false
 	}
-	return fence{s: more, m: less, n: m.n}, true
+	return limits{surge: more, unavailable: less, replicas: m.n}, true
 }

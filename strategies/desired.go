@@ -52,8 +52,8 @@ func NeedsStable(s rollout.State, v View) bool {
 		return false
 	}
 	v.plans = v.plans.orNew()
-	return slices.ContainsFunc(v.movers(s), func(m moving) bool {
-		f, starts := fenceOf(m, v)
+	return slices.ContainsFunc(v.workloads(s), func(m workload) bool {
+		f, starts := limitsOf(m, v)
 		_, tries := experimentAt(s, m)
 		return !starts || f.back || tries
 	})
@@ -65,7 +65,7 @@ func isHeld(s rollout.State) bool {
 	case rollout.Progressing, rollout.Paused, rollout.Stalled:
 		return s.Stable != nil && !isPromoting(s)
 	case rollout.Aborting:
-		return s.Source != s.Retreat.To
+		return s.Source != s.Rollback.To
 	default:
 		return false
 	}
@@ -80,16 +80,16 @@ func desiredWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Obje
 	if !moves || !staged || !isHeld(s) {
 		o = stamp(v, countInTurn(s, v, spec, o), s.Mark(), hash, commitOf(s, w, hash), "")
 		if k, turns := kindFor(w, spec).(turner); turns && moves && staged && s.Phase == rollout.Aborting {
-			return k.turn(movingOf(s, v.plans.of(spec), p, v.Observed), o)
+			return k.turn(newWorkload(s, v.plans.of(spec), p, v.Observed), o)
 		}
 		return o
 	}
-	m := movingOf(s, v.plans.of(spec), p, v.Observed)
+	m := newWorkload(s, v.plans.of(spec), p, v.Observed)
 	if n := asked(s, spec); n != nil && *n != m.n {
 		o = o.Copy()
 		setReplicas(o, int64(m.n))
 	}
-	f, ok := fenceOf(m, v)
+	f, ok := limitsOf(m, v)
 	if !ok {
 		return stableWorkload(s, v, w, o, "")
 	}

@@ -143,10 +143,10 @@ func TestDesiredDeployment(t *testing.T) {
 		},
 		"Retreat": {"the stable template and the user's fields in one", nil, 0, 8, 2, func(in *Input, _ *history) {
 			in.State.Phase, in.State.Source = rollout.Aborting, commitID(0)
-			in.State.Retreat = &rollout.Retreat{To: commitID(0)}
+			in.State.Rollback = &rollout.Rollback{To: commitID(0)}
 		}, user("v1", commitID(0))},
 		"RetreatDelayed": {"until the canary's pods may go they are held", surge, 0, 10, 2, func(in *Input, _ *history) {
-			in.State.Phase, in.State.Retreat = rollout.Aborting, &rollout.Retreat{To: commitID(0)}
+			in.State.Phase, in.State.Rollback = rollout.Aborting, &rollout.Rollback{To: commitID(0)}
 		}, hold("20%", "0%")},
 	}
 	for name, tc := range cases {
@@ -204,7 +204,7 @@ func TestPins(t *testing.T) {
 	}
 	back := func(source string) func(*Input) {
 		return func(in *Input) {
-			in.State.Phase, in.State.Source, in.State.Retreat = rollout.Aborting, source, &rollout.Retreat{To: commitID(0)}
+			in.State.Phase, in.State.Source, in.State.Rollback = rollout.Aborting, source, &rollout.Rollback{To: commitID(0)}
 		}
 	}
 	promoting := func(in *Input) { in.State.Phase = rollout.Promoting }

@@ -17,7 +17,7 @@ import (
 // The first apply of a rollback removes its objects.
 
 // experimentAt returns the experiment of a workload's step if its pods should run now; none without replicas.
-func experimentAt(s rollout.State, m moving) (*rollout.Experiment, bool) {
+func experimentAt(s rollout.State, m workload) (*rollout.Experiment, bool) {
 	w, is := m.stage().wait.(experimentWait)
 	return w.Experiment, is && isTried(s) && !m.Suspended && !m.isSuspended()
 }
@@ -25,7 +25,7 @@ func experimentAt(s rollout.State, m moving) (*rollout.Experiment, bool) {
 // experimentObjects returns the objects of a state's experiments. A version without a render runs no pods.
 func experimentObjects(s rollout.State, v View) []rollout.Object {
 	var all []rollout.Object
-	for _, m := range v.movers(s) {
+	for _, m := range v.workloads(s) {
 		e, is := experimentAt(s, m)
 		if !is {
 			continue
@@ -86,7 +86,7 @@ type experimentPods struct {
 // available reports whether all pods of the template are available.
 func (p experimentPods) available() bool { return p.there && p.serving >= p.Replicas }
 
-func podsOf(in Input, m moving, e *rollout.Experiment) []experimentPods {
+func podsOf(in Input, m workload, e *rollout.Experiment) []experimentPods {
 	return rollout.Mapped(e.Templates, func(t rollout.ExperimentTemplate) experimentPods {
 		name := experiment.Name(m.Workload, in.State.Release.Hash, m.Step, t.Name)
 		w, exists := in.Observed.Workloads[rollout.Workload{Namespace: m.Workload.Namespace, Name: name}]
@@ -97,7 +97,7 @@ func podsOf(in Input, m moving, e *rollout.Experiment) []experimentPods {
 }
 
 // experimentRuns returns the analyses of a workload's experiment, once its pods are available.
-func experimentRuns(m moving) []runOf {
+func experimentRuns(m workload) []runOf {
 	w, is := m.stage().wait.(experimentWait)
 	if !is || m.Available == nil {
 		return nil
@@ -105,7 +105,7 @@ func experimentRuns(m moving) []runOf {
 	runs := make([]runOf, 0, len(w.Analyses))
 	for _, a := range w.Analyses {
 		name := m.runName() + "/" + a.Name
-		runs = append(runs, runOf{moving: m, name: name, analysis: a.Analysis, experiment: w.Experiment})
+		runs = append(runs, runOf{workload: m, name: name, analysis: a.Analysis, experiment: w.Experiment})
 	}
 	return runs
 }
@@ -120,7 +120,7 @@ func (m *Measure) about(in Input, w runOf) bool {
 	}
 	canary, _ := e.RunsOn(rollout.SpecCanary)
 	stable, _ := e.RunsOn(rollout.SpecStable)
-	for _, t := range podsOf(in, w.moving, e) {
+	for _, t := range podsOf(in, w.workload, e) {
 		if t.live.Pin.Value == "" {
 			return false
 		}

@@ -91,7 +91,7 @@ func TestExperimentOfAnUnreadableHead(t *testing.T) {
 		t.Errorf("looks again at %s, want at the deadline", d.Requeue)
 	}
 	in.State, in.Now = d.State, noon.Add(2*time.Minute)
-	if d = Decide(in); !d.Retreat || !strings.Contains(d.State.Reason,
+	if d = Decide(in); !d.Rollback || !strings.Contains(d.State.Reason,
 		"1 of 2 pods of the experiment's baseline are available") {
 		t.Errorf("after the deadline: %q", d.Subject)
 	}
@@ -174,7 +174,7 @@ func TestExperimentDesired(t *testing.T) {
 	if err != nil || len(ahead) != 3 {
 		t.Errorf("the API server is asked about %d objects ahead (%v), want two Deployments and a Service", len(ahead), err)
 	}
-	back := retreat(in, cause{reason: "aborted", to: commitID(0), reject: true}).State
+	back := rollback(in, cause{reason: "aborted", to: commitID(0), reject: true}).State
 	later := in.State
 	later.Progress = []rollout.Progress{compile(h.at(commitID(1)).Specs[0]).progress(2, noon)}
 	later.Phase = rollout.Promoting

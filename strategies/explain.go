@@ -64,7 +64,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 		return ExplainedStep{Name: s.name, Text: s.text, Weight: s.weight}
 	})
 	if pr, moves := in.State.ProgressOf(spec.Workload); moves && in.State.Release != nil {
-		e.at(in, movingOf(in.State, p, pr, in.Observed))
+		e.at(in, newWorkload(in.State, p, pr, in.Observed))
 	}
 	fresh := 0
 	for _, r := range live.Revisions {
@@ -98,7 +98,7 @@ func explain(in Input, source *rollout.Render, spec rollout.Spec) Explanation {
 }
 
 // unseen returns a workload's wait by the record alone, for callers without an observed cluster.
-func unseen(in Input, m moving) verdict {
+func unseen(in Input, m workload) verdict {
 	if v := gateHold(in, m); !v.done {
 		return v
 	}
@@ -111,7 +111,7 @@ func unseen(in Input, m moving) verdict {
 	return verdict{}
 }
 
-func (e *Explanation) at(in Input, m moving) {
+func (e *Explanation) at(in Input, m workload) {
 	e.Step = min(m.Step, len(m.stages))
 	switch {
 	case in.State.Phase == rollout.Aborting:

@@ -30,14 +30,14 @@ func read(t *testing.T, written any, resolve func(rollout.Amount) int) int {
 func TestFenceResolvesBackExactly(t *testing.T) {
 	for n := 1; n <= 400; n++ {
 		for k := 0; k <= n; k++ {
-			h := fence{s: k, m: k, n: n}
-			if got := read(t, h.surge(), func(a rollout.Amount) int { return a.RoundUp(n) }); got != k {
-				t.Errorf("surge %d of %d is written as %v, which Kubernetes reads as %d", k, n, h.surge(), got)
+			h := limits{surge: k, unavailable: k, replicas: n}
+			if got := read(t, h.surgeValue(), func(a rollout.Amount) int { return a.RoundUp(n) }); got != k {
+				t.Errorf("surge %d of %d is written as %v, which Kubernetes reads as %d", k, n, h.surgeValue(), got)
 			}
-			if got := read(t, h.unavailable(), func(a rollout.Amount) int { return a.RoundDown(n) }); got != k {
-				t.Errorf("unavailable %d of %d is written as %v, which Kubernetes reads as %d", k, n, h.unavailable(), got)
+			if got := read(t, h.unavailableValue(), func(a rollout.Amount) int { return a.RoundDown(n) }); got != k {
+				t.Errorf("unavailable %d of %d is written as %v, which Kubernetes reads as %d", k, n, h.unavailableValue(), got)
 			}
-			for _, written := range []any{h.surge(), h.unavailable()} {
+			for _, written := range []any{h.surgeValue(), h.unavailableValue()} {
 				if _, integer := written.(int64); integer && (n <= 100 || k*100%n == 0) {
 					t.Errorf("%d of %d is written as an integer, which an autoscaler's change of replicas makes wrong", k, n)
 				}
@@ -96,7 +96,7 @@ func TestRollbackWaitsForReports(t *testing.T) {
 		stable := set(h, commitID(0), row.desired, row.desired)
 		stable.Available, stable.Current = row.reported, row.turned
 		in := inFlight(h, 0, stable, set(h, commitID(1), row.fresh, row.fresh))
-		in.State.Phase, in.State.Source, in.State.Retreat = rollout.Aborting, commitID(0), &rollout.Retreat{To: commitID(0)}
+		in.State.Phase, in.State.Source, in.State.Rollback = rollout.Aborting, commitID(0), &rollout.Rollback{To: commitID(0)}
 		live := in.Observed.Workloads[web]
 		live.Synced = row.synced
 		in.Observed.Workloads[web] = live
@@ -138,93 +138,93 @@ func TestWalk(t *testing.T) {
 		n                  int
 		want               counts
 		stable, canary     rollout.Revision
-		fence              fence
+		fence              limits
 		none               bool
 	}{
 		"Start": {
-			"the user's own room", "3", "2", 10, counts{5, 5}, pods(10, 10), pods(0, 0), fence{s: 3, m: 2, n: 10}, false,
+			"the user's own room", "3", "2", 10, counts{5, 5}, pods(10, 10), pods(0, 0), limits{surge: 3, unavailable: 2, replicas: 10}, false,
 		},
 		"NewOnesStart": {
 			"nothing is ready yet: nothing more may go", "3", "2", 10, counts{5, 5}, pods(8, 8), pods(5, 0),
-			fence{s: 3, m: 2, n: 10}, false,
+			limits{surge: 3, unavailable: 2, replicas: 10}, false,
 		},
-		"NewOnesReady": {"at rest", "3", "2", 10, counts{5, 5}, pods(8, 8), pods(5, 5), fence{s: 0, m: 5, n: 10}, false},
+		"NewOnesReady": {"at rest", "3", "2", 10, counts{5, 5}, pods(8, 8), pods(5, 5), limits{surge: 0, unavailable: 5, replicas: 10}, false},
 		"SomeReady": {
-			"each ready pod makes room for one", "3", "2", 10, counts{5, 5}, pods(8, 8), pods(5, 2), fence{s: 1, m: 4, n: 10},
+			"each ready pod makes room for one", "3", "2", 10, counts{5, 5}, pods(8, 8), pods(5, 2), limits{surge: 1, unavailable: 4, replicas: 10},
 			false,
 		},
 		"NoRoom": {
 			"no surge, nothing may be missing: Kubernetes takes one", "0%", "0%", 10, counts{5, 5}, pods(10, 10), pods(0, 0),
-			fence{s: 0, m: 1, n: 10}, false,
+			limits{surge: 0, unavailable: 1, replicas: 10}, false,
 		},
 		"SurgeOnly": {
-			"one at a time", "1", "0", 10, counts{5, 5}, pods(10, 10), pods(0, 0), fence{s: 1, m: 0, n: 10}, false,
+			"one at a time", "1", "0", 10, counts{5, 5}, pods(10, 10), pods(0, 0), limits{surge: 1, unavailable: 0, replicas: 10}, false,
 		},
 		"SurgeOnlyNext": {
-			"the ready one lets an old one go", "1", "0", 10, counts{5, 5}, pods(10, 10), pods(1, 1), fence{s: 1, m: 1, n: 10},
+			"the ready one lets an old one go", "1", "0", 10, counts{5, 5}, pods(10, 10), pods(1, 1), limits{surge: 1, unavailable: 1, replicas: 10},
 			false,
 		},
 		"SurgeOnlyLast": {
-			"the last one leaves the surge", "1", "0", 10, counts{5, 5}, pods(6, 6), pods(5, 5), fence{s: 0, m: 5, n: 10}, false,
+			"the last one leaves the surge", "1", "0", 10, counts{5, 5}, pods(6, 6), pods(5, 5), limits{surge: 0, unavailable: 5, replicas: 10}, false,
 		},
 		"OldAreBroken": {
 			"too few are ready: nothing may go, one new may start", "1", "0", 10, counts{5, 5}, pods(10, 6), pods(0, 0),
-			fence{s: 1, m: 0, n: 10}, false,
+			limits{surge: 1, unavailable: 0, replicas: 10}, false,
 		},
 		"OldAreBrokenU": {
-			"one that is not ready goes first", "0", "1", 10, counts{5, 5}, pods(10, 6), pods(0, 0), fence{s: 0, m: 1, n: 10}, false,
+			"one that is not ready goes first", "0", "1", 10, counts{5, 5}, pods(10, 6), pods(0, 0), limits{surge: 0, unavailable: 1, replicas: 10}, false,
 		},
 		"NeverBack": {
-			"pods that are gone are not asked back", "3", "2", 10, counts{5, 5}, pods(5, 3), pods(5, 0), fence{s: 0, m: 5, n: 10},
+			"pods that are gone are not asked back", "3", "2", 10, counts{5, 5}, pods(5, 3), pods(5, 0), limits{surge: 0, unavailable: 5, replicas: 10},
 			false,
 		},
 		"OnTheWayOut": {
 			"a pod that is given up but not yet deleted makes no room", "1", "0", 5, counts{3, 2}, pods(4, 5), pods(1, 1),
-			fence{s: 1, m: 1, n: 5}, false,
+			limits{surge: 1, unavailable: 1, replicas: 5}, false,
 		},
 		"ScaledDown": {
 			"pods that a scale-down takes make no room", "1", "0", 5, counts{3, 2}, pods(10, 10), pods(0, 0),
-			fence{s: 1, m: 0, n: 5}, false,
+			limits{surge: 1, unavailable: 0, replicas: 5}, false,
 		},
 		"ScaledDownOfBoth": {
 			"nor do those that it takes of a version that has fewer than n", "1", "0", 10, counts{5, 5}, pods(9, 9), pods(5, 5),
-			fence{s: 1, m: 2, n: 10}, false,
+			limits{surge: 1, unavailable: 2, replicas: 10}, false,
 		},
 		"BrokenBesideSurplus": {
 			"a broken one goes first, where the others are enough", "1", "0", 10, counts{6, 4}, pods(5, 4), pods(9, 9),
-			fence{s: 0, m: 6, n: 10}, false,
+			limits{surge: 0, unavailable: 6, replicas: 10}, false,
 		},
 		"BrokenAndMissed": {
 			"as many stay as ready ones are missing: they may be ready again", "1", "0", 10, counts{6, 4}, pods(5, 1), pods(6, 6),
-			fence{s: 0, m: 6, n: 10}, false,
+			limits{surge: 0, unavailable: 6, replicas: 10}, false,
 		},
 		"RestsAboveN": {
-			"a resting place of n+1", "1", "0", 10, counts{1, 10}, pods(10, 10), pods(1, 1), fence{s: 1, m: 0, n: 10}, false,
+			"a resting place of n+1", "1", "0", 10, counts{1, 10}, pods(10, 10), pods(1, 1), limits{surge: 1, unavailable: 0, replicas: 10}, false,
 		},
 		"SmallStep": {
 			"no more new pods than the step asks for", "5", "5", 10, counts{1, 9}, pods(10, 10), pods(0, 0),
-			fence{s: 0, m: 1, n: 10}, false,
+			limits{surge: 0, unavailable: 1, replicas: 10}, false,
 		},
 		"ScaledUp": {
-			"new replicas are not yet pods", "1", "0", 20, counts{5, 15}, pods(8, 8), pods(2, 2), fence{s: 0, m: 5, n: 20},
+			"new replicas are not yet pods", "1", "0", 20, counts{5, 15}, pods(8, 8), pods(2, 2), limits{surge: 0, unavailable: 5, replicas: 20},
 			false,
 		},
 		"OnePodSurge": {
-			"the new one first", "1", "0", 1, counts{1, 1}, pods(1, 1), pods(0, 0), fence{s: 1, m: 0, n: 1}, false,
+			"the new one first", "1", "0", 1, counts{1, 1}, pods(1, 1), pods(0, 0), limits{surge: 1, unavailable: 0, replicas: 1}, false,
 		},
 		"OnePodNoSurge": {
-			"the old one first", "0", "1", 1, counts{1, 0}, pods(1, 1), pods(0, 0), fence{s: 0, m: 1, n: 1}, false,
+			"the old one first", "0", "1", 1, counts{1, 0}, pods(1, 1), pods(0, 0), limits{surge: 0, unavailable: 1, replicas: 1}, false,
 		},
 		"FloorOverlapped": {
 			"minPodsPerReplicaSet may ask for more than n in all", "1", "0", 3, counts{3, 3}, pods(3, 3), pods(0, 0),
-			fence{s: 3, m: 0, n: 3}, false,
+			limits{surge: 3, unavailable: 0, replicas: 3}, false,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			spec := rollout.Spec{MaxSurge: amount(tc.surge), MaxUnavailable: amount(tc.unavailable)}
-			m := moving{plan: &plan{spec: spec}, n: tc.n, stable: tc.stable, fresh: tc.canary}
-			got, ok := m.walk(View{Now: noon}, m.stable, m.fresh, tc.want, spec.MaxSurge.RoundUp(tc.n))
+			m := workload{plan: &plan{spec: spec}, n: tc.n, stable: tc.stable, fresh: tc.canary}
+			got, ok := m.nextLimits(View{Now: noon}, m.stable, m.fresh, tc.want, spec.MaxSurge.RoundUp(tc.n))
 			if ok == tc.none {
 				t.Fatalf("%s: held is %t", tc.reason, ok)
 			}

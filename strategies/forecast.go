@@ -74,7 +74,7 @@ func Predict(in Planned) Forecast {
 		s := c.stage()
 		s.Shut, shut = shut, ""
 		f.add(s)
-		if c.step < p.handover() {
+		if c.step < p.promotionStep() {
 			shut = c.open()
 		}
 	}
@@ -136,7 +136,7 @@ func (c *forecaster) open() string {
 // stage advances the clock by the least time of a stage.
 func (c *forecaster) stage() ForecastStage {
 	s := c.plan.stages[c.step]
-	m := moving{plan: c.plan, n: c.in.Replicas, fresh: rollout.Revision{Desired: c.last.canary}}
+	m := workload{plan: c.plan, n: c.in.Replicas, fresh: rollout.Revision{Desired: c.last.canary}}
 	m.Workload, m.Step = c.in.Spec.Workload, c.step
 	n := m.kind().reached(m, m.want()) // some kinds keep the new pods of an earlier, larger step
 	out := ForecastStage{
@@ -162,7 +162,7 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 // rolled back to stable first and begins again.
 func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
 	d := adopt(Input{Now: now, State: s, Source: source, Head: Head{Render: head}}.prepared())
-	return d.State.Progress, d.Retreat
+	return d.State.Progress, d.Rollback
 }
 
 // IsFast reports whether a release of a render skips pauses and weights because it is verified.

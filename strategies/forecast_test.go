@@ -78,7 +78,7 @@ func finish(t *testing.T, s *script, seed uint64) (gates int) {
 		if !s.rest() {
 			t.Fatalf("seed %d: the world does not come to rest", seed)
 		}
-		if s.state.Phase == rollout.Healthy && s.state.Former == nil && s.state.Stable != nil && s.state.Stable.Hash == head {
+		if s.state.Phase == rollout.Healthy && s.state.Draining == nil && s.state.Stable != nil && s.state.Stable.Hash == head {
 			return gates
 		}
 		if len(s.state.Progress) == 1 && s.state.Phase == rollout.Paused {

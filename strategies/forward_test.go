@@ -117,7 +117,7 @@ func (s *sim) allowBack(in Input, d Decision) {
 		s.mayGoBack = false
 	case is.Phase == rollout.Aborting && in.State.Phase != rollout.Aborting:
 		reverted := in.Head.Render != nil && in.Head.Render.Release() == is.Stable.Hash
-		s.mayGoBack = s.mayGoBack || is.Retreat.Reject || reverted || seesOthers(in)
+		s.mayGoBack = s.mayGoBack || is.Rollback.Reject || reverted || seesOthers(in)
 	case is.Release != nil && is.Release.Fast:
 		s.mayGoBack = true
 	}

@@ -144,7 +144,7 @@ func fuzzState(next func(int) int, git *history, commit func() int) rollout.Stat
 		}
 	}
 	if s.Phase == rollout.Aborting {
-		s.Retreat = &rollout.Retreat{Reject: next(2) == 1, Routed: noon,
+		s.Rollback = &rollout.Rollback{Reject: next(2) == 1, Routed: noon,
 			Drain: noon.Add(time.Duration(next(3)) * time.Minute), To: s.Stable.Commit}
 	}
 	if next(4) == 1 {

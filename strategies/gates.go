@@ -11,7 +11,7 @@ import (
 // gate is a reason not to advance.
 type gate struct {
 	name    string
-	verdict func(Input, moving) verdict
+	verdict func(Input, workload) verdict
 }
 
 // gates lists all reasons not to advance; the first that is not done decides. No gate delays a rollback.
@@ -31,7 +31,7 @@ var fullGates = gates.except("base", "suspended", "routers", "inconclusive", "wa
 
 type gateList []gate
 
-func (all gateList) verdict(in Input, m moving) verdict {
+func (all gateList) verdict(in Input, m workload) verdict {
 	by := ""
 	for _, g := range all {
 		v := g.verdict(in, m)
@@ -48,7 +48,7 @@ func (all gateList) except(names ...string) gateList {
 }
 
 // gateHold keeps a release at its step while its document has paused: true or its promotion file holds it.
-func gateHold(in Input, m moving) verdict {
+func gateHold(in Input, m workload) verdict {
 	if by := holder(in, in.State.Release.Hash, m.spec.Paused); by != "" {
 		return verdict{paused: true, text: "the end of " + by + reasonOf(in, by)}
 	}
@@ -77,7 +77,7 @@ func keptBack(in Input) string {
 }
 
 // gateHealed keeps a release at its step until the cluster has accepted the step's objects.
-func gateHealed(in Input, m moving) verdict {
+func gateHealed(in Input, m workload) verdict {
 	if in.Answers.IsHealed() {
 		return verdict{done: true}
 	}
@@ -86,7 +86,7 @@ func gateHealed(in Input, m moving) verdict {
 }
 
 // gateSuspended keeps a release, unless fully promoted, at its step while its workload has no replicas to judge.
-func gateSuspended(in Input, m moving) verdict {
+func gateSuspended(in Input, m workload) verdict {
 	if !m.isSuspended() || in.Promotion.OpensAll(in.State.Release.Hash) || m.ridesAlong(in) {
 		return verdict{done: true}
 	}
@@ -97,18 +97,18 @@ func gateSuspended(in Input, m moving) verdict {
 }
 
 // isSuspended reports whether the workload has no replicas before the decision to promote.
-func (m moving) isSuspended() bool { return m.exists && m.n == 0 && m.Step < m.handover() }
+func (m workload) isSuspended() bool { return m.exists && m.n == 0 && m.Step < m.promotionStep() }
 
 // ridesAlong reports whether a workload without replicas advances with the others, whose users have all moved.
-func (m moving) ridesAlong(in Input) bool {
-	others := slices.DeleteFunc(movers(in), func(m moving) bool { return m.n == 0 })
-	return m.isSuspended() && len(others) > 0 && m.isFree(in, m.handover()) &&
-		!slices.ContainsFunc(others, func(m moving) bool { at, _ := m.movedAt(); return m.Step < at })
+func (m workload) ridesAlong(in Input) bool {
+	others := slices.DeleteFunc(workloads(in), func(m workload) bool { return m.n == 0 })
+	return m.isSuspended() && len(others) > 0 && m.isFree(in, m.promotionStep()) &&
+		!slices.ContainsFunc(others, func(m workload) bool { at, _ := m.movedAt(); return m.Step < at })
 }
 
 // isFree reports whether a workload without replicas needs no promotion and no verdict before a later step.
-func (m moving) isFree(in Input, until int) bool {
-	if m.background != nil && m.Step < m.handover() && !m.isOpenFully(in) {
+func (m workload) isFree(in Input, until int) bool {
+	if m.background != nil && m.Step < m.promotionStep() && !m.isOpenFully(in) {
 		return false
 	}
 	for i := m.Step; i < until; i++ {
@@ -125,14 +125,14 @@ func (m moving) isFree(in Input, until int) bool {
 }
 
 // gateWait returns the verdict of the step's wait.
-func gateWait(in Input, m moving) verdict {
+func gateWait(in Input, m workload) verdict {
 	s, ok := m.at(m.Step)
 	if !ok {
 		return verdict{done: true}
 	}
 	switch s.wait.(type) {
 	case promotionWait, analysisWait, experimentWait:
-		if in.State.Former != nil { // the release is stable by its workloads that have pods
+		if in.State.Draining != nil { // the release is stable by its workloads that have pods
 			return verdict{done: true}
 		}
 	}

@@ -27,10 +27,10 @@ func TestGatesOfAFullPromotion(t *testing.T) {
 // TestGatesAskInOrder closes each gate alone and with all gates after it: the first closed gate decides.
 func TestGatesAskInOrder(t *testing.T) {
 	shut := func(name string) gate {
-		return gate{name, func(Input, moving) verdict { return verdict{text: name} }}
+		return gate{name, func(Input, workload) verdict { return verdict{text: name} }}
 	}
-	open := gate{"open", func(Input, moving) verdict { return verdict{done: true} }}
-	by := gate{"by", func(Input, moving) verdict { return verdict{done: true, by: "Ann"} }}
+	open := gate{"open", func(Input, workload) verdict { return verdict{done: true} }}
+	by := gate{"by", func(Input, workload) verdict { return verdict{done: true, by: "Ann"} }}
 	cases := map[string]struct {
 		gates gateList
 		want  verdict
@@ -45,7 +45,7 @@ func TestGatesAskInOrder(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := compare.Diff(tc.want, tc.gates.verdict(Input{}, moving{})); diff != "" {
+			if diff := compare.Diff(tc.want, tc.gates.verdict(Input{}, workload{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -125,7 +125,7 @@ func TestWaitsOfAFastRelease(t *testing.T) {
 	h.push(version("v2"))
 	in := inFlight(h, 0, set(h, commitID(1), 0, 0), set(h, commitID(0), 10, 10))
 	in.State.Release.Fast = true
-	m := movers(in)[0]
+	m := workloads(in)[0]
 	metrics := &rollout.Analysis{Metrics: []rollout.Metric{{Name: "errors"}}}
 	for name, tc := range map[string]struct {
 		wait wait

@@ -22,15 +22,15 @@ const (
 
 // Health holds since when an app's parts are healthy or not, as one process has seen it; zero if unobserved.
 type Health struct {
-	Well   time.Time // since when the whole app is healthy; zero if it is not
-	Unwell map[rollout.Ref]Unwell
-	Why    string    // the cluster does not take what the app is to have, "" if it does
-	Lasts  bool      // Why is of another writer that has changed an object again and again
-	Taken  time.Time // since when it does again, for a little while after Why; zero if it does not
+	HealthySince time.Time // since when the whole app is healthy; zero if it is not
+	Unhealthy    map[rollout.Ref]Unhealthy
+	Why          string    // the cluster does not take what the app is to have, "" if it does
+	Lasts        bool      // Why is of another writer that has changed an object again and again
+	Taken        time.Time // since when it does again, for a little while after Why; zero if it does not
 }
 
-// Unwell holds since when an object is unhealthy.
-type Unwell struct {
+// Unhealthy holds since when an object is unhealthy.
+type Unhealthy struct {
 	Since time.Time
 	Ready int // the most ready pods since then: more pods are progress
 }
@@ -40,22 +40,22 @@ func (h Health) Seen(in Input) Health {
 	if !isResting(in.State) || in.Observed.Workloads == nil {
 		return Health{}
 	}
-	next := Health{Unwell: map[rollout.Ref]Unwell{}}
+	next := Health{Unhealthy: map[rollout.Ref]Unhealthy{}}
 	if h.Taken.IsZero() || in.Now.Before(h.Taken.Add(takenFor)) {
 		next.Why, next.Lasts, next.Taken = h.Why, h.Lasts, h.Taken
 	}
 	in.Health = next
-	for _, a := range ailments(in) {
-		seen, known := h.Unwell[a.ref]
+	for _, a := range unhealthy(in) {
+		seen, known := h.Unhealthy[a.ref]
 		if !known || a.ready > seen.Ready {
-			seen = Unwell{Since: in.Now, Ready: a.ready}
+			seen = Unhealthy{Since: in.Now, Ready: a.ready}
 		}
-		next.Unwell[a.ref] = seen
+		next.Unhealthy[a.ref] = seen
 	}
-	if next.Well = h.Well; len(next.Unwell) > 0 {
-		next.Well = time.Time{}
-	} else if next.Well.IsZero() {
-		next.Well = in.Now
+	if next.HealthySince = h.HealthySince; len(next.Unhealthy) > 0 {
+		next.HealthySince = time.Time{}
+	} else if next.HealthySince.IsZero() {
+		next.HealthySince = in.Now
 	}
 	return next
 }
@@ -87,7 +87,7 @@ func Ailing(in Input) string {
 	if !isResting(in.State) {
 		return ""
 	}
-	return strings.Join(rollout.Mapped(ailments(in), ailment.text), "; ")
+	return strings.Join(rollout.Mapped(unhealthy(in), ailment.text), "; ")
 }
 
 func (a ailment) text() string {
@@ -97,8 +97,8 @@ func (a ailment) text() string {
 	return fmt.Sprintf("%s %s/%s: %s", a.ref.Kind, a.ref.Namespace, a.ref.Name, a.why)
 }
 
-// ailments returns unhealthy objects, sorted. Deployments are judged by pods: the status does not show old versions.
-func ailments(in Input) (all []ailment) {
+// unhealthy returns unhealthy objects, sorted. Deployments are judged by pods: the status does not show old versions.
+func unhealthy(in Input) (all []ailment) {
 	if why := in.Health.Why; why != "" {
 		a := ailment{why: why, deadline: failedDeadline}
 		if in.Health.Lasts {
@@ -179,9 +179,9 @@ func withHealth(in Input, d Decision) Decision {
 		return d
 	}
 	in.State = *s
-	all := ailments(in)
+	all := unhealthy(in)
 	for _, a := range all {
-		seen, known := in.Health.Unwell[a.ref]
+		seen, known := in.Health.Unhealthy[a.ref]
 		due := seen.Since.Add(a.deadline)
 		switch {
 		case s.Unhealthy != "" || !known:
@@ -196,7 +196,7 @@ func withHealth(in Input, d Decision) Decision {
 	if taken := in.Health.Taken; !taken.IsZero() {
 		d.Requeue = rollout.Soonest(d.Requeue, taken.Add(takenFor))
 	}
-	if well := in.Health.Well; s.Unhealthy != "" && len(all) == 0 && !well.IsZero() {
+	if well := in.Health.HealthySince; s.Unhealthy != "" && len(all) == 0 && !well.IsZero() {
 		if due := well.Add(wellFor); in.Now.Before(due) {
 			d.Requeue = rollout.Soonest(d.Requeue, due)
 		} else {

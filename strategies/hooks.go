@@ -155,14 +155,14 @@ func changesHooks(in Input) bool {
 // afterwards runs the hooks after a release, before it is stable; false if none is left.
 func afterwards(in Input) (Decision, bool) {
 	s := in.State
-	if s.Former != nil || s.Release == nil || s.Phase == rollout.Aborting {
+	if s.Draining != nil || s.Release == nil || s.Phase == rollout.Aborting {
 		return Decision{}, false
 	}
 	return runHooks(in, in.renderOf(s.Release.Hash), rollout.HookAfter, *s.Release)
 }
 
-// returned runs the hooks after a rollback; false if none is left.
-func returned(in Input) (Decision, bool) {
+// rolledBack runs the hooks after a rollback; false if none is left.
+func rolledBack(in Input) (Decision, bool) {
 	s := in.State
 	switch {
 	case s.Release.Hash == s.Stable.Hash: // a start on a new cluster (StartOver): no release was rolled back
@@ -212,7 +212,7 @@ func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 // withHooks observes a running Job for which nothing waits, as after a revert: its end is recorded too.
 func withHooks(in Input, d Decision, was rollout.State) Decision {
 	i := runningHook(d.State)
-	if i < 0 || d.Retreat || d.Stale || d.Ask != nil || !d.State.Equal(&was) {
+	if i < 0 || d.Rollback || d.Stale || d.Ask != nil || !d.State.Equal(&was) {
 		return d
 	}
 	job := awaitHook(in, i, nil, "", rollout.Release{})
@@ -235,7 +235,7 @@ func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 		return hold(in.State, rollout.HeldNoStable, reason+"; there is no stable version yet: push a version that works, "+
 			"or change the hook, or try it again as it is: gitrollout retry "+in.App.Name, in.Head.Commit.ID)
 	}
-	return retreat(in, cause{reason: reason, to: in.State.Stable.Commit, reject: true, hook: run})
+	return rollback(in, cause{reason: reason, to: in.State.Stable.Commit, reject: true, hook: run})
 }
 
 // refuse rejects a release that has not begun.
@@ -247,7 +247,7 @@ func refuse(in Input, release rollout.Release, why cause) Decision {
 	switch {
 	case s.Stable == nil:
 		d = notBegun(in, s.Rejected[0])
-	case s.Retreat == nil:
+	case s.Rollback == nil:
 		d = degraded(in, s.Rejected[0])
 	}
 	d.Subject = fmt.Sprintf("%s rejects %s, of which nothing has begun: %s", s.App, release.Hash, why.reason)
@@ -266,7 +266,7 @@ func notBegun(in Input, why rollout.Rejection) Decision {
 func hookInFlight(in Input) (Decision, bool) {
 	s := in.State
 	i := runningHook(s)
-	isMoving := s.Release != nil && s.Former == nil && s.Phase != rollout.Aborting
+	isMoving := s.Release != nil && s.Draining == nil && s.Phase != rollout.Aborting
 	if i < 0 || !isMoving || s.Hooks[i].Release != s.Release.Hash {
 		return Decision{}, false
 	}

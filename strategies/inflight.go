@@ -20,7 +20,7 @@ func decideInFlight(in Input) Decision {
 	reason := mustRetreat(in)
 	goesBack := reason != ""
 	if goesBack && s.Stable != nil && target != s.Stable.Hash { // even if users are on it and Git has a third version
-		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
+		return rollback(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	}
 	if d, waits := hookInFlight(in); waits && !goesBack && (s.Stable == nil || target != s.Stable.Hash) {
 		if target != s.Release.Hash {
@@ -29,7 +29,7 @@ func decideInFlight(in Input) Decision {
 		return d
 	}
 	switch {
-	case s.Former != nil && (isLost || isRenamed || target != s.Release.Hash && target != s.Stable.Hash ||
+	case s.Draining != nil && (isLost || isRenamed || target != s.Release.Hash && target != s.Stable.Hash ||
 		target == s.Release.Hash && changesHooks(in)):
 		return keepFormer(in)
 	case isLost:
@@ -78,7 +78,7 @@ func leave(in Input, target rollout.Hash) Decision {
 		}
 		return started(in, startFirst(in))
 	case target == s.Stable.Hash:
-		return retreat(in, cause{reason: fmt.Sprintf("reverted by %s in %s", head.Author, head.Short()), to: head.ID})
+		return rollback(in, cause{reason: fmt.Sprintf("reverted by %s in %s", head.Author, head.Short()), to: head.ID})
 	case areMoved(in, s.Progress):
 		return settled(in, Decision{State: s})
 	case isMoving(in):
@@ -94,7 +94,7 @@ func leave(in Input, target rollout.Hash) Decision {
 		if target != "" {
 			by = fmt.Sprintf("%s of %s", target, by)
 		}
-		return retreat(in, cause{reason: fmt.Sprintf("superseded by %s in %s", by, head.Short()), to: s.Stable.Commit})
+		return rollback(in, cause{reason: fmt.Sprintf("superseded by %s in %s", by, head.Short()), to: s.Stable.Commit})
 	}
 }
 
@@ -106,7 +106,7 @@ func mustRetreat(in Input) string {
 		return ""
 	case in.Promotion.Says(rollout.Abort, s.Release.Hash):
 		return abortedBy(in.Promotion)
-	case s.Former != nil:
+	case s.Draining != nil:
 		return "" // it is stable: only an abort rolls it back
 	}
 	reason := cmp.Or(measuredBad(in), timedOut(in))
@@ -141,7 +141,7 @@ func advance(in Input) Decision {
 	var moved []string
 	var needs []Need
 	var waits []verdict
-	for _, m := range movers(in) {
+	for _, m := range workloads(in) {
 		if m.isThrough() {
 			continue
 		}
@@ -173,7 +173,7 @@ func advance(in Input) Decision {
 	}
 	s.Phase, s.Reason = phaseOf(in, s.Progress), ""
 	d.Subject = s.App + " " + strings.Join(moved, ", ")
-	if s.Former != nil {
+	if s.Draining != nil {
 		d.Subject = formerGoes(*s)
 	}
 	d.Ask = askEndpoints(in, needs)
@@ -181,13 +181,13 @@ func advance(in Input) Decision {
 }
 
 // index returns the index of the workload's progress in a state.
-func (m moving) index(s rollout.State) int {
+func (m workload) index(s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
 // nextPod returns when the next ready pod counts. With a router that is when proxies know it. In place, or with
 // surplus pods, it is after minReadySeconds: each serving pod makes room. Pauses too, as replicas may change.
-func (m moving) nextPod(in Input) (due time.Time) {
+func (m workload) nextPod(in Input) (due time.Time) {
 	if m.routing != nil {
 		due = servesNext(in.Now, learnt(m.routing), m.live.Revisions...)
 	}
@@ -202,7 +202,7 @@ func (m moving) nextPod(in Input) (due time.Time) {
 }
 
 // verdict returns the verdict of all gates, or of fullGates after a full promotion. Decreasing the weight needs none.
-func (m moving) verdict(in Input) verdict {
+func (m workload) verdict(in Input) verdict {
 	if m.Step < m.passed && m.isOpenFully(in) && fullGates.verdict(in, m).done {
 		return verdict{done: true, by: promoter(in), full: true}
 	}
@@ -218,7 +218,7 @@ func (m moving) verdict(in Input) verdict {
 }
 
 // suspend records that a workload has no replicas, or has some again. The clocks of its step start then.
-func (m moving) suspend(in Input) (rollout.Progress, string) {
+func (m workload) suspend(in Input) (rollout.Progress, string) {
 	next := m.Progress
 	next.Suspended, next.Entered, next.Available, next.Peak = !m.Suspended, rollout.NextTenth(in.Now), nil, nil
 	unit := "replicas"
@@ -232,7 +232,7 @@ func (m moving) suspend(in Input) (rollout.Progress, string) {
 }
 
 // move returns the progress after a verdict and a text about it, "" if nothing changes.
-func (m moving) move(in Input, v verdict) (rollout.Progress, string) {
+func (m workload) move(in Input, v verdict) (rollout.Progress, string) {
 	next := m.Progress
 	switch {
 	case v.route:
@@ -249,7 +249,7 @@ func (m moving) move(in Input, v verdict) (rollout.Progress, string) {
 	case v.full:
 		step = m.passed
 	case v.rides:
-		step = m.handover()
+		step = m.promotionStep()
 	}
 	next = m.progress(step, in.Now)
 	next.Entered = in.sinceHanded(m.plan, next)
@@ -321,7 +321,7 @@ func describe(phase rollout.Phase, waiting, reason string) string {
 func decidePromoting(in Input) Decision {
 	s := in.State
 	switch {
-	case s.Former != nil:
+	case s.Draining != nil:
 		return removeFormer(in)
 	case areMoved(in, s.Progress):
 		return settled(in, Decision{State: s})

@@ -41,9 +41,9 @@ func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is roll
 			isHeld(was) && !x.scalingChanged
 		x.disturbed = true
 		x.baseStable = d.Started[version(is.Stable)]
-	case is.Phase == rollout.Healthy && (was.Phase == rollout.Promoting || was.Former != nil) && quiet && !x.disturbed:
+	case is.Phase == rollout.Healthy && (was.Phase == rollout.Promoting || was.Draining != nil) && quiet && !x.disturbed:
 		// A release may be stable before its last pod has started.
-		if n := started - x.base; n > d.Replicas || n < d.Replicas && was.Former != nil {
+		if n := started - x.base; n > d.Replicas || n < d.Replicas && was.Draining != nil {
 			s.fail("%s: the release started %d pods, it has %d", w, n, d.Replicas)
 		}
 	}

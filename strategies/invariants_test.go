@@ -232,11 +232,11 @@ func (s *sim) checkHold(state rollout.State, o rollout.Object, w rollout.Workloa
 		return
 	}
 	x.onHold = true
-	if !isHeld(state) && state.Former == nil {
+	if !isHeld(state) && state.Draining == nil {
 		s.fail("%s: the hold is on in phase %s", w, state.Phase)
 	}
-	if state.Former != nil {
-		state.Progress, state.Release = state.Former.Progress, state.Stable
+	if state.Draining != nil {
+		state.Progress, state.Release = state.Draining.Progress, state.Stable
 	}
 	p, _ := state.ProgressOf(w)
 	spec, _ := s.git.at(state.Source).Spec(w)
@@ -272,7 +272,7 @@ func (s *sim) checkClosed(in Input, d Decision) {
 	for _, p := range now.Progress {
 		before, _ := was.ProgressOf(p.Workload)
 		if spec, ok := in.Head.Render.Spec(p.Workload); ok && before.Plan == p.Plan && p.Step > before.Step &&
-			before.Step < compile(spec).handover() {
+			before.Step < compile(spec).promotionStep() {
 			s.fail("%s went from step %d to %d while %s shuts", p.Workload, before.Step, p.Step, shut.Cause())
 		} else if before.Plan != p.Plan && p.Weight > before.Weight {
 			s.fail("%s went from %d to %d with other steps while %s shuts", p.Workload, before.Weight, p.Weight, shut.Cause())
@@ -287,16 +287,16 @@ func (s *sim) checkDecision(in Input, d Decision) {
 	s.checkClosed(in, d)
 	s.allowBack(in, d)
 	s.checkGates(in, d)
-	if in.Pending != nil && !d.Retreat && !d.Stale {
+	if in.Pending != nil && !d.Rollback && !d.Stale {
 		s.fail("%q follows a retreat that is not recorded", d.Subject)
 	}
 	if in.Pending == nil && d.State.Equal(&in.State) != (d.Subject == "") {
 		s.fail("the subject is %q although the states are equal: %t", d.Subject, d.Subject != "")
 	}
-	if d.State.Phase == rollout.Aborting && in.State.Phase != rollout.Aborting && !d.Retreat {
+	if d.State.Phase == rollout.Aborting && in.State.Phase != rollout.Aborting && !d.Rollback {
 		s.fail("a retreat waits for Git: %s", d.Subject)
 	}
-	if d.Retreat && d.State.Phase != rollout.Aborting {
+	if d.Rollback && d.State.Phase != rollout.Aborting {
 		s.fail("an advance to %s is applied before it is recorded", d.State.Phase)
 	}
 	if releaseID(in.State) == releaseID(d.State) {

@@ -33,7 +33,7 @@ func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	switch {
 	case s.Held != nil:
 		return nil
-	case s.Release != nil || s.Former != nil:
+	case s.Release != nil || s.Draining != nil:
 		return slices.DeleteFunc(left, func(ref rollout.Ref) bool { return !ref.Autoscales() })
 	}
 	return left

@@ -11,17 +11,17 @@ import (
 // kind moves the pods of one kind of workload: one file here, one line in this table and in rollout.Kinds, and one
 // file for observation. A kind whose controller has a partition is only a rollout.Partitioned.
 type kind interface {
-	// fence returns the next move towards the pods at the end of the stage. It is false while no pod may move.
-	fence(m moving, want counts, v View) (fence, bool)
+	// limits returns the next move towards the pods at the end of the stage. It is false while no pod may move.
+	limits(m workload, want counts, v View) (limits, bool)
 
-	// hold writes a fence into an object of the new version.
-	hold(o rollout.Object, f fence)
+	// hold writes limits into an object of the new version.
+	hold(o rollout.Object, f limits)
 
 	// share returns the counts that a kind can hold for pods replaced in place. All means that every pod is asked for.
 	share(c counts, n int, all bool) counts
 
 	// reached returns the counts at which a stage is done, given the pods that the controller does not take back.
-	reached(m moving, want counts) counts
+	reached(m workload, want counts) counts
 }
 
 // evictor is a kind with pods that gitrollout has to delete at times.
@@ -33,7 +33,7 @@ type evictor interface {
 // turner is a kind whose controller comes to rest before a rollback moves its pods.
 type turner interface {
 	// turn returns the object for a rollback, nil to leave the one in the cluster as it is.
-	turn(m moving, o rollout.Object) rollout.Object
+	turn(m workload, o rollout.Object) rollout.Object
 }
 
 var kinds = map[string]kind{"Deployment": deployment{}, "StatefulSet": statefulSet{}, "DaemonSet": daemonSet{}}
@@ -75,7 +75,7 @@ func kindFor(w rollout.Workload, spec rollout.Spec) kind {
 	return kinds[cmp.Or(w.Kind, rollout.WorkloadKinds[0].Kind)]
 }
 
-func (m moving) kind() kind { return kindFor(m.Workload, m.spec) }
+func (m workload) kind() kind { return kindFor(m.Workload, m.spec) }
 
 // inTurn has the common methods of kinds whose pods are replaced in place.
 type inTurn struct{}
@@ -89,44 +89,44 @@ func (inTurn) share(c counts, n int, all bool) counts {
 }
 
 // reached accepts more new pods than asked, as after a scale-up or on a new node: the controller takes none back.
-func (inTurn) reached(m moving, want counts) counts {
+func (inTurn) reached(m workload, want counts) counts {
 	if want.canary == 0 || m.fresh.Desired <= want.canary || m.isTakenForAll() {
 		return want
 	}
 	return counts{canary: m.fresh.Desired, stable: m.n - m.fresh.Desired}
 }
 
-// fence is a limit of s surge pods and m unavailable pods for n replicas.
-type fence struct {
-	s, m, n int
-	back    bool // the roles are swapped: pods of the new version go and stable pods start
-	still   bool // no pod moves
-	asIs    bool // nothing is written until the controller has seen the last write
+// limits is a limit of s surge pods and m unavailable pods for n replicas.
+type limits struct {
+	surge, unavailable, replicas int
+	back                         bool // the roles are swapped: pods of the new version go and stable pods start
+	still                        bool // no pod moves
+	asIs                         bool // nothing is written until the controller has seen the last write
 }
 
-// fenceOf returns the fence for a stage, false while no canary pod is asked for or stable pods are too few.
-func fenceOf(m moving, v View) (fence, bool) {
+// limitsOf returns the limits for a stage, false while no canary pod is asked for or stable pods are too few.
+func limitsOf(m workload, v View) (limits, bool) {
 	want := m.resting(v)
 	known := m.stable.Hash != ""
 	switch {
 	case want.canary == 0 || !known && m.fresh.Pods == 0:
 		// Until stable's ReplicaSet has its hash, the number of old pods and the Services' selector are unknown.
-		return fence{}, false
+		return limits{}, false
 	case want.stable > 0 && m.stable.Desired == 0 && m.fresh.Ready() == 0:
 		// The workload scales up from 0: while held, all its pods would be of the canary.
-		return fence{}, false
+		return limits{}, false
 	case m.hasStrangers(want) && !m.hasMoved(m.Progress):
 		// Pods of a third ReplicaSet, of an image set by hand, would stay for ever in place of stable ones.
-		return fence{}, false
+		return limits{}, false
 	default:
-		return m.kind().fence(m, want, v)
+		return m.kind().limits(m, want, v)
 	}
 }
 
 // hasStrangers reports whether a workload has pods of neither version. A template edited by hand makes a ReplicaSet
 // with a known version's hash; of two with the new hash, neither the Deployment's, neither is trusted. Of a
 // StatefulSet only pods below the partition matter. Of a DaemonSet only gitrollout replaces pods at a step.
-func (m moving) hasStrangers(want counts) bool {
+func (m workload) hasStrangers(want counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.live.First+m.n-want.canary }
 	return slices.ContainsFunc(m.live.Revisions, func(r rollout.Revision) bool {
 		isTwin := func(o rollout.Revision) bool { return o.Hash == r.Hash && o.Pin != r.Pin }
@@ -146,7 +146,7 @@ func (m moving) hasStrangers(want counts) bool {
 }
 
 // resting returns the pods at the stage's end and those that proxies may still reach. Replaced old pods stay gone.
-func (m moving) resting(v View) counts {
+func (m workload) resting(v View) counts {
 	want := m.want()
 	if m.n == 0 || !m.stillRouted(v) {
 		return want

@@ -11,16 +11,18 @@ import (
 // the new version.
 type ordinals struct{}
 
-func (ordinals) fence(m moving, want counts, _ View) (fence, bool) {
+func (ordinals) limits(m workload, want counts, _ View) (limits, bool) {
 	gone := min(m.n-want.stable, m.fresh.Ready()+1) // one at a time
-	return fence{m: gone, n: m.n}, gone > 0
+	return limits{unavailable: gone, replicas: m.n}, gone > 0
 }
 
-func (ordinals) hold(o rollout.Object, f fence) { o.Set(int64(f.n-f.m), "spec", "partition") }
-func (ordinals) own(o rollout.Object)           { o.Set(int64(0), "spec", "partition") }
+func (ordinals) hold(o rollout.Object, f limits) {
+	o.Set(int64(f.replicas-f.unavailable), "spec", "partition")
+}
+func (ordinals) own(o rollout.Object) { o.Set(int64(0), "spec", "partition") }
 
-func (ordinals) share(c counts, _ int, _ bool) counts { return c }
-func (ordinals) reached(_ moving, want counts) counts { return want }
+func (ordinals) share(c counts, _ int, _ bool) counts   { return c }
+func (ordinals) reached(_ workload, want counts) counts { return want }
 
 // TestASecondKind releases a workload whose kind consists of one row in each table.
 func TestASecondKind(t *testing.T) {

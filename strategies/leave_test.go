@@ -54,8 +54,8 @@ func TestAPushTakesNobodyBack(t *testing.T) {
 				in.Promotion = &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Abort}
 			}
 			d := Decide(in)
-			if d.Retreat != tc.back || !tc.back && d.State.Stable.Hash != s.Release.Hash {
-				t.Errorf("%s: goes back %t, want %t; stable is %s", d.Subject, d.Retreat, tc.back, d.State.Stable.Hash)
+			if d.Rollback != tc.back || !tc.back && d.State.Stable.Hash != s.Release.Hash {
+				t.Errorf("%s: goes back %t, want %t; stable is %s", d.Subject, d.Rollback, tc.back, d.State.Stable.Hash)
 			}
 			if _, rejected := d.State.IsRejected(s.Release.Hash); rejected != tc.abort {
 				t.Errorf("%s: it is rejected %t, want %t", d.Subject, rejected, tc.abort)
@@ -81,7 +81,7 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{
 		spec.Workload: {Replicas: 2, Hash: "h1-new", Synced: true, Revisions: []rollout.Revision{byHand, own, old}},
 	}}
-	if main, _ := pinned(movingOf(s, p, s.Progress[0], o), s, View{Now: noon, Observed: o}); main != rollout.PodHash("own") {
+	if main, _ := pinned(newWorkload(s, p, s.Progress[0], o), s, View{Now: noon, Observed: o}); main != rollout.PodHash("own") {
 		t.Errorf("users come to %q, want the pods of the release", main)
 	}
 }
@@ -91,15 +91,15 @@ func TestAnImageByHandMovesNoService(t *testing.T) {
 func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 1\ncanary: {stableService: web, canaryService: web-canary, settle: 3s, "+
 		"dynamicStableScale: true, steps: [{setWeight: 50}]}\n"), "web")
-	m := moving{plan: compile(spec), Progress: rollout.Progress{Workload: spec.Workload, Of: 1, Routed: &rollout.Routing{Weight: 100}},
+	m := workload{plan: compile(spec), Progress: rollout.Progress{Workload: spec.Workload, Of: 1, Routed: &rollout.Routing{Weight: 100}},
 		exists: true, n: 1, stable: pods(0, 0), fresh: pods(1, 1), live: rollout.ObservedWorkload{Replicas: 1, Synced: true}}
 	m.stable.Hash, m.fresh.Hash, m.live.Revisions = "old", "new", []rollout.Revision{m.fresh, m.stable}
-	f, ok := fenceOf(m, View{Now: noon})
-	if !ok || !f.back || f.s < 1 || f.m > 0 {
+	f, ok := limitsOf(m, View{Now: noon})
+	if !ok || !f.back || f.surge < 1 || f.unavailable > 0 {
 		t.Errorf("the fence is %+v, %t; want one more pod, which is stable's, and none less", f, ok)
 	}
 	m.fresh = pods(0, 0)
-	if f, ok := fenceOf(m, View{Now: noon}); ok {
+	if f, ok := limitsOf(m, View{Now: noon}); ok {
 		t.Errorf("from no pods at all, the fence is %+v, want none", f)
 	}
 }
@@ -111,10 +111,10 @@ func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 	p := compile(spec)
 	fresh, old := pods(2, 2), pods(2, 2)
 	fresh.Pin, old.Pin = rollout.PodHash("new"), rollout.PodHash("old")
-	m := moving{plan: p, Progress: p.progress(len(p.stages), noon), exists: true, n: 2, stable: old, fresh: fresh}
+	m := workload{plan: p, Progress: p.progress(len(p.stages), noon), exists: true, n: 2, stable: old, fresh: fresh}
 	s := rollout.State{Phase: rollout.Promoting, Stable: &rollout.Release{Hash: "r1"}, Release: &rollout.Release{Hash: "r2"}}
-	for want, former := range map[string]*rollout.Former{"": nil, "new": {}} {
-		s.Former = former
+	for want, former := range map[string]*rollout.Draining{"": nil, "new": {}} {
+		s.Draining = former
 		if main, _ := pinned(m, s, View{Now: noon}); main.Value != want {
 			t.Errorf("with old pods kept %t, users come to %q, want %q", former != nil, main, want)
 		}
@@ -136,10 +136,10 @@ func TestAnAbortWhileOldPodsAreKept(t *testing.T) {
 	}
 	stable, p := release(1), compile(spec)
 	s := rollout.State{App: testApp.Name, Path: testApp.Path, Phase: rollout.Healthy, Source: commitID(1), Stable: &stable,
-		Former: &rollout.Former{Release: release(0), Progress: []rollout.Progress{p.progress(len(p.stages)-1, noon)}}}
+		Draining: &rollout.Draining{Release: release(0), Progress: []rollout.Progress{p.progress(len(p.stages)-1, noon)}}}
 	in := Input{Now: noon, App: testApp, Head: git.headInput(), Source: git.at(s.Source), State: s,
 		Promotion: &rollout.Promotion{Release: stable.Hash, Decision: rollout.Abort}}
-	if d := Decide(in); !d.Retreat || d.State.Stable.Hash != release(0).Hash {
-		t.Errorf("%s: goes back %t, to %s", d.Subject, d.Retreat, d.State.Stable.Hash)
+	if d := Decide(in); !d.Rollback || d.State.Stable.Hash != release(0).Hash {
+		t.Errorf("%s: goes back %t, to %s", d.Subject, d.Rollback, d.State.Stable.Hash)
 	}
 }

@@ -26,7 +26,7 @@ func isStill(in Input, a, b rollout.State) bool {
 		return false
 	}
 	v := View{Source: in.Source, Observed: in.Observed, plans: in.plans}
-	from, to := v.movers(a), v.movers(b)
+	from, to := v.workloads(a), v.workloads(b)
 	if len(from) != len(to) {
 		return false
 	}

@@ -116,7 +116,7 @@ func Record(in Input, got Measured) []rollout.AnalysisRun {
 	if in.State.Release == nil {
 		return runs
 	}
-	wanted := wantedRuns(in.State, movers(in))
+	wanted := wantedRuns(in.State, workloads(in))
 	for i, r := range runs {
 		if r.Name != got.Run || r.Release != got.Release || !r.Started.Equal(got.Started) {
 			continue

@@ -86,7 +86,7 @@ func (l *lab) live(t testing.TB, until time.Time, measure func(Measure, time.Tim
 		if len(d.State.Analyses) == 1 && d.State.Analyses[0].Phase.Done() {
 			return d.State.Analyses[0].Phase
 		}
-		if d.Retreat || d.State.Phase != rollout.Progressing {
+		if d.Rollback || d.State.Phase != rollout.Progressing {
 			t.Fatalf("without a verdict it is %s: %s", d.State.Phase, d.Subject)
 		}
 		if d.Subject != "" {

@@ -13,11 +13,11 @@ type partitioned struct {
 	rollout.Partitioned
 }
 
-// fence returns the new pods of the stage. With one pod per node, the controller counts only pods on released nodes,
+// limits returns the new pods of the stage. With one pod per node, the controller counts only pods on released nodes,
 // so at most as many are released as may lack a serving pod. They are not taken back: a pod may be starting.
-func (p partitioned) fence(m moving, want counts, v View) (fence, bool) {
+func (p partitioned) limits(m workload, want counts, v View) (limits, bool) {
 	if m.isTakenForAll() {
-		return fence{}, false
+		return limits{}, false
 	}
 	k := min(want.canary, m.n)
 	if p.Nodes != "" {
@@ -30,19 +30,19 @@ func (p partitioned) fence(m moving, want counts, v View) (fence, bool) {
 		}
 		k = min(k, told)
 	}
-	return fence{m: k, n: m.n}, k > 0
+	return limits{unavailable: k, replicas: m.n}, k > 0
 }
 
 // hold writes a percentage where an autoscaler sets the replicas, so that the share survives scaling. Of 3 pods 2
 // stay old at 66 %, which the controller rounds up.
-func (p partitioned) hold(o rollout.Object, f fence) {
-	old := f.n - f.m
+func (p partitioned) hold(o rollout.Object, f limits) {
+	old := f.replicas - f.unavailable
 	var value any = int64(old)
 	switch {
 	case p.CountsNew:
-		value = int64(f.m)
+		value = int64(f.unavailable)
 	case p.Percent && o.Map("spec")["replicas"] == nil:
-		value = exactly(old, 100*old/f.n, func(a rollout.Amount) int { return a.RoundUp(f.n) })
+		value = exactly(old, 100*old/f.replicas, func(a rollout.Amount) int { return a.RoundUp(f.replicas) })
 	}
 	o.Set(value, strings.Split(p.Partition, ".")...)
 }

@@ -40,7 +40,7 @@ func TestPercentIsAsManyPods(t *testing.T) {
 	for n := 1; n <= 400; n++ {
 		for k := 1; k <= n; k++ {
 			o := rollout.Object{"spec": map[string]any{}}
-			p.hold(o, fence{m: k, n: n})
+			p.hold(o, limits{unavailable: k, replicas: n})
 			got := o.Map("spec", "updateStrategy")["partition"]
 			if old := oldPods(t, got, n); old != n-k {
 				t.Fatalf("of %d pods %v keeps %d old, want %d", n, got, old, n-k)
@@ -76,7 +76,7 @@ func TestPartitionOfEachKind(t *testing.T) {
 		if tc.fixed {
 			o.Map("spec")["replicas"] = int64(3)
 		}
-		kindFor(rollout.Workload{Kind: "X.y"}, rollout.Spec{Partition: tc.kind}).hold(o, fence{m: 1, n: 3})
+		kindFor(rollout.Workload{Kind: "X.y"}, rollout.Spec{Partition: tc.kind}).hold(o, limits{unavailable: 1, replicas: 3})
 		field := tc.kind.Partition[strings.LastIndex(tc.kind.Partition, ".")+1:]
 		if got := o.Map(tc.at...)[field]; got != tc.want || o.Map("spec", "updateStrategy")["maxUnavailable"] != int64(1) {
 			t.Errorf("%s: %v, want %v in %v", name, got, tc.want, o)
@@ -113,7 +113,7 @@ func TestPartitionOnNodes(t *testing.T) {
 		now := time.Unix(1000, 0)
 		ready := func(n int) []time.Time { return make([]time.Time, n) }
 		spec := rollout.Spec{Partition: kind, MaxUnavailable: rollout.Amount{Value: tc.may}}
-		m := moving{n: 10, plan: &plan{spec: spec}}
+		m := workload{n: 10, plan: &plan{spec: spec}}
 		m.stable = rollout.Revision{Hash: "h1-old", Desired: tc.old, Pods: tc.old, ReadySince: ready(tc.old - tc.oldDown)}
 		m.fresh = rollout.Revision{Hash: "h1-new", Desired: tc.fresh, Pods: tc.fresh, ReadySince: ready(tc.freshReady)}
 		m.live = rollout.ObservedWorkload{Hash: "h1-new", Replicas: 10, Floor: 10 - tc.told,
@@ -121,9 +121,9 @@ func TestPartitionOnNodes(t *testing.T) {
 		if tc.told < 0 {
 			m.live.Hash, m.live.Floor = "h1-old", 0
 		}
-		got, holds := partitioned{Partitioned: *kind}.fence(m, counts{canary: tc.ask}, View{Now: now})
-		if got.m != tc.want || holds != (tc.want > 0) {
-			t.Errorf("%s: %d nodes are let go, want %d (%t)", name, got.m, tc.want, holds)
+		got, holds := partitioned{Partitioned: *kind}.limits(m, counts{canary: tc.ask}, View{Now: now})
+		if got.unavailable != tc.want || holds != (tc.want > 0) {
+			t.Errorf("%s: %d nodes are let go, want %d (%t)", name, got.unavailable, tc.want, holds)
 		}
 	}
 }
@@ -244,7 +244,7 @@ func TestOrderedKindsAreFreed(t *testing.T) {
 		}
 		live.Hash, live.Revisions[0].Current, live.Revisions[1].Current = in.State.StableHash(w), false, true
 		in.Observed.Workloads[w] = live
-		in.State.Phase, in.State.Retreat = rollout.Aborting, &rollout.Retreat{To: in.State.Source}
+		in.State.Phase, in.State.Rollback = rollout.Aborting, &rollout.Rollback{To: in.State.Source}
 		got := Evictions(in)
 		if p.Ordered != (len(got) == 1 && got[0].Pod.Name == "web-9") || !p.Ordered && len(got) > 0 {
 			t.Errorf("%s: on the way back %+v go", kind, got)

@@ -7,47 +7,47 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// pin names the pods that a Service selects.
-type pin int
+// selector names the pods that a Service selects.
+type selector int
 
 const (
-	allPods   pin = iota // all pods, as the user wrote the selector
-	stablePin            // the stable version
-	freshPin             // the new one
-	newestPin            // the new one, or the stable one while it has no ReplicaSet
+	allPods   selector = iota // all pods, as the user wrote the selector
+	stablePin                 // the stable version
+	freshPin                  // the new one
+	newestPin                 // the new one, or the stable one while it has no ReplicaSet
 )
 
-// place is the phase of a release for its Services.
-type place int
+// trafficPhase is the phase of a release for its Services.
+type trafficPhase int
 
 const (
-	atSteps   place = iota
-	shared          // at a step where unmatched requests go to all pods
-	switched        // at a step, or after the last one, after all users were moved
-	promoting       // after the last step, without a move of users before
-	leaving         // in a rollback, while the new version's pods are kept
-	left            // in a rollback, while the new version's pods go
+	atSteps   trafficPhase = iota
+	shared                 // at a step where unmatched requests go to all pods
+	switched               // at a step, or after the last one, after all users were moved
+	promoting              // after the last step, without a move of users before
+	leaving                // in a rollback, while the new version's pods are kept
+	left                   // in a rollback, while the new version's pods go
 )
 
-// supply is how many usable pods a version has.
-type supply int
+// readiness is how many usable pods a version has.
+type readiness int
 
 const (
-	none supply = iota
+	none readiness = iota
 	some
 	enough
 )
 
-// pinRow sets the pins of two Services at a place: main is the users', side the new version's. The first fit decides.
+// pinRow sets the pins of two Services in a phase: main is the users', side the new version's. The first fit decides.
 type pinRow struct {
-	at            []place
-	fresh, stable []supply // nil: any
-	main, side    pin
+	at            []trafficPhase
+	fresh, stable []readiness // nil: any
+	main, side    selector
 }
 
 // firstFit returns the index of the first row that fits, -1 if none does.
-func firstFit(rows []pinRow, at place, fresh, stable supply) int {
-	of := func(list []supply, s supply) bool { return list == nil || slices.Contains(list, s) }
+func firstFit(rows []pinRow, at trafficPhase, fresh, stable readiness) int {
+	of := func(list []readiness, s readiness) bool { return list == nil || slices.Contains(list, s) }
 	return slices.IndexFunc(rows, func(r pinRow) bool {
 		return slices.Contains(r.at, at) && of(r.fresh, fresh) && of(r.stable, stable)
 	})
@@ -56,35 +56,35 @@ func firstFit(rows []pinRow, at place, fresh, stable supply) int {
 // A Service selects a version only while that has pods to answer. Where weights are shares of pods, requests go to
 // all ready pods: a new version without one gets none.
 var canaryPins = []pinRow{
-	{at: []place{atSteps}, stable: []supply{enough}, main: stablePin, side: newestPin},
-	{at: []place{atSteps}, main: allPods, side: freshPin},
-	{at: []place{switched}, fresh: []supply{some, enough}, main: freshPin, side: freshPin},
-	{at: []place{switched, promoting}, main: allPods, side: freshPin},
-	{at: []place{leaving, left}, stable: []supply{enough}, main: stablePin, side: stablePin},
-	{at: []place{leaving, left}, main: allPods, side: stablePin},
+	{at: []trafficPhase{atSteps}, stable: []readiness{enough}, main: stablePin, side: newestPin},
+	{at: []trafficPhase{atSteps}, main: allPods, side: freshPin},
+	{at: []trafficPhase{switched}, fresh: []readiness{some, enough}, main: freshPin, side: freshPin},
+	{at: []trafficPhase{switched, promoting}, main: allPods, side: freshPin},
+	{at: []trafficPhase{leaving, left}, stable: []readiness{enough}, main: stablePin, side: stablePin},
+	{at: []trafficPhase{leaving, left}, main: allPods, side: stablePin},
 }
 
 // A preview Service selects the new version until its pods go. Users do not reach it, and stable has all its pods.
 var blueGreenPins = slices.Concat([]pinRow{
-	{at: []place{atSteps}, main: stablePin, side: newestPin},
-	{at: []place{leaving}, stable: []supply{enough}, main: stablePin, side: freshPin},
-	{at: []place{leaving}, main: allPods, side: freshPin},
+	{at: []trafficPhase{atSteps}, main: stablePin, side: newestPin},
+	{at: []trafficPhase{leaving}, stable: []readiness{enough}, main: stablePin, side: freshPin},
+	{at: []trafficPhase{leaving}, main: allPods, side: freshPin},
 }, canaryPins)
 
 // Routers may send requests to both Services at any time, and some drop a route to a Service without endpoints. So
 // the new version's Service selects stable until it gets requests.
 var routedPins = slices.Concat([]pinRow{
-	{at: []place{atSteps}, fresh: []supply{none, some}, stable: []supply{none}, main: allPods, side: allPods},
-	{at: []place{atSteps}, fresh: []supply{none, some}, main: stablePin, side: stablePin},
-	{at: []place{switched, promoting}, fresh: []supply{none}, main: allPods, side: allPods},
-	{at: []place{leaving, left}, stable: []supply{none}, main: allPods, side: allPods},
+	{at: []trafficPhase{atSteps}, fresh: []readiness{none, some}, stable: []readiness{none}, main: allPods, side: allPods},
+	{at: []trafficPhase{atSteps}, fresh: []readiness{none, some}, main: stablePin, side: stablePin},
+	{at: []trafficPhase{switched, promoting}, fresh: []readiness{none}, main: allPods, side: allPods},
+	{at: []trafficPhase{leaving, left}, stable: []readiness{none}, main: allPods, side: allPods},
 }, canaryPins)
 
 // In place, the weight is a share of pods: users reach all, and routers send matched requests to the new Service.
 var sharedPins = slices.Concat([]pinRow{
-	{at: []place{shared}, fresh: []supply{none, some}, stable: []supply{none, some}, main: allPods, side: allPods},
-	{at: []place{shared}, fresh: []supply{none, some}, main: allPods, side: stablePin},
-	{at: []place{shared}, main: allPods, side: freshPin},
+	{at: []trafficPhase{shared}, fresh: []readiness{none, some}, stable: []readiness{none, some}, main: allPods, side: allPods},
+	{at: []trafficPhase{shared}, fresh: []readiness{none, some}, main: allPods, side: stablePin},
+	{at: []trafficPhase{shared}, main: allPods, side: freshPin},
 }, routedPins)
 
 // pinsOf returns the label that each staged Service selects; without a pin, all pods. The label is the ReplicaSet's:
@@ -94,7 +94,7 @@ func pinsOf(s rollout.State, v View) map[rollout.Ref]rollout.Pin {
 	if s.Stable == nil {
 		return pins
 	}
-	for _, m := range v.movers(s) {
+	for _, m := range v.workloads(s) {
 		main, side := pinned(m, s, v)
 		mainName, sideName := m.services(s)
 		service := func(name string) rollout.Ref {
@@ -127,41 +127,41 @@ func reaches(r *rollout.Render, service rollout.Ref, w rollout.Workload) bool {
 	return len(selector) > 0
 }
 
-// pinning determines the pins of a workload's two Services at a place of its release.
+// pinning determines the pins of a workload's two Services in a phase of its release.
 type pinning struct {
-	moving
+	workload
 	state rollout.State
 	view  View
 }
 
 // pinned returns the labels that both Services of a workload select, the zero value for all pods.
-func pinned(of moving, s rollout.State, v View) (main, side rollout.Pin) {
+func pinned(of workload, s rollout.State, v View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
 	// An image set by hand makes a ReplicaSet with the release's hash: its ready pods count if no other is ready.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.fresh.Hash && r.Ready() > 0 }
 	if i := slices.IndexFunc(m.live.Revisions, isOwn); i >= 0 && m.fresh.Hash != "" && m.fresh.Ready() == 0 {
 		m.fresh = m.live.Revisions[i]
 	}
-	at := m.place()
+	at := m.phase()
 	if (at == atSteps || at == shared) && m.hasStrangers(m.want()) && m.fresh.Ready() == 0 {
 		return main, m.stable.Pin // strangers serve until stable does
 	}
-	i := firstFit(m.pins, at, m.freshSupply(at), m.stableSupply(at))
+	i := firstFit(m.pins, at, m.freshReadiness(at), m.stableReadiness(at))
 	if i < 0 { // TestPinRows rules that out
 		return main, side
 	}
 	stable, fresh := m.stable.Pin, m.fresh.Pin
-	hashes := map[pin]rollout.Pin{stablePin: stable, freshPin: fresh, newestPin: cmp.Or(fresh, stable)}
+	hashes := map[selector]rollout.Pin{stablePin: stable, freshPin: fresh, newestPin: cmp.Or(fresh, stable)}
 	return hashes[m.pins[i].main], hashes[m.pins[i].side]
 }
 
-func (m pinning) place() place {
+func (m pinning) phase() trafficPhase {
 	switch s := m.state; {
 	case s.Phase == rollout.Aborting && isHeld(s):
 		return leaving
 	case s.Phase == rollout.Aborting:
 		return left
-	case m.hasSwitched(m.Step), s.Former != nil && !m.swaps(): // an edit may have no switch
+	case m.hasSwitched(m.Step), s.Draining != nil && !m.swaps(): // an edit may have no switch
 		return switched
 	case isPromoting(s):
 		return promoting
@@ -175,8 +175,8 @@ func (m pinning) place() place {
 // isShared reports whether users reach the pods of both versions at the present step.
 func (m pinning) isShared() bool { return m.sharesPods() && m.stage().weight > 0 }
 
-// freshSupply returns the new version's supply. Between steps one ready pod that may get requests is enough.
-func (m pinning) freshSupply(at place) supply {
+// freshReadiness returns the new version's readiness. Between steps one ready pod that may get requests is enough.
+func (m pinning) freshReadiness(at trafficPhase) readiness {
 	going := m.live.Hash == m.stable.Hash && !m.live.Synced // the controller has yet to see the stable template
 	idle := m.fresh.Desired == 0 || m.isTakenForAll() || (m.want().canary == 0 || going) && !m.stillRouted(m.view)
 	switch {
@@ -189,9 +189,9 @@ func (m pinning) freshSupply(at place) supply {
 	}
 }
 
-// stableSupply returns the supply of stable. Between steps it is enough while a ready pod stays; in a rollback, when
+// stableReadiness returns the readiness of stable. Between steps it is enough while a ready pod stays; in a rollback, when
 // enough are ready for all requests. Removed pods do not count then.
-func (m pinning) stableSupply(at place) supply {
+func (m pinning) stableReadiness(at trafficPhase) readiness {
 	ready, stays := min(m.stable.Ready(), m.stable.Desired), m.want().stable
 	if m.isDynamic() { // until all proxies send it no requests
 		stays = max(stays, m.n-m.drained(m.view, m.want()))

@@ -11,9 +11,9 @@ import (
 // TestPinRows has the selectors of Services: "main/side" at each place, by available pods of stable (columns: none,
 // some, enough) and of the new version (rows).
 func TestPinRows(t *testing.T) {
-	places := map[place]string{atSteps: "steps", shared: "shared", switched: "switched", promoting: "promoting", leaving: "leaving",
+	places := map[trafficPhase]string{atSteps: "steps", shared: "shared", switched: "switched", promoting: "promoting", leaving: "leaving",
 		left: "left"}
-	names := map[pin]string{allPods: "all", stablePin: "stable", freshPin: "fresh", newestPin: "newest"}
+	names := map[selector]string{allPods: "all", stablePin: "stable", freshPin: "fresh", newestPin: "newest"}
 	cases := map[string]struct {
 		reason string
 		rows   []pinRow

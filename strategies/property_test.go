@@ -361,7 +361,7 @@ func (s *sim) settle() {
 		}
 		s.quiet()
 		head := s.git.at(s.git.headID())
-		if s.state.Phase == rollout.Healthy && s.state.Held == nil && s.state.Release == nil && s.state.Former == nil &&
+		if s.state.Phase == rollout.Healthy && s.state.Held == nil && s.state.Release == nil && s.state.Draining == nil &&
 			(s.state.Stable == nil || s.state.Stable.Hash == head.Release()) && !s.nextDue().After(s.kube.Now) {
 			s.checkEnd(head)
 			return

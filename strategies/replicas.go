@@ -34,7 +34,7 @@ func withReplicas(in Input, d Decision) Decision {
 	case d.Stale || head.Render == nil:
 		return d
 	case s.Phase == rollout.Healthy && !s.Held.Waits(), s.Stable == nil,
-		s.Retreat != nil && s.Retreat.To == head.Commit.ID:
+		s.Rollback != nil && s.Rollback.To == head.Commit.ID:
 		s.Replicas = nil
 		return d
 	case in.Source == nil:
@@ -60,7 +60,7 @@ func withReplicas(in Input, d Decision) Decision {
 //
 //	n=4, c=2:  5, 6, 7, 9, 11, 14 …
 //	n=4, c=4:  4, until the new pods are gone
-func growth(m moving) int {
+func growth(m workload) int {
 	n, c := m.live.Replicas, m.fresh.Desired
 	if !m.live.Synced || m.stable.Desired < n || c >= n {
 		return n

@@ -108,7 +108,7 @@ func routeOf(s rollout.State, p *plan, v View) traffic.Route {
 	if !moves || s.Stable == nil || s.Release == nil {
 		return r
 	}
-	m := movingOf(s, p, pr, v.Observed)
+	m := newWorkload(s, p, pr, v.Observed)
 	r.Active = true
 	main, side := pinned(m, s, v)
 	r.StablePods, r.CanaryPods, r.PodLabel = main.Value, side.Value, cmp.Or(main, side).Label
@@ -137,7 +137,7 @@ func (p *plan) swaps() bool { return p.pingPong && len(p.stages) > 0 }
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = reopened(s)
-	for _, m := range moversOf(s, source.Specs, rollout.Observed{}, nil) {
+	for _, m := range newWorkloads(s, source.Specs, rollout.Observed{}, nil) {
 		if m.routing != nil && m.Routed != nil {
 			r := m.Routed
 			text += fmt.Sprintf("%s %d %d %s %t;", m.Workload, r.Step, r.Weight, r.At, m.hasSwitched(m.Step))
@@ -146,8 +146,8 @@ func Routing(s rollout.State, source *rollout.Render) string {
 	if text == "" {
 		return ""
 	}
-	if s.Retreat != nil {
-		text += "back " + s.Retreat.Routed.String()
+	if s.Rollback != nil {
+		text += "back " + s.Rollback.Routed.String()
 	}
 	return text
 }
@@ -188,7 +188,7 @@ func within(weight, full int, want counts, canary, stable int) int {
 }
 
 // planned returns the pods for the weight routed last, or fewer where a later step of that weight asks for fewer.
-func (m moving) planned() counts {
+func (m workload) planned() counts {
 	c := m.countsAt(m.Routed.Step, m.n)
 	for step := m.Routed.Step + 1; step <= m.Step && !m.needsRouting(); step++ {
 		c.canary = min(c.canary, m.countsAt(step, m.n).canary)
@@ -198,7 +198,7 @@ func (m moving) planned() counts {
 
 // isRoutedAsPlanned reports whether the weight routed last is its step's. After an edit it is not, perhaps for ever,
 // and the pods for the old weight are unknown.
-func (m moving) isRoutedAsPlanned() bool {
+func (m workload) isRoutedAsPlanned() bool {
 	s, _ := m.at(m.Routed.Step)
 	return m.routedWeight(s) == m.Routed.Weight
 }
@@ -206,7 +206,7 @@ func (m moving) isRoutedAsPlanned() bool {
 // lessRouted returns why missing pods reduce the new version's requests, and when that may end. Its pods must be
 // ready for a while before, so that a crash loop is one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
-	for _, m := range movers(in) {
+	for _, m := range workloads(in) {
 		t := m.routing
 		if t == nil || m.Routed == nil || in.State.Phase == rollout.Aborting {
 			continue
@@ -229,7 +229,7 @@ func lessRouted(in Input) (reason string, due time.Time) {
 }
 
 // needsRouting reports whether the step's route differs from the one that was routed last.
-func (m moving) needsRouting() bool {
+func (m workload) needsRouting() bool {
 	s, ok := m.at(m.Step)
 	switch {
 	case !ok || m.routing == nil:
@@ -244,7 +244,7 @@ func (m moving) needsRouting() bool {
 }
 
 // stillRouted reports whether proxies may send requests to the new version, so that none of its pods may go.
-func (m moving) stillRouted(v View) bool {
+func (m workload) stillRouted(v View) bool {
 	if m.Routed == nil || m.routing == nil {
 		return false
 	}
@@ -252,12 +252,12 @@ func (m moving) stillRouted(v View) bool {
 }
 
 // isSettled reports whether every proxy has learnt the last route.
-func (m moving) isSettled(v View) bool {
+func (m workload) isSettled(v View) bool {
 	return !v.Now.Before(settledAt(m.Routed.At, v.Applied, m.routing.Settle))
 }
 
 // needsOf returns the versions that need a ready endpoint first. Istio's subsets have no separate Service.
-func needsOf(in Input, m moving) []Need {
+func needsOf(in Input, m workload) []Need {
 	_, canary := m.services(in.State)
 	if canary == "" {
 		return nil
@@ -266,7 +266,7 @@ func needsOf(in Input, m moving) []Need {
 	return []Need{{Service: service, PodHash: m.fresh.Pin.Value}}
 }
 
-func (m moving) routedText() string {
+func (m workload) routedText() string {
 	var parts []string
 	switch full := m.full(); {
 	case m.routedWeight(m.stage()) == 0:
@@ -294,7 +294,7 @@ func (m moving) routedText() string {
 
 // gateRouters keeps a release at its step until every proxy has learnt its routes and routers accept them. A changed
 // list may go on, with another weight, at a step that waits for no pods.
-func gateRouters(in Input, m moving) verdict {
+func gateRouters(in Input, m workload) verdict {
 	if !isPodsStage(m) && m.needsRouting() {
 		return podsWait{}.verdict(in, m)
 	}
@@ -320,7 +320,7 @@ func gateRouters(in Input, m moving) verdict {
 
 // drained returns how many stable pods may be gone: as many as already are, until all proxies have the step's weight.
 // Then it is the step's number, within the new version's serving pods and maxUnavailable.
-func (m moving) drained(v View, want counts) int {
+func (m workload) drained(v View, want counts) int {
 	rest := m.n - want.stable
 	gone := min(max(0, m.n-m.stable.Desired), rest)
 	routed := !m.needsRouting() && m.Routed != nil && m.isSettled(v)
@@ -333,7 +333,7 @@ func (m moving) drained(v View, want counts) int {
 // settling returns how long a rollback keeps the new pods until proxies learn the routes, zero without requests.
 func settling(in Input) time.Duration {
 	var longest time.Duration
-	for _, m := range movers(in) {
+	for _, m := range workloads(in) {
 		// A dynamic stable needs the room, and its Service selects all pods meanwhile. In place, matched requests
 		// reach stable, as the new version's Service selects its pods.
 		if m.Routed != nil && m.routing != nil && !m.isDynamic() && !m.sharesPods() {
@@ -346,7 +346,7 @@ func settling(in Input) time.Duration {
 // swapped lists the workloads whose stable version is behind the pong Service once the release in flight is stable.
 func swapped(in Input) []rollout.Workload {
 	pong := slices.Clone(in.State.Pong)
-	for _, m := range movers(in) {
+	for _, m := range workloads(in) {
 		if !m.swaps() {
 			continue
 		}

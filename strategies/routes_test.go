@@ -300,13 +300,13 @@ func TestDrainOfLateRetreat(t *testing.T) {
 	if in.State.Phase != rollout.Aborting {
 		t.Fatalf("an abort is %s", in.State.Phase)
 	}
-	late := in.State.Retreat.Drain.Add(10 * time.Second)
+	late := in.State.Rollback.Drain.Add(10 * time.Second)
 	in.Now, in.Applied = late, late.Add(-time.Second)
 	if d := Decide(in); d.Subject != "" || !d.Requeue.Equal(late.Add(2*time.Second)) {
 		t.Errorf("one second after it was applied: %q, again at %v", d.Subject, d.Requeue.Sub(late))
 	}
 	in.Now = late.Add(2 * time.Second)
-	if d := Decide(in); d.State.Source != in.State.Retreat.To {
+	if d := Decide(in); d.State.Source != in.State.Rollback.To {
 		t.Errorf("three seconds after it was applied the pods stay: %q", d.Subject)
 	}
 }

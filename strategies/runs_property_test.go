@@ -163,7 +163,7 @@ func (w *measuredWorld) check(in Input, d Decision) {
 	if s.Release == nil {
 		return
 	}
-	if s.Phase == rollout.Aborting && was.Phase != rollout.Aborting && s.Retreat.Reject && !in.Promotion.Says(rollout.Abort, s.Release.Hash) {
+	if s.Phase == rollout.Aborting && was.Phase != rollout.Aborting && s.Rollback.Reject && !in.Promotion.Says(rollout.Abort, s.Release.Hash) {
 		if w.retreats++; !w.bad {
 			w.t.Errorf("seed %d: %s, and nothing of this release was bad", w.seed, s.Reason)
 		}

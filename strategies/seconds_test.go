@@ -27,10 +27,10 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 	routed := d.State.Progress[0]
 	settled := in
 	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); gateRouters(settled,
-		movingOf(in.State, p, routed, in.Observed)).done {
+		newWorkload(in.State, p, routed, in.Observed)).done {
 		t.Errorf("routes of %s are taken to be settled at %s, before 3s have passed", in.Now, settled.Now)
 	}
-	if routed.Routed.Weight = 0; !movingOf(in.State, p, routed, in.Observed).stillRouted(View{Now: settled.Now}) {
+	if routed.Routed.Weight = 0; !newWorkload(in.State, p, routed, in.Observed).stillRouted(View{Now: settled.Now}) {
 		t.Errorf("proxies are taken to know of the weight 0 of %s at %s, before 3s have passed", in.Now, settled.Now)
 	}
 
@@ -41,20 +41,20 @@ func TestWaitsAreNotCutShort(t *testing.T) {
 	}
 	settled = in
 	if settled.Now = in.Now.Add(3*time.Second - time.Millisecond); (podsWait{}).verdict(settled,
-		movingOf(in.State, p, in.State.Progress[0], in.Observed)).route {
+		newWorkload(in.State, p, in.State.Progress[0], in.Observed)).route {
 		t.Errorf("pods that became ready at %s are routed to at %s, before 3s have passed", in.Now, settled.Now)
 	}
 
 	in, p = begin(4)
 	settled.Now = in.Now.Add(3*time.Second - time.Millisecond)
-	if at := p.progress(3, in.Now); gateWait(settled, movingOf(in.State, p, at, in.Observed)).done {
+	if at := p.progress(3, in.Now); gateWait(settled, newWorkload(in.State, p, at, in.Observed)).done {
 		t.Errorf("%s, begun at %s, is over at %s", at.Name, in.Now, settled.Now)
 	}
 
 	in, _ = begin(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Weight: 50, At: in.Now.Add(-time.Hour)}
-	if back := retreat(in, cause{reason: "aborted",
-		to: commitID(0)}).State.Retreat; back.Drain.Before(in.Now.Add(3 * time.Second)) {
+	if back := rollback(in, cause{reason: "aborted",
+		to: commitID(0)}).State.Rollback; back.Drain.Before(in.Now.Add(3 * time.Second)) {
 		t.Errorf("pods that proxies know of at %s may go at %s, before 3s have passed", in.Now, back.Drain)
 	}
 }

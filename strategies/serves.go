@@ -66,9 +66,9 @@ func isOther(r rollout.Revision, hash rollout.Hash) bool {
 	return !r.Current && r.Hash != hash && (r.Pods > 0 || r.Base || r.Late)
 }
 
-// returning returns texts about the workloads that do not yet run stable alone in a rollback, and their deadline.
-func returning(in Input) (texts []string, late deadline) {
-	if in.Source == nil || in.State.Source != in.State.Retreat.To {
+// rollingBack returns texts about the workloads that do not yet run stable alone in a rollback, and their deadline.
+func rollingBack(in Input) (texts []string, late deadline) {
+	if in.Source == nil || in.State.Source != in.State.Rollback.To {
 		return []string{"all pods to be of the stable version"}, late
 	}
 	for _, spec := range in.Source.Specs {
@@ -78,7 +78,7 @@ func returning(in Input) (texts []string, late deadline) {
 			continue
 		}
 		stable, _ := live.Find(hash)
-		texts = append(texts, returningText(spec, live, stable))
+		texts = append(texts, rollingBackText(spec, live, stable))
 		since := lastReady(drainAt(in), stable)
 		late = late.earlier(deadline{at: since.Add(time.Duration(spec.ProgressDeadlineSeconds) * time.Second),
 			reason: fmt.Sprintf("no progress for %ds on the way back", spec.ProgressDeadlineSeconds)})
@@ -95,7 +95,7 @@ func returning(in Input) (texts []string, late deadline) {
 	return texts, late
 }
 
-func returningText(spec rollout.Spec, live rollout.ObservedWorkload, stable rollout.Revision) string {
+func rollingBackText(spec rollout.Spec, live rollout.ObservedWorkload, stable rollout.Revision) string {
 	others := 0
 	for _, r := range live.Revisions {
 		if isOther(r, stable.Hash) {

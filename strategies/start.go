@@ -137,7 +137,7 @@ func startRelease(in Input) Decision {
 	release.Fast = isFast(in, release.Hash)
 	s.Rejected = notRejected(s.Rejected, release.Hash)
 	s.Stable = newestStable(in)
-	s.Release, s.Retreat, s.Source, s.Reason = &release, nil, in.Head.Commit.ID, ""
+	s.Release, s.Rollback, s.Source, s.Reason = &release, nil, in.Head.Commit.ID, ""
 	s.Progress, s.Analyses = firstProgress(in, release), nil
 	s.Phase = phaseOf(in, s.Progress)
 	subject := fmt.Sprintf("%s release %s by %s", s.App, release.Hash, release.Author)
@@ -187,7 +187,7 @@ func firstProgress(in Input, release rollout.Release) []rollout.Progress {
 		}
 		s := in.State
 		s.Release = &release
-		first.Suspended = movingOf(s, p, first, in.Observed).isSuspended()
+		first.Suspended = newWorkload(s, p, first, in.Observed).isSuspended()
 		all = append(all, first)
 	}
 	return all

@@ -13,11 +13,11 @@ import (
 // replaces one pod at a time, the highest first, and waits until it is available.
 type statefulSet struct{ inTurn }
 
-// fence returns the new pods of the stage, counted in each pass as an autoscaler changes n. No stable pod is replaced
+// limits returns the new pods of the stage, counted in each pass as an autoscaler changes n. No stable pod is replaced
 // while another does not serve: Parallel does not wait for lower ordinals. Released pods are not taken back.
-func (statefulSet) fence(m moving, want counts, v View) (fence, bool) {
+func (statefulSet) limits(m workload, want counts, v View) (limits, bool) {
 	if m.isTakenForAll() {
-		return fence{}, false
+		return limits{}, false
 	}
 	k, told := min(want.canary, m.n), onTop(m)
 	if m.live.Hash != m.stable.Hash {
@@ -28,11 +28,11 @@ func (statefulSet) fence(m moving, want counts, v View) (fence, bool) {
 			k++
 		}
 	}
-	return fence{m: k, n: m.n}, k > 0
+	return limits{unavailable: k, replicas: m.n}, k > 0
 }
 
 // onTop returns how many pods are new from the highest ordinal down without a gap.
-func onTop(m moving) (n int) {
+func onTop(m workload) (n int) {
 	isNew := func(at int) bool {
 		return slices.ContainsFunc(m.fresh.Members, func(p rollout.Pod) bool { return ordinal(p) == at })
 	}
@@ -44,13 +44,13 @@ func onTop(m moving) (n int) {
 
 // isTakenForAll reports whether Kubernetes uses the new version for all pods although no step asks for that: without
 // pods a partition has no effect. Only stable is applied until it is the base again.
-func (m moving) isTakenForAll() bool {
+func (m workload) isTakenForAll() bool {
 	isByPartition := m.kind() == (statefulSet{}) || m.spec.Partition != nil
 	return isByPartition && m.n > 0 && m.fresh.Base && m.fresh.Hash != m.stable.Hash && !m.hasAsked(m.n)
 }
 
 // hasAsked reports whether a step up to the present one asks for at least so many new pods.
-func (m moving) hasAsked(pods int) bool {
+func (m workload) hasAsked(pods int) bool {
 	for i := range m.Step + 1 {
 		if m.countsAt(i, m.n).canary >= pods {
 			return true
@@ -60,7 +60,7 @@ func (m moving) hasAsked(pods int) bool {
 }
 
 // gateBase keeps a release at its step while Kubernetes uses its version for all pods.
-func gateBase(_ Input, m moving) verdict {
+func gateBase(_ Input, m workload) verdict {
 	if !m.isTakenForAll() {
 		return verdict{done: true}
 	}
@@ -70,7 +70,7 @@ func gateBase(_ Input, m moving) verdict {
 }
 
 // isNextDown reports whether the next stable pod to replace is not ready, so that no capacity is lost.
-func (m moving) isNextDown() bool {
+func (m workload) isNextDown() bool {
 	if len(m.stable.Members) == 0 {
 		return false
 	}
@@ -78,9 +78,9 @@ func (m moving) isNextDown() bool {
 	return !next.Ready || next.Terminating
 }
 
-func (statefulSet) hold(o rollout.Object, f fence) {
+func (statefulSet) hold(o rollout.Object, f limits) {
 	o.Set("RollingUpdate", "spec", "updateStrategy", "type")
-	o.Set(int64(f.n-f.m), "spec", "updateStrategy", "rollingUpdate", "partition")
+	o.Set(int64(f.replicas-f.unavailable), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
 // room sets maxUnavailable where the cluster knows the field. Others drop it: an apply would always seem incomplete.
@@ -92,7 +92,7 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 }
 
 // reached waits, with rebalance, until surplus new pods are evicted, unless all were new and would come back.
-func (k statefulSet) reached(m moving, want counts) counts {
+func (k statefulSet) reached(m workload, want counts) counts {
 	if m.spec.Canary.Rebalance && !m.fresh.Base {
 		return want
 	}
@@ -100,7 +100,7 @@ func (k statefulSet) reached(m moving, want counts) counts {
 }
 
 // surplus returns why more pods are of the new version than the step asks for, "" if not.
-func (m moving) surplus() string {
+func (m workload) surplus() string {
 	asked, n := m.want().canary, m.fresh.Desired
 	if m.kind() == (deployment{}) || asked == 0 || n <= asked {
 		return ""

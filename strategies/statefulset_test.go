@@ -189,7 +189,7 @@ func TestEvictions(t *testing.T) {
 		in, h := setAt(t, 11, 2, 9)
 		s := in.State
 		s.Phase, s.Source = rollout.Aborting, commitID(0)
-		s.Retreat = &rollout.Retreat{To: commitID(0), Drain: in.Now.Add(-time.Second)}
+		s.Rollback = &rollout.Rollback{To: commitID(0), Drain: in.Now.Add(-time.Second)}
 		live := in.Observed.Workloads[db]
 		live.Hash = h.at(commitID(0)).Templates[db]
 		stuck, stable := &live.Revisions[0], &live.Revisions[1]
@@ -216,7 +216,7 @@ func TestEvictions(t *testing.T) {
 func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
 	in, h := setAt(t, 3, 1, 2)
 	in.State.Phase, in.State.Source = rollout.Aborting, commitID(0)
-	in.State.Retreat = &rollout.Retreat{To: commitID(0), Drain: in.Now.Add(-time.Second)}
+	in.State.Rollback = &rollout.Rollback{To: commitID(0), Drain: in.Now.Add(-time.Second)}
 	in.State.Release.Templates = map[rollout.Workload]rollout.Hash{{Namespace: db.Namespace, Name: "api"}: "h1-other"}
 	in.Source = h.at(commitID(0))
 	live := in.Observed.Workloads[db]
@@ -518,7 +518,7 @@ func TestBrokenSurplusIsNamed(t *testing.T) {
 func TestRetreatSaysWhichPodIsToGo(t *testing.T) {
 	in, h := setAt(t, 3, 1, 2)
 	in.State.Phase, in.State.Source = rollout.Aborting, commitID(0)
-	in.State.Retreat = &rollout.Retreat{To: commitID(0), Drain: in.Now.Add(-time.Second)}
+	in.State.Rollback = &rollout.Rollback{To: commitID(0), Drain: in.Now.Add(-time.Second)}
 	in.Source = h.at(commitID(0))
 	live := in.Observed.Workloads[db]
 	live.Hash = in.Source.Templates[db]
@@ -571,7 +571,7 @@ func TestWhatStandsStillIsSaid(t *testing.T) {
 // unready pods.
 func TestDeploymentsAreNotEvictedFrom(t *testing.T) {
 	web := rollout.Workload{Namespace: "shop", Name: "web"}
-	s := rollout.State{Phase: rollout.Aborting, Source: "a", Retreat: &rollout.Retreat{To: "a"},
+	s := rollout.State{Phase: rollout.Aborting, Source: "a", Rollback: &rollout.Rollback{To: "a"},
 		Stable:  &rollout.Release{Templates: map[rollout.Workload]rollout.Hash{web: "h1-a"}},
 		Release: &rollout.Release{Templates: map[rollout.Workload]rollout.Hash{web: "h1-b"}}}
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: {Hash: "h1-a", Synced: true,
@@ -600,7 +600,7 @@ func TestStatefulSetRoutes(t *testing.T) {
 		return rollout.State{
 			Phase: phase, Stable: &rollout.Release{Hash: "old", Commit: "c0", Templates: map[rollout.Workload]rollout.Hash{db: "old"}},
 			Release:  &rollout.Release{Hash: "new", Commit: "c1", Templates: map[rollout.Workload]rollout.Hash{db: "new"}},
-			Progress: []rollout.Progress{pr}, Retreat: &rollout.Retreat{To: "c0"}, Source: "c1",
+			Progress: []rollout.Progress{pr}, Rollback: &rollout.Rollback{To: "c0"}, Source: "c1",
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -647,7 +647,7 @@ func TestOnePodHasNoRoutes(t *testing.T) {
 	for n, want := range map[int]bool{1: true, 2: false} {
 		r := pods(n, n)
 		r.Hash, r.Current = "old", true
-		m := moving{plan: compile(spec), Progress: rollout.Progress{Workload: db}, exists: true, n: n, stable: r,
+		m := workload{plan: compile(spec), Progress: rollout.Progress{Workload: db}, exists: true, n: n, stable: r,
 			live: rollout.ObservedWorkload{Replicas: n, Synced: true, Revisions: []rollout.Revision{r}}}
 		if v := (podsWait{}).verdict(Input{Now: noon}, m); v.done != want || v.route {
 			t.Errorf("of %d pods: %+v, want it done %t", n, v, want)

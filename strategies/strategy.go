@@ -173,8 +173,8 @@ func (p *plan) progress(step int, now time.Time) rollout.Progress {
 	return pr
 }
 
-// handover returns the first stage after the decision to promote, or the number of stages if there is none.
-func (p *plan) handover() int {
+// promotionStep returns the first stage after the decision to promote, or the number of stages if there is none.
+func (p *plan) promotionStep() int {
 	if i := slices.IndexFunc(p.stages, func(s stage) bool { return s.final }); i >= 0 {
 		return i
 	}
@@ -186,7 +186,7 @@ func (p *plan) moved() int {
 	if i := slices.IndexFunc(p.stages, func(s stage) bool { return s.switched }); i >= 0 {
 		return i
 	}
-	return p.handover()
+	return p.promotionStep()
 }
 
 // hasSwitched reports whether users reach the new version at a step.

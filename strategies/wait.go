@@ -5,7 +5,7 @@ import "time"
 // wait keeps a workload at a stage. Each kind is one file.
 type wait interface {
 	// verdict returns whether the workload may leave its stage.
-	verdict(in Input, m moving) verdict
+	verdict(in Input, m workload) verdict
 
 	// traits returns the properties that do not depend on the cluster.
 	traits() traits
@@ -40,6 +40,6 @@ type verdict struct {
 // noWait passes in the next pass, once its stage is applied.
 type noWait struct{}
 
-func (noWait) verdict(Input, moving) verdict        { return verdict{done: true} }
+func (noWait) verdict(Input, workload) verdict      { return verdict{done: true} }
 func (noWait) traits() traits                       { return traits{number: 4} }
 func (noWait) forecast(*forecaster, *ForecastStage) {}

@@ -15,7 +15,7 @@ func (w analysisWait) traits() traits {
 	return traits{number: 5, more: encoded(w.Analysis) + "|0s|\n", early: true}
 }
 
-func (w analysisWait) verdict(in Input, m moving) verdict {
+func (w analysisWait) verdict(in Input, m workload) verdict {
 	if in.State.Release.Fast {
 		return verdict{done: true}
 	}
@@ -39,7 +39,7 @@ func (w analysisWait) verdict(in Input, m moving) verdict {
 }
 
 // withoutPods waits for the first pod that an analysis needs; if no earlier step starts one, waiting does not help.
-func (m moving) withoutPods(who string) verdict {
+func (m workload) withoutPods(who string) verdict {
 	v := verdict{text: who + ": a pod of the new version"}
 	if m.want().canary == 0 && m.n > 0 {
 		v.broken = who + " asks about pods of the new version, and no earlier step starts one; " +

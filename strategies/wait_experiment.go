@@ -41,7 +41,7 @@ func (w experimentWait) traits() traits {
 
 func (experimentWait) forecast(*forecaster, *ForecastStage) {}
 
-func (w experimentWait) verdict(in Input, m moving) verdict {
+func (w experimentWait) verdict(in Input, m workload) verdict {
 	if v := waitForPromotion(in, m); v.done {
 		return v
 	}
@@ -75,7 +75,7 @@ func (w experimentWait) verdict(in Input, m moving) verdict {
 }
 
 // available waits until all pods of the experiment are available.
-func (w experimentWait) available(in Input, m moving) verdict {
+func (w experimentWait) available(in Input, m workload) verdict {
 	var waits []string
 	var due time.Time
 	for _, t := range podsOf(in, m, w.Experiment) {

@@ -12,7 +12,7 @@ type podsWait struct{}
 
 func (podsWait) traits() traits { return traits{} }
 
-func (podsWait) verdict(in Input, m moving) verdict {
+func (podsWait) verdict(in Input, m workload) verdict {
 	want := m.kind().reached(m, m.want())
 	ready := minReady(m.spec)
 	routes := m.needsRouting()
@@ -56,7 +56,7 @@ func toGo(version string, more int, r rollout.Revision) verdict {
 }
 
 // waitForEndpoints waits for ready endpoints of the new version's Service before its routes are applied.
-func waitForEndpoints(in Input, m moving) verdict {
+func waitForEndpoints(in Input, m workload) verdict {
 	for _, need := range needsOf(in, m) {
 		if serves, known := in.Answers.Endpoints[need]; known && !serves {
 			return verdict{text: "ready endpoints of Service " + need.Service.Name, due: in.Now.Add(time.Second)}
@@ -87,7 +87,7 @@ func (podsWait) forecast(c *forecaster, s *ForecastStage) {
 	case missing > 0:
 		s.AtLeast = minReady(spec)
 	}
-	before := moving{plan: c.plan, Progress: rollout.Progress{Step: c.step}}
+	before := workload{plan: c.plan, Progress: rollout.Progress{Step: c.step}}
 	if c.step > 0 {
 		before.Routed = &rollout.Routing{Step: c.step - 1, Weight: c.plan.routedWeight(c.plan.stages[c.step-1])}
 	}

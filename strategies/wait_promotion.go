@@ -22,7 +22,7 @@ func (w promotionWait) traits() traits {
 	return t
 }
 
-func (w promotionWait) verdict(in Input, m moving) verdict {
+func (w promotionWait) verdict(in Input, m workload) verdict {
 	v := waitForPromotion(in, m)
 	if v.done || w.timeout == 0 {
 		return v
@@ -42,14 +42,14 @@ func (w promotionWait) forecast(c *forecaster, s *ForecastStage) {
 }
 
 // isLate reports whether a timeout with onTimeout: abort ended without a promotion.
-func (w promotionWait) isLate(in Input, m moving) bool {
+func (w promotionWait) isLate(in Input, m workload) bool {
 	late := w.timeout > 0 && w.onTimeout == rollout.TimeoutAbort && !in.Now.Before(m.Entered.Add(w.timeout))
 	kept := m.Suspended || m.isSuspended() || holder(in, in.State.Release.Hash, m.spec.Paused) != ""
 	return late && !kept && !waitForPromotion(in, m).done
 }
 
 // waitForPromotion waits until a promotion opens the step.
-func waitForPromotion(in Input, m moving) verdict {
+func waitForPromotion(in Input, m workload) verdict {
 	release := in.State.Release
 	switch {
 	case release.Fast:
@@ -62,7 +62,7 @@ func waitForPromotion(in Input, m moving) verdict {
 }
 
 // waitForPeople waits for a promotion of the step, or for the step's own timeout.
-func waitForPeople(in Input, m moving) verdict {
+func waitForPeople(in Input, m workload) verdict {
 	if w, is := m.stage().wait.(promotionWait); is {
 		return w.verdict(in, m)
 	}
@@ -79,7 +79,7 @@ func promoter(in Input) string {
 
 // timedOut returns why a pause with onTimeout: abort has failed, "" if none has.
 func timedOut(in Input) string {
-	for _, m := range movers(in) {
+	for _, m := range workloads(in) {
 		if w, is := m.stage().wait.(promotionWait); is && in.State.Stable != nil && w.isLate(in, m) {
 			return fmt.Sprintf("no promotion within %s at step %d/%d", w.timeout, m.Step+1, m.Of)
 		}

@@ -20,7 +20,7 @@ func (w timerWait) traits() traits {
 	return traits{number: 2, duration: w.duration, pauses: true, early: true}
 }
 
-func (w timerWait) verdict(in Input, m moving) verdict {
+func (w timerWait) verdict(in Input, m workload) verdict {
 	if v := waitForPromotion(in, m); v.done {
 		return v
 	}
@@ -40,7 +40,7 @@ func (w timerWait) verdict(in Input, m moving) verdict {
 }
 
 // end returns when a pause ends, zero if never.
-func (w timerWait) end(m moving) time.Time {
+func (w timerWait) end(m workload) time.Time {
 	if w.until == "" {
 		return m.Entered.Add(w.duration)
 	}
@@ -70,7 +70,7 @@ func (in Input) sinceHanded(p *plan, next rollout.Progress) time.Time {
 }
 
 // lacksPods returns since when a pause is over but cannot end, because no new pod serves.
-func lacksPods(m moving, now time.Time) (since time.Time, lacks bool) {
+func lacksPods(m workload, now time.Time) (since time.Time, lacks bool) {
 	w, is := m.stage().wait.(timerWait)
 	if !is || m.n == 0 || m.want().canary == 0 || m.fresh.Ready() > 0 {
 		return since, false
@@ -109,7 +109,7 @@ type delayWait struct{ duration time.Duration }
 
 func (w delayWait) traits() traits { return traits{number: 3, duration: w.duration, pauses: true} }
 
-func (w delayWait) verdict(in Input, m moving) verdict {
+func (w delayWait) verdict(in Input, m workload) verdict {
 	return waitUntil(in, m, m.Entered.Add(w.duration))
 }
 
@@ -118,7 +118,7 @@ func (w delayWait) forecast(_ *forecaster, s *ForecastStage) {
 }
 
 // waitUntil waits for a recorded time: a restart or another machine changes nothing. A clock set back only delays it.
-func waitUntil(in Input, m moving, due time.Time) verdict {
+func waitUntil(in Input, m workload, due time.Time) verdict {
 	if !in.Now.Before(due) {
 		return verdict{done: true}
 	}

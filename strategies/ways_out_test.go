@@ -80,8 +80,8 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 		s.Scaling, s.Canary, s.BlueGreen = rollout.Surge, nil, &rollout.BlueGreen{ActiveService: "web"}
 	}, 1)
 	in.Calendar = rollout.Calendar{Freeze: &rollout.Freeze{Reason: "a test"}}
-	m := movers(in)[0]
-	for step, done := range map[int]bool{m.handover() - 1: false, m.handover(): true} {
+	m := workloads(in)[0]
+	for step, done := range map[int]bool{m.promotionStep() - 1: false, m.promotionStep(): true} {
 		m.Step = step
 		if v := gateWindow(in, m); v.done != done {
 			t.Errorf("at step %d it is done: %t", step, v.done)

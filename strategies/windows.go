@@ -10,8 +10,8 @@ import (
 
 // gateWindow keeps a release at its step while its calendar is shut. Steps and promotions in progress finish. A
 // version that served before is not delayed: a rollback must not wait.
-func gateWindow(in Input, m moving) verdict {
-	if in.State.Release.Fast || m.Step >= m.handover() {
+func gateWindow(in Input, m workload) verdict {
+	if in.State.Release.Fast || m.Step >= m.promotionStep() {
 		return verdict{done: true}
 	}
 	shut, is := in.Calendar.ShutAt(in.Now)
@@ -53,7 +53,7 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 // beforeRelease sets the phase of an app that waits before a release.
 func beforeRelease(s *rollout.State) {
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
-	if s.Phase == rollout.Aborting && s.Retreat == nil { // the rollback has ended
+	if s.Phase == rollout.Aborting && s.Rollback == nil { // the rollback has ended
 		s.Phase, s.Reason, s.Analyses = rollout.Healthy, "", nil
 	}
 }

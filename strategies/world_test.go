@@ -386,7 +386,7 @@ func (l *loop) pass() Decision {
 		l.mutate(&in, &d)
 	}
 	l.decided(in, d)
-	if d.Retreat {
+	if d.Rollback {
 		l.settled = l.apply(d.State)
 	} else if l.settled {
 		l.prune(&d)
@@ -398,7 +398,7 @@ func (l *loop) pass() Decision {
 		return d
 	}
 	if l.fails("git") {
-		if d.Retreat {
+		if d.Rollback {
 			l.pending = &d
 		}
 		return d

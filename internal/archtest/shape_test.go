@@ -60,11 +60,11 @@ func TestNoInit(t *testing.T) {
 // clocks are the files that may read the clock, besides commands, tests and test helpers. All other code is given the
 // time.
 var clocks = map[string]string{
-	"reconciler/run.go":   "it makes passes at intervals, and hands each the time",
+	"reconciler/run.go":      "it makes passes at intervals, and hands each the time",
 	"reconciler/watchdog.go": "work that hangs is told by the time since it was last seen to get on",
-	"cluster/apply.go":    "two writers of one field are told by how often they write it in a minute",
-	"cluster/feed.go":     "a server that does not answer a watch is told by how long it takes",
-	"cluster/event.go":    "an Event says when it was made; nothing follows from it",
+	"cluster/apply.go":       "two writers of one field are told by how often they write it in a minute",
+	"cluster/feed.go":        "a server that does not answer a watch is told by how long it takes",
+	"cluster/event.go":       "an Event says when it was made; nothing follows from it",
 }
 
 func TestClock(t *testing.T) {

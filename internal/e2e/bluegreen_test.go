@@ -41,7 +41,7 @@ func TestBlueGreen(t *testing.T) {
 			w.awaitServes("shop-preview", "v2", n)
 			w.promote()
 			w.await("switched, the old version kept", func(s rollout.State) bool {
-				return s.Former != nil && s.Phase == rollout.Healthy
+				return s.Draining != nil && s.Phase == rollout.Healthy
 			})
 			w.awaitServes("shop", "v2", n)
 			w.awaitHealthy(commit)
@@ -77,7 +77,7 @@ func TestBlueGreenAbort(t *testing.T) {
 	w.awaitStep(1, rollout.Paused)
 	w.promote()
 	w.await("switched", func(s rollout.State) bool {
-		return s.Former != nil && s.Phase == rollout.Healthy
+		return s.Draining != nil && s.Phase == rollout.Healthy
 	})
 	w.awaitServes("shop", "v3", 4)
 	w.repo.Pull()

@@ -159,7 +159,7 @@ func (w *world) finish(commit string, pods map[string]int) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(glance) {
 		s := w.state()
-		if s.Release == nil && s.Former == nil && maps.Equal(w.pods.now(), pods) {
+		if s.Release == nil && s.Draining == nil && maps.Equal(w.pods.now(), pods) {
 			return
 		}
 		if s.Release != nil && s.Phase == rollout.Paused {

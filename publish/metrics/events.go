@@ -82,8 +82,8 @@ func Between(before, after rollout.State, asked rollout.Hash, now time.Time) Cha
 			}
 		}
 	}
-	if before.Phase == rollout.Aborting && after.Phase != rollout.Aborting && before.Retreat != nil {
-		c.Retreat = span(before.Retreat.Routed, now)
+	if before.Phase == rollout.Aborting && after.Phase != rollout.Aborting && before.Rollback != nil {
+		c.Retreat = span(before.Rollback.Routed, now)
 	}
 	for _, run := range after.Analyses {
 		if run.Phase.Done() && run.Phase != rollout.AnalysisStopped && !wasDone(before, run) {

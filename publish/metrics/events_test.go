@@ -43,7 +43,7 @@ func TestBetween(t *testing.T) {
 	back := func(reject bool) rollout.State {
 		return with(inFlight, func(s *rollout.State) {
 			s.Phase = rollout.Aborting
-			s.Retreat = &rollout.Retreat{Reject: reject, Routed: noon.Add(5 * time.Minute)}
+			s.Rollback = &rollout.Rollback{Reject: reject, Routed: noon.Add(5 * time.Minute)}
 			if reject {
 				s.Rejected = []rollout.Rejection{{Hash: fresh, At: noon.Add(5 * time.Minute)}}
 			}
@@ -77,14 +77,14 @@ func TestBetween(t *testing.T) {
 		},
 		"rejected": {inFlight, back(true), fresh, Change{Phase: rollout.Aborting, Outcome: Rejected, Until: minutes(5)}},
 		"all pods are back": {
-			back(true), with(back(true), func(s *rollout.State) { s.Phase, s.Release, s.Retreat = rollout.Degraded, nil, nil }), fresh,
+			back(true), with(back(true), func(s *rollout.State) { s.Phase, s.Release, s.Rollback = rollout.Degraded, nil, nil }), fresh,
 			Change{Phase: rollout.Degraded, Retreat: minutes(5)},
 		},
 		"reverted in Git": {inFlight, back(false), old, Change{Phase: rollout.Aborting, Outcome: Reverted}},
 		"superseded":      {inFlight, back(false), other, Change{Phase: rollout.Aborting, Outcome: Superseded}},
 		"the next one begins where the way back ends": {
 			back(false), with(back(false), func(s *rollout.State) {
-				s.Phase, s.Release, s.Retreat = rollout.Progressing, release(other, 10*time.Minute), nil
+				s.Phase, s.Release, s.Rollback = rollout.Progressing, release(other, 10*time.Minute), nil
 			}), other,
 			Change{Phase: rollout.Progressing, Started: true, Retreat: minutes(5)},
 		},
@@ -94,7 +94,7 @@ func TestBetween(t *testing.T) {
 			Change{Phase: rollout.Progressing, Started: true, Outcome: Superseded},
 		},
 		"a rejection and its end at once": {
-			inFlight, with(back(true), func(s *rollout.State) { s.Phase, s.Release, s.Retreat = rollout.Degraded, nil, nil }), fresh,
+			inFlight, with(back(true), func(s *rollout.State) { s.Phase, s.Release, s.Rollback = rollout.Degraded, nil, nil }), fresh,
 			Change{Phase: rollout.Degraded, Outcome: Rejected, Until: minutes(5)},
 		},
 		"an analysis is through": {

@@ -114,7 +114,7 @@ func describeWait(e *rollout.Event, cluster string, after rollout.State) {
 		e.Waiting = "a promotion: merge " + e.Proposal
 	case after.Phase == rollout.Paused && strings.HasPrefix(e.StepName, "pause "):
 		e.Waiting = strings.TrimPrefix(e.StepName, "pause ") + " to pass"
-	case after.Phase == rollout.Degraded, after.Retreat != nil && after.Retreat.Reject:
+	case after.Phase == rollout.Degraded, after.Rollback != nil && after.Rollback.Reject:
 		e.Proposal = rollout.ProposalBranch(rollout.ProposeRevert, cluster, e.App)
 		e.Waiting = "Git to agree with the stable version: merge " + e.Proposal + ", or push a new version"
 	}

@@ -41,7 +41,7 @@ func healthy(hash string) rollout.State {
 // retreating is a release of v2 during its rollback.
 func retreating(reject bool) rollout.State {
 	return with(atStep(rollout.Aborting, 1, ""), func(s *rollout.State) {
-		s.Reason, s.Retreat = "it is bad", &rollout.Retreat{Reject: reject}
+		s.Reason, s.Rollback = "it is bad", &rollout.Rollback{Reject: reject}
 		if reject {
 			s.Rejected = []rollout.Rejection{{Hash: "v2"}}
 		}
@@ -69,7 +69,7 @@ func run(phase rollout.AnalysisPhase) func(*rollout.State) {
 func TestKinds(t *testing.T) {
 	stalled := with(atStep(rollout.Stalled, 0, ""), func(s *rollout.State) { s.Reason = "late" })
 	unwell := with(healthy("v1"), func(s *rollout.State) { s.Unhealthy = "Deployment shop/web: 0 of 5 pods are ready" })
-	late := with(retreating(true), func(s *rollout.State) { s.Retreat.Late = true })
+	late := with(retreating(true), func(s *rollout.State) { s.Rollback.Late = true })
 	for _, c := range []struct {
 		name          string
 		before, after rollout.State

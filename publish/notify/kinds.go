@@ -39,7 +39,7 @@ func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	is[rollout.EventPaused] = after.Phase == rollout.Paused && (turned || stepped || !same)
 	is[rollout.EventCompleted] = after.Release == nil && before.Release != nil && before.Phase != rollout.Aborting &&
 		after.Stable != nil && after.Stable.Hash == before.Release.Hash
-	is[rollout.EventAborted] = aborts && after.Retreat != nil && after.Retreat.Reject
+	is[rollout.EventAborted] = aborts && after.Rollback != nil && after.Rollback.Reject
 	is[rollout.EventRolledBack] = aborts && !is[rollout.EventAborted]
 	is[rollout.EventRestored] = turned && before.Phase == rollout.Aborting
 	is[rollout.EventStalled] = stalls(after) && !(same && stalls(before))
@@ -58,7 +58,7 @@ func moved(before, after rollout.State) (stepped, opened bool) {
 
 // stalls reports whether a release or rollback is past its deadline.
 func stalls(s rollout.State) bool {
-	return s.Phase == rollout.Stalled || (s.Retreat != nil && s.Retreat.Late)
+	return s.Phase == rollout.Stalled || (s.Rollback != nil && s.Rollback.Late)
 }
 
 var analysisEvents = map[rollout.AnalysisPhase]rollout.EventKind{
@@ -87,7 +87,7 @@ func troubles(prefix string, s rollout.State) []string {
 	switch {
 	case s.Phase == rollout.Degraded && len(s.Rejected) > 0:
 		all = append(all, prefix+string(s.Rejected[0].Hash))
-	case s.Release != nil && (stalls(s) || (s.Phase == rollout.Aborting && s.Retreat != nil && s.Retreat.Reject)):
+	case s.Release != nil && (stalls(s) || (s.Phase == rollout.Aborting && s.Rollback != nil && s.Rollback.Reject)):
 		all = append(all, prefix+string(s.Release.Hash))
 	}
 	if s.Unhealthy != "" {

@@ -88,7 +88,7 @@ func logged(s rollout.State, why rollout.Rejection) string {
 
 // WantsRevert reports whether an app was rolled back from a release that the head may still have.
 func WantsRevert(s rollout.State) bool {
-	return s.Phase == rollout.Degraded || (s.Retreat != nil && s.Retreat.Reject)
+	return s.Phase == rollout.Degraded || (s.Rollback != nil && s.Rollback.Reject)
 }
 
 // Revert is the proposal, at the rejection's time, to revert a rejected release. canRetry adds a hint to retry it.

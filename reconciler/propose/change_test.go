@@ -82,8 +82,8 @@ It also changes files of: cart
 	}{
 		"GoesOn":    {s, false},
 		"Rejected":  {rollout.State{Phase: rollout.Degraded}, true},
-		"GoingBack": {rollout.State{Phase: rollout.Aborting, Retreat: &rollout.Retreat{Reject: true}}, true},
-		"Replaced":  {rollout.State{Phase: rollout.Aborting, Retreat: &rollout.Retreat{}}, false},
+		"GoingBack": {rollout.State{Phase: rollout.Aborting, Rollback: &rollout.Rollback{Reject: true}}, true},
+		"Replaced":  {rollout.State{Phase: rollout.Aborting, Rollback: &rollout.Rollback{}}, false},
 	} {
 		if got := WantsRevert(c.state); got != c.want {
 			t.Errorf("%s: it wants a revert: %t", name, got)

@@ -37,7 +37,7 @@ func (a App) Note() (reason string, warning bool) {
 		return string(s.Held.Reason), !s.Held.Waits()
 	}
 	phase := s.Shown()
-	return string(phase), a.Decision.Retreat || phase == rollout.Stalled || phase == rollout.Degraded
+	return string(phase), a.Decision.Rollback || phase == rollout.Stalled || phase == rollout.Degraded
 }
 
 // Shown holds a forge's records: pull requests for proposals, and commits' release status. No decision needs it.

@@ -169,7 +169,7 @@ func TestOfContent(t *testing.T) {
 		"a newer commit that waits for it after a way back": {func(in *strategies.Input) {
 			left(in)
 			in.State.Phase, in.State.Release, in.State.Held = rollout.Aborting, version("c1-2", 1), nil
-			in.State.Retreat = &rollout.Retreat{Routed: minute(4), Drain: minute(4), To: "c1"}
+			in.State.Rollback = &rollout.Rollback{Routed: minute(4), Drain: minute(4), To: "c1"}
 		}, "phase: Aborting\nshop/web: plain \n" + check + ", which decides nothing any more and may be deleted to go on\n" + look +
 			"to go on without that Job: kubectl -n shop delete job check-2-1"},
 		"a hold while a Job before the release runs": {func(in *strategies.Input) {

@@ -194,12 +194,12 @@ func (p *Past) back(without Outcome) Outcome {
 	return without
 }
 
-// backOf returns a rollback's outcome: superseded if Retreat goes to stable's commit and not the head's.
+// backOf returns a rollback's outcome: superseded if Rollback goes to stable's commit and not the head's.
 func backOf(s rollout.State) Outcome {
 	switch {
 	case s.Phase != rollout.Aborting:
 		return ""
-	case s.Retreat != nil && s.Stable != nil && s.Retreat.To == s.Stable.Commit:
+	case s.Rollback != nil && s.Stable != nil && s.Rollback.To == s.Stable.Commit:
 		return Superseded
 	default:
 		return Reverted

@@ -101,9 +101,9 @@ func TestReleases(t *testing.T) {
 	back := moving(rollout.Aborting, one, two, 1, "")
 	back.Reason = "Git went back to h1-1"
 	room := moving(rollout.Aborting, one, two, 1, "")
-	room.Reason, room.Retreat = "superseded by h1-3", &rollout.Retreat{To: one.Commit}
+	room.Reason, room.Rollback = "superseded by h1-3", &rollout.Rollback{To: one.Commit}
 	reverted := room
-	reverted.Retreat = &rollout.Retreat{To: "head"}
+	reverted.Rollback = &rollout.Rollback{To: "head"}
 
 	cases := map[string]struct {
 		events []Event

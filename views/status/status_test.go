@@ -175,12 +175,12 @@ func TestOf(t *testing.T) {
 		"a way back": {func(in *strategies.Input) {
 			in.State.Phase, in.State.Reason = rollout.Aborting, "aborted by Bob"
 			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "aborted by Bob", At: minute(3)}}
-			in.State.Retreat = &rollout.Retreat{Reject: true, Routed: minute(4), Drain: minute(30), To: "c1"}
+			in.State.Rollback = &rollout.Rollback{Reject: true, Routed: minute(4), Drain: minute(30), To: "c1"}
 		}, nil, "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\nshop/web: canary setWeight 20 done, pause, setWeight 60\nwaits: all pods to be of the stable version"},
 		"a way back that Git does not agree with": {func(in *strategies.Input) {
 			in.State.Phase, in.State.Reason = rollout.Aborting, "aborted by Bob"
 			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "aborted by Bob", At: minute(3)}}
-			in.State.Retreat = &rollout.Retreat{Reject: true, Routed: minute(4), Drain: minute(30), To: "c1"}
+			in.State.Rollback = &rollout.Rollback{Reject: true, Routed: minute(4), Drain: minute(30), To: "c1"}
 		}, reverting, "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\nshop/web: canary setWeight 20 done, pause, setWeight 60\n" +
 			"waits: all pods to be of the stable version\nto go back in Git too: git fetch && git merge --no-ff origin/gitrollout/revert/prod/shop && git push"},
 		"a Deployment without a Rollout": {func(in *strategies.Input) {

@@ -38,7 +38,7 @@ func TestCanary(t *testing.T) {
 	}
 	w.through(at, "v2", before)
 	for _, a := range w.apps { // otherwise the rollback would use terminating pods
-		a.await(at, "the old pods are gone", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Former == nil })
+		a.await(at, "the old pods are gone", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Draining == nil })
 	}
 
 	reverted := time.Now()

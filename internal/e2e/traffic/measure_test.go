@@ -65,7 +65,7 @@ func (a *app) allFrom(switched record) time.Time {
 		return from
 	}
 	promoting := a.await(switched.at, "the old pods go", func(s rollout.State) bool {
-		return s.Phase == rollout.Promoting || s.Former != nil && s.Former.Progress[0].Step == s.Former.Progress[0].Of
+		return s.Phase == rollout.Promoting || s.Draining != nil && s.Draining.Progress[0].Step == s.Draining.Progress[0].Of
 	})
 	if promoting.at.After(from) {
 		return promoting.at

@@ -14,9 +14,9 @@ func withoutDocument(in Input, held Decision) Decision {
 	s, head, asked := in.State, in.Head.Commit, askedFor(in)
 	switch reason := mustRetreat(in); {
 	case s.Stable != nil && reason != "":
-		return retreat(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
+		return rollback(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	case s.Stable != nil && asked == s.Stable.Hash:
-		return retreat(in, cause{reason: fmt.Sprintf("reverted by %s in %s", head.Author, head.Short()), to: s.Stable.Commit})
+		return rollback(in, cause{reason: fmt.Sprintf("reverted by %s in %s", head.Author, head.Short()), to: s.Stable.Commit})
 	case in.Source != nil && asked == s.Release.Hash && isPromoting(s):
 		in.Head.Render = in.Source
 		return decidePromoting(in)

@@ -67,7 +67,7 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	if rejection, is := s.IsRejected(in.Head.Render.Release()); is && s.Stable != nil {
 		return degraded(in, rejection)
 	}
-	s.Phase, s.Reason, s.Release, s.Progress, s.Retreat = rollout.Healthy, "", nil, nil, nil
+	s.Phase, s.Reason, s.Release, s.Progress, s.Rollback = rollout.Healthy, "", nil, nil, nil
 	return hold(s, reason, why, in.Head.Commit.ID)
 }
 
@@ -170,7 +170,7 @@ func noneRuns(in Input) bool {
 func follow(in Input) Decision {
 	s := in.State
 	was := s.Phase
-	s.Phase, s.Reason, s.Release, s.Progress, s.Retreat = rollout.Healthy, "", nil, nil, nil
+	s.Phase, s.Reason, s.Release, s.Progress, s.Rollback = rollout.Healthy, "", nil, nil, nil
 	if s.Stable != nil && in.Head.Render.Release() == "" {
 		s.Stable = nil // the Rollout documents are gone: plain Deployments from now on
 	}
@@ -190,7 +190,7 @@ func follow(in Input) Decision {
 func degraded(in Input, rejection rollout.Rejection) Decision {
 	s := in.State
 	was := s.Phase
-	s.Phase, s.Release, s.Progress, s.Retreat = rollout.Degraded, nil, nil, nil
+	s.Phase, s.Release, s.Progress, s.Rollback = rollout.Degraded, nil, nil, nil
 	if !isOf(in.Source, s.Stable.Hash) {
 		s.Source = s.Stable.Commit
 	}

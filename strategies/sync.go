@@ -17,7 +17,7 @@ func adopt(in Input) Decision {
 	s.Progress = slices.Clone(s.Progress)
 	subject := fmt.Sprintf("%s follows %s during release %s", s.App, in.Head.Commit.Short(), s.Release.Hash)
 	raises := false
-	for _, m := range movers(in) { // without workloads that left the app; the promotion removes them
+	for _, m := range workloads(in) { // without workloads that left the app; the promotion removes them
 		c := m.changeOf(in)
 		switch {
 		case c.leavesUsers(in, m): // it ends by the old list
@@ -30,7 +30,7 @@ func adopt(in Input) Decision {
 			in.Head.Render = in.Source
 			return decidePromoting(in)
 		default:
-			return retreat(in, cause{to: s.Stable.Commit, reason: fmt.Sprintf("%s has %s since %s of %s, "+
+			return rollback(in, cause{to: s.Stable.Commit, reason: fmt.Sprintf("%s has %s since %s of %s, "+
 				"which begins at its first step", m.Workload, c.restarts, in.Head.Commit.Short(), in.Head.Commit.Author)})
 		}
 		next := m.resumed(in, c)
@@ -66,7 +66,7 @@ type change struct {
 }
 
 // changeOf compares the plans of the followed commit and of the head, both compiled by this version of the program.
-func (m moving) changeOf(in Input) change {
+func (m workload) changeOf(in Input) change {
 	spec, known := rollout.Spec{}, false
 	if in.Source != nil {
 		spec, known = in.Source.Spec(m.Workload)
@@ -100,13 +100,13 @@ func (m moving) changeOf(in Input) change {
 
 // leavesUsers reports whether all users are on the new version, proxies have yet to learn it, and the new list has no
 // switch. It would send users to all pods again.
-func (c change) leavesUsers(in Input, m moving) bool {
-	return c.old != nil && c.old.hasMoved(m.Progress) && (in.State.Former != nil || !isPromoting(in.State)) &&
+func (c change) leavesUsers(in Input, m workload) bool {
+	return c.old != nil && c.old.hasMoved(m.Progress) && (in.State.Draining != nil || !isPromoting(in.State)) &&
 		!m.hasSwitched(len(m.stages)) && !m.swaps()
 }
 
 // spends reports whether the promotion file opens a changed step, or opens another step because names changed.
-func (c change) spends(in Input, m moving) bool {
+func (c change) spends(in Input, m workload) bool {
 	if isPromoting(in.State) || m.isOpenFully(in) {
 		return false
 	}
@@ -120,13 +120,13 @@ func (c change) spends(in Input, m moving) bool {
 
 // resumed returns where a workload goes on. An unchanged stage keeps its clock, a changed one begins anew, and users
 // stay. A release past its steps, or verified, gets no new ones.
-func (m moving) resumed(in Input, c change) rollout.Progress {
+func (m workload) resumed(in Input, c change) rollout.Progress {
 	step := min(m.Step, c.same)
 	switch {
 	case isPromoting(in.State):
 		step = len(m.stages)
 	case !c.changes:
-	case in.State.Former != nil: // its analyses are over
+	case in.State.Draining != nil: // its analyses are over
 		at, _ := m.movedAt()
 		step = max(step, at)
 	case in.State.Release.Fast:
@@ -171,12 +171,12 @@ func (p *plan) left(s rollout.State, known []string, old *plan) []string {
 func (c change) keeps(step int) bool { return step < c.same || !c.changes }
 
 // drops reports whether an analysis run belongs to a stage that has changed or is repeated.
-func (c change) drops(m moving, r rollout.AnalysisRun) bool {
+func (c change) drops(m workload, r rollout.AnalysisRun) bool {
 	if c.old == nil {
 		return m.owns(r)
 	}
 	for i := c.same; i < len(c.old.stages); i++ {
-		name := moving{plan: c.old, Progress: rollout.Progress{Step: i}, label: m.label}.runName()
+		name := workload{plan: c.old, Progress: rollout.Progress{Step: i}, label: m.label}.runName()
 		if r.Name == name || strings.HasPrefix(r.Name, name+"/") {
 			return true
 		}
@@ -192,5 +192,5 @@ func (p *plan) endsAs(other *plan) bool {
 // hasMoved reports whether all users have the new version, by a Service switch or by the routed weight.
 func (p *plan) hasMoved(pr rollout.Progress) bool {
 	routed := p.routing != nil && pr.Routed != nil && pr.Routed.Weight == p.full()
-	return p.hasSwitched(pr.Step) || routed && pr.Step >= p.handover()
+	return p.hasSwitched(pr.Step) || routed && pr.Step >= p.promotionStep()
 }

@@ -55,7 +55,7 @@ func TestStartOverWhere(t *testing.T) {
 		"changed":  {Phase: rollout.Healthy, Stable: stable, Source: "changed"},
 		"released": {Phase: rollout.Healthy, Stable: stable},
 	} {
-		if to, ok := StartOver(s, noon); !ok || to.Source != want || to.Retreat.To != want {
+		if to, ok := StartOver(s, noon); !ok || to.Source != want || to.Rollback.To != want {
 			t.Errorf("it starts over at %s, want %s", to.Source, want)
 		}
 	}

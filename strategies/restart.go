@@ -18,8 +18,8 @@ func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	}
 	stable := *s.Stable
 	s.Phase, s.Reason = rollout.Aborting, "this cluster is new: stable first"
-	s.Release, s.Progress, s.Former, s.Held, s.Hooks = &stable, nil, nil, nil, nil
-	s.Retreat = &rollout.Retreat{Routed: rollout.Second(now), Drain: rollout.Second(now), To: to}
+	s.Release, s.Progress, s.Draining, s.Held, s.Hooks = &stable, nil, nil, nil, nil
+	s.Rollback = &rollout.Rollback{Routed: rollout.Second(now), Drain: rollout.Second(now), To: to}
 	s.Source = to
 	s.Serial++
 	return s, true

@@ -22,7 +22,7 @@ blueGreen:
 	for _, line := range []string{"start", "push v2"} {
 		s.play(t, line+"\n")
 	}
-	if s.state.Former == nil || s.state.Phase != rollout.Healthy || s.state.Release != nil {
+	if s.state.Draining == nil || s.state.Phase != rollout.Healthy || s.state.Release != nil {
 		t.Fatalf("%+v", s.state)
 	}
 	return s
@@ -34,7 +34,7 @@ func TestFormerOfAnOlderProgram(t *testing.T) {
 	s := kept(t)
 	want, objects := s.state, dump(s.desired(s.state))
 	old := reopened(s.state)
-	old.Former, old.Verified = nil, want.Verified[1:]
+	old.Draining, old.Verified = nil, want.Verified[1:]
 	if got := dump(s.desired(old)); got != objects {
 		t.Errorf("the older record asks for something else:\n%s\n%s", objects, got)
 	}
@@ -68,7 +68,7 @@ func TestFormerIsNoRelease(t *testing.T) {
 	}
 	if _, ok := StartOver(s.state, in.Now); !ok {
 		t.Error("cannot start over on a new cluster")
-	} else if over, _ := StartOver(s.state, in.Now); over.Former != nil {
+	} else if over, _ := StartOver(s.state, in.Now); over.Draining != nil {
 		t.Error("a new cluster keeps a former release that it does not have")
 	}
 }

@@ -158,8 +158,8 @@ func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 
 // namesNoStep returns which step or workload of a promotion does not exist.
 func namesNoStep(in Input) string {
-	p, all := in.Promotion, movers(in)
-	has := func(m moving) bool { _, found := p.Last(m.Workload, m.names()); return found }
+	p, all := in.Promotion, workloads(in)
+	has := func(m workload) bool { _, found := p.Last(m.Workload, m.names()); return found }
 	if len(all) == 0 || p.Workloads == nil && slices.ContainsFunc(all, has) {
 		return ""
 	}
@@ -169,7 +169,7 @@ func namesNoStep(in Input) string {
 		}
 	}
 	for w := range p.Workloads {
-		if !slices.ContainsFunc(all, func(m moving) bool { return m.Workload == w }) {
+		if !slices.ContainsFunc(all, func(m workload) bool { return m.Workload == w }) {
 			return fmt.Sprintf("%s is no workload of the release", w)
 		}
 	}
@@ -184,7 +184,7 @@ func TimedPause(in Input) (step int, found bool) {
 	return furthest(early(in.prepared(), func(w wait) bool { _, is := w.(timerWait); return is }))
 }
 
-func furthest(all []moving) (step int, found bool) {
+func furthest(all []workload) (step int, found bool) {
 	for _, m := range all {
 		step = max(step, m.Step)
 	}
@@ -203,7 +203,7 @@ func Early(in Input) *rollout.Promotion {
 	return keyTo(in, early(in, endsEarly))
 }
 
-func keyTo(in Input, all []moving) *rollout.Promotion {
+func keyTo(in Input, all []workload) *rollout.Promotion {
 	through, entered := map[rollout.Workload]int{}, time.Time{}
 	for _, m := range all {
 		through[m.Workload] = m.Step + 1
@@ -241,7 +241,7 @@ func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Tim
 // IsOpen reports whether the promotion file already opens a step in progress.
 func IsOpen(in Input) bool {
 	in = in.prepared()
-	return slices.ContainsFunc(movers(in), func(m moving) bool { return !m.isThrough() && m.isOpen(in) })
+	return slices.ContainsFunc(workloads(in), func(m workload) bool { return !m.isThrough() && m.isOpen(in) })
 }
 
 // Skipped returns the steps from the present one on whose wait a promotion cuts short: timed pauses, analyses,
@@ -253,7 +253,7 @@ func Skipped(in Input, p *rollout.Promotion) []string {
 
 func skipped(in Input) []string {
 	var all []string
-	for _, m := range movers(in) {
+	for _, m := range workloads(in) {
 		last, _ := in.Promotion.Last(m.Workload, m.names())
 		for i := m.Step; i < len(m.stages) && i <= last; i++ {
 			s := m.stages[i]
@@ -266,12 +266,12 @@ func skipped(in Input) []string {
 }
 
 // shutGates returns the workloads that wait for a promotion and have pods to judge.
-func shutGates(in Input) []moving {
+func shutGates(in Input) []workload {
 	s := in.State
 	if s.Release == nil || s.Stable == nil || s.Held != nil || s.Phase == rollout.Aborting {
 		return nil
 	}
-	return slices.DeleteFunc(movers(in), func(m moving) bool {
+	return slices.DeleteFunc(workloads(in), func(m workload) bool {
 		_, waits := m.stage().wait.(promotionWait)
 		_, asks := inconclusive(in, m)
 		return !waits && !asks || m.isSuspended() || waitForPeople(in, m).done
@@ -279,8 +279,8 @@ func shutGates(in Input) []moving {
 }
 
 // early returns the workloads whose step has a wait of the given kind that is not over and does not wait for users.
-func early(in Input, kind func(wait) bool) []moving {
-	return slices.DeleteFunc(movers(in), func(m moving) bool {
+func early(in Input, kind func(wait) bool) []workload {
+	return slices.DeleteFunc(workloads(in), func(m workload) bool {
 		if m.isThrough() || in.State.Phase == rollout.Aborting || !kind(m.stage().wait) {
 			return true
 		}
@@ -293,11 +293,11 @@ func early(in Input, kind func(wait) bool) []moving {
 func endsEarly(w wait) bool { return w.traits().early }
 
 // isOpen reports whether the promotion lets a workload pass its step.
-func (m moving) isOpen(in Input) bool {
+func (m workload) isOpen(in Input) bool {
 	return in.Promotion.Opens(in.State.Release.Hash, m.Workload, m.names(), m.Step)
 }
 
 // isOpenFully reports whether the promotion lets a workload pass all remaining steps.
-func (m moving) isOpenFully(in Input) bool {
+func (m workload) isOpenFully(in Input) bool {
 	return in.Promotion.Opens(in.State.Release.Hash, m.Workload, m.names(), len(m.stages))
 }

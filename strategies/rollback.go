@@ -17,11 +17,11 @@ type cause struct {
 	reject bool            // the hash is rejected, as it was neither reverted nor superseded
 }
 
-// retreat begins the rollback to stable: traffic at once, canary pods after the surge release's abort delay. The app
+// rollback begins the rollback to stable: traffic at once, canary pods after the surge release's abort delay. The app
 // follows commit why.to, the revert or stable's. Otherwise it is rejected until its content changes or a retry.
-func retreat(in Input, why cause) Decision {
+func rollback(in Input, why cause) Decision {
 	s := in.State
-	r := &rollout.Retreat{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
+	r := &rollout.Rollback{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
 	if s.Phase != rollout.Promoting {
 		delay := settling(in)
 		if why.reject {
@@ -38,9 +38,9 @@ func retreat(in Input, why cause) Decision {
 		s = rejected(in, s, *s.Release, why)
 	}
 	s.Hooks = pastHooks(s.Hooks)
-	s.Phase, s.Reason, s.Retreat, s.Spent = rollout.Aborting, why.reason, r, spend(in, s)
+	s.Phase, s.Reason, s.Rollback, s.Spent = rollout.Aborting, why.reason, r, spend(in, s)
 	return Decision{
-		State: s, Retreat: true, Requeue: laterOnly(r.Drain, in.Now),
+		State: s, Rollback: true, Requeue: laterOnly(r.Drain, in.Now),
 		Subject: fmt.Sprintf("%s back to %s: %s", s.App, s.Stable.Hash, why.reason),
 		Waiting: "all pods to be of the stable version",
 	}
@@ -75,7 +75,7 @@ func abortDelay(in Input) (longest time.Duration) {
 
 // decideAborting waits for the end of the rollback and then follows Git again.
 func decideAborting(in Input) Decision {
-	if d, ok := finishRetreat(in); ok {
+	if d, ok := finishRollback(in); ok {
 		return d
 	}
 	s := in.State
@@ -83,21 +83,21 @@ func decideAborting(in Input) Decision {
 	if in.Promotion.OpensAll(target) && in.Promotion.Since.IsZero() && isAwaited(in) {
 		return overtake(in)
 	}
-	texts, late := returning(in)
+	texts, late := rollingBack(in)
 	d := Decision{State: s, Waiting: strings.Join(texts, "; "), Requeue: laterOnly(drainAt(in), in.Now)}
-	if !s.Retreat.Late && late.isOver(in.Now) {
-		told := *s.Retreat
+	if !s.Rollback.Late && late.isOver(in.Now) {
+		told := *s.Rollback
 		told.Late = true
-		d.State.Retreat, d.State.Reason = &told, s.Reason+"; "+late.reason
+		d.State.Rollback, d.State.Reason = &told, s.Reason+"; "+late.reason
 		d.Subject = fmt.Sprintf("%s still on its way back to %s: %s", s.App, s.Stable.Hash, late.reason)
 	}
 	d.Requeue = rollout.Soonest(d.Requeue, laterOnly(late.at, in.Now))
-	if target == s.Stable.Hash && s.Source == s.Retreat.To && s.Source != in.Head.Commit.ID &&
+	if target == s.Stable.Hash && s.Source == s.Rollback.To && s.Source != in.Head.Commit.ID &&
 		(in.Source == nil || in.Source.Digest != in.Head.Render.Digest) {
 		// Git came back to stable during the rollback: its newest configuration is the target.
-		to := *d.State.Retreat
+		to := *d.State.Rollback
 		to.To = in.Head.Commit.ID
-		d.State.Source, d.State.Retreat = to.To, &to
+		d.State.Source, d.State.Rollback = to.To, &to
 		d.Subject = fmt.Sprintf("%s back to %s as of %s", s.App, s.Stable.Hash, in.Head.Commit.Short())
 	}
 	return d
@@ -110,7 +110,7 @@ func CanOvertake(in Input) bool { return in.State.Phase == rollout.Aborting && i
 // pods by the user's rolling update, without stages or progress; Services select all pods.
 func overtake(in Input) Decision {
 	was := in
-	in.State.Release, in.State.Retreat = nil, nil
+	in.State.Release, in.State.Rollback = nil, nil
 	d := startRelease(in)
 	if waits := started(was, d); waits.State.Phase == rollout.Aborting {
 		return waits
@@ -121,20 +121,20 @@ func overtake(in Input) Decision {
 	return d
 }
 
-// finishRetreat returns the next transition of a rollback, if one is due: the canary's pods may go, or all are gone.
-func finishRetreat(in Input) (Decision, bool) {
+// finishRollback returns the next transition of a rollback, if one is due: the canary's pods may go, or all are gone.
+func finishRollback(in Input) (Decision, bool) {
 	s := in.State
-	if s.Source != s.Retreat.To {
+	if s.Source != s.Rollback.To {
 		if in.Now.Before(drainAt(in)) {
 			return Decision{}, false
 		}
-		s.Source = s.Retreat.To
-		return Decision{State: s, Retreat: true, Subject: s.App + " removes the pods of " + string(s.Release.Hash)}, true
+		s.Source = s.Rollback.To
+		return Decision{State: s, Rollback: true, Subject: s.App + " removes the pods of " + string(s.Release.Hash)}, true
 	}
-	if texts, _ := returning(in); in.Answers.Healed == nil || len(texts) > 0 {
+	if texts, _ := rollingBack(in); in.Answers.Healed == nil || len(texts) > 0 {
 		return Decision{}, false
 	}
-	if d, waits := returned(in); waits {
+	if d, waits := rolledBack(in); waits {
 		return d, true
 	}
 	s.Hooks = pastHooks(s.Hooks)
@@ -142,27 +142,27 @@ func finishRetreat(in Input) (Decision, bool) {
 		if rejection, is := s.IsRejected(s.Release.Hash); is {
 			s.Reason = rejectedText(rejection)
 		}
-		s.Phase, s.Release, s.Progress, s.Retreat = rollout.Degraded, nil, nil, nil
+		s.Phase, s.Release, s.Progress, s.Rollback = rollout.Degraded, nil, nil, nil
 		d := hold(s, rollout.ReasonOf(in.Head.Err), in.Head.Err.Error(), in.Head.Commit.ID)
 		d.Subject = s.App + " back at " + string(s.Stable.Hash)
 		return d, true
 	}
 	after := in
 	after.State = s
-	after.State.Release, after.State.Progress, after.State.Retreat = nil, nil, nil
+	after.State.Release, after.State.Progress, after.State.Rollback = nil, nil, nil
 	return decideAtRest(after), true
 }
 
 // drainAt returns when the new pods may go: when recorded, or sooner for the next release or stable's growth. It is
 // never before every proxy knows the routes.
 func drainAt(in Input) time.Time {
-	at, settle := in.State.Retreat.Drain, settling(in)
-	isFull := func(m moving) bool { // too many new pods for stable to grow beside them
+	at, settle := in.State.Rollback.Drain, settling(in)
+	isFull := func(m workload) bool { // too many new pods for stable to grow beside them
 		n := asked(in.State, m.spec)
 		return n != nil && *n > m.live.Replicas && m.fresh.Desired >= m.live.Replicas
 	}
-	if isAwaited(in) || slices.ContainsFunc(movers(in), isFull) {
-		at = rollout.Soonest(at, rollout.NextTenth(in.State.Retreat.Routed).Add(settle))
+	if isAwaited(in) || slices.ContainsFunc(workloads(in), isFull) {
+		at = rollout.Soonest(at, rollout.NextTenth(in.State.Rollback.Routed).Add(settle))
 	}
 	if settle > 0 && !in.Applied.IsZero() && in.Applied.Add(settle).After(at) {
 		return in.Applied.Add(settle)

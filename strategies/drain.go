@@ -8,21 +8,21 @@ import (
 )
 
 // A strategy that moves users at once, by a Service or by routes, may keep the old version's pods for a while. The
-// release is then recorded as stable and the old version as State.Former; code that walks stages sees a release in
+// release is then recorded as stable and the old version as State.Draining; code that walks stages sees a release in
 // flight. Only this file converts between the two forms.
 //
 //	              on record                   while it is decided about and laid over objects
 //	Phase         Healthy                     Paused: pods are kept; Promoting: they go
 //	Stable        the new version             the old one
 //	Release       –                           the new version
-//	Former        the old one, progress       not nil
+//	Draining      the old one, progress       not nil
 
-// reopened returns a recorded state with Former as a release in flight.
+// reopened returns a recorded state with Draining as a release in flight.
 func reopened(s rollout.State) rollout.State {
-	if s.Former == nil || s.Stable == nil || s.Release != nil {
+	if s.Draining == nil || s.Stable == nil || s.Release != nil {
 		return s
 	}
-	s.Release, s.Stable, s.Progress, s.Phase = s.Stable, &s.Former.Release, s.Former.Progress, rollout.Paused
+	s.Release, s.Stable, s.Progress, s.Phase = s.Stable, &s.Draining.Release, s.Draining.Progress, rollout.Paused
 	if !slices.ContainsFunc(s.Progress, func(p rollout.Progress) bool { return p.Step < p.Of }) {
 		s.Phase = rollout.Promoting
 	}
@@ -32,11 +32,11 @@ func reopened(s rollout.State) rollout.State {
 // closed returns the state to record. A release that is rolled back stays in flight.
 func closed(s rollout.State) rollout.State {
 	switch {
-	case s.Former == nil || s.Release == nil:
+	case s.Draining == nil || s.Release == nil:
 	case s.Phase == rollout.Aborting:
-		s.Former, s.Verified = nil, remember(s.Verified, s.Stable.Hash)
+		s.Draining, s.Verified = nil, remember(s.Verified, s.Stable.Hash)
 	default:
-		s.Former = &rollout.Former{Release: *s.Stable, Progress: s.Progress}
+		s.Draining = &rollout.Draining{Release: *s.Stable, Progress: s.Progress}
 		s.Stable, s.Release, s.Progress = s.Release, nil, nil
 		s.Phase, s.Reason = rollout.Healthy, ""
 	}
@@ -69,10 +69,10 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 			}
 			continue
 		}
-		m := movingOf(in.State, in.plans.of(spec), progress[i], in.Observed)
+		m := newWorkload(in.State, in.plans.of(spec), progress[i], in.Observed)
 		at, moves := m.movedAt()
 		switch {
-		case m.n == 0 && m.Step >= m.handover() && m.isFree(in, at):
+		case m.n == 0 && m.Step >= m.promotionStep() && m.isFree(in, at):
 		case m.hasArrived(in):
 		case !moves || m.Step < at || m.fresh.Ready() < min(m.n, 1):
 			return false
@@ -83,7 +83,7 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 }
 
 // hasArrived reports whether an unrouted workload has only new pods while other workloads are at their steps.
-func (m moving) hasArrived(in Input) bool {
+func (m workload) hasArrived(in Input) bool {
 	return m.routing == nil && m.isThrough() && !isPromoting(in.State) &&
 		isAllOn(in, m.spec, in.State.Release.Templates[m.Workload])
 }
@@ -92,7 +92,7 @@ func (m moving) hasArrived(in Input) bool {
 // ends before the next one starts. A release still in analysis gives way. Workloads without replicas are ignored.
 func isMoving(in Input) bool {
 	moving := false
-	for _, m := range movers(in) {
+	for _, m := range workloads(in) {
 		at, _ := m.movedAt()
 		if m.n == 0 && m.isFree(in, at) || m.hasArrived(in) {
 			continue
@@ -112,7 +112,7 @@ func isMoving(in Input) bool {
 // settled makes a release stable once all its users have moved.
 func settled(in Input, d Decision) Decision {
 	s := &d.State
-	if s.Former != nil || s.Phase == rollout.Aborting || !areMoved(in, s.Progress) {
+	if s.Draining != nil || s.Phase == rollout.Aborting || !areMoved(in, s.Progress) {
 		return d
 	}
 	if hooks, waits := afterwards(in); waits {
@@ -124,7 +124,7 @@ func settled(in Input, d Decision) Decision {
 	stable := stableOf(in)
 	s.Hooks = pastHooks(s.Hooks)
 	in.State = *s
-	s.Release, s.Former, s.Verified = &stable, &rollout.Former{}, remember(s.Verified, stable.Hash)
+	s.Release, s.Draining, s.Verified = &stable, &rollout.Draining{}, remember(s.Verified, stable.Hash)
 	s.Analyses, s.Spent = endedRuns(in), spend(in, *s)
 	d.Subject = healthyText(s.App, stable)
 	return d
@@ -145,7 +145,7 @@ func keepFormer(in Input) Decision {
 	}
 	d := Decision{State: in.State, Waiting: "the pods of the old version to go"}
 	d.State.Progress = nil
-	for _, m := range movers(in) {
+	for _, m := range workloads(in) {
 		next := m.progress(len(m.stages), in.Now)
 		next.Left = m.Left
 		d.State.Progress = append(d.State.Progress, next)
@@ -157,7 +157,7 @@ func keepFormer(in Input) Decision {
 // removeFormer waits until the old pods are gone and no proxy uses the next release's Service.
 func removeFormer(in Input) Decision {
 	s := in.State
-	for _, m := range movers(in) {
+	for _, m := range workloads(in) {
 		d := Decision{State: s, Waiting: "the pods of the old version to go"}
 		if m.routing != nil {
 			d.Requeue = laterOnly(m.Entered.Add(m.routing.Settle), in.Now)
@@ -167,7 +167,7 @@ func removeFormer(in Input) Decision {
 		}
 	}
 	s.Pong = swapped(in)
-	s.Stable, s.Release, s.Progress, s.Former, s.Phase = s.Release, nil, nil, nil, rollout.Healthy
+	s.Stable, s.Release, s.Progress, s.Draining, s.Phase = s.Release, nil, nil, nil, rollout.Healthy
 	return Decision{State: s, Subject: fmt.Sprintf("%s all pods are of %s", s.App, s.Stable.Hash)}
 }
 

@@ -6,8 +6,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// moving is one workload of a release: its plan, its progress and its observed pods.
-type moving struct {
+// workload is one workload of a release: its plan, its progress and its observed pods.
+type workload struct {
 	*plan
 	rollout.Progress
 	label  string // the prefix of its analyses' names
@@ -19,8 +19,8 @@ type moving struct {
 	fresh  rollout.Revision // the new version; the zero value if it has no ReplicaSet yet
 }
 
-func movingOf(s rollout.State, p *plan, pr rollout.Progress, o rollout.Observed) moving {
-	m := moving{plan: p, Progress: pr, label: labelOf(s, pr.Workload)}
+func newWorkload(s rollout.State, p *plan, pr rollout.Progress, o rollout.Observed) workload {
+	m := workload{plan: p, Progress: pr, label: labelOf(s, pr.Workload)}
 	m.live, m.exists = o.Workloads[pr.Workload]
 	m.n = replicas(s, p.spec, m.live)
 	m.stable, _ = m.live.Find(s.StableHash(pr.Workload))
@@ -37,30 +37,30 @@ func movingOf(s rollout.State, p *plan, pr rollout.Progress, o rollout.Observed)
 	return m
 }
 
-// moversOf returns the workloads of a state's release with a spec in the list, in the order of its progress.
-func moversOf(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plans) []moving {
+// newWorkloads returns the workloads of a state's release with a spec in the list, in the order of its progress.
+func newWorkloads(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plans) []workload {
 	if s.Release == nil {
 		return nil
 	}
-	all := make([]moving, 0, len(s.Progress))
+	all := make([]workload, 0, len(s.Progress))
 	for _, pr := range s.Progress {
 		if spec, is := rollout.Find(specs, func(spec rollout.Spec) bool { return spec.Workload == pr.Workload }); is {
-			all = append(all, movingOf(s, known.of(spec), pr, o))
+			all = append(all, newWorkload(s, known.of(spec), pr, o))
 		}
 	}
 	return all
 }
 
-func movers(in Input) []moving {
+func workloads(in Input) []workload {
 	if in.State.Release == nil {
 		return nil
 	}
-	return moversOf(in.State, releaseSpecs(in), in.Observed, in.plans)
+	return newWorkloads(in.State, releaseSpecs(in), in.Observed, in.plans)
 }
 
-// movers returns the workloads of a state's release by the specs of its source.
-func (v View) movers(s rollout.State) []moving {
-	return moversOf(s, v.Source.Specs, v.Observed, v.plans)
+// workloads returns the workloads of a state's release by the specs of its source.
+func (v View) workloads(s rollout.State) []workload {
+	return newWorkloads(s, v.Source.Specs, v.Observed, v.plans)
 }
 
 // releaseSpecs returns the specs that the release in flight follows: the head's, or else the source's.
@@ -76,7 +76,7 @@ func releaseSpecs(in Input) []rollout.Spec {
 }
 
 // problem returns why new pods are not ready, or stable pods where they are replaced in place.
-func (m moving) problem() string {
+func (m workload) problem() string {
 	if m.fresh.Problem != "" || m.stable.Problem == "" || m.spec.Scaling != rollout.InPlace {
 		return m.fresh.Problem
 	}
@@ -84,13 +84,13 @@ func (m moving) problem() string {
 }
 
 // stage returns the stage in progress, the zero value after the last one.
-func (m moving) stage() stage {
+func (m workload) stage() stage {
 	s, _ := m.at(m.Step)
 	return s
 }
 
 // want returns the pods at the step's end. A rollback adds no pod of the new version, even with more replicas.
-func (m moving) want() counts {
+func (m workload) want() counts {
 	c := m.countsAt(m.Step, m.n)
 	if m.leaves && m.fresh.Desired > 0 {
 		c.canary = min(c.canary, m.fresh.Desired)
@@ -99,4 +99,4 @@ func (m moving) want() counts {
 }
 
 // isThrough reports whether all steps are done.
-func (m moving) isThrough() bool { return m.Step >= m.Of }
+func (m workload) isThrough() bool { return m.Step >= m.Of }
