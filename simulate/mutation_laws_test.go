@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -107,6 +108,132 @@ var lawMutations = []mutation{
 	{"a release goes on while Git's head cannot be read", []string{"Calm"}, func(_ *universe, _ *Process, o *reconciler.Options) {
 		o.Renderer = &forgiving{Renderer: o.Renderer, last: map[string]*rollout.Render{}}
 	}},
+	{"one app's kind hides the whole cluster", []string{"BrokenKinds"}, func(u *universe, _ *Process, o *reconciler.Options) {
+		o.Observer = allBlind{o.Observer, u}
+	}},
+	{"a failure is retried at once", []string{"API"}, func(_ *universe, _ *Process, o *reconciler.Options) {
+		o.Spread = func(time.Duration) time.Duration { return 0 }
+	}},
+	{"broken old pods stay until the new ones serve", []string{"BrokenStable"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &strictCluster{View: p.View}
+	}},
+	{"an object is written under another app's namespace", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &strayCluster{View: p.View}
+	}},
+	{"a commit that was half read is believed", []string{"Git"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Repository = &halfGit{Clone: p.Clone, half: map[string]bool{}}
+	}},
+	{"each transition is written to the workload", []string{"Calm"}, func(u *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &wordyCluster{View: p.View, u: u}
+	}},
+}
+
+// halfBlind hides the workloads of the app whose kind cannot be watched.
+type halfBlind struct {
+	reconciler.Observer
+	u *universe
+}
+
+func (b halfBlind) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
+	out := b.Observer.Observe(app, workloads, routes)
+	if app == b.u.unread {
+		out.Unseen = "the watch of its kind fails"
+	}
+	return out
+}
+
+// allBlind hides the workloads of all apps while one app's kind cannot be watched.
+type allBlind struct {
+	reconciler.Observer
+	u *universe
+}
+
+func (b allBlind) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
+	out := b.Observer.Observe(app, workloads, routes)
+	if b.u.unread != "" {
+		out.Unseen = "the watch of a kind fails"
+	}
+	return out
+}
+
+// strictCluster lets no old pod go at a step while one of them is not ready.
+type strictCluster struct{ *View }
+
+func (c *strictCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	objects = slices.Clone(objects)
+	for i, o := range objects {
+		w, is := c.cluster.Kube.WorkloadOf(o.Ref())
+		d := c.cluster.Kube.Deployments[w]
+		if !is || d == nil || o.Map("spec")["minReadySeconds"] != int64(2147483646) {
+			continue
+		}
+		isBroken := slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
+			return kube.VersionOf(rs.Template) != kube.VersionOf(d.Template) && rs.Ready() < rs.Replicas
+		})
+		if isBroken {
+			objects[i] = o.Copy()
+			objects[i].Map("spec", "strategy", "rollingUpdate")["maxUnavailable"] = int64(0)
+			objects[i].Map("spec", "strategy", "rollingUpdate")["maxSurge"] = int64(1)
+		}
+	}
+	return c.View.Apply(ctx, app, objects)
+}
+
+// strayCluster writes ConfigMaps under the name of another namespace.
+type strayCluster struct{ *View }
+
+func (c *strayCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	objects = slices.Clone(objects)
+	for i, o := range objects {
+		if o.Kind() == "ConfigMap" {
+			objects[i] = o.Copy()
+			objects[i].Set("kube-system", "metadata", "namespace")
+		}
+	}
+	return c.View.Apply(ctx, app, objects)
+}
+
+// halfGit holds a commit without its files after a failed read.
+type halfGit struct {
+	*Clone
+	half map[string]bool
+}
+
+func (g *halfGit) Bring(ctx context.Context, ids []string) ([]string, error) {
+	gone, err := g.Clone.Bring(ctx, ids)
+	if err != nil {
+		for _, id := range ids {
+			g.half[id] = true
+		}
+		return nil, nil
+	}
+	return gone, err
+}
+
+func (g *halfGit) Held(id string) (reconciler.Snapshot, bool) {
+	if c := g.server.commits[id]; c != nil && g.half[id] && !g.local[id] {
+		empty := *c
+		empty.files, empty.tree = nil, nil
+		return snapshot{&empty}, true
+	}
+	return g.Clone.Held(id)
+}
+
+// wordyCluster writes each serial number to the workloads.
+type wordyCluster struct {
+	*View
+	u *universe
+}
+
+func (c *wordyCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	objects = slices.Clone(objects)
+	for i, o := range objects {
+		if _, is := rollout.WorkloadOf(o.Ref()); is {
+			objects[i] = o.Copy()
+			objects[i].Set(fmt.Sprint(c.u.oracle.states[app].Serial), "metadata", "labels", rollout.LabelSerial)
+		}
+	}
+	return c.View.Apply(ctx, app, objects)
 }
 
 // taker hides other controllers.

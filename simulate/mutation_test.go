@@ -120,6 +120,10 @@ const enough = 200
 // noticed has the seed for each mutation that none of the first ten seeds notices; it runs first. When it stops
 // noticing because runs have changed, all seeds run, and the test prints a new one.
 var noticed = map[string]int{
+	"a failure is retried at once":                                          134,
+	"broken old pods stay until the new ones serve":                         69,
+	"one app's kind hides the whole cluster":                                19,
+	"a commit that was half read is believed":                               12,
 	"an experiment runs of a workload without pods":                         54,
 	"CloneSet's template of all pods stays":                                 50,
 	"whatever Git is at, everything waits for it":                           15,

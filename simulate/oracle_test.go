@@ -110,7 +110,7 @@ func (o *oracle) checkPods() {
 		}
 		trouble := g.Trouble(o.u.kube, o.u.kube.Deployments[w], spec, guard.Leave{
 			Retreating: state.Phase == rollout.Aborting || o.back[app] || o.u.chaos.clock,
-			Lag:        o.u.chaos.lag, Clock: o.u.chaos.clock,
+			Lag:        o.u.chaos.lag, Clock: o.u.chaos.clock, Broken: o.u.chaos.spoils,
 			Lost:      state.Phase == rollout.Aborting && o.u.isLost(state),
 			Overtaken: o.over[app] || o.stale[app] || o.u.isByHand(o.u.kube.Deployments[w]), // a third version
 		})

@@ -297,9 +297,12 @@ func (u *universe) letGo() {
 	u.rest()
 }
 
-// healthy reports whether every app equals Git.
+// healthy reports whether every app equals Git, except apps whose kind cannot be watched.
 func (u *universe) healthy() bool {
 	for _, a := range u.head().apps {
+		if a.name == u.unread {
+			continue
+		}
 		s, head := u.oracle.states[a.name], u.oracle.at(a.name, u.git.Head(testBranch))
 		if head == nil || s.Phase != rollout.Healthy || s.Held != nil || s.Release != nil || s.Draining != nil || (s.Stable != nil && s.Stable.Hash != head.Release()) {
 			return false
@@ -362,8 +365,15 @@ func (u *universe) settle() {
 	})
 	u.commitAgain()
 	for i := range 150 {
-		if !u.rest() && i > 20 {
+		if !u.rest() && i > 20 && u.unread == "" {
 			u.fail("the world does not come to rest: %s", u.where())
+		}
+		if u.unread != "" && (u.healthy() || i == 100) {
+			if !u.healthy() {
+				u.promises.fail(lawApart, "other apps wait while the kind of %s cannot be watched: %s", u.unread, u.where())
+			}
+			u.unread = ""
+			u.changed("all kinds can be watched")
 		}
 		if u.failure != "" {
 			return

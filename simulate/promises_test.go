@@ -48,6 +48,10 @@ const (
 	lawStable  law = "stable"       // a version is stable only after it served
 	lawBroken  law = "broken"       // nothing advances while Git's head is unreadable
 	lawSeen    law = "seen"         // nothing advances while the cluster cannot be watched
+	lawFix     law = "fix"          // a release with ready pods replaces old ones that are not
+	lawApart   law = "apart"        // an app whose kind cannot be watched stops no other app
+	lawBackOff law = "back off"     // after a failure, the next try waits
+	lawQuiet   law = "quiet"        // a workload is written only for its pods
 	lawShare   law = "share"        // pods and requests of the new version do not exceed the step
 	lawForward law = "forward"      // users go back only after a user's decision or a verdict
 	lawOwner   law = "owner"        // replicas follow their owner: Git if it sets them, else a scaler
@@ -713,7 +717,7 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 			continue
 		}
 		// Pods with routed requests go with the next record, and an unreadable head has no record.
-		isKept := source.isRouted() && p.isUnreadable(app)
+		isKept := source.isRouted() && p.isUnreadable(app) || p.u.chaos.spoils // or they alone serve
 		if n := len(rs.Live()); n > pods && isKept {
 			unsure = true
 		} else if n > pods {
@@ -1043,7 +1047,35 @@ func (p *promises) checkWedged() {
 		if works && s.Reason == "" && s.Held == nil {
 			p.fail(lawWedged, "%s is %s for ever, and does not say why: %s", a.name, s.Phase, dump(s.Progress))
 		}
+		isOnWay := s.Phase == rollout.Progressing || s.Phase == rollout.Stalled
+		if isOnWay && s.Stable != nil && s.Held == nil && p.areNewReady(s) {
+			p.fail(lawFix, "%s waits for ever at %s, and all its new pods are ready", a.name, dump(s.Progress))
+		}
 	}
+}
+
+// areNewReady reports whether a release has new pods, all of them ready, and old ones that are not. Its steps then let
+// old pods go.
+func (p *promises) areNewReady(s rollout.State) bool {
+	isBroken := false
+	for _, pr := range s.Progress {
+		d, source := p.u.kube.Deployments[pr.Workload], p.u.appIn(s.Source, s.App).find(pr.Workload)
+		if d == nil || source == nil {
+			return false
+		}
+		fresh := slices.IndexFunc(d.Sets, func(rs *kube.ReplicaSet) bool { return kube.VersionOf(rs.Template) == source.version })
+		if fresh < 0 || d.Sets[fresh].Replicas == 0 || d.Sets[fresh].Ready() < d.Sets[fresh].Replicas {
+			return false
+		}
+		legs := source.legs()
+		if step := at(source, legs, pr); step < len(legs) && d.Sets[fresh].Replicas > legs[step].pods(d.Replicas) {
+			return false // a later step asks for fewer, and they alone serve
+		}
+		isBroken = isBroken || slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {
+			return rs != d.Sets[fresh] && rs.Ready() < rs.Replicas
+		})
+	}
+	return isBroken
 }
 
 // checkWayOut checks that a release with a requested rollback rolls back.

@@ -66,6 +66,8 @@ var worlds = []world{
 	{"PlainHooks", chaos{hooks: true, plain: true, bad: true, crashes: true, api: true, git: true}},
 	{"Pushes", chaos{pushes: true, lag: true, late: true}},
 	{"PushesAndFaults", chaos{pushes: true, lag: true, late: true, bad: true, git: true, api: true, crashes: true, kills: true}},
+	{"BrokenKinds", chaos{kinds: true, bad: true}},
+	{"BrokenStable", chaos{spoils: true}},
 	{"Everything", chaos{processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true, clock: true, rewrites: true, meddling: true}},
 }
 

@@ -48,6 +48,8 @@ type chaos struct {
 	hooks       bool // releases have Jobs around them
 	plain       bool // no app has a Rollout document
 	pumps       bool // the pumps of a process overlap: Git is slow during visits of apps
+	kinds       bool // the kind of one app's workloads cannot be watched
+	spoils      bool // all pods of a stable version break, and its next ones too
 }
 
 // universe is one random world: Git, a cluster, reconcilers and users.
@@ -77,6 +79,7 @@ type universe struct {
 	apiDown  time.Time // until then the API server refuses everything
 	away     time.Time // until then no process runs
 	apiFault time.Time // the last failure of the API server
+	unread   string    // the app whose kind cannot be watched, "" if none
 	moves    int       // the number of moves of branches
 	oracle   *oracle
 	promises *promises
@@ -92,6 +95,7 @@ type universe struct {
 type actor struct {
 	*Process
 	skew    time.Duration // of its clock
+	hasty   int           // passes in a row that failed and wanted another one at once
 	missed  bool          // its watches were down: it visits everything when they are back
 	blind   bool          // it knew so when its pass began
 	commits map[string]int
@@ -129,6 +133,9 @@ func newUniverse(seed uint64, c chaos, m mutation, verbose bool) *universe {
 		if c.analyses {
 			u.labs[p.Name] = &lab{u: u, process: p}
 			o.Analyzer = u.labs[p.Name]
+		}
+		if c.kinds {
+			o.Observer = halfBlind{o.Observer, u}
 		}
 		if m.wrap != nil {
 			m.wrap(u, p, o)
@@ -370,6 +377,11 @@ func (u *universe) after(a *actor, ended bool) {
 		return
 	}
 	u.note("  %s ends: %v", a.Name, a.err)
+	if due := a.NextDue(); a.err == nil || due.IsZero() || due.After(u.now(a)) {
+		a.hasty = 0
+	} else if a.hasty++; a.hasty == 3 {
+		u.promises.fail(lawBackOff, "%s tries again at once for the third time: %v", a.Name, a.err)
+	}
 	u.oracle.checkPass(a)
 	u.promises.looked(a)
 	a.seen = a.Clone.main
@@ -519,6 +531,10 @@ func (u *universe) trouble() {
 	}
 	a := u.procs[u.rng.IntN(len(u.procs))]
 	switch n := u.rng.IntN(7); {
+	case n < 5 && u.chaos.kinds:
+		u.breakKind()
+	case n < 5 && u.chaos.spoils:
+		u.spoil()
 	case n == 0 && u.chaos.kills:
 		u.kill()
 	case n == 1 && u.chaos.scales:
@@ -540,6 +556,19 @@ func (u *universe) trouble() {
 	case n == 6 && u.chaos.meddling:
 		u.meddle()
 	}
+}
+
+// breakKind makes the kind of one app's workloads unwatchable, or watchable again.
+func (u *universe) breakKind() {
+	apps := u.head().apps
+	if name := apps[u.rng.IntN(len(apps))].name; u.unread == "" && len(apps) > 1 {
+		u.unread = name
+	} else {
+		u.unread = ""
+	}
+	u.note("KIND of app %q cannot be watched", u.unread)
+	u.played["a kind that cannot be watched"]++
+	u.changed("kinds")
 }
 
 func (u *universe) watch(a *actor, broken bool) {
@@ -607,6 +636,33 @@ func (u *universe) kill() {
 				}
 			}
 		}
+	}
+}
+
+// spoil breaks the pods of a stable version for good, as an expired certificate does.
+func (u *universe) spoil() {
+	all := u.workloads()
+	w := all[u.rng.IntN(len(all))]
+	state := u.oracle.states[u.oracle.appOf(w)]
+	stable := state.StableHash(w)
+	for _, rs := range u.kube.Deployments[w].Sets {
+		if rollout.Hash(rs.Annotations[rollout.AnnotationHash]) != stable {
+			continue
+		}
+		u.note("SPOIL %s of %s", kube.VersionOf(rs.Template), w)
+		u.bad[kube.VersionOf(rs.Template)] = true
+		for _, p := range rs.Live() {
+			if p.Ready {
+				u.oracle.guard(w).Excused++
+				u.promises.replaced(w)
+			}
+			p.Ready, p.Never = false, true
+		}
+		was := u.promises.served[w]
+		was.excuse = true // users get pods of any version that are ready
+		u.promises.served[w] = was
+		u.played["a stable version broken"]++
+		u.kube.OnChange("pods of " + rs.Name)
 	}
 }
 

@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	gitsource "gitrollout.dev/gitrollout/reconciler/source"
@@ -30,6 +31,7 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 			o.u.fail("foreign: %s writes %s of %s, of which %s has %s in hand", a.Name, name(object), app, by, ref)
 		}
 	}
+	o.checkQuiet(v, app, object)
 	if o.goesBack(app, state, object) {
 		o.back[app] = true
 	}
@@ -72,6 +74,33 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 		return
 	}
 	o.u.fail("%s writes %s of %s, which no record in Git explains (%s)", a.Name, name(object), app, o.brings(object))
+}
+
+// checkQuiet checks that a pause writes no workload only for words about the release. The Deployment controller copies
+// each annotation to all ReplicaSets.
+func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
+	live, records := o.u.cluster.objects[object.Ref()], o.records[app]
+	w, moves := o.u.kube.WorkloadOf(object.Ref())
+	if !moves || live == nil || v.digests[object.Ref()] == "" || len(records) < 2 {
+		return
+	}
+	was, is := records[len(records)-2], records[len(records)-1]
+	isPause := was.Phase == rollout.Progressing && is.Phase == rollout.Paused && was.Source == is.Source &&
+		is.StableHash(w) != rollout.Hash(object.Annotation(rollout.AnnotationHash)) &&
+		o.u.promises.takenBack(app, o.u.actor(v.name).Clone.main) == ""
+	isElse := func(pr rollout.Progress) bool { return !strings.HasPrefix(pr.Name, "pause") }
+	if !isPause || slices.ContainsFunc(is.Progress, isElse) || len(o.u.procs) > 1 || o.u.chaos.meddling {
+		return
+	}
+	bare := func(from rollout.Object) string {
+		b := from.Copy()
+		delete(b.Map("metadata", "labels"), rollout.LabelSerial)
+		delete(b.Map("metadata", "annotations"), rollout.AnnotationStatus)
+		return dump(b)
+	}
+	if bare(live.body) == bare(object) {
+		o.u.promises.fail(lawQuiet, "%s writes %s, of which only words change", v.name, name(object))
+	}
 }
 
 // takenBackBy returns the commits in which users took back the release of an app. These are the head known to a

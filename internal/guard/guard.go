@@ -30,6 +30,7 @@ type Leave struct {
 	Lag        bool // controllers use outdated numbers, and violate maxUnavailable by themselves
 	Overtaken  bool // a release was promoted fully while another one rolled back
 	Clock      bool // the clocks for a release's waits are wrong
+	Broken     bool // pods of the stable version are broken for good; before its switch, blue-green moves no users
 	Lost       bool // the commits of the release were removed from the history: its routes cannot be read
 }
 
@@ -71,7 +72,7 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	case len(versions) > 2 && !leave.Overtaken:
 		return fmt.Sprintf("%s: three versions have ready pods: %v", d.Workload, versions)
 	case g.Excused == 0 && !leave.Lag && !leave.Overtaken:
-		return cmp.Or(g.misled(k, d, spec, ready), g.left(d, spec, leave))
+		return cmp.Or(g.misled(k, d, spec, ready, leave), g.left(d, spec, leave))
 	default:
 		return ""
 	}
@@ -113,7 +114,7 @@ func (g *Guard) Settle() {
 }
 
 // misled finds a Service that selects a version without ready pods.
-func (g *Guard) misled(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, ready int) string {
+func (g *Guard) misled(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, ready int, leave Leave) string {
 	name := ""
 	switch {
 	case spec.BlueGreen != nil:
@@ -121,7 +122,7 @@ func (g *Guard) misled(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, r
 	case spec.Canary != nil:
 		name = spec.Canary.StableService
 	}
-	if ready == 0 || g.Floor == 0 {
+	if ready == 0 || g.Floor == 0 || leave.Broken && spec.BlueGreen != nil {
 		return ""
 	}
 	if spec.Canary != nil && spec.Canary.Traffic != nil {
