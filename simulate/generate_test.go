@@ -21,6 +21,8 @@ const (
 type source struct {
 	apps []appSource
 	slip string // the mistake in the configuration, "" for none
+
+	isFrozen bool // a freeze of all apps is in force
 }
 
 // The mistakes that affect every app of a repository.
@@ -87,6 +89,11 @@ func (s source) files() map[string][]byte {
 		"apiVersion": rollout.APIVersion, "kind": "Config", "apps": []any{map[string]any{"path": "apps/*", "namespace": namespace}},
 		"workloads": ownRows,
 	})
+	if s.isFrozen {
+		put(rollout.FreezePath(testCluster), map[string]any{
+			"apiVersion": rollout.APIVersion, "kind": "Freeze", "reason": "holidays",
+		})
+	}
 	switch s.slip {
 	case slipConfig:
 		text := "apps: ["

@@ -69,7 +69,9 @@ var lawMutations = []mutation{
 		o.Renderer = restless{o.Renderer}
 	}},
 	{"an abort is not read", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
-		o.Repository = &stubbornGit{Clone: p.Clone}
+		o.Repository = &hidingGit{p.Clone, func(name string, data []byte) bool {
+			return strings.Contains(name, "/promote/") && strings.Contains(string(data), "decision: abort")
+		}}
 	}},
 	{"another controller's object is taken", []string{"People"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Observer = taker{p.View}
@@ -119,6 +121,12 @@ var lawMutations = []mutation{
 	}},
 	{"an object is written under another app's namespace", []string{"Calm"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &strayCluster{View: p.View}
+	}},
+	{"a freeze is not read", []string{"Freezes"}, func(_ *universe, p *Process, o *reconciler.Options) {
+		o.Repository = &hidingGit{p.Clone, func(name string, _ []byte) bool { return name == rollout.FreezePath(testCluster) }}
+	}},
+	{"a rollback waits for the end of a freeze", []string{"Freezes"}, func(u *universe, p *Process, o *reconciler.Options) {
+		o.Applier = &frozenCluster{patientCluster{View: p.View, u: u}}
 	}},
 	{"a commit that was half read is believed", []string{"Git"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Repository = &halfGit{Clone: p.Clone, half: map[string]bool{}}
@@ -481,24 +489,40 @@ func (c *tolerantCluster) Apply(ctx context.Context, app string, objects []rollo
 	}))
 }
 
-// stubbornGit hides promotion files with an abort.
-type stubbornGit struct{ *Clone }
-
-func (g *stubbornGit) Held(id string) (reconciler.Snapshot, bool) {
-	tree, held := g.Clone.Held(id)
-	return stubborn{tree}, held
+// hidingGit hides files.
+type hidingGit struct {
+	*Clone
+	hides func(name string, data []byte) bool
 }
 
-type stubborn struct{ reconciler.Snapshot }
+func (g *hidingGit) Held(id string) (reconciler.Snapshot, bool) {
+	tree, held := g.Clone.Held(id)
+	return hiding{tree, g.hides}, held
+}
 
-func (s stubborn) Lookup(name string) (rollout.Entry, bool, error) {
+type hiding struct {
+	reconciler.Snapshot
+	hides func(name string, data []byte) bool
+}
+
+func (s hiding) Lookup(name string) (rollout.Entry, bool, error) {
 	e, found, err := s.Snapshot.Lookup(name)
-	if found && strings.Contains(name, "/promote/") {
-		if data, err := s.Snapshot.ReadBlob(e.ID); err == nil && strings.Contains(string(data), "decision: abort") {
+	if found && e.Kind == rollout.File {
+		if data, err := s.Snapshot.ReadBlob(e.ID); err == nil && s.hides(name, data) {
 			return rollout.Entry{}, false, nil
 		}
 	}
 	return e, found, err
+}
+
+// frozenCluster applies rollbacks only outside a freeze.
+type frozenCluster struct{ patientCluster }
+
+func (c *frozenCluster) Apply(ctx context.Context, app string, objects []rollout.Object) error {
+	if c.u.head().isFrozen {
+		return c.patientCluster.Apply(ctx, app, objects)
+	}
+	return c.View.Apply(ctx, app, objects)
 }
 
 // forger shows promotions that no user has written.

@@ -123,6 +123,7 @@ var noticed = map[string]int{
 	"a failure is retried at once":                                          134,
 	"broken old pods stay until the new ones serve":                         69,
 	"one app's kind hides the whole cluster":                                19,
+	"a rollback waits for the end of a freeze":                              136,
 	"a commit that was half read is believed":                               12,
 	"an experiment runs of a workload without pods":                         54,
 	"CloneSet's template of all pods stays":                                 50,

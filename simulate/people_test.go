@@ -354,7 +354,7 @@ func (u *universe) settle() {
 		u.repair(head)
 	}
 	u.edit("everything is put right", func(s *source) {
-		s.slip = ""
+		s.slip, s.isFrozen = "", false
 		for i := range s.apps {
 			a := &s.apps[i]
 			a.broken, a.promotion = false, nil

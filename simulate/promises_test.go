@@ -47,6 +47,7 @@ const (
 	lawNothing law = "zero"         // a workload without pods is neither staged nor promoted
 	lawStable  law = "stable"       // a version is stable only after it served
 	lawBroken  law = "broken"       // nothing advances while Git's head is unreadable
+	lawFrozen  law = "frozen"       // nothing advances during a freeze
 	lawSeen    law = "seen"         // nothing advances while the cluster cannot be watched
 	lawFix     law = "fix"          // a release with ready pods replaces old ones that are not
 	lawApart   law = "apart"        // an app whose kind cannot be watched stops no other app
@@ -287,6 +288,7 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkStable(app, was, is)
 	p.checkWhole(app, was, is)
 	p.checkBroken(by, app, was, is)
+	p.checkFrozen(by, app, was, is)
 	p.checkSeen(by, app, was, is)
 	p.checkVerdict(app, was, is)
 }
@@ -631,6 +633,25 @@ func (p *promises) checkBroken(by *actor, app string, was, is rollout.State) {
 	for _, pr := range is.Progress {
 		if before, known := was.ProgressOf(pr.Workload); known && pr.Step > before.Step {
 			p.fail(lawBroken, "%s: %s goes on to step %d while Git's head cannot be read", app, pr.Workload, pr.Step)
+		}
+	}
+}
+
+// checkFrozen checks that no release starts, and none takes a step, while its process knows of a freeze.
+func (p *promises) checkFrozen(by *actor, app string, was, is rollout.State) {
+	if by == nil || by.seen != by.Clone.main || !p.u.sources[by.seen].isFrozen || is.Phase == rollout.Aborting {
+		return
+	}
+	if releaseOf(was) == "" && releaseOf(is) != "" && was.Stable != nil {
+		p.fail(lawFrozen, "%s: %s starts during a freeze", app, releaseOf(is))
+	}
+	for _, pr := range is.Progress {
+		before, known := was.ProgressOf(pr.Workload)
+		isPromoting := slices.ContainsFunc([]string{"scale up", "switch", "keep "}, func(step string) bool {
+			return strings.HasPrefix(before.Name, step) // a promotion in progress finishes
+		})
+		if known && !isPromoting && releaseOf(was) == releaseOf(is) && pr.Step > before.Step {
+			p.fail(lawFrozen, "%s: %s goes on to step %d during a freeze", app, pr.Workload, pr.Step)
 		}
 	}
 }

@@ -68,6 +68,7 @@ var worlds = []world{
 	{"PushesAndFaults", chaos{pushes: true, lag: true, late: true, bad: true, git: true, api: true, crashes: true, kills: true}},
 	{"BrokenKinds", chaos{kinds: true, bad: true}},
 	{"BrokenStable", chaos{spoils: true}},
+	{"Freezes", chaos{freezes: true, scales: true, bad: true}},
 	{"Everything", chaos{processes: 2, kills: true, scales: true, bad: true, lag: true, crashes: true, git: true, api: true, stale: true, clock: true, rewrites: true, meddling: true}},
 }
 

@@ -49,6 +49,7 @@ type chaos struct {
 	plain       bool // no app has a Rollout document
 	pumps       bool // the pumps of a process overlap: Git is slow during visits of apps
 	kinds       bool // the kind of one app's workloads cannot be watched
+	freezes     bool // users freeze all releases for a while
 	spoils      bool // all pods of a stable version break, and its next ones too
 }
 
@@ -535,6 +536,9 @@ func (u *universe) trouble() {
 		u.breakKind()
 	case n < 5 && u.chaos.spoils:
 		u.spoil()
+	case n < 5 && u.chaos.freezes:
+		u.edit("freeze (toggled)", func(s *source) { s.isFrozen = !s.isFrozen })
+		u.played["a freeze"]++
 	case n == 0 && u.chaos.kills:
 		u.kill()
 	case n == 1 && u.chaos.scales:
