@@ -211,11 +211,11 @@ hostile: build localcluster ## Release nine apps for HOSTILE (10m) while a tenth
 	cd $(E2E) && GITROLLOUT_TEST_BINARY=$(ROOT)/bin/gitrollout $(GO) test -count=1 -v -run 'TestHostileHour$$' -hostile $(HOSTILE) -timeout 60m .
 
 fuzz: ## Run each fuzz test for FUZZTIME (30s)
-	@for pkg in $$($(GO) list ./...); do \
+	@failed=; for pkg in $$($(GO) list ./...); do \
 		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || exit 1; \
+			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || failed=1; \
 		done; \
-	done
+	done; [ -z "$$failed" ]
 
 lint: ## Run go vet and golangci-lint (built from the module proxy at the first run)
 	$(GO) vet ./...

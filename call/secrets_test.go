@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -276,7 +277,8 @@ func FuzzNothingHiddenIsTold(f *testing.F) {
 		var s Secrets
 		s.Hide(hidden)
 		got := s.Scrub(before + hidden + after)
-		if strings.Contains(strings.ReplaceAll(got, "***", "\x00"), hidden) && !strings.Contains(hidden, "*") {
+		isShown := func(part string) bool { return strings.Contains(part, hidden) }
+		if slices.ContainsFunc(strings.Split(got, "***"), isShown) && !strings.Contains(hidden, "*") {
 			t.Errorf("%q tells %q", got, hidden)
 		}
 		for _, text := range []string{s.Reason([]byte(before + hidden + after)), Words(before)} {

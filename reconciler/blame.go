@@ -58,7 +58,8 @@ func (p *renderCache) isBlamed(app, from, main string) bool {
 // follows reports whether a decision moves an app from its commit to the head.
 func (s *pass) follows() bool {
 	next, head := s.decision.State.Source, s.input.Head.Render
-	return !s.decision.Rollback && s.before.Source != "" && next != s.before.Source && head != nil && next == head.Commit.ID
+	isNext := head != nil && next == head.Commit.ID
+	return !s.decision.Rollback && s.before.Source != "" && next != s.before.Source && isNext
 }
 
 // isHeldAtHead reports whether a decision newly holds an applied app because of its head.

@@ -35,8 +35,8 @@ func newOutbox(record *stateStore, touch func(app string)) *outbox {
 	}
 }
 
-// enqueue queues a transition, replacing an older one of the app. During a push of the app's former one it does nothing:
-// the new base is unknown, and the app is reconciled again.
+// enqueue queues a transition, replacing an older one of the app. During a push of the app's former one it does
+// nothing: the new base is unknown, and the app is reconciled again.
 func (h *outbox) enqueue(s *pass) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -19,7 +19,8 @@ type claim struct {
 	isOld bool // the head is not rendered from the newest commit, which may not have the object any more
 }
 
-// updateOwners registers the objects of an app's new head instead of the former's, and touches other apps that name any.
+// updateOwners registers the objects of an app's new head instead of the former's, and touches other apps that name
+// any.
 func (p *renderCache) updateOwners(app string, was, is *rollout.Render) {
 	refs := map[rollout.Ref]bool{}
 	for _, ref := range refsOf(was) {

@@ -23,8 +23,8 @@ type renames struct {
 	renders *renderCache
 }
 
-// continueRecord finds the former name of an app without a record: the newest commit has its objects in this app. The app
-// continues the old record, even in flight. The rename is recorded before anything else.
+// continueRecord finds the former name of an app without a record: the newest commit has its objects in this app. The
+// app continues the old record, even in flight. The rename is recorded before anything else.
 func (h renames) continueRecord(s *pass) {
 	if s.app.removed != nil || s.app.refused != nil || isOfSomething(s.before) || s.view.behind != nil {
 		return

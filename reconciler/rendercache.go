@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// renderCache renders apps at commits in the background, so that no pass waits for another app's files. A missing render
-// returns source.ErrNotReady, and its app is touched when done. One fetch brings all missing commits.
+// renderCache renders apps at commits in the background, so that no pass waits for another app's files. A missing
+// render returns source.ErrNotReady, and its app is touched when done. One fetch brings all missing commits.
 type renderCache struct {
 	reader *source.Reader
 	held   func(commit string) (Snapshot, bool)
@@ -342,7 +342,8 @@ func (p *renderCache) orSealed(tree Snapshot, app rollout.App) (*rollout.Render,
 	return r, err
 }
 
-// rollbackRender returns the render of a head that rolls a release back to stable, else nil, despite new rules or lost keys.
+// rollbackRender returns the render of a head that rolls a release back to stable, despite new rules or lost keys; else
+// nil.
 func (p *renderCache) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	stable := p.stable(app.Name)

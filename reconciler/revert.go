@@ -40,7 +40,9 @@ func (r *committer) revert(ctx context.Context, v *gitView, s *pass) (u *rollout
 }
 
 // editsBetween returns the edits that restore an app as in stable, and the other apps that they affect.
-func (r *committer) editsBetween(ctx context.Context, v *gitView, head, stable *rollout.Render) (propose.Reversion, error) {
+func (r *committer) editsBetween(
+	ctx context.Context, v *gitView, head, stable *rollout.Render,
+) (propose.Reversion, error) {
 	tree, err := snapshotOf(ctx, r.Repository, stable.Commit.ID)
 	if err != nil {
 		return propose.Reversion{}, err

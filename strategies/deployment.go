@@ -87,15 +87,16 @@ func (deployment) share(c counts, n int, _ bool) counts {
 
 func (deployment) reached(_ workload, want counts) counts { return want }
 
-// surgeValue returns s as a percentage that rounds up to s: 1 of 3 is 33 %. An integer, which an autoscaler's n does not
-// scale, is used only where none yields s, as for 10 of 150.
+// surgeValue returns surge as a percentage that rounds up to it: 1 of 3 is 33 %. An integer, which an autoscaler's n
+// does not scale, is used only where none yields it, as for 10 of 150.
 func (f limits) surgeValue() any {
 	return exactly(f.surge, 100*f.surge/f.replicas, func(a rollout.Amount) int { return a.RoundUp(f.replicas) })
 }
 
 // unavailableValue returns m as a percentage that rounds down to m: 1 of 3 is 34 %; otherwise an integer.
 func (f limits) unavailableValue() any {
-	return exactly(f.unavailable, (100*f.unavailable+f.replicas-1)/f.replicas, func(a rollout.Amount) int { return a.RoundDown(f.replicas) })
+	percent := (100*f.unavailable + f.replicas - 1) / f.replicas
+	return exactly(f.unavailable, percent, func(a rollout.Amount) int { return a.RoundDown(f.replicas) })
 }
 
 func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
@@ -157,9 +158,9 @@ func (deployment) limits(m workload, want counts, v View) (limits, bool) {
 	}
 }
 
-// nextLimits returns the next surge and unavailable pods on the way to want.canary fresh and want.stable old pods. Ready pods
-// never fall below what the user allows. The Deployment controller removes old pods down to N-m whether new ones are
-// ready or not. So m grows by ready pods beyond N-maxUnavailable, or by old pods that are not ready:
+// nextLimits returns the next surge and unavailable pods on the way to want.canary fresh and want.stable old pods.
+// Ready pods never fall below what the user allows. The Deployment controller removes old pods down to N-m whether new
+// ones are ready or not. So m grows by ready pods beyond N-maxUnavailable, or by old pods that are not ready:
 //
 //	N=10, maxSurge 3, maxUnavailable 2, to 5/5:
 //	ready 10        s=3 m=2   8 old, 5 new start

@@ -16,7 +16,8 @@ func withoutDocument(in Input, held Decision) Decision {
 	case s.Stable != nil && reason != "":
 		return rollback(in, cause{reason: reason, to: s.Stable.Commit, reject: true})
 	case s.Stable != nil && asked == s.Stable.Hash:
-		return rollback(in, cause{reason: fmt.Sprintf("reverted by %s in %s", head.Author, head.Short()), to: s.Stable.Commit})
+		reason := fmt.Sprintf("reverted by %s in %s", head.Author, head.Short())
+		return rollback(in, cause{reason: reason, to: s.Stable.Commit})
 	case in.Source != nil && asked == s.Release.Hash && isPromoting(s):
 		in.Head.Render = in.Source
 		return decidePromoting(in)

@@ -82,7 +82,10 @@ var routedPins = slices.Concat([]pinRow{
 
 // In place, the weight is a share of pods: users reach all, and routers send matched requests to the new Service.
 var sharedPins = slices.Concat([]pinRow{
-	{at: []trafficPhase{shared}, fresh: []readiness{none, some}, stable: []readiness{none, some}, main: allPods, side: allPods},
+	{
+		at: []trafficPhase{shared}, fresh: []readiness{none, some}, stable: []readiness{none, some},
+		main: allPods, side: allPods,
+	},
 	{at: []trafficPhase{shared}, fresh: []readiness{none, some}, main: allPods, side: stablePin},
 	{at: []trafficPhase{shared}, main: allPods, side: freshPin},
 }, routedPins)
@@ -189,8 +192,8 @@ func (m pinning) freshReadiness(at trafficPhase) readiness {
 	}
 }
 
-// stableReadiness returns the readiness of stable. Between steps it is enough while a ready pod stays; in a rollback, when
-// enough are ready for all requests. Removed pods do not count then.
+// stableReadiness returns the readiness of stable. Between steps it is enough while a ready pod stays; in a rollback,
+// when enough are ready for all requests. Removed pods do not count then.
 func (m pinning) stableReadiness(at trafficPhase) readiness {
 	ready, stays := min(m.stable.Ready(), m.stable.Desired), m.want().stable
 	if m.isDynamic() { // until all proxies send it no requests

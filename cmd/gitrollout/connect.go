@@ -16,7 +16,9 @@ const patience = 15 * time.Second
 
 // connect adds the cluster to a world and watches it until ctx ends. changed is called when an app's objects change.
 // An unreachable or another cluster is an error.
-func connect(ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams) error {
+func connect(
+	ctx context.Context, w *console.Session, target clusterOptions, changed func(app string), s streams,
+) error {
 	var err error
 	w.Client, err = watchCluster(ctx, target, optionsOf(w, target, changed), s)
 	return err

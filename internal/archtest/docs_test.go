@@ -56,6 +56,43 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+var walkStep = regexp.MustCompile("`([A-Za-z.]+)\\(")
+
+// TestWalksExist looks up each call of the walks in docs/architecture.md: a function or method of the product.
+func TestWalksExist(t *testing.T) {
+	known := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			f, is := d.(*ast.FuncDecl)
+			if !is || s.isTest() {
+				continue
+			}
+			name, pkg := f.Name.Name, s.file.Name.Name
+			if f.Recv != nil {
+				of := f.Recv.List[0].Type
+				if p, is := of.(*ast.StarExpr); is {
+					of = p.X
+				}
+				if id, is := of.(*ast.Ident); is {
+					name = id.Name + "." + name
+				}
+			}
+			known[name], known[pkg+"."+name] = true, true
+		}
+	}
+	_, walks, _ := strings.Cut(read(t, "docs/architecture.md"), "\n## Four walks\n")
+	walks, _, _ = strings.Cut(walks, "\n## ")
+	steps := walkStep.FindAllStringSubmatch(walks, -1)
+	if len(steps) < 20 {
+		t.Fatalf("found %d calls in docs/architecture.md: is its section read right?", len(steps))
+	}
+	for _, m := range steps {
+		if !known[m[1]] {
+			t.Errorf("docs/architecture.md: %s is no function or method of the product", m[1])
+		}
+	}
+}
+
 var commandLine = regexp.MustCompile(`(?m)(?:^\s*\$ |^    |\x60)gitrollout ([^\n\x60]*)`)
 
 // TestCommandsExist looks up each gitrollout command line of the pages in the source: the command by its Use, the flags

@@ -22,7 +22,9 @@ type Undo struct {
 }
 
 // UndoOrder returns the proposal to take an app back, and the target version.
-func (w *Session) UndoOrder(ctx context.Context, name string, u Undo) (o propose.Change, to propose.Version, err error) {
+func (w *Session) UndoOrder(
+	ctx context.Context, name string, u Undo,
+) (o propose.Change, to propose.Version, err error) {
 	app, err := w.App(name)
 	if err != nil {
 		return o, to, err
