@@ -36,8 +36,10 @@ type approval struct {
 	err error // the answer is unknown
 }
 
-func newApprovals(ask Approver) *approvals {
-	return &approvals{ask: ask, known: map[string]approval{}, open: map[string]question{}}
+func newApprovals(ask Approver, touch func(app string), wanted func()) *approvals {
+	return &approvals{
+		ask: ask, touch: touch, wanted: wanted, known: map[string]approval{}, open: map[string]question{},
+	}
 }
 
 // of returns the app's promotion if it counts: with approval, and for the release at the head or in flight; else nil.

@@ -22,13 +22,11 @@ func (readable) ReadBlob(string) ([]byte, error)            { return nil, errors
 func TestApprovals(t *testing.T) {
 	const hash = "h1-2222222222"
 	var answer error
-	asked := 0
+	asked, wanted, touched := 0, 0, 0
 	q := newApprovals(func(context.Context, string, string, string) (string, error) {
 		asked++
 		return map[bool]string{true: "ann"}[answer == nil], answer
-	})
-	wanted, touched := 0, 0
-	q.wanted, q.touch = func() { wanted++ }, func(string) { touched++ }
+	}, func(string) { touched++ }, func() { wanted++ })
 	a := &appView{App: rollout.App{Name: "shop"}, promotion: source.Promotion{ID: "blob", File: &rollout.Promotion{Release: hash}}}
 	viewAt := func(commit readable) *gitView { return &gitView{branch: &source.Branch{Cluster: "prod", Tree: commit}} }
 	state := rollout.State{Release: &rollout.Release{Hash: hash}}

@@ -27,12 +27,6 @@ type committer struct {
 	shown   *rollout.Forge   // the configuration of the forge at the last full report
 }
 
-func newCommitter(o *Options, record *stateStore, renders *renderCache, touch func(app string)) *committer {
-	return &committer{
-		Options: o, outbox: newOutbox(record, touch), renders: renders, stale: map[string]stale{},
-	}
-}
-
 // flush records the queued transitions and publishes their results. The error is the push's; with ErrConflict the
 // branch has moved and all decisions must be repeated.
 func (r *committer) flush(ctx context.Context, now time.Time) error {

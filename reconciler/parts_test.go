@@ -125,9 +125,9 @@ func TestApplyEach(t *testing.T) {
 // ends with a change of the keys or the removal of the app.
 func TestApprovalsAreAboutOneFile(t *testing.T) {
 	asked := 0
-	q := newApprovals(func(context.Context, string, string, string) (string, error) { asked++; return "ann", nil })
+	ask := func(context.Context, string, string, string) (string, error) { asked++; return "ann", nil }
+	q := newApprovals(ask, func(string) {}, func() {})
 	var beats int
-	q.wanted, q.touch = func() {}, func(string) {}
 	about := question{path: "p", file: "f", main: "m", promoters: "keys"}
 	ctx := context.WithValue(t.Context(), inWatchdog{}, func() { beats++ })
 	said := func(what string, about question, known bool) {

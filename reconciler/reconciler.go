@@ -87,7 +87,7 @@ type Reconciler struct {
 // counters are the atomic form of Stats.
 type counters struct{ passes, commits, decided, lost atomic.Int64 }
 
-// New returns a reconciler without any state.
+// New returns a reconciler without any state. Each part gets all that it needs; the pumps call each other's parts.
 func New(o Options) *Reconciler {
 	o.Workers = cmp.Or(o.Workers, 16)
 	if o.Spread == nil {
@@ -95,28 +95,23 @@ func New(o Options) *Reconciler {
 	}
 	r := &Reconciler{
 		Options: o, caches: map[string]*appCache{}, queue: newAppQueue(),
-		asked: make(chan bool, 1), wanted: make(chan struct{}, 1),
+		asked: make(chan bool, 1), wanted: make(chan struct{}, 1), errorLog: errorLog{log: o.Log},
 	}
-	r.errorLog.log = o.Log
-	reader := source.NewReader(o.Cluster, o.Renderer)
-	reader.Own, reader.Within = cmp.Or(o.Namespace, rollout.OwnNamespace), o.Namespaces
+	current := func() *gitView { return r.in.current() }
+	reader := source.NewReader(o.Cluster, o.Renderer).In(cmp.Or(o.Namespace, rollout.OwnNamespace), o.Namespaces)
 	r.states = newStateStore(&r.Options)
-	r.renders = newRenderCache(&r.Options, reader)
-	r.renders.urgent, r.renders.touch, r.renders.wanted = r.states.isInFlight, r.touch, r.want
-	r.renders.stable = r.states.stable
-	r.renders.panics = r.errorLog.ofPanic
-	r.renders.held = func(commit string) (Snapshot, bool) { return r.Repository.Held(commit) }
-	r.approvals = newApprovals(o.Approve)
-	r.approvals.touch, r.approvals.wanted = r.touch, r.want
-	r.out = newCommitter(&r.Options, r.states, r.renders, r.touch)
+	r.renders = newRenderCache(&r.Options, reader, r.states, r.touch, r.want, r.errorLog.ofPanic)
+	r.renames = renames{r.states, r.renders}
+	r.approvals = newApprovals(o.Approve, r.touch, r.want)
+	r.applier = &applier{Options: &r.Options, states: r.states, renders: r.renders, current: current}
+	r.out = &committer{
+		Options: &r.Options, outbox: newOutbox(r.states, r.touch), renders: r.renders, approvals: r.approvals,
+		current: current, poll: r.Poll, stats: &r.stats, stale: map[string]stale{},
+	}
 	r.in = &poller{
 		Options: &r.Options, reader: reader, renders: r.renders, states: r.states, approvals: r.approvals,
 		touch: r.touch, looked: r.out.looked,
 	}
-	r.out.current, r.out.poll = r.in.current, r.Poll
-	r.out.stats, r.out.approvals = &r.stats, r.approvals
-	r.applier = &applier{Options: &r.Options, states: r.states, renders: r.renders, current: r.in.current}
-	r.renames = renames{r.states, r.renders}
 	return r
 }
 

@@ -79,9 +79,14 @@ const kept = 4
 // mostOurs bounds the known commits of the users' branch; forgotten ones are looked up again.
 const mostOurs = 20_000
 
-func newRenderCache(o *Options, reader *source.Reader) *renderCache {
+func newRenderCache(
+	o *Options, reader *source.Reader, states *stateStore, touch func(app string), wanted func(),
+	panics func(app string, problem any, stack []byte),
+) *renderCache {
 	p := &renderCache{
-		reader: reader, begin: o.begin,
+		reader: reader, begin: o.begin, urgent: states.isInFlight, stable: states.stable,
+		touch: touch, wanted: wanted, panics: panics,
+		held:  func(commit string) (Snapshot, bool) { return o.Repository.Held(commit) },
 		heads: map[string]*headRender{}, unblamed: map[string]string{}, authors: map[string]authorship{},
 		named: map[rollout.Ref][]string{}, at: map[string][]built{},
 		wants: map[string][]job{}, asked: map[string]bool{}, ours: map[string]bool{}, gone: map[string]string{},

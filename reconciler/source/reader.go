@@ -18,12 +18,12 @@ type Renderer interface {
 
 // Reader reads commits for one cluster. Any goroutine may call it.
 type Reader struct {
-	Own    string                         // gitrollout's namespace, where no app may write; default rollout.OwnNamespace
-	Within []string                       // the namespaces of the reconciler; none: the whole cluster
 	Policy atomic.Pointer[rollout.Policy] // the policy for heads from now on; nil for none
 
 	cluster  string
 	renderer Renderer
+	own      string   // gitrollout's namespace, where no app may write; default rollout.OwnNamespace
+	within   []string // the namespaces in scope; none: the whole cluster
 
 	mu      sync.Mutex
 	configs map[string]*rollout.Config // by blob
@@ -31,7 +31,13 @@ type Reader struct {
 
 // NewReader returns a Reader for the cluster of that name, the folder below .gitrollout.
 func NewReader(cluster string, renderer Renderer) *Reader {
-	return &Reader{Own: rollout.OwnNamespace, cluster: cluster, renderer: renderer, configs: map[string]*rollout.Config{}}
+	return &Reader{own: rollout.OwnNamespace, cluster: cluster, renderer: renderer, configs: map[string]*rollout.Config{}}
+}
+
+// In sets gitrollout's own namespace, and the namespaces in scope, none for the whole cluster.
+func (r *Reader) In(own string, within []string) *Reader {
+	r.own, r.within = own, within
+	return r
 }
 
 // maxConfigs bounds the cached configurations. The apps of a cluster are at commits with few different ones.
@@ -113,10 +119,10 @@ func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error)
 func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	built, err := r.renderer.Render(tree, app, tree.Commit())
 	if err == nil {
-		err = render.Reach(tree, built, r.Within)
+		err = render.Reach(tree, built, r.within)
 	}
 	if err == nil {
-		err = policy.Allow(tree, built, rollout.ConfigPath(r.cluster), r.Own, r.Policy.Load())
+		err = policy.Allow(tree, built, rollout.ConfigPath(r.cluster), r.own, r.Policy.Load())
 	}
 	if err != nil {
 		return nil, err

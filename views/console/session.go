@@ -58,8 +58,7 @@ type Session struct {
 
 // New returns a World before its first Refresh.
 func New(o Options) *Session {
-	w := &Session{Options: o, reader: source.NewReader(o.Cluster, o.Renderer)}
-	w.reader.Own = o.Own
+	w := &Session{Options: o, reader: source.NewReader(o.Cluster, o.Renderer).In(o.Own, nil)}
 	return w
 }
 
