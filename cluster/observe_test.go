@@ -71,7 +71,7 @@ func TestObserveThroughARollingUpdate(t *testing.T) {
 	w.apply("shop", release("shop:v1", 4, "h1-one"))
 	back := w.complete("shop", "shop")
 	if r := back.Revisions[0]; r.Name != first.Name || r.Number != 3 || !r.Current || r.Hash != "h1-one" {
-		t.Errorf("after the way back: %+v", back)
+		t.Errorf("after the rollback: %+v", back)
 	}
 }
 

@@ -43,13 +43,13 @@ func TestRetreatIsRemembered(t *testing.T) {
 		}
 	}
 	if w.pods("v2") != 0 || w.state().Phase != rollout.Paused {
-		t.Fatalf("%d pods of v2, and %s on record: there was no retreat", w.pods("v2"), w.state().Phase)
+		t.Fatalf("%d pods of v2, and %s on record: there was no rollback", w.pods("v2"), w.state().Phase)
 	}
 	w.commit("v2 again", map[string]string{"apps/shop/app.yaml": version("v2")})
 	for range 5 {
 		_ = w.once()
 		if n := w.pods("v2"); n > 0 {
-			t.Fatalf("%d pods of v2: the retreat was undone", n)
+			t.Fatalf("%d pods of v2: the rollback was undone", n)
 		}
 	}
 	w.git.fails = nil
@@ -57,7 +57,7 @@ func TestRetreatIsRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := w.state(); s.Phase != rollout.Aborting {
-		t.Errorf("%s is on record, want the retreat", s.Phase)
+		t.Errorf("%s is on record, want the rollback", s.Phase)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestRetreatGoesOnWithoutGit(t *testing.T) {
 		_ = w.once()
 	}
 	if n := w.pods("v2"); n > 0 || w.state().Phase != rollout.Paused {
-		t.Errorf("%d pods of v2 a minute after the retreat, %s on record", n, w.state().Phase)
+		t.Errorf("%d pods of v2 a minute after the rollback, %s on record", n, w.state().Phase)
 	}
 }
 
@@ -400,7 +400,7 @@ func TestKeptForTheForge(t *testing.T) {
 		"promoted to all": {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("new")}, true},
 		"superseded":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Progressing, Release: release("newer")}, false},
 		"taken back":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Healthy, Stable: release("old")}, false},
-		"on the way back": {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Aborting, Release: release("new"), Rollback: &rollout.Rollback{}}, false},
+		"in the rollback": {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Aborting, Release: release("new"), Rollback: &rollout.Rollback{}}, false},
 		"held":            {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Paused, Release: release("new"), Held: &rollout.Held{}}, false},
 		"nothing before":  {rollout.ProposePromotion, rollout.State{}, rollout.State{Phase: rollout.Healthy, Stable: release("new")}, false},
 		"no release":      {rollout.ProposePromotion, atGate, rollout.State{Phase: rollout.Degraded}, false},

@@ -66,11 +66,11 @@ func TestRecordBacksOff(t *testing.T) {
 		"unreachable":       {unreachable, true, 0},
 		"too many requests": {rollout.NewRetryError(unreachable, 90*time.Second), true, 90 * time.Second},
 	} {
-		for _, what := range []string{"an advance", "a retreat"} {
+		for _, what := range []string{"an advance", "a rollback"} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, nil)
-					if what == "a retreat" {
+					if what == "a rollback" {
 						w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
 						w.settle()
 						w.commit("v1", map[string]string{"apps/shop/app.yaml": version("v1")})

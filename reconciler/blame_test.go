@@ -98,7 +98,7 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 			t.Errorf("it is at %s, want %s; the history was read %d times", s.Source, at, past.lines)
 		}
 	})
-	t.Run("a retreat", func(t *testing.T) {
+	t.Run("a rollback", func(t *testing.T) {
 		w, past := start(t)
 		w.commit("v2", app("v2"))
 		w.settle()

@@ -68,7 +68,7 @@ func TestRulesThatComeLater(t *testing.T) {
 			t.Errorf("%s, held %+v, %d pods of v2, %d of v1", s.Phase, s.Held, w.pods("v2"), w.pods("v1"))
 		}
 	})
-	t.Run("something else is no way back", func(t *testing.T) {
+	t.Run("something else is no rollback", func(t *testing.T) {
 		w := begin(t)
 		w.commit("v3", map[string]string{"apps/shop/app.yaml": version("v3")})
 		w.settle()

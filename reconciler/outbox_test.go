@@ -21,7 +21,7 @@ func TestPushAt(t *testing.T) {
 		"others come":              {200 * ms, -time.Hour, false, 200*ms + gathering},
 		"others come all the time": {499 * ms, -time.Hour, false, mostGathering},
 		"after another push":       {200 * ms, 900 * ms, false, 900 * ms},
-		"a retreat among them":     {200 * ms, 900 * ms, true, 0},
+		"a rollback among them":    {200 * ms, 900 * ms, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			since := time.Now()

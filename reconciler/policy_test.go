@@ -448,7 +448,7 @@ func TestNoPolicyIsInAWayBack(t *testing.T) {
 			pass()
 		}
 		if w.pods("v1") != 2 || w.pods("v2") != 2 {
-			t.Fatalf("seed %d: %d pods of v1 and %d of v2 before the way back, after %q", seed, w.pods("v1"), w.pods("v2"), trace)
+			t.Fatalf("seed %d: %d pods of v1 and %d of v2 before the rollback, after %q", seed, w.pods("v1"), w.pods("v2"), trace)
 		}
 		how := "abort"
 		if rng.IntN(2) == 0 {

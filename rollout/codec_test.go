@@ -144,7 +144,7 @@ func TestParseStateRefuses(t *testing.T) {
 		"NoApp":            {"nothing says whose state it is", minimal("path: x\nphase: Pending\n"), "app", "missing"},
 		"UnknownPhase":     {"phases are a closed set", minimal("app: shop\npath: x\nphase: Resting\n"), "phase", "not a phase"},
 		"NoRelease":        {"a release in flight has a release", minimal("app: shop\npath: x\nphase: Paused\n"), "release", "missing"},
-		"AbortingToWhat":   {"a retreat has an end", edit(t, "retreat:", "retreats:"), "retreats", "not a known field"},
+		"AbortingToWhat":   {"a rollback has an end", edit(t, "retreat:", "retreats:"), "retreats", "not a known field"},
 		"DegradedNoStable": {"degraded means that stable serves", minimal("app: shop\npath: x\nphase: Degraded\n"), "stable", "missing"},
 		"StepBeyondPlan":   {"a step is within the plan", edit(t, "step: 1", "step: 5"), "progress[0].step", "not within"},
 		"NegativeStep":     {"a step is within the plan", edit(t, "step: 1", "step: -1"), "progress[0].step", "negative"},

@@ -175,11 +175,11 @@ func (o *oracle) checkReturned(app string, was, is rollout.State) {
 		if h.when != "abort" {
 			continue
 		}
-		o.u.played["a hook after a way back"]++
+		o.u.played["a hook after a rollback"]++
 		if !slices.ContainsFunc(was.Hooks, func(r rollout.HookRun) bool {
 			return r.Release == was.Release.Hash && r.Name == namespace+"/"+h.name && r.When == rollout.HookAbort && r.Phase != rollout.HookRunning
 		}) {
-			o.u.fail("%s: the way back from %s has ended, and hook %s has not run: %+v", app, was.Release.Hash, h.name, was.Hooks)
+			o.u.fail("%s: the rollback from %s has ended, and hook %s has not run: %+v", app, was.Release.Hash, h.name, was.Hooks)
 		}
 	}
 }

@@ -29,7 +29,7 @@ var mutations = []mutation{
 	{"a push does not compare where the branch is", []string{"Pair", "Eight"}, func(_ *universe, p *Process, o *reconciler.Options) {
 		o.Repository = &bluntGit{Clone: p.Clone}
 	}},
-	{"a retreat waits until Git has it", []string{"Git", "Calm"}, func(u *universe, p *Process, o *reconciler.Options) {
+	{"a rollback waits until Git has it", []string{"Git", "Calm"}, func(u *universe, p *Process, o *reconciler.Options) {
 		o.Applier = &patientCluster{View: p.View, u: u}
 	}},
 	{"pods go before Services do", []string{"Calm", "API"}, func(_ *universe, p *Process, o *reconciler.Options) {
@@ -102,7 +102,7 @@ var mutations = []mutation{
 	}},
 	{"hooks before a release are left out", []string{"Hooks"}, withoutHooks("before")},
 	{"hooks after a release are left out", []string{"Hooks"}, withoutHooks("after")},
-	{"hooks after a way back are left out", []string{"Hooks"}, withoutHooks("abort")},
+	{"hooks after a rollback are left out", []string{"Hooks"}, withoutHooks("abort")},
 	{"a hook that has changed alone is left out", []string{"Hooks"}, func(_ *universe, _ *Process, o *reconciler.Options) {
 		o.Renderer = sameHooks{o.Renderer}
 	}},
@@ -141,9 +141,9 @@ var noticed = map[string]int{
 	"evictions are left out":                                                18,
 	"evictions of Kruise's StatefulSet are left out":                        18,
 	"a StatefulSet's partition is one too low":                              15,
-	"hooks after a way back are left out":                                   16,
+	"hooks after a rollback are left out":                                   16,
 	"a pod that serves counts for all where users are switched":             13,
-	"a retreat waits until Git has it":                                      13,
+	"a rollback waits until Git has it":                                     13,
 	"pods go before proxies know that they get no requests":                 11,
 	"requests follow pods that are not ready yet":                           11,
 	"a pod counts as ready as soon as it exists":                            11,

@@ -249,7 +249,7 @@ func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 		}
 	}
 	if was.Phase == rollout.Aborting && is.Phase != rollout.Aborting {
-		o.u.fail("%s: a retreat became %s of the same release", app, is.Phase)
+		o.u.fail("%s: a rollback became %s of the same release", app, is.Phase)
 	}
 }
 

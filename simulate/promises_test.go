@@ -870,7 +870,7 @@ func (p *promises) checkUsers(w rollout.Workload) {
 	}
 	for _, v := range users {
 		if was.version != "" && !was.excuse && number(v) < number(was.version) {
-			p.fail(lawForward, "%s: users are on %s, and all of them were on %s, without a way back", w, v, was.version)
+			p.fail(lawForward, "%s: users are on %s, and all of them were on %s, without a rollback", w, v, was.version)
 		}
 	}
 }

@@ -231,7 +231,7 @@ func TestAsk(t *testing.T) {
 			want{"heal", rollout.Progressing, commitID(1), "", "the cluster to accept"},
 		},
 		"Aborted": {
-			"a retreat asks nothing", aborted(), []string{"heal"},
+			"a rollback asks nothing", aborted(), []string{"heal"},
 			want{"", rollout.Aborting, commitID(0), "", "stable version"},
 		},
 		"Next": {
@@ -284,15 +284,15 @@ func TestPending(t *testing.T) {
 	live.Hash, live.Complete, live.Revisions = in.State.StableHash(web), true, live.Revisions[1:]
 	in.Observed.Workloads[web], in.Source = live, h.at(in.State.Source)
 	if diff := compare.Diff(back, Decide(in)); diff != "" {
-		t.Errorf("a retreat that is not recorded is left (-want +got):\n%s", diff)
+		t.Errorf("a rollback that is not recorded is left (-want +got):\n%s", diff)
 	}
 	in.State.Source, in.State.Rollback.Drain = commitID(1), in.Now
 	if d := Decide(in); !d.Rollback || d.Ask != nil || d.State.Source != in.State.Rollback.To || d.Subject != back.Subject {
-		t.Errorf("the next step of the way back is %s", dump(d))
+		t.Errorf("the next step of the rollback is %s", dump(d))
 	}
 	in.Pending = nil
 	if asks, _, _ := questions(t, in, reply()); len(asks) > 0 {
-		t.Errorf("the way back asks for %q", asks)
+		t.Errorf("the rollback asks for %q", asks)
 	}
 }
 

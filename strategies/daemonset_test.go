@@ -163,7 +163,7 @@ func TestDaemonSetNodeOrder(t *testing.T) {
 func TestDaemonSetIsLeftAlone(t *testing.T) {
 	for name, change := range map[string]func(*Input){
 		"a promotion": func(in *Input) { in.State.Phase = rollout.Promoting },
-		"a retreat": func(in *Input) {
+		"a rollback": func(in *Input) {
 			in.State.Phase, in.State.Rollback = rollout.Aborting, &rollout.Rollback{To: in.State.Source}
 		},
 		"another template": func(in *Input) { ofAgent(in, func(w *rollout.ObservedWorkload) { w.Hash = "h1-other" }) },

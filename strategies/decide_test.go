@@ -260,7 +260,7 @@ func TestLeavingARelease(t *testing.T) {
 			}
 			d := Decide(in)
 			if d.State.Rollback == nil || !d.Rollback {
-				t.Fatalf("%s: no retreat but %q", tc.reason, d.Subject)
+				t.Fatalf("%s: no rollback but %q", tc.reason, d.Subject)
 			}
 			_, rejected := d.State.IsRejected(in.State.Release.Hash)
 			got := want{d.State.Phase, d.State.Rollback.To, rejected, d.State.Rollback.Drain.Sub(d.State.Rollback.Routed)}
@@ -568,7 +568,7 @@ func TestHeldLooksAgain(t *testing.T) {
 	}
 	in.State = back.State
 	if d, want := Decide(in), in.Now.Add(30*time.Second); !d.Requeue.Equal(want) {
-		t.Errorf("on its way back it looks again at %v, want %v", d.Requeue, want)
+		t.Errorf("rolling back it looks again at %v, want %v", d.Requeue, want)
 	}
 }
 

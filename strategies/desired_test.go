@@ -456,7 +456,7 @@ func TestExplainRevisions(t *testing.T) {
 	_, back := atStep(nil, 1)
 	back.State.Phase = rollout.Aborting
 	if e := Explain(back)[0]; e.Step != 1 || e.Waiting != "" || e.Weight != 0 {
-		t.Errorf("on its way back it is %+v", e)
+		t.Errorf("rolling back it is %+v", e)
 	}
 
 	// The steps come from the app's current commit until it follows another one.

@@ -178,7 +178,7 @@ func TestExperimentDesired(t *testing.T) {
 	later := in.State
 	later.Progress = []rollout.Progress{compile(h.at(commitID(1)).Specs[0]).progress(2, noon)}
 	later.Phase = rollout.Promoting
-	for what, s := range map[string]rollout.State{"the way back": back, "promoting": later} {
+	for what, s := range map[string]rollout.State{"the rollback": back, "promoting": later} {
 		if got := names(s, h.at(commitID(0))); got != nil {
 			t.Errorf("%s asks for %v", what, got)
 		}

@@ -50,7 +50,7 @@ func (s *sim) followRelease(w rollout.Workload, d *kube.Deployment, was, is roll
 	if was.Phase == rollout.Aborting && is.Phase != rollout.Aborting && quiet && x.whole && is.Stable != nil {
 		// One pod, if a share was about to be repaired (ADR 0017).
 		if n := d.Started[version(is.Stable)] - x.baseStable; n < 0 || n > 1 {
-			s.fail("%s: the retreat started %d stable pods, and they were all there", w, n)
+			s.fail("%s: the rollback started %d stable pods, and they were all there", w, n)
 		}
 	}
 	if is.Phase == rollout.Healthy && is.Stable != nil && is.StableHash(w) != "" {

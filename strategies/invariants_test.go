@@ -288,13 +288,13 @@ func (s *sim) checkDecision(in Input, d Decision) {
 	s.allowBack(in, d)
 	s.checkGates(in, d)
 	if in.Pending != nil && !d.Rollback && !d.Stale {
-		s.fail("%q follows a retreat that is not recorded", d.Subject)
+		s.fail("%q follows a rollback that is not recorded", d.Subject)
 	}
 	if in.Pending == nil && d.State.Equal(&in.State) != (d.Subject == "") {
 		s.fail("the subject is %q although the states are equal: %t", d.Subject, d.Subject != "")
 	}
 	if d.State.Phase == rollout.Aborting && in.State.Phase != rollout.Aborting && !d.Rollback {
-		s.fail("a retreat waits for Git: %s", d.Subject)
+		s.fail("a rollback waits for Git: %s", d.Subject)
 	}
 	if d.Rollback && d.State.Phase != rollout.Aborting {
 		s.fail("an advance to %s is applied before it is recorded", d.State.Phase)

@@ -247,7 +247,7 @@ func TestOrderedKindsAreFreed(t *testing.T) {
 		in.State.Phase, in.State.Rollback = rollout.Aborting, &rollout.Rollback{To: in.State.Source}
 		got := Evictions(in)
 		if p.Ordered != (len(got) == 1 && got[0].Pod.Name == "web-9") || !p.Ordered && len(got) > 0 {
-			t.Errorf("%s: on the way back %+v go", kind, got)
+			t.Errorf("%s: in the rollback %+v go", kind, got)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func decideAborting(in Input) Decision {
 		told := *s.Rollback
 		told.Late = true
 		d.State.Rollback, d.State.Reason = &told, s.Reason+"; "+late.reason
-		d.Subject = fmt.Sprintf("%s still on its way back to %s: %s", s.App, s.Stable.Hash, late.reason)
+		d.Subject = fmt.Sprintf("%s still rolling back to %s: %s", s.App, s.Stable.Hash, late.reason)
 	}
 	d.Requeue = rollout.Soonest(d.Requeue, laterOnly(late.at, in.Now))
 	if target == s.Stable.Hash && s.Source == s.Rollback.To && s.Source != in.Head.Commit.ID &&
@@ -116,7 +116,7 @@ func overtake(in Input) Decision {
 		return waits
 	}
 	d.State.Progress, d.State.Phase = nil, rollout.Promoting
-	d.Subject = fmt.Sprintf("%s release %s overtakes the way back, promoted by %s",
+	d.Subject = fmt.Sprintf("%s release %s overtakes the rollback, promoted by %s",
 		d.State.App, d.State.Release.Hash, promoter(in))
 	return d
 }

@@ -81,7 +81,7 @@ func rollingBack(in Input) (texts []string, late deadline) {
 		texts = append(texts, rollingBackText(spec, live, stable))
 		since := lastReady(drainAt(in), stable)
 		late = late.earlier(deadline{at: since.Add(time.Duration(spec.ProgressDeadlineSeconds) * time.Second),
-			reason: fmt.Sprintf("no progress for %ds on the way back", spec.ProgressDeadlineSeconds)})
+			reason: fmt.Sprintf("no progress for %ds in the rollback", spec.ProgressDeadlineSeconds)})
 	}
 	if isContent(in.State.Stable) {
 		return unreturned(in)

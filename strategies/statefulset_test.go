@@ -313,8 +313,8 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 		"as many as asked for, one is down": {5, 2, 1, false, 0, false, int64(3)},
 		"one goes that was told to go":      {5, 1, 3, false, 3, false, int64(3)},
 		"another one goes meanwhile":        {5, 1, 0, false, 3, false, int64(3)},
-		"one is down on the way back":       {5, 2, 3, false, 0, true, nil},
-		"all serve on the way back":         {5, 2, -1, false, 0, true, int64(3)},
+		"one is down in the rollback":       {5, 2, 3, false, 0, true, nil},
+		"all serve in the rollback":         {5, 2, -1, false, 0, true, int64(3)},
 	} {
 		h := oneWeb(func(s *rollout.Spec) { *s = ofSet(rollout.Step{SetWeight: new(40)}) })
 		h.push(version("v2"))

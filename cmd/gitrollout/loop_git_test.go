@@ -261,7 +261,7 @@ func TestHistoryIsRewritten(t *testing.T) {
 			if restart {
 				// The stable commit is gone: a newer version waits for it, with the reason, until Git asks for its files again.
 				w.push("v3", version("v3", halfThenGate))
-				p.await("on the way back", func(s rollout.State) bool { return s.Phase == rollout.Aborting })
+				p.await("in the rollback", func(s rollout.State) bool { return s.Phase == rollout.Aborting })
 				err := p.passes(3)
 				if said := fmt.Sprint(err) + w.log.String(); !strings.Contains(said, "history rewritten") {
 					t.Errorf("nothing says that the stable commit is gone: %v\n%s", err, w.log)

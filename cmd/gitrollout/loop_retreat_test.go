@@ -81,7 +81,7 @@ func TestRetreatIsRecordedOnce(t *testing.T) {
 			tt.back(w, s.Release.Hash, second)
 			_ = p.passes(30)
 			if n := strings.Count(w.log.String(), w.app+" back to"); n != 1 {
-				t.Errorf("the log tells %d times of the retreat", n)
+				t.Errorf("the log tells %d times of the rollback", n)
 			}
 			// Another writer pushes to the branch: the rollback still has to be recorded.
 			w.edit(stateBranch, map[string]string{"README": "hello"})
@@ -95,7 +95,7 @@ func TestRetreatIsRecordedOnce(t *testing.T) {
 			p.await("at rest", func(s rollout.State) bool { return s.Release == nil })
 			w.wantHistory(recorded, "by another writer", strings.ReplaceAll(tt.want[0], "%s", string(first.Stable.Hash)), tt.want[1])
 			if n := strings.Count(w.log.String(), w.app+" back to"); n != 1 {
-				t.Errorf("the log tells %d times of the retreat", n)
+				t.Errorf("the log tells %d times of the rollback", n)
 			}
 			if got := w.image(); got != "v1" {
 				t.Errorf("the Deployment asks for %s", got)

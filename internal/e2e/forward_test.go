@@ -217,7 +217,7 @@ func TestFixAfterAnAbort(t *testing.T) {
 			if out, err := w.cli("abort", w.app); err != nil {
 				t.Fatalf("abort: %v\n%s", err, out)
 			}
-			w.await("on its way back", func(s rollout.State) bool {
+			w.await("rolling back", func(s rollout.State) bool {
 				return s.Phase == rollout.Aborting || s.Phase == rollout.Degraded
 			})
 			commit := w.push("v3", app.at("v3").files())

@@ -131,7 +131,7 @@ func hooksLife(t *testing.T, dialect [4]string, plain bool, at ...int) (effects,
 	}
 
 	w.push("v4", hooked(app.at("v4"), dialect, "v1-run200ms", "v1-crash"))
-	w.await("the way back", func(s rollout.State) bool { return s.Phase == rollout.Degraded && w.pods.count("v4") > 0 })
+	w.await("the rollback", func(s rollout.State) bool { return s.Phase == rollout.Degraded && w.pods.count("v4") > 0 })
 	w.awaitRestart(g)
 	s := w.state()
 	made := map[string]bool{}

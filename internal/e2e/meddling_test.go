@@ -241,7 +241,7 @@ func TestBadReleases(t *testing.T) {
 				t.Errorf("ready pods fell to %d, want all 5 of stable throughout", low)
 			}
 			if got := w.pods.count("v1"); got != 5 {
-				t.Errorf("%d pods of v1 were started in all, want 5: a retreat in surge starts none", got)
+				t.Errorf("%d pods of v1 were started in all, want 5: a rollback in surge starts none", got)
 			}
 			revert := "gitrollout/revert/test/" + w.app
 			if w.repo.Ref(revert) == "" {

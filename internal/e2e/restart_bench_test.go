@@ -63,7 +63,7 @@ func BenchmarkRestart(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(taken.Seconds(), "s/retreat")
 	fmt.Printf("\n%d apps, each of a separate commit, Git 100 ms away: after the start of a new process the first request to Git after %s, "+
-		"the first look at Git after %s, the retreat in the cluster after %s and %d requests, %s after the look\n\n",
+		"the first look at Git after %s, the rollback in the cluster after %s and %d requests, %s after the look\n\n",
 		len(f.apps), seconds(first), seconds(ready), seconds(taken), requests, seconds(taken-ready))
 }
 

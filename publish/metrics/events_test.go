@@ -82,7 +82,7 @@ func TestBetween(t *testing.T) {
 		},
 		"reverted in Git": {inFlight, back(false), old, Change{Phase: rollout.Aborting, Outcome: Reverted}},
 		"superseded":      {inFlight, back(false), other, Change{Phase: rollout.Aborting, Outcome: Superseded}},
-		"the next one begins where the way back ends": {
+		"the next one begins where the rollback ends": {
 			back(false), with(back(false), func(s *rollout.State) {
 				s.Phase, s.Release, s.Rollback = rollout.Progressing, release(other, 10*time.Minute), nil
 			}), other,
@@ -110,10 +110,10 @@ func TestBetween(t *testing.T) {
 				s.Analyses = []rollout.AnalysisRun{run(rollout.AnalysisSuccessful), again, another, stopped, running}
 			}), fresh, Change{Verdicts: []rollout.AnalysisPhase{rollout.AnalysisSuccessful, rollout.AnalysisErrored}},
 		},
-		"nothing is on the way back": {
+		"nothing is rolling back": {
 			with(inFlight, func(s *rollout.State) { s.Phase = rollout.Aborting }), atRest(), fresh, Change{Phase: rollout.Healthy},
 		},
-		"a way back that goes on": {back(true), back(true), fresh, Change{}},
+		"a rollback that goes on": {back(true), back(true), fresh, Change{}},
 		"a rejection of another version": {
 			inFlight, with(back(true), func(s *rollout.State) { s.Rejected[0].Hash = other }), other, Change{Phase: rollout.Aborting, Outcome: Superseded},
 		},

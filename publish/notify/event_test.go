@@ -100,7 +100,7 @@ func TestKinds(t *testing.T) {
 		{"it is still not well", unwell, unwell, nil},
 		{"it is well again", unwell, healthy("v1"), []rollout.EventKind{"recovered"}},
 		{"a release begins while it is not well", unwell, atStep(rollout.Progressing, 0, ""), []rollout.EventKind{"started"}},
-		{"a way back is late", retreating(true), late, []rollout.EventKind{"stalled"}},
+		{"a rollback is late", retreating(true), late, []rollout.EventKind{"stalled"}},
 		{"it is still late", late, late, nil},
 		{"it is back, late", late, degraded(), []rollout.EventKind{"restored"}},
 		{"Git is wrong", healthy("v1"), with(healthy("v1"), held("InvalidInput", "x.yaml: bad")), []rollout.EventKind{"held"}},

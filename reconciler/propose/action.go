@@ -122,7 +122,7 @@ func promoteFully(in strategies.Input) (decision, error) {
 	case replaces:
 		d.then = "the running version is replaced at once by the version in Git; "
 	case strategies.CanOvertake(in):
-		d.then = "the version in Git replaces all pods without steps, whether the way back ends or not; "
+		d.then = "the version in Git replaces all pods without steps, whether the rollback ends or not; "
 	case coming != nil:
 		in.State.Release = coming
 		d.promotion = strategies.KeyThrough(in.State, nil, in.Now)
@@ -349,7 +349,7 @@ func inFlight(in strategies.Input) (*rollout.Release, error) {
 		return nil, fmt.Errorf("release %s has not begun: %s; to have it go on to the end then: gitrollout promote %s "+
 			"--full; not to have it: gitrollout abort %s", coming.Hash, s.Held.Message, in.App.Name, in.App.Name)
 	case s.Phase == rollout.Aborting:
-		return nil, fmt.Errorf("release %s is already on its way back to %s", s.Release.Hash, s.Stable.Hash)
+		return nil, fmt.Errorf("release %s is already rolling back to %s", s.Release.Hash, s.Stable.Hash)
 	case s.Phase == rollout.Degraded:
 		text := fmt.Sprintf("no release is in flight: the last one was rejected and %s serves", s.Stable.Hash)
 		if strategies.CanRetry(in) {

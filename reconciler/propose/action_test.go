@@ -72,11 +72,11 @@ func TestPromoteOverAWayBack(t *testing.T) {
 	}
 	file := string(o.Edits[".gitrollout/prod/promote/shop.yaml"])
 	if !strings.Contains(file, "release: h1-3\nthrough: full") || strings.Contains(o.Message, "h1-2") ||
-		!strings.Contains(o.Effect, "replaces all pods without steps, whether the way back ends or not; watch:") {
+		!strings.Contains(o.Effect, "replaces all pods without steps, whether the rollback ends or not; watch:") {
 		t.Errorf("the file is %q, the message %q, it says %q", file, o.Message, o.Effect)
 	}
 	in.State.Rejected = []rollout.Rejection{{Hash: "h1-3"}}
-	if _, err := (Target{}).Decide(in, full); err == nil || !strings.Contains(err.Error(), "already on its way back to h1-1") {
+	if _, err := (Target{}).Decide(in, full); err == nil || !strings.Contains(err.Error(), "already rolling back to h1-1") {
 		t.Errorf("a rejected release: %v", err)
 	}
 }
@@ -149,7 +149,7 @@ func TestDecide(t *testing.T) {
 		"NoHold":                {shop(), Action{Verb: rollout.Hold, Off: true}, "", "", "", "no hold to end"},
 		"HoldOff":               {onHold, Action{Verb: rollout.Hold, Off: true}, "", "End the hold of shop in prod\n" + about, "goes on at the next pass", ""},
 		"Abort":                 {shop(), Action{Verb: rollout.Abort, Reason: "slow"}, "reason: slow\nrelease: h1-2", "Abort release h1-2 of shop in prod\n" + about + "\nReason: slow\n", "back to h1-1", ""},
-		"AbortTwice":            {state(func(s *rollout.State) { s.Phase = rollout.Aborting }), Action{Verb: rollout.Abort}, "", "", "", "already on its way back to h1-1"},
+		"AbortTwice":            {state(func(s *rollout.State) { s.Phase = rollout.Aborting }), Action{Verb: rollout.Abort}, "", "", "", "already rolling back to h1-1"},
 		"AbortDegraded":         {rejected(), Action{Verb: rollout.Abort}, "", "", "", "gitrollout retry shop"},
 		"AbortHealthy":          {state(func(s *rollout.State) { s.Phase, s.Release = rollout.Healthy, nil }), Action{Verb: rollout.Abort}, "", "", "", "to go back all the same: gitrollout undo shop"},
 		"PromoteRolloutRemoved": {held(rollout.HeldRolloutRemoved), Action{Verb: rollout.Promote}, "", "", "", "it is held: why: gitrollout promote shop --full"},

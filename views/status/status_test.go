@@ -172,12 +172,12 @@ func TestOf(t *testing.T) {
 			in.State.Rejected[0].Hash = "h1-0000000001"
 			in.State.Held = &rollout.Held{Reason: rollout.HeldHook, Message: "waits for its hooks"}
 		}, nil, "phase: Degraded\nrunning hooks: HookRuns waits for its hooks\n" + still + "to reject it: gitrollout abort shop"},
-		"a way back": {func(in *strategies.Input) {
+		"a rollback": {func(in *strategies.Input) {
 			in.State.Phase, in.State.Reason = rollout.Aborting, "aborted by Bob"
 			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "aborted by Bob", At: minute(3)}}
 			in.State.Rollback = &rollout.Rollback{Reject: true, Routed: minute(4), Drain: minute(30), To: "c1"}
 		}, nil, "phase: Aborting\nreason: aborted by Bob\nrejected: RELEASE aborted by Bob\nshop/web: canary setWeight 20 done, pause, setWeight 60\nwaits: all pods to be of the stable version"},
-		"a way back that Git does not agree with": {func(in *strategies.Input) {
+		"a rollback that Git does not agree with": {func(in *strategies.Input) {
 			in.State.Phase, in.State.Reason = rollout.Aborting, "aborted by Bob"
 			in.State.Rejected = []rollout.Rejection{{Hash: in.State.Release.Hash, Commit: "c2", Reason: "aborted by Bob", At: minute(3)}}
 			in.State.Rollback = &rollout.Rollback{Reject: true, Routed: minute(4), Drain: minute(30), To: "c1"}
