@@ -156,6 +156,9 @@ func (p path) String() string {
 	for _, step := range p {
 		s.WriteString(step.text)
 	}
+	if text := s.String(); strings.HasPrefix(text, ".$") {
+		return text // parsePath takes a leading $ for JSONPath's
+	}
 	return strings.TrimPrefix(s.String(), ".")
 }
 

@@ -242,7 +242,7 @@ func FuzzOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key, value, other, more string) {
 		o := object("Job", "migrate", key, value, other, more)
 		h, is, err := Of(o)
-		if is != Is(o) {
+		if err == nil && is != Is(o) { // annotations of a hook without its time are an error
 			t.Fatalf("it is a hook: %t, and as a Job %t", is, Is(o))
 		}
 		if !is || err != nil {
