@@ -647,7 +647,7 @@ func (p *promises) checkFrozen(by *actor, app string, was, is rollout.State) {
 	}
 	for _, pr := range is.Progress {
 		before, known := was.ProgressOf(pr.Workload)
-		isPromoting := slices.ContainsFunc([]string{"scale up", "switch", "keep "}, func(step string) bool {
+		isPromoting := slices.ContainsFunc([]string{"scale up", "send all requests", "switch", "keep "}, func(step string) bool {
 			return strings.HasPrefix(before.Name, step) // a promotion in progress finishes
 		})
 		if known && !isPromoting && releaseOf(was) == releaseOf(is) && pr.Step > before.Step {
