@@ -278,7 +278,7 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 			(was.behind == nil) != (next.behind == nil) {
 			touched = append(touched, name)
 		}
-		if a.removed == nil {
+		if a.removed == nil && !a.unread { // an unread app has no namespace yet
 			listed = append(listed, a.App)
 		}
 	}

@@ -118,8 +118,8 @@ var again = map[string][]uint64{
 	// Removed paused documents; a lost commit; replicas behind a release without an end; a lost commit whose pods
 	// never became ready; a restart without a configuration; routes of lost commits; one pod too many, with a broken
 	// one; no pods for a while after the last step; a restart with mistakes in the old and the new configuration; a
-	// removed app whose rollback had just ended.
-	"PeopleAndFaults": {661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950, 300033},
+	// removed app whose rollback had just ended; a restart that built an app's head before its namespace was known.
+	"PeopleAndFaults": {661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950, 300033, 400020},
 	// An app's new name in older commits; more pods than the step; all pods of a dynamic canary, by hand.
 	"PeopleAndPumps": {44, 401, 3167, 4077},
 	// A retry within a second; a Service of pods being deleted after its list was emptied.
