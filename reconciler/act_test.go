@@ -668,6 +668,37 @@ func TestRemovedInRollback(t *testing.T) {
 	}
 }
 
+// TestRestartWithoutConfiguration restarts an app at a commit whose configuration cannot be read. Its namespace is in
+// an older commit: until that is read, nothing is rendered for it, written or pruned.
+func TestRestartWithoutConfiguration(t *testing.T) {
+	const config = ".gitrollout/prod/config.yaml"
+	readable := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- {path: apps/*, namespace: shops}\n"
+	w := worldOf(t, map[string]string{
+		config: readable, "apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1"),
+	}, nil)
+	w.commit("v2", map[string]string{"apps/shop/app.yaml": version("v2")})
+	w.settle()
+	w.commit("v1 again, and a slip", map[string]string{"apps/shop/app.yaml": version("v1"), config: "apps: ["})
+	for range 20 {
+		_ = w.once()
+	}
+	if s := w.state(); s.Phase != rollout.Healthy || s.Source != w.git.heads.Main {
+		t.Fatalf("%s at %s, want Healthy at the newest commit", s.Phase, s.Source)
+	}
+	w.r = New(w.r.Options)
+	for range 20 {
+		_ = w.once()
+	}
+	for workload := range w.cluster.Deployments {
+		if workload.Namespace != "shops" {
+			t.Errorf("Deployment %s was written; its namespace is shops", workload)
+		}
+	}
+	if len(w.cluster.pruned) > 0 || w.pods("v1") != 4 {
+		t.Errorf("pruned %v, %d pods of v1", w.cluster.pruned, w.pods("v1"))
+	}
+}
+
 // TestRenamedWhileEmpty renames an app whose folder is empty. The message has both names, before anyone removes the
 // old one. When the objects come, the new name continues with the record.
 func TestRenamedWhileEmpty(t *testing.T) {
