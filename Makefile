@@ -225,7 +225,7 @@ vulncheck: ## Look for known vulnerabilities that the code reaches (needs https:
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) $(if $(GOVULNDB),-db $(GOVULNDB)) ./...
 
 golden: ## Write the expected outputs of the tests anew; look at the diff before committing
-	$(GO) test ./rollout/... ./strategies/... ./render/... ./publish/metrics/... ./cmd/... -update
+	$(GO) test ./rollout/... ./strategies/... ./render/... ./author/... ./publish/metrics/... ./cmd/... -update
 	cd internal/release && $(GO) test . -update
 
 clean: ## Remove what was built

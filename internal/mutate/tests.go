@@ -16,6 +16,7 @@ var livesThrough = map[string][]string{
 	"cluster":           {"./cmd/gitrollout"},
 	"publish":           {"./cmd/gitrollout"},
 	"views":             {"./cmd/gitrollout"},
+	"author":            {"./cmd/gitrollout"},
 	"simulate":          {"./cmd/gitrollout"},
 	"simulate/kube":     {"./simulate"},
 	"cmd":               nil,
